@@ -1,0 +1,44 @@
+# Two commands on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help demo test test-all bench lint format types clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "featurestep needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+		{ echo "could not make $(VENV); on Debian: apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)  ## predicted errors of the two published settings: a table and demo/*.png
+	$(BIN)/featurestep demo --output demo
+
+test: $(STAMP) lint types  ## format check, lint, types and the fast tests
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test-all: $(STAMP) lint types  ## everything, slow statistical tests included
+	$(BIN)/python -m pytest -q
+
+bench: $(STAMP)  ## speed, as ratios and rates
+	$(BIN)/python -m benchmarks
+
+lint: $(STAMP)  ## ruff: format check and lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(STAMP)  ## mypy, strict
+	$(BIN)/mypy
+
+format: $(STAMP)  ## rewrite the sources in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## remove everything the targets made
+	rm -rf $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,145 @@
+"""Adaptive panels for functions about which nothing is known but their values.
+
+The real line is cut where the function has a declared kink and wherever a polynomial of
+moderate degree does not resolve it. A cut that would have to go on for ever is an undeclared
+kink or jump, and is refused with its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from .errors import InaccurateQuadrature
+from .quadrature import FloatArray, gauss_legendre, normal_density
+from .quadrature import panels as panel_rule
+
+_ORDER = 14  # nodes of a panel when integrating
+_PROBE = 20  # nodes of a panel when testing whether it is resolved
+_RESOLVED = 1e-10  # size of the unresolved Legendre tail, relative to the panel's values
+_NEGLIGIBLE = 1e-14  # the same, relative to the function's values near 0
+_NARROWEST = 1e-6
+_MOST_PANELS = 4000
+_REACH = 12.0  # standard deviations
+_CHUNK = 1 << 17
+
+
+class PiecewisePanels:
+    """A function, the breaks that resolve it, and its Gaussian moments."""
+
+    def __init__(
+        self, function: Callable[[FloatArray], FloatArray], parameter: str, kinks: Sequence[float]
+    ) -> None:
+        self.function = function
+        self.parameter = parameter
+        self.kinks = np.array(sorted(kinks), dtype=np.float64)
+        self._breaks: dict[float, FloatArray] = {}
+
+    def evaluate(self, s: FloatArray) -> FloatArray:
+        """f(s) as float64, refused unless it is elementwise and finite."""
+        with np.errstate(all="ignore"):
+            values = np.asarray(self.function(s))
+        if values.shape != np.shape(s):
+            raise InaccurateQuadrature(
+                self.parameter,
+                f"must be a vectorised function, one value for each of {np.shape(s)}",
+                values.shape,
+            )
+        if not np.issubdtype(values.dtype, np.number) or np.iscomplexobj(values):
+            raise InaccurateQuadrature(self.parameter, "must return real numbers", values.dtype)
+        values = values.astype(np.float64)
+        if not np.all(np.isfinite(values)):
+            where = np.ravel(s)[~np.isfinite(np.ravel(values))][0]
+            raise InaccurateQuadrature(
+                self.parameter, f"must be finite; at s = {where:.6g}", "a non-finite value"
+            )
+        return values
+
+    def refuse_divergent(self) -> None:
+        """Find undeclared kinks near 0, and growth that has no Gaussian second moment."""
+        self.breaks(16.0)
+        mean, slope, spread = self.moments(np.ones(1), np.zeros(1))[:, 0]
+        ends = np.array([-_REACH, _REACH])
+        beyond = float(np.max(self.evaluate(ends) ** 2 * normal_density(ends)))
+        if beyond > 1e-9 * (mean**2 + slope**2 + spread):
+            raise InaccurateQuadrature(
+                self.parameter, "must have a finite Gaussian second moment", "too fast a growth"
+            )
+
+    def breaks(self, reach: float) -> FloatArray:
+        """Breaks that resolve f on [−S, S], S the power of two at or above `reach`."""
+        top = max(4.0, 2.0 ** np.ceil(np.log2(reach)))
+        if top not in self._breaks:
+            self._breaks[top] = self._resolve(top)
+        return self._breaks[top]
+
+    @cached_property
+    def _central_size(self) -> float:
+        return float(np.abs(self.evaluate(np.linspace(-4.0, 4.0, 257))).max())
+
+    def _resolve(self, top: float) -> FloatArray:
+        # No edge at a round number: an undeclared kink there would go unseen.
+        doubling = 1.0359 * 2.0 ** np.arange(0, np.log2(top) + 1)
+        edges = np.concatenate([-doubling[::-1], [0.0271], doubling])
+        inside = self.kinks[np.abs(self.kinks) < top]
+        edges = np.unique(np.concatenate([edges, inside]))
+        while True:
+            unresolved = np.flatnonzero(~self._is_resolved(edges))
+            if unresolved.size == 0:
+                return edges
+            middle = 0.5 * (edges[unresolved] + edges[unresolved + 1])
+            width = edges[unresolved + 1] - edges[unresolved]
+            stuck = width < _NARROWEST * (1.0 + np.abs(middle))
+            if np.any(stuck):
+                place = float(middle[stuck][0])
+                raise InaccurateQuadrature(
+                    self.parameter,
+                    "must be smooth except at declared kinks",
+                    f"a kink or jump near s = {place:.6g}",
+                )
+            if edges.size + unresolved.size > _MOST_PANELS:
+                raise InaccurateQuadrature(
+                    self.parameter,
+                    f"must be resolved by {_MOST_PANELS} panels on [-{top:g}, {top:g}]",
+                    "a function that varies faster",
+                )
+            edges = np.unique(np.concatenate([edges, middle]))
+
+    def _is_resolved(self, edges: FloatArray) -> np.ndarray:
+        x, w = gauss_legendre(_PROBE)
+        half = 0.5 * np.diff(edges)[:, None]
+        values = self.evaluate(0.5 * (edges[1:] + edges[:-1])[:, None] + half * x)
+        degrees = np.arange(_PROBE)
+        legendre = np.polynomial.legendre.legvander(x, _PROBE - 1)
+        coefficients = (values * w) @ legendre * (degrees + 0.5)
+        tail = np.abs(coefficients[:, _ORDER - 2 :]).max(axis=1)
+        size = np.abs(values).max(axis=1)
+        return np.asarray(tail <= _RESOLVED * size + _NEGLIGIBLE * self._central_size)
+
+    def moments(self, rho: FloatArray, t: FloatArray) -> FloatArray:
+        """Mean, slope and spread of f(ρz + t) for flat arrays; shape (3, size)."""
+        out = np.empty((3, t.size))
+        reach = np.abs(t) + _REACH * rho
+        level = np.ceil(np.log2(np.maximum(reach, 4.0))).astype(int)
+        for value in np.unique(level):
+            pick = np.flatnonzero(level == value)
+            breaks = self.breaks(2.0 ** int(value))
+            rows = max(1, _CHUNK // (_ORDER * (breaks.size + 13)))
+            for start in range(0, pick.size, rows):
+                block = pick[start : start + rows]
+                out[:, block] = self._block(rho[block], t[block], breaks)
+        return out
+
+    def _block(self, rho: FloatArray, t: FloatArray, breaks: FloatArray) -> FloatArray:
+        cuts = np.clip((breaks - t[:, None]) / rho[:, None], -_REACH, _REACH)
+        grid = np.broadcast_to(np.linspace(-_REACH, _REACH, 13), (t.size, 13))
+        edges = np.sort(np.concatenate([cuts, grid], axis=1), axis=1)
+        z, w = panel_rule(edges, _ORDER)
+        w = w * normal_density(z)
+        values = self.evaluate(rho[:, None] * z + t[:, None])
+        mean = np.sum(w * values, axis=1)
+        along = np.sum(w * z * values, axis=1)
+        values = values - mean[:, None] - along[:, None] * z
+        return np.stack([mean, along / rho, np.sum(w * values * values, axis=1)])

@@ -1,0 +1,73 @@
+"""What the gradient step does to the weights: every neuron becomes a spiked random feature.
+
+After the step neuron j sees σ(ρ_j z + u_j κ): κ is the input along the learned direction β,
+u_j the shift along it and ρ_j the norm of what is left (theory, section 2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .hermite import coefficients
+from .problem import Problem
+from .quadrature import FloatArray
+
+_SMALLEST_NORM = 1e-6
+
+
+@dataclass(frozen=True)
+class SpikedWeights:
+    """Scalars of the step that every group of neurons shares."""
+
+    residual_mean: float  # E r
+    residual_square: float  # E r²
+    beta_norm: float  # ‖β‖
+    alignment: float  # γ
+    unit_shift: float  # u of a neuron with g = 1
+    unit_drift: float  # 2c_2 η E r/√N: first-order change of the remaining norm
+    unit_growth: float  # η² φ0 E r² Var σ′/N: second-order growth of its square
+    correlation: float  # k/√N = c_1/(‖β‖√N) for the full residual, 0 for labels
+
+    def shift(self, g: FloatArray) -> FloatArray:
+        """u_g = c_1 η ‖β‖ g/√N (eq. 3)."""
+        return self.unit_shift * g
+
+    def kept(self, g: FloatArray) -> FloatArray:
+        """1 + 2c_2 η a E r, the factor on the initial weights (first term of eq. 4)."""
+        return 1.0 + self.unit_drift * g
+
+    def norm(self, g: FloatArray) -> FloatArray:
+        """ρ_g (eq. 4)."""
+        square = self.kept(g) ** 2 + self.unit_growth * g**2
+        return np.maximum(np.sqrt(square), _SMALLEST_NORM)
+
+
+def beta_norm_squared(
+    c_star_1: float, c_1: float, phi_step: float, residual_square: float, full: bool
+) -> float:
+    """‖β‖² (eq. 1)."""
+    return c_star_1**2 + (c_1**2 if full else 0.0) + phi_step * residual_square
+
+
+def spiked_weights(problem: Problem) -> SpikedWeights:
+    """The step's scalars for one problem (eqs. 1 to 4)."""
+    sigma, star = problem.sigma, problem.sigma_star
+    c = coefficients(sigma, 2)
+    c_star = coefficients(star, 1)
+    full = problem.residual == "full"
+    square = star.second_moment + problem.noise_std**2 + (sigma.second_moment if full else 0.0)
+    norm = float(np.sqrt(beta_norm_squared(c_star[1], c[1], problem.phi_step, square, full)))
+    root_width = problem.width**0.5
+    step = problem.eta / root_width  # η a_j for g = 1
+    return SpikedWeights(
+        residual_mean=float(c_star[0]),
+        residual_square=square,
+        beta_norm=norm,
+        alignment=float(c_star[1]) / norm,
+        unit_shift=float(c[1]) * step * norm,
+        unit_drift=2.0 * float(c[2]) * step * float(c_star[0]),
+        unit_growth=step**2 * problem.phi_step * square * sigma.slope_variance,
+        correlation=float(c[1]) / (norm * root_width) if full else 0.0,
+    )

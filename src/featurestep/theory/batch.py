@@ -1,0 +1,49 @@
+"""Many problems of one shape, as arrays: what the equations of section 3 are written in.
+
+Axes are named in every comment: B problems, Q nodes in κ, K groups of neurons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from ..quadrature import FloatArray
+
+IntArray = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sizes, weights' statistics and moments of B problems that share nodes and groups."""
+
+    n: FloatArray  # (B,)
+    d: FloatArray  # (B,)
+    ridge: FloatArray  # (B,)
+    kappa: FloatArray  # (Q,)
+    weight: FloatArray  # (Q,) probabilities of κ
+    g: FloatArray  # (K,) readout values
+    neurons: FloatArray  # (B, K) N_g
+    shift: FloatArray  # (B, K) u_g
+    norm: FloatArray  # (B, K) ρ_g
+    lean: FloatArray  # (B, K) mean of a neuron's weight along −β: 0 for labels
+    alignment: FloatArray  # (B,) γ
+    mean: FloatArray  # (B, Q, K) m_g
+    linear: FloatArray  # (B, Q, K) ρ_g μ_g
+    spread: FloatArray  # (B, Q, K) ν_g²
+    target_mean: FloatArray  # (B, Q) y0
+    target_linear: FloatArray  # (B, Q) y1
+    target_rest: FloatArray  # (B, Q) y2 − y0² − y1²
+
+    def take(self, rows: IntArray) -> Batch:
+        """The same arrays for some of the problems."""
+        picked = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name in picked:
+            if name not in ("kappa", "weight", "g"):
+                picked[name] = picked[name][rows]
+        return Batch(**picked)
+
+    def __len__(self) -> int:
+        return int(self.n.size)

@@ -1,0 +1,68 @@
+"""Conditional moments of features and labels given κ (eqs. 5 and 6), as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..nonlinearity import Nonlinearity
+from ..problem import Problem
+from ..quadrature import FloatArray, Rule
+from ..spiked import SpikedWeights
+from .batch import Batch
+
+
+def build_batch(
+    problems: Sequence[Problem],
+    weights: Sequence[SpikedWeights],
+    groups: Rule,
+    nodes: Rule,
+) -> Batch:
+    """Moments of problems that share activation, target, groups and nodes."""
+    g, share = groups
+    kappa, weight = nodes
+    sigma, star = problems[0].sigma, problems[0].sigma_star
+    shift = np.stack([w.shift(g) for w in weights])  # (B, K)
+    norm = np.stack([w.norm(g) for w in weights])
+    kept = np.stack([w.kept(g) for w in weights])
+    alignment = np.array([w.alignment for w in weights])
+    correlation = np.array([w.correlation for w in weights])
+    noise = np.array([p.noise_std for p in problems])
+    mean, slope, spread = sigma.moments(
+        norm[:, None, :], shift[:, None, :] * kappa[:, None]
+    )  # (B, Q, K)
+    y0, y1, rest = target_moments(star, alignment, kappa)
+    return Batch(
+        n=np.array([float(p.n) for p in problems]),
+        d=np.array([float(p.d) for p in problems]),
+        ridge=np.array([p.ridge for p in problems]),
+        kappa=kappa,
+        weight=weight,
+        g=g,
+        neurons=np.array([float(p.width) for p in problems])[:, None] * share,
+        shift=shift,
+        norm=norm,
+        lean=correlation[:, None] * kept * g,
+        alignment=alignment,
+        mean=mean,
+        linear=norm[:, None, :] * slope,
+        spread=spread,
+        target_mean=y0,
+        target_linear=y1,
+        target_rest=rest + noise[:, None] ** 2,
+    )
+
+
+def target_moments(
+    star: Nonlinearity, alignment: FloatArray, kappa: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """y0, y1 and y2 − y0² − y1² without noise (eq. 6): moments of σ⋆(γκ + √(1−γ²)s)."""
+    across = across_alignment(alignment)
+    y0, slope, rest = star.moments(across[:, None], alignment[:, None] * kappa)
+    return y0, across[:, None] * slope, rest
+
+
+def across_alignment(alignment: FloatArray) -> FloatArray:
+    """√(1 − γ²), kept away from 0 where it rounds to it."""
+    return np.sqrt(np.maximum((1.0 - alignment) * (1.0 + alignment), 1e-16))

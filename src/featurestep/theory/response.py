@@ -1,0 +1,174 @@
+"""The linear response of the fixed point: one matrix serves Newton's method and the errors.
+
+Write (7)–(10) as a map of the pair (V2, χ) into itself. Its linearisation at a point, in relative
+changes p_g = δV2_g/V2_g and changes x_q = δχ(κ_q), is
+
+    x_q − (n/d) Σ_p G_qp² w_p h_p² x_p − Σ_g R_qg p_g = r_q
+    a_g p_g − d Σ_h (SY)_gh² p_h − n Σ_q w_q h_q² R_qg x_q = s_g
+
+with h = 1/(1+χ), S = √D V̂1 √D, Y = (I + S)⁻¹, b_g = ρ_gμ_g√V2_g, U = bY, G = bYbᵀ and
+R = ν²V2 + U². At the solution a_g = N_g and the same equations with (r, s) = (E0, source) give the
+error E0 + v and P (eqs. 13–15). For few groups the nodes are eliminated first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ..quadrature import FloatArray
+from .batch import Batch, IntArray
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point (V2, χ) with everything the map and its response need there."""
+
+    batch: Batch
+    v2: FloatArray  # (B, K) V2_g = tr over group g of (FᵀF + λn)⁻¹
+    chi: FloatArray  # (B, Q)
+    shrink: FloatArray  # (B, Q) h = 1/(1 + χ)
+    direction: FloatArray  # (B, Q, K) b = ρμ√V2
+    gain: FloatArray  # (B, K, K) Y = (I + S)⁻¹
+    loss: FloatArray  # (B, K, K) S Y = I − Y
+    mixed: FloatArray  # (B, Q, K) U = bY
+    noise: FloatArray  # (B, Q, K) ν²V2
+    demand: FloatArray  # (B, K) V2_g·(t_g + ρ_g²Λ_gg), N_g at the solution
+    mapped_chi: FloatArray  # (B, Q) χ of eq. (7) for this V2 and h
+
+    @property
+    def residual(self) -> FloatArray:
+        """Largest relative change of any unknown under the undamped map, (B,)."""
+        weights = np.abs(self.batch.neurons / self.demand - 1.0).max(axis=1)
+        nodes = (np.abs(self.mapped_chi - self.chi) * self.shrink).max(axis=1)
+        return np.maximum(weights, nodes)
+
+
+def evaluate(batch: Batch, v2: FloatArray, chi: FloatArray) -> Point:
+    """Equations (7)–(10) at one point."""
+    root = np.sqrt(v2)[:, None, :]
+    direction = batch.linear * root
+    noise = batch.spread * v2[:, None, :]
+    shrink = 1.0 / (1.0 + chi)
+    mass = batch.n[:, None] * batch.weight * shrink  # (B, Q)
+    weighted = direction * (mass / batch.d[:, None])[:, :, None]
+    s = np.matmul(weighted.transpose(0, 2, 1), direction)
+    s = 0.5 * (s + s.transpose(0, 2, 1))
+    gain = _inverse(s)
+    loss = np.matmul(s, gain)
+    mixed = np.matmul(direction, gain)
+    ridge_part = (batch.n * batch.ridge)[:, None] * v2
+    noise_part = np.matmul(mass[:, None, :], noise)[:, 0, :]
+    linear_part = batch.d[:, None] * np.diagonal(loss, axis1=1, axis2=2)
+    return Point(
+        batch=batch,
+        v2=v2,
+        chi=chi,
+        shrink=shrink,
+        direction=direction,
+        gain=gain,
+        loss=loss,
+        mixed=mixed,
+        noise=noise,
+        demand=ridge_part + noise_part + linear_part,
+        mapped_chi=(mixed * direction).sum(axis=2) + noise.sum(axis=2),
+    )
+
+
+def _inverse(s: FloatArray) -> FloatArray:
+    """(I + S)⁻¹ for symmetric S ≥ 0."""
+    k = s.shape[-1]
+    if k == 1:
+        return 1.0 / (1.0 + s)
+    inverse = np.linalg.inv(s + np.eye(k))
+    return 0.5 * (inverse + inverse.transpose(0, 2, 1))
+
+
+def respond(
+    point: Point, r: FloatArray, s: FloatArray, *, newton: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Solve the response equations for x (B, Q) and p (B, K).
+
+    `newton` keeps the diagonal of the map's own linearisation, (demand)²/N; without it the
+    diagonal is N, as at the solution.
+    """
+    batch = point.batch
+    k, q = batch.g.size, batch.kappa.size
+    diagonal = point.demand**2 / batch.neurons if newton else batch.neurons
+    if k * (k + 1) // 2 + k < 0.8 * (q + k):
+        return _respond_by_pairs(point, r, s, diagonal)
+    return _respond_by_nodes(point, r, s, diagonal)
+
+
+def _respond_by_nodes(
+    point: Point, r: FloatArray, s: FloatArray, diagonal: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    batch = point.batch
+    size, q, k = point.direction.shape
+    mass = batch.n[:, None] * batch.weight * point.shrink**2  # (B, Q)
+    reach = point.noise + point.mixed**2  # R, (B, Q, K)
+    kernel = np.matmul(point.mixed, point.direction.transpose(0, 2, 1))  # G, (B, Q, Q)
+    matrix = np.empty((size, q + k, q + k))
+    matrix[:, :q, :q] = -np.square(kernel, out=kernel) * (mass / batch.d[:, None])[:, None, :]
+    matrix[:, np.arange(q), np.arange(q)] += 1.0
+    matrix[:, :q, q:] = -reach
+    matrix[:, q:, :q] = -(reach * mass[:, :, None]).transpose(0, 2, 1)
+    matrix[:, q:, q:] = -batch.d[:, None, None] * point.loss**2
+    matrix[:, np.arange(q, q + k), np.arange(q, q + k)] += diagonal
+    matrix[:, q:, :] /= batch.neurons[:, :, None]
+    right = np.concatenate([r, s / batch.neurons], axis=1)
+    solution = np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
+    return solution[:, :q], solution[:, q:]
+
+
+@lru_cache(maxsize=64)
+def _pairs(k: int) -> tuple[IntArray, IntArray, FloatArray]:
+    rows, columns = np.triu_indices(k)
+    return rows, columns, np.where(rows == columns, 1.0, 2.0)
+
+
+def _respond_by_pairs(
+    point: Point, r: FloatArray, s: FloatArray, diagonal: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same equations in the unknowns δ(Y-like matrix), p: x = r + Σ b_g b_h Ξ_gh + ν²V2 p."""
+    batch = point.batch
+    size, _, k = point.direction.shape
+    rows, columns, multiplicity = _pairs(k)
+    count = rows.size
+    mass = batch.n[:, None] * batch.weight * point.shrink**2  # (B, Q)
+    seen = np.concatenate(
+        [point.direction[:, :, rows] * point.direction[:, :, columns] * multiplicity, point.noise],
+        axis=2,
+    )  # how (Ξ, p) enters χ
+    felt = np.concatenate(
+        [
+            point.mixed[:, :, rows] * point.mixed[:, :, columns] / batch.d[:, None, None],
+            (point.noise + point.mixed**2) / batch.neurons[:, None, :],
+        ],
+        axis=2,
+    )  # how χ enters (Ξ, p)
+    felt *= mass[:, :, None]
+    felt_t = felt.transpose(0, 2, 1)
+    matrix = -np.matmul(felt_t, seen)
+    matrix[:, :count, count:] -= point.gain[:, rows, :] * point.gain[:, columns, :]
+    matrix[:, count:, count:] -= (batch.d[:, None] / batch.neurons)[:, :, None] * point.loss**2
+    index = np.arange(count)
+    matrix[:, index, index] += 1.0
+    index = np.arange(count, count + k)
+    matrix[:, index, index] += diagonal / batch.neurons
+    right = np.matmul(felt_t, r[:, :, None])[:, :, 0]
+    right[:, count:] += s / batch.neurons
+    solution = _solve(matrix, right)
+    x = r + np.matmul(seen, solution[:, :, None])[:, :, 0]
+    return x, solution[:, count:]
+
+
+def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    if matrix.shape[-1] == 2:  # by hand: the constant law is the fast path
+        (a, b), (c, d) = (matrix[:, 0, 0], matrix[:, 0, 1]), (matrix[:, 1, 0], matrix[:, 1, 1])
+        determinant = a * d - b * c
+        first = (d * right[:, 0] - b * right[:, 1]) / determinant
+        return np.stack([first, (a * right[:, 1] - c * right[:, 0]) / determinant], axis=1)
+    return np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])

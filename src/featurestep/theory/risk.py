@@ -1,0 +1,40 @@
+"""Errors of the fitted readout (12)–(15), with the training loss computed twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..quadrature import FloatArray
+from .response import Point, respond
+from .signal import Signal
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Errors of each problem, and how well the two training losses agree."""
+
+    test_error: FloatArray  # (B,) L_te
+    train_mse: FloatArray  # (B,) (1/n)‖y − Fâ‖²
+    train_loss: FloatArray  # (B,) L_tr
+    norm_squared: FloatArray  # (B,) ‖â‖²
+    self_check: FloatArray  # (B,) relative gap of the two training losses
+
+
+def solve_risk(point: Point, signal: Signal) -> Risk:
+    """E0 + v and P from the linear system of (13)–(15), then the errors (14)."""
+    batch = point.batch
+    error, relative = respond(
+        point, signal.misfit + signal.source_nodes, signal.source_groups, newton=False
+    )
+    norm_squared = (point.v2 * relative).sum(axis=1)
+    train_mse = (batch.weight * error * point.shrink**2).sum(axis=1)
+    train_loss = train_mse + batch.ridge * norm_squared
+    return Risk(
+        test_error=(batch.weight * error).sum(axis=1),
+        train_mse=train_mse,
+        train_loss=train_loss,
+        norm_squared=norm_squared,
+        self_check=np.abs(train_loss - signal.train_loss) / signal.train_loss,
+    )
