@@ -11,7 +11,6 @@ FloatArray = npt.NDArray[np.float64]
 Rule = tuple[FloatArray, FloatArray]
 
 GAUSS_HERMITE_MAX = 200  # numpy's weights overflow not far beyond
-TAIL = 13.0  # φ(13) · 13¹² is below 1e-23: polynomial growth does not reach past it
 
 
 def normal_density(x: FloatArray) -> FloatArray:
@@ -52,38 +51,70 @@ def panels(breaks: FloatArray, order: int) -> Rule:
     return (middle + half * x).reshape(shape), (half * w).reshape(shape)
 
 
-def graded_breaks(scale: float, half_width: float, widest: float) -> FloatArray:
-    """Breaks over [−half_width, half_width] that double in width away from 0, from `scale` up."""
-    edges = [0.0]
-    width = min(scale, widest)
-    while edges[-1] < half_width:
-        edges.append(min(edges[-1] + width, half_width))
-        width = min(edges[-1], widest)
-    right = np.array(edges)
-    return np.concatenate([-right[:0:-1], right])
+def stretched(
+    centres: tuple[tuple[float, float], ...], widest: float, spacing: float, half_width: float
+) -> tuple[FloatArray, FloatArray]:
+    """Points over [−half_width, half_width], dense near each centre, and their density.
+
+    The points are equispaced in x(κ) = κ/widest + Σ asinh((κ − centre)/scale), a smooth map, so
+    that the equispaced rule in x keeps its exponential accuracy for functions that vary at `scale`
+    near the centres and slowly elsewhere. Returns the points and dκ/dx·spacing.
+    """
+    low = _stretch(np.array(-half_width), centres, widest)[0]
+    high = _stretch(np.array(half_width), centres, widest)[0]
+    first, last = np.floor(low / spacing), np.ceil(high / spacing)
+    x = spacing * np.arange(first, last + 1)
+    points = _unstretch(x, centres, widest, half_width + widest)
+    return points, spacing / _stretch(points, centres, widest)[1]
 
 
-@lru_cache(maxsize=256)
-def graded_normal(scale: float, order: int = 12, widest: float = 1.5) -> Rule:
-    """E f(κ), κ ~ N(0,1), for f that varies at the given scale near 0 and slowly elsewhere."""
-    x, w = panels(graded_breaks(scale, TAIL, widest), order)
-    w = w * normal_density(x)
-    return _frozen(x, w / w.sum())
+def _stretch(
+    kappa: FloatArray, centres: tuple[tuple[float, float], ...], widest: float
+) -> tuple[FloatArray, FloatArray]:
+    """x(κ) and dx/dκ."""
+    x, slope = kappa / widest, np.full(np.shape(kappa), 1.0 / widest)
+    for centre, scale in centres:
+        x = x + np.arcsinh((kappa - centre) / scale)
+        slope = slope + 1.0 / np.hypot(scale, kappa - centre)
+    return x, slope
 
 
-@lru_cache(maxsize=64)
-def uniform_normal(spacing: float) -> Rule:
-    """E f(κ) for f that oscillates everywhere: the equispaced rule out to the far tail."""
-    return trapezoid_normal(TAIL, spacing)
+def _unstretch(
+    x: FloatArray, centres: tuple[tuple[float, float], ...], widest: float, bound: float
+) -> FloatArray:
+    """κ(x), by bisection and then Newton's method: x(κ) is increasing."""
+    low, high = np.full(x.shape, -2.0 * bound), np.full(x.shape, 2.0 * bound)
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        above = _stretch(middle, centres, widest)[0] > x
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    kappa = 0.5 * (low + high)
+    for _ in range(4):
+        value, slope = _stretch(kappa, centres, widest)
+        kappa = kappa - (value - x) / slope
+    return kappa
 
 
-@lru_cache(maxsize=256)
-def graded_law(law: str, scale: float, order: int, widest: float) -> Rule:
-    """Nodes of a continuous readout law, graded towards g = 0."""
-    end = 9.0 if law == "gaussian" else float(np.sqrt(3.0))
-    x, w = panels(graded_breaks(scale, end, widest), order)
-    w = w * (normal_density(x) if law == "gaussian" else 1.0)
-    return _frozen(x, w / w.sum())
+@lru_cache(maxsize=512)
+def stretched_normal(
+    centres: tuple[tuple[float, float], ...], widest: float, spacing: float, half_width: float
+) -> Rule:
+    """E f(κ), κ ~ N(0,1), for f with structure at the given (centre, scale) pairs."""
+    points, density = stretched(centres, widest, spacing, half_width)
+    w = density * normal_density(points)
+    return _frozen(points, w / w.sum())
+
+
+@lru_cache(maxsize=512)
+def stretched_uniform(scale: float, widest: float, spacing: float) -> Rule:
+    """Nodes of the uniform law on [−√3, √3], dense near 0 at the given scale."""
+    end = float(np.sqrt(3.0))
+    centres = ((0.0, scale),)
+    top = float(_stretch(np.array(end), centres, widest)[0])
+    x, w = gauss_legendre(2 * int(np.ceil(top / spacing)) + 9)
+    points = _unstretch(top * x, centres, widest, end)
+    w = w / _stretch(points, centres, widest)[1]
+    return _frozen(points, w / w.sum())
 
 
 @lru_cache(maxsize=64)

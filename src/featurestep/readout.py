@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from .errors import InvalidProblem
-from .quadrature import FloatArray, Rule, gauss_law, graded_law
+from .quadrature import FloatArray
 
 TOLERANCE = 1e-9
 RULE = (
@@ -36,21 +36,6 @@ class Law:
     def mean(self) -> float:
         """E g (0 for the continuous laws, which are symmetric)."""
         return float(np.dot(self.values, self.probabilities)) if self.is_finite else 0.0
-
-    @property
-    def support(self) -> float:
-        """|g| beyond which no neuron of a practical width is found."""
-        if self.is_finite:
-            return float(np.max(np.abs(self.values)))
-        return 4.0 if self.name == "gaussian" else float(np.sqrt(3.0))
-
-    def nodes(self, count: int, scale: float | None = None) -> Rule:
-        """Values and weights that stand for the law: `count` Gauss nodes, or graded panels."""
-        if self.is_finite:
-            return np.array(self.values), np.array(self.probabilities)
-        if scale is None:
-            return gauss_law(self.name, count)
-        return graded_law(self.name, scale, count, 1.5)
 
     def distinct_powers(self, degrees: Iterable[int]) -> list[int]:
         """Degrees k whose power g^k is not a combination of the powers already taken."""

@@ -18,7 +18,7 @@ from .response import Point, evaluate, respond
 
 TOLERANCE = 1e-11
 ACCEPTED = 1e-10
-MAX_ITERATIONS = 80
+MAX_ITERATIONS = 120
 
 
 @dataclass(frozen=True)
@@ -35,32 +35,55 @@ class Resolvent:
         return np.asarray(self.residual <= ACCEPTED)
 
 
-def solve_resolvent(batch: Batch, start: FloatArray | None = None) -> Resolvent:
-    """Solve (7)–(10); `start` optionally gives V2 per neuron as a multiple of its default."""
+def solve_resolvent(batch: Batch, start: float | None = None) -> Resolvent:
+    """Solve (7)–(10); `start` multiplies the first guess of V2."""
     v2 = _noise_only(batch)
     if start is not None:
         v2 = v2 * start
     chi = _upper_chi(batch, v2)
-    residual = np.full(len(batch), np.inf)
-    iterations = np.zeros(len(batch), dtype=int)
-    best_v2, best_chi = v2.copy(), chi.copy()
-    active = np.arange(len(batch))
-    for step in range(MAX_ITERATIONS):
+    state = _State(v2, chi, np.full(len(batch), np.inf), np.zeros(len(batch), dtype=int))
+    _iterate(batch, state, np.arange(len(batch)), careful=False)
+    stalled = np.flatnonzero(state.residual > ACCEPTED)
+    if stalled.size:
+        _iterate(batch, state, stalled, careful=True)
+    careful = bool(stalled.size)
+    return Resolvent(
+        evaluate(batch, state.v2, state.chi, careful=careful), state.residual, state.iterations
+    )
+
+
+@dataclass
+class _State:
+    """The best point of each problem so far."""
+
+    v2: FloatArray
+    chi: FloatArray
+    residual: FloatArray
+    iterations: np.ndarray
+
+
+def _iterate(batch: Batch, state: _State, active: np.ndarray, *, careful: bool) -> None:
+    """Newton's method on the active problems until converged, stalled or out of steps."""
+    v2, chi = state.v2.copy(), state.chi.copy()
+    best = np.full(len(batch), np.inf)
+    idle = np.zeros(len(batch), dtype=int)
+    for _ in range(MAX_ITERATIONS):
         part = batch if active.size == len(batch) else batch.take(active)
-        point = evaluate(part, v2[active], chi[active])
+        point = evaluate(part, v2[active], chi[active], careful=careful)
         current = point.residual
-        better = current < residual[active]
+        better = current < best[active]
         improved = active[better]
-        residual[improved] = current[better]
-        best_v2[improved], best_chi[improved] = v2[improved], chi[improved]
-        iterations[active] = step
-        going = current > TOLERANCE
-        going &= ~((current <= ACCEPTED) & ~better)  # at rounding level
+        best[improved] = current[better]
+        record = active[current < state.residual[active]]
+        state.v2[record], state.chi[record] = v2[record], chi[record]
+        state.residual[active] = np.minimum(state.residual[active], current)
+        idle[active] = np.where(better, 0, idle[active] + 1)
+        going = (current > TOLERANCE) & ~((current <= ACCEPTED) & ~better) & (idle[active] < 40)
         if not np.any(going):
-            break
+            return
+        state.iterations[active[going]] += 1
         v2[active], chi[active] = _newton_step(point, going)
         active = active[going]
-    return Resolvent(evaluate(batch, best_v2, best_chi), residual, iterations)
 
 
 def _newton_step(point: Point, going: np.ndarray) -> tuple[FloatArray, FloatArray]:

@@ -46,19 +46,17 @@ class Point:
         return np.maximum(weights, nodes)
 
 
-def evaluate(batch: Batch, v2: FloatArray, chi: FloatArray) -> Point:
-    """Equations (7)–(10) at one point."""
+def evaluate(
+    batch: Batch, v2: FloatArray, chi: FloatArray, *, careful: bool = False
+) -> Point:
+    """Equations (7)–(10) at one point; `careful` pays for a QR factorisation instead of S."""
     root = np.sqrt(v2)[:, None, :]
     direction = batch.linear * root
     noise = batch.spread * v2[:, None, :]
     shrink = 1.0 / (1.0 + chi)
     mass = batch.n[:, None] * batch.weight * shrink  # (B, Q)
-    weighted = direction * (mass / batch.d[:, None])[:, :, None]
-    s = np.matmul(weighted.transpose(0, 2, 1), direction)
-    s = 0.5 * (s + s.transpose(0, 2, 1))
-    gain = _inverse(s)
-    loss = np.matmul(s, gain)
-    mixed = np.matmul(direction, gain)
+    scaled = direction * np.sqrt(mass / batch.d[:, None])[:, :, None]  # S = scaledᵀ scaled
+    gain, loss, mixed = (_gain_by_qr if careful else _gain)(scaled, direction)
     ridge_part = (batch.n * batch.ridge)[:, None] * v2
     noise_part = np.matmul(mass[:, None, :], noise)[:, 0, :]
     linear_part = batch.d[:, None] * np.diagonal(loss, axis1=1, axis2=2)
@@ -73,17 +71,40 @@ def evaluate(batch: Batch, v2: FloatArray, chi: FloatArray) -> Point:
         mixed=mixed,
         noise=noise,
         demand=ridge_part + noise_part + linear_part,
-        mapped_chi=(mixed * direction).sum(axis=2) + noise.sum(axis=2),
+        mapped_chi=np.maximum((mixed * direction).sum(axis=2), 0.0) + noise.sum(axis=2),
     )
 
 
-def _inverse(s: FloatArray) -> FloatArray:
-    """(I + S)⁻¹ for symmetric S ≥ 0."""
-    k = s.shape[-1]
+def _gain(scaled: FloatArray, direction: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Y = (I + S)⁻¹, S Y and bY by one factorisation.
+
+    Solving for bY instead of multiplying by Y keeps b·bY accurate when S is large along b.
+    """
+    k = scaled.shape[-1]
+    s = np.matmul(scaled.transpose(0, 2, 1), scaled)
     if k == 1:
-        return 1.0 / (1.0 + s)
-    inverse = np.linalg.inv(s + np.eye(k))
-    return 0.5 * (inverse + inverse.transpose(0, 2, 1))
+        gain = 1.0 / (1.0 + s)
+        return gain, s * gain, direction * gain
+    unit = np.broadcast_to(np.eye(k), s.shape)
+    right = np.concatenate([unit, s, direction.transpose(0, 2, 1)], axis=2)
+    solved = np.linalg.solve(s + np.eye(k), right)
+    return solved[:, :, :k], solved[:, :, k : 2 * k], solved[:, :, 2 * k :].transpose(0, 2, 1)
+
+
+def _gain_by_qr(
+    scaled: FloatArray, direction: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same from the triangular factor of [scaled; I]: errors grow with √‖S‖, not ‖S‖."""
+    size, _, k = scaled.shape
+    unit = np.broadcast_to(np.eye(k), (size, k, k))
+    triangle = np.linalg.qr(np.concatenate([scaled, unit], axis=1), mode="r")
+    inverse = np.linalg.solve(triangle, unit)  # Y = inverse inverseᵀ
+    inverse_t = inverse.transpose(0, 2, 1)
+    gain = np.matmul(inverse, inverse_t)
+    loss = np.matmul(
+        scaled.transpose(0, 2, 1), np.matmul(np.matmul(scaled, inverse), inverse_t)
+    )
+    return gain, loss, np.matmul(np.matmul(direction, inverse), inverse_t)
 
 
 def respond(

@@ -1,0 +1,200 @@
+"""Section 3 for many problems at once: bucket, solve, refine where the cutting shows, check.
+
+Every problem has its own outcome, a solution or the error that refuses it, so that one bad
+point spoils nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import FeaturestepError, InconsistentSolution, NotConverged
+from ..problem import Problem
+from ..quadrature import FloatArray
+from ..spiked import SpikedWeights, spiked_weights
+from .batch import Batch
+from .moments import build_batch
+from .resolution import Effort, Resolution, choose
+from .resolvent import ACCEPTED, Resolvent, solve_resolvent
+from .risk import Risk, solve_risk
+from .signal import Signal, solve_signal
+
+SELF_CHECK = 1e-9
+_BLOCK = 60_000  # problems × nodes × groups of one batch: its arrays stay in cache
+_ROUNDS = 6
+_INNER = 6.0  # |κ| beyond which roughness carries no weight
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One problem solved: its errors, and its groups of neurons with what they learned."""
+
+    weights: SpikedWeights
+    test_error: float
+    train_loss: float
+    train_mse: float
+    norm_squared: float
+    residual: float
+    iterations: int
+    self_check: float
+    nodes: int
+    g: FloatArray  # (K,)
+    neurons: FloatArray  # (K,)
+    shift: FloatArray  # (K,)
+    norm: FloatArray  # (K,)
+    use: FloatArray  # (K,) A_g
+    along: FloatArray  # (K,) τ_g
+    across: FloatArray  # (K,) ψ_g
+
+
+Outcome = Solution | FeaturestepError
+
+
+def solve(
+    problems: Sequence[Problem], *, effort: Effort | None = None, start: float | None = None
+) -> list[Outcome]:
+    """Outcomes in the order of the problems.
+
+    `effort` multiplies the numbers of groups and nodes and `start` the first guess of V2: results
+    must not depend on either, and tests use them to show it.
+    """
+    job = _Job(problems, [spiked_weights(p) for p in problems], start)
+    pending: dict[int, Effort] = dict.fromkeys(range(len(problems)), effort or Effort())
+    for _ in range(_ROUNDS):
+        pending = job.round(pending)
+        if not pending:
+            break
+    for index in pending:
+        job.outcomes[index] = NotConverged("the groups of neurons could not be resolved")
+    return [outcome for outcome in job.outcomes if outcome is not None]
+
+
+class _Job:
+    """Problems on their way to an outcome."""
+
+    def __init__(
+        self, problems: Sequence[Problem], weights: list[SpikedWeights], start: float | None
+    ) -> None:
+        self.problems = problems
+        self.weights = weights
+        self.start = start
+        self.outcomes: list[Outcome | None] = [None] * len(problems)
+
+    def round(self, pending: dict[int, Effort]) -> dict[int, Effort]:
+        """Solve the pending problems; return those that need more effort, with it."""
+        again: dict[int, Effort] = {}
+        for resolution, members in self._buckets(pending):
+            problem = self.problems[members[0]]
+            groups, nodes = resolution.group_rule(problem), resolution.node_rule()
+            rows = max(1, _BLOCK // (groups[0].size * nodes[0].size))
+            for start in range(0, len(members), rows):
+                block = members[start : start + rows]
+                batch = build_batch(
+                    [self.problems[i] for i in block],
+                    [self.weights[i] for i in block],
+                    groups,
+                    nodes,
+                )
+                again.update(self._solve_block(batch, block, resolution, pending))
+        return again
+
+    def _buckets(self, pending: dict[int, Effort]) -> list[tuple[Resolution, list[int]]]:
+        buckets: dict[object, tuple[Resolution, list[int]]] = {}
+        for index, effort in pending.items():
+            problem = self.problems[index]
+            try:
+                resolution = choose(problem, self.weights[index], effort)
+            except FeaturestepError as error:
+                self.outcomes[index] = error
+                continue
+            key = (problem.sigma, problem.sigma_star, problem.law, problem.residual, resolution)
+            buckets.setdefault(key, (resolution, []))[1].append(index)
+        return list(buckets.values())
+
+    def _solve_block(
+        self,
+        batch: Batch,
+        block: list[int],
+        resolution: Resolution,
+        pending: dict[int, Effort],
+    ) -> Iterable[tuple[int, Effort]]:
+        try:
+            resolvent = solve_resolvent(batch, self.start)
+            again = _roughness(resolvent, resolution, [pending[i] for i in block])
+            signal = solve_signal(resolvent.point)
+            risk = solve_risk(resolvent.point, signal)
+        except (np.linalg.LinAlgError, FloatingPointError) as error:
+            for i in block:
+                self.outcomes[i] = NotConverged(f"a linear system was singular ({error})")
+            return []
+        for row, index in enumerate(block):
+            if again[row] is None:
+                self.outcomes[index] = _outcome(
+                    self.weights[index], batch, resolvent, signal, risk, row
+                )
+        return [(i, e) for i, e in zip(block, again, strict=True) if e is not None]
+
+
+def _roughness(
+    resolvent: Resolvent, resolution: Resolution, efforts: list[Effort]
+) -> list[Effort | None]:
+    """The higher effort of each problem whose solution varies faster than its rules resolve."""
+    point = resolvent.point
+    inner = np.abs(point.batch.kappa) < _INNER
+    nodes = np.abs(np.diff(np.log1p(point.chi[:, inner]), axis=1)).max(axis=1)
+    groups = np.zeros(len(efforts))
+    if resolution.adapts:
+        groups = np.abs(np.diff(np.log(point.v2 / point.batch.neurons), axis=1)).max(axis=1)
+    again: list[Effort | None] = []
+    for row, effort in enumerate(efforts):
+        raised = effort.raised(float(groups[row]), float(nodes[row]))
+        again.append(raised if raised != effort and resolvent.converged[row] else None)
+    return again
+
+
+def _outcome(
+    weights: SpikedWeights,
+    batch: Batch,
+    resolvent: Resolvent,
+    signal: Signal,
+    risk: Risk,
+    row: int,
+) -> Outcome:
+    solution = Solution(
+        weights=weights,
+        test_error=float(risk.test_error[row]),
+        train_loss=float(risk.train_loss[row]),
+        train_mse=float(risk.train_mse[row]),
+        norm_squared=float(risk.norm_squared[row]),
+        residual=float(resolvent.residual[row]),
+        iterations=int(resolvent.iterations[row]),
+        self_check=float(risk.self_check[row]),
+        nodes=batch.kappa.size,
+        g=batch.g,
+        neurons=batch.neurons[row],
+        shift=batch.shift[row],
+        norm=batch.norm[row],
+        use=signal.use[row],
+        along=signal.along[row],
+        across=signal.across[row],
+    )
+    if not solution.residual <= ACCEPTED:
+        return NotConverged(
+            f"resolvent equations: residual {solution.residual:.2g} after "
+            f"{solution.iterations} iterations (needs {ACCEPTED:.0e})",
+            residual=solution.residual,
+            iterations=solution.iterations,
+            solution=solution,
+        )
+    if not solution.self_check <= SELF_CHECK:
+        return InconsistentSolution(
+            f"the two training losses differ by {solution.self_check:.2g} "
+            f"(needs {SELF_CHECK:.0e})",
+            residual=solution.self_check,
+            iterations=solution.iterations,
+            solution=solution,
+        )
+    return solution

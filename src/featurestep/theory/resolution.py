@@ -1,0 +1,162 @@
+"""How finely to cut the readout law and κ, so that the cutting does not show in the results.
+
+Neuron g sees κ through u_g κ with u_g = u·g, smoothed at scale ρ_g: all structure in κ sits near 0
+at scale 1/u (or, for a sharp target, near its kinks), and the same in g. Rules are therefore
+equispaced in a stretched variable; their number grows with log u only. For small u few Gauss nodes
+of the law are enough. Scales are rounded to powers of two so that problems share their rules.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import NotConverged
+from ..hermite import coefficients
+from ..nonlinearity import HermiteSum, Nonlinearity, Shifted
+from ..problem import Problem
+from ..quadrature import Rule, gauss_law, stretched_normal, stretched_uniform
+from ..spiked import SpikedWeights
+
+MOST_GROUPS = 900
+MOST_NODES = 4000
+ROUGH_GROUPS = 0.6  # change of log(V2/N) from group to group that the rule resolves
+ROUGH_NODES = 1.2  # change of log(1 + χ) from node to node that the rule resolves
+_GROUP_SPACING = 0.5
+_NODE_SPACING = 0.55
+_SMALLEST_SCALE = 2.0**-24
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Factors on the number of groups and of nodes."""
+
+    groups: float = 1.0
+    nodes: float = 1.0
+
+    def raised(self, groups: float, nodes: float) -> Effort:
+        """More effort where the roughness found exceeds what the rule resolves."""
+        return Effort(
+            _next_level(self.groups, groups / ROUGH_GROUPS),
+            _next_level(self.nodes, nodes / ROUGH_NODES),
+        )
+
+
+def _next_level(effort: float, excess: float) -> float:
+    """Effort times the excess, rounded up to a power of √2 so that problems share rules."""
+    if excess <= 1.0:
+        return effort
+    return float(effort * math.sqrt(2.0) ** math.ceil(2.0 * math.log2(min(excess, 8.0)) + 0.5))
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Keys of the two rules: problems with equal keys can be solved in one batch."""
+
+    groups: tuple[object, ...]
+    nodes: tuple[object, ...]
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the groups are a choice: finite laws are exact, Gauss rules converge fast."""
+        return self.groups[0] in ("gauss", "stretched")
+
+    def group_rule(self, problem: Problem) -> Rule:
+        """Values and weights that stand for the readout law."""
+        kind, *rest = self.groups
+        law = problem.law
+        if kind == "exact":
+            return np.array(law.values), np.array(law.probabilities)
+        if kind == "single":
+            return np.ones(1), np.ones(1)
+        if kind == "affine":
+            mean = float(rest[0])  # type: ignore[arg-type]
+            pair = np.array([-1.0, 1.0]), np.array([0.5 * (1.0 - mean), 0.5 * (1.0 + mean)])
+            return pair if abs(mean) < 1.0 else (np.sign([mean]), np.ones(1))
+        if kind == "gauss":
+            return gauss_law(law.name, *rest)  # type: ignore[arg-type]
+        scale, widest, spacing, end = rest
+        if law.name == "uniform":
+            return stretched_uniform(scale, widest, spacing)  # type: ignore[arg-type]
+        return stretched_normal(((0.0, scale),), widest, spacing, end)  # type: ignore[arg-type]
+
+    def node_rule(self) -> Rule:
+        """Nodes and weights of E over κ."""
+        return stretched_normal(*self.nodes)  # type: ignore[arg-type]
+
+
+def choose(problem: Problem, weights: SpikedWeights, effort: Effort) -> Resolution:
+    """Rules for one problem at one effort."""
+    groups = _groups(problem, weights, effort.groups)
+    return Resolution(groups, _nodes(problem, weights, effort.nodes))
+
+
+def _halved(scale: float) -> float:
+    """The power of two at or below scale, within sensible bounds."""
+    return float(2.0 ** math.floor(math.log2(min(1.0, max(scale, _SMALLEST_SCALE)))))
+
+
+def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> tuple[object, ...]:
+    u = abs(weights.unit_shift)
+    if problem.eta == 0.0:
+        return ("single",)
+    if problem.sigma.slope_variance == 0.0:  # affine: only E g and E g² matter
+        return ("affine", problem.law.mean) if coefficients(problem.sigma, 0)[0] else ("single",)
+    if problem.law.is_finite:
+        return ("exact",)
+    strength = math.log(problem.width / problem.ridge * (1.0 + 1.0 / problem.ridge)) + 20.0
+    reach = max(u, abs(weights.unit_drift), math.sqrt(weights.unit_growth))
+    count = math.inf
+    if reach < 0.4:
+        count = 3.0 + 1.1 * refine * strength / (-2.0 * math.log(reach))
+    spacing = _GROUP_SPACING / refine
+    if count <= 21:
+        return ("gauss", 2 * math.ceil(count / 2) + 1)
+    scale = _halved(0.7 / max(reach, 1e-300))
+    widest = 1.0
+    if problem.sigma.oscillates:
+        widest = _halved(0.35 / max(u, 1e-300))
+    many = math.log10(problem.width * (1.0 + 1.0 / problem.ridge))
+    end = 4.75 + 0.11 * many + 0.25 * _degree(problem.sigma) + min(1.5, 0.5 * math.log2(refine))
+    if 2 * end / widest / spacing > MOST_GROUPS:
+        raise NotConverged(
+            f"activation {problem.sigma.name} oscillates {u:.3g} times over the readout law: "
+            f"more than {MOST_GROUPS} groups of neurons would be needed"
+        )
+    return ("stretched", scale, widest, spacing, end)
+
+
+def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> tuple[object, ...]:
+    sigma, star = problem.sigma, problem.sigma_star
+    largest = max(map(abs, problem.law.values)) if problem.law.is_finite else 1.0
+    u = abs(weights.unit_shift) * largest
+    gamma = abs(weights.alignment)
+    across = math.sqrt(max(1.0 - gamma**2, 1e-16))
+    scale = 0.7 / u if u > 0 else 1.0
+    far = max((abs(k) for k in sigma.kinks), default=0.0)
+    centres: list[tuple[float, float]] = [(0.0, _halved(scale))] * max(1, math.ceil(far / 2))
+    blur = across / max(gamma, 1e-300)  # a kink of the target seen from κ
+    if star.kinks and blur < 0.7:
+        for kink in star.kinks:
+            if abs(kink / gamma) < 9.0:
+                centres.append((kink / gamma, _halved(blur)))
+    widest = 1.0
+    if sigma.oscillates and u > 0:
+        widest = min(widest, _halved(1.0 / u))
+    if star.oscillates:
+        widest = min(widest, _halved(1.5))
+    end = 8.75 + 0.25 * (_degree(star) + _degree(sigma))
+    spacing = _NODE_SPACING / refine
+    if 2 * end / widest / spacing > MOST_NODES:
+        raise NotConverged(
+            f"activation {sigma.name} oscillates {u:.3g} times along the learned direction: "
+            f"more than {MOST_NODES} nodes would be needed"
+        )
+    return (tuple(centres), widest, spacing, end)
+
+
+def _degree(f: Nonlinearity) -> int:
+    base = f.base if isinstance(f, Shifted) else f
+    return len(base.coefficients) - 1 if isinstance(base, HermiteSum) else 1
