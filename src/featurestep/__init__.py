@@ -9,20 +9,36 @@ from .errors import (
     NotConverged,
 )
 from .problem import Grid, Problem
-from .theory import Groups, Prediction, predict
+from .theory import (
+    Baselines,
+    Groups,
+    Limit,
+    Optimum,
+    Prediction,
+    baselines,
+    limit,
+    optimum,
+    predict,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Baselines",
     "FeaturestepError",
     "Grid",
     "Groups",
     "InaccurateQuadrature",
     "InconsistentSolution",
     "InvalidProblem",
+    "Limit",
     "NotConverged",
+    "Optimum",
     "Prediction",
     "Problem",
+    "baselines",
     "function",
+    "limit",
+    "optimum",
     "predict",
 ]

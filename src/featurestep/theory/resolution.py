@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from ..nonlinearity import HermiteSum, Nonlinearity, Shifted
 from ..problem import Problem
 from ..quadrature import Rule, gauss_law, stretched_normal, stretched_uniform
 from ..spiked import SpikedWeights
+
+GroupKey = tuple[Any, ...]  # kind of rule, then its numbers
+NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 
 MOST_GROUPS = 900
 MOST_NODES = 4000
@@ -55,8 +59,8 @@ def _next_level(effort: float, excess: float) -> float:
 class Resolution:
     """Keys of the two rules: problems with equal keys can be solved in one batch."""
 
-    groups: tuple[object, ...]
-    nodes: tuple[object, ...]
+    groups: GroupKey
+    nodes: NodeKey
 
     @property
     def adapts(self) -> bool:
@@ -65,26 +69,27 @@ class Resolution:
 
     def group_rule(self, problem: Problem) -> Rule:
         """Values and weights that stand for the readout law."""
-        kind, *rest = self.groups
-        law = problem.law
-        if kind == "exact":
-            return np.array(law.values), np.array(law.probabilities)
-        if kind == "single":
-            return np.ones(1), np.ones(1)
-        if kind == "affine":
-            mean = float(rest[0])  # type: ignore[arg-type]
-            pair = np.array([-1.0, 1.0]), np.array([0.5 * (1.0 - mean), 0.5 * (1.0 + mean)])
-            return pair if abs(mean) < 1.0 else (np.sign([mean]), np.ones(1))
-        if kind == "gauss":
-            return gauss_law(law.name, *rest)  # type: ignore[arg-type]
-        scale, widest, spacing, end = rest
+        law, numbers = problem.law, self.groups[1:]
+        match self.groups[0]:
+            case "exact":
+                return np.array(law.values), np.array(law.probabilities)
+            case "single":
+                return np.ones(1), np.ones(1)
+            case "affine":
+                (mean,) = numbers
+                if abs(mean) >= 1.0:
+                    return np.array([math.copysign(1.0, mean)]), np.ones(1)
+                return np.array([-1.0, 1.0]), np.array([0.5 * (1 - mean), 0.5 * (1 + mean)])
+            case "gauss":
+                return gauss_law(law.name, int(numbers[0]))
+        scale, widest, spacing, end = numbers
         if law.name == "uniform":
-            return stretched_uniform(scale, widest, spacing)  # type: ignore[arg-type]
-        return stretched_normal(((0.0, scale),), widest, spacing, end)  # type: ignore[arg-type]
+            return stretched_uniform(scale, widest, spacing)
+        return stretched_normal(((0.0, scale),), widest, spacing, end)
 
     def node_rule(self) -> Rule:
         """Nodes and weights of E over κ."""
-        return stretched_normal(*self.nodes)  # type: ignore[arg-type]
+        return stretched_normal(*self.nodes)
 
 
 def choose(problem: Problem, weights: SpikedWeights, effort: Effort) -> Resolution:
@@ -98,7 +103,7 @@ def _halved(scale: float) -> float:
     return float(2.0 ** math.floor(math.log2(min(1.0, max(scale, _SMALLEST_SCALE)))))
 
 
-def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> tuple[object, ...]:
+def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey:
     u = abs(weights.unit_shift)
     if problem.eta == 0.0:
         return ("single",)
@@ -128,33 +133,39 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> tuple[ob
     return ("stretched", scale, widest, spacing, end)
 
 
-def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> tuple[object, ...]:
-    sigma, star = problem.sigma, problem.sigma_star
+def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
+    sigma = problem.sigma
     largest = max(map(abs, problem.law.values)) if problem.law.is_finite else 1.0
     u = abs(weights.unit_shift) * largest
-    gamma = abs(weights.alignment)
-    across = math.sqrt(max(1.0 - gamma**2, 1e-16))
     scale = 0.7 / u if u > 0 else 1.0
     far = max((abs(k) for k in sigma.kinks), default=0.0)
-    centres: list[tuple[float, float]] = [(0.0, _halved(scale))] * max(1, math.ceil(far / 2))
-    blur = across / max(gamma, 1e-300)  # a kink of the target seen from κ
-    if star.kinks and blur < 0.7:
-        for kink in star.kinks:
-            if abs(kink / gamma) < 9.0:
-                centres.append((kink / gamma, _halved(blur)))
-    widest = 1.0
-    if sigma.oscillates and u > 0:
-        widest = min(widest, _halved(1.0 / u))
-    if star.oscillates:
-        widest = min(widest, _halved(1.5))
-    end = 8.75 + 0.25 * (_degree(star) + _degree(sigma))
+    centres = ((0.0, _halved(scale)),) * max(1, math.ceil(far / 2))
+    widest = _halved(1.0 / u) if sigma.oscillates and u > 0 else 1.0
+    end = 8.75 + 0.25 * (_degree(problem.sigma_star) + _degree(sigma))
     spacing = _NODE_SPACING / refine
     if 2 * end / widest / spacing > MOST_NODES:
         raise NotConverged(
             f"activation {sigma.name} oscillates {u:.3g} times along the learned direction: "
             f"more than {MOST_NODES} nodes would be needed"
         )
-    return (tuple(centres), widest, spacing, end)
+    return centres + _target_centres(problem, weights), widest, spacing, end
+
+
+def _target_centres(problem: Problem, weights: SpikedWeights) -> tuple[tuple[float, float], ...]:
+    """Places where a kinked target is sharp when seen along κ."""
+    gamma = abs(weights.alignment)
+    blur = math.sqrt(max(1.0 - gamma**2, 1e-16)) / max(gamma, 1e-300)
+    if blur >= 0.7:
+        return ()
+    places = (kink / weights.alignment for kink in problem.sigma_star.kinks)
+    return tuple((place, _halved(blur)) for place in places if abs(place) < 9.0)
+
+
+def target_nodes(problem: Problem, weights: SpikedWeights, *, degree: int) -> Rule:
+    """Nodes for the target and for powers of κ up to `degree`, whatever the activation."""
+    centres = ((0.0, 1.0), *_target_centres(problem, weights))
+    end = 9.0 + 0.25 * (_degree(problem.sigma_star) + degree)
+    return stretched_normal(centres, 1.0, 0.4, end)
 
 
 def _degree(f: Nonlinearity) -> int:

@@ -54,10 +54,13 @@ def solve_signal(point: Point) -> Signal:
         )
     else:
         k = root.shape[1]
-        both, rest_along = _least_squares(
-            point, np.concatenate([means, kappa * lines], axis=2), batch.target_mean
+        both, rest_along = least_squares(
+            point,
+            np.concatenate([means, kappa * lines], axis=2),
+            batch.target_mean,
+            np.ones(2 * k),
         )
-        across, rest_across = _least_squares(point, lines, batch.target_linear)
+        across, rest_across = least_squares(point, lines, batch.target_linear, np.ones(k))
         use, along = both[:, :k], both[:, k:]
         rest = rest_along + rest_across
         means_along, means_across = means, np.zeros_like(means)
@@ -98,15 +101,15 @@ def _lean_factor(point: Point, tilt: FloatArray, q: FloatArray) -> FloatArray:
     return np.asarray(root * vectors.transpose(0, 2, 1))
 
 
-def _least_squares(
-    point: Point, columns: FloatArray, right: FloatArray
+def least_squares(
+    point: Point, columns: FloatArray, right: FloatArray, penalty: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """argmin n E[(right − columns·x)²/(1+χ)] + ‖x‖² and the minimum."""
+    """argmin n E[(right − columns·x)²/(1+χ)] + Σ penalty·x² and the minimum."""
     root = _root_mass(point)
     size = columns.shape[2]
     top = np.concatenate([columns, right[:, :, None]], axis=2) * root[:, :, None]
     bottom = np.zeros((columns.shape[0], size, size + 1))
-    bottom[:, np.arange(size), np.arange(size)] = 1.0
+    bottom[:, np.arange(size), np.arange(size)] = np.sqrt(penalty)
     return _triangular(np.concatenate([top, bottom], axis=1))
 
 

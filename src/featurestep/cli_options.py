@@ -1,0 +1,213 @@
+"""The command line's words: options for every field of a problem, and the values to vary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import click
+import numpy as np
+
+from .activations import NAMED
+from .errors import InvalidProblem
+from .problem import FIELDS, Grid, Problem
+
+MAX_POINTS = 100_000
+DEFAULTS: Mapping[str, Any] = {
+    "activation": "tanh",
+    "target": "tanh",
+    "n": 2000,
+    "d": 1000,
+    "width": 1500,
+    "step_exponent": 0.3,
+    "step_scale": 1.0,
+    "ridge": 0.01,
+    "noise_std": 0.0,
+    "readout": "gaussian",
+    "residual": "labels",
+    "centre": False,
+}
+_SIZES = ("n", "d", "width", "n_step")
+_STEP = ("step_size", "step_exponent", "step_scale")
+_OPTIONS = (
+    ("activation", "σ", f"activation σ: {', '.join(NAMED)}, or a Hermite sum"),
+    ("target", "σ⋆", "target σ⋆ of y = σ⋆(β⋆·x) + ε: a name as above, or a sum 'H1 + H2/sqrt(2)'"),
+    ("n", "n", "samples for the readout"),
+    ("d", "d", "input dimension"),
+    ("width", "N", "neurons N"),
+    ("phi", "φ", "φ = d/n, with --psi in place of --d and --width"),
+    ("psi", "ψ", "ψ = d/N, with --phi"),
+    ("n_step", "n0", "fresh samples n0 for the gradient step  [default: n]"),
+    ("step_exponent", "α", "exponent α of the step η = step_scale·n^α"),
+    ("step_scale", "c", "factor on n^α"),
+    ("step_size", "η", "step η outright, in place of --step-exponent"),
+    ("ridge", "λ", "λ in (1/n)‖y − Fa‖² + λ‖a‖²"),
+    ("noise_std", "σ_ε", "standard deviation of the label noise ε"),
+    (
+        "readout",
+        "LAW",
+        "law of √N a at the start: gaussian, rademacher, constant, uniform, or "
+        "value:probability,… with mean square 1, as -1:0.5,1:0.5",
+    ),
+    (
+        "residual",
+        "KIND",
+        "what the step descends on: labels (y alone, as in the papers) or full (y − f, the "
+        "true gradient)",
+    ),
+)
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def problem_options(
+    command: Command, *, without: Sequence[str] = (), defaults: Mapping[str, Any] = DEFAULTS
+) -> Command:
+    """Give a command one option for each field of a problem, and the ratios φ and ψ."""
+    centre = click.option(
+        "--centre/--no-centre",
+        default=None,
+        show_default="centred" if defaults["centre"] else "not centred",
+        help="subtract E σ(z) from the activation, so that c_0 = 0",
+    )
+    decorators = [
+        click.option(
+            f"--{name.replace('_', '-')}",
+            metavar=metavar,
+            show_default=str(defaults[name]) if name in defaults else False,
+            help=text,
+        )
+        for name, metavar, text in _OPTIONS
+        if name not in without
+    ]
+    for decorate in reversed([*decorators, centre]):
+        command = decorate(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: the options that were given, their defaults, and the fields to vary."""
+
+    options: Mapping[str, Any]
+    over: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = DEFAULTS
+
+    @cached_property
+    def given(self) -> dict[str, Any]:
+        """The options that were set, as values."""
+        return {name: value_of(name, text) for name, text in self.options.items() if text is not None}
+
+    @cached_property
+    def axes(self) -> dict[str, tuple[Any, ...]]:
+        """The values of each varied field."""
+        axes = dict(parse_axis(text) for text in self.over)
+        if len(axes) < len(self.over) or len(axes) > 2:
+            raise InvalidProblem("--over", "must name one field or two different ones", self.over)
+        for name in axes:
+            rivals = _STEP if name == "step_size" else ("step_size",) if name in _STEP else ()
+            for rival in (name, *rivals):
+                if rival in self.given:
+                    rule = f"must not vary {name} while --{rival.replace('_', '-')} is given"
+                    raise InvalidProblem("--over", rule, self.over)
+        if math.prod(map(len, axes.values())) > MAX_POINTS:
+            raise InvalidProblem("--over", f"must give at most {MAX_POINTS} points", self.over)
+        return axes
+
+    @property
+    def problem(self) -> Problem:
+        """The problem asked for, without the varied fields."""
+        return self._problem({})
+
+    @property
+    def grids(self) -> list[Grid]:
+        """The grid asked for; one for each n where φ and ψ fix the other sizes."""
+        if "phi" not in self.given or "n" not in self.axes:
+            return [self.problem.vary(**self.axes)]
+        return [self._problem({"n": n}).vary(**{**self.axes, "n": [n]}) for n in self.axes["n"]]
+
+    def _problem(self, changes: Mapping[str, Any]) -> Problem:
+        given = {**self.given, **changes}
+        settings = {**self.defaults, **given}
+        if "step_size" in given and "step_exponent" not in given:
+            del settings["step_exponent"]
+        if "phi" not in given and "psi" not in given:
+            return Problem(**settings)
+        for name, partner, rival in (("phi", "psi", "d"), ("psi", "phi", "width")):
+            if name not in given:
+                raise InvalidProblem(name, f"must be given together with {partner}", None)
+            if rival in given or rival in self.axes:
+                raise InvalidProblem(name, f"must not be given together with {rival}", given[name])
+            del settings[rival]
+        return Problem.from_ratios(**settings)
+
+
+def parse_axis(text: str) -> tuple[str, tuple[Any, ...]]:
+    """`FIELD=START:STOP:COUNT`, `FIELD=log:START:STOP:COUNT` or `FIELD=v1,v2,…`."""
+    name, equals, values = text.partition("=")
+    name = name.strip().replace("-", "_")
+    if not equals or not values.strip():
+        rule = "must read FIELD=START:STOP:COUNT, FIELD=log:START:STOP:COUNT or FIELD=v1,v2,…"
+        raise InvalidProblem("--over", rule, text)
+    if name not in FIELDS:
+        raise InvalidProblem("--over", f"must name a field ({', '.join(FIELDS)})", name)
+    if ":" not in values:
+        return name, tuple(value_of(name, part.strip()) for part in values.split(","))
+    points = _points(text, values.strip())
+    if name in _SIZES:
+        return name, tuple(dict.fromkeys(round(point) for point in points))
+    return name, tuple(points)
+
+
+def _points(text: str, values: str) -> list[float]:
+    """Equally spaced points, on a log scale if asked."""
+    parts = values.split(":")
+    is_log = parts[0] == "log"
+    numbers = [number(part) for part in parts[is_log:]]
+    if len(numbers) != 3 or not all(map(_is_finite, numbers)):
+        raise InvalidProblem("--over", "must read FIELD=[log:]START:STOP:COUNT in numbers", text)
+    start, stop, count = numbers
+    if not 1 <= count <= MAX_POINTS or count != int(count):
+        raise InvalidProblem("--over", f"must have a COUNT from 1 to {MAX_POINTS}", text)
+    if is_log and not (start > 0 and stop > 0):
+        raise InvalidProblem("--over", "must have START and STOP > 0 for log", text)
+    spaced = np.geomspace if is_log else np.linspace
+    rounded = (float(f"{point:.12g}") for point in spaced(start, stop, int(count)))
+    return list(rounded)
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def value_of(name: str, text: Any) -> Any:
+    """An option's text as the value a problem takes; what cannot be read is left to its checks."""
+    if not isinstance(text, str) or name in ("activation", "target", "residual"):
+        return text
+    if name == "readout":
+        return law(text) if ":" in text else text
+    if name == "centre":
+        return {"true": True, "false": False}.get(text.lower(), text)
+    return number(text)
+
+
+def number(text: str) -> Any:
+    """A whole number, a number, or the text itself."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def law(text: str) -> list[tuple[float, float]]:
+    """`value:probability,value:probability,…` as pairs."""
+    try:
+        pairs = [tuple(map(float, pair.split(":"))) for pair in text.split(",")]
+        return [(value, probability) for value, probability in pairs]
+    except ValueError:
+        rule = "must be a name or value:probability pairs such as -1:0.5,1:0.5"
+        raise InvalidProblem("readout", rule, text) from None

@@ -1,0 +1,125 @@
+"""Which points share what, and what the run will cost, before anything is drawn.
+
+Points that agree on sizes, functions, readout law and residual form a group: they share the
+draw, the gradient and the projections of every sample. In a group, features are computed once
+for each (variant, step size, noise level of the step), whatever the ridges and sample sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import InvalidProblem
+from ..problem import Problem
+from .setting import Setting
+from .step import residual_basis
+from .variants import FeatureKey, Variant, feature_key
+
+Slot = tuple[int, int]  # variant, point: where a number goes in the result
+Move = tuple[float, float]  # step size, noise level of the step's labels
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One ridge regression on given features, and the places that want its numbers."""
+
+    n: int
+    ridge: float
+    noise: float
+    slots: list[Slot] = field(compare=False)
+
+
+@dataclass
+class Group:
+    """Points that share a draw."""
+
+    problem: Problem  # any of them: for sizes, functions, law and residual
+    n_test: int
+    points: dict[int, Problem] = field(default_factory=dict)
+    fits: dict[FeatureKey, list[Fit]] = field(default_factory=dict)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Noise levels of the step's labels."""
+        return tuple(sorted({p.noise_std for p in self.points.values()}))
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """Every step taken by trained features."""
+        trained = {(k.eta, k.noise): None for k in self.fits if k.base == "trained"}
+        return tuple(trained)
+
+    @property
+    def steps_needed(self) -> bool:
+        """Whether anything depends on the gradient."""
+        return any(key.eta > 0 for key in self.fits)
+
+    @property
+    def initial_needed(self) -> bool:
+        """Whether any features use XW0ᵀ on its own."""
+        return any(key.base != "trained" for key in self.fits)
+
+    def separate(self, setting: Setting) -> bool:
+        """Whether to project each trained W on its own: no more products than W0 and G need.
+
+        After several steps there is no choice: W is not linear in the step size.
+        """
+        if len(setting.multiples) > 1:
+            return True
+        return len(self.moves) + self.initial_needed <= 1 + residual_basis(self.levels)
+
+    def projections(self, setting: Setting) -> int:
+        """How many matrices every sample is multiplied with."""
+        if not self.moves:
+            return 1
+        if self.separate(setting):
+            return len(self.moves) + self.initial_needed
+        return 1 + residual_basis(self.levels)
+
+    def sizes(self, dual: bool) -> list[int]:
+        """Sample sizes whose Gram matrix is on the sample's side (dual) or the neurons'."""
+        every = {fit.n for fits in self.fits.values() for fit in fits}
+        return sorted(n for n in every if (n <= self.problem.width) == dual)
+
+
+def make_groups(
+    problems: Iterable[Problem], variants: tuple[Variant, ...], n_test: int | None
+) -> list[Group]:
+    """The groups of a list of points, in order of first appearance."""
+    groups: dict[Any, Group] = {}
+    for index, problem in enumerate(problems):
+        count = default_test_size(problem) if n_test is None else n_test
+        group = groups.setdefault(_group_key(problem, count), Group(problem, count))
+        group.points[index] = problem
+        for number, variant in enumerate(variants):
+            key = feature_key(variant, problem.eta, problem.noise_std)
+            fits = group.fits.setdefault(key, [])
+            fit = Fit(problem.n, problem.ridge, problem.noise_std, [(number, index)])
+            if fit in fits:
+                fits[fits.index(fit)].slots.extend(fit.slots)
+            else:
+                fits.append(fit)
+    return list(groups.values())
+
+
+def default_test_size(problem: Problem) -> int:
+    """Twice n, between 4000 and 20,000: the error of the test mean is then below the draw's."""
+    return min(max(2 * problem.n, 4000), 20_000)
+
+
+def checked_test_size(n_test: object) -> int | None:
+    """None, or a whole number ≥ 1."""
+    if n_test is None:
+        return None
+    if isinstance(n_test, bool) or not isinstance(n_test, int) or not 1 <= n_test <= 10**9:
+        raise InvalidProblem("n_test", "must be a whole number from 1 to 1e9", n_test)
+    return n_test
+
+
+def _group_key(problem: Problem, n_test: int) -> tuple[Any, ...]:
+    return (
+        *(problem.d, problem.width, problem.step_samples, problem.residual, n_test),
+        *(problem.sigma, problem.sigma_star, problem.law),
+    )

@@ -1,0 +1,106 @@
+"""Baselines: what simpler predictors reach on the same data, and what none can beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+
+from ..errors import InvalidProblem
+from ..hermite import coefficients
+from ..problem import Problem
+from ..spiked import spiked_weights
+from .moments import target_moments
+from .predict import predict
+from .resolution import target_nodes
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Test errors, noise included, of predictors to set the trained network against."""
+
+    problem: Problem
+    untrained: float
+    ridge_n: float
+    ridge_n_tuned: float
+    ridge_all: float
+    ridge_all_tuned: float
+    best_linear: float
+    best_affine: float
+    best_given_direction: float
+    best_given_direction_and_linear: float
+    noise_floor: float
+
+    DESCRIPTIONS: ClassVar[dict[str, str]] = {
+        "untrained": "the same network with step 0 (random features)",
+        "ridge_n": "ridge regression on the raw inputs, n samples, the same ridge",
+        "ridge_n_tuned": "the same with its best ridge",
+        "ridge_all": "ridge regression on the raw inputs, n + n_step samples, the same ridge",
+        "ridge_all_tuned": "the same with its best ridge",
+        "best_linear": "the best linear function of x",
+        "best_affine": "the best linear function of x plus a constant",
+        "best_given_direction": "the best function of κ, the input along the learned direction",
+        "best_given_direction_and_linear": (
+            "the best function of κ, plus the target's other direction times a function of κ: "
+            "no readout of these features reaches less"
+        ),
+        "noise_floor": "the variance of the label noise",
+    }
+
+    def as_dict(self) -> dict[str, float]:
+        """The numbers, ready for JSON."""
+        return {f.name: float(getattr(self, f.name)) for f in fields(self) if f.name != "problem"}
+
+
+def baselines(problem: Problem) -> Baselines:
+    """Test errors of the baselines for one problem."""
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", "must be a Problem", problem)
+    star = problem.sigma_star
+    c = coefficients(star, 1)
+    noise = problem.noise_std**2
+    signal = float(c[1]) ** 2
+    rest = max(star.second_moment - signal, 0.0) + noise
+    weights = spiked_weights(problem)
+    kappa, weight = target_nodes(problem, weights, degree=0)
+    y0, y1, unexplained = target_moments(star, np.array([weights.alignment]), kappa)
+    few, many = problem.phi, problem.d / (problem.n + problem.step_samples)
+    return Baselines(
+        problem=problem,
+        untrained=predict(problem.replace(step_size=0.0, residual="labels")).test_error,
+        ridge_n=linear_ridge_error(signal, rest, few, problem.ridge),
+        ridge_n_tuned=tuned_ridge_error(signal, rest, few),
+        ridge_all=linear_ridge_error(signal, rest, many, problem.ridge),
+        ridge_all_tuned=tuned_ridge_error(signal, rest, many),
+        best_linear=rest,
+        best_affine=max(rest - float(c[0]) ** 2, noise),
+        best_given_direction=float(weight @ (unexplained[0] + y1[0] ** 2)) + noise,
+        best_given_direction_and_linear=float(weight @ unexplained[0]) + noise,
+        noise_floor=noise,
+    )
+
+
+def marchenko_pastur(phi: float, lam: float) -> tuple[float, float]:
+    """(1/d)tr(S + λ)⁻¹ and (1/d)tr(S + λ)⁻² for S = XᵀX/n, d/n = φ."""
+    b = 1.0 - phi + lam
+    root = float(np.hypot(b, 2.0 * np.sqrt(phi * lam)))
+    m = 2.0 / (b + root) if b > 0 else (root - b) / (2.0 * phi * lam)
+    return m, (phi * m**2 + m) / root
+
+
+def linear_ridge_error(signal: float, rest: float, phi: float, lam: float) -> float:
+    """Test error of ridge regression on isotropic inputs.
+
+    `signal` is the squared norm of the linear part and `rest` the variance of everything else,
+    which acts as noise: rest·(1 + φ(m − λm₂)) + signal·λ²m₂.
+    """
+    m, m_square = marchenko_pastur(phi, lam)
+    return rest * (1.0 + phi * (m - lam * m_square)) + signal * lam**2 * m_square
+
+
+def tuned_ridge_error(signal: float, rest: float, phi: float) -> float:
+    """The same at the best ridge, λ = φ·rest/signal."""
+    if signal == 0.0:
+        return rest
+    return linear_ridge_error(signal, rest, phi, max(phi * rest / signal, 1e-12))

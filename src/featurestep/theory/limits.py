@@ -1,0 +1,218 @@
+"""The published limits (section 4): what n → ∞ leaves in each regime of the step exponent.
+
+In regime ℓ the bulk is that of the untrained network and the powers κ, …, κ^ℓ of the learned
+direction enter the regression (11) without penalty. Gains over the untrained network are found
+twice: from that regression, for every ℓ, and from the papers' closed forms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from scipy import special
+
+from ..errors import InvalidProblem
+from ..hermite import coefficients, monomial_coefficients
+from ..problem import Problem
+from ..quadrature import FloatArray
+from ..spiked import SpikedWeights, spiked_weights
+from .engine import Solution, solve
+from .moments import build_batch
+from .resolution import target_nodes
+from .resolvent import solve_resolvent
+from .response import Point
+from .risk import Risk, solve_risk
+from .signal import least_squares, solve_signal
+from .untrained import Traces, traces
+
+MAX_DEGREE = 30
+_FAR = 10**13
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Errors as n → ∞ at fixed ratios, and the gains over the untrained network."""
+
+    problem: Problem
+    degree: int | None  # None at the maximal step, where every degree is learned
+    powers: tuple[int, ...]  # of the learned direction, that enter the fit
+    test_error: float
+    train_loss: float
+    test_gain: float
+    train_gain: float
+    m1: float
+    m2: float
+    dm1: float
+    dm2: float
+
+    def as_dict(self) -> dict[str, float | int | None | list[int]]:
+        """The numbers, ready for JSON."""
+        names = ("test_error", "train_loss", "test_gain", "train_gain", "m1", "m2", "dm1", "dm2")
+        numbers = {name: float(getattr(self, name)) for name in names}
+        return {"degree": self.degree, "powers": list(self.powers), **numbers}
+
+
+def limit(problem: Problem, degree: int | Literal["maximal"] | None = None) -> Limit:
+    """Limiting train loss and test error of regime ℓ, or of the maximal step (exponent 1/2).
+
+    Without `degree` the regime is that of the problem's own step exponent; at an end of an
+    interval there is none, and the error says so.
+
+    >>> p = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01, target="H1 + H2")
+    >>> limit(p).degree
+    2
+    """
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", "must be a Problem", problem)
+    chosen = _chosen_degree(problem, degree)
+    base = _spiked_limit(problem, ())
+    if chosen is None:
+        powers: tuple[int, ...] = ()
+        test, train = _maximal(problem)
+    else:
+        powers = learned_powers(problem, chosen)
+        risk = _spiked_limit(problem, powers)
+        test, train = float(risk.test_error[0]), float(risk.train_loss[0])
+    m = traces(problem)
+    return Limit(
+        problem=problem,
+        degree=chosen,
+        powers=powers,
+        test_error=test,
+        train_loss=train,
+        test_gain=float(base.test_error[0]) - test,
+        train_gain=float(base.train_loss[0]) - train,
+        m1=m.m1,
+        m2=m.m2,
+        dm1=m.dm1,
+        dm2=m.dm2,
+    )
+
+
+def _chosen_degree(problem: Problem, degree: object) -> int | None:
+    if degree is None:
+        regime = problem.regime
+        if regime.degree is None and problem.step_exponent != 0.5:
+            raise InvalidProblem(
+                "degree",
+                f"must be given (a whole number or 'maximal'), because {regime.text}",
+                degree,
+            )
+        return regime.degree
+    if degree == "maximal":
+        return None
+    rule = f"must be a whole number from 0 to {MAX_DEGREE}, or 'maximal'"
+    if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)):
+        raise InvalidProblem("degree", rule, degree)
+    if not 0 <= degree <= MAX_DEGREE:
+        raise InvalidProblem("degree", rule, degree)
+    return int(degree)
+
+
+def learned_powers(problem: Problem, degree: int) -> tuple[int, ...]:
+    """Powers κ^k that a spike carries in regime ℓ: c_k ≠ 0 and g^k new (section 4).
+
+    k = 0 is among them for an uncentred activation: its mean is a spike from the start.
+    """
+    c = coefficients(problem.sigma, degree)
+    candidates = [k for k in range(degree + 1) if c[k] != 0.0]
+    return tuple(problem.law.distinct_powers(candidates))
+
+
+def _spiked_limit(problem: Problem, powers: tuple[int, ...]) -> Risk:
+    """Step 0's bulk, with powers of κ as regressors without penalty."""
+    weights = spiked_weights(problem)
+    point, basis = _bulk(problem, weights, powers)
+    batch = point.batch
+    if not powers and float(coefficients(problem.sigma, 0)[0]) != 0.0:
+        powers, basis = (0,), np.ones((1, batch.kappa.size, 1))
+    signal = solve_signal(point)
+    lines = point.direction / np.sqrt(batch.d)[:, None, None]
+    columns = np.concatenate([basis, batch.kappa[None, :, None] * lines], axis=2)
+    free = len(powers)
+    penalty = np.concatenate([np.zeros(free), np.ones(1)])
+    solution, rest_along = least_squares(point, columns, batch.target_mean, penalty)
+    across, rest_across = least_squares(point, lines, batch.target_linear, np.ones(1))
+    fitted = np.matmul(columns, solution[:, :, None])[:, :, 0]
+    slope = np.matmul(lines, across[:, :, None])[:, :, 0]
+    outside = (batch.weight * point.shrink * batch.target_rest).sum(axis=1)
+    signal = replace(
+        signal,
+        misfit=batch.target_rest
+        + (batch.target_mean - fitted) ** 2
+        + (batch.target_linear - slope) ** 2,
+        source_groups=solution[:, free:] ** 2 + across**2,
+        train_loss=outside + (rest_along + rest_across) / batch.n,
+    )
+    return solve_risk(point, signal)
+
+
+def _bulk(
+    problem: Problem, weights: SpikedWeights, powers: tuple[int, ...]
+) -> tuple[Point, FloatArray]:
+    """The resolvent of the untrained network at nodes that resolve the target along β."""
+    still = replace(
+        weights, unit_shift=0.0, unit_drift=0.0, unit_growth=0.0, correlation=0.0
+    )
+    nodes = target_nodes(problem, weights, degree=max(powers, default=0))
+    batch = build_batch([problem], [still], (np.ones(1), np.ones(1)), nodes)
+    point = solve_resolvent(batch).point
+    basis = np.stack([batch.kappa**k for k in powers], axis=1) if powers else None
+    if basis is None:
+        return point, np.zeros((1, batch.kappa.size, 0))
+    return point, (basis / np.sqrt(batch.weight @ basis**2))[None, :, :]
+
+
+def _maximal(problem: Problem) -> tuple[float, float]:
+    """The limit at fixed η/√N: the engine at sizes where the penalty on A has vanished."""
+    factor = max(1, _FAR // max(problem.n, problem.d, problem.width, problem.step_samples))
+    sizes = {
+        "n": problem.n * factor,
+        "d": problem.d * factor,
+        "width": problem.width * factor,
+        "n_step": problem.step_samples * factor,
+    }
+    (outcome,) = solve([problem.replace(step_size=problem.eta * factor**0.5, **sizes)])
+    if not isinstance(outcome, Solution):
+        raise outcome
+    return outcome.test_error, outcome.train_loss
+
+
+def closed_train_gain(problem: Problem, degree: int) -> float:
+    """Δ_ℓ = λ bᵀΩb, the papers' gain in training loss (section 4)."""
+    powers = learned_powers(problem, degree)
+    free = learned_powers(problem, 0)
+    return _explained(problem, powers) - _explained(problem, free)
+
+
+def _explained(problem: Problem, powers: tuple[int, ...]) -> float:
+    if not powers:
+        return 0.0
+    m, weights = traces(problem), spiked_weights(problem)
+    top = max(powers)
+    xi = monomial_coefficients(top)[list(powers)]  # (powers, degrees)
+    ratio = problem.psi / problem.phi
+    p = np.arange(top + 1)
+    size = np.where(p == 1, m.m2, m.m1) * special.factorial(p) * ratio
+    information = (xi * size) @ xi.T  # Ω⁻¹, the powers of ‖β‖ cancel
+    b = (xi * size * weights.alignment**p) @ coefficients(problem.sigma_star, top)
+    return float(problem.ridge * b @ np.linalg.solve(information, b))
+
+
+def closed_test_gain(problem: Problem, degree: int) -> float:
+    """Λ_1 and Λ_2, the papers' gain in test error with its factors restored (section 8).
+
+    For a centred activation with c_1, c_2 ≠ 0 and the Gaussian law, as published.
+    """
+    if degree not in (1, 2):
+        raise InvalidProblem("degree", "must be 1 or 2: no closed form is published beyond", degree)
+    m: Traces = traces(problem)
+    c_star = coefficients(problem.sigma_star, 2)
+    norm = spiked_weights(problem).beta_norm
+    ratio = problem.phi / problem.psi
+    gain = ratio * c_star[1] ** 4 / norm**2 * -m.dm2 / m.m1**2
+    if degree == 2:
+        gain += ratio * 4 * c_star[1] ** 4 * c_star[2] ** 2 / (3 * norm**4) * -m.dm1 / m.m1**2
+    return float(gain)

@@ -1,0 +1,160 @@
+"""The best ridge, step size, or both, by a bounded search that zooms on batches of the engine."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidProblem, NotConverged
+from ..problem import Problem
+from ..quadrature import FloatArray
+from .engine import Solution, solve
+from .predict import Prediction, prediction
+
+SEARCHABLE = ("ridge", "step_size")
+MEASURES = ("test_error", "train_loss", "train_mse")
+_COARSE = {1: 65, 2: 25}
+_FINE = {1: 17, 2: 9}
+_PRECISION = 1e-6  # of the logarithm of the location
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best point found, and whether it lies on the edge of where the search may go."""
+
+    problem: Problem
+    value: float
+    location: dict[str, float]
+    at_boundary: tuple[str, ...]
+    prediction: Prediction
+    evaluations: int
+    minimise: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers and notes, ready for JSON."""
+        return {
+            "minimise": self.minimise,
+            "value": self.value,
+            "location": dict(self.location),
+            "at_boundary": list(self.at_boundary),
+            "evaluations": self.evaluations,
+            "prediction": self.prediction.as_dict(),
+        }
+
+
+def optimum(
+    problem: Problem,
+    *,
+    over: Sequence[str] = ("ridge",),
+    minimise: str = "test_error",
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+) -> Optimum:
+    """Minimise an error over the ridge, the step size, or both.
+
+    A coarse logarithmic grid finds the basin, then finer and finer grids around its best point.
+    Default bounds: ridge from 1e-6 to 100, step size from 0.01 to 4√width.
+    """
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", "must be a Problem", problem)
+    if minimise not in MEASURES:
+        raise InvalidProblem("minimise", f"must be one of {', '.join(MEASURES)}", minimise)
+    names = _checked_names(over)
+    low, high = _checked_bounds(problem, names, bounds or {})
+    search = _Search(problem, names, minimise)
+    size = len(names)
+    centre, spread = 0.5 * (low + high), 0.5 * (high - low)
+    count = _COARSE[size]
+    while True:
+        axes = [
+            np.linspace(max(a, c - s), min(b, c + s), count)
+            for a, b, c, s in zip(low, high, centre, spread, strict=True)
+        ]
+        centre = search.best_of(axes)
+        if np.all(spread < _PRECISION):
+            break
+        steps = np.array([axis[1] - axis[0] for axis in axes])
+        spread = np.minimum(spread / 2, 1.5 * steps)
+        count = _FINE[size]
+    return search.result(centre, low, high)
+
+
+class _Search:
+    """Evaluates grids of logarithms and remembers the best point."""
+
+    def __init__(self, problem: Problem, names: tuple[str, ...], minimise: str) -> None:
+        self.problem = problem
+        self.names = names
+        self.minimise = minimise
+        self.evaluations = 0
+        self.best = math.inf
+        self.where = np.zeros(len(names))
+
+    def at(self, logs: Sequence[float] | FloatArray) -> Problem:
+        values = np.exp(np.asarray(logs))
+        changes = {name: float(v) for name, v in zip(self.names, values, strict=True)}
+        return self.problem.replace(**changes)
+
+    def best_of(self, axes: list[FloatArray]) -> FloatArray:
+        points = list(itertools.product(*axes))
+        outcomes = solve([self.at(point) for point in points])
+        self.evaluations += len(points)
+        for point, outcome in zip(points, outcomes, strict=True):
+            if isinstance(outcome, Solution) and getattr(outcome, self.minimise) < self.best:
+                self.best = getattr(outcome, self.minimise)
+                self.where = np.array(point)
+        if not math.isfinite(self.best):
+            raise NotConverged("no point of the search could be solved")
+        return self.where
+
+    def result(self, logs: FloatArray, low: FloatArray, high: FloatArray) -> Optimum:
+        problem = self.at(logs)
+        notes = []
+        for name, x, a, b in zip(self.names, logs, low, high, strict=True):
+            for side, end in (("lower", a), ("upper", b)):
+                if abs(x - end) <= 10 * _PRECISION:
+                    notes.append(
+                        f"{name} is at its {side} bound {math.exp(end):.6g}: "
+                        "the optimum may lie beyond"
+                    )
+        (outcome,) = solve([problem])
+        return Optimum(
+            problem=problem,
+            value=self.best,
+            location={n: float(v) for n, v in zip(self.names, np.exp(logs), strict=True)},
+            at_boundary=tuple(notes),
+            prediction=prediction(problem, outcome),
+            evaluations=self.evaluations,
+            minimise=self.minimise,
+        )
+
+
+def _checked_names(over: Sequence[str]) -> tuple[str, ...]:
+    names = (over,) if isinstance(over, str) else tuple(over)
+    if not names or len(set(names)) < len(names) or any(n not in SEARCHABLE for n in names):
+        raise InvalidProblem("over", f"must name one or both of {', '.join(SEARCHABLE)}", over)
+    return names
+
+
+def _checked_bounds(
+    problem: Problem, names: tuple[str, ...], bounds: Mapping[str, tuple[float, float]]
+) -> tuple[FloatArray, FloatArray]:
+    """Logarithms of the bounds."""
+    default = {"ridge": (1e-6, 1e2), "step_size": (1e-2, 4.0 * math.sqrt(problem.width))}
+    for name in bounds:
+        if name not in names:
+            raise InvalidProblem("bounds", f"must only name what is searched ({names})", name)
+    pairs = [bounds.get(name, default[name]) for name in names]
+    for name, pair in zip(names, pairs, strict=True):
+        rule = f"of {name} must be two numbers 0 < low < high"
+        try:
+            low, high = (float(v) for v in pair)
+        except (TypeError, ValueError):
+            raise InvalidProblem("bounds", rule, pair) from None
+        if not (0 < low < high < math.inf):
+            raise InvalidProblem("bounds", rule, pair)
+    return np.log([p[0] for p in pairs]), np.log([p[1] for p in pairs])

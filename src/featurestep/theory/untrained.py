@@ -1,0 +1,75 @@
+"""The untrained network by one scalar equation: m_1, m_2 and their λ-derivatives.
+
+(m_1, m_2) = (N/n)(tr R, tr(RXXᵀ)/d) with R = (F0F0ᵀ + λn)⁻¹. A road of its own to step 0,
+independent of the engine, and what the published closed forms are written in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from ..errors import NotConverged
+from ..hermite import coefficients
+from ..problem import Problem
+
+
+@dataclass(frozen=True)
+class Traces:
+    """m_1, m_2 and their derivatives in λ."""
+
+    m1: float
+    m2: float
+    dm1: float
+    dm2: float
+
+
+def traces(problem: Problem) -> Traces:
+    """Solve the scalar equation of section 3 and differentiate it implicitly."""
+    c = coefficients(problem.sigma, 1)
+    linear = float(c[1]) ** 2
+    rest = max(problem.sigma.second_moment - float(c[0]) ** 2 - linear, 0.0)
+    if problem.sigma.slope_variance == 0.0:
+        rest = 0.0
+    return _traces(linear, rest, problem.width / problem.n, problem.phi, problem.ridge)
+
+
+def _traces(linear: float, rest: float, ratio: float, phi: float, lam: float) -> Traces:
+    """`linear` = c_1², `rest` = c_{>1}², `ratio` = N/n."""
+
+    def parts(delta: float) -> tuple[float, float, float]:
+        t1 = (1.0 - ratio * delta / (1.0 + delta)) / lam
+        b = ratio * linear / ((1.0 + delta) * phi)
+        return t1, t1 / (1.0 + b * t1), b
+
+    def gap(log_delta: float) -> float:
+        delta = float(np.exp(log_delta))
+        t1, t2, _ = parts(delta)
+        return float((linear * t2 + rest * t1) / delta - 1.0)
+
+    top = (linear + rest) / lam  # δ at t_1 = t_2 = 1/λ, an upper bound
+    if ratio > 1.0:
+        top = min(top, 1.0 / (ratio - 1.0))
+    high = float(np.log(top))
+    low = high - 1.0
+    while gap(low) < 0.0:
+        low -= 2.0
+        if low < high - 200.0:
+            raise NotConverged("the scalar equation of the untrained network has no bracket")
+    log_delta = high if gap(high) >= 0.0 else optimize.brentq(gap, low, high, xtol=1e-15, rtol=1e-15)
+    delta = float(np.exp(log_delta))
+    t1, t2, b = parts(delta)
+    # G(δ, λ) = c_1² t_2 + c_{>1}² t_1 − δ
+    shrink = 1.0 / (1.0 + b * t1)
+    t1_delta, t1_lam = -ratio / ((1.0 + delta) ** 2 * lam), -t1 / lam
+    t2_delta = shrink**2 * (t1_delta + t1**2 * b / (1.0 + delta))
+    t2_lam = shrink**2 * t1_lam
+    slope = -(linear * t2_lam + rest * t1_lam) / (linear * t2_delta + rest * t1_delta - 1.0)
+    return Traces(
+        m1=ratio * t1,
+        m2=ratio * t2,
+        dm1=ratio * (t1_lam + t1_delta * slope),
+        dm2=ratio * (t2_lam + t2_delta * slope),
+    )
