@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -23,9 +23,9 @@ DEFAULTS: Mapping[str, Any] = {
     "d": 1000,
     "width": 1500,
     "step_exponent": 0.3,
-    "step_scale": 1.0,
+    "step_scale": 1,
     "ridge": 0.01,
-    "noise_std": 0.0,
+    "noise_std": 0,
     "readout": "gaussian",
     "residual": "labels",
     "centre": False,
@@ -66,22 +66,20 @@ def problem_options(
     command: Command, *, without: Sequence[str] = (), defaults: Mapping[str, Any] = DEFAULTS
 ) -> Command:
     """Give a command one option for each field of a problem, and the ratios φ and ψ."""
-    centre = click.option(
-        "--centre/--no-centre",
-        default=None,
-        show_default="centred" if defaults["centre"] else "not centred",
-        help="subtract E σ(z) from the activation, so that c_0 = 0",
-    )
+    shown = {name: f"  [default: {value}]" for name, value in defaults.items()}
+    shown["centre"] = f"  [default: {'centre' if defaults['centre'] else 'no-centre'}]"
     decorators = [
         click.option(
-            f"--{name.replace('_', '-')}",
-            metavar=metavar,
-            show_default=str(defaults[name]) if name in defaults else False,
-            help=text,
+            f"--{name.replace('_', '-')}", metavar=metavar, help=text + shown.get(name, "")
         )
         for name, metavar, text in _OPTIONS
         if name not in without
     ]
+    centre = click.option(
+        "--centre/--no-centre",
+        default=None,
+        help=f"subtract E σ(z) from the activation, so that c_0 = 0{shown['centre']}",
+    )
     for decorate in reversed([*decorators, centre]):
         command = decorate(command)
     return command
@@ -93,12 +91,14 @@ class Request:
 
     options: Mapping[str, Any]
     over: tuple[str, ...] = ()
-    defaults: Mapping[str, Any] = DEFAULTS
+    defaults: Mapping[str, Any] = field(default_factory=lambda: DEFAULTS)
 
     @cached_property
     def given(self) -> dict[str, Any]:
         """The options that were set, as values."""
-        return {name: value_of(name, text) for name, text in self.options.items() if text is not None}
+        return {
+            name: value_of(name, text) for name, text in self.options.items() if text is not None
+        }
 
     @cached_property
     def axes(self) -> dict[str, tuple[Any, ...]]:
@@ -127,6 +127,14 @@ class Request:
         if "phi" not in self.given or "n" not in self.axes:
             return [self.problem.vary(**self.axes)]
         return [self._problem({"n": n}).vary(**{**self.axes, "n": [n]}) for n in self.axes["n"]]
+
+    @property
+    def lines(self) -> list[Problem]:
+        """The problem behind each line of the curves: one for each value of the second field."""
+        if len(self.axes) < 2:
+            return [self.problem]
+        _, (name, values) = self.axes.items()
+        return [self._problem({name: value}) for value in values]
 
     def _problem(self, changes: Mapping[str, Any]) -> Problem:
         given = {**self.given, **changes}
@@ -159,6 +167,18 @@ def parse_axis(text: str) -> tuple[str, tuple[Any, ...]]:
     if name in _SIZES:
         return name, tuple(dict.fromkeys(round(point) for point in points))
     return name, tuple(points)
+
+
+def parse_search(text: str) -> tuple[str, tuple[Any, Any] | None]:
+    """`NAME` or `NAME=LOW:HIGH`."""
+    name, equals, values = text.partition("=")
+    name = name.strip().replace("-", "_")
+    if not equals:
+        return name, None
+    bounds = tuple(map(number, values.split(":")))
+    if len(bounds) != 2 or not all(map(_is_finite, bounds)):
+        raise InvalidProblem("--over", "must read NAME or NAME=LOW:HIGH", text)
+    return name, (bounds[0], bounds[1])
 
 
 def _points(text: str, values: str) -> list[float]:

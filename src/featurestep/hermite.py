@@ -13,10 +13,13 @@ from .quadrature import FloatArray
 ZERO = 1e-12  # a coefficient smaller than this, relative to √Eσ², counts as absent
 
 
+@lru_cache(maxsize=512)
 def coefficients(f: Nonlinearity, order: int) -> FloatArray:
     """c_k = E[f(z)H_k(z)]/k! for k = 0 … order (theory, section 1)."""
     normalised = normalised_coefficients(f, order)
-    return normalised / np.sqrt(special.factorial(np.arange(order + 1)))
+    values = normalised / np.sqrt(special.factorial(np.arange(order + 1)))
+    values.setflags(write=False)
+    return values
 
 
 @lru_cache(maxsize=512)

@@ -329,12 +329,12 @@ class Analytic(Nonlinearity):
         rho, t = np.broadcast_arrays(rho, t)
         flat_rho, flat_t = rho.ravel(), t.ravel()
         out = np.empty((3, t.size))
-        octave = np.ceil(2 * np.log2(np.maximum(flat_rho, 0.5))).astype(int)
+        octave = np.ceil(6 * np.log2(np.maximum(flat_rho, 0.5)) - 1e-9).astype(int)
         for level in np.unique(octave):
             pick = np.flatnonzero(octave == level)
-            bound = 2.0 ** (level / 2)
+            bound = 2.0 ** (level / 6)
             if bound <= 6.0:
-                rule = trapezoid_normal(8.8, 0.3 / bound)
+                rule = trapezoid_normal(8.5, 0.34 / bound)
                 out[:, pick] = _moments_by_rule(self.function, flat_rho[pick], flat_t[pick], rule)
             else:
                 out[:, pick] = self._panels.moments(flat_rho[pick], flat_t[pick])

@@ -47,6 +47,11 @@ class Overlaps:
         cosine = float(np.sqrt(along @ along)) / length if length > 0 else 0.0
         return Alignment(min(cosine, 1.0), float(np.sum(np.square(inside))) / float(square))
 
+    def forget(self) -> None:
+        """Let go of the matrices met so far, and of what was kept about them."""
+        self._along.clear()
+        self._inner.clear()
+
     def _of(self, matrix: Array) -> tuple[FloatArray, FloatArray]:
         """MB and Mᵀa."""
         if id(matrix) not in self._along:

@@ -9,41 +9,28 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import linalg
 
 from ..errors import InvalidProblem
 from ..nonlinearity import Nonlinearity, UserFunction
+from .cholesky import blas_threads, factor, side_by_side
 from .failures import SingularSystem
 from .streams import workers
 
+if TYPE_CHECKING:
+    from .torch_backend import TorchBackend
+
+Backend: TypeAlias = "CpuBackend | TorchBackend"
 Array = Any  # an array of the backend's library
 DTYPES = ("float64", "float32")
 TILE = 1 << 15  # elements of one piece of elementwise work, small enough to stay in cache
 
-
-class Backend(Protocol):
-    """What the experiment needs of an array library."""
-
-    name: str
-    dtype: str
-    itemsize: int
-
-    def empty(self, *shape: int) -> Array: ...
-    def zeros(self, *shape: int) -> Array: ...
-    def put(self, values: np.ndarray[Any, Any]) -> Array: ...
-    def get(self, values: Array) -> np.ndarray[Any, Any]: ...
-    def product(self, left: Array, right: Array, out: Array) -> Array: ...
-    def add_product(self, out: Array, left: Array, right: Array) -> None: ...
-    def add_gram(self, out: Array, F: Array) -> None: ...
-    def outer_gram(self, F: Array) -> Array: ...
-    def solve(self, gram: Array, shift: float, rhs: Array) -> Array: ...
-    def each(self, f: Callable[..., None], arrays: Sequence[Array], parallel: bool) -> None: ...
-    def value(self, f: Nonlinearity) -> Callable[[Array], Array]: ...
-    def slope(self, f: Nonlinearity) -> Callable[[Array], Array]: ...
-    def describe(self) -> dict[str, str]: ...
+CHOLESKY_FLOPS, EIGEN_FLOPS = 1 / 3, 9.0  # times m³
 
 
 class CpuBackend:
@@ -55,8 +42,9 @@ class CpuBackend:
         self.dtype = dtype
         self.itemsize = np.dtype(dtype).itemsize
         sample = np.empty(1, dtype=dtype)
-        self._gemm, self._syrk = linalg.get_blas_funcs(("gemm", "syrk"), (sample,))
-        self._potrf, self._potrs = linalg.get_lapack_funcs(("potrf", "potrs"), (sample,))
+        self._gemm: Any = linalg.get_blas_funcs("gemm", (sample,))
+        self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
+        self._potrs: Any = linalg.get_lapack_funcs("potrs", (sample,))
 
     def empty(self, *shape: int) -> Array:
         """Uninitialised (C order)."""
@@ -92,15 +80,31 @@ class CpuBackend:
         """Lower triangle of FFᵀ."""
         return self._syrk(1.0, F.T, trans=1, lower=0).T
 
-    def solve(self, gram: Array, shift: float, rhs: Array) -> Array:
-        """(gram + shift·I)⁻¹ rhs by Cholesky, from gram's lower triangle, which is kept."""
-        shifted = gram.copy()
-        shifted.flat[:: gram.shape[0] + 1] += shift
-        factor, info = self._potrf(shifted.T, lower=0, overwrite_a=1, clean=0)
-        pivots = np.abs(np.diagonal(factor))
+    def solve(self, gram: Array, shifts: list[float], rhs: list[Array]) -> list[Array]:
+        """(gram + shift·I)⁻¹ rhs for each shift, from gram's lower triangle, which is kept."""
+        pairs = list(zip(shifts, rhs, strict=True))
+        if by_eigenvectors(len(shifts)):
+            values, Q = linalg.eigh(gram, lower=True, check_finite=False, driver="evd")
+            refuse_indefinite(float(values[0]), float(values[-1]), min(shifts), self.dtype)
+            return [self._in_basis(Q, values + shift, b) for shift, b in pairs]
+        if len(shifts) >= blas_threads() > 1:
+            tasks = [partial(self._cholesky, gram, shift, b) for shift, b in pairs]
+            return side_by_side(tasks)
+        return [self._cholesky(gram, shift, b) for shift, b in pairs]
+
+    def _cholesky(self, gram: Array, shift: float, rhs: Array) -> Array:
+        shifted = np.array(gram, order="C")
+        shifted.flat[:: len(gram) + 1] += shift
+        info = factor(shifted)
+        pivots = np.abs(np.diagonal(shifted))
         refuse_singular(info, float(pivots.min()), float(pivots.max()), shift, self.dtype)
-        solution, _ = self._potrs(factor, rhs, lower=0)
-        return solution
+        return self._potrs(shifted.T, rhs, lower=0)[0]
+
+    def _in_basis(self, Q: Array, values: Array, rhs: Array) -> Array:
+        """Q diag(1/values) Qᵀ rhs."""
+        inside = self._gemm(1.0, Q, rhs, trans_a=1)
+        inside /= values[:, None]
+        return self._gemm(1.0, Q, inside)
 
     def each(self, f: Callable[..., None], arrays: Sequence[Array], parallel: bool) -> None:
         """f(rows of every array …), in place, in pieces that stay in cache."""
@@ -129,11 +133,13 @@ class CpuBackend:
     def describe(self) -> dict[str, str]:
         """Versions and BLAS, for the record."""
         import scipy
-        from threadpoolctl import threadpool_info
 
-        pools = [p for p in threadpool_info() if p.get("user_api") == "blas"]
+        threads = import_module("threadpoolctl")
+        pools = [p for p in threads.threadpool_info() if p.get("user_api") == "blas"]
         blas = ", ".join(
-            sorted({f"{p['internal_api']} {p['version']} ({p['num_threads']} threads)" for p in pools})
+            sorted(
+                {f"{p['internal_api']} {p['version']} ({p['num_threads']} threads)" for p in pools}
+            )
         )
         versions = {"numpy": np.__version__, "scipy": scipy.__version__}
         return {**versions, "python": platform.python_version(), "blas": blas}
@@ -145,13 +151,29 @@ class CpuBackend:
             raise AssertionError("BLAS output was not written in place")
 
 
+def by_eigenvectors(ridges: int) -> bool:
+    """Cost model of many ridges on one Gram matrix of size m: which way is cheaper.
+
+    A Cholesky factorisation takes m³/3 flops for each ridge; one eigendecomposition takes 9m³,
+    after which a ridge is nearly free. Both run at about the same rate, so flops decide.
+    """
+    return ridges > EIGEN_FLOPS / CHOLESKY_FLOPS
+
+
+def refuse_indefinite(lowest: float, highest: float, shift: float, dtype: str) -> None:
+    """A shifted Gram matrix without positive eigenvalues to working precision has no inverse."""
+    low, high = max(lowest + shift, 0.0), highest + shift
+    finite = np.isfinite(high)
+    refuse_singular(0 if finite else 1, low**0.5, high**0.5 if finite else high, shift, dtype)
+
+
 def refuse_singular(info: int, low: float, high: float, shift: float, dtype: str) -> None:
     """A factorisation that failed, or whose pivots span the working precision, has no answer."""
     if info == 0 and np.isfinite(high) and low > np.finfo(dtype).eps * high:
         return
     raise SingularSystem(
-        f"the ridge system is singular to {dtype} precision: ridge·n = {shift:.3g} against a largest "
-        f"pivot of {high**2:.3g}; raise the ridge"
+        f"the ridge system is singular to {dtype} precision: ridge·n = {shift:.3g} against a "
+        f"largest pivot of {high**2:.3g}; raise the ridge"
     )
 
 

@@ -69,7 +69,8 @@ class Draw:
     def readout(self) -> FloatArray:
         """a_j = g_j/√N."""
         N = self.problem.width
-        return self.problem.law.sample(self.streams.generator("readout"), N) / np.sqrt(N)
+        g = self.problem.law.sample(self.streams.generator("readout"), N)
+        return np.asarray(g / N**0.5)
 
     def readout_sample(self, n: int) -> Sample:
         """The sample the readout is fitted on; smaller ones are its first rows."""

@@ -7,9 +7,9 @@ for each (variant, step size, noise level of the step), whatever the ridges and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import InvalidProblem
 from ..problem import Problem
@@ -21,14 +21,12 @@ Slot = tuple[int, int]  # variant, point: where a number goes in the result
 Move = tuple[float, float]  # step size, noise level of the step's labels
 
 
-@dataclass(frozen=True)
-class Fit:
-    """One ridge regression on given features, and the places that want its numbers."""
+class Fit(NamedTuple):
+    """One ridge regression on given features."""
 
     n: int
     ridge: float
     noise: float
-    slots: list[Slot] = field(compare=False)
 
 
 @dataclass
@@ -38,7 +36,7 @@ class Group:
     problem: Problem  # any of them: for sizes, functions, law and residual
     n_test: int
     points: dict[int, Problem] = field(default_factory=dict)
-    fits: dict[FeatureKey, list[Fit]] = field(default_factory=dict)
+    fits: dict[FeatureKey, dict[Fit, list[Slot]]] = field(default_factory=dict)
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -85,28 +83,24 @@ class Group:
 
 
 def make_groups(
-    problems: Iterable[Problem], variants: tuple[Variant, ...], n_test: int | None
+    problems: Sequence[Problem], variants: tuple[Variant, ...], n_test: int, setting: Setting
 ) -> list[Group]:
     """The groups of a list of points, in order of first appearance."""
     groups: dict[Any, Group] = {}
     for index, problem in enumerate(problems):
-        count = default_test_size(problem) if n_test is None else n_test
-        group = groups.setdefault(_group_key(problem, count), Group(problem, count))
+        group = groups.setdefault(_group_key(problem), Group(problem, n_test))
         group.points[index] = problem
         for number, variant in enumerate(variants):
-            key = feature_key(variant, problem.eta, problem.noise_std)
-            fits = group.fits.setdefault(key, [])
-            fit = Fit(problem.n, problem.ridge, problem.noise_std, [(number, index)])
-            if fit in fits:
-                fits[fits.index(fit)].slots.extend(fit.slots)
-            else:
-                fits.append(fit)
+            eta = problem.eta * (setting.multiples[0] if len(setting.multiples) == 1 else 1.0)
+            fits = group.fits.setdefault(feature_key(variant, eta, problem.noise_std), {})
+            fit = Fit(problem.n, problem.ridge, problem.noise_std)
+            fits.setdefault(fit, []).append((number, index))
     return list(groups.values())
 
 
-def default_test_size(problem: Problem) -> int:
-    """Twice n, between 4000 and 20,000: the error of the test mean is then below the draw's."""
-    return min(max(2 * problem.n, 4000), 20_000)
+def default_test_size(problems: Sequence[Problem]) -> int:
+    """Twice the largest n, between 4000 and 20,000: enough for the draws' own scatter to rule."""
+    return min(max(2 * max(p.n for p in problems), 4000), 20_000)
 
 
 def checked_test_size(n_test: object) -> int | None:
@@ -118,8 +112,8 @@ def checked_test_size(n_test: object) -> int | None:
     return n_test
 
 
-def _group_key(problem: Problem, n_test: int) -> tuple[Any, ...]:
+def _group_key(problem: Problem) -> tuple[Any, ...]:
     return (
-        *(problem.d, problem.width, problem.step_samples, problem.residual, n_test),
+        *(problem.d, problem.width, problem.step_samples, problem.residual),
         *(problem.sigma, problem.sigma_star, problem.law),
     )

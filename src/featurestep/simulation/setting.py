@@ -38,6 +38,7 @@ class Teacher:
             raise InvalidProblem("function", "must be callable", self.function)
 
     def __call__(self, projections: FloatArray) -> FloatArray:
+        """The clean labels of some rows."""
         values = np.asarray(self.function(projections), dtype=np.float64)
         if values.shape != projections.shape[:1]:
             rule = f"must map {projections.shape} to {projections.shape[:1]}"
@@ -80,7 +81,9 @@ class Setting:
         if not isinstance(self.inputs, str):
             object.__setattr__(self, "inputs", _checked_array(self.inputs))
         elif self.law is None:
-            raise InvalidProblem("inputs", f"must be one of {', '.join(LAWS)}, or an array", self.inputs)
+            raise InvalidProblem(
+                "inputs", f"must be one of {', '.join(LAWS)}, or an array", self.inputs
+            )
         if self.spectrum is not None:
             object.__setattr__(self, "spectrum", _checked_spectrum(self.spectrum))
         if self.teacher is not None and not isinstance(self.teacher, Teacher):
@@ -129,7 +132,10 @@ class Setting:
             (self.spectrum is not None, "inputs have a covariance: the theory assumes identity"),
             (self.teacher is not None, "the target has several directions: the theory has one"),
             (self.corrupted > 0, f"{self.corrupted:.3g} of the training labels are corrupted"),
-            (self.data == "same", "the readout reuses the step's sample: the theory has a fresh one"),
+            (
+                self.data == "same",
+                "the readout reuses the step's sample: the theory has a fresh one",
+            ),
             (len(self.multiples) > 1, f"{len(self.multiples)} steps: the theory takes one"),
         )
         return tuple(text for departs, text in checks if departs)
@@ -144,7 +150,9 @@ def _checked_array(inputs: Any) -> FloatArray:
     try:
         array = np.array(inputs, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidProblem("inputs", "must be a law's name or an array (rows, d)", inputs) from None
+        raise InvalidProblem(
+            "inputs", "must be a law's name or an array (rows, d)", inputs
+        ) from None
     if array.ndim != 2 or array.size == 0:
         raise InvalidProblem("inputs", "must be an array (rows, d)", array.shape)
     if not np.all(np.isfinite(array)):

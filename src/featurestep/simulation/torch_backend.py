@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ..errors import InvalidProblem
 from ..nonlinearity import Analytic, HermiteSum, Nonlinearity, PiecewiseLinear, Shifted, Sine
-from .backend import Array, refuse_singular
+from .backend import Array, by_eigenvectors, refuse_indefinite, refuse_singular
 
 ROOT_TWO = 2.0**0.5
 ROOT_TAU = (2.0 * np.pi) ** 0.5
@@ -24,8 +25,8 @@ class TorchBackend:
 
     def __init__(self, device: str, dtype: str) -> None:
         try:
-            import array_api_compat.torch as xp
-            import torch
+            torch: Any = import_module("torch")
+            xp: Any = import_module("array_api_compat.torch")
         except ImportError:
             raise InvalidProblem("device", "needs torch to be installed", device) from None
         if device == "cuda" and not torch.cuda.is_available():
@@ -33,8 +34,8 @@ class TorchBackend:
         self.name = device if device == "cuda" else "torch"
         self.dtype = dtype
         self.itemsize = np.dtype(dtype).itemsize
-        self._torch: Any = torch
-        self._xp: Any = xp
+        self._torch = torch
+        self._xp = xp
         self._like = {"dtype": getattr(torch, dtype), "device": torch.device(device)}
 
     def empty(self, *shape: int) -> Array:
@@ -69,8 +70,16 @@ class TorchBackend:
         """FFᵀ."""
         return F @ F.T
 
-    def solve(self, gram: Array, shift: float, rhs: Array) -> Array:
-        """(gram + shift·I)⁻¹ rhs by Cholesky."""
+    def solve(self, gram: Array, shifts: list[float], rhs: list[Array]) -> list[Array]:
+        """(gram + shift·I)⁻¹ rhs for each shift."""
+        pairs = list(zip(shifts, rhs, strict=True))
+        if by_eigenvectors(len(shifts)):
+            values, Q = self._torch.linalg.eigh(gram)
+            refuse_indefinite(float(values[0]), float(values[-1]), min(shifts), self.dtype)
+            return [Q @ ((Q.T @ b) / (values + shift)[:, None]) for shift, b in pairs]
+        return [self._cholesky(gram, shift, b) for shift, b in pairs]
+
+    def _cholesky(self, gram: Array, shift: float, rhs: Array) -> Array:
         shifted = gram.clone()
         shifted.diagonal().add_(shift)
         factor, info = self._torch.linalg.cholesky_ex(shifted)
@@ -111,7 +120,7 @@ def _evaluator(f: Nonlinearity, backend: TorchBackend, slope: bool) -> Callable[
         return lambda s: _hermite_sum(coefficients, s)
     xp = backend._xp
     if isinstance(f, Sine):
-        return xp.cos if slope else xp.sin
+        return lambda s: xp.cos(s) if slope else xp.sin(s)
     if isinstance(f, Analytic) and f.name in _NAMED:
         pair = _NAMED[f.name]
         torch = backend._torch

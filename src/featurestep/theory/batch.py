@@ -36,12 +36,13 @@ class Batch:
     target_mean: FloatArray  # (B, Q) y0
     target_linear: FloatArray  # (B, Q) y1
     target_rest: FloatArray  # (B, Q) y2 − y0² − y1²
+    mirrored: bool  # whether (g, κ) and (−g, −κ) have equal moments, with nodes to match
 
     def take(self, rows: IntArray) -> Batch:
         """The same arrays for some of the problems."""
         picked = {f.name: getattr(self, f.name) for f in fields(self)}
         for name in picked:
-            if name not in ("kappa", "weight", "g"):
+            if name not in ("kappa", "weight", "g", "mirrored"):
                 picked[name] = picked[name][rows]
         return Batch(**picked)
 

@@ -23,7 +23,8 @@ from .risk import Risk, solve_risk
 from .signal import Signal, solve_signal
 
 SELF_CHECK = 1e-9
-_BLOCK = 60_000  # problems × nodes × groups of one batch: its arrays stay in cache
+SETTLED = 3e-7  # relative change under refinement that ends it
+_BLOCK = 60000  # problems × nodes × groups of one batch: its arrays stay in cache
 _ROUNDS = 6
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
 
@@ -68,7 +69,9 @@ def solve(
         if not pending:
             break
     for index in pending:
-        job.outcomes[index] = NotConverged("the groups of neurons could not be resolved")
+        job.outcomes[index] = NotConverged(
+            f"results still change by more than {SETTLED:.0e} when groups and nodes are refined"
+        )
     return [outcome for outcome in job.outcomes if outcome is not None]
 
 
@@ -123,36 +126,43 @@ class _Job:
     ) -> Iterable[tuple[int, Effort]]:
         try:
             resolvent = solve_resolvent(batch, self.start)
-            again = _roughness(resolvent, resolution, [pending[i] for i in block])
             signal = solve_signal(resolvent.point)
             risk = solve_risk(resolvent.point, signal)
         except (np.linalg.LinAlgError, FloatingPointError) as error:
             for i in block:
                 self.outcomes[i] = NotConverged(f"a linear system was singular ({error})")
             return []
+        raised = _raised_efforts(resolvent, resolution, [pending[i] for i in block])
+        again = []
         for row, index in enumerate(block):
-            if again[row] is None:
-                self.outcomes[index] = _outcome(
-                    self.weights[index], batch, resolvent, signal, risk, row
-                )
-        return [(i, e) for i, e in zip(block, again, strict=True) if e is not None]
+            before = self.outcomes[index]
+            now = _outcome(self.weights[index], batch, resolvent, signal, risk, row)
+            self.outcomes[index] = now
+            if raised[row] != pending[index] and isinstance(now, Solution):
+                if not (isinstance(before, Solution) and _agree(before, now)):
+                    again.append((index, raised[row]))
+        return again
 
 
-def _roughness(
+def _agree(before: Solution, now: Solution) -> bool:
+    """Whether refining changed nothing that matters."""
+    return (
+        abs(now.test_error - before.test_error) <= SETTLED * now.test_error
+        and abs(now.train_loss - before.train_loss) <= SETTLED * now.train_loss
+    )
+
+
+def _raised_efforts(
     resolvent: Resolvent, resolution: Resolution, efforts: list[Effort]
-) -> list[Effort | None]:
-    """The higher effort of each problem whose solution varies faster than its rules resolve."""
+) -> list[Effort]:
+    """Each problem's effort, raised where its solution varies faster than its rules resolve."""
     point = resolvent.point
     inner = np.abs(point.batch.kappa) < _INNER
     nodes = np.abs(np.diff(np.log1p(point.chi[:, inner]), axis=1)).max(axis=1)
     groups = np.zeros(len(efforts))
     if resolution.adapts:
         groups = np.abs(np.diff(np.log(point.v2 / point.batch.neurons), axis=1)).max(axis=1)
-    again: list[Effort | None] = []
-    for row, effort in enumerate(efforts):
-        raised = effort.raised(float(groups[row]), float(nodes[row]))
-        again.append(raised if raised != effort and resolvent.converged[row] else None)
-    return again
+    return [e.raised(float(a), float(b)) for e, a, b in zip(efforts, groups, nodes, strict=True)]
 
 
 def _outcome(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..nonlinearity import Nonlinearity
+from ..nonlinearity import Moments, Nonlinearity
 from ..problem import Problem
 from ..quadrature import FloatArray, Rule
 from ..spiked import SpikedWeights
@@ -29,9 +29,12 @@ def build_batch(
     alignment = np.array([w.alignment for w in weights])
     correlation = np.array([w.correlation for w in weights])
     noise = np.array([p.noise_std for p in problems])
-    mean, slope, spread = sigma.moments(
-        norm[:, None, :], shift[:, None, :] * kappa[:, None]
-    )  # (B, Q, K)
+    mirrored = bool(
+        np.array_equal(g, -g[::-1])
+        and np.array_equal(kappa, -kappa[::-1])
+        and np.array_equal(norm, norm[:, ::-1])
+    )
+    mean, slope, spread = feature_moments(sigma, norm, shift, kappa, mirrored=mirrored)
     y0, y1, rest = target_moments(star, alignment, kappa)
     return Batch(
         n=np.array([float(p.n) for p in problems]),
@@ -51,6 +54,20 @@ def build_batch(
         target_mean=y0,
         target_linear=y1,
         target_rest=rest + noise[:, None] ** 2,
+        mirrored=mirrored,
+    )
+
+
+def feature_moments(
+    sigma: Nonlinearity, norm: FloatArray, shift: FloatArray, kappa: FloatArray, *, mirrored: bool
+) -> Moments:
+    """m, μ and ν² (eq. 5), (B, Q, K); with mirrored groups half of the nodes give the rest."""
+    if not mirrored:
+        return sigma.moments(norm[:, None, :], shift[:, None, :] * kappa[:, None])
+    half = kappa.size // 2
+    upper = sigma.moments(norm[:, None, :], shift[:, None, :] * kappa[half:, None])
+    return Moments(
+        *(np.concatenate([m[:, : m.shape[1] - half - 1 : -1, ::-1], m], axis=1) for m in upper)
     )
 
 

@@ -3,7 +3,7 @@
 Neuron g sees κ through u_g κ with u_g = u·g, smoothed at scale ρ_g: all structure in κ sits near 0
 at scale 1/u (or, for a sharp target, near its kinks), and the same in g. Rules are therefore
 equispaced in a stretched variable; their number grows with log u only. For small u few Gauss nodes
-of the law are enough. Scales are rounded to powers of two so that problems share their rules.
+of the law are enough. Scales are rounded to powers of √2 so that problems share their rules.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ..spiked import SpikedWeights
 GroupKey = tuple[Any, ...]  # kind of rule, then its numbers
 NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 
-MOST_GROUPS = 900
+MOST_GROUPS = 1500
 MOST_NODES = 4000
-ROUGH_GROUPS = 0.6  # change of log(V2/N) from group to group that the rule resolves
-ROUGH_NODES = 1.2  # change of log(1 + χ) from node to node that the rule resolves
-_GROUP_SPACING = 0.5
-_NODE_SPACING = 0.55
+ROUGH_GROUPS = 0.5  # change of log(V2/N) from group to group that the rule resolves
+ROUGH_NODES = 0.9  # change of log(1 + χ) from node to node that the rule resolves
+_GROUP_SPACING = 0.45
+_NODE_SPACING = 0.6
 _SMALLEST_SCALE = 2.0**-24
 
 
@@ -49,10 +49,10 @@ class Effort:
 
 
 def _next_level(effort: float, excess: float) -> float:
-    """Effort times the excess, rounded up to a power of √2 so that problems share rules."""
+    """Effort times the excess, up to doubling, as a power of √2 so that problems share rules."""
     if excess <= 1.0:
         return effort
-    return float(effort * math.sqrt(2.0) ** math.ceil(2.0 * math.log2(min(excess, 8.0)) + 0.5))
+    return float(effort * (math.sqrt(2.0) if excess <= 1.3 else 2.0))
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ def choose(problem: Problem, weights: SpikedWeights, effort: Effort) -> Resoluti
     return Resolution(groups, _nodes(problem, weights, effort.nodes))
 
 
-def _halved(scale: float) -> float:
-    """The power of two at or below scale, within sensible bounds."""
-    return float(2.0 ** math.floor(math.log2(min(1.0, max(scale, _SMALLEST_SCALE)))))
+def _rounded_down(scale: float) -> float:
+    """The power of √2 at or below scale, within sensible bounds."""
+    return float(2.0 ** (0.5 * math.floor(2.0 * math.log2(min(1.0, max(scale, _SMALLEST_SCALE))))))
 
 
 def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey:
@@ -115,16 +115,17 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
     reach = max(u, abs(weights.unit_drift), math.sqrt(weights.unit_growth))
     count = math.inf
     if reach < 0.4:
-        count = 3.0 + 1.1 * refine * strength / (-2.0 * math.log(reach))
+        count = 3.0 + 1.2 * refine * strength / (-2.0 * math.log(reach))
     spacing = _GROUP_SPACING / refine
-    if count <= 21:
+    if count <= 19:
         return ("gauss", 2 * math.ceil(count / 2) + 1)
-    scale = _halved(0.7 / max(reach, 1e-300))
+    scale = _rounded_down(0.6 / max(reach, 1e-300))
     widest = 1.0
     if problem.sigma.oscillates:
-        widest = _halved(0.35 / max(u, 1e-300))
+        widest = _rounded_down(0.6 / max(u, 1e-300))
     many = math.log10(problem.width * (1.0 + 1.0 / problem.ridge))
-    end = 4.75 + 0.11 * many + 0.25 * _degree(problem.sigma) + min(1.5, 0.5 * math.log2(refine))
+    tail = 4.75 + 0.11 * many + 0.25 * _degree(problem.sigma)
+    end = 0.5 * math.ceil(2.0 * (tail + min(1.5, 0.5 * math.log2(refine))))
     if 2 * end / widest / spacing > MOST_GROUPS:
         raise NotConverged(
             f"activation {problem.sigma.name} oscillates {u:.3g} times over the readout law: "
@@ -139,8 +140,8 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     u = abs(weights.unit_shift) * largest
     scale = 0.7 / u if u > 0 else 1.0
     far = max((abs(k) for k in sigma.kinks), default=0.0)
-    centres = ((0.0, _halved(scale)),) * max(1, math.ceil(far / 2))
-    widest = _halved(1.0 / u) if sigma.oscillates and u > 0 else 1.0
+    centres = ((0.0, _rounded_down(scale)),) * max(1, math.ceil(far / 2))
+    widest = _rounded_down(1.0 / u) if sigma.oscillates and u > 0 else 1.0
     end = 8.75 + 0.25 * (_degree(problem.sigma_star) + _degree(sigma))
     spacing = _NODE_SPACING / refine
     if 2 * end / widest / spacing > MOST_NODES:
@@ -158,7 +159,7 @@ def _target_centres(problem: Problem, weights: SpikedWeights) -> tuple[tuple[flo
     if blur >= 0.7:
         return ()
     places = (kink / weights.alignment for kink in problem.sigma_star.kinks)
-    return tuple((place, _halved(blur)) for place in places if abs(place) < 9.0)
+    return tuple((place, _rounded_down(blur)) for place in places if abs(place) < 9.0)
 
 
 def target_nodes(problem: Problem, weights: SpikedWeights, *, degree: int) -> Rule:

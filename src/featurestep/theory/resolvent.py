@@ -93,6 +93,8 @@ def _newton_step(point: Point, going: np.ndarray) -> tuple[FloatArray, FloatArra
     with np.errstate(all="ignore"):
         x, p = respond(point, r, s, newton=True)
     v2, chi = point.v2 * (1.0 + p), point.chi + x
+    if batch.mirrored:  # the response has only the even part: keep rounding out of the odd one
+        v2, chi = 0.5 * (v2 + v2[:, ::-1]), 0.5 * (chi + chi[:, ::-1])
     lost = ~(np.all(np.isfinite(p), axis=1) & np.all(np.isfinite(x), axis=1))
     lost |= np.any(v2 <= 0, axis=1) | np.any(chi < 0, axis=1)
     lost &= going

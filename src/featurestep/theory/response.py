@@ -56,7 +56,8 @@ def evaluate(
     shrink = 1.0 / (1.0 + chi)
     mass = batch.n[:, None] * batch.weight * shrink  # (B, Q)
     scaled = direction * np.sqrt(mass / batch.d[:, None])[:, :, None]  # S = scaledᵀ scaled
-    gain, loss, mixed = (_gain_by_qr if careful else _gain)(scaled, direction)
+    method = _gain_by_qr if careful else _gain_by_parity if batch.mirrored else _gain
+    gain, loss, mixed = method(scaled, direction)
     ridge_part = (batch.n * batch.ridge)[:, None] * v2
     noise_part = np.matmul(mass[:, None, :], noise)[:, 0, :]
     linear_part = batch.d[:, None] * np.diagonal(loss, axis1=1, axis2=2)
@@ -85,10 +86,65 @@ def _gain(scaled: FloatArray, direction: FloatArray) -> tuple[FloatArray, FloatA
     if k == 1:
         gain = 1.0 / (1.0 + s)
         return gain, s * gain, direction * gain
-    unit = np.broadcast_to(np.eye(k), s.shape)
-    right = np.concatenate([unit, s, direction.transpose(0, 2, 1)], axis=2)
-    solved = np.linalg.solve(s + np.eye(k), right)
-    return solved[:, :, :k], solved[:, :, k : 2 * k], solved[:, :, 2 * k :].transpose(0, 2, 1)
+    unit = np.eye(k)
+    right = np.concatenate([s, direction.transpose(0, 2, 1)], axis=2)
+    solved = np.linalg.solve(s + unit, right)
+    loss = solved[:, :, :k]
+    return unit - loss, loss, solved[:, :, k:].transpose(0, 2, 1)
+
+
+def _gain_by_parity(
+    scaled: FloatArray, direction: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same for mirrored groups: S falls into two blocks, even and odd under g → −g.
+
+    b(κ, g) = b(−κ, −g), so the even part of b in g is even in κ and the odd part odd.
+    """
+    size, q, k = scaled.shape
+    if k < 6 or k % 2 != q % 2:
+        return _gain(scaled, direction)
+    rows, middle = q // 2, q % 2
+    half = np.full(q - rows, np.sqrt(2.0))  # each node stands for its mirror image too
+    half[:middle] = 1.0
+    loss = np.zeros((size, k, k))
+    mixed = np.zeros((size, q, k))
+    for sign in (1.0, -1.0):
+        even = _parity_part(scaled[:, rows:] * half[:, None], sign)
+        s = np.matmul(even.transpose(0, 2, 1), even)
+        part = _parity_part(direction[:, rows:], sign)
+        right = np.concatenate([s, part.transpose(0, 2, 1)], axis=2)
+        solved = np.linalg.solve(s + np.eye(s.shape[-1]), right)
+        loss += _parity_spread(_parity_spread(solved[:, :, : s.shape[-1]], k, sign), k, sign, 1)
+        upper = _parity_spread(solved[:, :, s.shape[-1] :].transpose(0, 2, 1), k, sign)
+        mixed[:, rows:] += upper
+        mixed[:, :rows] += sign * upper[:, : upper.shape[1] - rows - 1 : -1]
+    return np.eye(k) - loss, loss, mixed
+
+
+def _parity_part(columns: FloatArray, sign: float) -> FloatArray:
+    """Coordinates along (e_g ± e_−g)/√2, g > 0, and along e_0 in the even part."""
+    k = columns.shape[2]
+    half = k // 2
+    upper, lower = columns[:, :, k - half :], columns[:, :, half - 1 :: -1]
+    pairs = (upper + sign * lower) / np.sqrt(2.0)
+    if k % 2 and sign > 0:
+        return np.concatenate([columns[:, :, half : half + 1], pairs], axis=2)
+    return np.asarray(pairs)
+
+
+def _parity_spread(columns: FloatArray, k: int, sign: float, axis: int = 2) -> FloatArray:
+    """Back from those coordinates to the groups, along one axis."""
+    if axis == 1:
+        spread = _parity_spread(columns.transpose(0, 2, 1), k, sign)
+        return spread.transpose(0, 2, 1)
+    half = k // 2
+    out = np.zeros((*columns.shape[:2], k))
+    pairs = columns[:, :, columns.shape[2] - half :] / np.sqrt(2.0)
+    out[:, :, k - half :] = pairs
+    out[:, :, half - 1 :: -1] = sign * pairs
+    if k % 2 and sign > 0:
+        out[:, :, half] = columns[:, :, 0]
+    return out
 
 
 def _gain_by_qr(
@@ -118,7 +174,7 @@ def respond(
     batch = point.batch
     k, q = batch.g.size, batch.kappa.size
     diagonal = point.demand**2 / batch.neurons if newton else batch.neurons
-    if k * (k + 1) // 2 + k < 0.8 * (q + k):
+    if k * (k + 1) // 2 + k < 0.8 * (q + k) * (0.6 if batch.mirrored else 1.0):
         return _respond_by_pairs(point, r, s, diagonal)
     return _respond_by_nodes(point, r, s, diagonal)
 
@@ -126,22 +182,55 @@ def respond(
 def _respond_by_nodes(
     point: Point, r: FloatArray, s: FloatArray, diagonal: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
+    """Dense solve in (x, p); with mirrored groups, in their parts even under (g, κ) → −(g, κ).
+
+    Everything the solution is used for is even: χ and V2 are, and errors are averages over κ.
+    """
     batch = point.batch
-    size, q, k = point.direction.shape
+    q, k = batch.kappa.size, batch.g.size
+    first_q, first_k = (q // 2, k // 2) if batch.mirrored else (0, 0)
     mass = batch.n[:, None] * batch.weight * point.shrink**2  # (B, Q)
     reach = point.noise + point.mixed**2  # R, (B, Q, K)
-    kernel = np.matmul(point.mixed, point.direction.transpose(0, 2, 1))  # G, (B, Q, Q)
-    matrix = np.empty((size, q + k, q + k))
-    matrix[:, :q, :q] = -np.square(kernel, out=kernel) * (mass / batch.d[:, None])[:, None, :]
-    matrix[:, np.arange(q), np.arange(q)] += 1.0
-    matrix[:, :q, q:] = -reach
-    matrix[:, q:, :q] = -(reach * mass[:, :, None]).transpose(0, 2, 1)
-    matrix[:, q:, q:] = -batch.d[:, None, None] * point.loss**2
-    matrix[:, np.arange(q, q + k), np.arange(q, q + k)] += diagonal
-    matrix[:, q:, :] /= batch.neurons[:, :, None]
+    mixed = point.mixed[:, first_q:]
+    kernel = np.matmul(mixed, point.direction.transpose(0, 2, 1))  # G, (B, half Q, Q)
+    np.square(kernel, out=kernel)
+    kernel *= (mass / batch.d[:, None])[:, None, :]
+    felt = (reach * mass[:, :, None])[:, :, first_k:].transpose(0, 2, 1)
+    felt = felt / batch.neurons[:, first_k:, None]
+    loss = point.loss[:, first_k:] ** 2 * (batch.d[:, None] / batch.neurons[:, first_k:])[..., None]
+    fold = _fold if batch.mirrored else _unfolded
+    top = np.concatenate([fold(kernel), fold(reach[:, first_q:])], axis=2)
+    bottom = np.concatenate([fold(felt), fold(loss)], axis=2)
+    matrix = np.concatenate([top, bottom], axis=1)
+    np.negative(matrix, out=matrix)
+    half_q, half_k = q - first_q, k - first_k
+    index = np.arange(half_q)
+    matrix[:, index, index] += 1.0
+    index = np.arange(half_q, half_q + half_k)
+    matrix[:, index, index] += (diagonal / batch.neurons)[:, first_k:]
+    if batch.mirrored:
+        r, s = 0.5 * (r + r[:, ::-1]), 0.5 * (s + s[:, ::-1])
     right = np.concatenate([r, s / batch.neurons], axis=1)
+    right = np.concatenate([right[:, first_q:q], right[:, q + first_k :]], axis=1)
     solution = np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
-    return solution[:, :q], solution[:, q:]
+    x, p = solution[:, :half_q], solution[:, half_q:]
+    if batch.mirrored:
+        x = np.concatenate([x[:, : half_q - first_q - 1 : -1], x], axis=1)
+        p = np.concatenate([p[:, : half_k - first_k - 1 : -1], p], axis=1)
+    return x, p
+
+
+def _unfolded(columns: FloatArray) -> FloatArray:
+    return columns
+
+
+def _fold(columns: FloatArray) -> FloatArray:
+    """Add to each column of the upper half its mirror image; a middle column is its own."""
+    size = columns.shape[2]
+    half = size // 2
+    folded = columns[:, :, half:].copy()
+    folded[:, :, size - 2 * half :] += columns[:, :, half - 1 :: -1] if half else 0.0
+    return folded
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,257 @@
+"""The command line: words in, a table, strict JSON or a figure out."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Any, NoReturn
+
+import click
+
+from . import __version__, theory
+from .cli_answers import Verb, answer, report
+from .cli_figures import draw_baselines, draw_errors, draw_learned, draw_stairs
+from .cli_options import DEFAULTS, Command, Request, number, parse_search, problem_options
+from .cli_output import cell, check_path, describe, save, save_in, show_notes, show_table
+from .errors import FeaturestepError, InvalidProblem
+from .theory.predict import VARIABLES
+
+LIMIT_MEANINGS = {
+    "degree": "ℓ, the regime of the step exponent",
+    "powers": "powers κ^k of the learned direction that enter the fit",
+    "test_error": "test error as n → ∞ at fixed φ and ψ, noise included",
+    "train_loss": "ridge objective at its minimum, as n → ∞",
+    "test_gain": "what the step takes off the untrained network's test error",
+    "train_gain": "what the step takes off the untrained network's training loss",
+    "m1": "m_1 = (N/n) tr R, R = (F0F0ᵀ + λn)⁻¹, of the untrained network",
+    "m2": "m_2 = (N/n) tr(RXXᵀ)/d",
+    "dm1": "∂m_1/∂λ",
+    "dm2": "∂m_2/∂λ",
+}
+DEMO_DEFAULTS = {
+    **DEFAULTS,
+    "activation": "relu",
+    "centre": True,
+    "d": 600,
+    "width": 1000,
+    "ridge": 0.1,
+}
+DEMO_FIXED = ("target", "noise_std", "step_exponent", "step_scale", "step_size")
+
+
+class OneLineErrors(click.Group):
+    """Every refusal is one line on stderr: exit code 2 for bad input, 1 for other failures."""
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        """Run a command and leave with its exit code."""
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")  # a terminal without Greek is no failure
+        try:
+            code = super().main(*args, **{**extra, "standalone_mode": False})
+        except click.UsageError as error:
+            where = error.ctx.command_path if error.ctx else "featurestep"
+            _refuse(f"{error.format_message()} (see {where} --help)", error.exit_code)
+        except click.ClickException as error:
+            _refuse(error.format_message(), error.exit_code)
+        except click.Abort:
+            _refuse("interrupted", 1)
+        except FeaturestepError as error:
+            _refuse(str(error), 2 if isinstance(error, InvalidProblem) else 1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse(message: str, code: int) -> NoReturn:
+    click.echo(f"error: {' '.join(message.split())}", err=True)
+    sys.exit(code)
+
+
+@click.group(
+    "featurestep",
+    cls=OneLineErrors,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="featurestep")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """What does a two-layer network learn in one large gradient step?
+
+    A network f(x) = aᵀσ(Wx) of N neurons takes one step of size η = n^α on its first layer; its
+    readout is then fitted by ridge regression on n fresh samples. These commands predict its
+    errors from the theory alone: nothing is trained, and answers take milliseconds.
+
+    \b
+    Start with
+      featurestep demo
+      featurestep predict
+      featurestep predict --over step_exponent=0:0.5:51 --plot curve.png
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def output_options(command: Command) -> Command:
+    """Options for JSON and figures."""
+    plot = click.option("--plot", metavar="FILE", help="also draw a figure: .png, .pdf or .svg")
+    as_json = click.option("--json", "as_json", is_flag=True, help="strict JSON, not a table")
+    return as_json(plot(command))
+
+
+def curve_options(command: Command) -> Command:
+    """The option to vary one or two fields."""
+    over = click.option(
+        "--over",
+        multiple=True,
+        metavar="FIELD=VALUES",
+        help="vary a field: START:STOP:COUNT, log:START:STOP:COUNT or v1,v2,…; a second --over "
+        "gives several lines",
+    )
+    return over(output_options(command))
+
+
+@main.command()
+@problem_options
+@curve_options
+def predict(over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any) -> None:
+    """Predict train and test errors at finite n.
+
+    Holds for every step up to the maximal one, η of order √n; where an approximation leaves its
+    range, a note below the table says so and by how much. --plot draws the function learned
+    along the learned direction, M(κ), over the best one, E[y|κ]; with --over it draws the errors
+    against the field, and against the step exponent their limits n → ∞ as well.
+
+    \b
+    Examples
+      featurestep predict --activation relu --centre --target "H1 + H2/sqrt(2)"
+      featurestep predict --over ridge=log:1e-4:10:30 --over step_exponent=0,0.2,0.4 --plot r.pdf
+      featurestep predict --phi 0.5 --psi 0.7 --n 10000 --readout rademacher --json
+    """
+    verb = Verb(
+        meanings=VARIABLES,
+        columns=("test_error", "train_loss", "train_mse", "readout_norm", "alignment"),
+        one=theory.predict,
+        many=lambda grid, told: theory.predict(grid, progress=told),
+        draw_one=draw_learned,
+        draw_many=draw_errors,
+    )
+    answer(verb, Request(options, over), as_json=as_json, plot=plot)
+
+
+@main.command()
+@click.option("--degree", metavar="ℓ", help="regime ℓ, or maximal  [default: that of the step]")
+@problem_options
+@curve_options
+def limit(
+    degree: str | None, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
+) -> None:
+    """Errors in the limit n → ∞: the published staircase.
+
+    Only the ratios φ = d/n, ψ = d/N and the regime matter: a step exponent α between (ℓ−1)/2ℓ
+    and ℓ/(2ℓ+2) learns powers of the learned direction up to ℓ. At the ends of the intervals the
+    limit is undefined, and the status says so.
+
+    \b
+    Examples
+      featurestep limit --activation relu --centre --target "H1 + H2" --step-exponent 0.3
+      featurestep limit --degree 4
+      featurestep limit --over step_exponent=0.01:0.45:45 --plot staircase.pdf
+    """
+    chosen = None if degree is None else number(degree)
+    verb = Verb(
+        meanings=LIMIT_MEANINGS,
+        columns=("degree", "powers", "test_error", "train_loss", "test_gain", "train_gain"),
+        one=lambda problem: theory.limit(problem, degree=chosen),
+        draw_many=draw_stairs,
+    )
+    answer(verb, Request(options, over), as_json=as_json, plot=plot)
+
+
+@main.command()
+@problem_options
+@curve_options
+def baselines(over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any) -> None:
+    """Test errors of simpler predictors, and what no predictor can beat.
+
+    \b
+    Examples
+      featurestep baselines --target "H1 + 0.5*H3" --noise-std 0.3
+      featurestep baselines --over n=500:5000:10 --plot baselines.png
+    """
+    meanings = theory.Baselines.DESCRIPTIONS
+    verb = Verb(
+        meanings=meanings,
+        columns=tuple(meanings),
+        one=theory.baselines,
+        draw_many=draw_baselines,
+    )
+    answer(verb, Request(options, over), as_json=as_json, plot=plot)
+
+
+@main.command()
+@click.option(
+    "--over",
+    multiple=True,
+    metavar="NAME[=LOW:HIGH]",
+    help="what to choose: ridge, step_size, or both  [default: ridge]",
+)
+@click.option("--minimise", metavar="ERROR", default="test_error", show_default=True)
+@problem_options
+@output_options
+def optimum(
+    over: tuple[str, ...], minimise: str, as_json: bool, plot: str | None, **options: Any
+) -> None:
+    """The best ridge λ, step size η, or both.
+
+    A bounded search; when the best point lies on a bound, a note says so.
+
+    \b
+    Examples
+      featurestep optimum --noise-std 0.5
+      featurestep optimum --over ridge=1e-4:10 --over step_size --target "H1 + H2" --json
+    """
+    check_path(plot)
+    searched = dict(map(parse_search, over)) or {"ridge": None}
+    found = theory.optimum(
+        Request(options).problem,
+        over=tuple(searched),
+        minimise=minimise,
+        bounds={name: pair for name, pair in searched.items() if pair is not None},
+    )
+    if plot:
+        save(plot, draw_learned(found.prediction))
+    if as_json:
+        report(found, {}, as_json=True, plot=plot)
+        return
+    click.echo(f"smallest {minimise.replace('_', ' ')}: {cell(found.value)}, at")
+    show_table(
+        ("", "value"),
+        [(name.replace("_", " "), cell(value)) for name, value in found.location.items()],
+    )
+    show_notes(found.at_boundary)
+    report(found.prediction, VARIABLES, as_json=False, plot=plot)
+
+
+@main.command()
+@click.option("--output", metavar="DIR", default="demo", show_default=True, help="for demo.png")
+@partial(problem_options, without=DEMO_FIXED, defaults=DEMO_DEFAULTS)
+def demo(output: str, **options: Any) -> None:
+    """Two published targets, learned degree by degree as the step grows.
+
+    The settings of Moniri et al.: y = H1 + ε with ε ~ N(0, 1), and y = H1 + H2/√2, the
+    polynomials taken along β⋆. Draws train loss and test error against the step exponent, at
+    finite n and in the limit n → ∞, to DIR/demo.png.
+    """
+    from .demo import EXPLANATION, SETTINGS, demo_rows, draw, run_demo
+
+    base = Request(options, defaults=DEMO_DEFAULTS).problem
+    rows = [[cell(value) for value in row] for row in demo_rows(base)]
+    path = save_in(output, "demo.png", draw(base, run_demo(base)))
+    click.echo("\n".join(describe(base, DEMO_FIXED)))
+    header = ["step_exponent"]
+    for which, (title, _) in enumerate(SETTINGS, 1):
+        click.echo(title)
+        header += [f"train loss {which}", "n → ∞", f"test error {which}", "n → ∞"]
+    show_table(header, rows)
+    click.echo(EXPLANATION)
+    click.echo(f"Figure: {path}")

@@ -1,0 +1,169 @@
+"""From a request to an answer: one result or a curve, its figure first, then table or JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+import numpy as np
+
+from .cli_options import Request
+from .cli_output import (
+    check_path,
+    describe,
+    grid_notes,
+    points,
+    save,
+    show_grid,
+    show_json,
+    show_notes,
+    show_result,
+)
+from .errors import FeaturestepError, InvalidProblem
+from .problem import Grid, Problem
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+
+Report = Callable[[int, int], None]
+_LONG = 200  # points from which a progress bar is worth its flicker
+
+
+class Result(Protocol):
+    """What every verb returns for one problem."""
+
+    @property
+    def problem(self) -> Problem:
+        """The problem it answers."""
+
+    def as_dict(self) -> Mapping[str, Any]:
+        """Its numbers."""
+
+
+@dataclass(frozen=True)
+class Verb:
+    """How a command computes, names and draws its results."""
+
+    meanings: Mapping[str, str]  # of one result's numbers
+    columns: Sequence[str]  # of a curve's table
+    one: Callable[[Problem], Result]
+    draw_many: Callable[[Request, xarray.Dataset], Axes]
+    many: Callable[[Grid, Report | None], xarray.Dataset] | None = None  # `one` for each if None
+    draw_one: Callable[[Any], Axes] | None = None
+
+
+def answer(verb: Verb, request: Request, *, as_json: bool, plot: str | None) -> None:
+    """Compute, write the figure, and only then print."""
+    check_path(plot)
+    if request.over:
+        _answer_curve(verb, request, as_json, plot)
+        return
+    if plot and verb.draw_one is None:
+        raise InvalidProblem("--plot", "needs --over for this command", plot)
+    found = verb.one(request.problem)
+    if plot and verb.draw_one is not None:
+        save(plot, verb.draw_one(found))
+    report(found, verb.meanings, as_json=as_json, plot=plot)
+
+
+def report(found: Result, meanings: Mapping[str, str], *, as_json: bool, plot: str | None) -> None:
+    """Print one result."""
+    values = found.as_dict()
+    if as_json:
+        lost = [name for name, v in values.items() if isinstance(v, float) and not isfinite(v)]
+        status = f"not finite: {', '.join(lost)}" if lost else "ok"
+        show_json({"problem": dict(found.problem.given), "status": status, **values})
+        return
+    click.echo("\n".join(describe(found.problem)))
+    show_result(values, meanings)
+    show_notes(values.get("validity", ()))
+    _mention(plot)
+
+
+def _answer_curve(verb: Verb, request: Request, as_json: bool, plot: str | None) -> None:
+    results = _sweep(request.grids, verb.many or (lambda grid, told: _each(grid, verb.one, told)))
+    if plot:
+        save(plot, verb.draw_many(request, results))
+    varied, base = tuple(request.axes), request.grids[0].base
+    if as_json:
+        fixed = {name: value for name, value in base.given.items() if name not in varied}
+        show_json({"problem": fixed, "over": dict(request.axes), "points": points(results)})
+        return
+    click.echo("\n".join(describe(base, varied)))
+    show_grid(results, verb.columns)
+    show_notes(grid_notes(results))
+    _mention(plot)
+
+
+def _mention(plot: str | None) -> None:
+    if plot:
+        click.echo(f"Figure: {plot}")
+
+
+def _sweep(
+    grids: Sequence[Grid], evaluate: Callable[[Grid, Report | None], xarray.Dataset]
+) -> xarray.Dataset:
+    """The results of all grids as one, with a progress bar on a terminal."""
+    import xarray
+
+    parts: list[xarray.Dataset] = []
+    with _progress(sum(map(len, grids))) as advance:
+        for i, grid in enumerate(grids):
+            before = sum(map(len, grids[:i]))
+            parts.append(evaluate(grid, None if advance is None else _told(advance, before)))
+    if len(parts) == 1:
+        return parts[0]
+    return xarray.concat(parts, dim="n").transpose(*grids[0].dims)
+
+
+def _told(advance: Callable[[int], None], before: int) -> Report:
+    return lambda done, total: advance(before + done)
+
+
+def _each(grid: Grid, evaluate: Callable[[Problem], Result], told: Report | None) -> xarray.Dataset:
+    """One row of values for each problem of a grid; a refusal becomes the point's status."""
+    import xarray
+
+    rows: list[dict[str, Any]] = []
+    for problem in list(grid):
+        try:
+            rows.append({**evaluate(problem).as_dict(), "status": "ok"})
+        except FeaturestepError as error:
+            rows.append({"status": str(error)})
+        if told is not None:
+            told(len(rows), len(grid))
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: _column([row.get(name) for row in rows]) for name in names}
+    return xarray.Dataset(
+        {name: (grid.dims, column.reshape(grid.shape)) for name, column in columns.items()},
+        coords=grid.coordinates(),
+    )
+
+
+def _column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Numbers with NaN for what is missing; anything else as it is."""
+    if all(value is None or isinstance(value, float) for value in values):
+        return np.array([np.nan if value is None else value for value in values])
+    column = np.empty(len(values), dtype=object)
+    column[:] = [tuple(value) if isinstance(value, list) else value for value in values]
+    return column
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None] | None]:
+    """A bar on stderr when somebody watches and there is something to wait for."""
+    if total < _LONG or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("points", total=total)
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,92 @@
+"""The demonstration: two published targets, learned degree by degree as the step grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .plots import PALETTE, curve, new_axes, shade_regimes, staircase
+from .problem import Problem
+from .theory import Limit, limit, predict
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+
+SETTINGS = (
+    ("setting 1: y = H1 + ε, ε ~ N(0, 1)", {"target": "H1", "noise_std": 1.0}),
+    ("setting 2: y = H1 + H2/√2", {"target": "H1 + H2/sqrt(2)", "noise_std": 0.0}),
+)
+EXPONENTS = (0.1, 0.2, 0.3, 0.35, 0.39, 0.42)
+EXPLANATION = (
+    "A larger step teaches the network more: below exponent 1/4 it gains the linear part of the "
+    "target, above it the quadratic part too, which helps only where the target has one "
+    "(setting 2); the limit n → ∞ is a staircase, and at finite n its steps are smooth."
+)
+_FAR = 10_000  # times larger sizes, to show the smooth curve turn into the staircase
+_DEGREES = range(31)
+_ERRORS = ("train_loss", "test_error")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One target's curves: at the sizes asked for, at far larger ones, and in the limit."""
+
+    title: str
+    finite: xarray.Dataset
+    large: xarray.Dataset
+    limits: tuple[Limit, ...]
+
+
+def run_demo(base: Problem) -> list[Setting]:
+    """Errors of both settings against the step exponent, from 0 to 1/2."""
+    exponents = np.linspace(0.0, 0.5, 101)
+    names = ("n", "d", "width", "n_step")
+    far = {name: getattr(base, name) * _FAR for name in names}
+    settings = []
+    for title, fields in SETTINGS:
+        problem = base.replace(**fields)
+        settings.append(
+            Setting(
+                title=title,
+                finite=predict(problem.vary(step_exponent=exponents)),
+                large=predict(problem.replace(**far).vary(step_exponent=exponents)),
+                limits=tuple(limit(problem, degree=k) for k in _DEGREES),
+            )
+        )
+    return settings
+
+
+def demo_rows(base: Problem) -> list[list[str | float]]:
+    """For a handful of exponents: both errors of both settings, at finite n and in the limit."""
+    rows: list[list[str | float]] = []
+    for exponent in EXPONENTS:
+        row: list[str | float] = [exponent]
+        for _, fields in SETTINGS:
+            problem = base.replace(step_exponent=exponent, **fields)
+            finite, far = predict(problem), limit(problem)
+            for error in _ERRORS:
+                row += [getattr(finite, error), getattr(far, error)]
+        rows.append(row)
+    return rows
+
+
+def draw(base: Problem, settings: list[Setting]) -> Axes:
+    """Training loss above test error, one column for each setting."""
+    panels = new_axes(rows=2, columns=2, width=6.6, height=4.4)
+    for column, setting in enumerate(settings):
+        for row, error in enumerate(_ERRORS):
+            ax = panels[2 * row + column]
+            curve(setting.finite, error, ax)
+            curve(setting.large, error, ax)
+            ax.lines[0].set_label(f"n = {base.n:,}")
+            ax.lines[1].set(label=f"n = {base.n * _FAR:,}", color=PALETTE[1], linewidth=0.9)
+            ax.set_xlim(0.0, 0.5)
+            shade_regimes(ax, names=row == 0)
+            staircase(setting.limits, error, ax, name="n → ∞")
+            ax.set_xlabel(ax.get_xlabel() if row else "")
+        panels[column].set_title(setting.title, pad=14)
+    panels[1].legend(loc="best")
+    return panels[0]

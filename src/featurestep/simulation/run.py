@@ -1,0 +1,206 @@
+"""One group of points on one draw: take the steps, fit the readouts, measure the test error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from ..quadrature import FloatArray
+from .alignment import Alignment
+from .backend import Array
+from .cost import GroupCost, keys_with, solve_flops
+from .draw import Block, Draw, Sample
+from .failures import NonFiniteFeatures
+from .plan import Fit, Group, Move
+from .readout import Labels, Solution, solve_dual, solve_primal
+from .setting import Setting
+from .variants import FeatureKey, FeatureMaps, Projections
+from .weights import Trainer, Weights
+
+TRAIN, TEST = 0, 1  # parts of the stream `equivalent`
+
+
+@dataclass
+class Outcome:
+    """The numbers of a group on one draw."""
+
+    solutions: dict[FeatureKey, list[Solution]] = field(default_factory=dict)
+    test_error: dict[tuple[FeatureKey, Fit], float] = field(default_factory=dict)
+    alignment: dict[Move, list[Alignment]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Rows of a sample, projected on the weights."""
+
+    arrays: list[Array]  # X·matrixᵀ, each (rows, N)
+    kappa: dict[float, Array]  # Xβ by noise level, each (rows, 1)
+    noise: Array | None  # Z of the Gaussian equivalent
+
+
+class GroupRun:
+    """Runs a group on a draw; `count` is told the flops as they are done."""
+
+    def __init__(
+        self,
+        group: Group,
+        draw: Draw,
+        setting: Setting,
+        cost: GroupCost,
+        count: Callable[[int], None],
+    ) -> None:
+        self.group = group
+        self.draw = draw
+        self.setting = setting
+        self.cost = cost
+        self.count = count
+        self.backend = draw.backend
+        self.maps = FeatureMaps(group.problem, draw.readout, draw.backend)
+        self.equivalent = any(key.base == "gaussian" for key in group.fits)
+
+    def execute(self) -> Outcome:
+        """Steps, fits, test."""
+        buffers = self._buffers(self.cost.rows)
+        trainer = Trainer(self.group, self.draw, self.setting, self.cost.rows, buffers, self.count)
+        weights = trainer.weights()
+        outcome = Outcome(alignment=weights.alignment)
+        self._fit_dual(weights, outcome)
+        for keys in self.cost.passes:
+            self._fit_primal(weights, keys, buffers, outcome)
+        self._test(weights, buffers, outcome)
+        return outcome
+
+    def _buffers(self, rows: int) -> list[Array]:
+        N = self.group.problem.width
+        return [self.backend.empty(rows, N) for _ in range(self.cost.buffers)]
+
+    def _blocks(
+        self, weights: Weights, sample: Sample, part: int, buffers: list[Array]
+    ) -> Iterator[tuple[Block, Projected]]:
+        """Blocks of a sample with their projections, in the buffers' first rows."""
+        for block in self.draw.blocks(sample, self.cost.rows):
+            rows = len(block.clean)
+            yield block, self._project(weights, block, part, [b[:rows] for b in buffers])
+
+    def _project(self, weights: Weights, block: Block, part: int, out: list[Array]) -> Projected:
+        p, rows = self.group.problem, len(block.clean)
+        for matrix, target in zip(weights.matrices, out, strict=False):
+            self.backend.product(block.X, matrix, target)
+            self.count(2 * rows * p.width * p.d)
+        kappa = {
+            noise: self.backend.product(block.X, beta, self.backend.empty(rows, 1))
+            for noise, beta in weights.beta.items()
+        }
+        noise = None
+        if self.equivalent:
+            Z = np.empty((rows, p.width))
+            self.draw.streams.rows("equivalent", part, block.start, Z, _normal)
+            noise = out[-2]
+            noise[:] = self.backend.put(Z)
+        return Projected(out[: len(weights.matrices)], kappa, noise)
+
+    def _features(self, key: FeatureKey, weights: Weights, rows: Projected, out: Array) -> Array:
+        terms = weights.terms[key.eta, key.noise] if key.base == "trained" else ()
+        parts = Projections(
+            rows.arrays[0],  # XW0ᵀ whenever a key asks for it
+            tuple((rows.arrays[i], weight) for i, weight in terms),
+            rows.kappa.get(key.noise),
+            rows.noise,
+        )
+        return self.maps.evaluate(key, parts, out)
+
+    def _fit_primal(
+        self, weights: Weights, keys: Sequence[FeatureKey], buffers: list[Array], out: Outcome
+    ) -> None:
+        """n > N: FᵀF accumulated over row blocks, for all keys of a pass at once."""
+        N, sizes = self.group.problem.width, self.group.sizes(dual=False)
+        n = sizes[-1]
+        grams = {key: self.backend.zeros(N, N) for key in keys}
+        moments = {key: self.backend.zeros(N, 2) for key in keys}
+        labels = Labels(np.empty(n), np.empty(n))
+        for block, rows in self._blocks(weights, self.draw.readout_sample(n), TRAIN, buffers):
+            labels.put(block)
+            start, stop = block.start, block.start + len(block.clean)
+            for key in keys:
+                F = self._features(key, weights, rows, buffers[-1][: stop - start])
+                for low, high in _pieces(start, stop, sizes):
+                    piece = F[low - start : high - start]
+                    self.backend.add_gram(grams[key], piece)
+                    y = self.backend.put(labels.basis(low, high))
+                    self.backend.add_product(moments[key], piece, y)
+                    self.count((high - low) * N * (N + 4))
+                    fits = self._fits(key, high)
+                    if fits:
+                        found = solve_primal(self.backend, grams[key], moments[key], labels, fits)
+                        out.solutions.setdefault(key, []).extend(found)
+                        self.count(solve_flops(N, fits))
+
+    def _fit_dual(self, weights: Weights, out: Outcome) -> None:
+        """n ≤ N: the projections of the whole sample are held, and FFᵀ is made for each key."""
+        sizes = self.group.sizes(dual=True)
+        if not sizes:
+            return
+        n, N = sizes[-1], self.group.problem.width
+        whole = self._buffers(n)
+        labels = Labels(np.empty(n), np.empty(n))
+        kappa = {noise: self.backend.empty(n, 1) for noise in weights.beta}
+        for block in self.draw.blocks(self.draw.readout_sample(n), self.cost.rows):
+            labels.put(block)
+            at = slice(block.start, block.start + len(block.clean))
+            rows = self._project(weights, block, TRAIN, [array[at] for array in whole])
+            for noise, column in rows.kappa.items():
+                kappa[noise][at] = column
+        sample = Projected(whole, kappa, whole[-2])
+        for key in keys_with(self.group, sizes):
+            F = self._features(key, weights, sample, whole[-1])
+            gram = self.backend.outer_gram(F)
+            self.count(n * n * N)
+            for size in sizes:
+                fits = self._fits(key, size)
+                if fits:
+                    found = solve_dual(self.backend, gram, F, labels, fits)
+                    out.solutions.setdefault(key, []).extend(found)
+                    self.count(solve_flops(size, fits) + 2 * size * N * len(fits))
+
+    def _fits(self, key: FeatureKey, n: int) -> list[Fit]:
+        return [fit for fit in self.group.fits[key] if fit.n == n]
+
+    def _test(self, weights: Weights, buffers: list[Array], out: Outcome) -> None:
+        """E(y − f)² = E(σ⋆ − f)² + noise_std²: the second term is exact, only the first sampled."""
+        N, n_test = self.group.problem.width, self.group.n_test
+        stacked = {key: self._stack(found) for key, found in out.solutions.items()}
+        sums = {key: np.zeros(len(found)) for key, found in out.solutions.items()}
+        for block, rows in self._blocks(weights, self.draw.test_sample(), TEST, buffers):
+            count = len(block.clean)
+            for key, readouts in stacked.items():
+                F = self._features(key, weights, rows, buffers[-1][:count])
+                output = self.backend.empty(count, len(readouts))
+                predicted = self.backend.get(self.backend.product(F, readouts, output))
+                sums[key] += np.sum((block.clean[:, None] - predicted) ** 2, axis=0)
+                self.count(2 * count * N * len(readouts))
+        for key, found in out.solutions.items():
+            for solution, total in zip(found, sums[key], strict=True):
+                error = float(total) / n_test + solution.fit.noise**2
+                if not np.isfinite(error):
+                    raise NonFiniteFeatures("a test prediction is not finite")
+                out.test_error[key, solution.fit] = error
+
+    def _stack(self, found: list[Solution]) -> Array:
+        """The fitted readouts as rows."""
+        stacked = self.backend.empty(len(found), self.group.problem.width)
+        for index, solution in enumerate(found):
+            stacked[index] = solution.a_hat
+        return stacked
+
+
+def _pieces(start: int, stop: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
+    """start … stop cut at the sample sizes inside."""
+    cuts = [start, *(n for n in sizes if start < n < stop), stop]
+    yield from pairwise(cuts)
+
+
+def _normal(generator: np.random.Generator, out: FloatArray) -> None:
+    generator.standard_normal(out=out)

@@ -1,0 +1,137 @@
+"""Every variant, law, residual and kind of input against the plain second implementation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from featurestep.activations import function
+from featurestep.problem import Problem
+from featurestep.simulation import Setting, Teacher, simulate
+from featurestep.simulation.result import QUANTITIES
+
+from .dense import dense, draw_of, trained_weights
+
+VARIANTS = ("trained", "initial", "spiked:1", "spiked:3", "gaussian", "gaussian+spiked:2", "srf")
+N_TEST = 150
+
+
+def problem(**changes):
+    base = {"n": 60, "d": 30, "width": 45, "n_step": 50, "ridge": 0.02, "noise_std": 0.3}
+    return Problem(**{**base, "step_size": 2.5, "activation": "relu", "target": "tanh", **changes})
+
+
+def check(p, setting=None, variants=("trained",), **options):
+    found = simulate(
+        p, seeds=[3], n_test=N_TEST, variants=variants, setting=setting, **options
+    ).dataset
+    draw = draw_of(p, setting, seed=3, n_test=N_TEST)
+    for variant in variants:
+        expected = dense(p, draw, variant)
+        for name in QUANTITIES:
+            got = float(found[name].sel(variant=variant).squeeze())
+            assert got == pytest.approx(getattr(expected, name), rel=1e-10, abs=1e-13), (
+                variant,
+                name,
+            )
+
+
+@pytest.mark.parametrize("residual", ["labels", "full"])
+@pytest.mark.parametrize("sizes", [{}, {"width": 80}, {"n": 45}, {"n_step": 130, "n": 130}])
+def test_variants(residual, sizes):
+    check(problem(residual=residual, **sizes), variants=VARIANTS)
+
+
+@pytest.mark.parametrize(
+    "law", ["gaussian", "rademacher", "constant", "uniform", [(2.0, 0.2), (-0.5, 0.8)]]
+)
+@pytest.mark.parametrize("residual", ["labels", "full"])
+def test_laws(law, residual):
+    check(problem(readout=law, residual=residual, centre=True), variants=("trained", "srf"))
+
+
+@pytest.mark.parametrize(
+    "activation",
+    ["tanh", "erf", "leaky_relu", "softplus", "gelu", "silu", "sigmoid", "sin", "hard_tanh"]
+    + ["H1 + 0.3*H2", function(lambda s: s / (1 + s * s) ** 0.5)],
+    ids=str,
+)
+def test_activations(activation):
+    check(problem(activation=activation), variants=("trained", "gaussian+spiked:2"))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *({"inputs": law} for law in ("rademacher", "uniform", "student_t(3.5)", "sphere")),
+        {"spectrum": (2.0, 1.0, 0.1)},
+        {"inputs": "uniform", "spectrum": (0.5, 1.5)},
+        {"teacher": Teacher(2, lambda k: k[:, 0] * k[:, 1] + np.tanh(k[:, 0]))},
+        {"corrupted": 0.3},
+        {"data": "same"},
+        {"inputs": np.random.default_rng(0).laplace(size=(400, 30))},
+        {"inputs": np.random.default_rng(0).laplace(size=(400, 30)), "data": "same"},
+        {"steps": (0.7,)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("residual", ["labels", "full"])
+def test_settings(setting, residual):
+    check(problem(residual=residual), Setting(**setting), VARIANTS)
+
+
+@pytest.mark.parametrize("batches", ["fresh", "same"])
+@pytest.mark.parametrize("data", ["fresh", "same"])
+@pytest.mark.parametrize("steps", [3, (1.0, 0.5)])
+def test_several_steps(batches, data, steps):
+    setting = Setting(batches=batches, data=data, steps=steps)
+    check(problem(residual="full"), setting, ("trained", "initial", "gaussian"))
+
+
+def test_alignment_after_every_step():
+    p, setting = problem(), Setting(steps=(1.0, 0.5, 2.0), teacher=Teacher(2, lambda k: k.sum(1)))
+    found = simulate(p, seeds=[1], n_test=20, setting=setting).dataset
+    draw = draw_of(p, setting, seed=1, n_test=20)
+    W0, *path = trained_weights(p, draw)
+    for step, W in enumerate(path):
+        energy = np.sum((W @ draw.directions.T) ** 2) / np.sum(W**2)
+        learned = (W - W0).T @ draw.readout
+        cosine = np.linalg.norm(draw.directions @ learned) / np.linalg.norm(learned)
+        assert float(found.energy[0, step]) == pytest.approx(energy, rel=1e-10)
+        assert float(found.cosine[0, step]) == pytest.approx(cosine, rel=1e-10)
+
+
+def test_one_step_alignment_shared_and_separate():
+    p = problem()
+    alone = simulate(p, seeds=[1], n_test=20).dataset
+    grid = simulate(p.vary(step_size=[1.0, 2.5, 4.0]), seeds=[1], n_test=20).dataset
+    shared = grid.sel(step_size=2.5)
+    np.testing.assert_allclose(alone.cosine, shared.cosine, rtol=1e-10)
+    np.testing.assert_allclose(alone.energy, shared.energy, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"step_size": [0.0, 1.0, 2.0, 5.0], "ridge": [0.001, 0.1]},
+        {"noise_std": [0.0, 0.2, 0.5], "step_size": [0.0, 1.0, 2.0]},
+        {"n": [30, 45, 50, 64, 100, 131], "ridge": [0.01, 0.1]},
+        {"n": [40, 70], "n_step": [None, 33], "step_exponent": [0.2, 0.6]},
+        {"activation": ["tanh", "relu"], "target": ["H2", "tanh"], "centre": [False, True]},
+        {"readout": ["gaussian", [(1.0, 1.0)]], "residual": ["labels"], "width": [20, 90]},
+        {"d": [10, 40]},
+    ],
+    ids=lambda axes: "-".join(axes),
+)
+def test_grids_equal_single_points(axes):
+    """Sharing changes nothing: each grid point is the dense answer for its own problem."""
+    base = problem(centre=True)
+    grid = base.vary(**axes)
+    variants = ("trained", "spiked:2", "gaussian")
+    values = simulate(grid, seeds=[5], n_test=N_TEST, variants=variants).values
+    for index, p in enumerate(grid):
+        draw = draw_of(p, seed=5, n_test=N_TEST)
+        for v, variant in enumerate(variants):
+            expected = dense(p, draw, variant)
+            for name in QUANTITIES:
+                got = values[name].reshape(len(variants), -1)[v, index]
+                assert got == pytest.approx(getattr(expected, name), rel=1e-10, abs=1e-13)
