@@ -84,7 +84,7 @@ def function(
         raise InvalidProblem("function", "must be callable", call)
     if derivative is not None and not callable(derivative):
         raise InvalidProblem("derivative", "must be callable", derivative)
-    label = name or getattr(call, "__name__", "function")
+    label = name or _name_of(call)
     return UserFunction(label, call, derivative, _checked_kinks(kinks), label)
 
 
@@ -122,4 +122,8 @@ def _from_text(text: str, parameter: str) -> Nonlinearity:
 
 @lru_cache(maxsize=64)
 def _from_callable(call: Callable[[FloatArray], FloatArray], parameter: str) -> Nonlinearity:
-    return UserFunction(getattr(call, "__name__", "function"), call, None, (), parameter)
+    return UserFunction(_name_of(call), call, None, (), parameter)
+
+
+def _name_of(call: object) -> str:
+    return str(getattr(call, "__name__", "function"))

@@ -11,8 +11,18 @@ import click
 from . import __version__, theory
 from .cli_answers import Verb, answer, report
 from .cli_figures import draw_baselines, draw_errors, draw_learned, draw_stairs
-from .cli_options import DEFAULTS, Command, Request, number, parse_search, problem_options
-from .cli_output import cell, check_path, describe, save, save_in, show_notes, show_table
+from .cli_options import DEFAULTS, Request, curve_options, output_options, problem_options
+from .cli_output import (
+    cell,
+    check_path,
+    describe,
+    grid_notes,
+    save,
+    save_in,
+    show_notes,
+    show_table,
+)
+from .cli_values import number, parse_search
 from .errors import FeaturestepError, InvalidProblem
 from .theory.predict import VARIABLES
 
@@ -89,25 +99,6 @@ def main(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-
-
-def output_options(command: Command) -> Command:
-    """Options for JSON and figures."""
-    plot = click.option("--plot", metavar="FILE", help="also draw a figure: .png, .pdf or .svg")
-    as_json = click.option("--json", "as_json", is_flag=True, help="strict JSON, not a table")
-    return as_json(plot(command))
-
-
-def curve_options(command: Command) -> Command:
-    """The option to vary one or two fields."""
-    over = click.option(
-        "--over",
-        multiple=True,
-        metavar="FIELD=VALUES",
-        help="vary a field: START:STOP:COUNT, log:START:STOP:COUNT or v1,v2,…; a second --over "
-        "gives several lines",
-    )
-    return over(output_options(command))
 
 
 @main.command()
@@ -246,12 +237,14 @@ def demo(output: str, **options: Any) -> None:
 
     base = Request(options, defaults=DEMO_DEFAULTS).problem
     rows = [[cell(value) for value in row] for row in demo_rows(base)]
-    path = save_in(output, "demo.png", draw(base, run_demo(base)))
+    settings = run_demo(base)
+    path = save_in(output, "demo.png", draw(base, settings))
     click.echo("\n".join(describe(base, DEMO_FIXED)))
     header = ["step_exponent"]
     for which, (title, _) in enumerate(SETTINGS, 1):
         click.echo(title)
-        header += [f"train loss {which}", "n → ∞", f"test error {which}", "n → ∞"]
+        header += [f"train loss {which}", "limit", f"test error {which}", "limit"]
     show_table(header, rows)
     click.echo(EXPLANATION)
+    show_notes(grid_notes(settings[-1].finite))
     click.echo(f"Figure: {path}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from . import theory
 from .cli_options import Request
 from .cli_output import fields_of
-from .errors import FeaturestepError
+from .errors import FeaturestepError, InvalidProblem
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 _ERRORS = ("train_loss", "test_error")
 _DEGREES = range(31)
+_TELLING = (
+    "untrained",
+    "ridge_n_tuned",
+    "ridge_all_tuned",
+    "best_linear",
+    "best_given_direction",
+    "best_given_direction_and_linear",
+    "noise_floor",
+)
 
 
 def draw_learned(found: theory.Prediction) -> Axes:
@@ -44,10 +53,12 @@ def draw_stairs(request: Request, results: xarray.Dataset) -> Axes:
 
 
 def draw_baselines(request: Request, results: xarray.Dataset) -> Axes:
-    """All baselines in one panel against the one field."""
+    """The telling baselines in one panel against the one field."""
     from .plots import compare
 
-    return compare(results, tuple(theory.Baselines.DESCRIPTIONS))
+    if len(request.axes) > 1:
+        raise InvalidProblem("--plot", "takes a single --over for this command", request.over)
+    return compare(results, _TELLING)
 
 
 def _is_exponent(results: xarray.Dataset) -> bool:

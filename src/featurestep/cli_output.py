@@ -163,7 +163,7 @@ def check_path(path: str | None) -> None:
 
 def save(path: str, ax: Axes) -> None:
     """Write the figure that holds some axes, in the format of the path's ending."""
-    from .plots import figure_of, render
+    from .plot_style import figure_of, render
 
     target = Path(path)
     _write(target, "--plot", render(figure_of(ax), target.suffix[1:].lower()))
@@ -171,7 +171,7 @@ def save(path: str, ax: Axes) -> None:
 
 def save_in(folder: str, name: str, ax: Axes) -> Path:
     """Write a figure into a folder, made if need be."""
-    from .plots import figure_of, render
+    from .plot_style import figure_of, render
 
     content = render(figure_of(ax), Path(name).suffix[1:])
     try:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .plots import PALETTE, curve, new_axes, shade_regimes, staircase
+from .plot_style import PALETTE, new_axes, styled
+from .plots import LIMIT_NAME, curve, shade_regimes, staircase
 from .problem import Problem
 from .theory import Limit, limit, predict
 
@@ -23,7 +24,7 @@ EXPONENTS = (0.1, 0.2, 0.3, 0.35, 0.39, 0.42)
 EXPLANATION = (
     "A larger step teaches the network more: below exponent 1/4 it gains the linear part of the "
     "target, above it the quadratic part too, which helps only where the target has one "
-    "(setting 2); the limit n → ∞ is a staircase, and at finite n its steps are smooth."
+    "(setting 2); the published limit is a staircase, and at finite n its steps are smooth."
 )
 _FAR = 10_000  # times larger sizes, to show the smooth curve turn into the staircase
 _DEGREES = range(31)
@@ -73,6 +74,7 @@ def demo_rows(base: Problem) -> list[list[str | float]]:
     return rows
 
 
+@styled
 def draw(base: Problem, settings: list[Setting]) -> Axes:
     """Training loss above test error, one column for each setting."""
     panels = new_axes(rows=2, columns=2, width=6.6, height=4.4)
@@ -85,8 +87,8 @@ def draw(base: Problem, settings: list[Setting]) -> Axes:
             ax.lines[1].set(label=f"n = {base.n * _FAR:,}", color=PALETTE[1], linewidth=0.9)
             ax.set_xlim(0.0, 0.5)
             shade_regimes(ax, names=row == 0)
-            staircase(setting.limits, error, ax, name="n → ∞")
+            staircase(setting.limits, error, ax, name=LIMIT_NAME)
             ax.set_xlabel(ax.get_xlabel() if row else "")
         panels[column].set_title(setting.title, pad=14)
-    panels[1].legend(loc="best")
+    panels[0].legend(loc="upper right")
     return panels[0]

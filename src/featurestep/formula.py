@@ -102,13 +102,13 @@ class _Parser:
     def product(self, left: FloatArray, right: FloatArray) -> FloatArray:
         if np.any(left[1:]) and np.any(right[1:]):
             raise self.fail("a product may have one Hermite polynomial at most")
-        return left * right[0] if np.any(left[1:]) else right * left[0]
+        return np.asarray(left * right[0] if np.any(left[1:]) else right * left[0])
 
     def quotient(self, left: FloatArray, right: FloatArray) -> FloatArray:
         divisor = self.number(right, "a divisor")
         if divisor == 0.0:
             raise self.fail("division by zero")
-        return left / divisor
+        return np.asarray(left / divisor)
 
     def number(self, value: FloatArray, what: str) -> float:
         if np.any(value[1:]):
@@ -127,14 +127,14 @@ class _Parser:
     def _factor(self) -> FloatArray:
         kind, word = self.take()
         if kind == "number":
-            return self.unit(0) * float(word)
+            return np.asarray(self.unit(0) * float(word))
         if kind == "hermite":
             degree = int(word[1:])
             if degree > MAX_DEGREE:
                 raise self.fail(f"degrees go up to {MAX_DEGREE}")
             return self.unit(degree)
         if word in ("+", "-"):
-            return self.factor() * (1.0 if word == "+" else -1.0)
+            return np.asarray(self.factor() * (1.0 if word == "+" else -1.0))
         if word == "(":
             return self.closed()
         if word == "sqrt" and self.peek() == "(":
@@ -142,7 +142,7 @@ class _Parser:
             radicand = self.number(self.closed(), "the argument of sqrt")
             if radicand < 0:
                 raise self.fail("sqrt of a negative number")
-            return self.unit(0) * radicand**0.5
+            return np.asarray(self.unit(0) * radicand**0.5)
         raise self.fail(f"unexpected {word!r}")
 
     def closed(self) -> FloatArray:

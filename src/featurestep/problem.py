@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -13,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from .activations import resolve
+from .checks import non_negative, number, positive, rounded, whole_number
 from .errors import InvalidProblem
+from .grid import Grid, unknown_field
 from .hermite import coefficients
 from .nonlinearity import Nonlinearity, UserFunction
 from .readout import Law, freeze_law, resolve_law
 from .regime import Regime, regime_of
 
+__all__ = ["FIELDS", "Grid", "Problem"]
+
 RESIDUALS = ("labels", "full")
-MAX_SIZE = 10**15
 Spec = str | Nonlinearity | Callable[..., Any]
 
 
@@ -70,16 +72,16 @@ class Problem:
     given: Mapping[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         if not isinstance(self.readout, (str, Law)):
-            put("readout", freeze_law(self.readout))
-        put("given", MappingProxyType({name: getattr(self, name) for name in FIELDS}))
+            self._put("readout", freeze_law(self.readout))
+        self._put("given", MappingProxyType({name: getattr(self, name) for name in FIELDS}))
         for name in ("n", "d", "width"):
-            put(name, _size(name, getattr(self, name)))
-        put("n_step", self.n if self.n_step is None else _size("n_step", self.n_step))
-        put("ridge", _number("ridge", self.ridge, "must be > 0", lambda v: v > 0))
-        put("noise_std", _number("noise_std", self.noise_std, "must be >= 0", lambda v: v >= 0))
-        put("step_size", self._resolve_step())
+            self._put(name, whole_number(name, getattr(self, name)))
+        n_step = self.n if self.n_step is None else whole_number("n_step", self.n_step)
+        self._put("n_step", n_step)
+        self._put("ridge", positive("ridge", self.ridge))
+        self._put("noise_std", non_negative("noise_std", self.noise_std))
+        self._put("step_size", self._resolve_step())
         if self.residual not in RESIDUALS:
             raise InvalidProblem(
                 "residual", f"must be one of {', '.join(RESIDUALS)}", self.residual
@@ -88,9 +90,12 @@ class Problem:
             raise InvalidProblem("centre", "must be True or False", self.centre)
         self._check_functions()
 
+    def _put(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
     def _resolve_step(self) -> float:
-        scale = _number("step_scale", self.step_scale, "must be > 0", lambda v: v > 0)
-        object.__setattr__(self, "step_scale", scale)
+        scale = positive("step_scale", self.step_scale)
+        self._put("step_scale", scale)
         if self.step_size is not None:
             if self.step_exponent is not None:
                 raise InvalidProblem(
@@ -102,13 +107,13 @@ class Problem:
                 raise InvalidProblem(
                     "step_scale", "goes with step_exponent, not with step_size", scale
                 )
-            return _number("step_size", self.step_size, "must be >= 0", lambda v: v >= 0)
+            return non_negative("step_size", self.step_size)
         if self.step_exponent is None:
             raise InvalidProblem("step_exponent", "or step_size must be given", None)
         rule = "must be in [-4, 2]"
-        exponent = _number("step_exponent", self.step_exponent, rule, lambda v: -4 <= v <= 2)
-        object.__setattr__(self, "step_exponent", exponent)
-        return scale * float(self.n) ** exponent
+        exponent = number("step_exponent", self.step_exponent, rule, lambda v: -4 <= v <= 2)
+        self._put("step_exponent", exponent)
+        return scale * math.pow(self.n, exponent)
 
     def _check_functions(self) -> None:
         sigma, star, law = self.sigma, self.sigma_star, self.law
@@ -192,7 +197,7 @@ class Problem:
         """The same problem with some fields changed."""
         unknown = set(changes) - set(FIELDS)
         if unknown:
-            raise _unknown_field(sorted(unknown)[0])
+            raise unknown_field(sorted(unknown)[0], FIELDS)
         given = dict(self.given)
         if "step_size" in changes and changes["step_size"] is not None:
             given.update(step_exponent=None, step_scale=1.0)
@@ -202,25 +207,24 @@ class Problem:
 
     def vary(self, **axes: Iterable[Any]) -> Grid:
         """The grid of all combinations of the given values, in the order given."""
-        return Grid(self, axes)
+        return Grid(self, axes, FIELDS)
 
     @classmethod
     def from_ratios(
         cls, *, phi: float, psi: float, n: int, phi_step: float | None = None, **rest: Any
     ) -> Problem:
         """Sizes from φ = d/n, ψ = d/N (and φ0 = d/n_step), rounded to whole numbers."""
-        n = _size("n", n)
-        positive = lambda name, v: _number(name, v, "must be > 0", lambda x: x > 0)  # noqa: E731
+        n = whole_number("n", n)
         for name in ("d", "width"):
             if name in rest:
                 raise InvalidProblem(name, "is set by phi and psi", rest[name])
-        d = _rounded("phi", "d = phi·n", positive("phi", phi) * n)
-        width = _rounded("psi", "width = d/psi", d / positive("psi", psi))
+        d = rounded("phi", "d = phi·n", positive("phi", phi) * n)
+        width = rounded("psi", "width = d/psi", d / positive("psi", psi))
         if phi_step is not None:
             if rest.get("n_step") is not None:
                 raise InvalidProblem("n_step", "is set by phi_step", rest["n_step"])
             steps = d / positive("phi_step", phi_step)
-            rest["n_step"] = _rounded("phi_step", "n_step = d/phi_step", steps)
+            rest["n_step"] = rounded("phi_step", "n_step = d/phi_step", steps)
         return cls(n=n, d=d, width=width, **rest)
 
     @classmethod
@@ -240,28 +244,26 @@ class Problem:
         Their features are divided by √N and their penalty is not divided by n, so that
         ridge = λ·N/n; their η̃ is η·a_j of the constant law, so that η = η̃·√N.
         """
-        d = _size("d", d)
+        d = whole_number("d", d)
         sizes = {}
         for name, key, value in (
             ("alpha", "n", alpha),
             ("alpha0", "n_step", alpha0),
             ("width_ratio", "width", width_ratio),
         ):
-            ratio = _number(name, value, "must be > 0", lambda v: v > 0)
-            sizes[key] = _rounded(name, f"{key} = {name}·d", ratio * d)
-        penalty = _number("lambda_", lambda_, "must be > 0", lambda v: v > 0)
-        shift = _number("eta_tilde", eta_tilde, "must be >= 0", lambda v: v >= 0)
-        settings: dict[str, Any] = {"readout": "constant", **rest}
+            sizes[key] = rounded(name, f"{key} = {name}·d", positive(name, value) * d)
+        penalty, shift = positive("lambda_", lambda_), non_negative("eta_tilde", eta_tilde)
         for name in ("n", "n_step", "width", "ridge", "step_size", "step_exponent"):
             if name in rest:
                 raise InvalidProblem(name, "is set by the ratios of this convention", rest[name])
-        return cls(
-            d=d,
-            ridge=penalty * sizes["width"] / sizes["n"],
-            step_size=shift * math.sqrt(sizes["width"]),
+        settings: dict[str, Any] = {
+            "readout": "constant",
+            **rest,
             **sizes,
-            **settings,
-        )
+            "ridge": penalty * sizes["width"] / sizes["n"],
+            "step_size": shift * math.sqrt(sizes["width"]),
+        }
+        return cls(d=d, **settings)
 
     def _key(self) -> tuple[Any, ...]:
         return tuple(self.given[name] for name in FIELDS)
@@ -290,95 +292,6 @@ _REQUIRED = ("n", "d", "width", "ridge")
 
 def _rebuild(given: dict[str, Any]) -> Problem:
     return Problem(**given)
-
-
-class Grid:
-    """All combinations of some fields' values around one base problem."""
-
-    def __init__(self, base: Problem, axes: Mapping[str, Iterable[Any]]) -> None:
-        if not axes:
-            raise InvalidProblem("vary", "needs at least one field", "none")
-        if "step_size" in axes and ("step_exponent" in axes or "step_scale" in axes):
-            raise InvalidProblem("vary", "takes step_size or step_exponent, not both", list(axes))
-        self.base = base
-        self.axes: dict[str, tuple[Any, ...]] = {}
-        for name, values in axes.items():
-            if name not in FIELDS:
-                raise _unknown_field(name)
-            self.axes[name] = _axis(name, values)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of values along each axis."""
-        return tuple(len(values) for values in self.axes.values())
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Names of the varied fields, in order."""
-        return tuple(self.axes)
-
-    def __len__(self) -> int:
-        return math.prod(self.shape)
-
-    def __iter__(self) -> Iterator[Problem]:
-        names = list(self.axes)
-        for combination in itertools.product(*self.axes.values()):
-            yield self.base.replace(**dict(zip(names, combination, strict=True)))
-
-    def coordinates(self) -> dict[str, list[Any]]:
-        """Axis values as labels: numbers stay numbers, functions and laws become text."""
-        return {name: [_label(v) for v in values] for name, values in self.axes.items()}
-
-    def __repr__(self) -> str:
-        sizes = ", ".join(f"{name}: {len(values)}" for name, values in self.axes.items())
-        return f"Grid({sizes}; base={self.base!r})"
-
-
-def _axis(name: str, values: Any) -> tuple[Any, ...]:
-    rule = "must be a list of values to vary over"
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise InvalidProblem(name, rule, values)
-    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    if not listed:
-        raise InvalidProblem(name, "must have at least one value to vary over", values)
-    return tuple(listed)
-
-
-def _label(value: Any) -> Any:
-    if isinstance(value, (bool, int, float, str)):
-        return value
-    return value.name if isinstance(value, (Nonlinearity, Law)) else str(value)
-
-
-def _unknown_field(name: str) -> InvalidProblem:
-    return InvalidProblem(name, f"is not a field of Problem ({', '.join(FIELDS)})", name)
-
-
-def _size(name: str, value: Any) -> int:
-    rule = f"must be a whole number from 1 to {MAX_SIZE:.0e}"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(
-        value, (int, float, np.integer, np.floating)
-    ):
-        raise InvalidProblem(name, rule, value)
-    if not 1 <= value <= MAX_SIZE or value != int(value):
-        raise InvalidProblem(name, rule, value)
-    return int(value)
-
-
-def _number(name: str, value: Any, rule: str, test: Callable[[float], bool]) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(
-        value, (int, float, np.integer, np.floating)
-    ):
-        raise InvalidProblem(name, f"{rule} (a number)", value)
-    if not math.isfinite(value) or not test(float(value)):
-        raise InvalidProblem(name, rule, value)
-    return float(value)
-
-
-def _rounded(name: str, what: str, value: float) -> int:
-    if not 0.5 <= value <= MAX_SIZE:
-        raise InvalidProblem(name, f"must give {what} between 1 and {MAX_SIZE:.0e}", value)
-    return max(1, round(value))
 
 
 @lru_cache(maxsize=256)

@@ -15,7 +15,7 @@ GAUSS_HERMITE_MAX = 200  # numpy's weights overflow not far beyond
 
 def normal_density(x: FloatArray) -> FloatArray:
     """φ(x), the standard normal density."""
-    return np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
+    return np.asarray(np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi))
 
 
 @lru_cache(maxsize=64)
@@ -37,7 +37,7 @@ def gauss_legendre(count: int) -> Rule:
 def trapezoid_normal(half_width: float, spacing: float) -> Rule:
     """Equispaced rule for E f(z): exponentially accurate for f analytic near the real line."""
     steps = int(np.ceil(half_width / spacing))
-    z = spacing * np.arange(-steps, steps + 1)
+    z = spacing * np.arange(-steps, steps + 1, dtype=np.float64)
     w = normal_density(z)
     return _frozen(z, w / w.sum())
 
@@ -60,10 +60,8 @@ def stretched(
     that the equispaced rule in x keeps its exponential accuracy for functions that vary at `scale`
     near the centres and slowly elsewhere. Returns the points and dκ/dx·spacing.
     """
-    low = _stretch(np.array(-half_width), centres, widest)[0]
-    high = _stretch(np.array(half_width), centres, widest)[0]
-    first, last = np.floor(low / spacing), np.ceil(high / spacing)
-    x = spacing * np.arange(first, last + 1)
+    ends = _stretch(np.array([-half_width, half_width]), centres, widest)[0] / spacing
+    x = spacing * np.arange(np.floor(ends[0]), np.ceil(ends[1]) + 1, dtype=np.float64)
     points = _unstretch(x, centres, widest, half_width + widest)
     return points, spacing / _stretch(points, centres, widest)[1]
 
@@ -92,7 +90,7 @@ def _unstretch(
     for _ in range(4):
         value, slope = _stretch(kappa, centres, widest)
         kappa = kappa - (value - x) / slope
-    return kappa
+    return np.asarray(kappa)
 
 
 @lru_cache(maxsize=512)

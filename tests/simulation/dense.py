@@ -34,7 +34,7 @@ def whole(draw, sample):
     """X, clean labels and unit noise of a sample, in one piece."""
     blocks = list(draw.blocks(sample, 10**6))
     assert len(blocks) == 1
-    return blocks[0].X, blocks[0].clean, blocks[0].noise
+    return blocks[0].X.copy(), blocks[0].clean, blocks[0].noise  # X is a buffer in use
 
 
 def gradient(problem, W, a, X0, y0):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,7 +17,7 @@ from scipy import linalg
 
 from ..errors import InvalidProblem
 from ..nonlinearity import Nonlinearity, UserFunction
-from .cholesky import blas_threads, factor, side_by_side
+from .cholesky import factor
 from .failures import SingularSystem
 from .streams import workers
 
@@ -41,6 +40,7 @@ class CpuBackend:
     def __init__(self, dtype: str) -> None:
         self.dtype = dtype
         self.itemsize = np.dtype(dtype).itemsize
+        self._scratch: Array | None = None
         sample = np.empty(1, dtype=dtype)
         self._gemm: Any = linalg.get_blas_funcs("gemm", (sample,))
         self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
@@ -87,18 +87,26 @@ class CpuBackend:
             values, Q = linalg.eigh(gram, lower=True, check_finite=False, driver="evd")
             refuse_indefinite(float(values[0]), float(values[-1]), min(shifts), self.dtype)
             return [self._in_basis(Q, values + shift, b) for shift, b in pairs]
-        if len(shifts) >= blas_threads() > 1:
-            tasks = [partial(self._cholesky, gram, shift, b) for shift, b in pairs]
-            return side_by_side(tasks)
         return [self._cholesky(gram, shift, b) for shift, b in pairs]
 
     def _cholesky(self, gram: Array, shift: float, rhs: Array) -> Array:
-        shifted = np.array(gram, order="C")
+        shifted = self._copy(gram)
         shifted.flat[:: len(gram) + 1] += shift
         info = factor(shifted)
         pivots = np.abs(np.diagonal(shifted))
         refuse_singular(info, float(pivots.min()), float(pivots.max()), shift, self.dtype)
         return self._potrs(shifted.T, rhs, lower=0)[0]
+
+    def _copy(self, gram: Array) -> Array:
+        """A copy in scratch that is kept: fresh memory costs more than the copy."""
+        if self._scratch is None or self._scratch.shape != gram.shape:
+            self._scratch = self.empty(*gram.shape)
+
+        def piece(target: Array, source: Array) -> None:
+            target[:] = source
+
+        self.each(piece, [self._scratch, gram], True)
+        return self._scratch
 
     def _in_basis(self, Q: Array, values: Array, rhs: Array) -> Array:
         """Q diag(1/values) Qᵀ rhs."""

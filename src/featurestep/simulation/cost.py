@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .backend import CHOLESKY_FLOPS, EIGEN_FLOPS, by_eigenvectors
-from .cholesky import blas_threads
 from .failures import InsufficientMemory, gibibytes
 from .plan import Fit, Group
 from .setting import Setting
@@ -18,9 +17,9 @@ from .step import residual_basis
 from .streams import CHUNK
 from .variants import FeatureKey
 
-BUFFER_BYTES = 192 << 20  # row buffers aim at this much together
+BUFFER_BYTES = 64 << 20  # row buffers aim at this much together
 GRAM_BYTES = 2 << 30  # Gram matrices held at once, unless max_memory says otherwise
-MAX_ROWS, MIN_ROWS = 2048, 256
+MAX_ROWS, MIN_ROWS = 1024, 256
 WORKSPACE = 24 << 20  # of BLAS and of pieces of elementwise work
 
 
@@ -103,8 +102,8 @@ class _Shape:
         phases = [projected]  # the test needs no more
         if self.group.steps_needed:
             basis = residual_basis(self.group.levels)
-            moved = len(self.group.moves) if self.group.separate(self.setting) else 0
-            later = 2 if len(self.setting.multiples) > 1 else 0
+            moved = len(self.group.moves) - 1 if self.group.separate(self.setting) else 0
+            later = 1 if len(self.setting.multiples) > 1 else 0
             phases.append((1 + basis + moved + later) * weight)
         if self.dual:
             n = self.dual[-1]
@@ -115,10 +114,8 @@ class _Shape:
 
     def _factors(self) -> int:
         """Matrices of the Gram's size alive during a solve, itself included."""
-        ridges = self._most_ridges()
-        if by_eigenvectors(ridges):
-            return 5  # itself, a copy, the vectors, and their workspace of two
-        return 1 + min(ridges, blas_threads())
+        # Itself and a factor; or itself, a copy, the vectors and their workspace of two.
+        return 5 if by_eigenvectors(self._most_ridges()) else 2
 
     def _most_ridges(self) -> int:
         counts: dict[tuple[FeatureKey, int], set[float]] = {}

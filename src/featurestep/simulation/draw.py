@@ -51,6 +51,7 @@ class Draw:
         self.backend = backend
         self.n_test = n_test
         self._fill = _filler(setting)
+        self._buffer: FloatArray | None = None  # of inputs, for every sample in turn
 
     @cached_property
     def directions(self) -> FloatArray:
@@ -96,9 +97,10 @@ class Draw:
     def blocks(self, sample: Sample, rows: int) -> Iterator[Block]:
         """The sample in blocks of rows; the inputs' buffer is reused from block to block."""
         d = self.problem.d
-        buffer = np.empty((min(rows, sample.count), d))
+        if self._buffer is None or len(self._buffer) < min(rows, sample.count):
+            self._buffer = np.empty((min(rows, sample.count), d))
         for start in range(0, sample.count, rows):
-            X = buffer[: min(rows, sample.count - start)]
+            X = self._buffer[: min(rows, sample.count - start)]
             self._inputs(sample, start, X)
             on_device = self.backend.put(X)
             clean, noise = self._labels(sample, start, on_device)

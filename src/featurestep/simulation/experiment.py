@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidProblem
-from ..problem import Grid, Problem
+from ..grid import Grid
+from ..problem import Problem
 from .backend import Backend, make_backend
 from .cost import GroupCost, group_cost
 from .draw import check_sizes

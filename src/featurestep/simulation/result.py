@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidProblem
-from ..problem import Grid, Problem
+from ..grid import Grid
+from ..problem import Problem
 from ..quadrature import FloatArray
 from .setting import Setting
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from ..errors import InvalidProblem
-from ..problem import Grid, Problem
+from ..grid import Grid
+from ..problem import Problem
 from ..quadrature import FloatArray
 from .draw import Draw
 from .experiment import Estimate, Experiment, make_experiment

@@ -108,14 +108,12 @@ def _scale_rows(slope: Array, out: Array, r: Array) -> None:
     out[:] = slope * r
 
 
-def combine(backend: Backend, terms: Iterable[tuple[Array, float]]) -> Array:
-    """Σ weight · matrix, as a new matrix."""
-    pairs = list(terms)
-    out = backend.zeros(*pairs[0][0].shape)
+def combine(backend: Backend, terms: Iterable[tuple[Array, float]], out: Array) -> Array:
+    """out = Σ weight · matrix; out may be one of the matrices."""
+    matrices, weights = zip(*terms, strict=True)
 
-    def add(weight: float, target: Array, term: Array) -> None:
-        target += weight * term
+    def piece(target: Array, *pieces: Array) -> None:
+        target[:] = sum(weight * term for weight, term in zip(weights, pieces, strict=True))
 
-    for matrix, weight in pairs:
-        backend.each(lambda t, m, w=weight: add(w, t, m), [out, matrix], True)
+    backend.each(piece, [out, *matrices], True)
     return out

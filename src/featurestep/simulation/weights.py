@@ -59,7 +59,8 @@ class Trainer:
             out = self._shared(W0, first, overlaps)
         for noise in levels:
             basis = weights_in_basis(noise, levels)
-            out.beta[noise] = combine(self.backend, zip(first.beta, basis, strict=True))
+            pairs = zip(first.beta, basis, strict=True)
+            out.beta[noise] = combine(self.backend, pairs, self.backend.empty(1, W0.shape[1]))
         return out
 
     def _shared(self, W0: Array, first: Gradient, overlaps: Overlaps) -> Weights:
@@ -77,15 +78,17 @@ class Trainer:
         """Each W on its own, after all its steps."""
         out = Weights([W0] if self.group.initial_needed else [])
         for eta, noise in self.group.moves:
+            last = (eta, noise) == self.group.moves[-1]
             several = len(self.setting.multiples) > 1
             sizes = [eta * m for m in self.setting.multiples] if several else [eta]
             basis = weights_in_basis(noise, self.group.levels)
             step = [(G, sizes[0] * weight) for G, weight in zip(first.G, basis, strict=True)]
-            W = combine(self.backend, [(W0, 1.0), *step])
+            W = first.G[0] if last else self.backend.empty(*W0.shape)  # G is done with at the last
+            combine(self.backend, [(W0, 1.0), *step], W)
             path = [self._once(overlaps, W)]
             for number, size in enumerate(sizes[1:], start=1):
                 G = self._gradient(W, number, (noise,)).G[0]
-                W = combine(self.backend, [(W, 1.0), (G, size)])
+                combine(self.backend, [(W, 1.0), (G, size)], W)
                 path.append(self._once(overlaps, W))
             out.terms[eta, noise] = ((len(out.matrices), 1.0),)
             out.matrices.append(W)

@@ -64,7 +64,7 @@ def baselines(problem: Problem) -> Baselines:
     rest = max(star.second_moment - signal, 0.0) + noise
     weights = spiked_weights(problem)
     kappa, weight = target_nodes(problem, weights, degree=0)
-    y0, y1, unexplained = target_moments(star, np.array([weights.alignment]), kappa)
+    _, y1, unexplained = target_moments(star, np.array([weights.alignment]), kappa)
     few, many = problem.phi, problem.d / (problem.n + problem.step_samples)
     return Baselines(
         problem=problem,

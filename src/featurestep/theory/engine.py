@@ -138,16 +138,17 @@ class _Job:
             before = self.outcomes[index]
             now = _outcome(self.weights[index], batch, resolvent, signal, risk, row)
             self.outcomes[index] = now
-            if raised[row] != pending[index] and isinstance(now, Solution):
-                if not (isinstance(before, Solution) and _agree(before, now)):
-                    again.append((index, raised[row]))
+            settled = raised[row] == pending[index] or not isinstance(now, Solution)
+            if not (settled or (isinstance(before, Solution) and _agree(before, now))):
+                again.append((index, raised[row]))
         return again
 
 
-def _agree(before: Solution, now: Solution) -> bool:
+def _agree(before: Solution, now: Outcome) -> bool:
     """Whether refining changed nothing that matters."""
     return (
-        abs(now.test_error - before.test_error) <= SETTLED * now.test_error
+        isinstance(now, Solution)
+        and abs(now.test_error - before.test_error) <= SETTLED * now.test_error
         and abs(now.train_loss - before.train_loss) <= SETTLED * now.train_loss
     )
 
@@ -201,8 +202,7 @@ def _outcome(
         )
     if not solution.self_check <= SELF_CHECK:
         return InconsistentSolution(
-            f"the two training losses differ by {solution.self_check:.2g} "
-            f"(needs {SELF_CHECK:.0e})",
+            f"the two training losses differ by {solution.self_check:.2g} (needs {SELF_CHECK:.0e})",
             residual=solution.self_check,
             iterations=solution.iterations,
             solution=solution,

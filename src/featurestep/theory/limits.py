@@ -24,7 +24,7 @@ from .resolution import target_nodes
 from .resolvent import solve_resolvent
 from .response import Point
 from .risk import Risk, solve_risk
-from .signal import least_squares, solve_signal
+from .signal import least_squares, misfit, solve_signal
 from .untrained import Traces, traces
 
 MAX_DEGREE = 30
@@ -47,7 +47,7 @@ class Limit:
     dm1: float
     dm2: float
 
-    def as_dict(self) -> dict[str, float | int | None | list[int]]:
+    def as_dict(self) -> dict[str, float | int | list[int] | None]:
         """The numbers, ready for JSON."""
         names = ("test_error", "train_loss", "test_gain", "train_gain", "m1", "m2", "dm1", "dm2")
         numbers = {name: float(getattr(self, name)) for name in names}
@@ -140,9 +140,7 @@ def _spiked_limit(problem: Problem, powers: tuple[int, ...]) -> Risk:
     outside = (batch.weight * point.shrink * batch.target_rest).sum(axis=1)
     signal = replace(
         signal,
-        misfit=batch.target_rest
-        + (batch.target_mean - fitted) ** 2
-        + (batch.target_linear - slope) ** 2,
+        misfit=misfit(batch, fitted, slope),
         source_groups=solution[:, free:] ** 2 + across**2,
         train_loss=outside + (rest_along + rest_across) / batch.n,
     )
@@ -153,9 +151,7 @@ def _bulk(
     problem: Problem, weights: SpikedWeights, powers: tuple[int, ...]
 ) -> tuple[Point, FloatArray]:
     """The resolvent of the untrained network at nodes that resolve the target along β."""
-    still = replace(
-        weights, unit_shift=0.0, unit_drift=0.0, unit_growth=0.0, correlation=0.0
-    )
+    still = replace(weights, unit_shift=0.0, unit_drift=0.0, unit_growth=0.0, correlation=0.0)
     nodes = target_nodes(problem, weights, degree=max(powers, default=0))
     batch = build_batch([problem], [still], (np.ones(1), np.ones(1)), nodes)
     point = solve_resolvent(batch).point

@@ -69,15 +69,13 @@ class Prediction:
             groups.norm, groups.shift * at.reshape(-1, 1)
         )  # (points, K)
         learned = mean @ groups.use + at.ravel() * (slope @ groups.along)
-        return learned.reshape(at.shape)
+        return np.asarray(learned.reshape(at.shape))
 
     def target_along(self, kappa: npt.ArrayLike) -> FloatArray:
         """E[y|κ]: what the best function of the learned direction would be (eq. 6)."""
         at = np.asarray(kappa, dtype=np.float64)
-        y0, _, _ = target_moments(
-            self.problem.sigma_star, np.array([self.alignment]), at.ravel()
-        )
-        return y0[0].reshape(at.shape)
+        y0, _, _ = target_moments(self.problem.sigma_star, np.array([self.alignment]), at.ravel())
+        return np.asarray(y0[0].reshape(at.shape))
 
     def as_dict(self) -> dict[str, float | int | list[str]]:
         """The numbers and notes, ready for JSON."""
@@ -144,9 +142,7 @@ def prediction(problem: Problem, outcome: Outcome) -> Prediction:
     )
 
 
-def _predict_grid(
-    grid: Grid, progress: Callable[[int, int], None] | None
-) -> xarray.Dataset:
+def _predict_grid(grid: Grid, progress: Callable[[int, int], None] | None) -> xarray.Dataset:
     import xarray
 
     problems = list(grid)

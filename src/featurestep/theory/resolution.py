@@ -27,9 +27,9 @@ NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 MOST_GROUPS = 1500
 MOST_NODES = 4000
 ROUGH_GROUPS = 0.5  # change of log(V2/N) from group to group that the rule resolves
-ROUGH_NODES = 0.9  # change of log(1 + χ) from node to node that the rule resolves
+ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
 _GROUP_SPACING = 0.45
-_NODE_SPACING = 0.6
+_NODE_SPACING = 0.58
 _SMALLEST_SCALE = 2.0**-24
 
 
@@ -138,7 +138,7 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     sigma = problem.sigma
     largest = max(map(abs, problem.law.values)) if problem.law.is_finite else 1.0
     u = abs(weights.unit_shift) * largest
-    scale = 0.7 / u if u > 0 else 1.0
+    scale = 0.5 / u if u > 0 else 1.0
     far = max((abs(k) for k in sigma.kinks), default=0.0)
     centres = ((0.0, _rounded_down(scale)),) * max(1, math.ceil(far / 2))
     widest = _rounded_down(1.0 / u) if sigma.oscillates and u > 0 else 1.0

@@ -107,7 +107,7 @@ def _newton_step(point: Point, going: np.ndarray) -> tuple[FloatArray, FloatArra
 
 def _upper_chi(batch: Batch, v2: FloatArray) -> FloatArray:
     """χ with Y = I, its largest value for a given V2."""
-    return np.matmul(batch.linear**2 + batch.spread, v2[:, :, None])[:, :, 0]
+    return np.asarray(np.matmul(batch.linear**2 + batch.spread, v2[:, :, None])[:, :, 0])
 
 
 def _noise_only(batch: Batch) -> FloatArray:
@@ -119,4 +119,4 @@ def _noise_only(batch: Batch) -> FloatArray:
     b = batch.ridge * batch.n + (batch.n - total) * power
     root = np.sqrt(b * b + 4.0 * a * total)
     v = np.where(b > 0, 2.0 * total / (b + root), (root - b) / (2.0 * np.maximum(a, 1e-300)))
-    return batch.neurons * (v / total)[:, None]
+    return np.asarray(batch.neurons * (v / total)[:, None])

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..quadrature import FloatArray
 from .batch import Batch, IntArray
+from .gain import gain_by_lu, gain_by_parity, gain_by_qr
 
 
 @dataclass(frozen=True)
@@ -43,24 +44,17 @@ class Point:
         """Largest relative change of any unknown under the undamped map, (B,)."""
         weights = np.abs(self.batch.neurons / self.demand - 1.0).max(axis=1)
         nodes = (np.abs(self.mapped_chi - self.chi) * self.shrink).max(axis=1)
-        return np.maximum(weights, nodes)
+        return np.asarray(np.maximum(weights, nodes))
 
 
-def evaluate(
-    batch: Batch, v2: FloatArray, chi: FloatArray, *, careful: bool = False
-) -> Point:
+def evaluate(batch: Batch, v2: FloatArray, chi: FloatArray, *, careful: bool = False) -> Point:
     """Equations (7)–(10) at one point; `careful` pays for a QR factorisation instead of S."""
-    root = np.sqrt(v2)[:, None, :]
-    direction = batch.linear * root
+    direction = batch.linear * np.sqrt(v2)[:, None, :]
     noise = batch.spread * v2[:, None, :]
     shrink = 1.0 / (1.0 + chi)
     mass = batch.n[:, None] * batch.weight * shrink  # (B, Q)
-    scaled = direction * np.sqrt(mass / batch.d[:, None])[:, :, None]  # S = scaledᵀ scaled
-    method = _gain_by_qr if careful else _gain_by_parity if batch.mirrored else _gain
-    gain, loss, mixed = method(scaled, direction)
-    ridge_part = (batch.n * batch.ridge)[:, None] * v2
-    noise_part = np.matmul(mass[:, None, :], noise)[:, 0, :]
-    linear_part = batch.d[:, None] * np.diagonal(loss, axis1=1, axis2=2)
+    method = gain_by_qr if careful else gain_by_parity if batch.mirrored else gain_by_lu
+    gain, loss, mixed = method(linear_information(batch, direction, mass), direction)
     return Point(
         batch=batch,
         v2=v2,
@@ -71,96 +65,32 @@ def evaluate(
         loss=loss,
         mixed=mixed,
         noise=noise,
-        demand=ridge_part + noise_part + linear_part,
-        mapped_chi=np.maximum((mixed * direction).sum(axis=2), 0.0) + noise.sum(axis=2),
+        demand=demand(batch, v2, noise_information(noise, mass), loss),
+        mapped_chi=fluctuation(mixed, direction, noise),
     )
 
 
-def _gain(scaled: FloatArray, direction: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Y = (I + S)⁻¹, S Y and bY by one factorisation.
-
-    Solving for bY instead of multiplying by Y keeps b·bY accurate when S is large along b.
-    """
-    k = scaled.shape[-1]
-    s = np.matmul(scaled.transpose(0, 2, 1), scaled)
-    if k == 1:
-        gain = 1.0 / (1.0 + s)
-        return gain, s * gain, direction * gain
-    unit = np.eye(k)
-    right = np.concatenate([s, direction.transpose(0, 2, 1)], axis=2)
-    solved = np.linalg.solve(s + unit, right)
-    loss = solved[:, :, :k]
-    return unit - loss, loss, solved[:, :, k:].transpose(0, 2, 1)
+def fluctuation(mixed: FloatArray, direction: FloatArray, noise: FloatArray) -> FloatArray:
+    """χ(κ) = Σ μ_gμ_h V1_gh + Σ ν_g² V2_g (eq. 7)."""
+    linear = np.maximum((mixed * direction).sum(axis=2), 0.0)
+    return np.asarray(linear + noise.sum(axis=2))
 
 
-def _gain_by_parity(
-    scaled: FloatArray, direction: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The same for mirrored groups: S falls into two blocks, even and odd under g → −g.
-
-    b(κ, g) = b(−κ, −g), so the even part of b in g is even in κ and the odd part odd.
-    """
-    size, q, k = scaled.shape
-    if k < 6 or k % 2 != q % 2:
-        return _gain(scaled, direction)
-    rows, middle = q // 2, q % 2
-    half = np.full(q - rows, np.sqrt(2.0))  # each node stands for its mirror image too
-    half[:middle] = 1.0
-    loss = np.zeros((size, k, k))
-    mixed = np.zeros((size, q, k))
-    for sign in (1.0, -1.0):
-        even = _parity_part(scaled[:, rows:] * half[:, None], sign)
-        s = np.matmul(even.transpose(0, 2, 1), even)
-        part = _parity_part(direction[:, rows:], sign)
-        right = np.concatenate([s, part.transpose(0, 2, 1)], axis=2)
-        solved = np.linalg.solve(s + np.eye(s.shape[-1]), right)
-        loss += _parity_spread(_parity_spread(solved[:, :, : s.shape[-1]], k, sign), k, sign, 1)
-        upper = _parity_spread(solved[:, :, s.shape[-1] :].transpose(0, 2, 1), k, sign)
-        mixed[:, rows:] += upper
-        mixed[:, :rows] += sign * upper[:, : upper.shape[1] - rows - 1 : -1]
-    return np.eye(k) - loss, loss, mixed
+def linear_information(batch: Batch, direction: FloatArray, mass: FloatArray) -> FloatArray:
+    """C with CᵀC = √D V̂1 √D, V̂1_gh = n E[μ_gμ_h/(1+χ)] (eq. 8)."""
+    return direction * np.sqrt(mass / batch.d[:, None])[:, :, None]
 
 
-def _parity_part(columns: FloatArray, sign: float) -> FloatArray:
-    """Coordinates along (e_g ± e_−g)/√2, g > 0, and along e_0 in the even part."""
-    k = columns.shape[2]
-    half = k // 2
-    upper, lower = columns[:, :, k - half :], columns[:, :, half - 1 :: -1]
-    pairs = (upper + sign * lower) / np.sqrt(2.0)
-    if k % 2 and sign > 0:
-        return np.concatenate([columns[:, :, half : half + 1], pairs], axis=2)
-    return np.asarray(pairs)
+def noise_information(noise: FloatArray, mass: FloatArray) -> FloatArray:
+    """V2_g V̂2_g, V̂2_g = n E[ν_g²/(1+χ)] (eq. 8)."""
+    return np.asarray(np.matmul(mass[:, None, :], noise)[:, 0, :])
 
 
-def _parity_spread(columns: FloatArray, k: int, sign: float, axis: int = 2) -> FloatArray:
-    """Back from those coordinates to the groups, along one axis."""
-    if axis == 1:
-        spread = _parity_spread(columns.transpose(0, 2, 1), k, sign)
-        return spread.transpose(0, 2, 1)
-    half = k // 2
-    out = np.zeros((*columns.shape[:2], k))
-    pairs = columns[:, :, columns.shape[2] - half :] / np.sqrt(2.0)
-    out[:, :, k - half :] = pairs
-    out[:, :, half - 1 :: -1] = sign * pairs
-    if k % 2 and sign > 0:
-        out[:, :, half] = columns[:, :, 0]
-    return out
-
-
-def _gain_by_qr(
-    scaled: FloatArray, direction: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The same from the triangular factor of [scaled; I]: errors grow with √‖S‖, not ‖S‖."""
-    size, _, k = scaled.shape
-    unit = np.broadcast_to(np.eye(k), (size, k, k))
-    triangle = np.linalg.qr(np.concatenate([scaled, unit], axis=1), mode="r")
-    inverse = np.linalg.solve(triangle, unit)  # Y = inverse inverseᵀ
-    inverse_t = inverse.transpose(0, 2, 1)
-    gain = np.matmul(inverse, inverse_t)
-    loss = np.matmul(
-        scaled.transpose(0, 2, 1), np.matmul(np.matmul(scaled, inverse), inverse_t)
-    )
-    return gain, loss, np.matmul(np.matmul(direction, inverse), inverse_t)
+def demand(batch: Batch, v2: FloatArray, noise_part: FloatArray, loss: FloatArray) -> FloatArray:
+    """V2_g times the denominator of (10): N_g at the solution."""
+    ridge_part = (batch.n * batch.ridge)[:, None] * v2
+    linear_part = batch.d[:, None] * np.diagonal(loss, axis1=1, axis2=2)
+    return np.asarray(ridge_part + noise_part + linear_part)
 
 
 def respond(
@@ -244,7 +174,7 @@ def _respond_by_pairs(
 ) -> tuple[FloatArray, FloatArray]:
     """The same equations in the unknowns δ(Y-like matrix), p: x = r + Σ b_g b_h Ξ_gh + ν²V2 p."""
     batch = point.batch
-    size, _, k = point.direction.shape
+    k = batch.g.size
     rows, columns, multiplicity = _pairs(k)
     count = rows.size
     mass = batch.n[:, None] * batch.weight * point.shrink**2  # (B, Q)

@@ -28,13 +28,28 @@ def solve_risk(point: Point, signal: Signal) -> Risk:
     error, relative = respond(
         point, signal.misfit + signal.source_nodes, signal.source_groups, newton=False
     )
-    norm_squared = (point.v2 * relative).sum(axis=1)
-    train_mse = (batch.weight * error * point.shrink**2).sum(axis=1)
+    norm_squared = readout_square(point, relative)
+    train_mse = training_error(point, error)
     train_loss = train_mse + batch.ridge * norm_squared
     return Risk(
-        test_error=(batch.weight * error).sum(axis=1),
+        test_error=generalisation_error(point, error),
         train_mse=train_mse,
         train_loss=train_loss,
         norm_squared=norm_squared,
         self_check=np.abs(train_loss - signal.train_loss) / signal.train_loss,
     )
+
+
+def generalisation_error(point: Point, error: FloatArray) -> FloatArray:
+    """L_te = E_κ[E0 + v] (eq. 14)."""
+    return np.asarray((point.batch.weight * error).sum(axis=1))
+
+
+def training_error(point: Point, error: FloatArray) -> FloatArray:
+    """(1/n)‖y − Fâ‖² = E_κ[(E0 + v)/(1+χ)²] (eq. 14)."""
+    return np.asarray((point.batch.weight * error * point.shrink**2).sum(axis=1))
+
+
+def readout_square(point: Point, relative: FloatArray) -> FloatArray:
+    """‖â‖² = Σ P_g (eq. 13)."""
+    return np.asarray((point.v2 * relative).sum(axis=1))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..quadrature import FloatArray
+from .batch import Batch
 from .moments import across_alignment
 from .response import Point
 
@@ -78,12 +79,17 @@ def solve_signal(point: Point) -> Signal:
         across=scale * (across + ratio[:, None] * lean_use),
         fitted=fitted,
         fitted_slope=slope,
-        misfit=batch.target_rest
-        + (batch.target_mean - fitted) ** 2
-        + (batch.target_linear - slope) ** 2,
+        misfit=misfit(batch, fitted, slope),
         source_nodes=-((_apply(lines, shrunk) / q[:, None]) ** 2),
         source_groups=use**2 + along**2 + across**2 - (lost / q[:, None]) ** 2,
         train_loss=outside + rest / batch.n,
+    )
+
+
+def misfit(batch: Batch, fitted: FloatArray, slope: FloatArray) -> FloatArray:
+    """E0(κ) = y2 − 2My0 + M² − 2Sy1 + S², as a sum of squares (eq. 12)."""
+    return np.asarray(
+        batch.target_rest + (batch.target_mean - fitted) ** 2 + (batch.target_linear - slope) ** 2
     )
 
 
@@ -147,7 +153,7 @@ def _root_mass(point: Point) -> FloatArray:
 
 def _triangular(system: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Least squares of [columns | right] by QR: the solution and the squared residual."""
-    triangle = np.linalg.qr(system, mode="r")
+    triangle: FloatArray = np.asarray(np.linalg.qr(system, mode="r"))
     size = system.shape[2] - 1
     solution = np.linalg.solve(triangle[:, :size, :size], triangle[:, :size, size:])[:, :, 0]
-    return solution, triangle[:, size, size] ** 2
+    return np.asarray(solution, dtype=np.float64), triangle[:, size, size] ** 2

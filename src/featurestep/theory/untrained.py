@@ -58,7 +58,9 @@ def _traces(linear: float, rest: float, ratio: float, phi: float, lam: float) ->
         low -= 2.0
         if low < high - 200.0:
             raise NotConverged("the scalar equation of the untrained network has no bracket")
-    log_delta = high if gap(high) >= 0.0 else optimize.brentq(gap, low, high, xtol=1e-15, rtol=1e-15)
+    log_delta = (
+        high if gap(high) >= 0.0 else optimize.brentq(gap, low, high, xtol=1e-15, rtol=1e-15)
+    )
     delta = float(np.exp(log_delta))
     t1, t2, b = parts(delta)
     # G(δ, λ) = c_1² t_2 + c_{>1}² t_1 − δ

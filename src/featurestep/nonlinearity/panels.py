@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from .errors import InaccurateQuadrature
-from .quadrature import FloatArray, gauss_legendre, normal_density
-from .quadrature import panels as panel_rule
+from ..errors import InaccurateQuadrature
+from ..quadrature import FloatArray, gauss_legendre, normal_density
+from ..quadrature import panels as panel_rule
 
 _ORDER = 14  # nodes of a panel when integrating
 _PROBE = 20  # nodes of a panel when testing whether it is resolved
