@@ -38,14 +38,8 @@ LIMIT_MEANINGS = {
     "dm1": "∂m_1/∂λ",
     "dm2": "∂m_2/∂λ",
 }
-DEMO_DEFAULTS = {
-    **DEFAULTS,
-    "activation": "relu",
-    "centre": True,
-    "d": 600,
-    "width": 1000,
-    "ridge": 0.1,
-}
+DEMO_OWN = {"activation": "relu", "centre": True, "d": 600, "width": 1000, "ridge": 0.1}
+DEMO_DEFAULTS = {**DEFAULTS, **DEMO_OWN}
 DEMO_FIXED = ("target", "noise_std", "step_exponent", "step_scale", "step_size")
 
 

@@ -87,7 +87,7 @@ def report(found: Result, meanings: Mapping[str, str], *, as_json: bool, plot: s
 
 
 def _answer_curve(verb: Verb, request: Request, as_json: bool, plot: str | None) -> None:
-    results = _sweep(request.grids, verb.many or (lambda grid, told: _each(grid, verb.one, told)))
+    results = _sweep(request.grids, verb.many or (lambda grid, told: _each(grid, verb, told)))
     if plot:
         save(plot, verb.draw_many(request, results))
     varied, base = tuple(request.axes), request.grids[0].base
@@ -126,19 +126,19 @@ def _told(advance: Callable[[int], None], before: int) -> Report:
     return lambda done, total: advance(before + done)
 
 
-def _each(grid: Grid, evaluate: Callable[[Problem], Result], told: Report | None) -> xarray.Dataset:
+def _each(grid: Grid, verb: Verb, told: Report | None) -> xarray.Dataset:
     """One row of values for each problem of a grid; a refusal becomes the point's status."""
     import xarray
 
     rows: list[dict[str, Any]] = []
     for problem in list(grid):
         try:
-            rows.append({**evaluate(problem).as_dict(), "status": "ok"})
+            rows.append({**verb.one(problem).as_dict(), "status": "ok"})
         except FeaturestepError as error:
             rows.append({"status": str(error)})
         if told is not None:
             told(len(rows), len(grid))
-    names = dict.fromkeys(name for row in rows for name in row)
+    names = dict.fromkeys([*verb.columns, *(name for row in rows for name in row)])
     columns = {name: _column([row.get(name) for row in rows]) for name in names}
     return xarray.Dataset(
         {name: (grid.dims, column.reshape(grid.shape)) for name, column in columns.items()},

@@ -21,33 +21,47 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMATS = (".png", ".pdf", ".svg")
-_PIPED_WIDTH = 1000
+_PIPED_WIDTH = 240
+_DIVIDER = 3
+_LEAST_MEANING = 30
+_MOST_REASONS = 10
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on stdout: as wide as it needs when piped, never coloured then."""
+    """A table on stdout: titles and meanings may wrap to fit a terminal, values never do."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(
-        file=sys.stdout, width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False
-    )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     lines = list(rows)
-    for title, *column in zip(header, *lines, strict=True):
+    titles = [title.replace("_", " ") for title in header]
+    console = Console(file=sys.stdout, highlight=False)
+    room = console.width if console.is_terminal else _PIPED_WIDTH
+    widths = _column_widths(titles, lines, room)
+    console.width = sum(widths) + _DIVIDER * len(widths)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for title, width in zip(titles, widths, strict=True):
         is_text = title in ("", "meaning", "status")
-        table.add_column(
-            title.replace("_", " "),
-            justify="left" if is_text else "right",
-            min_width=0 if is_text and title else max(map(len, column)),
-        )
+        table.add_column(title, justify="left" if is_text else "right", width=width)
     for line in lines:
         table.add_row(*line)
     with console.capture() as text:
         console.print(table)
-    for line in text.get().splitlines():
-        click.echo(line.rstrip())
+    for printed in text.get().splitlines():
+        click.echo(printed.rstrip())
+
+
+def _column_widths(titles: Sequence[str], lines: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Every column in full where there is room; if not, titles wrap and meanings take the rest."""
+    cells = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    full = [max(len(title), width) for title, width in zip(titles, cells, strict=True)]
+    rest = room - _DIVIDER * len(titles)
+    if sum(full) <= rest:
+        return full
+    if titles[-1] == "meaning":
+        return [*full[:-1], max(_LEAST_MEANING, rest - sum(full[:-1]))]
+    words = [max(map(len, title.split(" "))) for title in titles]
+    return [max(pair) for pair in zip(words, cells, strict=True)]
 
 
 def show_result(values: Mapping[str, Any], meanings: Mapping[str, str]) -> None:
@@ -59,12 +73,18 @@ def show_result(values: Mapping[str, Any], meanings: Mapping[str, str]) -> None:
 
 
 def show_grid(results: xarray.Dataset, columns: Sequence[str]) -> None:
-    """One row for each point; the status only where some point has no number."""
+    """One row for each point; where some point has no number, a status and the reasons below."""
     rows = points(results)
     shown = [*fields_of(results), *columns]
-    if any(row["status"] != "ok" for row in rows):
+    refused = [row for row in rows if row["status"] != "ok"]
+    reasons = [f"no number at {_where(results, row)}: {row['status']}" for row in refused]
+    if refused:
         shown.append("status")
+        rows = [row if row["status"] == "ok" else {**row, "status": "see below"} for row in rows]
     show_table(shown, [[cell(row[name]) for name in shown] for row in rows])
+    show_notes(reasons[:_MOST_REASONS])
+    if len(reasons) > _MOST_REASONS:
+        show_notes([f"{len(reasons) - _MOST_REASONS} more points have no number; --json has all"])
 
 
 def show_notes(notes: Iterable[str]) -> None:
@@ -79,11 +99,15 @@ def grid_notes(results: xarray.Dataset) -> list[str]:
     if not noted:
         return []
     last = noted[-1]
-    where = ", ".join(f"{name} = {cell(last[name])}" for name in fields_of(results))
+    where = _where(results, last)
     count = f"{len(noted)} of {results['validity'].size} points"
     return [
         f"{count} leave the range of an approximation; the last, at {where}: {last['validity']}"
     ]
+
+
+def _where(results: xarray.Dataset, row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {cell(row[name])}" for name in fields_of(results))
 
 
 def cell(value: Any) -> str:

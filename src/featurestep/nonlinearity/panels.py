@@ -21,7 +21,12 @@ _PROBE = 20  # nodes of a panel when testing whether it is resolved
 _RESOLVED = 1e-10  # size of the unresolved Legendre tail, relative to the panel's values
 _NEGLIGIBLE = 1e-14  # the same, relative to the function's values near 0
 _NARROWEST = 1e-6
+_NEAR_ENDS = np.concatenate([1.0 - np.array([1e-9, 3e-4, 2e-3]), np.array([1e-9, 3e-4, 2e-3]) - 1.0])
 _MOST_PANELS = 4000
+# First cuts, at no round number. A kink exactly on a cut looks smooth from both sides, so that
+# functions are looked over with a second set too.
+_CUTS = (1.0359, 0.0271)
+_OTHER_CUTS = (0.8767, -0.0413)
 _REACH = 12.0  # standard deviations
 _CHUNK = 1 << 17
 
@@ -60,6 +65,7 @@ class PiecewisePanels:
     def refuse_divergent(self) -> None:
         """Find undeclared kinks near 0, and growth that has no Gaussian second moment."""
         self.breaks(16.0)
+        self._resolve(16.0, *_OTHER_CUTS)
         mean, slope, spread = self.moments(np.ones(1), np.zeros(1))[:, 0]
         ends = np.array([-_REACH, _REACH])
         beyond = float(np.max(self.evaluate(ends) ** 2 * normal_density(ends)))
@@ -72,17 +78,16 @@ class PiecewisePanels:
         """Breaks that resolve f on [−S, S], S the power of two at or above `reach`."""
         top = max(4.0, 2.0 ** np.ceil(np.log2(reach)))
         if top not in self._breaks:
-            self._breaks[top] = self._resolve(top)
+            self._breaks[top] = self._resolve(top, *_CUTS)
         return self._breaks[top]
 
     @cached_property
     def _central_size(self) -> float:
         return float(np.abs(self.evaluate(np.linspace(-4.0, 4.0, 257))).max())
 
-    def _resolve(self, top: float) -> FloatArray:
-        # No edge at a round number: an undeclared kink there would go unseen.
-        doubling = 1.0359 * 2.0 ** np.arange(0, np.log2(top) + 1)
-        edges = np.concatenate([-doubling[::-1], [0.0271], doubling])
+    def _resolve(self, top: float, first: float, centre: float) -> FloatArray:
+        doubling = first * 2.0 ** np.arange(0, np.log2(top) + 1)
+        edges = np.concatenate([-doubling[::-1], [centre], doubling])
         inside = self.kinks[np.abs(self.kinks) < top]
         edges = np.unique(np.concatenate([edges, inside]))
         while True:
@@ -108,15 +113,19 @@ class PiecewisePanels:
             edges = np.unique(np.concatenate([edges, middle]))
 
     def _is_resolved(self, edges: FloatArray) -> np.ndarray:
+        """Whether a Legendre series resolves f on each panel, right up to the panel's ends."""
         x, w = gauss_legendre(_PROBE)
         half = 0.5 * np.diff(edges)[:, None]
-        values = self.evaluate(0.5 * (edges[1:] + edges[:-1])[:, None] + half * x)
-        degrees = np.arange(_PROBE)
+        middle = 0.5 * (edges[1:] + edges[:-1])[:, None]
+        values = self.evaluate(middle + half * x)
         legendre = np.polynomial.legendre.legvander(x, _PROBE - 1)
-        coefficients = (values * w) @ legendre * (degrees + 0.5)
+        coefficients = (values * w) @ legendre * (np.arange(_PROBE) + 0.5)
         tail = np.abs(coefficients[:, _ORDER - 2 :]).max(axis=1)
-        size = np.abs(values).max(axis=1)
-        return np.asarray(tail <= _RESOLVED * size + _NEGLIGIBLE * self._central_size)
+        # Gauss nodes stay clear of the ends: a kink between the last one and the end shows there.
+        series = coefficients @ np.polynomial.legendre.legvander(_NEAR_ENDS, _PROBE - 1).T
+        missed = np.abs(self.evaluate(middle + half * _NEAR_ENDS) - series).max(axis=1)
+        allowed = _RESOLVED * np.abs(values).max(axis=1) + _NEGLIGIBLE * self._central_size
+        return np.asarray(np.maximum(tail, 0.01 * missed) <= allowed)
 
     def moments(self, rho: FloatArray, t: FloatArray) -> FloatArray:
         """Mean, slope and spread of f(ρz + t) for flat arrays; shape (3, size)."""

@@ -49,7 +49,7 @@ class Analytic(Nonlinearity):
             pick = np.flatnonzero(octave == level)
             bound = 2.0 ** (level / 6)
             if bound <= 6.0:
-                rule = trapezoid_normal(8.5, 0.34 / bound)
+                rule = trapezoid_normal(8.5, 0.29 / bound)
                 out[:, pick] = _moments_by_rule(self.function, flat_rho[pick], flat_t[pick], rule)
             else:
                 out[:, pick] = self._panels.moments(flat_rho[pick], flat_t[pick])

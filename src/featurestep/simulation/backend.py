@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,7 +19,7 @@ from scipy import linalg
 
 from ..errors import InvalidProblem
 from ..nonlinearity import Nonlinearity, UserFunction
-from .cholesky import factor
+from .cholesky import blas_threads, factor, side_by_side
 from .failures import SingularSystem
 from .streams import workers
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 Backend: TypeAlias = "CpuBackend | TorchBackend"
 Array = Any  # an array of the backend's library
 DTYPES = ("float64", "float32")
-TILE = 1 << 15  # elements of one piece of elementwise work, small enough to stay in cache
+TILE = 1 << 16  # elements of one piece of elementwise work, small enough to stay in cache
 
 CHOLESKY_FLOPS, EIGEN_FLOPS = 1 / 3, 9.0  # times m³
 
@@ -40,7 +42,7 @@ class CpuBackend:
     def __init__(self, dtype: str) -> None:
         self.dtype = dtype
         self.itemsize = np.dtype(dtype).itemsize
-        self._scratch: Array | None = None
+        self._scratch: list[Array] = []
         sample = np.empty(1, dtype=dtype)
         self._gemm: Any = linalg.get_blas_funcs("gemm", (sample,))
         self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
@@ -80,33 +82,48 @@ class CpuBackend:
         """Lower triangle of FFᵀ."""
         return self._syrk(1.0, F.T, trans=1, lower=0).T
 
-    def solve(self, gram: Array, shifts: list[float], rhs: list[Array]) -> list[Array]:
-        """(gram + shift·I)⁻¹ rhs for each shift, from gram's lower triangle, which is kept."""
+    def solve(
+        self, gram: Array, shifts: list[float], rhs: list[Array], overwrite: bool
+    ) -> list[Array]:
+        """(gram + shift·I)⁻¹ rhs for each shift, from gram's lower triangle.
+
+        With `overwrite` the gram matrix may be used up.
+        """
         pairs = list(zip(shifts, rhs, strict=True))
         if by_eigenvectors(len(shifts)):
             values, Q = linalg.eigh(gram, lower=True, check_finite=False, driver="evd")
             refuse_indefinite(float(values[0]), float(values[-1]), min(shifts), self.dtype)
             return [self._in_basis(Q, values + shift, b) for shift, b in pairs]
-        return [self._cholesky(gram, shift, b) for shift, b in pairs]
+        if overwrite and len(pairs) == 1:
+            return [self._cholesky(gram, *pairs[0])]
+        threads = min(blas_threads(), len(pairs))
+        scratch = self._copies(threads, gram.shape)
 
-    def _cholesky(self, gram: Array, shift: float, rhs: Array) -> Array:
-        shifted = self._copy(gram)
-        shifted.flat[:: len(gram) + 1] += shift
-        info = factor(shifted)
-        pivots = np.abs(np.diagonal(shifted))
+        def solve_one(pair: tuple[float, Array]) -> Array:
+            A = scratch.get()
+            try:
+                A[:] = gram
+                return self._cholesky(A, *pair)
+            finally:
+                scratch.put(A)
+
+        return side_by_side([partial(solve_one, pair) for pair in pairs], threads)
+
+    def _cholesky(self, A: Array, shift: float, rhs: Array) -> Array:
+        A.flat[:: len(A) + 1] += shift
+        info = factor(A)
+        pivots = np.abs(np.diagonal(A))
         refuse_singular(info, float(pivots.min()), float(pivots.max()), shift, self.dtype)
-        return self._potrs(shifted.T, rhs, lower=0)[0]
+        return self._potrs(A.T, rhs, lower=0)[0]
 
-    def _copy(self, gram: Array) -> Array:
-        """A copy in scratch that is kept: fresh memory costs more than the copy."""
-        if self._scratch is None or self._scratch.shape != gram.shape:
-            self._scratch = self.empty(*gram.shape)
-
-        def piece(target: Array, source: Array) -> None:
-            target[:] = source
-
-        self.each(piece, [self._scratch, gram], True)
-        return self._scratch
+    def _copies(self, count: int, shape: tuple[int, ...]) -> SimpleQueue[Array]:
+        """Scratch matrices, kept from call to call: fresh memory costs more than a copy."""
+        if len(self._scratch) < count or self._scratch[0].shape != shape:
+            self._scratch = [self.empty(*shape) for _ in range(count)]
+        queue: SimpleQueue[Array] = SimpleQueue()
+        for array in self._scratch:
+            queue.put(array)
+        return queue
 
     def _in_basis(self, Q: Array, values: Array, rhs: Array) -> Array:
         """Q diag(1/values) Qᵀ rhs."""

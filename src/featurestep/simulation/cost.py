@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .backend import CHOLESKY_FLOPS, EIGEN_FLOPS, by_eigenvectors
+from .cholesky import blas_threads
 from .failures import InsufficientMemory, gibibytes
 from .plan import Fit, Group
 from .setting import Setting
@@ -20,7 +21,7 @@ from .variants import FeatureKey
 BUFFER_BYTES = 64 << 20  # row buffers aim at this much together
 GRAM_BYTES = 2 << 30  # Gram matrices held at once, unless max_memory says otherwise
 MAX_ROWS, MIN_ROWS = 1024, 256
-WORKSPACE = 24 << 20  # of BLAS and of pieces of elementwise work
+WORKSPACE = 12 << 20  # of BLAS and of pieces of elementwise work
 
 
 def solve_flops(size: int, fits: Sequence[Fit]) -> int:
@@ -38,7 +39,9 @@ class GroupCost:
 
     rows: int  # of one block
     buffers: int  # row buffers of width N
-    passes: tuple[tuple[FeatureKey, ...], ...]  # keys whose Gram matrices are held together
+    held: tuple[int, ...]  # sample sizes fitted with all their projections in memory
+    streamed: tuple[int, ...]  # sample sizes fitted block by block
+    passes: tuple[tuple[FeatureKey, ...], ...]  # keys streamed together, a Gram matrix each
     flops: int  # for one draw
     memory: int  # bytes at the peak
 
@@ -46,25 +49,39 @@ class GroupCost:
 def group_cost(
     group: Group, setting: Setting, *, itemsize: int, rows: int | None, max_memory: int | None
 ) -> GroupCost:
-    """The cheapest way to run a group that fits the memory, or InsufficientMemory."""
+    """The cheapest way to run a group that fits the memory, or InsufficientMemory.
+
+    n ≤ N: the sample is held. n > N: it is held when that takes less memory than a Gram matrix
+    for every key, and streamed otherwise, when memory no longer depends on n.
+    """
     shape = _Shape(group, setting, itemsize)
     rows = shape.default_rows() if rows is None else rows
     per_pass = max(1, GRAM_BYTES // shape.gram)
+    hold = shape.holding_is_smaller(per_pass)
     if max_memory is not None:
-        while rows > CHUNK and shape.memory(rows, 1) > max_memory:
+        if hold and shape.memory(rows, 1, hold=True) > max_memory:
+            hold = False
+        while rows > CHUNK and shape.memory(rows, 1, hold) > max_memory:
             rows = max(CHUNK, rows // 2 // CHUNK * CHUNK)
-        spare = max_memory - shape.memory(rows, 1)
+        spare = max_memory - shape.memory(rows, 1, hold)
         if spare < 0:
             raise InsufficientMemory(
-                f"needs at least {gibibytes(shape.memory(rows, 1))} "
+                f"needs at least {gibibytes(shape.memory(rows, 1, hold))} "
                 f"({shape.describe()}); max_memory is {gibibytes(max_memory)}"
             )
-        per_pass = 1 + spare // shape.gram
-    keys = shape.primal_keys
+        per_pass = min(per_pass, 1 + spare // shape.gram)
+    held = shape.dual + shape.primal if hold else shape.dual
+    streamed = [] if hold else shape.primal
+    keys = keys_with(group, streamed)
     passes = tuple(tuple(keys[i : i + per_pass]) for i in range(0, len(keys), per_pass))
-    held = max((len(keys) for keys in passes), default=0)
     return GroupCost(
-        rows, shape.buffers, passes, shape.flops(len(passes)), shape.memory(rows, held)
+        rows=rows,
+        buffers=shape.buffers,
+        held=tuple(held),
+        streamed=tuple(streamed),
+        passes=passes,
+        flops=shape.flops(held, streamed, len(passes)),
+        memory=shape.memory(rows, max((len(keys) for keys in passes), default=1), hold),
     )
 
 
@@ -92,8 +109,15 @@ class _Shape:
         longest = max(self.n0, self.group.n_test, *self.primal, *self.dual)
         return -(-min(rows, longest) // CHUNK) * CHUNK
 
-    def memory(self, rows: int, grams: int) -> int:
-        """Peak over the phases: steps, dual fits, primal fits, test."""
+    def holding_is_smaller(self, per_pass: int) -> bool:
+        """Whether the whole sample's projections take less room than the Gram matrices."""
+        if not self.primal:
+            return False
+        grams = min(per_pass, len(self.primal_keys))
+        return self.buffers * self.primal[-1] * self.N * self.itemsize < (grams - 1) * self.gram
+
+    def memory(self, rows: int, grams: int, hold: bool) -> int:
+        """Peak over the phases: steps, held fits, streamed fits, test."""
         N, d, item = self.N, self.d, self.itemsize
         blocks = rows * (self.buffers * N * item + 8 * d) + self.draws_noise * rows * N * 8
         blocks += rows * d * item if item != 8 else 0
@@ -105,17 +129,23 @@ class _Shape:
             moved = len(self.group.moves) - 1 if self.group.separate(self.setting) else 0
             later = 1 if len(self.setting.multiples) > 1 else 0
             phases.append((1 + basis + moved + later) * weight)
-        if self.dual:
-            n = self.dual[-1]
-            phases.append(projected + (self.buffers * n * N + self._factors() * n * n) * item)
-        if self.primal:
+        held = self.dual + self.primal if hold else self.dual
+        if held:
+            side = max(self.dual[-1] if self.dual else 0, N if hold else 0)
+            factors = self._factors() * side * side
+            phases.append(projected + (self.buffers * held[-1] * N + factors) * item)
+        if self.primal and not hold:
             phases.append(projected + (grams + self._factors() - 1) * self.gram)
         return blocks + max(phases) + WORKSPACE
 
     def _factors(self) -> int:
         """Matrices of the Gram's size alive during a solve, itself included."""
-        # Itself and a factor; or itself, a copy, the vectors and their workspace of two.
-        return 5 if by_eigenvectors(self._most_ridges()) else 2
+        ridges = self._most_ridges()
+        if by_eigenvectors(ridges):
+            return 4  # itself, the vectors and their workspace of two
+        if ridges == 1 and not self.dual and len(self.primal) == 1:
+            return 1  # factored in place
+        return 1 + min(ridges, blas_threads())
 
     def _most_ridges(self) -> int:
         counts: dict[tuple[FeatureKey, int], set[float]] = {}
@@ -124,27 +154,27 @@ class _Shape:
                 counts.setdefault((key, fit.n), set()).add(fit.ridge)
         return max(len(ridges) for ridges in counts.values())
 
-    def flops(self, passes: int) -> int:
+    def flops(self, held: list[int], streamed: list[int], passes: int) -> int:
         """Of one draw: what `GroupRun` counts as it goes."""
-        N, d = self.N, self.d
+        N, d, group = self.N, self.d, self.group
         total = 0
-        if self.group.steps_needed:
-            total += 2 * (1 + residual_basis(self.group.levels)) * self.n0 * N * d
+        if group.steps_needed:
+            total += 2 * (1 + residual_basis(group.levels)) * self.n0 * N * d
             later = len(self.setting.multiples) - 1
-            total += later * len(self.group.moves) * 4 * self.n0 * N * d
-        project = 2 * self.matrices * N * d
-        if self.primal:
-            n = self.primal[-1]
-            total += passes * n * project + len(self.primal_keys) * n * N * (N + 4)
-        if self.dual:
-            n = self.dual[-1]
-            total += n * project + len(keys_with(self.group, self.dual)) * n * n * N
-        total += self.group.n_test * project
-        for fits in self.group.fits.values():
-            total += 2 * self.group.n_test * N * len(fits)
-            for size in self.primal + self.dual:
-                total += self._fit_flops(size, [fit for fit in fits if fit.n == size])
+            total += later * len(group.moves) * 4 * self.n0 * N * d
+        rows = group.n_test + max(held, default=0) + passes * max(streamed, default=0)
+        total += 2 * self.matrices * N * d * rows
+        for fits in group.fits.values():
+            sizes = {fit.n for fit in fits}
+            total += N * max((n for n in sizes if n <= N), default=0) ** 2
+            # Streamed rows go on to the largest size of any key.
+            total += self._accumulated(sizes) * N * (N + 4)
+            total += 2 * group.n_test * N * len(fits)
+            total += sum(self._fit_flops(n, [fit for fit in fits if fit.n == n]) for n in sizes)
         return total
+
+    def _accumulated(self, sizes: set[int]) -> int:
+        return self.primal[-1] if any(n > self.N for n in sizes) else 0
 
     def _fit_flops(self, n: int, fits: list[Fit]) -> int:
         if not fits:

@@ -46,21 +46,40 @@ class Solution:
     readout_norm: float
 
 
-def solve_primal(
-    backend: Backend, gram: Array, moments: Array, labels: Labels, fits: Sequence[Fit]
-) -> list[Solution]:
-    """â = (FᵀF + λnI)⁻¹Fᵀy for fits of one n, from FᵀF and Fᵀ(clean, noise).
+class NormalEquations:
+    """FᵀF and Fᵀ(clean, noise), accumulated over rows, with the labels of all rows."""
+
+    def __init__(self, backend: Backend, N: int, labels: Labels) -> None:
+        self.backend = backend
+        self.gram = backend.zeros(N, N)
+        self.moments = backend.zeros(N, 2)
+        self.labels = labels
+
+    def clear(self) -> None:
+        """Start again with the same labels."""
+        self.gram[:] = 0.0
+        self.moments[:] = 0.0
+
+    def add(self, F: Array, start: int) -> None:
+        """The features of rows start … start + len(F)."""
+        self.backend.add_gram(self.gram, F)
+        y = self.backend.put(self.labels.basis(start, start + len(F)))
+        self.backend.add_product(self.moments, F, y)
+
+
+def solve_primal(sums: NormalEquations, fits: Sequence[Fit], *, last: bool) -> list[Solution]:
+    """â = (FᵀF + λnI)⁻¹Fᵀy for fits of one n; the last fits may use up the Gram matrix.
 
     The loss is (yᵀy − yᵀFâ)/n: no second pass over the features is needed. It loses as many
     digits as the loss is smaller than yᵀy/n.
     """
-    n = fits[0].n
-    _refuse_non_finite(backend, gram)
-    moments = backend.get(moments)  # (N, 2)
+    backend, labels, n = sums.backend, sums.labels, fits[0].n
+    _refuse_non_finite(backend, sums.gram)
+    moments = backend.get(sums.moments)  # (N, 2)
     by_ridge = _by_ridge(fits)
     rhs = [np.stack([moments @ (1.0, f.noise) for f in same], axis=1) for same in by_ridge]
     shifts = [same[0].ridge * n for same in by_ridge]
-    columns = backend.solve(gram, shifts, [backend.put(b) for b in rhs])
+    columns = backend.solve(sums.gram, shifts, [backend.put(b) for b in rhs], last)
     out = []
     for same, b, solved in zip(by_ridge, rhs, columns, strict=True):
         a_hat = backend.get(solved)  # (N, fits)
@@ -82,7 +101,7 @@ def solve_dual(
     by_ridge = _by_ridge(fits)
     rhs = [np.stack([labels.at(f) for f in same], axis=1) for same in by_ridge]
     shifts = [same[0].ridge * n for same in by_ridge]
-    columns = backend.solve(gram[:n, :n], shifts, [backend.put(b) for b in rhs])
+    columns = backend.solve(gram[:n, :n], shifts, [backend.put(b) for b in rhs], False)
     out = []
     for same, y, solved in zip(by_ridge, rhs, columns, strict=True):
         a_hat = backend.zeros(len(same), F.shape[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -15,7 +16,7 @@ from .cost import GroupCost, keys_with, solve_flops
 from .draw import Block, Draw, Sample
 from .failures import NonFiniteFeatures
 from .plan import Fit, Group, Move
-from .readout import Labels, Solution, solve_dual, solve_primal
+from .readout import Labels, NormalEquations, Solution, solve_dual, solve_primal
 from .setting import Setting
 from .variants import FeatureKey, FeatureMaps, Projections
 from .weights import Trainer, Weights
@@ -27,7 +28,9 @@ TRAIN, TEST = 0, 1  # parts of the stream `equivalent`
 class Outcome:
     """The numbers of a group on one draw."""
 
-    solutions: dict[FeatureKey, list[Solution]] = field(default_factory=dict)
+    solutions: defaultdict[FeatureKey, list[Solution]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     test_error: dict[tuple[FeatureKey, Fit], float] = field(default_factory=dict)
     alignment: dict[Move, list[Alignment]] = field(default_factory=dict)
 
@@ -67,9 +70,9 @@ class GroupRun:
         trainer = Trainer(self.group, self.draw, self.setting, self.cost.rows, buffers, self.count)
         weights = trainer.weights()
         outcome = Outcome(alignment=weights.alignment)
-        self._fit_dual(weights, outcome)
+        self._fit_held(weights, outcome)
         for keys in self.cost.passes:
-            self._fit_primal(weights, keys, buffers, outcome)
+            self._fit_streamed(weights, keys, buffers, outcome)
         self._test(weights, buffers, outcome)
         return outcome
 
@@ -112,38 +115,26 @@ class GroupRun:
         )
         return self.maps.evaluate(key, parts, out)
 
-    def _fit_primal(
+    def _fit_streamed(
         self, weights: Weights, keys: Sequence[FeatureKey], buffers: list[Array], out: Outcome
     ) -> None:
-        """n > N: FᵀF accumulated over row blocks, for all keys of a pass at once."""
-        N, sizes = self.group.problem.width, self.group.sizes(dual=False)
-        n = sizes[-1]
-        grams = {key: self.backend.zeros(N, N) for key in keys}
-        moments = {key: self.backend.zeros(N, 2) for key in keys}
-        labels = Labels(np.empty(n), np.empty(n))
-        for block, rows in self._blocks(weights, self.draw.readout_sample(n), TRAIN, buffers):
+        """FᵀF accumulated over row blocks, for all keys of a pass at once: memory without n."""
+        sizes = self.cost.streamed
+        labels = Labels(np.empty(sizes[-1]), np.empty(sizes[-1]))
+        sums = {key: self._normal_equations(labels) for key in keys}
+        sample = self.draw.readout_sample(sizes[-1])
+        for block, rows in self._blocks(weights, sample, TRAIN, buffers):
             labels.put(block)
-            start, stop = block.start, block.start + len(block.clean)
             for key in keys:
-                F = self._features(key, weights, rows, buffers[-1][: stop - start])
-                for low, high in _pieces(start, stop, sizes):
-                    piece = F[low - start : high - start]
-                    self.backend.add_gram(grams[key], piece)
-                    y = self.backend.put(labels.basis(low, high))
-                    self.backend.add_product(moments[key], piece, y)
-                    self.count((high - low) * N * (N + 4))
-                    fits = self._fits(key, high)
-                    if fits:
-                        found = solve_primal(self.backend, grams[key], moments[key], labels, fits)
-                        out.solutions.setdefault(key, []).extend(found)
-                        self.count(solve_flops(N, fits))
+                F = self._features(key, weights, rows, buffers[-1][: len(block.clean)])
+                self._accumulate(sums[key], key, F, block.start, sizes, out)
 
-    def _fit_dual(self, weights: Weights, out: Outcome) -> None:
-        """n ≤ N: the projections of the whole sample are held, and FFᵀ is made for each key."""
-        sizes = self.group.sizes(dual=True)
+    def _fit_held(self, weights: Weights, out: Outcome) -> None:
+        """The projections of the whole sample are held, and features made key by key."""
+        sizes = self.cost.held
         if not sizes:
             return
-        n, N = sizes[-1], self.group.problem.width
+        n = sizes[-1]
         whole = self._buffers(n)
         labels = Labels(np.empty(n), np.empty(n))
         kappa = {noise: self.backend.empty(n, 1) for noise in weights.beta}
@@ -154,16 +145,50 @@ class GroupRun:
             for noise, column in rows.kappa.items():
                 kappa[noise][at] = column
         sample = Projected(whole, kappa, whole[-2])
+        large = [size for size in sizes if size > self.group.problem.width]
+        sums = self._normal_equations(labels) if large else None
         for key in keys_with(self.group, sizes):
             F = self._features(key, weights, sample, whole[-1])
-            gram = self.backend.outer_gram(F)
-            self.count(n * n * N)
-            for size in sizes:
-                fits = self._fits(key, size)
-                if fits:
-                    found = solve_dual(self.backend, gram, F, labels, fits)
-                    out.solutions.setdefault(key, []).extend(found)
-                    self.count(solve_flops(size, fits) + 2 * size * N * len(fits))
+            self._fit_dual(key, F, labels, out)
+            if sums is not None and key in keys_with(self.group, large):
+                sums.clear()
+                self._accumulate(sums, key, F[: large[-1]], 0, large, out)
+
+    def _fit_dual(self, key: FeatureKey, F: Array, labels: Labels, out: Outcome) -> None:
+        """Fits with n ≤ N, from FFᵀ of the largest of them."""
+        N = self.group.problem.width
+        sizes = sorted({fit.n for fit in self.group.fits[key] if fit.n <= N})
+        if not sizes:
+            return
+        gram = self.backend.outer_gram(F[: sizes[-1]])
+        self.count(sizes[-1] ** 2 * N)
+        for size in sizes:
+            fits = self._fits(key, size)
+            out.solutions[key] += solve_dual(self.backend, gram, F, labels, fits)
+            self.count(solve_flops(size, fits) + 2 * size * N * len(fits))
+
+    def _normal_equations(self, labels: Labels) -> NormalEquations:
+        return NormalEquations(self.backend, self.group.problem.width, labels)
+
+    def _accumulate(
+        self,
+        sums: NormalEquations,
+        key: FeatureKey,
+        F: Array,
+        start: int,
+        sizes: Sequence[int],
+        out: Outcome,
+    ) -> None:
+        """Rows start … of F into the normal equations, solved at every size on the way."""
+        N = self.group.problem.width
+        for low, high in _pieces(start, start + len(F), sizes):
+            sums.add(F[low - start : high - start], low)
+            self.count((high - low) * N * (N + 4))
+            fits = self._fits(key, high)
+            if fits:
+                last = not any(fit.n > high for fit in self.group.fits[key])
+                out.solutions[key] += solve_primal(sums, fits, last=last)
+                self.count(solve_flops(N, fits))
 
     def _fits(self, key: FeatureKey, n: int) -> list[Fit]:
         return [fit for fit in self.group.fits[key] if fit.n == n]
@@ -196,7 +221,7 @@ class GroupRun:
         return stacked
 
 
-def _pieces(start: int, stop: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
+def _pieces(start: int, stop: int, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
     """start … stop cut at the sample sizes inside."""
     cuts = [start, *(n for n in sizes if start < n < stop), stop]
     yield from pairwise(cuts)

@@ -70,7 +70,9 @@ class TorchBackend:
         """FFᵀ."""
         return F @ F.T
 
-    def solve(self, gram: Array, shifts: list[float], rhs: list[Array]) -> list[Array]:
+    def solve(
+        self, gram: Array, shifts: list[float], rhs: list[Array], overwrite: bool
+    ) -> list[Array]:
         """(gram + shift·I)⁻¹ rhs for each shift."""
         pairs = list(zip(shifts, rhs, strict=True))
         if by_eigenvectors(len(shifts)):
@@ -134,7 +136,8 @@ def _piecewise(f: PiecewiseLinear, slope: bool) -> Callable[[Array], Array]:
         out = 0.0 * s + f.slope if slope else f.slope * s + f.intercept
         for kink, weight in f.corners:
             ramp = s - kink
-            out = out + weight * ((ramp > 0) if slope else ramp.clamp_min(0.0))
+            # A bool tensor times a number would fall to torch's default precision.
+            out = out + weight * ((ramp > 0).to(s.dtype) if slope else ramp.clamp_min(0.0))
         return out
 
     return evaluate

@@ -36,7 +36,7 @@ def gain_by_parity(scaled: FloatArray, direction: FloatArray) -> Gain:
     b(κ, g) = b(−κ, −g), so the even part of b in g is even in κ and the odd part odd.
     """
     size, q, k = scaled.shape
-    if k < 6 or k % 2 != q % 2:
+    if k < 6:
         return gain_by_lu(scaled, direction)
     rows, middle = q // 2, q % 2
     half = np.full(q - rows, np.sqrt(2.0))  # each node stands for its mirror image too
@@ -52,7 +52,7 @@ def gain_by_parity(scaled: FloatArray, direction: FloatArray) -> Gain:
         loss += _parity_spread(_parity_spread(solved[:, :, : s.shape[-1]], k, sign), k, sign, 1)
         upper = _parity_spread(solved[:, :, s.shape[-1] :].transpose(0, 2, 1), k, sign)
         mixed[:, rows:] += upper
-        mixed[:, :rows] += sign * upper[:, : upper.shape[1] - rows - 1 : -1]
+        mixed[:, :rows] += (sign * upper[:, ::-1])[:, :rows]
     return np.eye(k) - loss, loss, mixed
 
 

@@ -16,7 +16,6 @@ from scipy import special
 from ..errors import InvalidProblem
 from ..hermite import coefficients, monomial_coefficients
 from ..problem import Problem
-from ..quadrature import FloatArray
 from ..spiked import SpikedWeights, spiked_weights
 from .engine import Solution, solve
 from .moments import build_batch
@@ -25,6 +24,7 @@ from .resolvent import solve_resolvent
 from .response import Point
 from .risk import Risk, solve_risk
 from .signal import least_squares, misfit, solve_signal
+from .spike_functions import Spikes, exact_spikes, learned_powers, published_spikes
 from .untrained import Traces, traces
 
 MAX_DEGREE = 30
@@ -54,11 +54,18 @@ class Limit:
         return {"degree": self.degree, "powers": list(self.powers), **numbers}
 
 
-def limit(problem: Problem, degree: int | Literal["maximal"] | None = None) -> Limit:
+def limit(
+    problem: Problem,
+    degree: int | Literal["maximal"] | None = None,
+    *,
+    norm_growth: bool = False,
+) -> Limit:
     """Limiting train loss and test error of regime ℓ, or of the maximal step (exponent 1/2).
 
     Without `degree` the regime is that of the problem's own step exponent; at an end of an
-    interval there is none, and the error says so.
+    interval there is none, and the error says so. `norm_growth` adds what the published limit
+    leaves out, the change of the neurons' remaining norms: with it `predict` converges to the
+    limit at every n_step/d, without it when n_step/d is large.
 
     >>> p = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01, target="H1 + H2")
     >>> limit(p).degree
@@ -67,19 +74,19 @@ def limit(problem: Problem, degree: int | Literal["maximal"] | None = None) -> L
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", "must be a Problem", problem)
     chosen = _chosen_degree(problem, degree)
-    base = _spiked_limit(problem, ())
+    base = _spiked_limit(problem, published_spikes(problem, 0))
     if chosen is None:
-        powers: tuple[int, ...] = ()
+        spikes: Spikes = {}
         test, train = _maximal(problem)
     else:
-        powers = learned_powers(problem, chosen)
-        risk = _spiked_limit(problem, powers)
+        spikes = (exact_spikes if norm_growth else published_spikes)(problem, chosen)
+        risk = _spiked_limit(problem, spikes)
         test, train = float(risk.test_error[0]), float(risk.train_loss[0])
     m = traces(problem)
     return Limit(
         problem=problem,
         degree=chosen,
-        powers=powers,
+        powers=tuple(spikes),
         test_error=test,
         train_loss=train,
         test_gain=float(base.test_error[0]) - test,
@@ -111,35 +118,26 @@ def _chosen_degree(problem: Problem, degree: object) -> int | None:
     return int(degree)
 
 
-def learned_powers(problem: Problem, degree: int) -> tuple[int, ...]:
-    """Powers κ^k that a spike carries in regime ℓ: c_k ≠ 0 and g^k new (section 4).
-
-    k = 0 is among them for an uncentred activation: its mean is a spike from the start.
-    """
-    c = coefficients(problem.sigma, degree)
-    candidates = [k for k in range(degree + 1) if c[k] != 0.0]
-    return tuple(problem.law.distinct_powers(candidates))
-
-
-def _spiked_limit(problem: Problem, powers: tuple[int, ...]) -> Risk:
-    """Step 0's bulk, with powers of κ as regressors without penalty."""
+def _spiked_limit(problem: Problem, spikes: Spikes) -> Risk:
+    """Step 0's bulk, with the spikes' functions of κ as regressors without penalty."""
     weights = spiked_weights(problem)
-    point, basis = _bulk(problem, weights, powers)
+    point = _bulk(problem, weights, degree=max(spikes, default=0))
     batch = point.batch
-    if not powers and float(coefficients(problem.sigma, 0)[0]) != 0.0:
-        powers, basis = (0,), np.ones((1, batch.kappa.size, 1))
-    signal = solve_signal(point)
+    columns = [np.polynomial.polynomial.polyval(batch.kappa, p) for p in spikes.values()]
+    basis = [column / np.sqrt(batch.weight @ column**2) for column in columns]
     lines = point.direction / np.sqrt(batch.d)[:, None, None]
-    columns = np.concatenate([basis, batch.kappa[None, :, None] * lines], axis=2)
-    free = len(powers)
+    design = np.concatenate(
+        [*(column[None, :, None] for column in basis), batch.kappa[None, :, None] * lines], axis=2
+    )
+    free = len(basis)
     penalty = np.concatenate([np.zeros(free), np.ones(1)])
-    solution, rest_along = least_squares(point, columns, batch.target_mean, penalty)
+    solution, rest_along = least_squares(point, design, batch.target_mean, penalty)
     across, rest_across = least_squares(point, lines, batch.target_linear, np.ones(1))
-    fitted = np.matmul(columns, solution[:, :, None])[:, :, 0]
+    fitted = np.matmul(design, solution[:, :, None])[:, :, 0]
     slope = np.matmul(lines, across[:, :, None])[:, :, 0]
     outside = (batch.weight * point.shrink * batch.target_rest).sum(axis=1)
     signal = replace(
-        signal,
+        solve_signal(point),
         misfit=misfit(batch, fitted, slope),
         source_groups=solution[:, free:] ** 2 + across**2,
         train_loss=outside + (rest_along + rest_across) / batch.n,
@@ -147,18 +145,12 @@ def _spiked_limit(problem: Problem, powers: tuple[int, ...]) -> Risk:
     return solve_risk(point, signal)
 
 
-def _bulk(
-    problem: Problem, weights: SpikedWeights, powers: tuple[int, ...]
-) -> tuple[Point, FloatArray]:
+def _bulk(problem: Problem, weights: SpikedWeights, *, degree: int) -> Point:
     """The resolvent of the untrained network at nodes that resolve the target along β."""
     still = replace(weights, unit_shift=0.0, unit_drift=0.0, unit_growth=0.0, correlation=0.0)
-    nodes = target_nodes(problem, weights, degree=max(powers, default=0))
+    nodes = target_nodes(problem, weights, degree=degree)
     batch = build_batch([problem], [still], (np.ones(1), np.ones(1)), nodes)
-    point = solve_resolvent(batch).point
-    basis = np.stack([batch.kappa**k for k in powers], axis=1) if powers else None
-    if basis is None:
-        return point, np.zeros((1, batch.kappa.size, 0))
-    return point, (basis / np.sqrt(batch.weight @ basis**2))[None, :, :]
+    return solve_resolvent(batch).point
 
 
 def _maximal(problem: Problem) -> tuple[float, float]:

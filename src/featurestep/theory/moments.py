@@ -67,7 +67,7 @@ def feature_moments(
     half = kappa.size // 2
     upper = sigma.moments(norm[:, None, :], shift[:, None, :] * kappa[half:, None])
     return Moments(
-        *(np.concatenate([m[:, : m.shape[1] - half - 1 : -1, ::-1], m], axis=1) for m in upper)
+        *(np.concatenate([m[:, ::-1, ::-1][:, :half], m], axis=1) for m in upper)
     )
 
 

@@ -145,8 +145,8 @@ def _respond_by_nodes(
     solution = np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
     x, p = solution[:, :half_q], solution[:, half_q:]
     if batch.mirrored:
-        x = np.concatenate([x[:, : half_q - first_q - 1 : -1], x], axis=1)
-        p = np.concatenate([p[:, : half_k - first_k - 1 : -1], p], axis=1)
+        x = np.concatenate([x[:, ::-1][:, :first_q], x], axis=1)
+        p = np.concatenate([p[:, ::-1][:, :first_k], p], axis=1)
     return x, p
 
 

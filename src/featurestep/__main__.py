@@ -1,0 +1,5 @@
+"""`python -m featurestep`."""
+
+from .cli import main
+
+main(prog_name="featurestep")

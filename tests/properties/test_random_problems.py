@@ -1,0 +1,77 @@
+"""Over the whole declared domain: converged or refused with a cause, never NaN, never K-dependent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from featurestep import NotConverged
+from featurestep.theory.engine import SELF_CHECK, Outcome, Solution, solve
+from featurestep.theory.resolution import Effort
+from featurestep.theory.resolvent import ACCEPTED
+from tests.draws import random_problem
+
+
+def check(outcomes: list[Outcome], allowed_share: float) -> None:
+    refused = [o for o in outcomes if not isinstance(o, Solution)]
+    assert len(refused) <= allowed_share * len(outcomes), [str(o) for o in refused]
+    for outcome in outcomes:
+        if isinstance(outcome, Solution):
+            numbers = (
+                outcome.test_error,
+                outcome.train_loss,
+                outcome.train_mse,
+                outcome.norm_squared,
+            )
+            assert np.all(np.isfinite(numbers))
+            assert min(numbers) >= 0
+            assert outcome.residual <= ACCEPTED
+            assert outcome.self_check <= SELF_CHECK
+        else:
+            assert isinstance(outcome, NotConverged)
+            assert str(outcome)
+
+
+def test_random_problems_are_solved() -> None:
+    rng = np.random.default_rng(2024)
+    check(solve([random_problem(rng) for _ in range(500)]), allowed_share=0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_ten_thousand_random_problems_are_solved(part: int) -> None:
+    rng = np.random.default_rng([7, part])
+    check(solve([random_problem(rng) for _ in range(1000)]), allowed_share=0.001)
+
+
+def largest_change(first: list[Outcome], second: list[Outcome]) -> float:
+    worst = 0.0
+    for a, b in zip(first, second, strict=True):
+        assert isinstance(a, Solution)
+        assert isinstance(b, Solution)
+        for name in ("test_error", "train_loss", "train_mse"):
+            worst = max(worst, abs(getattr(a, name) / getattr(b, name) - 1.0))
+    return worst
+
+
+def test_results_do_not_depend_on_groups_nodes_or_start() -> None:
+    rng = np.random.default_rng(11)
+    problems = [random_problem(rng) for _ in range(150)]
+    usual = solve(problems)
+    assert largest_change(usual, solve(problems, effort=Effort(1.6, 1.6))) < 1e-6
+    for start in (1e-3, 30.0):
+        assert largest_change(usual, solve(problems, start=start)) < 1e-6
+
+
+@pytest.mark.slow
+def test_results_do_not_depend_on_groups_and_nodes_over_many_problems() -> None:
+    rng = np.random.default_rng(12)
+    problems = [random_problem(rng) for _ in range(1500)]
+    assert largest_change(solve(problems), solve(problems, effort=Effort(1.7, 1.7))) < 3e-6
+
+
+def test_a_batch_equals_single_solves() -> None:
+    rng = np.random.default_rng(13)
+    problems = [random_problem(rng) for _ in range(60)]
+    singles = [solve([p])[0] for p in problems]
+    assert largest_change(solve(problems), singles) < 1e-11

@@ -1,0 +1,187 @@
+"""Gaussian moments and Hermite coefficients of every kind of function."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, special
+
+from featurestep import InaccurateQuadrature, InvalidProblem, function
+from featurestep.activations import NAMED, resolve
+from featurestep.hermite import coefficients, monomial_coefficients, normalised_coefficients
+from featurestep.nonlinearity import Nonlinearity, UserFunction
+
+FORMULAS = ("H1 + 0.3*H3", "(H1 + H2)/sqrt(2)", "H1 + H2/2 - 0.2*H4")
+EVERY = [*NAMED, *FORMULAS]
+
+
+def adaptive(f: Nonlinearity, weight: object, rho: float, t: float) -> float:
+    """E[weight(z) f(ρz + t)] by adaptive quadrature split at the kinks."""
+    points = sorted({-12.0, 12.0, -t / rho, *((k - t) / rho for k in f.kinks)})
+    points = [x for x in points if -12.0 <= x <= 12.0]
+
+    def integrand(z: float) -> float:
+        value = float(f(np.array([rho * z + t]))[0])
+        return float(weight(z)) * value * np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
+
+    total = 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", integrate.IntegrationWarning)  # rounding level reached
+        for low, high in zip(points, points[1:], strict=False):
+            total += integrate.quad(integrand, low, high, epsabs=1e-14, epsrel=1e-13, limit=400)[0]
+    return total
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(("rho", "t"), [(1.0, 0.0), (1.07, 0.8), (0.4, -1.9), (3.3, 2.5)])
+def test_moments_against_adaptive_quadrature(name: str, rho: float, t: float) -> None:
+    f = resolve(name, "activation")
+    mean, slope, spread = (float(m[0]) for m in f.moments(np.array([rho]), np.array([t])))
+    scale = max(1.0, np.sqrt(mean**2 + rho**2 * slope**2 + spread))
+    assert mean == pytest.approx(adaptive(f, lambda z: 1.0, rho, t), abs=1e-12 * scale)
+    assert slope == pytest.approx(adaptive(f, lambda z: z, rho, t) / rho, abs=1e-12 * scale / rho)
+    square = UserFunction("square", lambda s: f(s) ** 2, None, f.kinks)
+    second = adaptive(square, lambda z: 1.0, rho, t)
+    assert mean**2 + rho**2 * slope**2 + spread == pytest.approx(second, abs=3e-12 * scale**2)
+
+
+@pytest.mark.parametrize("name", [n for n in EVERY if n != "sin"])
+@given(
+    rho=st.floats(0.05, 60.0),
+    t=st.floats(-400.0, 400.0),
+)
+def test_moments_against_panels_far_out(name: str, rho: float, t: float) -> None:
+    f = resolve(name, "activation")
+    panels = UserFunction(name, f.__call__, None, f.kinks)
+    ours = f.moments(np.array([rho]), np.array([t]))
+    theirs = panels.moments(np.array([rho]), np.array([t]))
+    scale = np.sqrt(1.0 + ours.mean**2 + rho**2 * ours.slope**2 + ours.spread)
+    assert np.abs(ours.mean - theirs.mean) <= 1e-12 * scale
+    assert np.abs(ours.slope - theirs.slope) * rho <= 1e-12 * scale
+    assert np.abs(ours.spread - theirs.spread) <= 1e-11 * scale**2
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_coefficients_against_adaptive_quadrature(name: str) -> None:
+    f = resolve(name, "activation")
+    c = coefficients(f, 8)
+    for k in range(9):
+        h = special.hermitenorm(k)
+        direct = adaptive(f, h, 1.0, 0.0) / special.factorial(k)
+        assert c[k] == pytest.approx(direct, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_coefficients_sum_to_the_second_moment(name: str) -> None:
+    """Σ k!c_k² = Eσ², from below, up to the slow tail of kinked functions."""
+    f = resolve(name, "activation")
+    total = float(np.sum(normalised_coefficients(f, 60) ** 2))
+    assert total <= f.second_moment * (1 + 1e-12)
+    assert total == pytest.approx(f.second_moment, rel=2e-3 if f.kinks else 1e-7)
+
+
+def test_known_coefficients() -> None:
+    root = np.sqrt(2 * np.pi)
+    relu = coefficients(resolve("relu", "activation"), 6)
+    exact = [1 / root, 0.5, 1 / (2 * root), 0.0, -1 / (24 * root), 0.0, 1 / (240 * root)]
+    assert relu == pytest.approx(exact, abs=1e-15)
+    sine = coefficients(resolve("sin", "activation"), 5)
+    assert sine[[1, 3, 5]] == pytest.approx(np.exp(-0.5) * np.array([1, -1 / 6, 1 / 120]))
+    erf = coefficients(resolve("erf", "activation"), 3)
+    assert erf[1] == pytest.approx(2 / np.sqrt(3 * np.pi), rel=1e-13)
+    assert coefficients(resolve("H1 + 0.3*H3", "activation"), 4) == pytest.approx([0, 1, 0, 0.3, 0])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_derivative_integrates_to_the_slope(name: str) -> None:
+    f = resolve(name, "activation")
+    assert f.mean_slope == pytest.approx(coefficients(f, 1)[1], abs=1e-11)
+    x = np.array([-2.3, -0.4, 0.31, 1.7])
+    step = 1e-6
+    assert f.derivative(x) == pytest.approx((f(x + step) - f(x - step)) / (2 * step), abs=1e-8)
+
+
+@pytest.mark.parametrize("name", ["relu", "softplus", "sigmoid", "abs", "H1 + H2"])
+def test_centring_removes_the_mean_and_nothing_else(name: str) -> None:
+    f = resolve(name, "activation")
+    centred = f.centred()
+    c, plain = coefficients(centred, 5), coefficients(f, 5)
+    assert c[0] == 0.0
+    assert c[1:] == pytest.approx(plain[1:])
+    assert centred.second_moment == pytest.approx(f.second_moment - plain[0] ** 2)
+
+
+def test_smooth_callable_reaches_its_accuracy() -> None:
+    f = function(lambda s: np.tanh(50.0 * s) + 0.1 * s**2, name="steep")
+    c = coefficients(f, 3)
+    for k in range(4):
+        direct = adaptive(f, special.hermitenorm(k), 1.0, 0.0) / special.factorial(k)
+        assert c[k] == pytest.approx(direct, abs=1e-8)
+
+
+def test_callable_with_declared_kinks_equals_the_closed_form() -> None:
+    f = function(lambda s: np.clip(s, -1.0, 1.0), kinks=(-1.0, 1.0))
+    rho, t = np.array([0.3, 1.0, 7.0]), np.array([0.9, 0.0, -30.0])
+    for ours, exact in zip(f.moments(rho, t), NAMED["hard_tanh"].moments(rho, t), strict=True):
+        assert ours == pytest.approx(exact, abs=1e-12)
+
+
+@given(place=st.floats(-3.0, 3.0), size=st.floats(1e-7, 10.0))
+def test_no_kink_is_missed_silently(place: float, size: float) -> None:
+    """An undeclared kink is refused, unless it is so slight that panels resolve it anyway."""
+
+    def bent(s: np.ndarray) -> np.ndarray:
+        return np.tanh(s) + size * np.maximum(s - place, 0.0)
+
+    try:
+        undeclared = function(bent)
+    except InaccurateQuadrature as error:
+        assert "near s =" in str(error)
+        return
+    declared = function(bent, kinks=(place,))
+    assert size < 0.1
+    assert coefficients(undeclared, 6) == pytest.approx(coefficients(declared, 6), abs=1e-10)
+
+
+@given(place=st.floats(-3.0, 3.0))
+def test_no_jump_is_missed_silently(place: float) -> None:
+    with pytest.raises(InaccurateQuadrature, match="kink or jump"):
+        function(lambda s: np.where(s > place, 1.0, np.sin(s)))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda s: float(s.sum()), "vectorised"),
+        (lambda s: np.exp(s * s), "second moment"),
+        (lambda s: np.where(np.abs(s) < 1, np.nan, s), "finite"),
+        (lambda s: s + 1j, "real"),
+        (lambda s: np.sin(1e5 * s), "resolved"),
+    ],
+)
+def test_unusable_callables_are_refused(call: object, words: str) -> None:
+    with pytest.raises(InaccurateQuadrature, match=words):
+        function(call)  # type: ignore[arg-type]
+
+
+def test_missing_derivative_is_a_difference_that_respects_kinks() -> None:
+    f = function(lambda s: np.maximum(s - 0.5, 0.0) ** 2 + np.abs(s), kinks=(0.0, 0.5))
+    x = np.array([-1.0, -1e-5, 1e-5, 0.4999, 0.5001, 2.0])
+    exact = np.sign(x) + 2 * np.maximum(x - 0.5, 0.0)
+    assert f.derivative(x) == pytest.approx(exact, abs=1e-8)
+
+
+def test_monomials_in_hermite_polynomials() -> None:
+    xi = monomial_coefficients(7)
+    x = np.linspace(-2, 2, 9)
+    for p in range(8):
+        assert np.polynomial.hermite_e.hermeval(x, xi[p]) == pytest.approx(x**p, abs=1e-12)
+
+
+def test_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(InvalidProblem, match="tanh, erf"):
+        resolve("swish", "activation")

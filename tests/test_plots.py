@@ -1,0 +1,140 @@
+"""Figures: what is drawn is what the results say, on Axes of one's own or on new ones."""
+
+from __future__ import annotations
+
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+import xarray
+from matplotlib.figure import Figure
+
+from featurestep import Problem, baselines, limit, predict
+from featurestep.plot_style import PALETTE, STYLE, figure_of, line_colour, new_axes, render
+from featurestep.plots import compare, curve, curves, learned, shade_regimes, staircase
+
+PROBLEM = Problem(
+    n=2000,
+    d=600,
+    width=1000,
+    activation="relu",
+    centre=True,
+    target="H1 + H2/sqrt(2)",
+    step_exponent=0.3,
+    ridge=0.1,
+)
+
+
+@pytest.fixture(scope="module")
+def results():
+    return predict(PROBLEM.vary(step_exponent=np.linspace(0.0, 0.5, 11), ridge=[0.1, 1.0]))
+
+
+def test_learned_draws_both_functions_on_given_axes():
+    ax = Figure().subplots()
+    found = predict(PROBLEM)
+    assert learned(found, ax) is ax
+    best, network = ax.lines
+    assert np.array_equal(best.get_ydata(), found.target_along(best.get_xdata()))
+    assert np.array_equal(network.get_ydata(), found.learned(network.get_xdata()))
+
+
+def test_curve_has_one_line_for_each_value_of_the_second_field(results):
+    ax = curve(results, "test_error")
+    assert len(ax.lines) == 2
+    for line, ridge in zip(ax.lines, (0.1, 1.0), strict=True):
+        assert np.array_equal(line.get_ydata(), results.test_error.sel(ridge=ridge))
+        assert f"= {ridge:g}" in line.get_label()
+    assert ax.get_xlabel() == r"step exponent $\alpha$"
+    assert ax.get_ylabel() == r"test error $L_{\mathrm{te}}$"
+
+
+def test_axes_are_logarithmic_where_values_span_decades():
+    wide = predict(PROBLEM.vary(ridge=[0.01, 0.1, 1.0]))
+    narrow = predict(PROBLEM.vary(ridge=[0.1, 0.2]))
+    assert curve(wide, "test_error").get_xscale() == "log"
+    assert curve(narrow, "test_error").get_xscale() == "linear"
+
+
+def test_categories_are_points_not_lines():
+    ax = curve(predict(PROBLEM.vary(activation=["relu", "gelu"])), "test_error")
+    assert ax.lines[0].get_linestyle() == "None"
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["relu", "gelu"]
+
+
+def test_staircase_steps_at_the_ends_of_the_regimes():
+    ax = new_axes()[0]
+    ax.set_xlim(-0.1, 0.3)
+    limits = [limit(PROBLEM, degree=k) for k in (2, 0, 1)]
+    staircase(limits, "test_error", ax)
+    (steps,) = ax.patches
+    values, edges, _ = steps.get_data()
+    assert np.allclose(edges, [-0.1, 0.0, 0.25, 0.3])
+    assert values.tolist() == [limits[i].test_error for i in (1, 2, 0)]
+    assert ax.get_xlim() == (-0.1, 0.3)
+
+
+def test_regimes_are_shaded_and_named_inside_the_axis():
+    ax = new_axes()[0]
+    ax.set_xlim(0.0, 0.5)
+    shade_regimes(ax)
+    assert ax.get_xlim() == (0.0, 0.5)
+    assert [text.get_text() for text in ax.texts] == [r"$\ell = 1$", r"$\ell = 2$", "$3$", "$4$"]
+    first = ax.patches[0]
+    assert first.get_x() == pytest.approx(0.25)
+    assert first.get_width() == pytest.approx(1 / 12)
+
+
+def test_curves_put_a_staircase_on_each_line(results):
+    stairs = [[limit(PROBLEM.replace(ridge=r), degree=k) for k in range(4)] for r in (0.1, 1.0)]
+    panels = curves(results, ("train_loss", "test_error"), stairs)
+    for ax in panels:
+        drawn = [patch for patch in ax.patches if hasattr(patch, "get_data")]
+        assert len(ax.lines) == len(drawn) == 2
+    names = [text.get_text() for text in figure_of(panels[0]).legends[0].get_texts()]
+    assert names == [r"ridge $\lambda$ = 0.1", r"ridge $\lambda$ = 1", "published limit"]
+
+
+def test_compare_draws_each_error_in_its_own_colour():
+    names = ("untrained", "best_linear")
+    found = {n: baselines(PROBLEM.replace(n=n)).as_dict() for n in (500, 1000)}
+    data = {name: ("n", [row[name] for row in found.values()]) for name in names}
+    ax = compare(xarray.Dataset(data, coords={"n": list(found)}), names)
+    assert [line.get_label() for line in ax.lines] == ["untrained", "best linear"]
+    assert [line.get_color() for line in ax.lines] == list(PALETTE[:2])
+
+
+def test_many_lines_leave_the_palette_and_name_only_some():
+    grid = PROBLEM.vary(step_exponent=[0.1, 0.2], ridge=np.linspace(0.1, 1.0, 20))
+    ax = curve(predict(grid), "test_error")
+    assert len({tuple(np.atleast_1d(line_colour(i, 20))) for i in range(20)}) == 20
+    assert len(ax.get_legend_handles_labels()[1]) <= 8
+
+
+@pytest.mark.parametrize("kind", ["png", "pdf", "svg"])
+def test_the_same_results_give_the_same_bytes(kind, results):
+    first, second = (render(figure_of(curve(results, "train_loss")), kind) for _ in range(2))
+    assert first == second
+
+
+def test_no_global_state_is_left_behind(results):
+    before = dict(matplotlib.rcParams)
+    panels = curves(results, ("train_loss", "test_error"))
+    assert dict(matplotlib.rcParams) == before
+    assert panels[0].yaxis.label.get_size() == STYLE["axes.labelsize"]
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or not pyplot.get_fignums()
+
+
+def test_nothing_is_clipped_at_column_width(results):
+    panels = curves(results, ("train_loss", "test_error"))
+    figure = figure_of(panels[0])
+    figure.canvas.draw()
+    width, height = figure.canvas.get_width_height()
+    for ax in panels:
+        box = ax.get_tightbbox()
+        assert box.x0 >= -1
+        assert box.y0 >= -1
+        assert box.x1 <= width + 1
+        assert box.y1 <= height + 1

@@ -1,0 +1,202 @@
+"""The engine against the equations transcribed literally, and against the scalar road to step 0."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featurestep import Problem, predict
+from featurestep.hermite import coefficients
+from featurestep.quadrature import gauss_hermite, gauss_law
+from featurestep.spiked import spiked_weights
+from featurestep.theory.gain import gain_by_lu, gain_by_parity, gain_by_qr
+from featurestep.theory.limits import limit
+from featurestep.theory.moments import build_batch
+from featurestep.theory.resolvent import solve_resolvent
+from featurestep.theory.risk import solve_risk
+from featurestep.theory.signal import solve_signal
+from featurestep.theory.untrained import traces
+from tests.theory.literal import solve_literally
+
+BASE: dict[str, Any] = {"n": 400, "d": 200, "width": 300, "ridge": 0.1, "noise_std": 0.2}
+THREE = ((2.0, 0.1), (0.5, 0.4), (-1.0, 0.5))
+CASES: dict[str, dict[str, Any]] = {
+    "constant": {"readout": "constant", "step_exponent": 0.4},
+    "rademacher, relu": {
+        "activation": "relu",
+        "target": "H1 + H2/sqrt(2)",
+        "readout": "rademacher",
+        "step_exponent": 0.3,
+    },
+    "three values, c_2 E r ≠ 0": {
+        "activation": "softplus",
+        "target": "relu",
+        "readout": THREE,
+        "step_exponent": 0.35,
+    },
+    "three values, full residual": {
+        "activation": "tanh",
+        "target": "H1 + H3/6",
+        "readout": THREE,
+        "step_exponent": 0.2,
+        "residual": "full",
+    },
+    "wide": {"readout": "rademacher", "width": 1500, "ridge": 0.01, "step_exponent": 0.25},
+    "untrained": {"activation": "gelu", "readout": "constant", "step_size": 0.0},
+}
+
+
+def small_batch(problem: Problem) -> Any:
+    law = (np.array(problem.law.values), np.array(problem.law.probabilities))
+    return build_batch([problem], [spiked_weights(problem)], law, gauss_hermite(24))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_engine_solves_the_literal_equations(case: str) -> None:
+    """Same nodes, same groups, two roads: every number agrees."""
+    problem = Problem(**{**BASE, **CASES[case]})
+    batch = small_batch(problem)
+    if problem.residual == "full":  # the transcription has weights of norm 1, as theory.md
+        assert batch.norm == pytest.approx(1.0, abs=0.05)
+        batch = build_batch(
+            [problem],
+            [_unit_norm(problem)],
+            (np.array(problem.law.values), np.array(problem.law.probabilities)),
+            gauss_hermite(24),
+        )
+    resolvent = solve_resolvent(batch)
+    risk = solve_risk(resolvent.point, solve_signal(resolvent.point))
+    literal = solve_literally(batch)
+    assert resolvent.point.v2[0] == pytest.approx(literal.v2, rel=1e-9)
+    assert risk.test_error[0] == pytest.approx(literal.test_error, rel=1e-8)
+    assert risk.train_loss[0] == pytest.approx(literal.train_loss, rel=1e-8)
+    assert risk.train_mse[0] == pytest.approx(literal.train_mse, rel=1e-8)
+    assert risk.norm_squared[0] == pytest.approx(literal.norm_squared, rel=1e-8)
+
+
+def _unit_norm(problem: Problem) -> Any:
+    return replace(spiked_weights(problem), unit_drift=0.0, unit_growth=0.0)
+
+
+@given(
+    phi=st.floats(0.05, 20.0),
+    psi=st.floats(0.05, 20.0),
+    ridge=st.floats(1e-5, 10.0),
+    noise=st.floats(0.0, 1.0),
+    activation=st.sampled_from(["tanh", "relu", "gelu", "sin", "H1 + H2", "abs", "identity"]),
+    target=st.sampled_from(["tanh", "H1 + 0.5*H2", "relu", "H3 + H1"]),
+)
+def test_step_zero_equals_the_scalar_road(
+    phi: float, psi: float, ridge: float, noise: float, activation: str, target: str
+) -> None:
+    problem = Problem.from_ratios(
+        phi=phi,
+        psi=psi,
+        n=1000,
+        ridge=ridge,
+        noise_std=noise,
+        activation=activation,
+        target=target,
+        step_size=0.0,
+        centre=True,
+    )
+    prediction = predict(problem)
+    m = traces(problem)
+    c_star = coefficients(problem.sigma_star, 1)
+    signal = c_star[1] ** 2
+    rest = problem.sigma_star.second_moment - signal + noise**2
+    ratio = problem.n / problem.width
+    train = ridge * ratio * (signal * m.m2 + rest * m.m1)  # λ yᵀRy
+    assert prediction.train_loss == pytest.approx(train, rel=1e-8)
+    # L_te by generalised cross-validation, exact here: −(n/N)(c⋆_1² m_2′ + rest m_1′)/(…)²
+    slope = signal * m.dm2 + rest * m.dm1
+    assert prediction.test_error == pytest.approx(-slope / (ratio * m.m1**2), rel=1e-7)
+
+
+def test_published_check_value() -> None:
+    problem = Problem(
+        n=20000, d=10000, width=15000, step_size=0.0, ridge=0.01, noise_std=0.1, readout="constant"
+    )
+    prediction = predict(problem)
+    assert prediction.test_error == pytest.approx(0.1594, abs=5e-5)
+    assert prediction.train_loss == pytest.approx(0.0413, abs=5e-5)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("readout", ["gaussian", "rademacher", "uniform"])
+@pytest.mark.parametrize("n_step_ratio", [1, 1000])
+def test_large_sizes_approach_the_limit(degree: int, readout: str, n_step_ratio: int) -> None:
+    """Inside regime ℓ the gap to limit(ℓ) closes at the rate of the two nearest spikes.
+
+    Spike k has strength N u^{2k}: with α = ½ − 1/(2ℓ+1) both the last learned and the first
+    unlearned one are n^{1/(2ℓ+1)} away from the threshold. With n_step ≫ d that limit is the
+    published one; otherwise the change of the neurons' norms belongs to it.
+    """
+    base = Problem.from_ratios(
+        phi=0.5,
+        psi=0.7,
+        n=1000,
+        activation="relu",
+        centre=True,
+        target="H1 + 0.5*H2 + 0.3*H3",
+        readout=readout,
+        step_exponent=0.5 - 1 / (2 * degree + 1),
+        ridge=0.03,
+        noise_std=0.3,
+        n_step=1000 * n_step_ratio,
+    )
+    gaps = []
+    for n in (10**9, 10**12):
+        problem = base.replace(n=n, d=n // 2, width=round(n / 1.4), n_step=n * n_step_ratio)
+        expected = limit(problem, norm_growth=n_step_ratio == 1)
+        assert expected.degree == degree
+        prediction = predict(problem)
+        gaps.append(
+            max(
+                abs(prediction.test_error / expected.test_error - 1.0),
+                abs(prediction.train_loss / expected.train_loss - 1.0),
+            )
+        )
+    assert gaps[1] < 0.05
+    assert gaps[1] < 2.0 * gaps[0] * 10 ** (-3 / (2 * degree + 1))
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([6, 7, 9, 14]), st.sampled_from([5, 8, 13]))
+def test_three_ways_to_the_gain_agree(seed: int, groups: int, nodes: int) -> None:
+    rng = np.random.default_rng(seed)
+    half = rng.standard_normal((2, nodes, groups))
+    mirrored = half + half[:, ::-1, ::-1]
+    scaled = mirrored * np.exp(rng.normal())
+    results = [method(scaled, mirrored) for method in (gain_by_lu, gain_by_parity, gain_by_qr)]
+    for other in results[1:]:
+        for ours, theirs in zip(results[0], other, strict=True):
+            assert ours == pytest.approx(theirs, abs=1e-9 * np.abs(ours).max())
+
+
+def test_gauss_and_stretched_rules_of_the_law_agree() -> None:
+    """Few Gauss nodes for small shifts, a stretched rule for large ones: no seam between."""
+    problem = Problem(**{**BASE, "step_exponent": 0.1, "readout": "gaussian"})
+    weights = spiked_weights(problem)
+    batch = build_batch([problem], [weights], gauss_law("gaussian", 25), gauss_hermite(60))
+    point = solve_resolvent(batch).point
+    risk = solve_risk(point, solve_signal(point))
+    assert predict(problem).test_error == pytest.approx(float(risk.test_error[0]), rel=1e-7)
+
+
+def test_ridgeless_works_on_both_sides_of_interpolation() -> None:
+    for width in (100, 1600):
+        errors = [
+            predict(Problem(**{**BASE, "width": width, "ridge": ridge, "step_exponent": 0.3}))
+            for ridge in (1e-8, 1e-10)
+        ]
+        assert errors[0].test_error == pytest.approx(errors[1].test_error, rel=1e-4)
+    peak = [
+        predict(Problem(**{**BASE, "width": 400, "ridge": ridge, "step_size": 0.0})).test_error
+        for ridge in (1e-4, 1e-6, 1e-8)
+    ]
+    assert peak[2] > 5 * peak[1] > 25 * peak[0]  # double descent: like 1/√λ at N = n
