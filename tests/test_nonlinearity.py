@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -31,7 +32,7 @@ def adaptive(f: Nonlinearity, weight: object, rho: float, t: float) -> float:
     total = 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", integrate.IntegrationWarning)  # rounding level reached
-        for low, high in zip(points, points[1:], strict=False):
+        for low, high in itertools.pairwise(points):
             total += integrate.quad(integrand, low, high, epsabs=1e-14, epsrel=1e-13, limit=400)[0]
     return total
 
@@ -137,13 +138,15 @@ def test_no_kink_is_missed_silently(place: float, size: float) -> None:
     def bent(s: np.ndarray) -> np.ndarray:
         return np.tanh(s) + size * np.maximum(s - place, 0.0)
 
+    if size >= 0.1:
+        with pytest.raises(InaccurateQuadrature, match="near s ="):
+            function(bent)
+        return
     try:
         undeclared = function(bent)
-    except InaccurateQuadrature as error:
-        assert "near s =" in str(error)
+    except InaccurateQuadrature:
         return
     declared = function(bent, kinks=(place,))
-    assert size < 0.1
     assert coefficients(undeclared, 6) == pytest.approx(coefficients(declared, 6), abs=1e-10)
 
 

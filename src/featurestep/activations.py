@@ -84,6 +84,8 @@ def function(
         raise InvalidProblem("function", "must be callable", call)
     if derivative is not None and not callable(derivative):
         raise InvalidProblem("derivative", "must be callable", derivative)
+    if name is not None and not isinstance(name, str):
+        raise InvalidProblem("name", "must be text", name)
     label = name or _name_of(call)
     return UserFunction(label, call, derivative, _checked_kinks(kinks), label)
 

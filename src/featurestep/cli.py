@@ -16,7 +16,6 @@ from .cli_output import (
     cell,
     check_path,
     describe,
-    grid_notes,
     save,
     save_in,
     show_notes,
@@ -26,18 +25,6 @@ from .cli_values import number, parse_search
 from .errors import FeaturestepError, InvalidProblem
 from .theory.predict import VARIABLES
 
-LIMIT_MEANINGS = {
-    "degree": "ℓ, the regime of the step exponent",
-    "powers": "powers κ^k of the learned direction that enter the fit",
-    "test_error": "test error as n → ∞ at fixed φ and ψ, noise included",
-    "train_loss": "ridge objective at its minimum, as n → ∞",
-    "test_gain": "what the step takes off the untrained network's test error",
-    "train_gain": "what the step takes off the untrained network's training loss",
-    "m1": "m_1 = (N/n) tr R, R = (F0F0ᵀ + λn)⁻¹, of the untrained network",
-    "m2": "m_2 = (N/n) tr(RXXᵀ)/d",
-    "dm1": "∂m_1/∂λ",
-    "dm2": "∂m_2/∂λ",
-}
 DEMO_OWN = {"activation": "relu", "centre": True, "d": 600, "width": 1000, "ridge": 0.1}
 DEMO_DEFAULTS = {**DEFAULTS, **DEMO_OWN}
 DEMO_FIXED = ("target", "noise_std", "step_exponent", "step_scale", "step_size")
@@ -125,16 +112,27 @@ def predict(over: tuple[str, ...], as_json: bool, plot: str | None, **options: A
 
 @main.command()
 @click.option("--degree", metavar="ℓ", help="regime ℓ, or maximal  [default: that of the step]")
+@click.option(
+    "--norm-growth",
+    is_flag=True,
+    help="include what the published limit leaves out: the step also changes the neurons' norms",
+)
 @problem_options
 @curve_options
 def limit(
-    degree: str | None, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
+    degree: str | None,
+    norm_growth: bool,
+    over: tuple[str, ...],
+    as_json: bool,
+    plot: str | None,
+    **options: Any,
 ) -> None:
     """Errors in the limit n → ∞: the published staircase.
 
     Only the ratios φ = d/n, ψ = d/N and the regime matter: a step exponent α between (ℓ−1)/2ℓ
     and ℓ/(2ℓ+2) learns powers of the learned direction up to ℓ. At the ends of the intervals the
-    limit is undefined, and the status says so.
+    limit is undefined, and the status says so. With --norm-growth it is where `predict` goes as n
+    grows; without, the published one, which agrees with it when n_step/d is large.
 
     \b
     Examples
@@ -144,9 +142,9 @@ def limit(
     """
     chosen = None if degree is None else number(degree)
     verb = Verb(
-        meanings=LIMIT_MEANINGS,
+        meanings=theory.Limit.DESCRIPTIONS,
         columns=("degree", "powers", "test_error", "train_loss", "test_gain", "train_gain"),
-        one=lambda problem: theory.limit(problem, degree=chosen),
+        one=lambda problem: theory.limit(problem, degree=chosen, norm_growth=norm_growth),
         draw_many=draw_stairs,
     )
     answer(verb, Request(options, over), as_json=as_json, plot=plot)
@@ -227,7 +225,7 @@ def demo(output: str, **options: Any) -> None:
     polynomials taken along β⋆. Draws train loss and test error against the step exponent, at
     finite n and in the limit n → ∞, to DIR/demo.png.
     """
-    from .demo import EXPLANATION, SETTINGS, demo_rows, draw, run_demo
+    from .demo import EXPLANATION, SETTINGS, demo_notes, demo_rows, draw, run_demo
 
     base = Request(options, defaults=DEMO_DEFAULTS).problem
     rows = [[cell(value) for value in row] for row in demo_rows(base)]
@@ -237,8 +235,8 @@ def demo(output: str, **options: Any) -> None:
     header = ["step_exponent"]
     for which, (title, _) in enumerate(SETTINGS, 1):
         click.echo(title)
-        header += [f"train loss {which}", "limit", f"test error {which}", "limit"]
+        header += [f"test error {which}", "limit", "with norm growth"]
     show_table(header, rows)
     click.echo(EXPLANATION)
-    show_notes(grid_notes(settings[-1].finite))
+    show_notes(demo_notes(settings))
     click.echo(f"Figure: {path}")

@@ -101,9 +101,8 @@ def grid_notes(results: xarray.Dataset) -> list[str]:
     last = noted[-1]
     where = _where(results, last)
     count = f"{len(noted)} of {results['validity'].size} points"
-    return [
-        f"{count} leave the range of an approximation; the last, at {where}: {last['validity']}"
-    ]
+    reasons = "; ".join(last["validity"])
+    return [f"{count} leave the range of an approximation; the last, at {where}: {reasons}"]
 
 
 def _where(results: xarray.Dataset, row: Mapping[str, Any]) -> str:
@@ -129,6 +128,8 @@ def points(results: xarray.Dataset) -> list[dict[str, Any]]:
     flat = results.stack(point=fields_of(results)).reset_index("point")
     names = [*fields_of(results), *map(str, results.data_vars)]
     columns = {name: flat[name].values.tolist() for name in names}
+    if "validity" in columns:
+        columns["validity"] = [text.split("\n") if text else [] for text in columns["validity"]]
     return [
         {name: plain(column[i]) for name, column in columns.items()}
         for i in range(flat.sizes["point"])

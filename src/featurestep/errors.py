@@ -58,5 +58,5 @@ def _rebuild(
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= 80 else text[:77] + "..."

@@ -18,6 +18,8 @@ from .errors import InvalidProblem
 from .quadrature import FloatArray
 
 MAX_DEGREE = 20
+LARGEST = 1e6
+LARGEST_NUMBER = 1e30
 _MAX_LENGTH = 400
 _MAX_DEPTH = 40
 _TOKEN = re.compile(
@@ -29,12 +31,13 @@ _TOKEN = re.compile(
 def hermite_formula(text: str, parameter: str, names: tuple[str, ...] = ()) -> tuple[float, ...]:
     """Coefficients c_0, c_1, … of a Hermite sum, or InvalidProblem that says what is wrong."""
     parser = _Parser(text, parameter, names)
-    coefficients = parser.parse()
+    with np.errstate(all="ignore"):
+        coefficients = parser.parse()
+    if not np.all(np.abs(coefficients) <= LARGEST):
+        raise InvalidProblem(parameter, f"must have coefficients of at most {LARGEST:.0e}", text)
     used = np.flatnonzero(coefficients)
     if used.size == 0:
         raise InvalidProblem(parameter, "must not be the zero function", text)
-    if not np.all(np.isfinite(coefficients)):
-        raise InvalidProblem(parameter, "must have finite coefficients", text)
     return tuple(float(c) for c in coefficients[: used[-1] + 1])
 
 
@@ -127,6 +130,8 @@ class _Parser:
     def _factor(self) -> FloatArray:
         kind, word = self.take()
         if kind == "number":
+            if not float(word) <= LARGEST_NUMBER:
+                raise self.fail(f"numbers go up to {LARGEST_NUMBER:.0e}")
             return np.asarray(self.unit(0) * float(word))
         if kind == "hermite":
             degree = int(word[1:])

@@ -65,6 +65,8 @@ def _axis(name: str, values: Any) -> tuple[Any, ...]:
     rule = "must be a list of values to vary over"
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidProblem(name, rule, values)
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise InvalidProblem(name, rule, values)
     listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
     if not listed:
         raise InvalidProblem(name, "must have at least one value to vary over", values)

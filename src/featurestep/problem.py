@@ -23,6 +23,9 @@ from .regime import Regime, regime_of
 __all__ = ["FIELDS", "Grid", "Problem"]
 
 RESIDUALS = ("labels", "full")
+RIDGE_RANGE = ("must be in [1e-15, 1e12]", lambda v: 1e-15 <= v <= 1e12)
+NOISE_RANGE = ("must be at most 1e6", lambda v: v <= 1e6)
+STEP_RANGE = ("must be at most 1e12", lambda v: v <= 1e12)
 Spec = str | Nonlinearity | Callable[..., Any]
 
 
@@ -79,8 +82,9 @@ class Problem:
             self._put(name, whole_number(name, getattr(self, name)))
         n_step = self.n if self.n_step is None else whole_number("n_step", self.n_step)
         self._put("n_step", n_step)
-        self._put("ridge", positive("ridge", self.ridge))
-        self._put("noise_std", non_negative("noise_std", self.noise_std))
+        self._put("ridge", number("ridge", positive("ridge", self.ridge), *RIDGE_RANGE))
+        noise = number("noise_std", non_negative("noise_std", self.noise_std), *NOISE_RANGE)
+        self._put("noise_std", noise)
         self._put("step_size", self._resolve_step())
         if self.residual not in RESIDUALS:
             raise InvalidProblem(
@@ -107,13 +111,14 @@ class Problem:
                 raise InvalidProblem(
                     "step_scale", "goes with step_exponent, not with step_size", scale
                 )
-            return non_negative("step_size", self.step_size)
+            return number("step_size", non_negative("step_size", self.step_size), *STEP_RANGE)
         if self.step_exponent is None:
             raise InvalidProblem("step_exponent", "or step_size must be given", None)
         rule = "must be in [-4, 2]"
         exponent = number("step_exponent", self.step_exponent, rule, lambda v: -4 <= v <= 2)
         self._put("step_exponent", exponent)
-        return scale * math.pow(self.n, exponent)
+        size = min(scale, 1e100) * math.pow(self.n, exponent)
+        return number("step_scale", size, "must give a step size of at most 1e12", STEP_RANGE[1])
 
     def _check_functions(self) -> None:
         sigma, star, law = self.sigma, self.sigma_star, self.law
@@ -141,7 +146,7 @@ class Problem:
     @cached_property
     def sigma(self) -> Nonlinearity:
         """The activation σ, centred if asked."""
-        return _activation(self.activation, bool(self.centre))
+        return _centred(self.activation) if self.centre else resolve(self.activation, "activation")
 
     @cached_property
     def sigma_star(self) -> Nonlinearity:
@@ -294,10 +299,13 @@ def _rebuild(given: dict[str, Any]) -> Problem:
     return Problem(**given)
 
 
+def _centred(spec: Spec) -> Nonlinearity:
+    return _subtract_mean(resolve(spec, "activation"))
+
+
 @lru_cache(maxsize=256)
-def _activation(spec: Spec, centre: bool) -> Nonlinearity:
-    sigma = resolve(spec, "activation")
-    return sigma.centred() if centre else sigma
+def _subtract_mean(sigma: Nonlinearity) -> Nonlinearity:
+    return sigma.centred()
 
 
 @lru_cache(maxsize=256)

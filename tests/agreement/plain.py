@@ -1,4 +1,4 @@
-"""The papers' procedure in a page of NumPy: no reuse, no shortcut, nothing from the package's theory.
+"""The papers' procedure in a page of NumPy: no reuse, no shortcut, nothing from the theory.
 
 Only the functions σ, σ⋆ and the readout law are shared with the package.
 """

@@ -1,4 +1,4 @@
-"""Over the whole declared domain: converged or refused with a cause, never NaN, never K-dependent."""
+"""Over the whole declared domain: solved or refused with a cause, never NaN or K-dependent."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from featurestep.activations import function
 from featurestep.problem import Problem
 from featurestep.simulation import Setting, Teacher, simulate
@@ -51,8 +52,10 @@ def test_laws(law, residual):
 
 @pytest.mark.parametrize(
     "activation",
-    ["tanh", "erf", "leaky_relu", "softplus", "gelu", "silu", "sigmoid", "sin", "hard_tanh"]
-    + ["H1 + 0.3*H2", function(lambda s: s / (1 + s * s) ** 0.5)],
+    [
+        *("tanh", "erf", "leaky_relu", "softplus", "gelu", "silu", "sigmoid", "sin", "hard_tanh"),
+        *("H1 + 0.3*H2", function(lambda s: s / (1 + s * s) ** 0.5)),
+    ],
     ids=str,
 )
 def test_activations(activation):

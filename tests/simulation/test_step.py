@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from featurestep.problem import Problem
 from featurestep.simulation import simulate
 from featurestep.simulation.step import gradient

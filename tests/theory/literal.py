@@ -76,9 +76,13 @@ class Equations:
                 [-ratio * with_a, -ratio * dX, X + ratio**2 * dX],
             ]
         )
-        return C if np.any(self.lean) else np.block(
-            [[np.diag(V2), zero, zero], [zero, X, zero], [zero, zero, X]]
-        ).reshape(3 * k, 3 * k)
+        return (
+            C
+            if np.any(self.lean)
+            else np.block([[np.diag(V2), zero, zero], [zero, X, zero], [zero, zero, X]]).reshape(
+                3 * k, 3 * k
+            )
+        )
 
     def fixed_point(self) -> tuple[np.ndarray, np.ndarray]:
         V2 = self.N / (self.lam * self.n)

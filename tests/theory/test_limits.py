@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -129,7 +131,7 @@ def test_degree_zero_is_the_untrained_network() -> None:
 def test_errors_never_grow_with_the_degree_in_training() -> None:
     problem = BASE.replace(activation=SHIFTED, centre=True, target="H1 + H2/2 + H3/4")
     losses = [limit(problem, k).train_loss for k in range(9)]
-    assert all(b <= a + 1e-12 for a, b in zip(losses, losses[1:], strict=False))
+    assert all(b <= a + 1e-12 for a, b in itertools.pairwise(losses))
 
 
 def test_regime_is_taken_from_the_exponent() -> None:

@@ -21,14 +21,30 @@ _PROBE = 20  # nodes of a panel when testing whether it is resolved
 _RESOLVED = 1e-10  # size of the unresolved Legendre tail, relative to the panel's values
 _NEGLIGIBLE = 1e-14  # the same, relative to the function's values near 0
 _NARROWEST = 1e-6
-_NEAR_ENDS = np.concatenate([1.0 - np.array([1e-9, 3e-4, 2e-3]), np.array([1e-9, 3e-4, 2e-3]) - 1.0])
+_NEAR_ENDS = np.concatenate(
+    [1.0 - np.array([1e-9, 3e-4, 2e-3]), np.array([1e-9, 3e-4, 2e-3]) - 1.0]
+)
 _MOST_PANELS = 4000
 # First cuts, at no round number. A kink exactly on a cut looks smooth from both sides, so that
 # functions are looked over with a second set too.
 _CUTS = (1.0359, 0.0271)
 _OTHER_CUTS = (0.8767, -0.0413)
+_LARGEST = 1e9
 _REACH = 12.0  # standard deviations
 _CHUNK = 1 << 17
+
+
+def call_safely(
+    function: Callable[[FloatArray], FloatArray], s: FloatArray, parameter: str
+) -> np.ndarray:
+    """What a user's function makes of a copy of s, its own errors turned into ours."""
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(function(np.array(s)))
+    except Exception as error:
+        raise InaccurateQuadrature(
+            parameter, "must accept an array of numbers", f"{type(error).__name__}: {error}"
+        ) from error
 
 
 class PiecewisePanels:
@@ -44,8 +60,7 @@ class PiecewisePanels:
 
     def evaluate(self, s: FloatArray) -> FloatArray:
         """f(s) as float64, refused unless it is elementwise and finite."""
-        with np.errstate(all="ignore"):
-            values = np.asarray(self.function(s))
+        values = call_safely(self.function, s, self.parameter)
         if values.shape != np.shape(s):
             raise InaccurateQuadrature(
                 self.parameter,
@@ -64,6 +79,10 @@ class PiecewisePanels:
 
     def refuse_divergent(self) -> None:
         """Find undeclared kinks near 0, and growth that has no Gaussian second moment."""
+        if not self._central_size <= _LARGEST:
+            raise InaccurateQuadrature(
+                self.parameter, f"must stay below {_LARGEST:.0e} near 0", self._central_size
+            )
         self.breaks(16.0)
         self._resolve(16.0, *_OTHER_CUTS)
         mean, slope, spread = self.moments(np.ones(1), np.zeros(1))[:, 0]

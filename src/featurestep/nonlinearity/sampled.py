@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from ..errors import InaccurateQuadrature
 from ..quadrature import FloatArray, Rule, trapezoid_normal
 from .base import Function, Moments, Nonlinearity, gaussian_panels, normalised_hermite
-from .panels import PiecewisePanels
+from .panels import PiecewisePanels, call_safely
 
 _CHUNK = 1 << 16  # elements of one (points × nodes) block, small enough to stay in cache
 _TAIL = 16.0  # normalised Hermite polynomials of degree ≤ 60 times φ have decayed there
@@ -118,7 +119,12 @@ class UserFunction(Nonlinearity):
     def derivative(self, s: FloatArray) -> FloatArray:
         """The declared derivative, or a fourth-order difference that stays on s's side of kinks."""
         if self.slope_function is not None:
-            return np.asarray(self.slope_function(s), dtype=np.float64)
+            slopes = call_safely(self.slope_function, np.asarray(s), "derivative")
+            if slopes.shape != np.shape(s) or not np.issubdtype(slopes.dtype, np.number):
+                raise InaccurateQuadrature(
+                    "derivative", "must return one number for each input", slopes.shape
+                )
+            return slopes.astype(np.float64)
         return one_sided_difference(self._panels.evaluate, np.asarray(s), self.declared_kinks)
 
     def moments(self, rho: FloatArray, t: FloatArray) -> Moments:

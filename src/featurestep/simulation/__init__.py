@@ -1,5 +1,6 @@
 """The experiment of theory.md, section 1, run exactly on drawn data."""
 
+from .equivalence import feature_gap
 from .experiment import Estimate
 from .failures import InsufficientMemory, NonFiniteFeatures, SingularSystem
 from .result import Simulation
@@ -15,5 +16,6 @@ __all__ = [
     "SingularSystem",
     "Teacher",
     "estimate",
+    "feature_gap",
     "simulate",
 ]

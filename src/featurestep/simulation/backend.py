@@ -19,6 +19,7 @@ from scipy import linalg
 
 from ..errors import InvalidProblem
 from ..nonlinearity import Nonlinearity, UserFunction
+from ..quadrature import FloatArray
 from .cholesky import blas_threads, factor, side_by_side
 from .failures import SingularSystem
 from .streams import workers
@@ -92,7 +93,7 @@ class CpuBackend:
         pairs = list(zip(shifts, rhs, strict=True))
         if by_eigenvectors(len(shifts)):
             values, Q = linalg.eigh(gram, lower=True, check_finite=False, driver="evd")
-            refuse_indefinite(float(values[0]), float(values[-1]), min(shifts), self.dtype)
+            refuse_indefinite(values, min(shifts), self.dtype)
             return [self._in_basis(Q, values + shift, b) for shift, b in pairs]
         if overwrite and len(pairs) == 1:
             return [self._cholesky(gram, *pairs[0])]
@@ -113,7 +114,7 @@ class CpuBackend:
         A.flat[:: len(A) + 1] += shift
         info = factor(A)
         pivots = np.abs(np.diagonal(A))
-        refuse_singular(info, float(pivots.min()), float(pivots.max()), shift, self.dtype)
+        refuse_singular(info, pivots, shift, self.dtype)
         return self._potrs(A.T, rhs, lower=0)[0]
 
     def _copies(self, count: int, shape: tuple[int, ...]) -> SimpleQueue[Array]:
@@ -185,20 +186,24 @@ def by_eigenvectors(ridges: int) -> bool:
     return ridges > EIGEN_FLOPS / CHOLESKY_FLOPS
 
 
-def refuse_indefinite(lowest: float, highest: float, shift: float, dtype: str) -> None:
-    """A shifted Gram matrix without positive eigenvalues to working precision has no inverse."""
-    low, high = max(lowest + shift, 0.0), highest + shift
-    finite = np.isfinite(high)
-    refuse_singular(0 if finite else 1, low**0.5, high**0.5 if finite else high, shift, dtype)
+def refuse_indefinite(values: FloatArray, shift: float, dtype: str) -> None:
+    """The same as `refuse_singular`, from the eigenvalues before the shift."""
+    roots = np.sqrt(np.maximum(values + shift, 0.0))
+    refuse_singular(0 if np.all(np.isfinite(values)) else 1, roots, shift, dtype)
 
 
-def refuse_singular(info: int, low: float, high: float, shift: float, dtype: str) -> None:
-    """A factorisation that failed, or whose pivots span the working precision, has no answer."""
-    if info == 0 and np.isfinite(high) and low > np.finfo(dtype).eps * high:
+def refuse_singular(info: int, pivots: FloatArray, shift: float, dtype: str) -> None:
+    """A factorisation that failed, or has pivots made of rounding errors, has no answer.
+
+    Rounding errors reach a few √m·eps of the largest squared pivot, m being the matrix's size.
+    """
+    low, high = float(pivots.min()) ** 2, float(pivots.max()) ** 2
+    noise = 4.0 * len(pivots) ** 0.5 * float(np.finfo(dtype).eps)
+    if info == 0 and np.isfinite(high) and low > noise * high:
         return
     raise SingularSystem(
         f"the ridge system is singular to {dtype} precision: ridge·n = {shift:.3g} against a "
-        f"largest pivot of {high**2:.3g}; raise the ridge"
+        f"largest pivot of {high:.3g}; raise the ridge"
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-BLOCK = 128
+BLOCK = 256
 _PREFIX = {"float64": "d", "float32": "s"}
 _SCALAR: dict[str, Any] = {"float64": ctypes.c_double, "float32": ctypes.c_float}
 

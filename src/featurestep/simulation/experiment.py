@@ -95,7 +95,7 @@ def make_experiment(
         problems=problems,
         setting=setting,
         variants=parsed,
-        seeds=_seeds(seeds),
+        seeds=checked_seeds(seeds),
         streams=checked_streams(streams),
         backend=backend,
         n_test=count,
@@ -112,7 +112,8 @@ def _refuse_one_step_variants(variants: tuple[Variant, ...], setting: Setting) -
             raise InvalidProblem("variants", rule, variant.name)
 
 
-def _seeds(seeds: Any) -> tuple[int, ...]:
+def checked_seeds(seeds: Any) -> tuple[int, ...]:
+    """The seeds behind a number or a list, or InvalidProblem."""
     if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
         if seeds < 1:
             raise InvalidProblem("seeds", "must be a number >= 1 or a list of seeds", seeds)

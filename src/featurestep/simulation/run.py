@@ -66,9 +66,7 @@ class GroupRun:
 
     def execute(self) -> Outcome:
         """Steps, fits, test."""
-        buffers = self._buffers(self.cost.rows)
-        trainer = Trainer(self.group, self.draw, self.setting, self.cost.rows, buffers, self.count)
-        weights = trainer.weights()
+        weights, buffers = self.prepare()
         outcome = Outcome(alignment=weights.alignment)
         self._fit_held(weights, outcome)
         for keys in self.cost.passes:
@@ -76,11 +74,17 @@ class GroupRun:
         self._test(weights, buffers, outcome)
         return outcome
 
+    def prepare(self) -> tuple[Weights, list[Array]]:
+        """The trained weights, and buffers for the rows of a block."""
+        buffers = self._buffers(self.cost.rows)
+        trainer = Trainer(self.group, self.draw, self.setting, self.cost.rows, buffers, self.count)
+        return trainer.weights(), buffers
+
     def _buffers(self, rows: int) -> list[Array]:
         N = self.group.problem.width
         return [self.backend.empty(rows, N) for _ in range(self.cost.buffers)]
 
-    def _blocks(
+    def blocks(
         self, weights: Weights, sample: Sample, part: int, buffers: list[Array]
     ) -> Iterator[tuple[Block, Projected]]:
         """Blocks of a sample with their projections, in the buffers' first rows."""
@@ -105,7 +109,8 @@ class GroupRun:
             noise[:] = self.backend.put(Z)
         return Projected(out[: len(weights.matrices)], kappa, noise)
 
-    def _features(self, key: FeatureKey, weights: Weights, rows: Projected, out: Array) -> Array:
+    def features(self, key: FeatureKey, weights: Weights, rows: Projected, out: Array) -> Array:
+        """The features of a key on projected rows, into out."""
         terms = weights.terms[key.eta, key.noise] if key.base == "trained" else ()
         parts = Projections(
             rows.arrays[0],  # XW0ᵀ whenever a key asks for it
@@ -123,10 +128,10 @@ class GroupRun:
         labels = Labels(np.empty(sizes[-1]), np.empty(sizes[-1]))
         sums = {key: self._normal_equations(labels) for key in keys}
         sample = self.draw.readout_sample(sizes[-1])
-        for block, rows in self._blocks(weights, sample, TRAIN, buffers):
+        for block, rows in self.blocks(weights, sample, TRAIN, buffers):
             labels.put(block)
             for key in keys:
-                F = self._features(key, weights, rows, buffers[-1][: len(block.clean)])
+                F = self.features(key, weights, rows, buffers[-1][: len(block.clean)])
                 self._accumulate(sums[key], key, F, block.start, sizes, out)
 
     def _fit_held(self, weights: Weights, out: Outcome) -> None:
@@ -148,7 +153,7 @@ class GroupRun:
         large = [size for size in sizes if size > self.group.problem.width]
         sums = self._normal_equations(labels) if large else None
         for key in keys_with(self.group, sizes):
-            F = self._features(key, weights, sample, whole[-1])
+            F = self.features(key, weights, sample, whole[-1])
             self._fit_dual(key, F, labels, out)
             if sums is not None and key in keys_with(self.group, large):
                 sums.clear()
@@ -198,10 +203,10 @@ class GroupRun:
         N, n_test = self.group.problem.width, self.group.n_test
         stacked = {key: self._stack(found) for key, found in out.solutions.items()}
         sums = {key: np.zeros(len(found)) for key, found in out.solutions.items()}
-        for block, rows in self._blocks(weights, self.draw.test_sample(), TEST, buffers):
+        for block, rows in self.blocks(weights, self.draw.test_sample(), TEST, buffers):
             count = len(block.clean)
             for key, readouts in stacked.items():
-                F = self._features(key, weights, rows, buffers[-1][:count])
+                F = self.features(key, weights, rows, buffers[-1][:count])
                 output = self.backend.empty(count, len(readouts))
                 predicted = self.backend.get(self.backend.product(F, readouts, output))
                 sums[key] += np.sum((block.clean[:, None] - predicted) ** 2, axis=0)

@@ -67,7 +67,7 @@ def gradient(
             backend.add_product(beta[index], column, block.X)
     scale = backend.put(readout[:, None] / n0)
     for index in range(count):
-        G[index][:] = G[index] * scale
+        backend.each(_scale, [G[index], scale], True)
         beta[index][:] = beta[index] / n0
         if not np.isfinite(float(G[index].sum())):
             raise NonFiniteFeatures(
@@ -102,6 +102,10 @@ def _residuals(
 ) -> tuple[FloatArray, ...]:
     signal = block.clean - output
     return (signal + levels[0] * block.noise,) if len(levels) == 1 else (signal, block.noise)
+
+
+def _scale(values: Array, factors: Array) -> None:
+    values *= factors
 
 
 def _scale_rows(slope: Array, out: Array, r: Array) -> None:

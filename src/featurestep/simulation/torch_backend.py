@@ -77,7 +77,7 @@ class TorchBackend:
         pairs = list(zip(shifts, rhs, strict=True))
         if by_eigenvectors(len(shifts)):
             values, Q = self._torch.linalg.eigh(gram)
-            refuse_indefinite(float(values[0]), float(values[-1]), min(shifts), self.dtype)
+            refuse_indefinite(self.get(values), min(shifts), self.dtype)
             return [Q @ ((Q.T @ b) / (values + shift)[:, None]) for shift, b in pairs]
         return [self._cholesky(gram, shift, b) for shift, b in pairs]
 
@@ -86,7 +86,7 @@ class TorchBackend:
         shifted.diagonal().add_(shift)
         factor, info = self._torch.linalg.cholesky_ex(shifted)
         pivots = factor.diagonal().abs()
-        refuse_singular(int(info), float(pivots.min()), float(pivots.max()), shift, self.dtype)
+        refuse_singular(int(info), self.get(pivots), shift, self.dtype)
         return self._torch.cholesky_solve(rhs, factor)
 
     def each(self, f: Callable[..., None], arrays: Sequence[Array], parallel: bool) -> None:

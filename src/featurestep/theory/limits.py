@@ -8,7 +8,7 @@ twice: from that regression, for every ℓ, and from the papers' closed forms.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import special
@@ -46,6 +46,19 @@ class Limit:
     m2: float
     dm1: float
     dm2: float
+
+    DESCRIPTIONS: ClassVar[dict[str, str]] = {
+        "degree": "ℓ, the regime of the step exponent",
+        "powers": "powers κ^k of the learned direction that enter the fit",
+        "test_error": "test error as n → ∞ at fixed φ and ψ, noise included",
+        "train_loss": "ridge objective at its minimum, as n → ∞",
+        "test_gain": "what the step takes off the untrained network's test error",
+        "train_gain": "what the step takes off the untrained network's training loss",
+        "m1": "m_1 = (N/n) tr R, R = (F0F0ᵀ + λn)⁻¹, of the untrained network",
+        "m2": "m_2 = (N/n) tr(RXXᵀ)/d",
+        "dm1": "∂m_1/∂λ",
+        "dm2": "∂m_2/∂λ",
+    }
 
     def as_dict(self) -> dict[str, float | int | list[int] | None]:
         """The numbers, ready for JSON."""

@@ -66,9 +66,7 @@ def feature_moments(
         return sigma.moments(norm[:, None, :], shift[:, None, :] * kappa[:, None])
     half = kappa.size // 2
     upper = sigma.moments(norm[:, None, :], shift[:, None, :] * kappa[half:, None])
-    return Moments(
-        *(np.concatenate([m[:, ::-1, ::-1][:, :half], m], axis=1) for m in upper)
-    )
+    return Moments(*(np.concatenate([m[:, ::-1, ::-1][:, :half], m], axis=1) for m in upper))
 
 
 def target_moments(

@@ -134,9 +134,12 @@ class _Search:
 
 
 def _checked_names(over: Sequence[str]) -> tuple[str, ...]:
+    rule = f"must name one or both of {', '.join(SEARCHABLE)}"
+    if not isinstance(over, (str, tuple, list)):
+        raise InvalidProblem("over", rule, over)
     names = (over,) if isinstance(over, str) else tuple(over)
-    if not names or len(set(names)) < len(names) or any(n not in SEARCHABLE for n in names):
-        raise InvalidProblem("over", f"must name one or both of {', '.join(SEARCHABLE)}", over)
+    if not names or any(names.count(n) > 1 or n not in SEARCHABLE for n in names):
+        raise InvalidProblem("over", rule, over)
     return names
 
 
@@ -145,6 +148,8 @@ def _checked_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Logarithms of the bounds."""
     default = {"ridge": (1e-6, 1e2), "step_size": (1e-2, 4.0 * math.sqrt(problem.width))}
+    if not isinstance(bounds, Mapping):
+        raise InvalidProblem("bounds", "must map names to (low, high)", bounds)
     for name in bounds:
         if name not in names:
             raise InvalidProblem("bounds", f"must only name what is searched ({names})", name)

@@ -183,7 +183,7 @@ class _Table:
             self.status[row] = status_of(outcome)
             return
         self.status[row] = "ok"
-        self.validity[row] = "; ".join(validity(problem, outcome.weights))
+        self.validity[row] = "\n".join(validity(problem, outcome.weights))
         self.numbers[:, row] = (
             outcome.test_error,
             outcome.train_loss,

@@ -52,17 +52,15 @@ def exact_spikes(problem: Problem, degree: int) -> Spikes:
 def _order(p: int, c: FloatArray, drift: float, growth: float) -> FloatArray:
     """Coefficient of g^p in Σ_k c_k He_k(gκ; −s), s = 2·drift·g + growth·g², in units of u.
 
-    He_k(t; −s) = Σ_j k!/(j!(k−2j)!2^j) t^{k−2j} s^j, and g^p comes from k − j + i = p with i factors
-    growth·g² among the j.
+    He_k(t; −s) = Σ_j k!/(j!(k−2j)!2^j) t^{k−2j} s^j, and g^p comes from k − j + i = p with i
+    factors growth·g² among the j.
     """
     out = np.zeros(p + 1)
     for k in range(min(2 * p, c.size - 1) + 1):
         for j in range(k // 2 + 1):
             i = p - k + j
             if 0 <= i <= j:
-                count = math.factorial(k) / (
-                    math.factorial(j) * math.factorial(k - 2 * j) * 2.0**j
-                )
+                count = math.factorial(k) / (math.factorial(j) * math.factorial(k - 2 * j) * 2.0**j)
                 turns = math.comb(j, i) * (2.0 * drift) ** (j - i) * growth**i
                 out[k - 2 * j] += c[k] * count * turns
     return out

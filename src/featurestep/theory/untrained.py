@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
 
 from ..errors import NotConverged
 from ..hermite import coefficients
@@ -38,6 +37,7 @@ def traces(problem: Problem) -> Traces:
 
 def _traces(linear: float, rest: float, ratio: float, phi: float, lam: float) -> Traces:
     """`linear` = c_1², `rest` = c_{>1}², `ratio` = N/n."""
+    from scipy.optimize import brentq  # slow to load, and only limits need it
 
     def parts(delta: float) -> tuple[float, float, float]:
         t1 = (1.0 - ratio * delta / (1.0 + delta)) / lam
@@ -58,9 +58,7 @@ def _traces(linear: float, rest: float, ratio: float, phi: float, lam: float) ->
         low -= 2.0
         if low < high - 200.0:
             raise NotConverged("the scalar equation of the untrained network has no bracket")
-    log_delta = (
-        high if gap(high) >= 0.0 else optimize.brentq(gap, low, high, xtol=1e-15, rtol=1e-15)
-    )
+    log_delta = high if gap(high) >= 0.0 else brentq(gap, low, high, xtol=1e-15, rtol=1e-15)
     delta = float(np.exp(log_delta))
     t1, t2, b = parts(delta)
     # G(δ, λ) = c_1² t_2 + c_{>1}² t_1 − δ

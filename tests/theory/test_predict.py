@@ -1,0 +1,144 @@
+"""The public face of the engine: results, grids, statuses, refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+
+from featurestep import InconsistentSolution, NotConverged, Problem, predict
+from featurestep.theory import engine, risk
+
+BASE = Problem(
+    n=1000,
+    d=500,
+    width=750,
+    step_exponent=0.3,
+    ridge=0.05,
+    noise_std=0.2,
+    activation="relu",
+    centre=True,
+    target="H1 + H2/sqrt(2)",
+)
+
+
+def test_numbers_fit_together() -> None:
+    result = predict(BASE)
+    assert result.problem is BASE
+    total = result.train_mse + BASE.ridge * result.readout_norm**2
+    assert result.train_loss == pytest.approx(total, rel=1e-12)
+    assert BASE.noise_std**2 < result.train_mse < result.train_loss < result.test_error
+    assert 0 < result.alignment < 1
+    assert result.residual <= 1e-10
+    assert result.self_check <= 1e-9
+    groups = result.groups
+    assert groups.neurons.sum() == pytest.approx(BASE.width)
+    assert np.average(groups.g**2, weights=groups.neurons) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_learned_function_is_the_regression_on_kappa() -> None:
+    """M(κ) lies between 0 and E[y|κ] in the mean, and its error is what E0 says it is."""
+    result = predict(BASE.replace(ridge=1e-3, n=4000, n_step=4000))
+    kappa = np.linspace(-2.5, 2.5, 41)
+    learned, best = result.learned(kappa), result.target_along(kappa)
+    weight = np.exp(-0.5 * kappa**2)
+    overlap = np.sum(weight * learned * best) / np.sum(weight * best**2)
+    assert 0.5 < overlap < 1.05
+    assert np.corrcoef(learned, best)[0, 1] > 0.9
+    assert result.learned(0.7).shape == ()
+    assert result.learned([[0.1, 0.2]]).shape == (1, 2)
+
+
+def test_odd_activation_learns_no_even_part() -> None:
+    result = predict(BASE.replace(activation="tanh", step_exponent=0.4))
+    kappa = np.linspace(0.1, 3, 20)
+    assert result.learned(-kappa) == pytest.approx(-result.learned(kappa), abs=1e-9)
+
+
+def test_grid_has_coordinates_status_and_the_numbers_of_single_solves() -> None:
+    grid = BASE.vary(step_exponent=[0.0, 0.2, 0.4], ridge=[0.01, 1.0])
+    table = predict(grid)
+    assert table["test_error"].dims == ("step_exponent", "ridge")
+    assert list(table["ridge"].values) == [0.01, 1.0]
+    assert np.all(table["status"].values == "ok")
+    for exponent in (0.0, 0.4):
+        single = predict(BASE.replace(step_exponent=exponent, ridge=1.0))
+        point = table.sel(step_exponent=exponent, ridge=1.0)
+        assert float(point["test_error"]) == pytest.approx(single.test_error, rel=1e-12)
+        assert float(point["readout_norm"]) == pytest.approx(single.readout_norm, rel=1e-12)
+
+
+def test_grid_over_names_and_progress() -> None:
+    seen: list[tuple[int, int]] = []
+    grid = BASE.vary(activation=["tanh", "relu"], readout=["constant", "uniform"])
+    table = predict(grid, progress=lambda done, total: seen.append((done, total)))
+    assert table.sizes == {"activation": 2, "readout": 2}
+    assert seen[-1] == (4, 4)
+
+
+def test_one_bad_point_spoils_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose = engine.choose
+
+    def refuse_large_ridge(problem: Problem, *rest: object) -> object:
+        if problem.ridge > 1:
+            raise NotConverged("too much ridge", residual=0.5, iterations=3)
+        return choose(problem, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "choose", refuse_large_ridge)
+    table = predict(BASE.vary(ridge=[0.1, 2.0, 0.2]))
+    assert list(table["status"].values) == ["ok", "not converged: too much ridge", "ok"]
+    assert np.isnan(table["test_error"].values).tolist() == [False, True, False]
+    with pytest.raises(NotConverged, match="too much ridge"):
+        predict(BASE.replace(ridge=2.0))
+
+
+def test_a_violated_self_check_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = risk.training_error
+    monkeypatch.setattr(risk, "training_error", lambda *a: exact(*a) * (1 + 1e-7))
+    with pytest.raises(InconsistentSolution) as caught:
+        predict(BASE)
+    assert isinstance(caught.value.solution, engine.Solution)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+
+
+def test_an_unconverged_resolvent_raises_with_its_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    from featurestep.theory import resolvent
+
+    monkeypatch.setattr(resolvent, "MAX_ITERATIONS", 1)
+    with pytest.raises(NotConverged, match="residual") as caught:
+        predict(BASE)
+    assert caught.value.residual > 1e-10
+    assert isinstance(caught.value.solution, engine.Solution)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"step_exponent": 0.5}, "isotropic"),
+        ({"step_exponent": 0.5}, "c_2 ≠ 0"),
+        ({"step_exponent": 0.6}, "beyond 1/2"),
+        ({"residual": "full", "centre": False}, "uncentred"),
+        ({"residual": "full", "readout": "constant"}, "non-zero mean"),
+        ({"n": 40}, "small sizes"),
+    ],
+)
+def test_out_of_range_predictions_say_so(changes: dict[str, object], words: str) -> None:
+    assert any(words in note for note in predict(BASE.replace(**changes)).validity)
+
+
+def test_predictions_inside_the_range_carry_no_note() -> None:
+    assert predict(BASE.replace(step_exponent=0.2)).validity == ()
+
+
+def test_as_dict_is_plain() -> None:
+    values = predict(BASE).as_dict()
+    assert values["test_error"] == predict(BASE).test_error
+    assert all(isinstance(v, (float, int, list)) for v in values.values())
+
+
+def test_results_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        predict(BASE).test_error = 0.0  # type: ignore[misc]
