@@ -48,7 +48,7 @@ for activation, found in shares.items():
 
         found.append(share_of_even(learned, best))
         distances.append(float(WEIGHT @ (learned - best) ** 2))
-        print(f"{activation:10s}  {exponent:8.1f}  {found[-1]:9.4f}  {distances[-1]:14.4f}")
+        print(f"{activation:10s}  {exponent:8.1f}  {abs(found[-1]):9.4f}  {distances[-1]:14.4f}")
         if activation == "tanh":
             assert np.abs(even_part(learned)).max() < 1e-10 * np.abs(learned).max()
     assert distances[-1] < distances[0]

@@ -14,7 +14,7 @@ problem = Problem(
     n_step=6000,
     activation="tanh",
     target="H1 + H3/2",
-    readout="rademacher",
+    readout="gaussian",
     step_exponent=0.3,
     ridge=0.01,
     noise_std=0.5,
@@ -40,5 +40,5 @@ for target in ("H1 + H3/2", "H1"):
         assert best.value > others.ridge_all_tuned
     else:
         assert not best.at_boundary
-        # The notes speak of a few per cent; the margin is far wider than that.
-        assert best.value < 0.9 * others.best_linear < others.ridge_all_tuned
+        # The note speaks of a few per cent; the margin is wider than that.
+        assert best.value < 0.95 * others.best_linear < others.ridge_all_tuned

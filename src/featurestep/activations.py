@@ -13,6 +13,7 @@ from .errors import InvalidProblem
 from .formula import hermite_formula
 from .nonlinearity import (
     Analytic,
+    Erf,
     HermiteSum,
     Nonlinearity,
     PiecewiseLinear,
@@ -22,10 +23,6 @@ from .nonlinearity import (
 from .quadrature import FloatArray, normal_density
 
 LEAKY_SLOPE = 0.01
-
-
-def _erf_slope(s: FloatArray) -> FloatArray:
-    return np.asarray(2.0 / np.sqrt(np.pi) * np.exp(-s * s))
 
 
 def _sigmoid(s: FloatArray) -> FloatArray:
@@ -45,7 +42,7 @@ NAMED: dict[str, Nonlinearity] = {
     f.name: f
     for f in (
         Analytic("tanh", np.tanh, lambda s: 1.0 - np.tanh(s) ** 2),
-        Analytic("erf", special.erf, _erf_slope),
+        Erf("erf"),
         PiecewiseLinear("relu", 0.0, 0.0, ((0.0, 1.0),)),
         PiecewiseLinear("leaky_relu", LEAKY_SLOPE, 0.0, ((0.0, 1.0 - LEAKY_SLOPE),)),
         Analytic("softplus", _softplus, _sigmoid, is_ramp=True),

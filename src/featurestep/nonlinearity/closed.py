@@ -1,4 +1,4 @@
-"""Functions whose Gaussian moments have closed forms: piecewise linear, polynomial, sine."""
+"""Functions whose Gaussian moments have closed forms: piecewise linear, polynomial, erf, sine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from ..quadrature import FloatArray, normal_density
+from ..quadrature import FloatArray, normal_density, trapezoid_normal
 from .base import Moments, Nonlinearity, normalised_hermite
 
 
@@ -151,6 +151,33 @@ def _smoothed_hermite(degree: int, variance: FloatArray, t: FloatArray) -> list[
     for m in range(1, degree):
         values.append(t * values[m] - m * variance * values[m - 1])
     return values[: degree + 1]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Erf(Nonlinearity):
+    """erf(s): the second moment is Owen's function T."""
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        return np.asarray(special.erf(s))
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        return np.asarray(2.0 / np.sqrt(np.pi) * np.exp(-s * s))
+
+    def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
+        v = rho**2
+        wide = np.sqrt(1.0 + 2.0 * v)
+        at = t / wide
+        mean = special.erf(at)
+        slope = 2.0 / np.sqrt(np.pi) / wide * np.exp(-at * at)
+        # E erf² = 1 − 8T(√2·at, 1/√(1+4ρ²)); its complement stays accurate where erf saturates.
+        gap = special.erfc(np.abs(at))
+        tail = 8.0 * special.owens_t(np.sqrt(2.0) * at, 1.0 / np.sqrt(1.0 + 4.0 * v))
+        spread = gap * (2.0 - gap) - tail - v * slope**2
+        return Moments(*np.broadcast_arrays(mean, slope, np.maximum(spread, 0.0)))
+
+    def normalised_coefficients(self, order: int) -> FloatArray:
+        z, w = trapezoid_normal(16.0, 0.1)
+        return normalised_hermite(order, z) @ (w * special.erf(z))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,18 +6,19 @@ point spoils nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import FeaturestepError, InconsistentSolution, NotConverged
 from ..problem import Problem
-from ..quadrature import FloatArray
+from ..quadrature import FloatArray, Rule
 from ..spiked import SpikedWeights, spiked_weights
 from .batch import Batch
 from .moments import build_batch
-from .resolution import Effort, Resolution, choose
+from .resolution import ROUGH_GROUPS, ROUGH_NODES, Effort, Resolution, choose
 from .resolvent import ACCEPTED, Resolvent, solve_resolvent
 from .risk import Risk, solve_risk
 from .signal import Signal, solve_signal
@@ -29,8 +30,7 @@ _ROUNDS = 6
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
 
 
-@dataclass(frozen=True)
-class Solution:
+class Solution(NamedTuple):
     """One problem solved: its errors, and its groups of neurons with what they learned."""
 
     weights: SpikedWeights
@@ -95,13 +95,7 @@ class _Job:
             rows = max(1, _BLOCK // (groups[0].size * nodes[0].size))
             for start in range(0, len(members), rows):
                 block = members[start : start + rows]
-                batch = build_batch(
-                    [self.problems[i] for i in block],
-                    [self.weights[i] for i in block],
-                    groups,
-                    nodes,
-                )
-                again.update(self._solve_block(batch, block, resolution, pending))
+                again.update(self._solve_block(block, groups, nodes, resolution.adapts, pending))
         return again
 
     def _buckets(self, pending: dict[int, Effort]) -> list[tuple[Resolution, list[int]]]:
@@ -119,25 +113,29 @@ class _Job:
 
     def _solve_block(
         self,
-        batch: Batch,
         block: list[int],
-        resolution: Resolution,
+        groups: Rule,
+        nodes: Rule,
+        adapts: bool,
         pending: dict[int, Effort],
-    ) -> Iterable[tuple[int, Effort]]:
+    ) -> list[tuple[int, Effort]]:
+        weights = [self.weights[i] for i in block]
+        batch = build_batch([self.problems[i] for i in block], weights, groups, nodes)
         try:
             resolvent = solve_resolvent(batch, self.start)
             signal = solve_signal(resolvent.point)
             risk = solve_risk(resolvent.point, signal)
         except (np.linalg.LinAlgError, FloatingPointError) as error:
-            for i in block:
-                self.outcomes[i] = NotConverged(f"a linear system was singular ({error})")
-            return []
-        raised = _raised_efforts(resolvent, resolution, [pending[i] for i in block])
+            if len(block) == 1:
+                self.outcomes[block[0]] = NotConverged(f"a linear system was singular ({error})")
+                return []
+            alone = [self._solve_block([i], groups, nodes, adapts, pending) for i in block]
+            return list(itertools.chain.from_iterable(alone))
+        raised = _raised_efforts(resolvent, adapts, [pending[i] for i in block])
         again = []
-        for row, index in enumerate(block):
-            before = self.outcomes[index]
-            now = _outcome(self.weights[index], batch, resolvent, signal, risk, row)
-            self.outcomes[index] = now
+        for row, now in enumerate(_outcomes(weights, batch, resolvent, signal, risk)):
+            index = block[row]
+            before, self.outcomes[index] = self.outcomes[index], now
             settled = raised[row] == pending[index] or not isinstance(now, Solution)
             if not (settled or (isinstance(before, Solution) and _agree(before, now))):
                 again.append((index, raised[row]))
@@ -153,45 +151,47 @@ def _agree(before: Solution, now: Outcome) -> bool:
     )
 
 
-def _raised_efforts(
-    resolvent: Resolvent, resolution: Resolution, efforts: list[Effort]
-) -> list[Effort]:
+def _raised_efforts(resolvent: Resolvent, adapts: bool, efforts: list[Effort]) -> list[Effort]:
     """Each problem's effort, raised where its solution varies faster than its rules resolve."""
     point = resolvent.point
     inner = np.abs(point.batch.kappa) < _INNER
     nodes = np.abs(np.diff(np.log1p(point.chi[:, inner]), axis=1)).max(axis=1)
     groups = np.zeros(len(efforts))
-    if resolution.adapts:
+    if adapts:
         groups = np.abs(np.diff(np.log(point.v2 / point.batch.neurons), axis=1)).max(axis=1)
-    return [e.raised(float(a), float(b)) for e, a, b in zip(efforts, groups, nodes, strict=True)]
+    raised = list(efforts)
+    for row in np.flatnonzero((groups > ROUGH_GROUPS) | (nodes > ROUGH_NODES)):
+        raised[row] = efforts[row].raised(float(groups[row]), float(nodes[row]))
+    return raised
 
 
-def _outcome(
-    weights: SpikedWeights,
-    batch: Batch,
-    resolvent: Resolvent,
-    signal: Signal,
-    risk: Risk,
-    row: int,
-) -> Outcome:
-    solution = Solution(
-        weights=weights,
-        test_error=float(risk.test_error[row]),
-        train_loss=float(risk.train_loss[row]),
-        train_mse=float(risk.train_mse[row]),
-        norm_squared=float(risk.norm_squared[row]),
-        residual=float(resolvent.residual[row]),
-        iterations=int(resolvent.iterations[row]),
-        self_check=float(risk.self_check[row]),
-        nodes=batch.kappa.size,
-        g=batch.g,
-        neurons=batch.neurons[row],
-        shift=batch.shift[row],
-        norm=batch.norm[row],
-        use=signal.use[row],
-        along=signal.along[row],
-        across=signal.across[row],
+def _outcomes(
+    weights: list[SpikedWeights], batch: Batch, resolvent: Resolvent, signal: Signal, risk: Risk
+) -> list[Outcome]:
+    """One solution, or the error that refuses it, for each problem of a batch."""
+    columns = zip(
+        weights,
+        risk.test_error.tolist(),
+        risk.train_loss.tolist(),
+        risk.train_mse.tolist(),
+        risk.norm_squared.tolist(),
+        resolvent.residual.tolist(),
+        resolvent.iterations.tolist(),
+        risk.self_check.tolist(),
+        itertools.repeat(batch.kappa.size),
+        itertools.repeat(batch.g),
+        batch.neurons,
+        batch.shift,
+        batch.norm,
+        signal.use,
+        signal.along,
+        signal.across,
+        strict=False,
     )
+    return [_checked(Solution(*values)) for values in columns]
+
+
+def _checked(solution: Solution) -> Outcome:
     if not solution.residual <= ACCEPTED:
         return NotConverged(
             f"resolvent equations: residual {solution.residual:.2g} after "

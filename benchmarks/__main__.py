@@ -1,0 +1,5 @@
+"""`python -m benchmarks`: every speed table, one after the other."""
+
+from benchmarks import predict_bench
+
+predict_bench.main()
