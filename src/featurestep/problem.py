@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from .activations import resolve
-from .checks import non_negative, number, positive, rounded, whole_number
+from .checks import non_negative, number, positive, whole_number
+from .conventions import fields_from_cui, sizes_from_ratios
 from .errors import InvalidProblem
 from .grid import Grid, unknown_field
 from .hermite import coefficients
@@ -219,18 +220,7 @@ class Problem:
         cls, *, phi: float, psi: float, n: int, phi_step: float | None = None, **rest: Any
     ) -> Problem:
         """Sizes from φ = d/n, ψ = d/N (and φ0 = d/n_step), rounded to whole numbers."""
-        n = whole_number("n", n)
-        for name in ("d", "width"):
-            if name in rest:
-                raise InvalidProblem(name, "is set by phi and psi", rest[name])
-        d = rounded("phi", "d = phi·n", positive("phi", phi) * n)
-        width = rounded("psi", "width = d/psi", d / positive("psi", psi))
-        if phi_step is not None:
-            if rest.get("n_step") is not None:
-                raise InvalidProblem("n_step", "is set by phi_step", rest["n_step"])
-            steps = d / positive("phi_step", phi_step)
-            rest["n_step"] = rounded("phi_step", "n_step = d/phi_step", steps)
-        return cls(n=n, d=d, width=width, **rest)
+        return cls(**rest, **sizes_from_ratios(phi, psi, n, phi_step, rest))
 
     @classmethod
     def from_cui(
@@ -249,26 +239,9 @@ class Problem:
         Their features are divided by √N and their penalty is not divided by n, so that
         ridge = λ·N/n; their η̃ is η·a_j of the constant law, so that η = η̃·√N.
         """
-        d = whole_number("d", d)
-        sizes = {}
-        for name, key, value in (
-            ("alpha", "n", alpha),
-            ("alpha0", "n_step", alpha0),
-            ("width_ratio", "width", width_ratio),
-        ):
-            sizes[key] = rounded(name, f"{key} = {name}·d", positive(name, value) * d)
-        penalty, shift = positive("lambda_", lambda_), non_negative("eta_tilde", eta_tilde)
-        for name in ("n", "n_step", "width", "ridge", "step_size", "step_exponent"):
-            if name in rest:
-                raise InvalidProblem(name, "is set by the ratios of this convention", rest[name])
-        settings: dict[str, Any] = {
-            "readout": "constant",
-            **rest,
-            **sizes,
-            "ridge": penalty * sizes["width"] / sizes["n"],
-            "step_size": shift * math.sqrt(sizes["width"]),
-        }
-        return cls(d=d, **settings)
+        ratios = {"alpha": alpha, "alpha0": alpha0, "width_ratio": width_ratio}
+        fields = fields_from_cui(ratios, eta_tilde, lambda_, d, rest)
+        return cls(**{"readout": "constant", **rest, **fields})
 
     def _key(self) -> tuple[Any, ...]:
         return tuple(self.given[name] for name in FIELDS)

@@ -48,7 +48,7 @@ PROBLEM = Problem(n=60, d=20, width=30, ridge=0.1, step_size=1.0)
         ({"max_memory": float("nan")}, "max_memory"),
         ({"max_memory": "1GB"}, "max_memory"),
         ({"block_rows": 0}, "block_rows"),
-        ({"block_rows": 2.0}, "block_rows"),
+        ({"block_rows": 2.5}, "block_rows"),
         ({"streams": {"luck": 1}}, "streams"),
         ({"streams": {"data": -1}}, "streams['data']"),
         ({"streams": 3}, "streams"),

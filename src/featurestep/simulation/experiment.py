@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import positive, whole_number
 from ..errors import InvalidProblem
 from ..grid import Grid
 from ..problem import Problem
@@ -15,7 +16,7 @@ from .backend import Backend, make_backend
 from .cost import GroupCost, group_cost
 from .draw import check_sizes
 from .failures import gibibytes
-from .plan import Group, checked_test_size, default_test_size, make_groups
+from .plan import Group, default_test_size, make_groups
 from .setting import Setting
 from .streams import CHUNK, checked_seed, checked_streams
 from .variants import Variant, parse_variants
@@ -80,12 +81,11 @@ def make_experiment(
     parsed = parse_variants(variants)
     _refuse_one_step_variants(parsed, setting)
     problems = tuple(problem) if isinstance(problem, Grid) else (problem,)
-    count = checked_test_size(n_test)
-    count = default_test_size(problems) if count is None else count
+    count = default_test_size(problems) if n_test is None else whole_number("n_test", n_test)
     for each in problems:
         check_sizes(each, setting, count)
     backend = make_backend(device, dtype)
-    limit = None if max_memory is None else int(_positive("max_memory", max_memory))
+    limit = None if max_memory is None else int(positive("max_memory", max_memory))
     rows = None if block_rows is None else _rows(block_rows)
     groups = make_groups(problems, parsed, count, setting)
     itemsize = backend.itemsize
@@ -126,16 +126,6 @@ def checked_seeds(seeds: Any) -> tuple[int, ...]:
     return listed
 
 
-def _positive(name: str, value: Any) -> float:
-    numeric = isinstance(value, (int, float, np.integer, np.floating))
-    if not numeric or isinstance(value, bool) or not 0 < value < float("inf"):
-        raise InvalidProblem(name, "must be a number of bytes > 0", value)
-    return float(value)
-
-
 def _rows(block_rows: Any) -> int:
     """Rounded up to whole chunks, in which rows are drawn."""
-    numeric = isinstance(block_rows, (int, np.integer)) and not isinstance(block_rows, bool)
-    if not numeric or not 1 <= block_rows <= 10**7:
-        raise InvalidProblem("block_rows", "must be a whole number from 1 to 1e7", block_rows)
-    return -(-int(block_rows) // CHUNK) * CHUNK
+    return -(-whole_number("block_rows", block_rows) // CHUNK) * CHUNK

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..errors import InvalidProblem
 from ..problem import Problem
 from .setting import Setting
 from .step import residual_basis
@@ -101,15 +100,6 @@ def make_groups(
 def default_test_size(problems: Sequence[Problem]) -> int:
     """Twice the largest n, between 4000 and 20,000: enough for the draws' own scatter to rule."""
     return min(max(2 * max(p.n for p in problems), 4000), 20_000)
-
-
-def checked_test_size(n_test: object) -> int | None:
-    """None, or a whole number ≥ 1."""
-    if n_test is None:
-        return None
-    if isinstance(n_test, bool) or not isinstance(n_test, int) or not 1 <= n_test <= 10**9:
-        raise InvalidProblem("n_test", "must be a whole number from 1 to 1e9", n_test)
-    return n_test
 
 
 def _group_key(problem: Problem) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import number, whole_number
 from ..errors import InvalidProblem
 from ..quadrature import FloatArray
 
@@ -30,10 +31,7 @@ class Teacher:
     function: Callable[[FloatArray], Any]
 
     def __post_init__(self) -> None:
-        if isinstance(self.directions, bool) or not isinstance(self.directions, int):
-            raise InvalidProblem("directions", "must be a whole number >= 1", self.directions)
-        if self.directions < 1:
-            raise InvalidProblem("directions", "must be a whole number >= 1", self.directions)
+        object.__setattr__(self, "directions", whole_number("directions", self.directions))
         if not callable(self.function):
             raise InvalidProblem("function", "must be callable", self.function)
 
@@ -88,8 +86,7 @@ class Setting:
             object.__setattr__(self, "spectrum", _checked_spectrum(self.spectrum))
         if self.teacher is not None and not isinstance(self.teacher, Teacher):
             raise InvalidProblem("teacher", "must be a Teacher", self.teacher)
-        if not _is_number(self.corrupted) or not 0 <= self.corrupted <= 1:
-            raise InvalidProblem("corrupted", "must be in [0, 1]", self.corrupted)
+        number("corrupted", self.corrupted, "must be in [0, 1]", lambda v: 0 <= v <= 1)
         for name in ("data", "batches"):
             if getattr(self, name) not in ("fresh", "same"):
                 raise InvalidProblem(name, "must be fresh or same", getattr(self, name))
@@ -139,11 +136,6 @@ class Setting:
             (len(self.multiples) > 1, f"{len(self.multiples)} steps: the theory takes one"),
         )
         return tuple(text for departs, text in checks if departs)
-
-
-def _is_number(value: object) -> bool:
-    numeric = isinstance(value, (int, float, np.integer, np.floating))
-    return numeric and not isinstance(value, bool) and math.isfinite(float(str(value)))
 
 
 def _checked_array(inputs: Any) -> FloatArray:
