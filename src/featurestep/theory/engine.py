@@ -16,6 +16,7 @@ from ..errors import FeaturestepError, InconsistentSolution, NotConverged
 from ..problem import Problem
 from ..quadrature import FloatArray, Rule
 from ..spiked import SpikedWeights, spiked_weights
+from ..threads import one_thread
 from .batch import Batch
 from .moments import build_batch
 from .resolution import ROUGH_GROUPS, ROUGH_NODES, Effort, Resolution, choose
@@ -64,10 +65,11 @@ def solve(
     """
     job = _Job(problems, [spiked_weights(p) for p in problems], start)
     pending: dict[int, Effort] = dict.fromkeys(range(len(problems)), effort or Effort())
-    for _ in range(_ROUNDS):
-        pending = job.round(pending)
-        if not pending:
-            break
+    with one_thread():
+        for _ in range(_ROUNDS):
+            pending = job.round(pending)
+            if not pending:
+                break
     for index in pending:
         job.outcomes[index] = NotConverged(
             f"results still change by more than {SETTLED:.0e} when groups and nodes are refined"
