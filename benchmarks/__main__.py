@@ -1,5 +1,7 @@
 """`python -m benchmarks`: every speed table, one after the other."""
 
-from benchmarks import predict_bench
+from benchmarks import predict_bench, simulate_bench
 
 predict_bench.main()
+print()
+simulate_bench.main()

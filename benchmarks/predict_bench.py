@@ -96,8 +96,8 @@ def main() -> None:
         for law, count, goal in (
             ("constant", 6000, 10_000),
             ("rademacher", 3000, None),
-            ("gaussian", 1200, 1_000),
-            ("uniform", 1200, None),
+            ("gaussian", 3000, 1_000),
+            ("uniform", 3000, None),
         ):
             points, groups = batch_rate(law, count)
             shown = f"{goal:,}" if goal else "–"

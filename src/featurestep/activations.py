@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from .errors import InvalidProblem
 from .formula import hermite_formula
@@ -21,6 +20,7 @@ from .nonlinearity import (
     UserFunction,
 )
 from .quadrature import FloatArray, normal_density
+from .special import ndtr
 
 LEAKY_SLOPE = 0.01
 
@@ -48,8 +48,8 @@ NAMED: dict[str, Nonlinearity] = {
         Analytic("softplus", _softplus, _sigmoid, is_ramp=True),
         Analytic(
             "gelu",
-            lambda s: s * special.ndtr(s),
-            lambda s: special.ndtr(s) + s * normal_density(s),
+            lambda s: s * ndtr(s),
+            lambda s: ndtr(s) + s * normal_density(s),
             is_ramp=True,
         ),
         Analytic("silu", lambda s: s * _sigmoid(s), _silu_slope, is_ramp=True),

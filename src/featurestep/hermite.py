@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
-from scipy import special
 
 from .nonlinearity import Nonlinearity
 from .quadrature import FloatArray
+from .special import factorials
 
 ZERO = 1e-12  # a coefficient smaller than this, relative to √Eσ², counts as absent
 
@@ -17,7 +18,7 @@ ZERO = 1e-12  # a coefficient smaller than this, relative to √Eσ², counts as
 def coefficients(f: Nonlinearity, order: int) -> FloatArray:
     """c_k = E[f(z)H_k(z)]/k! for k = 0 … order (theory, section 1)."""
     normalised = normalised_coefficients(f, order)
-    values = normalised / np.sqrt(special.factorial(np.arange(order + 1)))
+    values = normalised / np.sqrt(factorials(order + 1))
     values.setflags(write=False)
     return values
 
@@ -38,8 +39,7 @@ def monomial_coefficients(degree: int) -> FloatArray:
     for p in range(degree + 1):
         for i in range(p % 2, p + 1, 2):
             half = (p - i) // 2
-            xi[p, i] = special.factorial(p) / (
-                2.0**half * special.factorial(half) * special.factorial(i)
-            )
+            count = math.factorial(half) * math.factorial(i)
+            xi[p, i] = math.factorial(p) / (2.0**half * count)
     xi.setflags(write=False)
     return xi

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from ..quadrature import FloatArray, normal_density, trapezoid_normal
+from ..special import erf, erfc, factorials, ndtr, owens_t
 from .base import Moments, Nonlinearity, normalised_hermite
 
 
@@ -82,7 +83,7 @@ class _Ramp(NamedTuple):
 
 def _ramp(tau: FloatArray) -> _Ramp:
     low = -np.abs(tau)
-    cdf = special.ndtr(low)
+    cdf = ndtr(low)
     tail = np.maximum(normal_density(low) + low * cdf, 0.0)
     return _Ramp(tau, tail + np.maximum(tau, 0.0), np.where(tau > 0, 1.0 - cdf, cdf), tail, cdf)
 
@@ -127,21 +128,20 @@ class HermiteSum(Nonlinearity):
         slope = coordinates[1] / rho if len(coordinates) > 1 else np.zeros(t.shape)
         spread = np.zeros(t.shape)
         for j in range(2, len(coordinates)):
-            spread += special.factorial(j) * coordinates[j] ** 2
+            spread += math.factorial(j) * coordinates[j] ** 2
         return Moments(mean, slope, spread)
 
     def _coordinate(self, j: int, rho: FloatArray, smoothed: list[FloatArray]) -> FloatArray:
         """E[f(ρz + t)H_j(z)]/j! = ρ^j/j!·E f^{(j)}."""
         total = np.zeros(rho.shape)
         for k in range(j, len(self.coefficients)):
-            total = total + self.coefficients[k] * special.binom(k, j) * smoothed[k - j]
+            total = total + self.coefficients[k] * math.comb(k, j) * smoothed[k - j]
         return np.asarray(rho**j * total)
 
     def normalised_coefficients(self, order: int) -> FloatArray:
         out = np.zeros(order + 1)
         size = min(order + 1, len(self.coefficients))
-        k = np.arange(size)
-        out[:size] = np.array(self.coefficients[:size]) * np.sqrt(special.factorial(k))
+        out[:size] = np.array(self.coefficients[:size]) * np.sqrt(factorials(size))
         return out
 
 
@@ -158,7 +158,7 @@ class Erf(Nonlinearity):
     """erf(s): the second moment is Owen's function T."""
 
     def __call__(self, s: FloatArray) -> FloatArray:
-        return np.asarray(special.erf(s))
+        return np.asarray(erf(s))
 
     def derivative(self, s: FloatArray) -> FloatArray:
         return np.asarray(2.0 / np.sqrt(np.pi) * np.exp(-s * s))
@@ -167,17 +167,17 @@ class Erf(Nonlinearity):
         v = rho**2
         wide = np.sqrt(1.0 + 2.0 * v)
         at = t / wide
-        mean = special.erf(at)
+        mean = erf(at)
         slope = 2.0 / np.sqrt(np.pi) / wide * np.exp(-at * at)
         # E erf² = 1 − 8T(√2·at, 1/√(1+4ρ²)); its complement stays accurate where erf saturates.
-        gap = special.erfc(np.abs(at))
-        tail = 8.0 * special.owens_t(np.sqrt(2.0) * at, 1.0 / np.sqrt(1.0 + 4.0 * v))
+        gap = erfc(np.abs(at))
+        tail = 8.0 * owens_t(np.sqrt(2.0) * at, 1.0 / np.sqrt(1.0 + 4.0 * v))
         spread = gap * (2.0 - gap) - tail - v * slope**2
         return Moments(*np.broadcast_arrays(mean, slope, np.maximum(spread, 0.0)))
 
     def normalised_coefficients(self, order: int) -> FloatArray:
         z, w = trapezoid_normal(16.0, 0.1)
-        return normalised_hermite(order, z) @ (w * special.erf(z))
+        return normalised_hermite(order, z) @ (w * erf(z))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -208,7 +208,7 @@ class Sine(Nonlinearity):
     def normalised_coefficients(self, order: int) -> FloatArray:
         k = np.arange(order + 1)
         sign = np.array([0.0, 1.0, 0.0, -1.0])[k % 4]
-        return sign * np.exp(-0.5 - 0.5 * special.gammaln(k + 1.0))
+        return np.asarray(sign * np.exp(-0.5) / np.sqrt(factorials(order + 1)))
 
 
 def _sinh_minus(v: FloatArray) -> FloatArray:

@@ -15,7 +15,6 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy import linalg
 
 from ..errors import InvalidProblem
 from ..nonlinearity import Nonlinearity, UserFunction
@@ -41,6 +40,8 @@ class CpuBackend:
     name = "cpu"
 
     def __init__(self, dtype: str) -> None:
+        from scipy import linalg  # slow to load
+
         self.dtype = dtype
         self.itemsize = np.dtype(dtype).itemsize
         self._scratch: list[Array] = []
@@ -48,6 +49,7 @@ class CpuBackend:
         self._gemm: Any = linalg.get_blas_funcs("gemm", (sample,))
         self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
         self._potrs: Any = linalg.get_lapack_funcs("potrs", (sample,))
+        self._eigh: Any = linalg.eigh
 
     def empty(self, *shape: int) -> Array:
         """Uninitialised (C order)."""
@@ -92,7 +94,7 @@ class CpuBackend:
         """
         pairs = list(zip(shifts, rhs, strict=True))
         if by_eigenvectors(len(shifts)):
-            values, Q = linalg.eigh(gram, lower=True, check_finite=False, driver="evd")
+            values, Q = self._eigh(gram, lower=True, check_finite=False, driver="evd")
             refuse_indefinite(values, min(shifts), self.dtype)
             return [self._in_basis(Q, values + shift, b) for shift, b in pairs]
         if overwrite and len(pairs) == 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from scipy import linalg
 
 from ..errors import InvalidProblem
 from ..problem import Problem
@@ -62,5 +61,7 @@ def _gaps(problem: Problem, variants: tuple[Variant, ...], seed: int) -> FloatAr
 
 def _largest(gram: FloatArray) -> float:
     """Largest eigenvalue, from the lower triangle."""
+    from scipy import linalg  # slow to load
+
     last = [len(gram) - 1] * 2
     return float(linalg.eigh(gram, lower=True, eigvals_only=True, subset_by_index=last)[0])

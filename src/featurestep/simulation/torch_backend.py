@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidProblem
-from ..nonlinearity import Analytic, HermiteSum, Nonlinearity, PiecewiseLinear, Shifted, Sine
+from ..nonlinearity import Analytic, Erf, HermiteSum, Nonlinearity, PiecewiseLinear, Shifted, Sine
 from .backend import Array, by_eigenvectors, refuse_indefinite, refuse_singular
 
 ROOT_TWO = 2.0**0.5
@@ -123,7 +123,7 @@ def _evaluator(f: Nonlinearity, backend: TorchBackend, slope: bool) -> Callable[
     xp = backend._xp
     if isinstance(f, Sine):
         return lambda s: xp.cos(s) if slope else xp.sin(s)
-    if isinstance(f, Analytic) and f.name in _NAMED:
+    if isinstance(f, (Analytic, Erf)) and f.name in _NAMED:
         pair = _NAMED[f.name]
         torch = backend._torch
         return lambda s: pair[slope](torch, s)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy import special
 
 from ..errors import InvalidProblem
 from ..hermite import coefficients, monomial_coefficients
 from ..problem import Problem
+from ..special import factorials
 from ..spiked import SpikedWeights, spiked_weights
 from .engine import Solution, solve
 from .moments import build_batch
@@ -25,7 +25,7 @@ from .response import Point
 from .risk import Risk, solve_risk
 from .signal import least_squares, misfit, solve_signal
 from .spike_functions import Spikes, exact_spikes, learned_powers, published_spikes
-from .untrained import Traces, traces
+from .untrained import traces
 
 MAX_DEGREE = 30
 _FAR = 10**13
@@ -37,7 +37,7 @@ class Limit:
 
     problem: Problem
     degree: int | None  # None at the maximal step, where every degree is learned
-    powers: tuple[int, ...]  # of the learned direction, that enter the fit
+    powers: tuple[int, ...]  # of the learned direction, that enter the fit (leading ones)
     test_error: float
     train_loss: float
     test_gain: float
@@ -49,7 +49,7 @@ class Limit:
 
     DESCRIPTIONS: ClassVar[dict[str, str]] = {
         "degree": "ℓ, the regime of the step exponent",
-        "powers": "powers κ^k of the learned direction that enter the fit",
+        "powers": "powers κ^k that enter the fit (with norm growth: leading powers)",
         "test_error": "test error as n → ∞ at fixed φ and ψ, noise included",
         "train_loss": "ridge objective at its minimum, as n → ∞",
         "test_gain": "what the step takes off the untrained network's test error",
@@ -77,8 +77,8 @@ def limit(
 
     Without `degree` the regime is that of the problem's own step exponent; at an end of an
     interval there is none, and the error says so. `norm_growth` adds what the published limit
-    leaves out, the change of the neurons' remaining norms: with it `predict` converges to the
-    limit at every n_step/d, without it when n_step/d is large.
+    leaves out, the change of the neurons' remaining norms: with it this is where `predict` goes.
+    The two agree for n_step ≫ d when E r = 0 or c_2 = 0, and always in regime 1 when E r = 0.
 
     >>> p = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01, target="H1 + H2")
     >>> limit(p).degree
@@ -183,37 +183,33 @@ def _maximal(problem: Problem) -> tuple[float, float]:
 
 def closed_train_gain(problem: Problem, degree: int) -> float:
     """Δ_ℓ = λ bᵀΩb, the papers' gain in training loss (section 4)."""
-    powers = learned_powers(problem, degree)
-    free = learned_powers(problem, 0)
-    return _explained(problem, powers) - _explained(problem, free)
-
-
-def _explained(problem: Problem, powers: tuple[int, ...]) -> float:
-    if not powers:
-        return 0.0
-    m, weights = traces(problem), spiked_weights(problem)
-    top = max(powers)
-    xi = monomial_coefficients(top)[list(powers)]  # (powers, degrees)
-    ratio = problem.psi / problem.phi
-    p = np.arange(top + 1)
-    size = np.where(p == 1, m.m2, m.m1) * special.factorial(p) * ratio
-    information = (xi * size) @ xi.T  # Ω⁻¹, the powers of ‖β‖ cancel
-    b = (xi * size * weights.alignment**p) @ coefficients(problem.sigma_star, top)
-    return float(problem.ridge * b @ np.linalg.solve(information, b))
+    explained, base = _explained(problem, degree), _explained(problem, 0)
+    return problem.ridge * (explained[0] - base[0])
 
 
 def closed_test_gain(problem: Problem, degree: int) -> float:
-    """Λ_1 and Λ_2, the papers' gain in test error with its factors restored (section 8).
+    """Λ_ℓ = (φ/ψ)²·(−∂(Δ_ℓ/λ)/∂λ)/m_1², the gain in test error for every ℓ (section 8).
 
-    For a centred activation with c_1, c_2 ≠ 0 and the Gaussian law, as published.
+    For ℓ = 1 and 2 these are the published gains with their missing factors restored.
     """
-    if degree not in (1, 2):
-        raise InvalidProblem("degree", "must be 1 or 2: no closed form is published beyond", degree)
-    m: Traces = traces(problem)
-    c_star = coefficients(problem.sigma_star, 2)
-    norm = spiked_weights(problem).beta_norm
-    ratio = problem.phi / problem.psi
-    gain = ratio * c_star[1] ** 4 / norm**2 * -m.dm2 / m.m1**2
-    if degree == 2:
-        gain += ratio * 4 * c_star[1] ** 4 * c_star[2] ** 2 / (3 * norm**4) * -m.dm1 / m.m1**2
-    return float(gain)
+    slope = _explained(problem, degree)[1] - _explained(problem, 0)[1]
+    return -slope * (problem.phi / problem.psi / traces(problem).m1) ** 2
+
+
+def _explained(problem: Problem, degree: int) -> tuple[float, float]:
+    """bᵀΩb over the learned powers, and its derivative in λ."""
+    powers = learned_powers(problem, degree)
+    if not powers:
+        return 0.0, 0.0
+    m, weights = traces(problem), spiked_weights(problem)
+    p = np.arange(max(powers) + 1)
+    xi = monomial_coefficients(max(powers))[list(powers)]  # (powers, degrees)
+    target = weights.alignment**p * coefficients(problem.sigma_star, max(powers))
+    scale = factorials(p.size) * problem.psi / problem.phi
+    size = np.where(p == 1, m.m2, m.m1) * scale
+    change = np.where(p == 1, m.dm2, m.dm1) * scale
+    # Ω⁻¹ = ξ diag(size) ξᵀ and b = ξ(size·target): the powers of ‖β‖ cancel.
+    b = (xi * size) @ target
+    x = np.linalg.solve((xi * size) @ xi.T, b)
+    fitted = x @ xi
+    return float(b @ x), float(change @ (fitted * (2.0 * target - fitted)))

@@ -28,6 +28,7 @@ MOST_GROUPS = 1500
 MOST_NODES = 4000
 ROUGH_GROUPS = 0.5  # change of log(V2/N) from group to group that the rule resolves
 ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
+_GAUSS_COUNTS = (7, 11, 15, 19)  # few sizes, so that problems share them
 _GROUP_SPACING = 0.45
 _NODE_SPACING = 0.58
 _SMALLEST_SCALE = 2.0**-24
@@ -117,8 +118,8 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
     if reach < 0.4:
         count = 3.0 + 1.2 * refine * strength / (-2.0 * math.log(reach))
     spacing = _GROUP_SPACING / refine
-    if count <= 19:
-        return ("gauss", 2 * math.ceil(count / 2) + 1)
+    if count <= _GAUSS_COUNTS[-1]:
+        return ("gauss", next(size for size in _GAUSS_COUNTS if count <= size))
     scale = _rounded_down(0.6 / max(reach, 1e-300))
     widest = 1.0
     if problem.sigma.oscillates:

@@ -4,7 +4,7 @@ Published (section 4): the powers κ, …, κ^ℓ. They leave out that the step 
 what is left of a neuron, ρ² = 1 + 2Dg + Eg² with D and √E of the order of the shift u. The mean
 feature E σ(ρz + ugκ) = Σ_k c_k He_k(ugκ; 1 − ρ²) then has, at order g^p, a polynomial that is κ^p
 plus lower powers. Where those are not learned anyway (the constant, for a centred activation) the
-limit differs a little from the published one, unless n_step/d is large.
+limit differs from the published one; E vanishes for n_step ≫ d, D when E r = 0 or c_2 = 0.
 """
 
 from __future__ import annotations
