@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from featurestep import NotConverged, Problem, predict
-from featurestep.theory import engine, response, risk, signal
+from featurestep.theory import engine, response, risk, signal, weight_side
 from tests.agreement.plain import OBSERVED, Simulated, simulate_plainly
 
 pytestmark = pytest.mark.slow
@@ -136,9 +136,9 @@ def scaled(function: Callable[..., Any], pick: int | None, factor: float) -> Cal
 
 PERTURBATIONS: dict[str, list[tuple[Any, str, int | None, float]]] = {
     "(7) χ": [(response, "fluctuation", None, 1.03)],
-    "(8) V̂1": [(response, "linear_information", None, 1.03**0.5)],
+    "(8) V̂1": [(weight_side, "linear_information", None, 1.03**0.5)],
     "(8) V̂2": [(response, "noise_information", None, 1.03)],
-    "(9) V1": [(response, "gain_by_lu", 2, 1.03), (response, "gain_by_parity", 2, 1.03)],
+    "(9) V1": [(weight_side, "gain_by_lu", 2, 1.03), (weight_side, "gain_by_parity", 2, 1.03)],
     "(10) V2": [(response, "demand", None, 1.03)],
     "(11) learned function": [(signal, "least_squares", 0, 1.03), (signal, "_joint", 0, 1.03)],
     "(12) E0": [(signal, "misfit", None, 1.03)],

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from featurestep.simulation.backend import make_backend
-from featurestep.simulation.cholesky import BLOCK, factor
+from featurestep.simulation.cholesky import factor
+
+SIZE = 256
 
 
 def gram(size):
@@ -14,7 +16,7 @@ def gram(size):
     return F.T @ F
 
 
-@pytest.mark.parametrize("size", [1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 37])
+@pytest.mark.parametrize("size", [1, SIZE - 1, SIZE, SIZE + 1, 2 * SIZE + 37])
 @pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-12), ("float32", 2e-3)])
 def test_lower_triangle_is_the_factor(size, dtype, rtol):
     G = gram(size)
@@ -26,14 +28,14 @@ def test_lower_triangle_is_the_factor(size, dtype, rtol):
 
 
 def test_an_indefinite_matrix_is_reported_where_it_fails():
-    G = np.eye(2 * BLOCK)
-    G[BLOCK + 4, BLOCK + 4] = -1.0
-    assert factor(G) == BLOCK + 5
+    G = np.eye(2 * SIZE)
+    G[SIZE + 4, SIZE + 4] = -1.0
+    assert factor(G) == SIZE + 5
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 40])
 def test_many_shifts_are_solved_and_the_gram_matrix_is_kept(count):
-    backend, G = make_backend("cpu", "float64"), gram(BLOCK + 60)
+    backend, G = make_backend("cpu", "float64"), gram(SIZE + 60)
     shifts = list(np.geomspace(0.1, 10, count))
     rhs = [np.random.default_rng(i).standard_normal((len(G), 1 + i % 2)) for i in range(count)]
     kept = G.copy()

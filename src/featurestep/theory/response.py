@@ -1,26 +1,26 @@
-"""The linear response of the fixed point: one matrix serves Newton's method and the errors.
+"""The map of (V2, χ) into itself and its linear response: one matrix, used twice.
 
 Write (7)–(10) as a map of the pair (V2, χ) into itself. Its linearisation at a point, in relative
 changes p_g = δV2_g/V2_g and changes x_q = δχ(κ_q), is
 
-    x_q − (n/d) Σ_p G_qp² w_p h_p² x_p − Σ_g R_qg p_g = r_q
-    a_g p_g − d Σ_h (SY)_gh² p_h − n Σ_q w_q h_q² R_qg x_q = s_g
+    x_q − Σ_p K_qp n w_p h_p² x_p − Σ_g R_qg p_g = r_q
+    a_g p_g − Σ_h C_gh p_h − n Σ_q w_q h_q² R_qg x_q = s_g
 
-with h = 1/(1+χ), S = √D V̂1 √D, Y = (I + S)⁻¹, b_g = ρ_gμ_g√V2_g, U = bY, G = bYbᵀ and
-R = ν²V2 + U². At the solution a_g = N_g and the same equations with (r, s) = (E0, source) give the
-error E0 + v and P (eqs. 13–15). For few groups the nodes are eliminated first.
+with h = 1/(1+χ), R = ν²V2 + reach, and the weight side's kernel K, reach and coupling C (for
+isotropic weights G²/d, U² and d(SY)², U = bY, G = bYbᵀ). At the solution a_g = N_g and the same
+equations with (r, s) = (E0, source) give the error E0 + v and P (eqs. 13–15): Newton's matrix and
+the errors' are one. For few groups the nodes are eliminated first.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from ..quadrature import FloatArray
-from .batch import Batch, IntArray
-from .gain import gain_by_lu, gain_by_parity, gain_by_qr
+from .batch import Batch
+from .weight_side import WeightSide, weight_side
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,8 @@ class Point:
     v2: FloatArray  # (B, K) V2_g = tr over group g of (FᵀF + λn)⁻¹
     chi: FloatArray  # (B, Q)
     shrink: FloatArray  # (B, Q) h = 1/(1 + χ)
-    direction: FloatArray  # (B, Q, K) b = ρμ√V2
-    gain: FloatArray  # (B, K, K) Y = (I + S)⁻¹
-    loss: FloatArray  # (B, K, K) S Y = I − Y
-    mixed: FloatArray  # (B, Q, K) U = bY
     noise: FloatArray  # (B, Q, K) ν²V2
+    weights: WeightSide
     demand: FloatArray  # (B, K) V2_g·(t_g + ρ_g²Λ_gg), N_g at the solution
     mapped_chi: FloatArray  # (B, Q) χ of eq. (7) for this V2 and h
 
@@ -48,37 +45,26 @@ class Point:
 
 
 def evaluate(batch: Batch, v2: FloatArray, chi: FloatArray, *, careful: bool = False) -> Point:
-    """Equations (7)–(10) at one point; `careful` pays for a QR factorisation instead of S."""
-    direction = batch.linear * np.sqrt(v2)[:, None, :]
-    noise = batch.spread * v2[:, None, :]
+    """Equations (7)–(10) at one point; `careful` pays for more accurate weights."""
     shrink = 1.0 / (1.0 + chi)
     mass = batch.n[:, None] * batch.weight * shrink  # (B, Q)
-    method = gain_by_qr if careful else gain_by_parity if batch.mirrored else gain_by_lu
-    gain, loss, mixed = method(linear_information(batch, direction, mass), direction)
+    noise = batch.spread * v2[:, None, :]
+    weights = weight_side(batch, v2, mass, careful=careful)
     return Point(
         batch=batch,
         v2=v2,
         chi=chi,
         shrink=shrink,
-        direction=direction,
-        gain=gain,
-        loss=loss,
-        mixed=mixed,
         noise=noise,
-        demand=demand(batch, v2, noise_information(noise, mass), loss),
-        mapped_chi=fluctuation(mixed, direction, noise),
+        weights=weights,
+        demand=demand(batch, v2, noise_information(noise, mass), weights),
+        mapped_chi=fluctuation(weights, noise),
     )
 
 
-def fluctuation(mixed: FloatArray, direction: FloatArray, noise: FloatArray) -> FloatArray:
+def fluctuation(weights: WeightSide, noise: FloatArray) -> FloatArray:
     """χ(κ) = Σ μ_gμ_h V1_gh + Σ ν_g² V2_g (eq. 7)."""
-    linear = np.maximum((mixed * direction).sum(axis=2), 0.0)
-    return np.asarray(linear + noise.sum(axis=2))
-
-
-def linear_information(batch: Batch, direction: FloatArray, mass: FloatArray) -> FloatArray:
-    """C with CᵀC = √D V̂1 √D, V̂1_gh = n E[μ_gμ_h/(1+χ)] (eq. 8)."""
-    return direction * np.sqrt(mass / batch.d[:, None])[:, :, None]
+    return np.asarray(weights.fluctuation() + noise.sum(axis=2))
 
 
 def noise_information(noise: FloatArray, mass: FloatArray) -> FloatArray:
@@ -86,11 +72,10 @@ def noise_information(noise: FloatArray, mass: FloatArray) -> FloatArray:
     return np.asarray(np.matmul(mass[:, None, :], noise)[:, 0, :])
 
 
-def demand(batch: Batch, v2: FloatArray, noise_part: FloatArray, loss: FloatArray) -> FloatArray:
+def demand(batch: Batch, v2: FloatArray, noise_part: FloatArray, weights: WeightSide) -> FloatArray:
     """V2_g times the denominator of (10): N_g at the solution."""
     ridge_part = (batch.n * batch.ridge)[:, None] * v2
-    linear_part = batch.d[:, None] * np.diagonal(loss, axis1=1, axis2=2)
-    return np.asarray(ridge_part + noise_part + linear_part)
+    return np.asarray(ridge_part + noise_part + weights.degrees())
 
 
 def respond(
@@ -120,17 +105,15 @@ def _respond_by_nodes(
     q, k = batch.kappa.size, batch.g.size
     first_q, first_k = (q // 2, k // 2) if batch.mirrored else (0, 0)
     mass = batch.n[:, None] * batch.weight * point.shrink**2  # (B, Q)
-    reach = point.noise + point.mixed**2  # R, (B, Q, K)
-    mixed = point.mixed[:, first_q:]
-    kernel = np.matmul(mixed, point.direction.transpose(0, 2, 1))  # G, (B, half Q, Q)
-    np.square(kernel, out=kernel)
-    kernel *= (mass / batch.d[:, None])[:, None, :]
+    reach = point.noise + point.weights.reach()  # R, (B, Q, K)
+    kernel = point.weights.kernel(first_q)
+    kernel *= mass[:, None, :]
     felt = (reach * mass[:, :, None])[:, :, first_k:].transpose(0, 2, 1)
     felt = felt / batch.neurons[:, first_k:, None]
-    loss = point.loss[:, first_k:] ** 2 * (batch.d[:, None] / batch.neurons[:, first_k:])[..., None]
+    coupling = point.weights.coupling()[:, first_k:] / batch.neurons[:, first_k:, None]
     fold = _fold if batch.mirrored else _unfolded
     top = np.concatenate([fold(kernel), fold(reach[:, first_q:])], axis=2)
-    bottom = np.concatenate([fold(felt), fold(loss)], axis=2)
+    bottom = np.concatenate([fold(felt), fold(coupling)], axis=2)
     matrix = np.concatenate([top, bottom], axis=1)
     np.negative(matrix, out=matrix)
     half_q, half_k = q - first_q, k - first_k
@@ -163,37 +146,23 @@ def _fold(columns: FloatArray) -> FloatArray:
     return folded
 
 
-@lru_cache(maxsize=64)
-def _pairs(k: int) -> tuple[IntArray, IntArray, FloatArray]:
-    rows, columns = np.triu_indices(k)
-    return rows, columns, np.where(rows == columns, 1.0, 2.0)
-
-
 def _respond_by_pairs(
     point: Point, r: FloatArray, s: FloatArray, diagonal: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The same equations in the unknowns δ(Y-like matrix), p: x = r + Σ b_g b_h Ξ_gh + ν²V2 p."""
+    """The same equations in the unknowns Ξ, p of the weights' pairs: x = r + seen·Ξ + ν²V2 p."""
     batch = point.batch
     k = batch.g.size
-    rows, columns, multiplicity = _pairs(k)
-    count = rows.size
+    pairs = point.weights.pairs()
+    count = pairs.seen.shape[2]
     mass = batch.n[:, None] * batch.weight * point.shrink**2  # (B, Q)
-    seen = np.concatenate(
-        [point.direction[:, :, rows] * point.direction[:, :, columns] * multiplicity, point.noise],
-        axis=2,
-    )  # how (Ξ, p) enters χ
-    felt = np.concatenate(
-        [
-            point.mixed[:, :, rows] * point.mixed[:, :, columns] / batch.d[:, None, None],
-            (point.noise + point.mixed**2) / batch.neurons[:, None, :],
-        ],
-        axis=2,
-    )  # how χ enters (Ξ, p)
+    reach = point.noise + point.weights.reach()
+    seen = np.concatenate([pairs.seen, point.noise], axis=2)
+    felt = np.concatenate([pairs.felt, reach / batch.neurons[:, None, :]], axis=2)
     felt *= mass[:, :, None]
     felt_t = felt.transpose(0, 2, 1)
     matrix = -np.matmul(felt_t, seen)
-    matrix[:, :count, count:] -= point.gain[:, rows, :] * point.gain[:, columns, :]
-    matrix[:, count:, count:] -= (batch.d[:, None] / batch.neurons)[:, :, None] * point.loss**2
+    matrix[:, :count, count:] -= pairs.carried
+    matrix[:, count:, count:] -= point.weights.coupling() / batch.neurons[:, :, None]
     index = np.arange(count)
     matrix[:, index, index] += 1.0
     index = np.arange(count, count + k)

@@ -1,12 +1,9 @@
 """What the readout learns along the spike: the penalised least squares (11).
 
-In the scaled unknowns A = √V2·Ã, τ = √D·τ̃, ψ = √D·ψ̃ (D = ρ²V2/d) the penalty is the identity
-and the system is well conditioned whatever the group weights. It is solved by a QR factorisation,
-not by normal equations: spikes of very different size share one matrix.
-
-For the `full` residual the weights lean against β, so that τ and ψ carry a part proportional
-to A; written in τ + lean·A and ψ − (γ/q)·lean·A the penalty of (11) is again diagonal, except for
-I − (d/q²)(lean/ρ)SY(lean/ρ) on Ã.
+In the scaled unknowns A = √V2·Ã, τ = √D·τ̃, ψ = √D·ψ̃ (D = ρ²V2/d) the penalty is the identity, or
+near it, and the system is well conditioned whatever the group weights. It is solved by a QR
+factorisation, not by normal equations: spikes of very different size share one matrix. Columns and
+penalty come from the weight side.
 """
 
 from __future__ import annotations
@@ -17,8 +14,8 @@ import numpy as np
 
 from ..quadrature import FloatArray
 from .batch import Batch
-from .moments import across_alignment
 from .response import Point
+from .weight_side import Coupling, Frame
 
 
 @dataclass(frozen=True)
@@ -39,49 +36,26 @@ class Signal:
 def solve_signal(point: Point) -> Signal:
     """Minimise (11) at the solution of the resolvent equations."""
     batch = point.batch
-    root = np.sqrt(point.v2)
-    q = across_alignment(batch.alignment)
-    ratio = batch.alignment / q
-    means = batch.mean * root[:, None, :]  # columns of Ã
-    lines = point.direction / np.sqrt(batch.d)[:, None, None]  # columns of τ̃ and ψ̃
-    tilt = (batch.lean / batch.norm) * np.sqrt(batch.d)[:, None]  # lean·A in units of √D
-    leans = bool(np.any(batch.lean))
-    kappa = batch.kappa[None, :, None]
-    if leans:
-        tilted = lines * tilt[:, None, :]
-        means_along, means_across = means - kappa * tilted, ratio[:, None, None] * tilted
-        use, along, across, rest = _joint(
-            point, means_along, means_across, kappa * lines, lines, _lean_factor(point, tilt, q)
-        )
+    frame = point.weights.frame(point.v2)
+    if frame.coupling is None:
+        use, along, across, rest = _decoupled(point, frame)
+        slope = _apply(frame.lines, across)
     else:
-        k = root.shape[1]
-        both, rest_along = least_squares(
-            point,
-            np.concatenate([means, kappa * lines], axis=2),
-            batch.target_mean,
-            np.ones(2 * k),
-        )
-        across, rest_across = least_squares(point, lines, batch.target_linear, np.ones(k))
-        use, along = both[:, :k], both[:, k:]
-        rest = rest_along + rest_across
-        means_along, means_across = means, np.zeros_like(means)
-    fitted = _apply(means_along, use) + batch.kappa * _apply(lines, along)
-    slope = _apply(means_across, use) + _apply(lines, across)
-    # D^{-1/2}(lean·A) and its image under Y
-    lean_use = tilt * use
-    shrunk = np.matmul(point.gain, lean_use[:, :, None])[:, :, 0]
-    lost = np.matmul(point.loss, lean_use[:, :, None])[:, :, 0]
+        use, along, across, rest = _joint(point, frame, frame.coupling)
+        slope = _apply(frame.lines, across) + _apply(frame.coupling.means_across, use)
+    fitted = _apply(frame.means, use) + batch.kappa * _apply(frame.lines, along)
+    tau, psi = point.weights.directions(point.v2, use, along, across)
+    source_nodes, source_groups = point.weights.sources(use, along, across)
     outside = (batch.weight * point.shrink * batch.target_rest).sum(axis=1)
-    scale = root * batch.norm / np.sqrt(batch.d)[:, None]  # √D
     return Signal(
-        use=root * use,
-        along=scale * (along - lean_use),
-        across=scale * (across + ratio[:, None] * lean_use),
+        use=np.sqrt(point.v2) * use,
+        along=tau,
+        across=psi,
         fitted=fitted,
         fitted_slope=slope,
         misfit=misfit(batch, fitted, slope),
-        source_nodes=-((_apply(lines, shrunk) / q[:, None]) ** 2),
-        source_groups=use**2 + along**2 + across**2 - (lost / q[:, None]) ** 2,
+        source_nodes=source_nodes,
+        source_groups=source_groups,
         train_loss=outside + rest / batch.n,
     )
 
@@ -97,16 +71,6 @@ def _apply(columns: FloatArray, values: FloatArray) -> FloatArray:
     return np.asarray(np.matmul(columns, values[:, :, None])[:, :, 0])
 
 
-def _lean_factor(point: Point, tilt: FloatArray, q: FloatArray) -> FloatArray:
-    """Upper-triangular root of the penalty on Ã for leaning weights."""
-    k = tilt.shape[1]
-    ratio = tilt / q[:, None]
-    penalty = np.eye(k) - ratio[:, :, None] * point.loss * ratio[:, None, :]
-    values, vectors = np.linalg.eigh(0.5 * (penalty + penalty.transpose(0, 2, 1)))
-    root = np.sqrt(np.maximum(values, 0.0))[:, :, None]
-    return np.asarray(root * vectors.transpose(0, 2, 1))
-
-
 def least_squares(
     point: Point, columns: FloatArray, right: FloatArray, penalty: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -119,27 +83,32 @@ def least_squares(
     return _triangular(np.concatenate([top, bottom], axis=1))
 
 
-def _joint(
-    point: Point,
-    means_along: FloatArray,
-    means_across: FloatArray,
-    lines_along: FloatArray,
-    lines_across: FloatArray,
-    factor: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """The coupled system for leaning weights: κ-rows, s-rows, penalties."""
+Solved = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # Ã, τ̃, ψ̃, minimum
+
+
+def _decoupled(point: Point, frame: Frame) -> Solved:
+    """ψ by itself, A and τ together: the usual case."""
+    batch, k = point.batch, frame.lines.shape[2]
+    columns = np.concatenate([frame.means, batch.kappa[None, :, None] * frame.lines], axis=2)
+    both, rest_along = least_squares(point, columns, batch.target_mean, np.ones(2 * k))
+    across, rest_across = least_squares(point, frame.lines, batch.target_linear, np.ones(k))
+    return both[:, :k], both[:, k:], across, rest_along + rest_across
+
+
+def _joint(point: Point, frame: Frame, coupling: Coupling) -> Solved:
+    """The coupled system: rows along κ, rows along s, penalties."""
     batch = point.batch
     root = _root_mass(point)[:, :, None]
-    size, nodes, k = means_along.shape
+    size, nodes, k = frame.means.shape
     system = np.zeros((size, 2 * nodes + 3 * k, 3 * k + 1))
     along, across, rest = slice(0, nodes), slice(nodes, 2 * nodes), 2 * nodes
-    system[:, along, :k] = root * means_along
-    system[:, along, k : 2 * k] = root * lines_along
+    system[:, along, :k] = root * frame.means
+    system[:, along, k : 2 * k] = root * batch.kappa[None, :, None] * frame.lines
     system[:, along, 3 * k] = root[:, :, 0] * batch.target_mean
-    system[:, across, :k] = root * means_across
-    system[:, across, 2 * k : 3 * k] = root * lines_across
+    system[:, across, :k] = root * coupling.means_across
+    system[:, across, 2 * k : 3 * k] = root * frame.lines
     system[:, across, 3 * k] = root[:, :, 0] * batch.target_linear
-    system[:, rest : rest + k, :k] = factor
+    system[:, rest : rest + k, :k] = coupling.penalty_root
     index = np.arange(k, 3 * k)
     system[:, rest + index, index] = 1.0
     solution, minimum = _triangular(system)

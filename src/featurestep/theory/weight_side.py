@@ -1,0 +1,211 @@
+"""The weight side: how the weights answer what the readout asks of them (eqs. 9, 10 and C of 11).
+
+The readout side, (7), (8) and (11)–(15), knows weights only through the methods of `WeightSide`.
+Other weights (structured inputs, an anisotropic step) are other classes with the same methods;
+nothing else changes. All quantities are scaled by √V2 and √D, D = ρ²V2/d, as b = ρμ√V2 is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ..quadrature import FloatArray
+from .batch import Batch, IntArray
+from .gain import gain_by_lu, gain_by_parity, gain_by_qr
+from .moments import across_alignment
+
+
+class Pairs(NamedTuple):
+    """The response of V1 in the unknowns Ξ_gh, g ≤ h, for few groups."""
+
+    seen: FloatArray  # (B, Q, pairs) how Ξ enters χ
+    felt: FloatArray  # (B, Q, pairs) how χ enters Ξ
+    carried: FloatArray  # (B, pairs, K) how p enters Ξ
+
+
+class Coupling(NamedTuple):
+    """What ties the parts of the regression (11) along κ and along s together."""
+
+    means_across: FloatArray  # (B, Q, K) columns of Ã in the part along s
+    penalty_root: FloatArray  # (B, K, K) root of the penalty on Ã
+
+
+class Frame(NamedTuple):
+    """Columns of the regression (11), in scaled unknowns Ã, τ̃, ψ̃ with the identity as penalty."""
+
+    means: FloatArray  # (B, Q, K) of Ã in the part of y along κ
+    lines: FloatArray  # (B, Q, K) of ψ̃, and times κ of τ̃
+    coupling: Coupling | None = None
+
+
+class WeightSide(Protocol):
+    """What the readout side may ask."""
+
+    def fluctuation(self) -> FloatArray:
+        """Σ μ_gμ_h V1_gh at every node, (B, Q)."""
+
+    def degrees(self) -> FloatArray:
+        """Degrees of freedom of each group's linear part, V2_g ρ_g² Λ_gg, (B, K)."""
+
+    def kernel(self, first: int) -> FloatArray:
+        """−∂χ_q/∂(n w_p h_p) for nodes q ≥ first, (B, Q − first, Q)."""
+
+    def reach(self) -> FloatArray:
+        """∂χ_q/∂ log V2_g of the linear part, (B, Q, K)."""
+
+    def coupling(self) -> FloatArray:
+        """Change of group g's degrees of freedom with log V2_h beyond scaling, (B, K, K)."""
+
+    def pairs(self) -> Pairs:
+        """The same response for few groups, nodes eliminated."""
+
+    def frame(self, v2: FloatArray) -> Frame:
+        """The regression (11) that these weights allow."""
+
+    def directions(
+        self, v2: FloatArray, use: FloatArray, along: FloatArray, across: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """τ and ψ of the scaled solution, (B, K) each."""
+
+    def sources(
+        self, use: FloatArray, along: FloatArray, across: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What −∂(x̂ᵀCx̂) of (15) gives to v (B, Q) and, times V2_g, to P (B, K)."""
+
+
+@dataclass(frozen=True)
+class IsotropicWeights:
+    """Weights without structure beside β: C = blockdiag(V2, X, X), X = V1/d."""
+
+    batch: Batch
+    direction: FloatArray  # (B, Q, K) b = ρμ√V2
+    gain: FloatArray  # (B, K, K) Y = (I + S)⁻¹
+    loss: FloatArray  # (B, K, K) S Y = I − Y
+    mixed: FloatArray  # (B, Q, K) U = bY
+
+    def fluctuation(self) -> FloatArray:
+        return np.asarray(np.maximum((self.mixed * self.direction).sum(axis=2), 0.0))
+
+    def degrees(self) -> FloatArray:
+        return np.asarray(self.batch.d[:, None] * np.diagonal(self.loss, axis1=1, axis2=2))
+
+    def kernel(self, first: int) -> FloatArray:
+        kernel = np.matmul(self.mixed[:, first:], self.direction.transpose(0, 2, 1))  # G
+        np.square(kernel, out=kernel)
+        kernel /= self.batch.d[:, None, None]
+        return np.asarray(kernel)
+
+    def reach(self) -> FloatArray:
+        return np.square(self.mixed)
+
+    def coupling(self) -> FloatArray:
+        return np.asarray(self.batch.d[:, None, None] * self.loss**2)
+
+    def pairs(self) -> Pairs:
+        rows, columns, multiplicity = _pairs(self.batch.g.size)
+        return Pairs(
+            seen=self.direction[:, :, rows] * self.direction[:, :, columns] * multiplicity,
+            felt=self.mixed[:, :, rows] * self.mixed[:, :, columns] / self.batch.d[:, None, None],
+            carried=self.gain[:, rows, :] * self.gain[:, columns, :],
+        )
+
+    @cached_property
+    def lines(self) -> FloatArray:
+        """μ√D: columns of τ̃ and ψ̃."""
+        return np.asarray(self.direction / np.sqrt(self.batch.d)[:, None, None])
+
+    def frame(self, v2: FloatArray) -> Frame:
+        return Frame(self.batch.mean * np.sqrt(v2)[:, None, :], self.lines)
+
+    def directions(
+        self, v2: FloatArray, use: FloatArray, along: FloatArray, across: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        root = np.sqrt(v2 / self.batch.d[:, None]) * self.batch.norm  # √D
+        return root * along, root * across
+
+    def sources(
+        self, use: FloatArray, along: FloatArray, across: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(self.direction.shape[:2]), use**2 + along**2 + across**2
+
+
+@dataclass(frozen=True)
+class LeaningWeights(IsotropicWeights):
+    """Weights that lean against β, as the `full` residual makes them (section 3).
+
+    τ and ψ carry a part proportional to A. In τ + lean·A and ψ − (γ/q)·lean·A the penalty of (11)
+    is diagonal again, except for I − (d/q²)(lean/ρ)SY(lean/ρ) on Ã.
+    """
+
+    @cached_property
+    def tilt(self) -> FloatArray:
+        """lean·A in units of √D, as a multiple of Ã."""
+        return np.asarray(self.batch.lean / self.batch.norm * np.sqrt(self.batch.d)[:, None])
+
+    @cached_property
+    def across(self) -> FloatArray:
+        """q = √(1 − γ²), (B, 1)."""
+        return across_alignment(self.batch.alignment)[:, None]
+
+    @property
+    def ratio(self) -> FloatArray:
+        """γ/q, (B, 1)."""
+        return np.asarray(self.batch.alignment[:, None] / self.across)
+
+    def frame(self, v2: FloatArray) -> Frame:
+        plain = super().frame(v2)
+        tilted = self.lines * self.tilt[:, None, :]
+        kappa = self.batch.kappa[None, :, None]
+        coupling = Coupling(self.ratio[:, :, None] * tilted, self._penalty_root())
+        return Frame(plain.means - kappa * tilted, plain.lines, coupling)
+
+    def _penalty_root(self) -> FloatArray:
+        scaled = self.tilt / self.across
+        penalty = np.eye(scaled.shape[1]) - scaled[:, :, None] * self.loss * scaled[:, None, :]
+        values, vectors = np.linalg.eigh(0.5 * (penalty + penalty.transpose(0, 2, 1)))
+        root = np.sqrt(np.maximum(values, 0.0))[:, :, None]
+        return np.asarray(root * vectors.transpose(0, 2, 1))
+
+    def directions(
+        self, v2: FloatArray, use: FloatArray, along: FloatArray, across: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        lean = self.tilt * use
+        return super().directions(v2, use, along - lean, across + self.ratio * lean)
+
+    def sources(
+        self, use: FloatArray, along: FloatArray, across: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        lean = (self.tilt * use / self.across)[:, :, None]  # D^{-1/2}(lean·A)/q
+        nodes = np.matmul(self.lines, np.matmul(self.gain, lean))[:, :, 0]
+        groups = np.matmul(self.loss, lean)[:, :, 0]
+        plain = super().sources(use, along, across)
+        return -(nodes**2), plain[1] - groups**2
+
+
+def weight_side(
+    batch: Batch, v2: FloatArray, mass: FloatArray, *, careful: bool
+) -> IsotropicWeights:
+    """The weights' answer to V2 and to the information n w h of every node, `mass` (B, Q).
+
+    `careful` pays for a QR factorisation instead of forming S.
+    """
+    direction = batch.linear * np.sqrt(v2)[:, None, :]
+    method = gain_by_qr if careful else gain_by_parity if batch.mirrored else gain_by_lu
+    gain, loss, mixed = method(linear_information(batch, direction, mass), direction)
+    kind = LeaningWeights if np.any(batch.lean) else IsotropicWeights
+    return kind(batch, direction, gain, loss, mixed)
+
+
+def linear_information(batch: Batch, direction: FloatArray, mass: FloatArray) -> FloatArray:
+    """C with CᵀC = √D V̂1 √D, V̂1_gh = n E[μ_gμ_h/(1+χ)] (eq. 8)."""
+    return direction * np.sqrt(mass / batch.d[:, None])[:, :, None]
+
+
+@lru_cache(maxsize=64)
+def _pairs(k: int) -> tuple[IntArray, IntArray, FloatArray]:
+    rows, columns = np.triu_indices(k)
+    return rows, columns, np.where(rows == columns, 1.0, 2.0)

@@ -1,0 +1,141 @@
+"""`compare`: the numbers of `predict` and `simulate`, and what their distance means."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from featurestep import Comparison, InvalidProblem, Problem, Setting, compare, predict, simulate
+from featurestep.simulation.result import QUANTITIES
+
+BASE = Problem(n=200, d=100, width=150, step_exponent=0.2, ridge=0.05, noise_std=0.3)
+GRID = BASE.vary(step_exponent=[0.0, 0.2], ridge=[0.05, 0.5, 1.0])
+RUN = {"seeds": 4, "n_test": 500}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return compare(GRID, **RUN)
+
+
+def moved(found: Comparison, **factors: float) -> Comparison:
+    """The same comparison with some predictions multiplied."""
+    wrong = {name: values * factors.get(name, 1.0) for name, values in found.predicted.items()}
+    return replace(found, predicted=wrong)
+
+
+def test_a_grid_has_the_numbers_of_its_parts(found):
+    predicted, simulated = predict(GRID), simulate(GRID, **RUN)
+    for name in QUANTITIES:
+        cell = found.dataset.sel(quantity=name)
+        assert np.array_equal(cell.predicted, predicted[name])
+        assert np.array_equal(cell.simulated, simulated.mean[name].sel(variant="trained"))
+        error = simulated.standard_error[name].sel(variant="trained")
+        assert np.array_equal(cell.standard_error, error)
+    assert found.dataset.status.dims == GRID.dims
+    assert set(found.dataset.status.values.flat) == {"ok"}
+
+
+def test_one_problem_has_the_numbers_of_its_parts():
+    found = compare(BASE, **RUN)
+    assert len(found.rows) == len(QUANTITIES)
+    simulated = simulate(BASE, **RUN)
+    for row in found.rows:
+        assert row.point == {}
+        assert row.predicted == getattr(predict(BASE), row.quantity)
+        assert row.simulated == simulated.mean[row.quantity].item()
+    assert found.dataset.z.dims == ("quantity",)
+
+
+def test_z_scores_by_hand(found):
+    for index, point in enumerate(GRID):
+        for q, name in enumerate(QUANTITIES):
+            row = found.rows[index * len(QUANTITIES) + q]
+            values = found.simulation.values[name][0].reshape(len(GRID), 4)[index]
+            mean = sum(values) / 4
+            error = (sum((values - mean) ** 2) / 3 / 4) ** 0.5
+            expected = getattr(predict(point), name)
+            assert row.quantity == name
+            assert row.point == {"step_exponent": point.step_exponent, "ridge": point.ridge}
+            assert row.z == pytest.approx((mean - expected) / error, rel=1e-6)
+            assert row.relative_gap == pytest.approx(mean / expected - 1, rel=1e-6, abs=1e-9)
+
+
+def test_the_worst_row_sets_the_limit(found):
+    worst = found.worst
+    assert abs(worst.z) == max(abs(row.z) for row in found.rows)
+    assert found.agrees(limit=abs(worst.z) * 1.001)
+    assert not found.agrees(limit=abs(worst.z) * 0.999)
+    assert found.disagreements(limit=abs(worst.z) * 0.999) == (worst,)
+
+
+def test_a_wrong_prediction_disagrees_unless_a_note_says_why(found):
+    wrong = moved(found, test_error=3.0)
+    assert {row.quantity for row in wrong.disagreements()} == {"test_error"}
+    assert not wrong.agrees()
+    noted = replace(wrong, validity=(("large step",),) * len(GRID))
+    assert noted.agrees()
+    assert not noted.rows[0].agrees()
+    assert noted.dataset.validity.values[0, 0] == "large step"
+    partly = replace(wrong, validity=(*[("large step",)] * (len(GRID) - 1), ()))
+    assert [row.point for row in partly.disagreements()] == [{"step_exponent": 0.2, "ridge": 1.0}]
+
+
+def test_departures_of_the_simulation_are_notes():
+    found = compare(BASE, seeds=2, n_test=100, setting=Setting(inputs="sphere"))
+    assert any("sphere" in note for note in found.rows[0].notes)
+    assert moved(found, train_mse=9.0).agrees()
+
+
+def test_validity_notes_of_predictions_are_kept():
+    bold = BASE.replace(step_exponent=0.5, activation="relu", centre=True, target="H1 + H2")
+    found = compare(bold.vary(ridge=[0.1, 1.0]), **RUN)
+    assert all(row.notes == predict(bold).validity != () for row in found.rows)
+
+
+def test_a_refused_prediction_has_no_distance_and_never_agrees(found):
+    missing = {name: np.full(GRID.shape, np.nan) for name in QUANTITIES}
+    status = ("not converged: why",) * len(GRID)
+    notes = (("large step",),) * len(GRID)
+    refused = replace(found, predicted=missing, status=status, validity=notes)
+    row = refused.rows[0]
+    assert (row.predicted, row.z, row.relative_gap, row.status) == (None, None, None, status[0])
+    assert refused.worst.z is None
+    assert not refused.agrees()
+
+
+def test_json_holds_every_row(found):
+    back = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert len(back["rows"]) == len(GRID) * len(QUANTITIES)
+    assert back["rows"][5]["predicted"] == found.rows[5].predicted
+    assert back["agrees"] is found.agrees()
+    assert back["seeds"] == [0, 1, 2, 3]
+
+
+def test_progress_counts_flops():
+    seen = []
+    compare(BASE, **RUN, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1] > 0
+
+
+@pytest.mark.parametrize("seeds", [1, 0, -3, [5], [], [1, 1], 2.5, "8", None, True])
+def test_too_few_seeds_are_refused_before_the_run(seeds, monkeypatch):
+    monkeypatch.setattr(sys.modules["featurestep.compare"], "simulate", pytest.fail)
+    with pytest.raises(InvalidProblem, match=r"^seeds must be"):
+        compare(BASE, seeds=seeds)
+
+
+def test_draws_that_do_not_differ_are_refused(found):
+    values = {n: np.broadcast_to(v[..., :1], v.shape) for n, v in found.simulation.values.items()}
+    with pytest.raises(InvalidProblem, match="standard error of test_error is 0"):
+        replace(found, simulation=replace(found.simulation, values=values))
+
+
+@pytest.mark.parametrize("wrong", [None, "problem", 3, [BASE]])
+def test_only_problems_and_grids_are_compared(wrong):
+    with pytest.raises(InvalidProblem, match=r"^problem must be"):
+        compare(wrong)
