@@ -1,7 +1,9 @@
 """`python -m benchmarks`: every speed table, one after the other."""
 
-from benchmarks import predict_bench, simulate_bench
+from benchmarks import gpu_bench, predict_bench, simulate_bench
 
 predict_bench.main()
 print()
 simulate_bench.main()
+print()
+gpu_bench.main()

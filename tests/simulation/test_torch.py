@@ -22,13 +22,16 @@ def problem(**changes):
     return Problem(**{**base, **changes})
 
 
+DEVICES = ["torch", "cuda"] if torch.cuda.is_available() else ["torch"]
+
+
 def same(p, **options):
-    cpu, other = (
-        simulate(p, seeds=2, n_test=200, device=device, **options) for device in ("cpu", "torch")
-    )
-    for name in QUANTITIES:
-        np.testing.assert_allclose(cpu.values[name], other.values[name], rtol=1e-9, atol=1e-13)
-    assert other.record["device"] == "torch"
+    cpu = simulate(p, seeds=2, n_test=200, **options)
+    for device in DEVICES:
+        other = simulate(p, seeds=2, n_test=200, device=device, **options)
+        for name in QUANTITIES:
+            np.testing.assert_allclose(cpu.values[name], other.values[name], rtol=1e-9, atol=1e-13)
+        assert other.record["device"].startswith(device)
 
 
 @pytest.mark.parametrize("residual", ["labels", "full"])
