@@ -23,6 +23,7 @@ from featurestep.problem import FIELDS
 
 DEFAULT = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01)
 VERBS = ("predict", "limit", "baselines", "optimum", "demo")
+DRAWN = ("simulate", "compare", "equivalence")
 RELU = ["--activation", "relu", "--centre", "--target", "H1 + H2/sqrt(2)"]
 
 
@@ -53,7 +54,7 @@ def subprocess_run(*arguments: str, **environment: str) -> subprocess.CompletedP
 
 def test_bare_command_shows_help():
     assert run() == run("--help")
-    assert all(verb in run() for verb in VERBS)
+    assert all(verb in run() for verb in (*VERBS, *DRAWN))
 
 
 def test_version():
@@ -122,6 +123,9 @@ def test_ratios_follow_a_varied_n():
     problem = Problem.from_ratios(phi=0.5, psi=0.8, n=800, step_exponent=0.3, ridge=0.1)
     (point,) = [p for p in answer["points"] if p["n"] == 800 and p["ridge"] == 0.1]
     assert point["test_error"] == pytest.approx(predict(problem).test_error, rel=1e-9)
+    assert (answer["problem"]["phi"], answer["problem"]["psi"]) == (0.5, 0.8)
+    assert not {"n", "d", "width", "ridge"} & set(answer["problem"])
+    assert "phi = 0.5, psi = 0.8 at every n" in run("predict", *arguments)
 
 
 def test_a_refused_point_is_null_with_a_status():
@@ -238,6 +242,16 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
         seen.append(stream.getvalue())
     assert "points" in seen[0]
     assert seen[1] == ""
+
+
+def test_ctrl_c_is_one_line(monkeypatch):
+    def interrupt(problem):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(theory, "predict", interrupt)
+    result = CliRunner().invoke(main, ["predict"])
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr.strip() == "interrupted"
 
 
 def test_axes_are_read_as_written():

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from featurestep import Problem, cli_files, compare, predict, simulate, simulation
+from featurestep import Problem, cli_files, compare, feature_gap, predict, simulate, simulation
 from featurestep.activations import NAMED
 from featurestep.cli import main
 from featurestep.cli_simulated import plus_minus
@@ -216,6 +216,7 @@ def test_a_refused_prediction_fails_the_check(monkeypatch):
         ["compare"],
         ["compare", "--over", "ridge=log:0.01:1:3", "--over", "step_exponent=0.1,0.3"],
         ["compare", "--over", "activation=tanh,relu"],
+        ["compare", "--over", "ridge=0.1"],
         ["compare", "--over", "n=100:140:3"],
     ],
 )
@@ -225,6 +226,19 @@ def test_every_result_can_be_drawn(arguments, tmp_path):
     seeds = [] if "--seeds" in arguments else ["--seeds", "2"]
     assert f"Figure: {path}" in run(*arguments, *sizes, *seeds, "--plot", str(path)).stdout
     assert path.stat().st_size > 5000
+
+
+def test_equivalence_prints_the_gaps_of_the_library(tmp_path):
+    answer = run_json("equivalence", *SIZES[:6], "--degrees", "1,3", "--seeds", "0,2")
+    gaps = feature_gap(PROBLEM, degrees=[1, 3], seeds=[0, 2])
+    assert [answer["gap_1"], answer["gap_3"]] == pytest.approx(gaps.mean(axis=1).tolist())
+    deviation = abs(gaps - gaps.mean(axis=1, keepdims=True)).max()
+    assert answer["largest_deviation"] == pytest.approx(deviation)
+    ratios = ["--phi", "0.5", "--psi", "0.8", "--over", "n=60,100"]
+    path = tmp_path / "gaps.svg"
+    assert "gap 2" in run("equivalence", *ratios, "--plot", str(path)).stdout
+    assert path.stat().st_size > 5000
+    assert run("equivalence", "--degrees", "x", code=2).stderr.startswith("error: variants must be")
 
 
 BAD = [

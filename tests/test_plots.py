@@ -10,9 +10,11 @@ import pytest
 import xarray
 from matplotlib.figure import Figure
 
-from featurestep import Problem, baselines, limit, predict
+from featurestep import Problem, baselines, limit, predict, simulate
+from featurestep import compare as compare_problems
 from featurestep.plot_style import PALETTE, STYLE, figure_of, line_colour, new_axes, render
 from featurestep.plots import compare, curve, curves, learned, shade_regimes, staircase
+from featurestep.plots_simulation import agreement, draws, gaps, simulated
 
 PROBLEM = Problem(
     n=2000,
@@ -139,3 +141,63 @@ def test_nothing_is_clipped_at_column_width(results):
         assert box.y0 >= -1
         assert box.x1 <= width + 1
         assert box.y1 <= height + 1
+
+
+SMALL = PROBLEM.replace(n=120, d=60, width=90)
+ERRORS = ("train_loss", "test_error")
+
+
+def bar_ends(container):
+    """Lower and upper ends of the bars of one line, (points, 2)."""
+    return np.array([segment[:, 1] for segment in container[2][0].get_segments()])
+
+
+@pytest.fixture(scope="module")
+def compared():
+    grid = SMALL.vary(step_exponent=[0.0, 0.2, 0.4], ridge=[0.1, 1.0])
+    return compare_problems(grid, seeds=3, n_test=200)
+
+
+def test_simulated_points_lie_on_the_theory_with_two_standard_errors(compared):
+    mean, error = (
+        data.sel(variant="trained", drop=True)
+        for data in (compared.simulation.mean, compared.simulation.standard_error)
+    )
+    theory = predict(
+        compared.problem.base.vary(step_exponent=np.linspace(0, 0.4, 9), ridge=[0.1, 1])
+    )
+    panels = agreement(theory, mean, error, ERRORS)
+    for ax, name in zip(panels, ERRORS, strict=True):
+        *lines, _ = ax.containers  # the last is the legend's
+        for container, ridge in zip(lines, (0.1, 1.0), strict=True):
+            centre, spread = mean[name].sel(ridge=ridge), error[name].sel(ridge=ridge)
+            low, high = bar_ends(container).T
+            assert np.allclose(low, centre - 2 * spread)
+            assert np.allclose(high, centre + 2 * spread)
+    (legend,) = figure_of(panels[0]).legends
+    assert [text.get_text() for text in legend.get_texts()][-1] == "simulated, ± 2 s.e."
+
+
+def test_simulated_curves_have_bars_where_there_are_errors(compared):
+    mean = compared.simulation.mean.sel(variant="trained", drop=True)
+    error = compared.simulation.standard_error.sel(variant="trained", drop=True)
+    assert [len(ax.containers) for ax in simulated(mean, error, ERRORS)] == [2, 2]
+    assert [len(ax.containers) for ax in simulated(mean, None, ERRORS)] == [0, 0]
+
+
+def test_gaps_are_in_per_cent_of_the_prediction():
+    found = compare_problems(SMALL, seeds=3, n_test=200)
+    ax = gaps(found.rows)
+    drawn = [container[0].get_xdata()[0] for container in ax.containers]
+    assert np.allclose(drawn, [100 * row.relative_gap for row in found.rows])
+    assert [tick.get_text() for tick in ax.get_yticklabels()][2] == "training error"
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_draws_show_every_seed_of_every_variant(seeds):
+    found = simulate(SMALL, seeds=seeds, n_test=200, variants=["trained", "initial"])
+    ax = draws(found.dataset)
+    dots = [line for line in ax.lines if line.get_marker() == "."]
+    assert [len(line.get_xdata()) for line in dots] == [2 * seeds] * 2
+    assert np.array_equal(dots[0].get_xdata(), found.values["test_error"].ravel())
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["trained", "initial"]

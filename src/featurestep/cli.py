@@ -10,19 +10,16 @@ import click
 
 from . import __version__, theory
 from .cli_answers import Verb, answer, report
+from .cli_equivalence import equivalence
 from .cli_figures import draw_baselines, draw_errors, draw_learned, draw_stairs
+from .cli_files import check_path, save, save_in
 from .cli_options import DEFAULTS, Request, curve_options, output_options, problem_options
-from .cli_output import (
-    cell,
-    check_path,
-    describe,
-    save,
-    save_in,
-    show_notes,
-    show_table,
-)
+from .cli_output import cell, describe, show_notes, show_table
+from .cli_progress import INTERRUPTED
+from .cli_simulate import compare, simulate
 from .cli_values import number, parse_search
 from .errors import FeaturestepError, InvalidProblem
+from .simulation import InsufficientMemory
 from .theory.predict import VARIABLES
 
 DEMO_OWN = {"activation": "relu", "centre": True, "d": 600, "width": 1000, "ridge": 0.1}
@@ -46,9 +43,11 @@ class OneLineErrors(click.Group):
         except click.ClickException as error:
             _refuse(error.format_message(), error.exit_code)
         except click.Abort:
-            _refuse("interrupted", 1)
+            click.echo("interrupted", err=True)
+            sys.exit(INTERRUPTED)
         except FeaturestepError as error:
-            _refuse(str(error), 2 if isinstance(error, InvalidProblem) else 1)
+            is_request = isinstance(error, (InvalidProblem, InsufficientMemory))
+            _refuse(str(error), 2 if is_request else 1)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -69,17 +68,23 @@ def main(ctx: click.Context) -> None:
     """What does a two-layer network learn in one large gradient step?
 
     A network f(x) = aᵀσ(Wx) of N neurons takes one step of size η = n^α on its first layer; its
-    readout is then fitted by ridge regression on n fresh samples. These commands predict its
-    errors from the theory alone: nothing is trained, and answers take milliseconds.
+    readout is then fitted by ridge regression on n fresh samples. `simulate` and `equivalence` run
+    this network on drawn data, and `compare` holds the theory against it. All other commands
+    predict from the theory alone: nothing is trained, and answers take milliseconds.
 
     \b
     Start with
       featurestep demo
       featurestep predict
       featurestep predict --over step_exponent=0:0.5:51 --plot curve.png
+      featurestep compare
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+for command in (simulate, compare, equivalence):
+    main.add_command(command)
 
 
 @main.command()
@@ -132,7 +137,7 @@ def limit(
     Only the ratios φ = d/n, ψ = d/N and the regime matter: a step exponent α between (ℓ−1)/2ℓ
     and ℓ/(2ℓ+2) learns powers of the learned direction up to ℓ. At the ends of the intervals the
     limit is undefined, and the status says so. With --norm-growth it is where `predict` goes as n
-    grows; without, the published one, which agrees with it when n_step/d is large.
+    grows; without, the published one, which leaves out that the step changes the neurons' norms.
 
     \b
     Examples

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,18 +11,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 import numpy as np
 
+from .cli_files import check_path, mention, save
 from .cli_options import Request
 from .cli_output import (
-    check_path,
     describe,
+    fixed_fields,
     grid_notes,
+    joined,
     points,
-    save,
     show_grid,
     show_json,
     show_notes,
     show_result,
+    shown_problem,
 )
+from .cli_progress import watched
 from .errors import FeaturestepError, InvalidProblem
 from .problem import Grid, Problem
 
@@ -83,43 +85,34 @@ def report(found: Result, meanings: Mapping[str, str], *, as_json: bool, plot: s
     click.echo("\n".join(describe(found.problem)))
     show_result(values, meanings)
     show_notes(values.get("validity", ()))
-    _mention(plot)
+    mention(plot)
 
 
 def _answer_curve(verb: Verb, request: Request, as_json: bool, plot: str | None) -> None:
     results = _sweep(request.grids, verb.many or (lambda grid, told: _each(grid, verb, told)))
     if plot:
         save(plot, verb.draw_many(request, results))
-    varied, base = tuple(request.axes), request.grids[0].base
+    base = request.grids[0].base
     if as_json:
-        fixed = {name: value for name, value in base.given.items() if name not in varied}
+        fixed = fixed_fields(base, request)
         show_json({"problem": fixed, "over": dict(request.axes), "points": points(results)})
         return
-    click.echo("\n".join(describe(base, varied)))
+    click.echo(shown_problem(base, request))
     show_grid(results, verb.columns)
     show_notes(grid_notes(results))
-    _mention(plot)
-
-
-def _mention(plot: str | None) -> None:
-    if plot:
-        click.echo(f"Figure: {plot}")
+    mention(plot)
 
 
 def _sweep(
     grids: Sequence[Grid], evaluate: Callable[[Grid, Report | None], xarray.Dataset]
 ) -> xarray.Dataset:
     """The results of all grids as one, with a progress bar on a terminal."""
-    import xarray
-
     parts: list[xarray.Dataset] = []
     with _progress(sum(map(len, grids))) as advance:
         for i, grid in enumerate(grids):
             before = sum(map(len, grids[:i]))
             parts.append(evaluate(grid, None if advance is None else _told(advance, before)))
-    if len(parts) == 1:
-        return parts[0]
-    return xarray.concat(parts, dim="n").transpose(*grids[0].dims)
+    return joined(parts).transpose(*grids[0].dims)
 
 
 def _told(advance: Callable[[int], None], before: int) -> Report:
@@ -155,15 +148,6 @@ def _column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
     return column
 
 
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None] | None]:
-    """A bar on stderr when somebody watches and there is something to wait for."""
-    if total < _LONG or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("points", total=total)
-        yield lambda done: bar.update(task, completed=done)
+def _progress(total: int) -> AbstractContextManager[Callable[[int], None] | None]:
+    """A bar when there is something to wait for."""
+    return watched(total, lambda done: "points") if total >= _LONG else nullcontext()

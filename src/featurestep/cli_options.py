@@ -127,6 +127,17 @@ class Request:
         return [self._problem({"n": n}).vary(**{**self.axes, "n": [n]}) for n in self.axes["n"]]
 
     @property
+    def ratios(self) -> dict[str, Any]:
+        """φ and ψ where they make the other sizes follow a varied n."""
+        follows = "phi" in self.given and "n" in self.axes
+        return {name: self.given[name] for name in ("phi", "psi")} if follows else {}
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """The fields that are not the same at every point."""
+        return (*self.axes, *(("d", "width") if self.ratios else ()))
+
+    @property
     def lines(self) -> list[Problem]:
         """The problem behind each line of the curves: one for each value of the second field."""
         if len(self.axes) < 2:

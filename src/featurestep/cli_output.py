@@ -1,30 +1,26 @@
-"""The command line's answers: tables, strict JSON, and files that are whole or absent."""
+"""The command line's answers: tables, notes and strict JSON."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .errors import InvalidProblem
+from .cli_options import Request
 from .problem import Problem
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.axes import Axes
 
-FORMATS = (".png", ".pdf", ".svg")
 _PIPED_WIDTH = 240
 _DIVIDER = 3
 _LEAST_MEANING = 30
 _MOST_REASONS = 10
+_TEXT = ("", "meaning", "status", "variant", "quantity", "verdict")  # columns set left
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -41,7 +37,7 @@ def show_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     console.width = sum(widths) + _DIVIDER * len(widths)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for title, width in zip(titles, widths, strict=True):
-        is_text = title in ("", "meaning", "status")
+        is_text = title in _TEXT
         table.add_column(title, justify="left" if is_text else "right", width=width)
     for line in lines:
         table.add_row(*line)
@@ -136,6 +132,13 @@ def points(results: xarray.Dataset) -> list[dict[str, Any]]:
     ]
 
 
+def joined(parts: Sequence[xarray.Dataset]) -> xarray.Dataset:
+    """The results of one grid, or of one for each n."""
+    import xarray
+
+    return parts[0] if len(parts) == 1 else xarray.concat(parts, dim="n", data_vars="all")
+
+
 def plain(value: Any) -> Any:
     """A value as strict JSON knows it: None for what is not finite."""
     if isinstance(value, float):
@@ -173,51 +176,14 @@ def describe(problem: Problem, varied: Sequence[str] = ()) -> list[str]:
     return [line for line in lines if line]
 
 
-def check_path(path: str | None) -> None:
-    """Refuse a figure's path before anything is computed."""
-    if path is None:
-        return
-    target = Path(path)
-    if target.suffix.lower() not in FORMATS:
-        raise InvalidProblem("--plot", f"must end in {', '.join(FORMATS)}", path)
-    if not os.path.isdir(target.parent):
-        raise InvalidProblem("--plot", "must be in a directory that exists", path)
-    if os.path.isdir(target):
-        raise InvalidProblem("--plot", "must be a file, not a directory", path)
+def shown_problem(problem: Problem, request: Request) -> str:
+    """The part of a problem that is the same at every point, in words."""
+    lines = describe(problem, request.varied)
+    ratios = ", ".join(f"{name} = {cell(value)}" for name, value in request.ratios.items())
+    return "\n".join([*lines, f"{ratios} at every n"] if ratios else lines)
 
 
-def save(path: str, ax: Axes) -> None:
-    """Write the figure that holds some axes, in the format of the path's ending."""
-    from .plot_style import figure_of, render
-
-    target = Path(path)
-    _write(target, "--plot", render(figure_of(ax), target.suffix[1:].lower()))
-
-
-def save_in(folder: str, name: str, ax: Axes) -> Path:
-    """Write a figure into a folder, made if need be."""
-    from .plot_style import figure_of, render
-
-    content = render(figure_of(ax), Path(name).suffix[1:])
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable("--output", error, folder) from None
-    _write(Path(folder, name), "--output", content)
-    return Path(folder, name)
-
-
-def _write(path: Path, option: str, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise _unwritable(option, error, path) from None
-
-
-def _unwritable(option: str, error: OSError, path: object) -> InvalidProblem:
-    return InvalidProblem(option, f"must be writable ({error.strerror})", str(path))
+def fixed_fields(problem: Problem, request: Request) -> dict[str, Any]:
+    """The same as values."""
+    given = {name: value for name, value in problem.given.items() if name not in request.varied}
+    return {**given, **request.ratios}

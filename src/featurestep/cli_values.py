@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from .errors import InvalidProblem
 from .problem import FIELDS
 
 MAX_POINTS = 100_000
+_MEMORY = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(?:([kmgt])(i)?)?b?", re.IGNORECASE)
 _SIZES = ("n", "d", "width", "n_step")
 
 
@@ -83,6 +85,26 @@ def number(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def numbers(text: str) -> list[Any]:
+    """`v1,v2,…`, each as `number` reads it."""
+    return [number(part.strip()) for part in text.split(",")]
+
+
+def one_or_list(text: str) -> Any:
+    """A number, or a list of them."""
+    return numbers(text) if "," in text else number(text)
+
+
+def memory(text: str) -> float:
+    """Bytes behind `2GB`, `500 MiB` or a plain number of them."""
+    match = _MEMORY.fullmatch(text.strip())
+    if match is None:
+        raise InvalidProblem("max_memory", "must read as 2GB, 500MiB or a number of bytes", text)
+    digits, prefix, binary = match.groups()
+    base = 1024 if binary else 1000
+    return float(digits) * float(base) ** " kmgt".index((prefix or " ").lower())
 
 
 def law(text: str) -> list[tuple[float, float]]:

@@ -111,7 +111,7 @@ class Comparison:
         columns = {
             name: self.dataset[name].values.reshape(len(QUANTITIES), count) for name in MEASURES
         }
-        for i, point in enumerate(_points(self.problem)):
+        for i, point in enumerate(points_of(self.problem)):
             for q, quantity in enumerate(QUANTITIES):
                 numbers: dict[str, Any] = {
                     name: float(column[q, i]) if np.isfinite(column[q, i]) else None
@@ -167,10 +167,7 @@ def compare(
     Two seeds at least: without a standard error there is nothing to compare with. A grid's point
     whose prediction was refused keeps its simulation and says why in `status`.
     """
-    listed = checked_seeds(seeds)
-    if len(listed) < 2:
-        rule = "must be >= 2 (or list two): a z-score needs a standard error"
-        raise InvalidProblem("seeds", rule, seeds)
+    listed = enough_seeds(seeds)
     predicted, status, validity = _predictions(problem)
     found = simulate(
         problem,
@@ -183,6 +180,15 @@ def compare(
         progress=progress,
     )
     return Comparison(problem, predicted, status, validity, found)
+
+
+def enough_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
+    """The seeds, two at least, or InvalidProblem."""
+    listed = checked_seeds(seeds)
+    if len(listed) < 2:
+        rule = "must be two at least: a z-score needs a standard error"
+        raise InvalidProblem("seeds", rule, seeds if isinstance(seeds, int) else listed)
+    return listed
 
 
 Predictions = tuple[dict[str, FloatArray], tuple[str, ...], tuple[tuple[str, ...], ...]]
@@ -204,8 +210,8 @@ def _trained(results: xarray.Dataset) -> xarray.DataArray:
     return results[list(QUANTITIES)].sel(variant="trained", drop=True).to_dataarray("quantity")
 
 
-def _points(problem: Problem | Grid) -> Iterator[dict[str, Any]]:
-    """Coordinates of the points, in order."""
+def points_of(problem: Problem | Grid) -> Iterator[dict[str, Any]]:
+    """Coordinates of a grid's points, in order; one problem has none."""
     if isinstance(problem, Problem):
         yield {}
         return

@@ -47,6 +47,8 @@ LABELS = {
     "n_step": r"samples of the step $n_0$",
     "test_error": r"test error $L_{\mathrm{te}}$",
     "train_loss": r"training loss $L_{\mathrm{tr}}$",
+    "train_mse": "training error",
+    "readout_norm": r"readout norm $\|\hat a\|$",
 }
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,6 +70,11 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
 def label(name: str) -> str:
     """A field or a variable with the papers' symbol."""
     return LABELS.get(name, name.replace("_", " "))
+
+
+def spans_decades(field: str, low: float, high: float) -> bool:
+    """Whether an axis reads better on a log scale."""
+    return field != "step_exponent" and 0 < 30 * low <= high
 
 
 @styled

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .plot_style import PALETTE, figure_of, label, line_colour, new_axes, styled
+from .plot_style import PALETTE, figure_of, label, line_colour, new_axes, spans_decades, styled
 from .regime import interval
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def curve(results: xarray.Dataset, variable: str, ax: Axes | None = None) -> Axe
     }
     for i, (column, name) in enumerate(zip(values.T, names, strict=True)):
         ax.plot(x, column, color=line_colour(i, len(names)), label=name, **style)
-    if numeric and field != "step_exponent" and x.min() > 0 and x.max() >= 30 * x.min():
+    if numeric and spans_decades(field, x.min(), x.max()):
         ax.set_xscale("log")
     ax.set_xlabel(label(field))
     ax.set_ylabel(label(variable))
@@ -158,14 +158,16 @@ def _span(values: Any) -> tuple[float, float]:
 
 
 @styled
-def compare(results: xarray.Dataset, variables: Sequence[str], ax: Axes | None = None) -> Axes:
-    """Several errors of a grid's results against its one field, in one panel."""
+def compare(
+    results: xarray.Dataset, variables: Sequence[str], title: str, ax: Axes | None = None
+) -> Axes:
+    """Several results of a kind against a grid's one field, in one panel with one title."""
     ax = new_axes(height=3.6)[0] if ax is None else ax
     for i, variable in enumerate(variables):
         curve(results, variable, ax)
         line = ax.lines[-1]
         line.set(color=line_colour(i, len(variables)), label=label(variable))
-    ax.set_ylabel(label("test_error"))
+    ax.set_ylabel(title)
     figure_of(ax).legend(loc="outside lower center", ncols=2, fontsize=6.5)
     return ax
 

@@ -8,14 +8,14 @@ import pytest
 
 from featurestep import Problem, compare
 
-BASE = Problem(n=700, d=350, width=525, step_exponent=0.0, ridge=0.02, noise_std=0.2)
+BASE = Problem(n=600, d=300, width=450, step_exponent=0.0, ridge=0.02, noise_std=0.2)
 STEPS = [(0.0, "gaussian"), (0.15, "rademacher"), (0.3, "gaussian"), (0.4, "uniform")]
 NETWORKS = [
     {"activation": "tanh", "target": "tanh"},
     {"activation": "erf", "target": "H1 + H2/sqrt(2)", "ridge": 0.2},
-    {"activation": "relu", "centre": True, "target": "H1 + 0.5*H2", "width": 1000},
-    {"activation": "gelu", "centre": True, "target": "relu", "n_step": 1400, "ridge": 0.1},
-    {"target": "sin", "residual": "full", "d": 200, "width": 800, "ridge": 0.1},
+    {"activation": "relu", "centre": True, "target": "H1 + 0.5*H2", "width": 900},
+    {"activation": "gelu", "centre": True, "target": "relu", "n_step": 1200, "ridge": 0.1},
+    {"target": "sin", "residual": "full", "d": 200, "width": 700, "ridge": 0.1},
 ]
 TWENTY = [
     BASE.replace(step_exponent=exponent, readout=law, **changes)
@@ -23,7 +23,7 @@ TWENTY = [
 ]
 
 
-SEEDS = 24
+SEEDS = 48  # with half as many, one run in 20 has |z| > 4 somewhere by chance
 
 
 @pytest.mark.slow
@@ -31,7 +31,7 @@ SEEDS = 24
 def test_simulation_agrees_with_theory(index):
     """|z| < 4 for every quantity, or the prediction's own validity notes say why not."""
     own = range(SEEDS * index, SEEDS * (index + 1))  # no two problems share a draw
-    found = compare(TWENTY[index], seeds=own, n_test=3000)
+    found = compare(TWENTY[index], seeds=own, n_test=2000)
     assert found.agrees(), found.worst
 
 
@@ -41,6 +41,6 @@ def test_a_grid_agrees_point_by_point():
     grid = BASE.replace(step_exponent=0.25).vary(
         activation=["tanh", "erf"], target=["tanh", "H1 + 0.5*H3"], ridge=[0.01, 0.1, 1.0]
     )
-    found = compare(grid, seeds=SEEDS, n_test=3000)
+    found = compare(grid, seeds=SEEDS, n_test=2000)
     assert found.agrees(), found.worst
     assert not any(row.notes for row in found.rows)

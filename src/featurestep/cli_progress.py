@@ -1,0 +1,35 @@
+"""What a waiting person sees: a bar on a terminal, and what Ctrl-C leaves behind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
+
+
+@contextmanager
+def watched(total: int, describe: Callable[[int], str]) -> Iterator[Callable[[int], None] | None]:
+    """A bar on stderr with the time left, or None when nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(describe(0), total=total)
+        yield lambda done: bar.update(task, completed=done, description=describe(done))
+
+
+@contextmanager
+def all_or_nothing() -> Iterator[None]:
+    """Before anything is written, Ctrl-C says so in one line."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("interrupted: nothing was written", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
