@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
-from functools import partial
 from importlib import import_module
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -19,9 +17,9 @@ import numpy as np
 from ..errors import InvalidProblem
 from ..nonlinearity import Nonlinearity, UserFunction
 from ..quadrature import FloatArray
-from .cholesky import blas_threads, factor, side_by_side
+from .cholesky import factor
 from .failures import SingularSystem
-from .streams import workers
+from .streams import WORKERS, workers
 
 if TYPE_CHECKING:
     from .torch_backend import TorchBackend
@@ -44,7 +42,7 @@ class CpuBackend:
 
         self.dtype = dtype
         self.itemsize = np.dtype(dtype).itemsize
-        self._scratch: list[Array] = []
+        self._scratch: Array | None = None
         sample = np.empty(1, dtype=dtype)
         self._gemm: Any = linalg.get_blas_funcs("gemm", (sample,))
         self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
@@ -99,18 +97,12 @@ class CpuBackend:
             return [self._in_basis(Q, values + shift, b) for shift, b in pairs]
         if overwrite and len(pairs) == 1:
             return [self._cholesky(gram, *pairs[0])]
-        threads = min(blas_threads(), len(pairs))
-        scratch = self._copies(threads, gram.shape)
-
-        def solve_one(pair: tuple[float, Array]) -> Array:
-            A = scratch.get()
-            try:
-                A[:] = gram
-                return self._cholesky(A, *pair)
-            finally:
-                scratch.put(A)
-
-        return side_by_side([partial(solve_one, pair) for pair in pairs], threads)
+        A = self._copy_of(gram)
+        solutions = []
+        for pair in pairs:
+            A[:] = gram
+            solutions.append(self._cholesky(A, *pair))
+        return solutions
 
     def _cholesky(self, A: Array, shift: float, rhs: Array) -> Array:
         A.flat[:: len(A) + 1] += shift
@@ -119,14 +111,11 @@ class CpuBackend:
         refuse_singular(info, pivots, shift, self.dtype)
         return self._potrs(A.T, rhs, lower=0)[0]
 
-    def _copies(self, count: int, shape: tuple[int, ...]) -> SimpleQueue[Array]:
-        """Scratch matrices, kept from call to call: fresh memory costs more than a copy."""
-        if len(self._scratch) < count or self._scratch[0].shape != shape:
-            self._scratch = [self.empty(*shape) for _ in range(count)]
-        queue: SimpleQueue[Array] = SimpleQueue()
-        for array in self._scratch:
-            queue.put(array)
-        return queue
+    def _copy_of(self, gram: Array) -> Array:
+        """Scratch, kept from call to call: fresh memory costs more than a copy."""
+        if self._scratch is None or self._scratch.shape != gram.shape:
+            self._scratch = self.empty(*gram.shape)
+        return self._scratch
 
     def _in_basis(self, Q: Array, values: Array, rhs: Array) -> Array:
         """Q diag(1/values) Qᵀ rhs."""
@@ -139,16 +128,17 @@ class CpuBackend:
         rows = len(arrays[0])
         widest = max(array[0].size for array in arrays) if rows else 1
         step = max(1, TILE // max(1, widest))
+        shares = WORKERS if parallel else 1
 
-        def piece(start: int) -> None:
+        def share(first: int) -> None:
             with np.errstate(all="ignore"):  # what overflows is refused later, with its cause
-                f(*(array[start : start + step] for array in arrays))
+                for start in range(first * step, rows, shares * step):
+                    f(*(array[start : start + step] for array in arrays))
 
         if parallel:
-            list(workers().map(piece, range(0, rows, step)))
+            list(workers().map(share, range(shares)))
         else:
-            for start in range(0, rows, step):
-                piece(start)
+            share(0)
 
     def value(self, f: Nonlinearity) -> Callable[[Array], Array]:
         """σ itself."""

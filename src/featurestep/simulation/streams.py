@@ -55,10 +55,13 @@ class Streams:
         list(workers().map(draw, range(0, len(out), CHUNK)))
 
 
+WORKERS = min(8, os.cpu_count() or 1)
+
+
 @lru_cache(maxsize=1)
 def workers() -> ThreadPoolExecutor:
     """The threads for drawing and for elementwise work (NumPy releases the lock there)."""
-    return ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="featurestep")
+    return ThreadPoolExecutor(WORKERS, thread_name_prefix="featurestep")
 
 
 def checked_streams(fixed: Mapping[str, int] | None) -> dict[str, int]:

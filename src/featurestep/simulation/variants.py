@@ -119,10 +119,11 @@ class FeatureMaps:
         weights = [weight for _, weight in terms]
 
         def piece(target: Array, *projections: Array) -> None:
-            total = projections[0] if weights[0] == 1.0 else weights[0] * projections[0]
-            for weight, projection in zip(weights[1:], projections[1:], strict=True):
-                total = total + weight * projection
-            target[:] = self.sigma(total)
+            target[:] = projections[-1]
+            target *= weights[-1]
+            for weight, projection in zip(weights[:-1], projections[:-1], strict=True):
+                target += projection if weight == 1.0 else weight * projection
+            target[:] = self.sigma(target)
 
         self.backend.each(piece, [out, *(array for array, _ in terms)], self.parallel)
 
