@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from featurestep import NotConverged, Problem, __version__, cli_answers, limit, predict, theory
+from featurestep import NotConverged, Problem, __version__, limit, predict, theory
 from featurestep.activations import NAMED
-from featurestep.cli import main
-from featurestep.cli_options import Request
-from featurestep.cli_values import parse_axis
+from featurestep.cli import answers, main
+from featurestep.cli.options import Request
+from featurestep.cli.values import parse_axis
 from featurestep.problem import FIELDS
 
 DEFAULT = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01)
@@ -233,12 +233,12 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr(cli_answers, "_LONG", 2)
+    monkeypatch.setattr(answers, "_LONG", 2)
     grids = Request({}, ("ridge=0.1,1,10",)).grids
     seen = []
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stream)
-        cli_answers._sweep(grids, lambda grid, told: predict(grid, progress=told))
+        answers._sweep(grids, lambda grid, told: predict(grid, progress=told))
         seen.append(stream.getvalue())
     assert "points" in seen[0]
     assert seen[1] == ""

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from featurestep import Problem, cli_files, compare, feature_gap, predict, simulate, simulation
+from featurestep import Problem, compare, feature_gap, predict, simulate, simulation
 from featurestep.activations import NAMED
-from featurestep.cli import main
-from featurestep.cli_simulated import plus_minus
-from featurestep.cli_values import memory
+from featurestep.cli import files, main
+from featurestep.cli.simulated import plus_minus
+from featurestep.cli.values import memory
 from featurestep.problem import FIELDS
 from featurestep.simulation.result import QUANTITIES
 
@@ -62,7 +62,7 @@ def test_examples_in_the_help_are_valid(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(simulation, "simulate", stop)
-    monkeypatch.setattr("featurestep.cli_simulate.compare_problems", stop)
+    monkeypatch.setattr("featurestep.cli.simulate_commands.compare_problems", stop)
     seen = 0
     for verb in ("simulate", "compare"):
         for line in run(verb, "--help").stdout.splitlines():
@@ -322,7 +322,7 @@ def test_ctrl_c_leaves_a_message_and_nothing_else(verb, phase, tmp_path, monkeyp
     elif phase == "figure":
         monkeypatch.setattr("featurestep.plot_style.render", interrupt)
     else:
-        monkeypatch.setattr(cli_files.os, "replace", interrupt)
+        monkeypatch.setattr(files.os, "replace", interrupt)
     path = tmp_path / "figure.png"
     result = run(verb, *SIZES, "--seeds", "2", "--plot", str(path), code=130)
     assert result.stdout == ""
@@ -347,7 +347,7 @@ def test_a_real_signal(tmp_path):
 
 
 def test_progress_is_shown_on_a_terminal_only(monkeypatch):
-    from featurestep.cli_progress import watched
+    from featurestep.cli.progress import watched
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -25,8 +25,8 @@ def feature_gap(
 ) -> FloatArray:
     """‖F − F_ℓ‖_op/√n on the readout's sample: one row for each degree ℓ, one column for a seed.
 
-    It vanishes as n grows for ℓ of the step exponent's regime (Moniri et al., Theorem 3.3), and
-    for larger ℓ as far as the series goes on helping.
+    Moniri et al. (Theorem 3.3) have it vanish as n grows for ℓ of the step exponent's regime. What
+    the growth of the neurons' norms adds (theory, section 4) is not in F_ℓ and stays.
     """
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", "must be a Problem", problem)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .errors import InvalidProblem
-from .problem import FIELDS
+from ..errors import InvalidProblem
+from ..problem import FIELDS
 
 MAX_POINTS = 100_000
 _MEMORY = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(?:([kmgt])(i)?)?b?", re.IGNORECASE)

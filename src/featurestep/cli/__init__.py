@@ -8,19 +8,19 @@ from typing import Any, NoReturn
 
 import click
 
-from . import __version__, theory
-from .cli_answers import Verb, answer, report
-from .cli_equivalence import equivalence
-from .cli_figures import draw_baselines, draw_errors, draw_learned, draw_stairs
-from .cli_files import check_path, save, save_in
-from .cli_options import DEFAULTS, Request, curve_options, output_options, problem_options
-from .cli_output import cell, describe, show_notes, show_table
-from .cli_progress import INTERRUPTED
-from .cli_simulate import compare, simulate
-from .cli_values import number, parse_search
-from .errors import FeaturestepError, InvalidProblem
-from .simulation import InsufficientMemory
-from .theory.predict import VARIABLES
+from .. import __version__, theory
+from ..errors import FeaturestepError, InvalidProblem
+from ..simulation import InsufficientMemory
+from ..theory.predict import VARIABLES
+from .answers import Verb, answer, report
+from .equivalence_command import equivalence
+from .figures import draw_baselines, draw_errors, draw_learned, draw_stairs
+from .files import check_path, save, save_in
+from .options import DEFAULTS, Request, curve_options, output_options, problem_options
+from .output import cell, describe, show_notes, show_table
+from .progress import INTERRUPTED
+from .simulate_commands import compare, simulate
+from .values import number, parse_search
 
 DEMO_OWN = {"activation": "relu", "centre": True, "d": 600, "width": 1000, "ridge": 0.1}
 DEMO_DEFAULTS = {**DEFAULTS, **DEMO_OWN}
@@ -230,7 +230,7 @@ def demo(output: str, **options: Any) -> None:
     polynomials taken along β⋆. Draws train loss and test error against the step exponent, at
     finite n and in the limit n → ∞, to DIR/demo.png.
     """
-    from .demo import EXPLANATION, SETTINGS, demo_notes, demo_rows, draw, run_demo
+    from ..demo import EXPLANATION, SETTINGS, demo_notes, demo_rows, draw, run_demo
 
     base = Request(options, defaults=DEMO_DEFAULTS).problem
     rows = [[cell(value) for value in row] for row in demo_rows(base)]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .cli_options import Request
-from .problem import Problem
+from ..problem import Problem
+from .options import Request
 
 if TYPE_CHECKING:
     import xarray

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 import numpy as np
 
-from .cli_files import check_path, mention, save
-from .cli_options import Request
-from .cli_output import (
+from ..errors import FeaturestepError, InvalidProblem
+from ..problem import Grid, Problem
+from .files import check_path, mention, save
+from .options import Request
+from .output import (
     describe,
     fixed_fields,
     grid_notes,
@@ -25,9 +27,7 @@ from .cli_output import (
     show_result,
     shown_problem,
 )
-from .cli_progress import watched
-from .errors import FeaturestepError, InvalidProblem
-from .problem import Grid, Problem
+from .progress import watched
 
 if TYPE_CHECKING:
     import xarray

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from .cli_output import cell, fixed_fields, show_notes, show_table, shown_problem
-from .cli_run import Run
-from .compare import Z_LIMIT, Comparison, Row, points_of
-from .problem import Grid, Problem
-from .simulation import Simulation
-from .simulation.result import QUANTITIES
+from ..compare import Z_LIMIT, Comparison, Row, points_of
+from ..problem import Grid, Problem
+from ..simulation import Simulation
+from ..simulation.result import QUANTITIES
+from .output import cell, fixed_fields, show_notes, show_table, shown_problem
+from .run import Run
 
 _MOST_NAMED = 3  # rows that a failed check spells out
 Record = dict[str, Any]

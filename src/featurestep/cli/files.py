@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import InvalidProblem
+from ..errors import InvalidProblem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ def check_path(path: str | None) -> None:
 
 def save(path: str, ax: Axes) -> None:
     """Write the figure that holds some axes, in the format of the path's ending."""
-    from .plot_style import figure_of, render
+    from ..plot_style import figure_of, render
 
     target = Path(path)
     _write(target, "--plot", render(figure_of(ax), target.suffix[1:].lower()))
@@ -46,7 +46,7 @@ def mention(path: str | None) -> None:
 
 def save_in(folder: str, name: str, ax: Axes) -> Path:
     """Write a figure into a folder, made if need be."""
-    from .plot_style import figure_of, render
+    from ..plot_style import figure_of, render
 
     content = render(figure_of(ax), Path(name).suffix[1:])
     try:

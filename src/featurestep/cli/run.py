@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import click
 import numpy as np
 
-from .cli_options import DEFAULTS, Command, Request
-from .cli_progress import watched
-from .cli_values import memory, number, numbers, one_or_list
-from .errors import InvalidProblem
-from .problem import Grid, Problem
-from .simulation import Estimate, Setting
-from .simulation.experiment import make_experiment
+from ..errors import InvalidProblem
+from ..problem import Grid, Problem
+from ..simulation import Estimate, Setting
+from ..simulation.experiment import make_experiment
+from .options import DEFAULTS, Command, Request
+from .progress import watched
+from .values import memory, number, numbers, one_or_list
 
 SMALL = {**DEFAULTS, "n": 1000, "d": 500, "width": 750}  # a few seconds
 Found = TypeVar("Found")

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
-from .activations import NAMED
-from .cli_values import MAX_POINTS, parse_axis, value_of
-from .errors import InvalidProblem
-from .problem import Grid, Problem
+from ..activations import NAMED
+from ..errors import InvalidProblem
+from ..problem import Grid, Problem
+from .values import MAX_POINTS, parse_axis, value_of
 
 DEFAULTS: Mapping[str, Any] = {
     "activation": "tanh",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .cli_answers import Verb, answer
-from .cli_options import Request, curve_options, problem_options
-from .cli_run import SMALL
-from .cli_values import numbers, one_or_list
-from .problem import Problem
-from .quadrature import FloatArray
-from .simulation import feature_gap
+from ..problem import Problem
+from ..quadrature import FloatArray
+from ..simulation import feature_gap
+from .answers import Verb, answer
+from .options import Request, curve_options, problem_options
+from .run import SMALL
+from .values import numbers, one_or_list
 
 if TYPE_CHECKING:
     import xarray
@@ -74,6 +74,6 @@ def equivalence(
 
 
 def _draw(columns: tuple[str, ...], request: Request, results: xarray.Dataset) -> Axes:
-    from .cli_figures import draw_together
+    from .figures import draw_together
 
     return draw_together(request, results, columns, r"$\|F - F_\ell\|_{\mathrm{op}}/\sqrt{n}$")

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import simulation
-from .cli_figures import check_lines, draw_comparisons, draw_simulations
-from .cli_files import check_path, mention, save
-from .cli_options import curve_options, problem_options
-from .cli_output import show_json
-from .cli_progress import all_or_nothing
-from .cli_run import SMALL, Found, Run, read_run, simulation_options
-from .cli_simulated import (
+from .. import simulation
+from ..compare import compare as compare_problems
+from ..compare import enough_seeds
+from .figures import check_lines, draw_comparisons, draw_simulations
+from .files import check_path, mention, save
+from .options import curve_options, problem_options
+from .output import show_json
+from .progress import all_or_nothing
+from .run import SMALL, Found, Run, read_run, simulation_options
+from .simulated import (
     comparisons_json,
     failed_check,
     show_comparisons,
     show_simulations,
     simulations_json,
 )
-from .compare import compare as compare_problems
-from .compare import enough_seeds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
