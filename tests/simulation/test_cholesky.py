@@ -8,7 +8,7 @@ import pytest
 from featurestep.simulation.backend import make_backend
 from featurestep.simulation.cholesky import factor
 
-SIZE = 256
+SIZE = 64
 
 
 def gram(size):

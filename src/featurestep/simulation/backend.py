@@ -7,9 +7,12 @@ speed of both.
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,7 +20,7 @@ import numpy as np
 from ..errors import InvalidProblem
 from ..nonlinearity import Nonlinearity, UserFunction
 from ..quadrature import FloatArray
-from .cholesky import factor
+from .cholesky import blas_threads, factor, side_by_side, solve_factored
 from .failures import SingularSystem
 from .streams import WORKERS, workers
 
@@ -38,15 +41,13 @@ class CpuBackend:
     name = "cpu"
 
     def __init__(self, dtype: str) -> None:
-        from scipy import linalg  # slow to load
-
+        linalg = _linear_algebra()
         self.dtype = dtype
         self.itemsize = np.dtype(dtype).itemsize
-        self._scratch: Array | None = None
+        self._scratch: list[Array] = []
         sample = np.empty(1, dtype=dtype)
         self._gemm: Any = linalg.get_blas_funcs("gemm", (sample,))
         self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
-        self._potrs: Any = linalg.get_lapack_funcs("potrs", (sample,))
         self._eigh: Any = linalg.eigh
 
     def empty(self, *shape: int) -> Array:
@@ -97,25 +98,34 @@ class CpuBackend:
             return [self._in_basis(Q, values + shift, b) for shift, b in pairs]
         if overwrite and len(pairs) == 1:
             return [self._cholesky(gram, *pairs[0])]
-        A = self._copy_of(gram)
-        solutions = []
-        for pair in pairs:
-            A[:] = gram
-            solutions.append(self._cholesky(A, *pair))
-        return solutions
+        threads = min(blas_threads(), len(pairs))
+        scratch = self._copies(threads, gram.shape)
+
+        def solve_one(pair: tuple[float, Array]) -> Array:
+            A = scratch.get()
+            try:
+                A[:] = gram
+                return self._cholesky(A, *pair)
+            finally:
+                scratch.put(A)
+
+        return side_by_side([partial(solve_one, pair) for pair in pairs], threads)
 
     def _cholesky(self, A: Array, shift: float, rhs: Array) -> Array:
         A.flat[:: len(A) + 1] += shift
         info = factor(A)
         pivots = np.abs(np.diagonal(A))
         refuse_singular(info, pivots, shift, self.dtype)
-        return self._potrs(A.T, rhs, lower=0)[0]
+        return solve_factored(A, rhs)
 
-    def _copy_of(self, gram: Array) -> Array:
-        """Scratch, kept from call to call: fresh memory costs more than a copy."""
-        if self._scratch is None or self._scratch.shape != gram.shape:
-            self._scratch = self.empty(*gram.shape)
-        return self._scratch
+    def _copies(self, count: int, shape: tuple[int, ...]) -> SimpleQueue[Array]:
+        """Scratch matrices, kept from call to call: fresh memory costs more than a copy."""
+        if len(self._scratch) < count or self._scratch[0].shape != shape:
+            self._scratch = [self.empty(*shape) for _ in range(count)]
+        queue: SimpleQueue[Array] = SimpleQueue()
+        for array in self._scratch:
+            queue.put(array)
+        return queue
 
     def _in_basis(self, Q: Array, values: Array, rhs: Array) -> Array:
         """Q diag(1/values) Qᵀ rhs."""
@@ -167,6 +177,16 @@ class CpuBackend:
         """A BLAS wrapper that had to copy did not write where it was told."""
         if not np.shares_memory(out, result):
             raise AssertionError("BLAS output was not written in place")
+
+
+def _linear_algebra() -> Any:
+    """SciPy's linear algebra (slow to load), its idle BLAS threads told to go to sleep early.
+
+    By default they go on spinning for tens of milliseconds after each product, on the cores that
+    elementwise work and factorisations need next. A user's own setting is kept.
+    """
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "14")
+    return import_module("scipy.linalg")
 
 
 def by_eigenvectors(ridges: int) -> bool:

@@ -1,21 +1,24 @@
-"""Cholesky factorisation in place, by blocks.
+"""Cholesky factorisation in place, by blocks, and of several matrices side by side.
 
 LAPACK's own routine with two threads reaches less than half of a matrix product's rate. Here
-nearly all work is one symmetric rank-k update for each block, which reaches all of it. SciPy's
-Python wrappers cannot work on a part of a matrix in place; its C interface (cython_blas and
-cython_lapack, whose function pointers SciPy publishes for such use) can.
+nearly all work is one symmetric rank-k update for each block, and several matrices are factored
+at once with one thread each, so that no thread waits for another. SciPy's Python wrappers hold
+Python's lock and cannot work on a part of a matrix in place; its C interface (cython_blas and
+cython_lapack, whose function pointers SciPy publishes for such use) does neither.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-BLOCK = 128
+BLOCK = 64
 _PREFIX = {"float64": "d", "float32": "s"}
 _SCALAR: dict[str, Any] = {"float64": ctypes.c_double, "float32": ctypes.c_float}
 Matrix = np.ndarray[Any, Any]
@@ -35,6 +38,16 @@ def factor(A: Matrix) -> int:
         if stop < size:
             _update(A, start, stop, spare[: size - stop])
     return 0
+
+
+def solve_factored(L: Matrix, rhs: Matrix) -> Matrix:
+    """(LLᵀ)⁻¹ rhs, from the lower triangle that `factor` left."""
+    out: Matrix = np.array(rhs, dtype=L.dtype, order="F", ndmin=2)
+    info, size = ctypes.c_int(0), _int(len(L))
+    call = _routine("potrs", str(L.dtype))
+    target = ctypes.c_void_p(out.ctypes.data)
+    call(b"U", size, _int(out.shape[1]), _at(L), size, target, size, ctypes.byref(info))
+    return out
 
 
 def _factor_corner(A: Matrix, start: int, stop: int) -> int:
@@ -71,10 +84,27 @@ def _at(A: Matrix, row: int = 0, column: int = 0) -> ctypes.c_void_p:
 @lru_cache(maxsize=8)
 def _routine(name: str, dtype: str) -> Any:
     """A routine of BLAS or LAPACK as a C function."""
-    module = "cython_lapack" if name in ("potrf", "trtri") else "cython_blas"
+    module = "cython_lapack" if name in ("potrf", "potrs", "trtri") else "cython_blas"
     capsule = import_module(f"scipy.linalg.{module}").__pyx_capi__[_PREFIX[dtype] + name]
     name_of = ctypes.pythonapi.PyCapsule_GetName
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return ctypes.CFUNCTYPE(None)(pointer_of(capsule, name_of(capsule)))
+
+
+def blas_threads() -> int:
+    """How many threads BLAS may use now."""
+    pools = _controller().info()
+    return max((int(p["num_threads"]) for p in pools if p["user_api"] == "blas"), default=1)
+
+
+def side_by_side(tasks: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
+    """Results of the tasks, run in so many threads with BLAS held to one in each."""
+    with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda task: task(), tasks))
+
+
+@lru_cache(maxsize=1)
+def _controller() -> Any:
+    return import_module("threadpoolctl").ThreadpoolController()

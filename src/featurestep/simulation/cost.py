@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .backend import CHOLESKY_FLOPS, EIGEN_FLOPS, by_eigenvectors
+from .cholesky import blas_threads
 from .failures import InsufficientMemory, gibibytes
 from .plan import Fit, Group
 from .setting import Setting
@@ -144,7 +145,7 @@ class _Shape:
             return 4  # itself, the vectors and their workspace of two
         if ridges == 1 and not self.dual and len(self.primal) == 1:
             return 1  # factored in place
-        return 2  # itself and the copy that is factored
+        return 1 + min(ridges, blas_threads())
 
     def _most_ridges(self) -> int:
         counts: dict[tuple[FeatureKey, int], set[float]] = {}
