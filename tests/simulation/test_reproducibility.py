@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from featurestep.problem import Problem
 from featurestep.simulation import Setting, estimate, simulate
@@ -145,3 +146,19 @@ def test_single_precision_is_close_and_recorded():
     assert not np.array_equal(values()["test_error"], single.values["test_error"])
     assert single.record["dtype"] == "float32"
     assert {"numpy", "scipy", "python", "blas", "device", "n_test"} <= set(single.record)
+
+
+@pytest.mark.parametrize("width", [60, 400])
+def test_thread_count_does_not_matter(width):
+    grid = PROBLEM.replace(width=width).vary(step_size=[0.5, 2.0], ridge=[0.01, 0.1, 1.0])
+    usual = simulate(grid, seeds=2, n_test=300)
+    with threadpool_limits(limits=1):
+        alone = simulate(grid, seeds=2, n_test=300)
+    for name in QUANTITIES:
+        np.testing.assert_allclose(usual.values[name], alone.values[name], rtol=1e-10)
+
+
+def test_steps_beyond_the_theory_are_said():
+    beyond = simulate(PROBLEM.replace(step_exponent=0.7), seeds=1, n_test=50)
+    assert any("exponent 0.7" in note for note in beyond.departures)
+    assert simulate(PROBLEM.replace(step_exponent=0.3), seeds=1, n_test=50).departures == ()

@@ -42,7 +42,13 @@ class Simulation:
     @property
     def departures(self) -> tuple[str, ...]:
         """Where the theory's assumptions are left, in words; empty when they hold."""
-        return self.setting.departures
+        problems = self.problem if isinstance(self.problem, Grid) else [self.problem]
+        exponents = [p.regime.exponent for p in problems]
+        largest = max((e for e in exponents if e is not None), default=0.0)
+        if largest <= 0.5 + 1e-9:
+            return self.setting.departures
+        beyond = f"step exponent {largest:.3g}: the theory goes up to 1/2"
+        return (*self.setting.departures, beyond)
 
     @property
     def rate(self) -> float:
