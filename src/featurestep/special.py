@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .quadrature import FloatArray
+from .threads import let_idle_threads_sleep
+
+let_idle_threads_sleep()
 
 
 def erf(x: FloatArray) -> FloatArray:

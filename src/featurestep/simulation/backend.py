@@ -7,7 +7,6 @@ speed of both.
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,7 +19,8 @@ import numpy as np
 from ..errors import InvalidProblem
 from ..nonlinearity import Nonlinearity, UserFunction
 from ..quadrature import FloatArray
-from .cholesky import blas_threads, factor, side_by_side, solve_factored
+from ..threads import let_idle_threads_sleep
+from .cholesky import blas_threads, copy_lower, factor, side_by_side, solve_factored
 from .failures import SingularSystem
 from .streams import WORKERS, workers
 
@@ -41,7 +41,8 @@ class CpuBackend:
     name = "cpu"
 
     def __init__(self, dtype: str) -> None:
-        linalg = _linear_algebra()
+        let_idle_threads_sleep()
+        linalg = import_module("scipy.linalg")  # slow to load
         self.dtype = dtype
         self.itemsize = np.dtype(dtype).itemsize
         self._scratch: list[Array] = []
@@ -104,7 +105,7 @@ class CpuBackend:
         def solve_one(pair: tuple[float, Array]) -> Array:
             A = scratch.get()
             try:
-                A[:] = gram
+                copy_lower(gram, A)
                 return self._cholesky(A, *pair)
             finally:
                 scratch.put(A)
@@ -177,16 +178,6 @@ class CpuBackend:
         """A BLAS wrapper that had to copy did not write where it was told."""
         if not np.shares_memory(out, result):
             raise AssertionError("BLAS output was not written in place")
-
-
-def _linear_algebra() -> Any:
-    """SciPy's linear algebra (slow to load), its idle BLAS threads told to go to sleep early.
-
-    By default they go on spinning for tens of milliseconds after each product, on the cores that
-    elementwise work and factorisations need next. A user's own setting is kept.
-    """
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "14")
-    return import_module("scipy.linalg")
 
 
 def by_eigenvectors(ridges: int) -> bool:

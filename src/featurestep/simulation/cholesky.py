@@ -10,6 +10,7 @@ cython_lapack, whose function pointers SciPy publishes for such use) does neithe
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -22,6 +23,7 @@ BLOCK = 64
 _PREFIX = {"float64": "d", "float32": "s"}
 _SCALAR: dict[str, Any] = {"float64": ctypes.c_double, "float32": ctypes.c_float}
 Matrix = np.ndarray[Any, Any]
+_local = threading.local()
 
 
 def factor(A: Matrix) -> int:
@@ -29,7 +31,7 @@ def factor(A: Matrix) -> int:
     if not A.flags.c_contiguous:
         raise ValueError("the matrix must be contiguous")
     size = len(A)
-    spare = np.empty((size, min(BLOCK, size)), dtype=A.dtype)
+    spare = _spare(size, str(A.dtype))
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
         failed = _factor_corner(A, start, stop)
@@ -38,6 +40,22 @@ def factor(A: Matrix) -> int:
         if stop < size:
             _update(A, start, stop, spare[: size - stop])
     return 0
+
+
+def copy_lower(source: Matrix, target: Matrix) -> None:
+    """The lower triangle, by bands of rows: half the memory traffic of a whole copy."""
+    for start in range(0, len(source), 4 * BLOCK):
+        stop = start + 4 * BLOCK
+        target[start:stop, :stop] = source[start:stop, :stop]
+
+
+def _spare(size: int, dtype: str) -> Matrix:
+    """Room for one panel, kept for each thread: fresh memory costs more than its use."""
+    kept: Matrix | None = getattr(_local, "spare", None)
+    if kept is None or len(kept) < size or str(kept.dtype) != dtype:
+        kept = np.empty((size, BLOCK), dtype=dtype)
+        _local.spare = kept
+    return kept
 
 
 def solve_factored(L: Matrix, rhs: Matrix) -> Matrix:
@@ -101,8 +119,13 @@ def blas_threads() -> int:
 
 def side_by_side(tasks: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
     """Results of the tasks, run in so many threads with BLAS held to one in each."""
-    with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda task: task(), tasks))
+    with _controller().limit(limits=1, user_api="blas"):
+        return list(_pool(threads).map(lambda task: task(), tasks))
+
+
+@lru_cache(maxsize=4)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="featurestep-factor")
 
 
 @lru_cache(maxsize=1)
