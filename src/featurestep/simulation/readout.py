@@ -51,18 +51,20 @@ class NormalEquations:
 
     def __init__(self, backend: Backend, N: int, labels: Labels) -> None:
         self.backend = backend
-        self.gram = backend.zeros(N, N)
+        self.gram = backend.empty(N, N)
         self.moments = backend.zeros(N, 2)
         self.labels = labels
+        self._fresh = True
 
     def clear(self) -> None:
         """Start again with the same labels."""
-        self.gram[:] = 0.0
         self.moments[:] = 0.0
+        self._fresh = True
 
     def add(self, F: Array, start: int) -> None:
         """The features of rows start … start + len(F)."""
-        self.backend.add_gram(self.gram, F)
+        self.backend.add_gram(self.gram, F, fresh=self._fresh)
+        self._fresh = False
         y = self.backend.put(self.labels.basis(start, start + len(F)))
         self.backend.add_product(self.moments, F, y)
 

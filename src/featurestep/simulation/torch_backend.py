@@ -62,9 +62,9 @@ class TorchBackend:
         """out += leftᵀ · right."""
         out.addmm_(left.T, right)
 
-    def add_gram(self, out: Array, F: Array) -> None:
-        """out += FᵀF."""
-        out.addmm_(F.T, F)
+    def add_gram(self, out: Array, F: Array, *, fresh: bool = False) -> None:
+        """out += FᵀF, or out = FᵀF if fresh."""
+        out.addmm_(F.T, F, beta=0.0 if fresh else 1.0)
 
     def outer_gram(self, F: Array) -> Array:
         """FFᵀ."""
