@@ -2,8 +2,9 @@
 
 from benchmarks import gpu_bench, predict_bench, simulate_bench
 
-predict_bench.main()
-print()
-simulate_bench.main()
-print()
-gpu_bench.main()
+if __name__ == "__main__":
+    predict_bench.main()
+    print()
+    simulate_bench.main()
+    print()
+    gpu_bench.main()
