@@ -84,7 +84,7 @@ def demo_notes(settings: list[Setting]) -> list[str]:
         return []
     return [
         f"from step exponent {noted.min():.2g} on, predictions treat part of the step as isotropic "
-        "(theory, eq. 4) and may be off by a few per cent; `featurestep predict` says by how much "
+        "(theory, eq. 4) and are approximate; `featurestep predict` says by how much "
         "its range is left"
     ]
 

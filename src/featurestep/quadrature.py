@@ -109,7 +109,7 @@ def stretched_uniform(scale: float, widest: float, spacing: float) -> Rule:
     end = float(np.sqrt(3.0))
     centres = ((0.0, scale),)
     top = float(_stretch(np.array(end), centres, widest)[0])
-    x, w = gauss_legendre(2 * int(np.ceil(top / spacing)) + 13)
+    x, w = gauss_legendre(2 * int(np.ceil(top / spacing)) + 27)
     points = _unstretch(top * x, centres, widest, end)
     w = w / _stretch(points, centres, widest)[1]
     return _frozen(points, w / w.sum())

@@ -87,8 +87,8 @@ def _step_notes(problem: Problem, weights: SpikedWeights) -> list[str]:
         notes.append(
             f"large step: {share:.0%} of a typical neuron's squared norm beside the learned "
             "direction comes from the step and is treated as isotropic (eq. 4), exact only when "
-            f"this share is small or n_step/d is large (here {samples:.3g}); errors of a few per "
-            "cent have been seen"
+            f"this share is small or n_step/d is large (here {samples:.3g}); compare with a "
+            "simulation before relying on the last few per cent"
         )
     step = abs(2.0 * float(coefficients(problem.sigma, 2)[2])) * problem.eta / problem.width**0.5
     turned = step * (problem.phi_step * weights.residual_square) ** 0.5
@@ -96,8 +96,7 @@ def _step_notes(problem: Problem, weights: SpikedWeights) -> list[str]:
         notes.append(
             "large step and c_2 ≠ 0: the step also turns each neuron by a fraction "
             f"{turned:.2g} of its norm along the sample covariance, which is left out (exact when "
-            f"n_step/d is large, here {samples:.3g}); test errors 3 % too high have been seen at "
-            "0.2, and 7 % at 0.4"
+            f"n_step/d is large, here {samples:.3g})"
         )
     exponent = problem.regime.exponent
     if exponent is not None and exponent > 0.5 + 1e-9:
@@ -116,8 +115,7 @@ def _residual_notes(problem: Problem) -> list[str]:
         ]
     if c[0] != 0.0:
         return [
-            "full residual with an uncentred activation: terms from fluctuating norms are left "
-            "out; test errors 1 to 2 % too high have been seen"
+            "full residual with an uncentred activation: terms from fluctuating norms are left out"
         ]
     return []
 

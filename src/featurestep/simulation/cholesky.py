@@ -1,7 +1,7 @@
 """Cholesky factorisation in place, by blocks, and of several matrices side by side.
 
-LAPACK's own routine with two threads reaches less than half of a matrix product's rate. Here
-nearly all work is one symmetric rank-k update for each block, and several matrices are factored
+In LAPACK's own routine the threads of one factorisation wait for each other. Here nearly all
+work is one symmetric rank-k update for each block, and several matrices are factored
 at once with one thread each, so that no thread waits for another. SciPy's Python wrappers hold
 Python's lock and cannot work on a part of a matrix in place; its C interface (cython_blas and
 cython_lapack, whose function pointers SciPy publishes for such use) does neither.

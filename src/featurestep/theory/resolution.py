@@ -29,7 +29,7 @@ MOST_NODES = 4000
 ROUGH_GROUPS = 0.5  # change of log(V2/N) from group to group that the rule resolves
 ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
 _GAUSS_COUNTS = (7, 11, 15, 19)  # few sizes, so that problems share them
-_GROUP_SPACING = 0.45
+_GROUP_SPACING = 0.42
 _NODE_SPACING = 0.58
 _SMALLEST_SCALE = 2.0**-24
 
@@ -120,12 +120,12 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
     spacing = _GROUP_SPACING / refine
     if count <= _GAUSS_COUNTS[-1]:
         return ("gauss", next(size for size in _GAUSS_COUNTS if count <= size))
-    scale = _rounded_down(0.6 / max(reach, 1e-300))
+    scale = _rounded_down(0.5 / max(reach, 1e-300))
     widest = 1.0
     if problem.sigma.oscillates:
         widest = _rounded_down(0.6 / max(u, 1e-300))
     many = math.log10(problem.width * (1.0 + 1.0 / problem.ridge))
-    tail = 4.75 + 0.11 * many + 0.25 * _degree(problem.sigma)
+    tail = 5.0 + 0.12 * many + 0.25 * _degree(problem.sigma)
     end = 0.5 * math.ceil(2.0 * (tail + min(1.5, 0.5 * math.log2(refine))))
     if 2 * end / widest / spacing > MOST_GROUPS:
         raise NotConverged(
