@@ -39,37 +39,38 @@ def _traces(linear: float, rest: float, ratio: float, phi: float, lam: float) ->
     """`linear` = c_1², `rest` = c_{>1}², `ratio` = N/n."""
     from scipy.optimize import brentq  # slow to load, and only limits need it
 
-    def parts(delta: float) -> tuple[float, float, float]:
-        t1 = (1.0 - ratio * delta / (1.0 + delta)) / lam
+    def parts(log: float) -> tuple[float, float, float, float]:
+        """δ, t_1, t_2 and B; the unknown is δ for N ≤ n and λt_1 for N > n, so nothing cancels."""
+        if ratio > 1.0:
+            share = float(np.exp(log))  # λ t_1
+            delta, t1 = (1.0 - share) / (ratio - 1.0 + share), share / lam
+        else:
+            delta = float(np.exp(log))
+            t1 = (1.0 - ratio * delta / (1.0 + delta)) / lam
         b = ratio * linear / ((1.0 + delta) * phi)
-        return t1, t1 / (1.0 + b * t1), b
+        return delta, t1, t1 / (1.0 + b * t1), b
 
-    def gap(log_delta: float) -> float:
-        delta = float(np.exp(log_delta))
-        t1, t2, _ = parts(delta)
-        return float((linear * t2 + rest * t1) / delta - 1.0)
+    def gap(log: float) -> float:
+        """Increasing in log for N > n, decreasing for N ≤ n."""
+        delta, t1, t2, _ = parts(log)
+        return float(np.log(linear * t2 + rest * t1) - np.log(delta))
 
-    top = (linear + rest) / lam  # δ at t_1 = t_2 = 1/λ, an upper bound
-    if ratio > 1.0:
-        top = min(top, 1.0 / (ratio - 1.0))
-    high = float(np.log(top))
+    high = -1e-15 if ratio > 1.0 else float(np.log((linear + rest) / lam))
     low = high - 1.0
-    while gap(low) < 0.0:
+    while gap(low) * (1.0 if ratio > 1.0 else -1.0) > 0.0:
         low -= 2.0
-        if low < high - 200.0:
+        if low < high - 400.0:
             raise NotConverged("the scalar equation of the untrained network has no bracket")
-    log_delta = high if gap(high) >= 0.0 else brentq(gap, low, high, xtol=1e-15, rtol=1e-15)
-    delta = float(np.exp(log_delta))
-    t1, t2, b = parts(delta)
-    # G(δ, λ) = c_1² t_2 + c_{>1}² t_1 − δ
-    shrink = 1.0 / (1.0 + b * t1)
+    at_top = gap(high) == 0.0
+    delta, t1, t2, b = parts(high if at_top else brentq(gap, low, high, xtol=1e-15, rtol=1e-15))
+    # G(δ, λ) = c_1² t_2 + c_{>1}² t_1 − δ, differentiated with the cancelling terms left out.
+    shrink = (1.0 / (1.0 + b * t1)) ** 2
+    turn = t1**2 * b / (1.0 + delta)
     t1_delta, t1_lam = -ratio / ((1.0 + delta) ** 2 * lam), -t1 / lam
-    t2_delta = shrink**2 * (t1_delta + t1**2 * b / (1.0 + delta))
-    t2_lam = shrink**2 * t1_lam
-    slope = -(linear * t2_lam + rest * t1_lam) / (linear * t2_delta + rest * t1_delta - 1.0)
+    slope = linear * shrink * (t1_delta + turn) + rest * t1_delta - 1.0  # ∂G/∂δ
     return Traces(
         m1=ratio * t1,
         m2=ratio * t2,
-        dm1=ratio * (t1_lam + t1_delta * slope),
-        dm2=ratio * (t2_lam + t2_delta * slope),
+        dm1=ratio * t1_lam * (linear * shrink * turn - 1.0) / slope,
+        dm2=-ratio * t1_lam * shrink * (1.0 + rest * turn) / slope,
     )
