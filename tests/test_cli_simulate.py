@@ -338,9 +338,13 @@ def test_a_real_signal(tmp_path):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )  # fmt: skip
-    assert process.stderr.readline().startswith("estimate: ")
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    try:
+        assert process.stderr.readline().startswith("estimate: ")
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=300)
+    finally:
+        process.kill()
+        process.communicate()
     assert (process.returncode, output) == (130, "")
     assert errors == "interrupted: nothing was written\n"
     assert list(tmp_path.iterdir()) == []

@@ -1,11 +1,73 @@
-"""How BLAS uses its threads: one for many small matrices, and no spinning between large ones."""
+"""Threads: our own, which end with the program, and how BLAS uses its."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Crew:
+    """Threads that wait for work and never keep a program from ending.
+
+    A thread of `concurrent.futures` whose start is interrupted (Ctrl-C) is forgotten by its pool,
+    yet awaited at exit: the program then hangs. These threads are daemons, awaited by nobody.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._missing = size
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """function(item) of every item, in order; the first error found is raised."""
+        work = list(items)
+        answers: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
+        left = False
+
+        def task(index: int, item: Item) -> None:
+            if left:
+                return
+            try:
+                answers.put((index, function(item), None))
+            except BaseException as error:
+                answers.put((index, None, error))
+
+        while self._missing > 0:
+            self._missing -= 1
+            Thread(target=self._serve, name="featurestep", daemon=True).start()
+        try:
+            for index, item in enumerate(work):
+                self._tasks.put(partial(task, index, item))
+            found: dict[int, Any] = {}
+            while len(found) < len(work):
+                index, answer, error = answers.get()
+                if error is not None:
+                    raise error
+                found[index] = answer
+        finally:
+            left = True  # of an interrupted or failed call, nothing more is begun
+        return [found[index] for index in range(len(work))]
+
+    def _serve(self) -> None:
+        while True:
+            self._tasks.get()()
+
+
+def crew(size: int) -> Crew:
+    """So many threads of this process (those of a parent do not survive a fork)."""
+    return _crew(size, os.getpid())
+
+
+@cache
+def _crew(size: int, process: int) -> Crew:
+    return Crew(size)
 
 
 def let_idle_threads_sleep() -> None:

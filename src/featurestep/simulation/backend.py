@@ -148,7 +148,7 @@ class CpuBackend:
                     f(*(array[start : start + step] for array in arrays))
 
         if parallel:
-            list(workers().map(share, range(shares)))
+            workers().map(share, range(shares))
         else:
             share(0)
 

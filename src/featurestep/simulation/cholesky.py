@@ -12,12 +12,13 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+from ..threads import crew
 
 BLOCK = 64
 _PREFIX = {"float64": "d", "float32": "s"}
@@ -120,12 +121,7 @@ def blas_threads() -> int:
 def side_by_side(tasks: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
     """Results of the tasks, run in so many threads with BLAS held to one in each."""
     with _controller().limit(limits=1, user_api="blas"):
-        return list(_pool(threads).map(lambda task: task(), tasks))
-
-
-@lru_cache(maxsize=4)
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="featurestep-factor")
+        return crew(threads).map(lambda task: task(), tasks)
 
 
 @lru_cache(maxsize=1)

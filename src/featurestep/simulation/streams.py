@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 
 from ..errors import InvalidProblem
 from ..quadrature import FloatArray
+from ..threads import Crew, crew
 
 STREAMS = ("data", "initialisation", "readout", "noise", "test", "teacher", "equivalent")
 CHUNK = 64  # rows drawn with one key
@@ -52,16 +51,15 @@ class Streams:
                 fill(generator, whole)
                 chunk[:] = whole[: len(chunk)]
 
-        list(workers().map(draw, range(0, len(out), CHUNK)))
+        workers().map(draw, range(0, len(out), CHUNK))
 
 
 WORKERS = min(8, os.cpu_count() or 1)
 
 
-@lru_cache(maxsize=1)
-def workers() -> ThreadPoolExecutor:
+def workers() -> Crew:
     """The threads for drawing and for elementwise work (NumPy releases the lock there)."""
-    return ThreadPoolExecutor(WORKERS, thread_name_prefix="featurestep")
+    return crew(WORKERS)
 
 
 def checked_streams(fixed: Mapping[str, int] | None) -> dict[str, int]:
