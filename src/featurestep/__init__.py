@@ -24,14 +24,22 @@ from .simulation import (
 )
 from .theory import (
     Baselines,
+    CriticalStep,
+    CriticalSteps,
     Groups,
     Limit,
     Optimum,
     Prediction,
+    Spectrum,
+    Spike,
+    WeightSpectrum,
+    WeightSpike,
     baselines,
+    critical_steps,
     limit,
     optimum,
     predict,
+    spectrum,
 )
 
 __version__ = "0.1.0"
@@ -39,6 +47,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Baselines",
     "Comparison",
+    "CriticalStep",
+    "CriticalSteps",
     "Estimate",
     "FeaturestepError",
     "Grid",
@@ -56,9 +66,14 @@ __all__ = [
     "Setting",
     "Simulation",
     "SingularSystem",
+    "Spectrum",
+    "Spike",
     "Teacher",
+    "WeightSpectrum",
+    "WeightSpike",
     "baselines",
     "compare",
+    "critical_steps",
     "estimate",
     "feature_gap",
     "function",
@@ -66,4 +81,5 @@ __all__ = [
     "optimum",
     "predict",
     "simulate",
+    "spectrum",
 ]

@@ -103,15 +103,21 @@ def stretched_normal(
     return _frozen(points, w / w.sum())
 
 
+def stretched_interval(end: float, count: int, scale: float, widest: float) -> Rule:
+    """Gauss nodes for the integral over [−end, end], dense near 0 at the given scale."""
+    centres = ((0.0, scale),)
+    top = float(_stretch(np.array(end), centres, widest)[0])
+    x, w = gauss_legendre(count)
+    points = _unstretch(top * x, centres, widest, end)
+    return points, top * w / _stretch(points, centres, widest)[1]
+
+
 @lru_cache(maxsize=512)
 def stretched_uniform(scale: float, widest: float, spacing: float) -> Rule:
     """Nodes of the uniform law on [−√3, √3], dense near 0 at the given scale."""
     end = float(np.sqrt(3.0))
-    centres = ((0.0, scale),)
-    top = float(_stretch(np.array(end), centres, widest)[0])
-    x, w = gauss_legendre(2 * int(np.ceil(top / spacing)) + 27)
-    points = _unstretch(top * x, centres, widest, end)
-    w = w / _stretch(points, centres, widest)[1]
+    top = float(_stretch(np.array(end), ((0.0, scale),), widest)[0])
+    points, w = stretched_interval(end, 2 * int(np.ceil(top / spacing)) + 27, scale, widest)
     return _frozen(points, w / w.sum())
 
 

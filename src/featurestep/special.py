@@ -31,6 +31,13 @@ def ndtr(x: FloatArray) -> FloatArray:
     return np.asarray(function(x))
 
 
+def normal_quantile(probability: float) -> float:
+    """The x with Φ(x) = probability."""
+    from scipy.special import ndtri as function
+
+    return float(function(probability))
+
+
 def owens_t(h: FloatArray, a: FloatArray) -> FloatArray:
     """Owen's T(h, a) = (1/2π)∫₀ᵃ e^{−h²(1+x²)/2}/(1+x²) dx."""
     from scipy.special import owens_t as function

@@ -4,15 +4,33 @@ from .baselines import Baselines, baselines
 from .limits import Limit, limit
 from .optimum import Optimum, optimum
 from .predict import Groups, Prediction, predict
+from .spectrum import (
+    CriticalStep,
+    CriticalSteps,
+    Spectrum,
+    Spike,
+    WeightSpectrum,
+    WeightSpike,
+    critical_steps,
+    spectrum,
+)
 
 __all__ = [
     "Baselines",
+    "CriticalStep",
+    "CriticalSteps",
     "Groups",
     "Limit",
     "Optimum",
     "Prediction",
+    "Spectrum",
+    "Spike",
+    "WeightSpectrum",
+    "WeightSpike",
     "baselines",
+    "critical_steps",
     "limit",
     "optimum",
     "predict",
+    "spectrum",
 ]

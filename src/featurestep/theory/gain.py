@@ -41,8 +41,8 @@ def gain_by_parity(scaled: FloatArray, direction: FloatArray) -> Gain:
     rows, middle = q // 2, q % 2
     half = np.full(q - rows, np.sqrt(2.0))  # each node stands for its mirror image too
     half[:middle] = 1.0
-    loss = np.zeros((size, k, k))
-    mixed = np.zeros((size, q, k))
+    loss = np.zeros((size, k, k), dtype=scaled.dtype)
+    mixed = np.zeros((size, q, k), dtype=scaled.dtype)
     for sign in (1.0, -1.0):
         even = _parity_part(scaled[:, rows:] * half[:, None], sign)
         s = np.matmul(even.transpose(0, 2, 1), even)
@@ -73,7 +73,7 @@ def _parity_spread(columns: FloatArray, k: int, sign: float, axis: int = 2) -> F
         spread = _parity_spread(columns.transpose(0, 2, 1), k, sign)
         return spread.transpose(0, 2, 1)
     half = k // 2
-    out = np.zeros((*columns.shape[:2], k))
+    out = np.zeros((*columns.shape[:2], k), dtype=columns.dtype)
     pairs = columns[:, :, columns.shape[2] - half :] / np.sqrt(2.0)
     out[:, :, k - half :] = pairs
     out[:, :, half - 1 :: -1] = sign * pairs

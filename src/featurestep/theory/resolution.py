@@ -71,18 +71,10 @@ class Resolution:
     def group_rule(self, problem: Problem) -> Rule:
         """Values and weights that stand for the readout law."""
         law, numbers = problem.law, self.groups[1:]
-        match self.groups[0]:
-            case "exact":
-                return np.array(law.values), np.array(law.probabilities)
-            case "single":
-                return np.ones(1), np.ones(1)
-            case "affine":
-                (mean,) = numbers
-                if abs(mean) >= 1.0:
-                    return np.array([math.copysign(1.0, mean)]), np.ones(1)
-                return np.array([-1.0, 1.0]), np.array([0.5 * (1 - mean), 0.5 * (1 + mean)])
-            case "gauss":
-                return gauss_law(law.name, int(numbers[0]))
+        if not self.adapts:
+            return _finite_rule(problem, self.groups)
+        if self.groups[0] == "gauss":
+            return gauss_law(law.name, int(numbers[0]))
         scale, widest, spacing, end = numbers
         if law.name == "uniform":
             return stretched_uniform(scale, widest, spacing)
@@ -93,25 +85,48 @@ class Resolution:
         return stretched_normal(*self.nodes)
 
 
+def finite_groups(problem: Problem) -> Rule | None:
+    """The rule for the readout law, if finitely many values are exact."""
+    key = _finite_key(problem)
+    return None if key is None else _finite_rule(problem, key)
+
+
+def _finite_key(problem: Problem) -> GroupKey | None:
+    if problem.eta == 0.0:
+        return ("single",)
+    if problem.sigma.slope_variance == 0.0:  # affine: only E g and E g² matter
+        return ("affine", problem.law.mean) if coefficients(problem.sigma, 0)[0] else ("single",)
+    return ("exact",) if problem.law.is_finite else None
+
+
+def _finite_rule(problem: Problem, key: GroupKey) -> Rule:
+    law = problem.law
+    if key[0] == "exact":
+        return np.array(law.values), np.array(law.probabilities)
+    if key[0] == "single":
+        return np.ones(1), np.ones(1)
+    mean = key[1]
+    if abs(mean) >= 1.0:
+        return np.array([math.copysign(1.0, mean)]), np.ones(1)
+    return np.array([-1.0, 1.0]), np.array([0.5 * (1 - mean), 0.5 * (1 + mean)])
+
+
 def choose(problem: Problem, weights: SpikedWeights, effort: Effort) -> Resolution:
     """Rules for one problem at one effort."""
     groups = _groups(problem, weights, effort.groups)
     return Resolution(groups, _nodes(problem, weights, effort.nodes))
 
 
-def _rounded_down(scale: float) -> float:
+def rounded_down(scale: float) -> float:
     """The power of √2 at or below scale, within sensible bounds."""
     return float(2.0 ** (0.5 * math.floor(2.0 * math.log2(min(1.0, max(scale, _SMALLEST_SCALE))))))
 
 
 def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey:
+    finite = _finite_key(problem)
+    if finite is not None:
+        return finite
     u = abs(weights.unit_shift)
-    if problem.eta == 0.0:
-        return ("single",)
-    if problem.sigma.slope_variance == 0.0:  # affine: only E g and E g² matter
-        return ("affine", problem.law.mean) if coefficients(problem.sigma, 0)[0] else ("single",)
-    if problem.law.is_finite:
-        return ("exact",)
     strength = math.log(problem.width / problem.ridge * (1.0 + 1.0 / problem.ridge)) + 20.0
     reach = max(u, abs(weights.unit_drift), math.sqrt(weights.unit_growth))
     count = math.inf
@@ -120,10 +135,10 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
     spacing = _GROUP_SPACING / refine
     if count <= _GAUSS_COUNTS[-1]:
         return ("gauss", next(size for size in _GAUSS_COUNTS if count <= size))
-    scale = _rounded_down(0.5 / max(reach, 1e-300))
+    scale = rounded_down(0.5 / max(reach, 1e-300))
     widest = 1.0
     if problem.sigma.oscillates:
-        widest = _rounded_down(0.6 / max(u, 1e-300))
+        widest = rounded_down(0.6 / max(u, 1e-300))
     many = math.log10(problem.width * (1.0 + 1.0 / problem.ridge))
     tail = 5.0 + 0.12 * many + 0.25 * _degree(problem.sigma)
     end = 0.5 * math.ceil(2.0 * (tail + min(1.5, 0.5 * math.log2(refine))))
@@ -141,8 +156,8 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     u = abs(weights.unit_shift) * largest
     scale = 0.5 / u if u > 0 else 1.0
     far = max((abs(k) for k in sigma.kinks), default=0.0)
-    centres = ((0.0, _rounded_down(scale)),) * max(1, math.ceil(far / 2))
-    widest = _rounded_down(1.0 / u) if sigma.oscillates and u > 0 else 1.0
+    centres = ((0.0, rounded_down(scale)),) * max(1, math.ceil(far / 2))
+    widest = rounded_down(1.0 / u) if sigma.oscillates and u > 0 else 1.0
     end = 8.75 + 0.25 * (_degree(problem.sigma_star) + _degree(sigma))
     spacing = _NODE_SPACING / refine
     if 2 * end / widest / spacing > MOST_NODES:
@@ -160,7 +175,7 @@ def _target_centres(problem: Problem, weights: SpikedWeights) -> tuple[tuple[flo
     if blur >= 0.7:
         return ()
     places = (kink / weights.alignment for kink in problem.sigma_star.kinks)
-    return tuple((place, _rounded_down(blur)) for place in places if abs(place) < 9.0)
+    return tuple((place, rounded_down(blur)) for place in places if abs(place) < 9.0)
 
 
 def target_nodes(problem: Problem, weights: SpikedWeights, *, degree: int) -> Rule:

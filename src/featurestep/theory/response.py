@@ -40,7 +40,7 @@ class Point:
     def residual(self) -> FloatArray:
         """Largest relative change of any unknown under the undamped map, (B,)."""
         weights = np.abs(self.batch.neurons / self.demand - 1.0).max(axis=1)
-        nodes = (np.abs(self.mapped_chi - self.chi) * self.shrink).max(axis=1)
+        nodes = np.abs((self.mapped_chi - self.chi) * self.shrink).max(axis=1)
         return np.asarray(np.maximum(weights, nodes))
 
 

@@ -108,11 +108,18 @@ def _joint(point: Point, frame: Frame, coupling: Coupling) -> Solved:
     system[:, across, :k] = root * coupling.means_across
     system[:, across, 2 * k : 3 * k] = root * frame.lines
     system[:, across, 3 * k] = root[:, :, 0] * batch.target_linear
-    system[:, rest : rest + k, :k] = coupling.penalty_root
+    system[:, rest : rest + k, :k] = _root(coupling.penalty)
     index = np.arange(k, 3 * k)
     system[:, rest + index, index] = 1.0
     solution, minimum = _triangular(system)
     return solution[:, :k], solution[:, k : 2 * k], solution[:, 2 * k :], minimum
+
+
+def _root(penalty: FloatArray) -> FloatArray:
+    """R with RᵀR = penalty."""
+    values, vectors = np.linalg.eigh(0.5 * (penalty + penalty.transpose(0, 2, 1)))
+    root = np.sqrt(np.maximum(values, 0.0))[:, :, None]
+    return np.asarray(root * vectors.transpose(0, 2, 1))
 
 
 def _root_mass(point: Point) -> FloatArray:

@@ -31,7 +31,7 @@ class Coupling(NamedTuple):
     """What ties the parts of the regression (11) along κ and along s together."""
 
     means_across: FloatArray  # (B, Q, K) columns of Ã in the part along s
-    penalty_root: FloatArray  # (B, K, K) root of the penalty on Ã
+    penalty: FloatArray  # (B, K, K) on Ã
 
 
 class Frame(NamedTuple):
@@ -88,7 +88,8 @@ class IsotropicWeights:
     mixed: FloatArray  # (B, Q, K) U = bY
 
     def fluctuation(self) -> FloatArray:
-        return np.asarray(np.maximum((self.mixed * self.direction).sum(axis=2), 0.0))
+        total = np.asarray((self.mixed * self.direction).sum(axis=2))
+        return total if np.iscomplexobj(total) else np.maximum(total, 0.0)
 
     def degrees(self) -> FloatArray:
         return np.asarray(self.batch.d[:, None] * np.diagonal(self.loss, axis1=1, axis2=2))
@@ -160,15 +161,10 @@ class LeaningWeights(IsotropicWeights):
         plain = super().frame(v2)
         tilted = self.lines * self.tilt[:, None, :]
         kappa = self.batch.kappa[None, :, None]
-        coupling = Coupling(self.ratio[:, :, None] * tilted, self._penalty_root())
-        return Frame(plain.means - kappa * tilted, plain.lines, coupling)
-
-    def _penalty_root(self) -> FloatArray:
         scaled = self.tilt / self.across
         penalty = np.eye(scaled.shape[1]) - scaled[:, :, None] * self.loss * scaled[:, None, :]
-        values, vectors = np.linalg.eigh(0.5 * (penalty + penalty.transpose(0, 2, 1)))
-        root = np.sqrt(np.maximum(values, 0.0))[:, :, None]
-        return np.asarray(root * vectors.transpose(0, 2, 1))
+        coupling = Coupling(self.ratio[:, :, None] * tilted, penalty)
+        return Frame(plain.means - kappa * tilted, plain.lines, coupling)
 
     def directions(
         self, v2: FloatArray, use: FloatArray, along: FloatArray, across: FloatArray

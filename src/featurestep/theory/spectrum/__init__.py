@@ -1,0 +1,17 @@
+"""Section 5: bulk, spikes and which polynomial each spike carries."""
+
+from .critical import CriticalStep, CriticalSteps, critical_steps
+from .law import Spectrum, Spike
+from .verb import spectrum
+from .weights_law import WeightSpectrum, WeightSpike
+
+__all__ = [
+    "CriticalStep",
+    "CriticalSteps",
+    "Spectrum",
+    "Spike",
+    "WeightSpectrum",
+    "WeightSpike",
+    "critical_steps",
+    "spectrum",
+]

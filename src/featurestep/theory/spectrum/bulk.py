@@ -1,0 +1,244 @@
+"""The bulk's density (16): solved on Chebyshev nodes of every interval that carries it.
+
+Between two edges of the singular values s the solution is V2 = A + iB·sin θ with A and B analytic,
+cos θ running over the interval: few nodes are enough, and integrals converge as fast. Where the
+bulk begins at 0, s·V2 takes the place of V2 and the interval is mirrored at 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ...errors import NotConverged
+from ...quadrature import FloatArray
+from .continued import Branch, ComplexArray, Equations
+from .edges import Edge, edge_near, left_edge
+
+_FIRST = 24
+_MOST = 768
+_CONVERGED = 1e-9
+_EMPTY = 1e-6  # of the largest Im m: less is a gap
+Scale = Literal["linear", "log", "mirrored"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One interval of the bulk, in singular values, with its density on Chebyshev nodes."""
+
+    low: float
+    high: float
+    scale: Scale
+    theta: FloatArray  # (M,) nodes in (0, π), of t from high to low
+    profile: FloatArray  # (M,) density of t over sin θ, an analytic function of t
+    error: float  # change under the last doubling, relative to the largest value
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval in the variable t."""
+        if self.scale == "log":
+            return float(np.log(self.low)), float(np.log(self.high))
+        return (-self.high if self.scale == "mirrored" else self.low), self.high
+
+    def density(self, s: FloatArray) -> FloatArray:
+        """Density of singular values at s inside the interval."""
+        a, b = self.ends
+        t = np.log(s) if self.scale == "log" else s
+        c = np.clip((2.0 * t - a - b) / (b - a), -1.0, 1.0)
+        value = _interpolate(self.theta, self.profile, c) * np.sqrt(1.0 - c * c)
+        return np.asarray(value / s if self.scale == "log" else value)
+
+    def integral(self, weight: FloatArray) -> float:
+        """∫ weight × density, weight given on the nodes."""
+        return float(self._masses() @ weight)
+
+    @property
+    def nodes(self) -> FloatArray:
+        """Singular values at the nodes."""
+        a, b = self.ends
+        t = 0.5 * (a + b) + 0.5 * (b - a) * np.cos(self.theta)
+        return np.asarray(np.exp(t) if self.scale == "log" else np.abs(t))
+
+    def _masses(self) -> FloatArray:
+        a, b = self.ends
+        half = 0.5 if self.scale == "mirrored" else 1.0
+        return np.asarray(
+            half * 0.5 * (b - a) * self.profile * np.sin(self.theta) ** 2 * np.pi / self.theta.size
+        )
+
+    @property
+    def mass(self) -> float:
+        """Share of all eigenvalues."""
+        return float(self._masses().sum())
+
+    def below(self, s: FloatArray) -> FloatArray:
+        """Mass of the interval below s."""
+        a, b = self.ends
+        t = np.log(np.maximum(s, self.low)) if self.scale == "log" else s
+        angle = np.arccos(np.clip((2.0 * t - a - b) / (b - a), -1.0, 1.0))
+        size = self.theta.size
+        values = self.profile * np.sin(self.theta) ** 2 * 0.5 * (b - a)
+        k = np.arange(1, size)
+        series = 2.0 / size * (np.cos(np.outer(k, self.theta)) @ values)
+        above = values.mean() * angle + np.sin(np.multiply.outer(angle, k)) @ (series / k)
+        total = np.pi * values.mean()
+        if self.scale == "mirrored":
+            return np.asarray(0.5 * total - above)
+        return np.asarray(total - above)
+
+
+def bulk(equations: Equations, atom: float, top: Edge) -> tuple[Interval, ...]:
+    """All intervals of the bulk, lowest first."""
+    bottom = left_edge(equations, atom)
+    low = 0.0 if bottom is None else float(np.sqrt(max(bottom.location, 0.0)))
+    return tuple(_intervals(equations, low, float(np.sqrt(top.location)), depth=6))
+
+
+def _intervals(equations: Equations, low: float, high: float, depth: int) -> list[Interval]:
+    """The interval itself, or the parts into which gaps divide it."""
+    scale: Scale = "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear"
+    theta = _angles(_FIRST, scale)
+    coarse = equations.lowered(_places(theta, low, high, scale) ** 2)
+    if not np.all(coarse.converged):
+        raise NotConverged(
+            "the density of the bulk was not resolved", residual=float(coarse.residual.max())
+        )
+    filled = _is_filled(equations, coarse)
+    if np.all(filled):
+        return [_refined(equations, coarse, theta, low, high, scale)]
+    if depth == 0:
+        raise NotConverged("the bulk has more gaps than could be resolved")
+    parts: list[Interval] = []
+    for start, end in _split(equations, coarse, filled, low, high):
+        parts.extend(_intervals(equations, start, end, depth - 1))
+    return parts
+
+
+def _is_filled(equations: Equations, branch: Branch) -> np.ndarray:
+    m = equations.trace(branch)
+    return np.asarray(m.imag > _EMPTY * np.abs(m))
+
+
+def _split(
+    equations: Equations, coarse: Branch, filled: np.ndarray, low: float, high: float
+) -> list[tuple[float, float]]:
+    """Intervals between low and high that the gaps leave; nodes run from high to low."""
+    ends = [high]
+    for j in range(filled.size - 1):
+        if filled[j] != filled[j + 1]:
+            inside, outside = (j, j + 1) if filled[j] else (j + 1, j)
+            ends.append(_gap_edge(equations, coarse.take([inside]), coarse.take([outside])))
+    ends.append(low)
+    if len(ends) % 2:
+        raise NotConverged("an edge of the bulk was not resolved")
+    return sorted((ends[k + 1], ends[k]) for k in range(0, len(ends), 2))
+
+
+def _gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
+    """Where the density vanishes between a place inside the bulk and one outside."""
+    for _ in range(40):
+        found = edge_near(equations, inside)
+        between = sorted((inside.z[0].real, outside.z[0].real))
+        if found is not None and between[0] <= found.z[0].real <= between[1]:
+            return float(np.sqrt(found.z[0].real))
+        middle = 0.5 * (inside.z[0].real + outside.z[0].real)
+        here = equations.lowered(np.array([middle]))
+        if _is_filled(equations, here)[0]:
+            inside = here
+        else:
+            outside = here
+    return float(np.sqrt(inside.z[0].real))
+
+
+def _angles(count: int, scale: Scale) -> FloatArray:
+    """Chebyshev nodes; of a mirrored interval the upper half, the rest being its image."""
+    theta = (np.arange(count) + 0.5) * np.pi / count
+    return theta[: count // 2] if scale == "mirrored" else theta
+
+
+def _places(theta: FloatArray, low: float, high: float, scale: Scale) -> FloatArray:
+    if scale == "mirrored":
+        return np.asarray(high * np.cos(theta))
+    a, b = (np.log(low), np.log(high)) if scale == "log" else (low, high)
+    t = 0.5 * (a + b) + 0.5 * (b - a) * np.cos(theta)
+    return np.asarray(np.exp(t) if scale == "log" else t)
+
+
+def _refined(
+    equations: Equations, coarse: Branch, theta: FloatArray, low: float, high: float, scale: Scale
+) -> Interval:
+    """Double the nodes until the density on them is what the previous ones predicted."""
+    known, count, error = coarse, _FIRST, np.inf
+    while True:
+        finer = _angles(2 * count, scale)
+        places = _places(finer, low, high, scale)
+        guess = _predicted(known, theta, finer, places, scale)
+        found = equations.at((places**2).astype(np.complex128), guess)
+        lost = ~found.converged | (found.v2.imag.sum(axis=1) < 0.0)
+        if np.any(lost):
+            found = _mended(equations, found, lost)
+        m, expected = equations.trace(found), equations.trace(guess)
+        error = float(np.abs(m.imag - expected.imag).max() / np.abs(m.imag).max())
+        known, theta, count = found, finer, 2 * count
+        if error < _CONVERGED or 2 * count > _MOST:
+            break
+    s = _places(theta, low, high, scale)
+    per_s = 2.0 * s * equations.trace(known).imag / np.pi  # density of singular values
+    profile = (per_s * s if scale == "log" else per_s) / np.sin(theta)
+    if scale == "mirrored":
+        theta, profile = np.concatenate([theta, np.pi - theta[::-1]]), _mirrored(profile)
+    return Interval(low, high, scale, theta, profile, error)
+
+
+def _mended(equations: Equations, found: Branch, lost: np.ndarray) -> Branch:
+    """Places that the prediction did not reach, by continuation from the upper half-plane."""
+    rows = np.flatnonzero(lost)
+    again = equations.lowered(found.z[rows].real)
+    if not np.all(again.converged):
+        raise NotConverged(
+            "the density of the bulk was not resolved", residual=float(again.residual.max())
+        )
+    v2, chi, residual = found.v2.copy(), found.chi.copy(), found.residual.copy()
+    v2[rows], chi[rows], residual[rows] = again.v2, again.chi, again.residual
+    return Branch(found.z, v2, chi, residual)
+
+
+def _mirrored(values: FloatArray) -> FloatArray:
+    return np.concatenate([values, values[::-1]])
+
+
+def _predicted(
+    known: Branch, theta: FloatArray, finer: FloatArray, places: FloatArray, scale: Scale
+) -> Branch:
+    """Both parts of the solution, interpolated to more nodes."""
+    c = np.cos(finer)
+    sine = np.sin(finer)[:, None]
+    old_sine = np.sin(theta)[:, None]
+    pair: list[ComplexArray] = []
+    for values in (known.v2, known.chi):
+        if scale == "mirrored":
+            old = np.sqrt(known.z.real)[:, None] * values
+            even, odd = old.imag / old_sine, old.real
+            both = np.concatenate([theta, np.pi - theta[::-1]])
+            imaginary = _interpolate(both, np.concatenate([even, even[::-1]]), c) * sine
+            real = _interpolate(both, np.concatenate([odd, -odd[::-1]]), c)
+            pair.append((real + 1j * imaginary) / places[:, None])
+        else:
+            real = _interpolate(theta, values.real, c)
+            pair.append(real + 1j * sine * _interpolate(theta, values.imag / old_sine, c))
+    z = (places**2).astype(np.complex128)
+    return Branch(z, pair[0], pair[1], np.full(z.size, np.inf))
+
+
+def _interpolate(theta: FloatArray, values: FloatArray, c: FloatArray) -> FloatArray:
+    """The polynomial through values at cos θ (Chebyshev nodes), at c: barycentric form."""
+    signs = np.where(np.arange(theta.size) % 2 == 0, 1.0, -1.0) * np.sin(theta)
+    gaps = np.subtract.outer(c, np.cos(theta))
+    exact = gaps == 0.0
+    gaps[exact] = 1.0
+    weights = signs / gaps
+    hit = exact.any(axis=1)
+    weights[hit] = exact[hit]
+    return np.asarray((weights @ values).T / weights.sum(axis=1)).T

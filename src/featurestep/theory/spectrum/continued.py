@@ -1,0 +1,239 @@
+"""The resolvent equations (7)–(10) continued to complex λ = −z, by Newton's method.
+
+Off the real axis, and on it outside the bulk, the solution is unique and analytic in z; on the
+bulk the physical one is the limit from above, with Im V2 > 0. Newton's method has no safeguard
+here as it has for λ > 0: a solution is followed from z where it is known, in small steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...quadrature import FloatArray
+from ..batch import Batch
+from ..response import Point, evaluate, respond
+
+ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on
+TOLERANCE = 1e-12
+ACCEPTED = 1e-9
+_MAX_ITERATIONS = 60
+_MOST_ON_LEVEL = 25
+_SHARED = ("kappa", "weight", "g", "mirrored")
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Solutions at B places z."""
+
+    z: ComplexArray  # (B,)
+    v2: ComplexArray  # (B, K)
+    chi: ComplexArray  # (B, Q)
+    residual: FloatArray  # (B,)
+
+    @property
+    def converged(self) -> npt.NDArray[np.bool_]:
+        """Which places reached the accepted residual."""
+        return np.asarray(self.residual <= ACCEPTED)
+
+    def take(self, rows: Any) -> Branch:
+        """Some of the places."""
+        return Branch(self.z[rows], self.v2[rows], self.chi[rows], self.residual[rows])
+
+
+def joined(parts: list[Branch]) -> Branch:
+    """One branch of all places, in the order of z."""
+    z = np.concatenate([part.z for part in parts])
+    order = np.argsort(z.real, kind="stable")
+    return Branch(
+        z[order],
+        np.concatenate([part.v2 for part in parts])[order],
+        np.concatenate([part.chi for part in parts])[order],
+        np.concatenate([part.residual for part in parts])[order],
+    )
+
+
+class Equations:
+    """Equations (7)–(10) of one problem as functions of z."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.n, self.d = float(batch.n[0]), float(batch.d[0])
+        self.width = float(batch.neurons.sum())
+        self.size = float(
+            np.einsum("q,qk,k->", batch.weight, self._power(), batch.neurons[0]) / self.width
+        )
+
+    def _power(self) -> FloatArray:
+        return np.asarray(self.batch.linear[0] ** 2 + self.batch.spread[0])
+
+    @property
+    def largest_row(self) -> float:
+        """Largest mean square of a row of features."""
+        return float((self._power() @ self.batch.neurons[0]).max() / self.width)
+
+    def trace(self, branch: Branch) -> ComplexArray:
+        """m(z) = (1/N) tr(FᵀF/n − z)⁻¹ (eq. 16)."""
+        return np.asarray((self.n / self.width) * branch.v2.sum(axis=1))
+
+    def point(self, branch: Branch) -> Point:
+        """Everything that the readout side needs at these places."""
+        return evaluate(self._tiled(branch.z), branch.v2, branch.chi)
+
+    def far(self, z: ComplexArray) -> Branch:
+        """The solution for |z| beyond the spectrum, to leading order."""
+        z = np.atleast_1d(np.asarray(z, dtype=np.complex128))
+        v2 = -self.batch.neurons / (self.n * z[:, None])
+        return Branch(z, v2, v2 @ self._power().T, np.full(z.size, np.inf))
+
+    def at(self, z: ComplexArray | complex, start: Branch) -> Branch:
+        """The solution at z, by Newton's method from nearby solutions."""
+        z = np.atleast_1d(np.asarray(z, dtype=np.complex128))
+        v2 = np.array(np.broadcast_to(start.v2, (z.size, self.batch.g.size)))
+        chi = np.array(np.broadcast_to(start.chi, (z.size, self.batch.kappa.size)))
+        residual = np.full(z.size, np.inf)
+        active = np.arange(z.size)
+        for _ in range(_MAX_ITERATIONS):
+            with np.errstate(all="ignore"):
+                point = evaluate(self._tiled(z[active]), v2[active], chi[active])
+            before, residual[active] = residual[active], point.residual
+            going = ~(point.residual < TOLERANCE)
+            going &= ~((point.residual < 1e3 * TOLERANCE) & (point.residual > 0.3 * before))
+            going &= np.isfinite(point.residual)
+            if not np.any(going):
+                break
+            x, p = _step(point)
+            factor = _damping(p)
+            v2[active] = np.where(going[:, None], point.v2 * (1.0 + factor * p), point.v2)
+            chi[active] = np.where(going[:, None], point.chi + factor * x, point.chi)
+            active = active[going]
+        return Branch(z, v2, chi, residual)
+
+    def slope(self, branch: Branch) -> tuple[ComplexArray, ComplexArray]:
+        """d log V2/dz and dχ/dz, (B, K) and (B, Q)."""
+        x, p = _answer(self.point(branch), self.n * branch.v2, newton=False)
+        return p, x
+
+    def level(self, branch: Branch) -> FloatArray:
+        """Y = E[χ/(1+χ)], the share of a sample's weight that fitting it removes, (B,)."""
+        return np.asarray((branch.chi / (1.0 + branch.chi)).real @ self.batch.weight)
+
+    def at_level(self, level: float, start: Branch) -> tuple[Branch, float]:
+        """The real solution with Y = level, for one place, and dz/dY there.
+
+        In Y the solution goes smoothly through an edge of the bulk, where dz/dY = 0.
+        """
+        branch, residual = start, np.inf
+        for _ in range(_MOST_ON_LEVEL):
+            with np.errstate(all="ignore"):
+                point = self.point(branch)
+            gap = abs(self.level(branch)[0] / level - 1.0)
+            before, residual = residual, max(float(point.residual[0]), float(gap))
+            settled = residual < 1e3 * TOLERANCE and residual > 0.3 * before
+            if residual < TOLERANCE or settled or not np.isfinite(residual):
+                break
+            x, p, dz = self._bordered(point, level)
+            factor = float(_damping(p)[0, 0])
+            branch = Branch(
+                _real(branch.z + factor * dz),
+                _real(branch.v2 * (1.0 + factor * p)),
+                _real(branch.chi + factor * x),
+                branch.residual,
+            )
+        branch = Branch(branch.z, branch.v2, branch.chi, np.array([residual]))
+        return branch, self.level_slope(branch) if branch.converged[0] else np.nan
+
+    def level_slope(self, branch: Branch) -> float:
+        """dz/dY on the real axis, for one place."""
+        _, x = self.slope(branch)
+        rise = float((x / (1.0 + branch.chi) ** 2)[0].real @ self.batch.weight)
+        return 1.0 / rise if np.isfinite(rise) else 0.0  # exactly at an edge
+
+    def _bordered(
+        self, point: Point, level: float
+    ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
+        """Newton's step for (7)–(10) and Y = level, with z among the unknowns."""
+        weight = (point.shrink**2)[0] * self.batch.weight
+        here = 1.0 - point.shrink[0] @ self.batch.weight
+        x, p = _step(point)
+        if not np.all(np.isfinite(x)):  # exactly at an edge the matrix is singular: step aside
+            point = evaluate(point.batch, point.v2 * (1.0 + 1e-9), point.chi)
+            x, p = _step(point)
+        xz, pz = _answer(point, self.n * point.v2, newton=True)
+        dz = (level - here - x[0] @ weight) / (xz[0] @ weight)
+        return np.asarray(x + dz * xz), np.asarray(p + dz * pz), np.asarray(dz)
+
+    def lowered(self, x: FloatArray, *, steps: int = 8) -> Branch:
+        """The physical solution on the real axis, continued down from the upper half-plane."""
+        x = np.asarray(x, dtype=np.float64)
+        scale = max(self.size, float(np.abs(x).max(initial=0.0)))
+        branch = self.at(x + 4j * scale, self.far(x + 4j * scale))
+        for height in scale * np.geomspace(1.0, 2e-5, steps):
+            branch = self._follow(x + 1j * height, branch)
+        return self._follow(x.astype(np.complex128), branch)
+
+    def _follow(self, z: ComplexArray, start: Branch, depth: int = 6) -> Branch:
+        """Go to z; places where the step was too long are reached by halves."""
+        found = self.at(z, start)
+        wrong = ~found.converged | ~_is_physical(found)
+        if not np.any(wrong) or depth == 0:
+            return found
+        rows = np.flatnonzero(wrong)
+        near = start.take(rows)
+        middle = near.z.real + 1j * _halfway(near.z.imag, z[rows].imag)
+        again = self._follow(z[rows], self._follow(middle, near, depth - 1), depth - 1)
+        v2, chi, residual = found.v2.copy(), found.chi.copy(), found.residual.copy()
+        v2[rows], chi[rows], residual[rows] = again.v2, again.chi, again.residual
+        return Branch(z, v2, chi, residual)
+
+    def _tiled(self, z: ComplexArray) -> Batch:
+        values: dict[str, Any] = {}
+        for field in fields(self.batch):
+            value = getattr(self.batch, field.name)
+            if field.name not in _SHARED:
+                value = np.broadcast_to(value, (z.size, *value.shape[1:]))
+            values[field.name] = value
+        values["ridge"] = -z
+        return Batch(**values)
+
+
+def _real(values: ComplexArray) -> ComplexArray:
+    return np.asarray(values.real.astype(np.complex128))
+
+
+def _step(point: Point) -> tuple[ComplexArray, ComplexArray]:
+    """Newton's step for (7)–(10) at fixed z."""
+    right = point.demand * (1.0 - point.demand / point.batch.neurons)
+    return _answer(point, right, change=point.mapped_chi - point.chi, newton=True)
+
+
+def _answer(
+    point: Point, right: ComplexArray, *, newton: bool, change: ComplexArray | None = None
+) -> tuple[ComplexArray, ComplexArray]:
+    """The linear response; not finite where it is singular."""
+    source = np.zeros_like(point.chi) if change is None else change
+    with np.errstate(all="ignore"):
+        try:
+            x, p = respond(point, source, right, newton=newton)
+        except np.linalg.LinAlgError:
+            return np.full_like(point.chi, np.nan), np.full_like(point.v2, np.nan)
+    return np.asarray(x), np.asarray(p)
+
+
+def _damping(p: ComplexArray) -> FloatArray:
+    """No V2 changes by more than half of itself in one step, (B, 1)."""
+    largest = np.abs(p).max(axis=1, keepdims=True)
+    return np.asarray(np.minimum(1.0, 0.5 / np.maximum(largest, 1e-300)))
+
+
+def _halfway(high: FloatArray, low: FloatArray) -> FloatArray:
+    return np.where(low > 0.0, np.sqrt(np.maximum(high * low, 0.0)), 0.1 * high)
+
+
+def _is_physical(branch: Branch) -> npt.NDArray[np.bool_]:
+    """Im V2 ≥ 0 up to rounding."""
+    floor = -1e-9 * np.abs(branch.v2)
+    return np.asarray(np.all(branch.v2.imag >= floor, axis=1))

@@ -1,0 +1,173 @@
+"""`spectrum`: section 5 for one problem, or followed along a grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...errors import InconsistentSolution, NotConverged
+from ...hermite import coefficients
+from ...problem import Problem
+from ...spiked import spiked_weights, validity
+from ...threads import one_thread
+from ..batch import Batch
+from .bulk import Interval, bulk
+from .continued import Equations
+from .edges import Edge, right_edge
+from .law import MARGIN, Spectrum, Spike, carried_degrees
+from .outliers import Outlier, above
+from .typical import typical_batch
+from .weights_law import weight_spectrum
+
+MASS_ERROR = 1e-6
+_FINEST = 4.0
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The upper end of the bulk and what lies beyond it, without the bulk's density."""
+
+    problem: Problem
+    equations: Equations
+    edge: Edge
+    outliers: tuple[Outlier, ...]
+    scale: float  # Tracy–Widom scale of the edge
+
+    @property
+    def margin(self) -> float:
+        """How far beyond the edge an eigenvalue must lie to count as a spike."""
+        return MARGIN * self.scale
+
+    @cached_property
+    def spikes(self) -> tuple[Spike, ...]:
+        """The outliers with their degrees, largest first."""
+        top = self.edge.location
+        c_0 = float(coefficients(self.problem.sigma, 0)[0])
+        degrees = carried_degrees([o.hermite for o in self.outliers], centred=abs(c_0) < 1e-9)
+        return tuple(
+            Spike(
+                location=o.location,
+                degree=degree,
+                overlaps=tuple(map(float, o.hermite[1:])),
+                constant_overlap=float(o.hermite[0]),
+                power_overlaps=tuple(map(float, o.powers)),
+                distance=o.location / top - 1.0,
+                resolved=o.location > top + self.margin,
+                kappa=o.kappa,
+                function=o.function,
+            )
+            for o, degree in zip(self.outliers, degrees, strict=True)
+        )
+
+
+def outlook(problem: Problem, *, refine: float = 1.0) -> Outlook:
+    """Edge and spikes of one problem: what phase diagrams and critical steps need."""
+    with one_thread():
+        equations = Equations(typical_batch(problem, refine=refine))
+        edge = right_edge(equations)
+        outliers = tuple(above(equations, edge))
+        return Outlook(problem, equations, edge, outliers, edge_scale(equations, edge))
+
+
+def edge_scale(equations: Equations, edge: Edge) -> float:
+    """(C N)^(−2/3) for a density (C/π)√(E − x) below the edge E: the scale of Tracy and Widom.
+
+    Near the edge z − E = ½ z″(Y)(Y − Y_E)² and m is linear in Y, which gives C.
+    """
+    level = float(equations.level(edge.at)[0])
+    step = 1e-3 * level
+    ends = [equations.at_level(level + sign * step, edge.at)[0] for sign in (-1.0, 1.0)]
+    if not all(end.converged[0] for end in ends):
+        raise NotConverged("the density next to the edge of the bulk was not resolved")
+    bend = sum(float(end.z[0].real) - edge.location for end in ends) / step**2  # z″
+    m = [float(equations.trace(end)[0].real) for end in ends]
+    slope = (m[1] - m[0]) / (2.0 * step)
+    root = abs(slope) * np.sqrt(2.0 / abs(bend))
+    return float((root * equations.width) ** (-2.0 / 3.0))
+
+
+def solve_spectrum(problem: Problem, *, refine: float = 1.0) -> Spectrum:
+    """The whole spectrum of one problem."""
+    with one_thread():
+        return _solve(problem, refine)
+
+
+def _solve(problem: Problem, refine: float) -> Spectrum:
+    atom = _atom(problem)
+    while True:
+        view = outlook(problem, refine=refine)
+        parts = bulk(view.equations, atom, view.edge)
+        if len(parts) == 1 or not _may_be_cutting(view.equations.batch) or refine >= _FINEST:
+            break
+        refine *= 2.0  # gaps may be those between the nodes of a rule
+    mean, mean_square = exact_moments(view.equations.batch)
+    result = Spectrum(
+        problem=problem,
+        intervals=parts,
+        atom=atom,
+        spikes=view.spikes,
+        edge_scale=view.scale,
+        weights=weight_spectrum(view.equations.batch),
+        validity=(*validity(problem, spiked_weights(problem)), *_notes(problem, view, parts)),
+        mean=mean,
+        mean_square=mean_square,
+    )
+    if abs(result.mass - 1.0) > MASS_ERROR:
+        raise InconsistentSolution(
+            f"the density of the bulk integrates to {result.mass:.8f} with its atom: it was not "
+            "resolved",
+            residual=abs(result.mass - 1.0),
+        )
+    return result
+
+
+def _atom(problem: Problem) -> float:
+    """Share of eigenvalues that are 0: features beyond the rank."""
+    rank = min(problem.n, problem.width)
+    if problem.sigma.slope_variance == 0.0:  # affine features have the rank of the inputs
+        rank = min(rank, problem.d)
+    return 1.0 - rank / problem.width
+
+
+def _may_be_cutting(batch: Batch) -> bool:
+    """Whether groups or nodes differ, so that gaps may lie between them."""
+    power = batch.linear[0] ** 2 + batch.spread[0]
+    return bool(np.ptp(power) > 1e-6 * power.max())
+
+
+def exact_moments(batch: Batch) -> tuple[float, float]:
+    """First two moments of the bulk: (1/N) tr of FᵀF/n and of its square, means left out.
+
+    With p_g = ρ_g²μ_g² + ν_g² and P_g = E p_g they are Σ π_g P_g and Σ π_g(P_g² + C_g),
+    C_g = Σ_h N_h (E[p_g p_h]/n + ρ_g²ρ_h² E[μ_gμ_h]²/d): the 1/z expansion of (7)–(10).
+    """
+    power = batch.linear[0] ** 2 + batch.spread[0]  # (Q, K)
+    weight, neurons = batch.weight, batch.neurons[0]
+    size = weight @ power
+    rows = (power.T * weight) @ power / batch.n[0]
+    columns = ((batch.linear[0].T * weight) @ batch.linear[0]) ** 2 / batch.d[0]
+    share = neurons / neurons.sum()
+    return float(share @ size), float(share @ (size**2 + (rows + columns) @ neurons))
+
+
+def _notes(problem: Problem, view: Outlook, parts: tuple[Interval, ...]) -> list[str]:
+    notes = []
+    near = [spike for spike in view.spikes if not spike.resolved]
+    if near:
+        notes.append(
+            f"{len(near)} spike(s) within {MARGIN:g} Tracy–Widom scales of the edge: not resolved "
+            "from the bulk at this size"
+        )
+    heavy = view.equations.largest_row / view.equations.size
+    if heavy > 3.0:
+        notes.append(
+            f"heavy rows: a typical sample's most extreme row has {heavy:.3g} times the mean "
+            "square of a feature, so single rows lie outside the bulk and its edge varies from "
+            "draw to draw"
+        )
+    worst = max(part.error for part in parts)
+    if worst > 1e-6:
+        notes.append(f"the density is resolved to {worst:.1g} of its largest value only")
+    return notes

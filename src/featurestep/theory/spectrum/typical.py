@@ -1,0 +1,176 @@
+"""The laws of κ, ‖x‖ and g as n samples and N neurons show them.
+
+Among n samples |κ| does not exceed about κ_n with P(|κ| > κ_n) = 1/n. Beyond it a row of F would
+lie outside the bulk by itself, but no such row is there; with the full law an unbounded activation
+has a bulk without an edge. So the rules end at κ_n (and for a Gaussian readout law at its g_N), and
+their outer weights are chosen such that low moments remain those of the full law.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from importlib import import_module
+
+import numpy as np
+
+from ...errors import NotConverged
+from ...hermite import coefficients
+from ...nonlinearity import Nonlinearity
+from ...problem import Problem
+from ...quadrature import FloatArray, Rule, gauss_hermite, stretched_interval, stretched_uniform
+from ...special import normal_quantile
+from ...spiked import spiked_weights
+from ..batch import Batch
+from ..moments import build_batch
+from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
+
+_SPACING = 0.42
+_EXTRA = 14
+_MATCHED = 3  # moments up to κ⁶ are those of the full law where a positive rule allows it
+_HEAVY = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
+_LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against the bulk, likewise
+
+
+def typical_batch(problem: Problem, *, refine: float = 1.0) -> Batch:
+    """Section 3's arrays for one problem, on the rules of a typical sample."""
+    weights = spiked_weights(problem)
+    groups = _group_rule(problem, refine)
+    kappa, weight = _node_rule(problem, refine)
+    batch = build_batch([problem], [weights], groups, (kappa, weight))
+    radius, share = _radius_rule(problem)
+    if radius.size == 1:
+        return batch
+    nodes, masses, radii = _product(kappa, weight, radius, share)
+    norm = batch.norm[:, None, :] * radii[:, None]  # (1, Q, K)
+    moments = problem.sigma.moments(norm, batch.shift[:, None, :] * nodes[:, None])
+    nothing = np.zeros((1, nodes.size))
+    return replace(
+        batch,
+        kappa=nodes,
+        weight=masses,
+        mean=moments.mean,
+        linear=norm * moments.slope,
+        spread=moments.spread,
+        target_mean=nothing,
+        target_linear=nothing,
+        target_rest=nothing,
+    )
+
+
+def extreme(count: float) -> float:
+    """The size that one of `count` normal variables is expected to exceed: P(|κ| > κ_n) = 1/n."""
+    return -normal_quantile(0.5 / max(count, 2.0))
+
+
+@lru_cache(maxsize=256)
+def typical_normal(end: float, scale: float, widest: float, spacing: float) -> Rule:
+    """E f(κ) over |κ| ≤ end, with structure at `scale` near 0 and moments of the full law."""
+    top, count = _extent(end, scale, widest, spacing)
+    points, weight = stretched_interval(top, count, scale, widest)
+    weight = weight * np.exp(-0.5 * points**2) / math.sqrt(2.0 * math.pi)
+    half = count // 2
+    outer = _matched(points[half:], 2.0 * weight[half:], end)
+    kept = outer > 0.0
+    upper, mass = points[half:][kept], 0.5 * outer[kept]
+    return np.concatenate([-upper[::-1], upper]), np.concatenate([mass[::-1], mass])
+
+
+def _extent(end: float, scale: float, widest: float, spacing: float) -> tuple[float, int]:
+    top = end / widest + math.asinh(end / scale)
+    return end, 2 * math.ceil(0.5 * (top / spacing + _EXTRA))
+
+
+def _matched(points: FloatArray, weight: FloatArray, end: float) -> FloatArray:
+    """Weights ≥ 0 near the given ones, changed mostly far out, with the normal law's moments."""
+    t = (points / end) ** 2
+    freedom = weight * np.exp(0.5 * points**2) * t**4 + 1e-6 * weight
+    nnls = import_module("scipy.optimize").nnls
+    for highest in range(_MATCHED, -1, -1):
+        powers = np.arange(highest + 1)
+        target = np.cumprod(np.concatenate([[1.0], 2.0 * powers[1:] - 1.0])) / end ** (2 * powers)
+        moments = t ** powers[:, None] / target[:, None]
+        rows = np.concatenate([1e6 * moments * freedom, np.eye(t.size)])
+        right = np.concatenate([np.full(powers.size, 1e6), weight / freedom])
+        found = np.asarray(nnls(rows, right, maxiter=5000)[0]) * freedom
+        if np.abs(moments @ found - 1.0).max() < 1e-7:
+            return np.asarray(found / found.sum())
+    return np.asarray(weight / weight.sum())
+
+
+def _group_rule(problem: Problem, refine: float) -> Rule:
+    exact = finite_groups(problem)
+    if exact is not None:
+        return exact
+    weights = spiked_weights(problem)
+    reach = max(
+        abs(weights.unit_shift), abs(weights.unit_drift), math.sqrt(weights.unit_growth), 1e-300
+    )
+    scale = rounded_down(0.5 / reach)
+    widest = rounded_down(0.6 / reach) if problem.sigma.oscillates else 1.0
+    spacing = _SPACING / refine
+    if problem.law.name == "uniform":
+        return stretched_uniform(scale, widest, spacing)
+    end = extreme(problem.width)
+    _refuse_if_many(problem, _extent(end, scale, widest, spacing)[1], MOST_GROUPS, "groups")
+    return typical_normal(end, scale, widest, spacing)
+
+
+def _node_rule(problem: Problem, refine: float) -> Rule:
+    sigma, weights = problem.sigma, spiked_weights(problem)
+    largest = max(map(abs, problem.law.values)) if problem.law.is_finite else 1.0
+    shift = max(abs(weights.unit_shift) * largest, 1e-300)
+    scale = rounded_down(0.5 / shift)
+    widest = rounded_down(1.0 / shift) if sigma.oscillates else 1.0
+    end, spacing = extreme(problem.n), _SPACING / refine
+    _refuse_if_many(problem, _extent(end, scale, widest, spacing)[1], MOST_NODES, "nodes")
+    return typical_normal(end, scale, widest, spacing)
+
+
+def _refuse_if_many(problem: Problem, count: int, most: int, what: str) -> None:
+    if count > most:
+        raise NotConverged(
+            f"activation {problem.sigma.name} oscillates over the step's shifts: "
+            f"more than {most} {what} would be needed"
+        )
+
+
+def _radius_rule(problem: Problem) -> Rule:
+    """Nodes of ‖x‖/√d, where its spread 1/√(2d) can be seen in the spectrum."""
+    sigma, d = problem.sigma, problem.d
+    heavy = _row_sensitivity(sigma) / math.sqrt(2.0 * d) > _HEAVY
+    c = coefficients(sigma, 2)
+    variance = sigma.second_moment - float(c[0]) ** 2
+    bulk = variance * (1.0 + math.sqrt(problem.width / problem.n)) ** 2
+    lifted = 2.0 * float(c[2]) ** 2 * problem.width / d > _LIFTED * bulk
+    if not (heavy or lifted):
+        return np.ones(1), np.ones(1)
+    end = extreme(problem.n)
+    count = max(k for k in range(3, 20) if k == 3 or gauss_hermite(k)[0][-1] <= end)
+    z, weight = gauss_hermite(count if heavy else 3)
+    cube = 2.0 / (9.0 * d)  # Wilson and Hilferty: (‖x‖²/d)^(1/3) is normal
+    return np.maximum(1.0 - cube + math.sqrt(cube) * z, 0.1) ** 1.5, weight
+
+
+def _row_sensitivity(sigma: Nonlinearity) -> float:
+    """|d log E(σ(rz) − c_0)²/d log r| at r = 1."""
+    step = 1e-3
+    sizes = []
+    c_0 = float(coefficients(sigma, 0)[0])
+    for radius in (1.0 - step, 1.0 + step):
+        mean, slope, spread = (
+            float(np.ravel(m)[0]) for m in sigma.moments(np.array([radius]), np.zeros(1))
+        )
+        sizes.append((mean - c_0) ** 2 + (radius * slope) ** 2 + spread)
+    return abs(math.log(sizes[1] / sizes[0])) / (2.0 * step)
+
+
+def _product(
+    kappa: FloatArray, weight: FloatArray, radius: FloatArray, share: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Nodes (κ, r), ordered such that reversal takes (κ, r) to (−κ, r)."""
+    half, r = kappa.size // 2, radius.size
+    radii = np.concatenate([np.tile(radius, half), np.tile(radius[::-1], kappa.size - half)])
+    shares = np.concatenate([np.tile(share, half), np.tile(share[::-1], kappa.size - half)])
+    return np.repeat(kappa, r), np.repeat(weight, r) * shares, radii
