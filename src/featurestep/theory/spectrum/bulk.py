@@ -15,12 +15,11 @@ import numpy as np
 from ...errors import NotConverged
 from ...quadrature import FloatArray
 from .continued import Branch, ComplexArray, Equations
-from .edges import Edge, edge_near, left_edge
+from .edges import Edge, gap_edge, is_filled, left_edge
 
 _FIRST = 24
 _MOST = 768
 _CONVERGED = 1e-9
-_EMPTY = 1e-6  # of the largest Im m: less is a gap
 Scale = Literal["linear", "log", "mirrored"]
 
 
@@ -91,65 +90,52 @@ class Interval:
 
 def bulk(equations: Equations, atom: float, top: Edge) -> tuple[Interval, ...]:
     """All intervals of the bulk, lowest first."""
-    bottom = left_edge(equations, atom)
-    low = 0.0 if bottom is None else float(np.sqrt(max(bottom.location, 0.0)))
-    return tuple(_intervals(equations, low, float(np.sqrt(top.location)), depth=6))
+    low = float(np.sqrt(left_edge(equations, atom, top.location)))
+    return _intervals(equations, low, float(np.sqrt(top.location)), depth=8)
 
 
-def _intervals(equations: Equations, low: float, high: float, depth: int) -> list[Interval]:
+def _intervals(equations: Equations, low: float, high: float, depth: int) -> tuple[Interval, ...]:
     """The interval itself, or the parts into which gaps divide it."""
     scale: Scale = "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear"
     theta = _angles(_FIRST, scale)
-    coarse = equations.lowered(_places(theta, low, high, scale) ** 2)
-    if not np.all(coarse.converged):
-        raise NotConverged(
-            "the density of the bulk was not resolved", residual=float(coarse.residual.max())
-        )
-    filled = _is_filled(equations, coarse)
-    if np.all(filled):
-        return [_refined(equations, coarse, theta, low, high, scale)]
+    known = _physical(equations, _places(theta, low, high, scale))
+    error = np.inf
+    while np.all(is_filled(equations, known)):
+        if error < _CONVERGED or theta.size >= _MOST // (2 if scale == "mirrored" else 1):
+            return (_interval(equations, known, theta, low, high, scale, error),)
+        known, theta, error = _doubled(equations, known, theta, low, high, scale)
     if depth == 0:
         raise NotConverged("the bulk has more gaps than could be resolved")
     parts: list[Interval] = []
-    for start, end in _split(equations, coarse, filled, low, high):
+    for start, end in _split(equations, known, low, high):
         parts.extend(_intervals(equations, start, end, depth - 1))
-    return parts
+    return tuple(parts)
 
 
-def _is_filled(equations: Equations, branch: Branch) -> np.ndarray:
-    m = equations.trace(branch)
-    return np.asarray(m.imag > _EMPTY * np.abs(m))
+def _physical(equations: Equations, places: FloatArray) -> Branch:
+    found = equations.lowered(places**2)
+    if not np.all(found.converged):
+        raise NotConverged(
+            "the density of the bulk was not resolved", residual=float(found.residual.max())
+        )
+    return found
 
 
 def _split(
-    equations: Equations, coarse: Branch, filled: np.ndarray, low: float, high: float
+    equations: Equations, coarse: Branch, low: float, high: float
 ) -> list[tuple[float, float]]:
     """Intervals between low and high that the gaps leave; nodes run from high to low."""
+    filled = is_filled(equations, coarse)
     ends = [high]
     for j in range(filled.size - 1):
         if filled[j] != filled[j + 1]:
             inside, outside = (j, j + 1) if filled[j] else (j + 1, j)
-            ends.append(_gap_edge(equations, coarse.take([inside]), coarse.take([outside])))
+            found = gap_edge(equations, coarse.take([inside]), coarse.take([outside]))
+            ends.append(float(np.sqrt(found)))
     ends.append(low)
     if len(ends) % 2:
         raise NotConverged("an edge of the bulk was not resolved")
     return sorted((ends[k + 1], ends[k]) for k in range(0, len(ends), 2))
-
-
-def _gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
-    """Where the density vanishes between a place inside the bulk and one outside."""
-    for _ in range(40):
-        found = edge_near(equations, inside)
-        between = sorted((inside.z[0].real, outside.z[0].real))
-        if found is not None and between[0] <= found.z[0].real <= between[1]:
-            return float(np.sqrt(found.z[0].real))
-        middle = 0.5 * (inside.z[0].real + outside.z[0].real)
-        here = equations.lowered(np.array([middle]))
-        if _is_filled(equations, here)[0]:
-            inside = here
-        else:
-            outside = here
-    return float(np.sqrt(inside.z[0].real))
 
 
 def _angles(count: int, scale: Scale) -> FloatArray:
@@ -166,24 +152,32 @@ def _places(theta: FloatArray, low: float, high: float, scale: Scale) -> FloatAr
     return np.asarray(np.exp(t) if scale == "log" else t)
 
 
-def _refined(
-    equations: Equations, coarse: Branch, theta: FloatArray, low: float, high: float, scale: Scale
+def _doubled(
+    equations: Equations, known: Branch, theta: FloatArray, low: float, high: float, scale: Scale
+) -> tuple[Branch, FloatArray, float]:
+    """Twice the nodes, and how far the old ones were from predicting the density on them."""
+    finer = _angles(2 * theta.size * (2 if scale == "mirrored" else 1), scale)
+    places = _places(finer, low, high, scale)
+    guess = _predicted(known, theta, finer, places, scale)
+    found = equations.at((places**2).astype(np.complex128), guess)
+    lost = ~found.converged | (found.v2.imag.sum(axis=1) < 0.0)
+    lost |= ~is_filled(equations, found)  # a gap, or a real solution met by accident
+    if np.any(lost):
+        found = _replaced(found, lost, _physical(equations, places[lost]))
+    m, expected = equations.trace(found), equations.trace(guess)
+    error = float(np.abs(m.imag - expected.imag).max() / np.abs(m.imag).max())
+    return found, finer, error
+
+
+def _interval(
+    equations: Equations,
+    known: Branch,
+    theta: FloatArray,
+    low: float,
+    high: float,
+    scale: Scale,
+    error: float,
 ) -> Interval:
-    """Double the nodes until the density on them is what the previous ones predicted."""
-    known, count, error = coarse, _FIRST, np.inf
-    while True:
-        finer = _angles(2 * count, scale)
-        places = _places(finer, low, high, scale)
-        guess = _predicted(known, theta, finer, places, scale)
-        found = equations.at((places**2).astype(np.complex128), guess)
-        lost = ~found.converged | (found.v2.imag.sum(axis=1) < 0.0)
-        if np.any(lost):
-            found = _mended(equations, found, lost)
-        m, expected = equations.trace(found), equations.trace(guess)
-        error = float(np.abs(m.imag - expected.imag).max() / np.abs(m.imag).max())
-        known, theta, count = found, finer, 2 * count
-        if error < _CONVERGED or 2 * count > _MOST:
-            break
     s = _places(theta, low, high, scale)
     per_s = 2.0 * s * equations.trace(known).imag / np.pi  # density of singular values
     profile = (per_s * s if scale == "log" else per_s) / np.sin(theta)
@@ -192,16 +186,9 @@ def _refined(
     return Interval(low, high, scale, theta, profile, error)
 
 
-def _mended(equations: Equations, found: Branch, lost: np.ndarray) -> Branch:
-    """Places that the prediction did not reach, by continuation from the upper half-plane."""
-    rows = np.flatnonzero(lost)
-    again = equations.lowered(found.z[rows].real)
-    if not np.all(again.converged):
-        raise NotConverged(
-            "the density of the bulk was not resolved", residual=float(again.residual.max())
-        )
+def _replaced(found: Branch, rows: np.ndarray, other: Branch) -> Branch:
     v2, chi, residual = found.v2.copy(), found.chi.copy(), found.residual.copy()
-    v2[rows], chi[rows], residual[rows] = again.v2, again.chi, again.residual
+    v2[rows], chi[rows], residual[rows] = other.v2, other.chi, other.residual
     return Branch(found.z, v2, chi, residual)
 
 

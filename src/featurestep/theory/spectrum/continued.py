@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import NotConverged
 from ...quadrature import FloatArray
 from ..batch import Batch
 from ..response import Point, evaluate, respond
@@ -20,8 +21,10 @@ from ..response import Point, evaluate, respond
 ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on
 TOLERANCE = 1e-12
 ACCEPTED = 1e-9
+_ON_THE_WAY = 1e-5  # residual at places that are only passed through
 _MAX_ITERATIONS = 60
 _MOST_ON_LEVEL = 25
+_MOST_WORK = 1e10  # in units of one multiplication: some 10 s
 _SHARED = ("kappa", "weight", "g", "mirrored")
 
 
@@ -61,6 +64,8 @@ class Equations:
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
+        self.work = 0.0
+        self._templates: dict[int, dict[str, Any]] = {}
         self.n, self.d = float(batch.n[0]), float(batch.d[0])
         self.width = float(batch.neurons.sum())
         self.size = float(
@@ -89,7 +94,7 @@ class Equations:
         v2 = -self.batch.neurons / (self.n * z[:, None])
         return Branch(z, v2, v2 @ self._power().T, np.full(z.size, np.inf))
 
-    def at(self, z: ComplexArray | complex, start: Branch) -> Branch:
+    def at(self, z: ComplexArray, start: Branch, tolerance: float = TOLERANCE) -> Branch:
         """The solution at z, by Newton's method from nearby solutions."""
         z = np.atleast_1d(np.asarray(z, dtype=np.complex128))
         v2 = np.array(np.broadcast_to(start.v2, (z.size, self.batch.g.size)))
@@ -100,7 +105,7 @@ class Equations:
             with np.errstate(all="ignore"):
                 point = evaluate(self._tiled(z[active]), v2[active], chi[active])
             before, residual[active] = residual[active], point.residual
-            going = ~(point.residual < TOLERANCE)
+            going = ~(point.residual < tolerance)
             going &= ~((point.residual < 1e3 * TOLERANCE) & (point.residual > 0.3 * before))
             going &= np.isfinite(point.residual)
             if not np.any(going):
@@ -166,38 +171,68 @@ class Equations:
         dz = (level - here - x[0] @ weight) / (xz[0] @ weight)
         return np.asarray(x + dz * xz), np.asarray(p + dz * pz), np.asarray(dz)
 
-    def lowered(self, x: FloatArray, *, steps: int = 8) -> Branch:
+    def lowered(self, x: FloatArray, *, steps: int = 20) -> Branch:
         """The physical solution on the real axis, continued down from the upper half-plane."""
         x = np.asarray(x, dtype=np.float64)
-        scale = max(self.size, float(np.abs(x).max(initial=0.0)))
-        branch = self.at(x + 4j * scale, self.far(x + 4j * scale))
-        for height in scale * np.geomspace(1.0, 2e-5, steps):
-            branch = self._follow(x + 1j * height, branch)
-        return self._follow(x.astype(np.complex128), branch)
+        high = 4.0 * max(self.size, float(np.abs(x).max(initial=0.0)))
+        branch = self.at(x + 1j * high, self.far(x + 1j * high))
+        for share in np.arange(1, steps + 1) / steps:
+            height = high * (1e-6 * x / high) ** share
+            branch = self._follow(x + 1j * height, branch, tolerance=_ON_THE_WAY)
+        return self._follow(x.astype(np.complex128), branch, tolerance=TOLERANCE)
 
-    def _follow(self, z: ComplexArray, start: Branch, depth: int = 6) -> Branch:
+    def _follow(
+        self, z: ComplexArray, start: Branch, *, tolerance: float, depth: int = 6
+    ) -> Branch:
         """Go to z; places where the step was too long are reached by halves."""
-        found = self.at(z, start)
-        wrong = ~found.converged | ~_is_physical(found)
+        found = self.at(z, self._ahead(z, start), tolerance)
+        wrong = (
+            ~(found.residual <= max(tolerance, ACCEPTED))
+            | ~_is_physical(found)
+            | _jumped(start, found)
+        )
         if not np.any(wrong) or depth == 0:
             return found
         rows = np.flatnonzero(wrong)
         near = start.take(rows)
         middle = near.z.real + 1j * _halfway(near.z.imag, z[rows].imag)
-        again = self._follow(z[rows], self._follow(middle, near, depth - 1), depth - 1)
+        near = self._follow(middle, near, tolerance=tolerance, depth=depth - 1)
+        again = self._follow(z[rows], near, tolerance=tolerance, depth=depth - 1)
         v2, chi, residual = found.v2.copy(), found.chi.copy(), found.residual.copy()
         v2[rows], chi[rows], residual[rows] = again.v2, again.chi, again.residual
         return Branch(z, v2, chi, residual)
 
+    def _ahead(self, z: ComplexArray, start: Branch) -> Branch:
+        """The tangent at known solutions, followed to z."""
+        p, x = self.slope(start)
+        step = (z - start.z)[:, None]
+        far = ~(np.abs(p * step).max(axis=1) < 0.7)  # beyond the reach of a tangent
+        v2 = np.where(far[:, None], start.v2, start.v2 * (1.0 + p * step))
+        chi = np.where(far[:, None], start.chi, start.chi + x * step)
+        return Branch(start.z, v2, chi, start.residual)
+
     def _tiled(self, z: ComplexArray) -> Batch:
-        values: dict[str, Any] = {}
-        for field in fields(self.batch):
-            value = getattr(self.batch, field.name)
-            if field.name not in _SHARED:
-                value = np.broadcast_to(value, (z.size, *value.shape[1:]))
-            values[field.name] = value
-        values["ridge"] = -z
-        return Batch(**values)
+        k, q = self.batch.g.size, self.batch.kappa.size
+        unknowns = min(k * (k + 3) // 2, (q + k) * (0.5 if self.batch.mirrored else 1.0))
+        self.work += z.size * unknowns**3
+        if self.work > _MOST_WORK:
+            raise NotConverged(
+                "the bulk was not resolved within the work allowed: it has too many parts"
+            )
+        if z.size not in self._templates:
+            self._templates[z.size] = _repeated(self.batch, z.size)
+        return Batch(**{**self._templates[z.size], "ridge": -z})
+
+
+def _repeated(batch: Batch, count: int) -> dict[str, Any]:
+    """The batch's arrays as those of so many problems."""
+    values: dict[str, Any] = {}
+    for field in fields(batch):
+        value = getattr(batch, field.name)
+        if field.name not in _SHARED:
+            value = np.broadcast_to(value, (count, *value.shape[1:]))
+        values[field.name] = value
+    return values
 
 
 def _real(values: ComplexArray) -> ComplexArray:
@@ -231,6 +266,13 @@ def _damping(p: ComplexArray) -> FloatArray:
 
 def _halfway(high: FloatArray, low: FloatArray) -> FloatArray:
     return np.where(low > 0.0, np.sqrt(np.maximum(high * low, 0.0)), 0.1 * high)
+
+
+def _jumped(start: Branch, found: Branch) -> npt.NDArray[np.bool_]:
+    """Whether the imaginary part vanished at once: another, real solution was met."""
+    before, after = (np.abs(branch.v2.sum(axis=1).imag) for branch in (start, found))
+    gone = after < 1e-3 * before
+    return np.asarray(gone & (before > 1e-4 * np.abs(start.v2.sum(axis=1))))
 
 
 def _is_physical(branch: Branch) -> npt.NDArray[np.bool_]:

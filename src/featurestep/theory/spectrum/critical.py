@@ -132,7 +132,7 @@ def _births(problem: Problem, largest: float) -> dict[int, float]:
 
     def strength(log_step: float) -> FloatArray:
         moved = problem.replace(step_size=math.exp(log_step))
-        with one_thread():
+        with one_thread(), np.errstate(all="ignore"):
             equations = Equations(typical_batch(moved))
             values = strengths(equations, right_edge(equations), most)
         return np.pad(values, (0, most - values.size))

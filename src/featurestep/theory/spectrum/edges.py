@@ -10,13 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import NotConverged
 from .continued import Branch, ComplexArray, Equations
 
-_GROWTH = 1.4  # of |Y| from step to step
+_GROWTH = 1.8  # of |Y| from step to step
 _MOST_STEPS = 500
 _NOTHING = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins at 0
+_EMPTY = 1e-6  # of |m|: a smaller imaginary part is none
 _SETTLED = 1e-9  # relative change of Y that ends the search
 
 
@@ -38,10 +40,10 @@ def right_edge(equations: Equations) -> Edge:
     ratios = (1.0 + np.sqrt(equations.width / equations.n)) * (
         1.0 + np.sqrt(equations.width / equations.d)
     )
-    z = 4.0 * ratios**2 * max(equations.size, equations.largest_row)
+    z = 1.5 * ratios**2 * max(equations.size, equations.largest_row)
     for _ in range(12):
         start = _settled(equations, z)
-        if start is not None and np.all(start.v2.real < 0.0):
+        if start is not None and np.all(start.v2.real < 0.0) and np.all(start.chi.real > -1.0):
             edge = _walk(equations, start)
             if edge is not None:
                 return edge
@@ -49,13 +51,53 @@ def right_edge(equations: Equations) -> Edge:
     raise NotConverged("the upper edge of the bulk was not found")
 
 
-def left_edge(equations: Equations, atom: float) -> Edge | None:
-    """The lower end of the bulk's positive part, or None if that is 0."""
+def left_edge(equations: Equations, atom: float, high: float) -> float:
+    """The lower end of the bulk's positive part: 0 if the bulk reaches down to it."""
     if atom == 0.0:
         start = _settled(equations, -4.0 * equations.size)
     else:
         start = _beyond_zero(equations)
-    return None if start is None else _walk(equations, start)
+    edge = None if start is None else _walk(equations, start)
+    return _from_inside(equations, high) if edge is None else edge.location
+
+
+def _from_inside(equations: Equations, high: float) -> float:
+    """The lower end by scanning the bulk itself, where the way to it was lost."""
+    x = np.geomspace(_NOTHING * equations.size, high, 60)[:-1]
+    found = equations.lowered(x)
+    filled = np.flatnonzero(found.converged & is_filled(equations, found))
+    if filled.size == 0:
+        raise NotConverged("the lower edge of the bulk was not found")
+    first = int(filled[0])
+    if first == 0:
+        return 0.0
+    return gap_edge(equations, found.take([first]), found.take([first - 1]))
+
+
+def is_filled(equations: Equations, branch: Branch) -> npt.NDArray[np.bool_]:
+    """Whether places lie inside the bulk."""
+    m = equations.trace(branch)
+    return np.asarray(m.imag > _EMPTY * np.abs(m))
+
+
+def gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
+    """Where the density vanishes between a place inside the bulk and one outside."""
+    for _ in range(40):
+        found = edge_near(equations, inside)
+        between = sorted((inside.z[0].real, outside.z[0].real))
+        if found is not None and between[0] <= found.z[0].real <= between[1]:
+            return float(found.z[0].real)
+        middle = 0.5 * (inside.z[0].real + outside.z[0].real)
+        here = equations.lowered(np.array([middle]))
+        if not here.converged[0]:
+            raise NotConverged(
+                "an edge of the bulk was not resolved", residual=float(here.residual[0])
+            )
+        if is_filled(equations, here)[0]:
+            inside = here
+        else:
+            outside = here
+    return float(inside.z[0].real)
 
 
 def edge_near(equations: Equations, inside: Branch) -> Branch | None:
@@ -84,8 +126,8 @@ def _settled(equations: Equations, z: float) -> Branch | None:
 
 
 def _beyond_zero(equations: Equations) -> Branch | None:
-    """The solution just above 0 when 0 is an atom: V2 has a pole there and changes sign."""
-    for fraction in (1e-3, 1e-5, 1e-7, _NOTHING):
+    """The solution between 0 and the bulk when 0 is an atom: V2 has a pole there."""
+    for fraction in (1e-8, _NOTHING):
         z = fraction * equations.size
         below = _settled(equations, -z)
         if below is None:
@@ -93,15 +135,30 @@ def _beyond_zero(equations: Equations) -> Branch | None:
         for sign in (-1.0, 1.0):
             start = Branch(below.z, -below.v2, sign * below.chi, below.residual)
             found = equations.at(np.array([z + 0j]), start)
-            if found.converged[0] and _is_outside(equations, found, below):
-                return found
+            if found.converged[0] and _is_outside(equations, found, start):
+                return _away_from_zero(equations, found, pole=sign < 0.0)
     return None
 
 
-def _is_outside(equations: Equations, branch: Branch, below: Branch) -> bool:
+def _away_from_zero(equations: Equations, here: Branch, *, pole: bool) -> Branch:
+    """Further up while V2 (and χ, if it has the pole too) still falls like 1/z."""
+    first = equations.level_slope(here)
+    while True:
+        guess = Branch(here.z, here.v2 / 3.0, here.chi / (3.0 if pole else 1.0), here.residual)
+        there = equations.at(3.0 * here.z, guess)
+        if not (there.converged[0] and _is_outside(equations, there, guess)):
+            return here
+        if not _same_side(here, there):
+            return here
+        if equations.level_slope(there) < 0.5 * first:
+            return here
+        here = there
+
+
+def _is_outside(equations: Equations, branch: Branch, guess: Branch) -> bool:
     """Whether this is the real solution between 0 and the bulk: V2 is still ruled by its pole."""
     real = np.abs(branch.v2.imag).max() < 1e-9 * np.abs(branch.v2).max()
-    near = np.all(np.abs(branch.v2 / below.v2 + 1.0) < 0.2)
+    near = np.all(np.abs(branch.v2 / guess.v2 - 1.0) < 0.2)
     return bool(real and near and equations.level_slope(branch) > 0.0)
 
 
@@ -115,7 +172,7 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
     level, growth = float(equations.level(start)[0]), _GROWTH
     for _ in range(_MOST_STEPS):
         there, far_slope = equations.at_level(level * growth, here)
-        if not there.converged[0]:
+        if not there.converged[0] or not _same_side(here, there):
             growth = growth**0.5
             if growth - 1.0 < 1e-5:
                 return None
@@ -129,6 +186,12 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
     return None
 
 
+def _same_side(a: Branch, b: Branch) -> bool:
+    """Whether no V2 and no 1 + χ changed sign: between places that differ there lies an edge."""
+    groups = np.all(np.sign(a.v2.real) == np.sign(b.v2.real))
+    return bool(groups and np.all(np.sign(1.0 + a.chi.real) == np.sign(1.0 + b.chi.real)))
+
+
 def _turning_point(
     equations: Equations, a: Branch, slope_a: float, b: Branch, slope_b: float
 ) -> Branch:
@@ -136,13 +199,8 @@ def _turning_point(
     level_a, level_b = (float(equations.level(branch)[0]) for branch in (a, b))
     middle = a
     for _ in range(80):
-        level = (level_a * slope_b - level_b * slope_a) / (slope_b - slope_a)
-        near = a if abs(level - level_a) < abs(level - level_b) else b
-        middle, slope = equations.at_level(level, near)
-        if not middle.converged[0]:
-            raise NotConverged(
-                "an edge of the bulk was not resolved", residual=float(middle.residual[0])
-            )
+        guess = (level_a * slope_b - level_b * slope_a) / (slope_b - slope_a)
+        middle, slope, level = _between(equations, (a, b), (guess, 0.5 * (level_a + level_b)))
         moved = min(abs(level - level_a), abs(level - level_b))
         if slope == 0.0 or moved < _SETTLED * abs(level):
             break
@@ -152,3 +210,18 @@ def _turning_point(
             slope_a *= 0.5
         b, level_b, slope_b = middle, level, slope
     return middle
+
+
+def _between(
+    equations: Equations, ends: tuple[Branch, Branch], levels: tuple[float, ...]
+) -> tuple[Branch, float, float]:
+    """The first of the levels that can be reached from one of two solutions around it."""
+    residual = np.inf
+    for level in levels:
+        near = sorted(ends, key=lambda end: abs(float(equations.level(end)[0]) - level))
+        for start in near:
+            found, slope = equations.at_level(level, start)
+            if found.converged[0]:
+                return found, slope, level
+            residual = min(residual, float(found.residual[0]))
+    raise NotConverged("an edge of the bulk was not resolved", residual=residual)

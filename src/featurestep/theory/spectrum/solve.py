@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import InconsistentSolution, NotConverged
 from ...hermite import coefficients
 from ...problem import Problem
+from ...quadrature import FloatArray
 from ...spiked import spiked_weights, validity
 from ...threads import one_thread
 from ..batch import Batch
@@ -21,8 +22,10 @@ from .outliers import Outlier, above
 from .typical import typical_batch
 from .weights_law import weight_spectrum
 
-MASS_ERROR = 1e-6
+MASS_ERROR = 2e-3  # refused beyond it
+MASS_NOTED = 1e-6
 _FINEST = 4.0
+_SOME = 0.002  # share of neurons or samples that is not to be cut off from the rest
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Outlook:
 
 def outlook(problem: Problem, *, refine: float = 1.0) -> Outlook:
     """Edge and spikes of one problem: what phase diagrams and critical steps need."""
-    with one_thread():
+    with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
         equations = Equations(typical_batch(problem, refine=refine))
         edge = right_edge(equations)
         outliers = tuple(above(equations, edge))
@@ -90,18 +93,14 @@ def edge_scale(equations: Equations, edge: Edge) -> float:
 
 def solve_spectrum(problem: Problem, *, refine: float = 1.0) -> Spectrum:
     """The whole spectrum of one problem."""
-    with one_thread():
+    with one_thread(), np.errstate(all="ignore"):
         return _solve(problem, refine)
 
 
 def _solve(problem: Problem, refine: float) -> Spectrum:
     atom = _atom(problem)
-    while True:
-        view = outlook(problem, refine=refine)
-        parts = bulk(view.equations, atom, view.edge)
-        if len(parts) == 1 or not _may_be_cutting(view.equations.batch) or refine >= _FINEST:
-            break
-        refine *= 2.0  # gaps may be those between the nodes of a rule
+    view = outlook(problem, refine=refine * _cutting(typical_batch(problem)))
+    parts = bulk(view.equations, atom, view.edge)
     mean, mean_square = exact_moments(view.equations.batch)
     result = Spectrum(
         problem=problem,
@@ -110,7 +109,7 @@ def _solve(problem: Problem, refine: float) -> Spectrum:
         spikes=view.spikes,
         edge_scale=view.scale,
         weights=weight_spectrum(view.equations.batch),
-        validity=(*validity(problem, spiked_weights(problem)), *_notes(problem, view, parts)),
+        validity=(*validity(problem, spiked_weights(problem)), *_notes(atom, view, parts)),
         mean=mean,
         mean_square=mean_square,
     )
@@ -131,10 +130,27 @@ def _atom(problem: Problem) -> float:
     return 1.0 - rank / problem.width
 
 
-def _may_be_cutting(batch: Batch) -> bool:
-    """Whether groups or nodes differ, so that gaps may lie between them."""
-    power = batch.linear[0] ** 2 + batch.spread[0]
-    return bool(np.ptp(power) > 1e-6 * power.max())
+def _cutting(batch: Batch) -> float:
+    """How much finer the rules must be for gaps not to open between their nodes.
+
+    A group alone (or a node) would fill a bulk of relative width about 4√(N/n) or 4√(n/N): mean
+    squares of neighbours have to differ by less.
+    """
+    power = batch.linear[0] ** 2 + batch.spread[0]  # (Q, K)
+    share = batch.neurons[0] / batch.neurons.sum()
+    ratio = float(batch.neurons.sum() / batch.n[0])
+    width = 4.0 * np.sqrt(min(ratio, 1.0 / ratio))
+    step = max(
+        _largest_step(batch.weight @ power, share), _largest_step(power @ share, batch.weight)
+    )
+    return float(np.clip(2.0 ** (0.5 * np.ceil(2.0 * np.log2(step / (0.3 * width)))), 1.0, _FINEST))
+
+
+def _largest_step(values: FloatArray, share: FloatArray) -> float:
+    """Largest ratio of neighbouring values that carry some weight, as a logarithm."""
+    order = np.argsort(values)
+    kept = np.log(values[order][share[order] > _SOME])
+    return float(np.diff(kept).max(initial=1e-12))
 
 
 def exact_moments(batch: Batch) -> tuple[float, float]:
@@ -152,7 +168,7 @@ def exact_moments(batch: Batch) -> tuple[float, float]:
     return float(share @ size), float(share @ (size**2 + (rows + columns) @ neurons))
 
 
-def _notes(problem: Problem, view: Outlook, parts: tuple[Interval, ...]) -> list[str]:
+def _notes(atom: float, view: Outlook, parts: tuple[Interval, ...]) -> list[str]:
     notes = []
     near = [spike for spike in view.spikes if not spike.resolved]
     if near:
@@ -166,6 +182,12 @@ def _notes(problem: Problem, view: Outlook, parts: tuple[Interval, ...]) -> list
             f"heavy rows: a typical sample's most extreme row has {heavy:.3g} times the mean "
             "square of a feature, so single rows lie outside the bulk and its edge varies from "
             "draw to draw"
+        )
+    missing = abs(atom + sum(part.mass for part in parts) - 1.0)
+    if missing > MASS_NOTED:
+        notes.append(
+            f"a share {missing:.1g} of the eigenvalues lies in islands beside the bulk that were "
+            "not resolved"
         )
     worst = max(part.error for part in parts)
     if worst > 1e-6:

@@ -1,8 +1,8 @@
 """The laws of κ, ‖x‖ and g as n samples and N neurons show them.
 
-Among n samples |κ| does not exceed about κ_n with P(|κ| > κ_n) = 1/n. Beyond it a row of F would
-lie outside the bulk by itself, but no such row is there; with the full law an unbounded activation
-has a bulk without an edge. So the rules end at κ_n (and for a Gaussian readout law at its g_N), and
+Among n samples hardly any |κ| exceeds κ_n with P(|κ| > κ_n) = ½/n. Beyond it a row of F would lie
+outside the bulk by itself, but no such row is there; with the full law an unbounded activation has
+a bulk without an edge. So the rules end at κ_n (and for a Gaussian readout law at its g_N), and
 their outer weights are chosen such that low moments remain those of the full law.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
-from importlib import import_module
 
 import numpy as np
 
@@ -28,7 +27,9 @@ from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
 
 _SPACING = 0.42
 _EXTRA = 14
-_MATCHED = 3  # moments up to κ⁶ are those of the full law where a positive rule allows it
+_MATCHED = 3  # moments up to κ⁶ are those of the full law where positive weights allow it
+_OUTER = 5  # lowest power of κ² in what is added, in steps of 2
+_BEYOND = 0.5  # samples expected beyond the end of a rule
 _HEAVY = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
 _LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against the bulk, likewise
 
@@ -51,7 +52,7 @@ def typical_batch(problem: Problem, *, refine: float = 1.0) -> Batch:
         kappa=nodes,
         weight=masses,
         mean=moments.mean,
-        linear=norm * moments.slope,
+        linear=batch.norm[:, None, :] * moments.slope,  # w·x has the spread of ‖x‖ already
         spread=moments.spread,
         target_mean=nothing,
         target_linear=nothing,
@@ -60,43 +61,49 @@ def typical_batch(problem: Problem, *, refine: float = 1.0) -> Batch:
 
 
 def extreme(count: float) -> float:
-    """The size that one of `count` normal variables is expected to exceed: P(|κ| > κ_n) = 1/n."""
-    return -normal_quantile(0.5 / max(count, 2.0))
+    """The size that half a sample of `count` normal variables is expected to exceed."""
+    return -normal_quantile(0.5 * _BEYOND / max(count, 2.0))
 
 
 @lru_cache(maxsize=256)
 def typical_normal(end: float, scale: float, widest: float, spacing: float) -> Rule:
     """E f(κ) over |κ| ≤ end, with structure at `scale` near 0 and moments of the full law."""
-    top, count = _extent(end, scale, widest, spacing)
-    points, weight = stretched_interval(top, count, scale, widest)
-    weight = weight * np.exp(-0.5 * points**2) / math.sqrt(2.0 * math.pi)
-    half = count // 2
-    outer = _matched(points[half:], 2.0 * weight[half:], end)
-    kept = outer > 0.0
-    upper, mass = points[half:][kept], 0.5 * outer[kept]
-    return np.concatenate([-upper[::-1], upper]), np.concatenate([mass[::-1], mass])
+    points, weight = stretched_interval(end, _count(end, scale, widest, spacing), scale, widest)
+    return points, _matched(points, weight, end)
 
 
-def _extent(end: float, scale: float, widest: float, spacing: float) -> tuple[float, int]:
+def _count(end: float, scale: float, widest: float, spacing: float) -> int:
     top = end / widest + math.asinh(end / scale)
-    return end, 2 * math.ceil(0.5 * (top / spacing + _EXTRA))
+    return 2 * math.ceil(0.5 * (top / spacing + _EXTRA))
 
 
-def _matched(points: FloatArray, weight: FloatArray, end: float) -> FloatArray:
-    """Weights ≥ 0 near the given ones, changed mostly far out, with the normal law's moments."""
+def _matched(points: FloatArray, length: FloatArray, end: float) -> FloatArray:
+    """The normal density, raised smoothly far out to make up for the moments that are cut off."""
+    raised = length * _raised_density(points, end, _raise(end))
+    return np.asarray(raised / raised.sum())
+
+
+def _raised_density(points: FloatArray, end: float, added: FloatArray) -> FloatArray:
+    powers = _OUTER + 2 * np.arange(added.size)
+    density = np.exp(-0.5 * points**2) / math.sqrt(2.0 * math.pi)
+    return np.asarray(density + ((points[:, None] / end) ** 2) ** powers @ added)
+
+
+@lru_cache(maxsize=256)
+def _raise(end: float) -> FloatArray:
+    """Coefficients of what is added to the density, as many as leave it positive everywhere."""
+    points, length = stretched_interval(end, 120, 1.0, 1.0)
     t = (points / end) ** 2
-    freedom = weight * np.exp(0.5 * points**2) * t**4 + 1e-6 * weight
-    nnls = import_module("scipy.optimize").nnls
+    normal = _raised_density(points, end, np.zeros(0))
     for highest in range(_MATCHED, -1, -1):
         powers = np.arange(highest + 1)
         target = np.cumprod(np.concatenate([[1.0], 2.0 * powers[1:] - 1.0])) / end ** (2 * powers)
-        moments = t ** powers[:, None] / target[:, None]
-        rows = np.concatenate([1e6 * moments * freedom, np.eye(t.size)])
-        right = np.concatenate([np.full(powers.size, 1e6), weight / freedom])
-        found = np.asarray(nnls(rows, right, maxiter=5000)[0]) * freedom
-        if np.abs(moments @ found - 1.0).max() < 1e-7:
-            return np.asarray(found / found.sum())
-    return np.asarray(weight / weight.sum())
+        moments = length * t ** powers[:, None]
+        shapes = t[:, None] ** (_OUTER + 2 * powers)
+        added = np.linalg.solve(moments @ shapes, target - moments @ normal)
+        if np.all(_raised_density(points, end, added) > 0.0):
+            return np.asarray(added)
+    return np.zeros(0)
 
 
 def _group_rule(problem: Problem, refine: float) -> Rule:
@@ -113,7 +120,7 @@ def _group_rule(problem: Problem, refine: float) -> Rule:
     if problem.law.name == "uniform":
         return stretched_uniform(scale, widest, spacing)
     end = extreme(problem.width)
-    _refuse_if_many(problem, _extent(end, scale, widest, spacing)[1], MOST_GROUPS, "groups")
+    _refuse_if_many(problem, _count(end, scale, widest, spacing), MOST_GROUPS, "groups")
     return typical_normal(end, scale, widest, spacing)
 
 
@@ -124,7 +131,7 @@ def _node_rule(problem: Problem, refine: float) -> Rule:
     scale = rounded_down(0.5 / shift)
     widest = rounded_down(1.0 / shift) if sigma.oscillates else 1.0
     end, spacing = extreme(problem.n), _SPACING / refine
-    _refuse_if_many(problem, _extent(end, scale, widest, spacing)[1], MOST_NODES, "nodes")
+    _refuse_if_many(problem, _count(end, scale, widest, spacing), MOST_NODES, "nodes")
     return typical_normal(end, scale, widest, spacing)
 
 
@@ -154,7 +161,7 @@ def _radius_rule(problem: Problem) -> Rule:
 
 
 def _row_sensitivity(sigma: Nonlinearity) -> float:
-    """|d log E(σ(rz) − c_0)²/d log r| at r = 1."""
+    """|d log/d log r| at r = 1 of a row's mean square beside w·x: of ν², μ² and (m − c_0)²."""
     step = 1e-3
     sizes = []
     c_0 = float(coefficients(sigma, 0)[0])
@@ -162,7 +169,7 @@ def _row_sensitivity(sigma: Nonlinearity) -> float:
         mean, slope, spread = (
             float(np.ravel(m)[0]) for m in sigma.moments(np.array([radius]), np.zeros(1))
         )
-        sizes.append((mean - c_0) ** 2 + (radius * slope) ** 2 + spread)
+        sizes.append((mean - c_0) ** 2 + slope**2 + spread)
     return abs(math.log(sizes[1] / sizes[0])) / (2.0 * step)
 
 
