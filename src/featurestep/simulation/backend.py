@@ -23,6 +23,7 @@ from ..threads import let_idle_threads_sleep
 from .cholesky import blas_threads, copy_lower, factor, side_by_side, solve_factored
 from .failures import SingularSystem
 from .streams import WORKERS, workers
+from .tridiagonal import eigenvalues_and_top
 
 if TYPE_CHECKING:
     from .torch_backend import TorchBackend
@@ -134,6 +135,13 @@ class CpuBackend:
         inside = self._gemm(1.0, Q, rhs, trans_a=1)
         inside /= values[:, None]
         return self._gemm(1.0, Q, inside)
+
+    def eigen(self, gram: Array, top: int) -> tuple[FloatArray, FloatArray]:
+        """All eigenvalues, descending, and the vectors of the first `top`, as rows.
+
+        From the lower triangle, which is used up.
+        """
+        return eigenvalues_and_top(gram, top)
 
     def each(self, f: Callable[..., None], arrays: Sequence[Array], parallel: bool) -> None:
         """f(rows of every array …), in place, in pieces that stay in cache."""

@@ -54,7 +54,7 @@ def group_cost(
     n ≤ N: the sample is held. n > N: it is held when that takes less memory than a Gram matrix
     for every key, and streamed otherwise, when memory no longer depends on n.
     """
-    shape = _Shape(group, setting, itemsize)
+    shape = Shape(group, setting, itemsize)
     rows = shape.default_rows() if rows is None else rows
     per_pass = max(1, GRAM_BYTES // shape.gram)
     hold = shape.holding_is_smaller(per_pass)
@@ -85,7 +85,7 @@ def group_cost(
     )
 
 
-class _Shape:
+class Shape:
     """Sizes of a group's arrays."""
 
     def __init__(self, group: Group, setting: Setting, itemsize: int) -> None:
@@ -119,16 +119,8 @@ class _Shape:
     def memory(self, rows: int, grams: int, hold: bool) -> int:
         """Peak over the phases: steps, held fits, streamed fits, test."""
         N, d, item = self.N, self.d, self.itemsize
-        blocks = rows * (self.buffers * N * item + 8 * d) + self.draws_noise * rows * N * 8
-        blocks += rows * d * item if item != 8 else 0
-        weight = N * d * item
-        projected = self.matrices * weight
-        phases = [projected]  # the test needs no more
-        if self.group.steps_needed:
-            basis = residual_basis(self.group.levels)
-            moved = len(self.group.moves) - 1 if self.group.separate(self.setting) else 0
-            later = 1 if len(self.setting.multiples) > 1 else 0
-            phases.append((1 + basis + moved + later) * weight)
+        projected = self.matrices * N * d * item
+        phases = [projected, self.step_bytes()]  # the test needs no more
         held = self.dual + self.primal if hold else self.dual
         if held:
             side = max(self.dual[-1] if self.dual else 0, N if hold else 0)
@@ -136,7 +128,22 @@ class _Shape:
             phases.append(projected + (self.buffers * held[-1] * N + factors) * item)
         if self.primal and not hold:
             phases.append(projected + (grams + self._factors() - 1) * self.gram)
-        return blocks + max(phases) + WORKSPACE
+        return self.block_bytes(rows) + max(phases) + WORKSPACE
+
+    def block_bytes(self, rows: int) -> int:
+        """Buffers for the rows of a block."""
+        N, d, item = self.N, self.d, self.itemsize
+        blocks = rows * (self.buffers * N * item + 8 * d) + self.draws_noise * rows * N * 8
+        return blocks + (rows * d * item if item != 8 else 0)
+
+    def step_bytes(self) -> int:
+        """Weights and gradients alive during the steps."""
+        if not self.group.steps_needed:
+            return 0
+        basis = residual_basis(self.group.levels)
+        moved = len(self.group.moves) - 1 if self.group.separate(self.setting) else 0
+        later = 1 if len(self.setting.multiples) > 1 else 0
+        return (1 + basis + moved + later) * self.N * self.d * self.itemsize
 
     def _factors(self) -> int:
         """Matrices of the Gram's size alive during a solve, itself included."""
@@ -157,11 +164,7 @@ class _Shape:
     def flops(self, held: list[int], streamed: list[int], passes: int) -> int:
         """Of one draw: what `GroupRun` counts as it goes."""
         N, d, group = self.N, self.d, self.group
-        total = 0
-        if group.steps_needed:
-            total += 2 * (1 + residual_basis(group.levels)) * self.n0 * N * d
-            later = len(self.setting.multiples) - 1
-            total += later * len(group.moves) * 4 * self.n0 * N * d
+        total = self.step_flops() if group.steps_needed else 0
         rows = group.n_test + max(held, default=0) + passes * max(streamed, default=0)
         total += 2 * self.matrices * N * d * rows
         for fits in group.fits.values():
@@ -172,6 +175,12 @@ class _Shape:
             total += 2 * group.n_test * N * len(fits)
             total += sum(self._fit_flops(n, [fit for fit in fits if fit.n == n]) for n in sizes)
         return total
+
+    def step_flops(self) -> int:
+        """Of the gradients."""
+        first = 2 * (1 + residual_basis(self.group.levels)) * self.n0 * self.N * self.d
+        later = len(self.setting.multiples) - 1
+        return first + later * len(self.group.moves) * 4 * self.n0 * self.N * self.d
 
     def _accumulated(self, sizes: set[int]) -> int:
         return self.primal[-1] if any(n > self.N for n in sizes) else 0

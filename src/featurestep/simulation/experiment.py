@@ -79,14 +79,14 @@ def make_experiment(
     if not isinstance(setting, Setting):
         raise InvalidProblem("setting", "must be a Setting", setting)
     parsed = parse_variants(variants)
-    _refuse_one_step_variants(parsed, setting)
+    refuse_one_step_variants(parsed, setting)
     problems = tuple(problem) if isinstance(problem, Grid) else (problem,)
     count = default_test_size(problems) if n_test is None else whole_number("n_test", n_test)
     for each in problems:
         check_sizes(each, setting, count)
     backend = make_backend(device, dtype)
     limit = None if max_memory is None else int(positive("max_memory", max_memory))
-    rows = None if block_rows is None else _rows(block_rows)
+    rows = None if block_rows is None else checked_rows(block_rows)
     groups = make_groups(problems, parsed, count, setting)
     itemsize = backend.itemsize
     costs = [group_cost(g, setting, itemsize=itemsize, rows=rows, max_memory=limit) for g in groups]
@@ -103,7 +103,8 @@ def make_experiment(
     )
 
 
-def _refuse_one_step_variants(variants: tuple[Variant, ...], setting: Setting) -> None:
+def refuse_one_step_variants(variants: tuple[Variant, ...], setting: Setting) -> None:
+    """Variants that describe one step are no answer to several."""
     if len(setting.multiples) == 1:
         return
     for variant in variants:
@@ -126,6 +127,6 @@ def checked_seeds(seeds: Any) -> tuple[int, ...]:
     return listed
 
 
-def _rows(block_rows: Any) -> int:
+def checked_rows(block_rows: Any) -> int:
     """Rounded up to whole chunks, in which rows are drawn."""
     return -(-whole_number("block_rows", block_rows) // CHUNK) * CHUNK

@@ -76,7 +76,7 @@ def solve_primal(sums: NormalEquations, fits: Sequence[Fit], *, last: bool) -> l
     digits as the loss is smaller than yᵀy/n.
     """
     backend, labels, n = sums.backend, sums.labels, fits[0].n
-    _refuse_non_finite(backend, sums.gram)
+    refuse_non_finite(backend, sums.gram)
     moments = backend.get(sums.moments)  # (N, 2)
     by_ridge = _by_ridge(fits)
     rhs = [np.stack([moments @ (1.0, f.noise) for f in same], axis=1) for same in by_ridge]
@@ -99,7 +99,7 @@ def solve_dual(
 ) -> list[Solution]:
     """â = Fᵀα with α = (FFᵀ + λnI)⁻¹y, for fits of one n ≤ N; the residual y − Fâ is λnα."""
     n = fits[0].n
-    _refuse_non_finite(backend, gram)
+    refuse_non_finite(backend, gram)
     by_ridge = _by_ridge(fits)
     rhs = [np.stack([labels.at(f) for f in same], axis=1) for same in by_ridge]
     shifts = [same[0].ridge * n for same in by_ridge]
@@ -128,7 +128,8 @@ def _by_ridge(fits: Sequence[Fit]) -> list[list[Fit]]:
     return [[fit for fit in fits if fit.ridge == ridge] for ridge in ridges]
 
 
-def _refuse_non_finite(backend: Backend, gram: Array) -> None:
+def refuse_non_finite(backend: Backend, gram: Array) -> None:
+    """NonFiniteFeatures when a Gram matrix has a diagonal that is not finite."""
     squares = backend.get(gram.diagonal())
     if not np.isfinite(squares.sum()):
         bad = int(np.count_nonzero(~np.isfinite(squares)))

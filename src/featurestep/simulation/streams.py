@@ -17,7 +17,10 @@ from ..errors import InvalidProblem
 from ..quadrature import FloatArray
 from ..threads import Crew, crew
 
-STREAMS = ("data", "initialisation", "readout", "noise", "test", "teacher", "equivalent")
+STREAMS = (
+    *("data", "initialisation", "readout", "noise", "test", "teacher", "equivalent"),
+    "probes",  # a new stream goes last: the place of a name is part of its key
+)
 CHUNK = 64  # rows drawn with one key
 
 Fill = Callable[[np.random.Generator, FloatArray], None]

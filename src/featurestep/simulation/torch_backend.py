@@ -89,6 +89,12 @@ class TorchBackend:
         refuse_singular(int(info), self.get(pivots), shift, self.dtype)
         return self._torch.cholesky_solve(rhs, factor)
 
+    def eigen(self, gram: Array, top: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """All eigenvalues, descending, and the vectors of the first `top`, as rows."""
+        values, Q = self._torch.linalg.eigh(gram)
+        vectors = Q[:, len(gram) - top :].T.flip(0)
+        return self.get(values.flip(0)), self.get(vectors)
+
     def each(self, f: Callable[..., None], arrays: Sequence[Array], parallel: bool) -> None:
         """f on the whole arrays at once: the device does the rest."""
         f(*arrays)

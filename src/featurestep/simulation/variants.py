@@ -44,12 +44,12 @@ class FeatureKey:
         return self.degree > 0 or self.base == "srf"
 
 
-def parse_variants(names: object) -> tuple[Variant, ...]:
-    """The variants behind their names, or InvalidProblem."""
-    rule = f"must be some of {', '.join(VARIANTS)}"
+def parse_variants(names: object, others: tuple[str, ...] = ()) -> tuple[Variant, ...]:
+    """The variants behind their names (`others` stand for themselves), or InvalidProblem."""
+    rule = f"must be some of {', '.join((*VARIANTS, *others))}"
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise InvalidProblem("variants", f"{rule}, as a list", names)
-    parsed = tuple(_parse(name, rule) for name in names)
+    parsed = tuple(Variant(name, name) if name in others else _parse(name, rule) for name in names)
     if not parsed or len({v.name for v in parsed}) < len(parsed):
         raise InvalidProblem("variants", f"{rule}, each once", names)
     return parsed

@@ -1,0 +1,158 @@
+"""The verb: singular values of the real network's features and weights (theory, section 5)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from ..errors import InvalidProblem
+from ..problem import Problem
+from .experiment import Estimate
+from .setting import Setting
+from .simulate import Progress
+from .singular import Found
+from .spectrum_plan import SpectrumPlan, make_plan
+from .spectrum_result import SimulatedSpectrum
+from .spectrum_run import SpectrumRun
+
+
+def simulated_spectrum(
+    problem: Problem,
+    *,
+    seeds: int | Iterable[int] = 4,
+    variants: Iterable[str] = ("trained",),
+    setting: Setting | None = None,
+    edge: float | Mapping[str, float] | None = None,
+    top: int = 10,
+    method: str = "auto",
+    max_memory: float | None = None,
+    block_rows: int | None = None,
+    dtype: str = "float64",
+    device: str = "cpu",
+    streams: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
+) -> SimulatedSpectrum:
+    """Eigenvalues of FᵀF/n, the largest singular values, and what their vectors carry.
+
+    The step is exact, and a seed is the network that `simulate` trains with that seed.
+
+    seeds
+        How many draws, or their seeds.
+    variants
+        Any of the feature maps of `simulate`, and `weights` (W after the step) and
+        `initial_weights` (W0), all on the same draw.
+    setting
+        Inputs, labels and steps outside the theory's assumptions.
+    edge
+        Right edge of the bulk, as an eigenvalue: a number for all features, or one for each
+        variant by name. With it the result has `spikes`.
+    top
+        How many of the largest singular values get overlaps.
+    method
+        `dense`: every eigenvalue, from the Gram matrix on the smaller side. `krylov`: the largest
+        and a density, without the Gram matrix. `auto`: dense where it fits the memory and either
+        side is at most 6000 or it takes less work; else krylov.
+    max_memory
+        Bytes the run may take; what cannot fit is refused before anything is allocated.
+    block_rows
+        Rows of a sample in memory at a time (rounded up to 64); results do not depend on it.
+    dtype, device
+        As for `simulate`.
+    streams
+        Seeds that pin streams, as for `simulate`; `probes` are the Krylov route's.
+    progress
+        Called with the flops done and those of the whole run (at most, for krylov).
+    """
+    plan = make_plan(
+        problem,
+        seeds=seeds,
+        variants=variants,
+        setting=setting,
+        edge=edge,
+        top=top,
+        method=method,
+        max_memory=max_memory,
+        block_rows=block_rows,
+        dtype=dtype,
+        device=device,
+        streams=streams,
+    )
+    if progress is not None and not callable(progress):
+        raise InvalidProblem("progress", "must be callable", progress)
+    return _Runner(plan, progress).run()
+
+
+def estimate_spectrum(
+    problem: Problem,
+    *,
+    seeds: int | Iterable[int] = 4,
+    variants: Iterable[str] = ("trained",),
+    setting: Setting | None = None,
+    top: int = 10,
+    method: str = "auto",
+    max_memory: float | None = None,
+    block_rows: int | None = None,
+    dtype: str = "float64",
+) -> Estimate:
+    """Peak memory and flops of `simulated_spectrum` with the same arguments, before it runs.
+
+    Both are upper bounds for the Krylov route, whose number of steps shows only on the way.
+    """
+    return make_plan(
+        problem,
+        seeds=seeds,
+        variants=variants,
+        setting=setting,
+        edge=None,
+        top=top,
+        method=method,
+        max_memory=max_memory,
+        block_rows=block_rows,
+        dtype=dtype,
+        device="cpu",
+        streams=None,
+    ).estimate
+
+
+class _Runner:
+    """Runs every seed of a plan."""
+
+    def __init__(self, plan: SpectrumPlan, progress: Progress | None) -> None:
+        self.plan = plan
+        self.progress = progress
+        self.total = plan.estimate.flops
+        self.done = 0
+        self.saved = 0  # promised, and not needed
+
+    def run(self) -> SimulatedSpectrum:
+        started, plan = time.perf_counter(), self.plan
+        found: dict[str, list[Found]] = {variant.name: [] for variant in plan.variants}
+        for number, seed in enumerate(plan.seeds, start=1):
+            for name, one in SpectrumRun(plan, seed, self._count).execute():
+                found[name].append(one)
+            self.saved = number * plan.cost.flops - self.done
+            self._count(0)
+        return SimulatedSpectrum(
+            problem=plan.problem,
+            setting=plan.setting,
+            variants=tuple(found),
+            seeds=plan.seeds,
+            top=plan.top,
+            methods={name: route.method for name, route in plan.cost.routes.items()},
+            edges=plan.edges,
+            found={name: tuple(each) for name, each in found.items()},
+            wall_time=time.perf_counter() - started,
+            flops=self.done,
+            record=self._record(),
+        )
+
+    def _count(self, flops: int) -> None:
+        self.done += flops
+        if self.progress is not None:
+            self.progress(self.done + self.saved, self.total)
+
+    def _record(self) -> dict[str, str]:
+        backend, routes = self.plan.backend, self.plan.cost.routes
+        method = "; ".join(f"{name}: {route}" for name, route in routes.items())
+        where = {"dtype": backend.dtype, "device": backend.name}
+        return {**backend.describe(), **where, "method": method}
