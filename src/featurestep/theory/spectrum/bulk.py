@@ -19,7 +19,8 @@ from .edges import Edge, gap_edge, is_filled, left_edge
 
 _FIRST = 24
 _MOST = 768
-_CONVERGED = 1e-9
+_CONVERGED = 1e-8
+_ISLAND = 1.0  # eigenvalues of an interval too small to be resolved further
 Scale = Literal["linear", "log", "mirrored"]
 
 
@@ -101,8 +102,10 @@ def _intervals(equations: Equations, low: float, high: float, depth: int) -> tup
     known = _physical(equations, _places(theta, low, high, scale))
     error = np.inf
     while np.all(is_filled(equations, known)):
-        if error < _CONVERGED or theta.size >= _MOST // (2 if scale == "mirrored" else 1):
-            return (_interval(equations, known, theta, low, high, scale, error),)
+        part = _interval(equations, known, theta, low, high, scale, error)
+        most = _MOST // (2 if scale == "mirrored" else 1)
+        if error < _CONVERGED or theta.size >= most or part.mass * equations.width < _ISLAND:
+            return (part,)
         known, theta, error = _doubled(equations, known, theta, low, high, scale)
     if depth == 0:
         raise NotConverged("the bulk has more gaps than could be resolved")

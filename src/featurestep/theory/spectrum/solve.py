@@ -189,7 +189,7 @@ def _notes(atom: float, view: Outlook, parts: tuple[Interval, ...]) -> list[str]
             f"a share {missing:.1g} of the eigenvalues lies in islands beside the bulk that were "
             "not resolved"
         )
-    worst = max(part.error for part in parts)
+    worst = max((part.error for part in parts if np.isfinite(part.error)), default=0.0)
     if worst > 1e-6:
         notes.append(f"the density is resolved to {worst:.1g} of its largest value only")
     return notes

@@ -31,6 +31,7 @@ _MATCHED = 3  # moments up to κ⁶ are those of the full law where positive wei
 _OUTER = 5  # lowest power of κ² in what is added, in steps of 2
 _BEYOND = 0.5  # samples expected beyond the end of a rule
 _HEAVY = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
+_RADII = 3  # nodes of ‖x‖, whose spread is small
 _LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against the bulk, likewise
 
 
@@ -153,9 +154,7 @@ def _radius_rule(problem: Problem) -> Rule:
     lifted = 2.0 * float(c[2]) ** 2 * problem.width / d > _LIFTED * bulk
     if not (heavy or lifted):
         return np.ones(1), np.ones(1)
-    end = extreme(problem.n)
-    count = max(k for k in range(3, 20) if k == 3 or gauss_hermite(k)[0][-1] <= end)
-    z, weight = gauss_hermite(count if heavy else 3)
+    z, weight = gauss_hermite(_RADII)
     cube = 2.0 / (9.0 * d)  # Wilson and Hilferty: (‖x‖²/d)^(1/3) is normal
     return np.maximum(1.0 - cube + math.sqrt(cube) * z, 0.1) ** 1.5, weight
 

@@ -1,0 +1,101 @@
+"""Predicted spectra against those of real networks (n = 2000, several draws)."""
+
+import numpy as np
+import pytest
+
+from featurestep import Problem, function, simulated_spectrum, spectrum
+
+SEEDS = (11, 12, 13, 14)
+NEAR = 0.05  # spikes closer to the edge than this may or may not be seen
+ACTIVATIONS = {
+    "relu": {"activation": "relu", "centre": True},
+    "tanh(z + 1/2)": {
+        "activation": function(
+            lambda z: np.tanh(z + 0.5),
+            derivative=lambda z: 1 / np.cosh(z + 0.5) ** 2,
+            name="tanh(z + 1/2)",
+        ),
+        "centre": True,
+    },
+    "cubic": {"activation": "H1 + H2/2 + H3/6"},
+}
+BASE = {"target": "H1 + H2/sqrt(2)", "n": 2000, "d": 1000, "width": 1500, "ridge": 0.1}
+
+
+def kolmogorov(law, eigenvalues):
+    """Distance of the bulk's distribution function from that of all draws together."""
+    places = np.sort(eigenvalues.ravel())
+    below = np.arange(places.size) / places.size
+    found = law.cumulative(places)
+    return max(np.abs(found - below).max(), np.abs(found - below - 1 / places.size).max())
+
+
+def check(problem):
+    predicted = spectrum(problem)
+    simulated = simulated_spectrum(problem, seeds=SEEDS, edge=predicted.edge)
+    eigenvalues = simulated.eigenvalues()  # (seeds, min(n, N)), descending
+    overlaps = simulated.hermite_overlaps()
+    spikes = predicted.spikes
+    assert kolmogorov(predicted, eigenvalues[:, len(spikes) :]) <= 0.01
+    for rank, spike in enumerate(spikes):
+        if spike.distance < NEAR:
+            continue
+        seen = eigenvalues[:, rank]
+        error = seen.std(ddof=1) / len(SEEDS) ** 0.5
+        gap = abs(seen.mean() - spike.location)
+        assert gap < max(0.03 * spike.location, 4 * error), (rank, seen, spike.location)
+        mean = overlaps[:, rank].mean(axis=0)
+        expected = np.array([spike.constant_overlap, *spike.overlaps])
+        assert np.abs(mean - expected).max() < 0.05, (rank, mean, expected)
+    counts = [found.count for found in simulated.spikes()]
+    certain = sum(spike.distance >= NEAR for spike in spikes)
+    assert certain <= np.median(counts) <= len(spikes), counts
+    return predicted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exponent", [0.0, 0.15, 0.29, 0.38, 0.42, 0.45])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_a_step_on_many_samples(name, exponent):
+    # n_step = 16d: what the step adds beside β is small, as equation (4) needs at large steps
+    check(Problem(**BASE, **ACTIVATIONS[name], n_step=16000, step_exponent=exponent))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"step_exponent": 0.15},
+        {"step_exponent": 0.29},
+        {"step_exponent": 0.38, "activation": "tanh", "centre": False},
+        {"step_exponent": 0.3, "residual": "full"},
+        {"step_exponent": 0.3, "centre": False},
+        {"step_exponent": 0.35, "readout": "constant"},
+        {"step_exponent": 0.35, "readout": "rademacher", "activation": "tanh"},
+        {"step_exponent": 0.3, "readout": "uniform", "width": 3000},
+        {"step_size": 0.0, "width": 500},
+        {"step_exponent": 0.3, "d": 4000, "n_step": 8000},
+    ],
+)
+def test_other_networks(changes):
+    check(Problem(**{**BASE, **ACTIVATIONS["relu"], **changes}))
+
+
+@pytest.mark.slow
+def test_weights_after_the_step():
+    problem = Problem(**BASE, **ACTIVATIONS["relu"], n_step=16000, step_exponent=0.25)
+    law = spectrum(problem).weights
+    simulated = simulated_spectrum(problem, seeds=SEEDS, variants=("weights", "initial_weights"))
+    seen = simulated.singular_values("weights")
+    error = seen[:, 0].std(ddof=1) / len(SEEDS) ** 0.5
+    gap = abs(seen[:, 0].mean() - law.spike.singular_value)
+    assert gap < max(0.03 * law.spike.singular_value, 4 * error)
+    directions = simulated.direction_overlaps("weights")
+    assert directions["beta"][:, 0].mean() == pytest.approx(law.spike.alignment, abs=0.05)
+    assert directions["target"][:, 0].mean() == pytest.approx(law.spike.target_alignment, abs=0.05)
+    assert directions["readout"][:, 0].mean() == pytest.approx(
+        law.spike.readout_alignment, abs=0.05
+    )
+    assert seen[:, 1].mean() == pytest.approx(law.edges[1], rel=0.03)
+    untrained = simulated.singular_values("initial_weights")[:, 0].mean()
+    assert untrained == pytest.approx(1 + (problem.width / problem.d) ** 0.5, rel=0.03)
