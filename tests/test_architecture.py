@@ -45,7 +45,18 @@ def test_theory_and_simulation_never_import_each_other(room: str, forbidden: str
         assert not wrong, f"{path.name} imports {wrong}"
 
 
-EDGES = {"cli", "demo", "plots", "plot_style", "compare", "page", "estimator", "sweep", "figures"}
+EDGES = {
+    "cli",
+    "demo",
+    "plots",
+    "plot_style",
+    "compare",
+    "phase",
+    "page",
+    "estimator",
+    "sweep",
+    "figures",
+}
 
 
 @pytest.mark.parametrize("room", ["theory", "simulation", "nonlinearity"])

@@ -9,6 +9,7 @@ from .errors import (
     InvalidProblem,
     NotConverged,
 )
+from .phase import PhaseDiagram, PhasePoint, phase_diagram
 from .problem import Grid, Problem
 from .simulation import (
     Estimate,
@@ -27,6 +28,7 @@ from .simulation import (
     simulate,
     simulated_spectrum,
 )
+from .sweep import EngineError, StoreError, StoreInUse, sweep
 from .theory import (
     Baselines,
     CriticalStep,
@@ -54,6 +56,7 @@ __all__ = [
     "Comparison",
     "CriticalStep",
     "CriticalSteps",
+    "EngineError",
     "Estimate",
     "FeaturestepError",
     "Grid",
@@ -66,6 +69,8 @@ __all__ = [
     "NonFiniteFeatures",
     "NotConverged",
     "Optimum",
+    "PhaseDiagram",
+    "PhasePoint",
     "Prediction",
     "Problem",
     "Setting",
@@ -75,6 +80,8 @@ __all__ = [
     "Spectrum",
     "Spike",
     "Spikes",
+    "StoreError",
+    "StoreInUse",
     "Teacher",
     "WeightSpectrum",
     "WeightSpike",
@@ -88,8 +95,10 @@ __all__ = [
     "function",
     "limit",
     "optimum",
+    "phase_diagram",
     "predict",
     "simulate",
     "simulated_spectrum",
     "spectrum",
+    "sweep",
 ]

@@ -270,6 +270,8 @@ def test_degrees_are_read_from_overlaps():
     assert carried_degrees([line, shifted_square], centred=True) == [1, 2]
     assert carried_degrees([constant, line], centred=False) == [0, 1]
     assert carried_degrees([], centred=False) == []
+    faint = np.array([0.0, 0.0, 0.02, 0.0, 0.01, 0.0, 0.0])
+    assert carried_degrees([line, shifted_square, faint], centred=True) == [1, 2, 4]
 
 
 def test_a_spike_at_the_edge_is_not_resolved():

@@ -129,13 +129,20 @@ class Spectrum:
 def carried_degrees(hermite: list[FloatArray], centred: bool) -> list[int]:
     """The degree that each spike carries, from squared overlaps with H_0, H_1, ….
 
-    κ² + b is of degree 2, though its overlap with a constant may be the larger one. A constant by
-    itself is carried only by an uncentred activation, and by one spike.
+    Spikes choose in the order of their size, and no degree is taken twice. κ² + b is of degree 2,
+    though its overlap with a constant may be the larger one: a constant by itself is carried only
+    by an uncentred activation, and by one spike.
     """
-    degrees = [int(np.argmax(row[1:])) + 1 for row in hermite]
-    if not hermite or centred:
-        return degrees
-    constant = int(np.argmax([row[0] for row in hermite]))
-    if hermite[constant][0] >= hermite[constant][1 : HIGHEST + 1].max():
-        degrees[constant] = 0
+    constant = -1
+    if hermite and not centred:
+        constant = int(np.argmax([row[0] for row in hermite]))
+        if hermite[constant][0] < hermite[constant][1:].max():
+            constant = -1
+    degrees: list[int] = []
+    for index, row in enumerate(hermite):
+        if index == constant:
+            degrees.append(0)
+            continue
+        free = [k for k in range(1, HIGHEST + 1) if k not in degrees] or list(range(1, HIGHEST + 1))
+        degrees.append(max(free, key=lambda k: float(row[k])))
     return degrees

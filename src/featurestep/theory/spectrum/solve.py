@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -80,15 +81,17 @@ def edge_scale(equations: Equations, edge: Edge) -> float:
     Near the edge z − E = ½ z″(Y)(Y − Y_E)² and m is linear in Y, which gives C.
     """
     level = float(equations.level(edge.at)[0])
-    step = 1e-3 * level
-    ends = [equations.at_level(level + sign * step, edge.at)[0] for sign in (-1.0, 1.0)]
-    if not all(end.converged[0] for end in ends):
-        raise NotConverged("the density next to the edge of the bulk was not resolved")
-    bend = sum(float(end.z[0].real) - edge.location for end in ends) / step**2  # z″
-    m = [float(equations.trace(end)[0].real) for end in ends]
-    slope = (m[1] - m[0]) / (2.0 * step)
-    root = abs(slope) * np.sqrt(2.0 / abs(bend))
-    return float((root * equations.width) ** (-2.0 / 3.0))
+    tries = itertools.product((1e-3 * level, 1e-2 * level), (edge.at, edge.path[-1]))
+    for step, start in tries:
+        ends = [equations.at_level(level + sign * step, start)[0] for sign in (-1.0, 1.0)]
+        if not all(end.converged[0] for end in ends):
+            continue
+        bend = sum(float(end.z[0].real) - edge.location for end in ends) / step**2  # z″
+        m = [float(equations.trace(end)[0].real) for end in ends]
+        slope = (m[1] - m[0]) / (2.0 * step)
+        root = abs(slope) * np.sqrt(2.0 / abs(bend))
+        return float((root * equations.width) ** (-2.0 / 3.0))
+    raise NotConverged("the density next to the edge of the bulk was not resolved")
 
 
 def solve_spectrum(problem: Problem, *, refine: float = 1.0) -> Spectrum:

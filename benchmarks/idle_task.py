@@ -1,0 +1,19 @@
+"""A task without work, in a module that workers can import: what is left is the overhead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from featurestep.sweep.tasks import Task, Values, Work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Idle(Task):
+    name: ClassVar[str] = "idle"
+    batch: ClassVar[int] = 1  # every unit travels alone
+    meanings: ClassVar[Mapping[str, str]] = {}
+
+    def compute(self, work: Sequence[Work]) -> list[Values | Exception]:
+        return [{"ridge": unit.problem.ridge} for unit in work]

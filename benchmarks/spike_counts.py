@@ -1,0 +1,83 @@
+"""Number of spikes against n in the first three published intervals, as a Markdown table.
+
+`python -m benchmarks.spike_counts` predicts every size and simulates those up to `--largest`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import numpy as np
+
+from featurestep import Problem, function
+from featurestep.phase import PhasePoint, phase_diagram
+
+SIZES = (500, 1000, 2000, 4000, 8000, 16000)
+EXPONENTS = (0.15, 0.29, 0.36)
+SHIFT, SCALE = 0.6, 2.0  # sin(z + SHIFT) has c_1, c_2, c_3 ≠ 0; η = SCALE·n^α
+
+
+def wave(z: np.ndarray) -> np.ndarray:
+    """A bounded activation whose first three coefficients do not vanish."""
+    return np.sin(z + SHIFT)
+
+
+def problem(n: int) -> Problem:
+    """d = n/4, N = n/2, as many samples for the step as for the readout."""
+    return Problem(
+        activation=function(wave),
+        centre=True,
+        target="H1",
+        n=n,
+        d=n // 4,
+        width=n // 2,
+        step_exponent=EXPONENTS[0],
+        step_scale=SCALE,
+        ridge=0.1,
+    )
+
+
+def points(sizes: Sequence[int], seeds: int, largest: int) -> dict[tuple[float, int], PhasePoint]:
+    """Each exponent and size: the limit, the prediction and, up to the largest, simulations."""
+    found = {}
+    for n in sizes:
+        drawn = seeds if n <= largest else 0
+        diagram = phase_diagram(problem(n), exponents=EXPONENTS, seeds=drawn)
+        found.update({(p.problem.step_exponent, n): p for p in diagram.points})
+    return found
+
+
+def cell(point: PhasePoint, kind: str) -> str:
+    """The count of a point: whole where predicted, a mean over the seeds where simulated."""
+    if kind == "simulated" and not point.simulated:
+        return "–"
+    return f"{point.count(kind):g}"
+
+
+def table(found: dict[tuple[float, int], PhasePoint], sizes: Sequence[int]) -> str:
+    """Two rows for each exponent."""
+    lines = [
+        f"| α | limit | | {' | '.join(f'n = {n}' for n in sizes)} |",
+        f"|---|---|---|{'---|' * len(sizes)}",
+    ]
+    for alpha in EXPONENTS:
+        for kind in ("predicted", "simulated"):
+            row = [found[alpha, n] for n in sizes]
+            head = f"{alpha:g} | {row[0].count('published'):g}" if kind == "predicted" else " | "
+            lines.append(f"| {head} | {kind} | {' | '.join(cell(p, kind) for p in row)} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=4, help="networks at each point")
+    parser.add_argument("--largest", type=int, default=4000, help="largest simulated n")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    options = parser.parse_args(arguments)
+    print(table(points(options.sizes, options.seeds, options.largest), options.sizes))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""The commands about spectra: `spectrum`, `critical` and `phase`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .. import theory
+from ..errors import InvalidProblem
+from ..phase import EXPONENTS, PhaseDiagram, phase_diagram
+from ..problem import Problem
+from ..simulation.experiment import checked_seeds
+from .files import check_path, mention, save
+from .options import Request, curve_options, output_options, problem_options
+from .output import (
+    fixed_fields,
+    grid_notes,
+    joined,
+    points,
+    show_grid,
+    show_json,
+    show_notes,
+    shown_problem,
+)
+from .progress import all_or_nothing
+from .spectrum_output import (
+    followed_rows,
+    in_short,
+    phase_row,
+    show_critical,
+    show_spectrum,
+    spectrum_record,
+    table_of,
+)
+from .spectrum_run import announce, bar, follow, simulate_all, simulate_one, starts, told
+from .values import number, one_or_list
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+
+_TRACK = tuple(i / 80 for i in range(41))  # exponents of the figure of `critical`
+_STEP = ("step_exponent", "step_size")
+_seeds_option = click.option(
+    "--seeds",
+    metavar="K",
+    default="0",
+    help="networks to simulate, or their seeds as 3,5,8  [default: 0]",
+)
+
+
+@click.command()
+@_seeds_option
+@problem_options
+@curve_options
+def spectrum(
+    seeds: str, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
+) -> None:
+    """Singular values of features and weights: bulks, spikes, and what spikes carry.
+
+    After the step some singular values of F/√n leave the bulk. Each carries a polynomial of
+    κ = x·β/‖β‖, the input along the learned direction: the table has the squared overlap of its
+    left vector with every H_k(κ). A spike nearer to the edge than the edge itself fluctuates is
+    shown and not counted. With --seeds real networks are drawn and set beside it. --plot draws
+    the densities and overlaps; with --over it draws edge and spikes against the field.
+
+    \b
+    Examples
+      featurestep spectrum --activation relu --centre --target "H1 + H2/sqrt(2)" --plot s.pdf
+      featurestep spectrum --activation gelu --centre --step-exponent 0.4 --seeds 4
+      featurestep spectrum --over step_exponent=0:0.5:26 --plot tracks.pdf
+      featurestep spectrum --over width=500,1000,2000 --over readout=gaussian,constant --json
+    """
+    request, drawn = Request(options, over), _read_seeds(seeds)
+    check_path(plot)
+    if not over:
+        _one_spectrum(request.problem, drawn, as_json, plot)
+        return
+    if plot and len(request.axes) > 1:
+        raise InvalidProblem("--plot", "takes a single --over for this command", over)
+    _many_spectra(request, drawn, as_json, plot)
+
+
+def _one_spectrum(
+    problem: Problem, seeds: tuple[int, ...], as_json: bool, plot: str | None
+) -> None:
+    with all_or_nothing():
+        found = theory.spectrum(problem)
+        simulated = simulate_one(problem, seeds) if seeds else None
+        if plot:
+            from ..plots_spectrum import panels
+
+            save(plot, panels(found, simulated)[0])
+    if as_json:
+        show_json(spectrum_record(found, simulated))
+        return
+    show_spectrum(found, simulated)
+    mention(plot)
+
+
+def _many_spectra(
+    request: Request, seeds: tuple[int, ...], as_json: bool, plot: str | None
+) -> None:
+    grids = request.grids
+    with all_or_nothing():
+        parts = follow(grids)
+        simulated = simulate_all(grids, seeds) if seeds else None
+        tables = []
+        for grid, part, start in zip(grids, parts, starts(grids), strict=False):
+            own = None if simulated is None else simulated[start : start + len(grid)]
+            tables.append(table_of(grid, followed_rows(grid, part, own)))
+        table = joined(tables)
+        if plot:
+            save(plot, _draw_tracks(request, joined(parts), table))
+    columns = ["singular_edge", "count", "degrees", "singular_values"]
+    columns += ["simulated_count", "simulated_values"] if seeds else []
+    _print(request, seeds, table, columns, as_json=as_json, plot=plot)
+    near = sum(not all(resolved) for resolved in table["resolved"].values.flat)
+    if near and not as_json:
+        rest = "within the fluctuations of the edge: listed, not counted"
+        show_notes([f"{near} of {table['resolved'].size} points have a spike {rest}"])
+
+
+def _print(
+    request: Request,
+    seeds: tuple[int, ...],
+    table: xarray.Dataset,
+    columns: Sequence[str],
+    *,
+    as_json: bool,
+    plot: str | None,
+) -> None:
+    """The points of a grid, as a table with its notes or as JSON."""
+    base = request.grids[0].base
+    table = table.transpose(*request.axes)
+    if as_json:
+        asked = {"problem": fixed_fields(base, request), "over": dict(request.axes)}
+        show_json({**asked, "seeds": seeds, "points": points(table)})
+        return
+    click.echo(shown_problem(base, request))
+    show_grid(in_short(table), columns)
+    show_notes(grid_notes(table))
+    mention(plot)
+
+
+def _read_seeds(text: str) -> tuple[int, ...]:
+    value = one_or_list(text)
+    return () if value == 0 else checked_seeds(value)
+
+
+def _draw_tracks(request: Request, results: xarray.Dataset, table: xarray.Dataset) -> Axes:
+    """Edge and spikes against the field, with births over the step exponent."""
+    from ..plots_phase import tracks
+
+    (field,) = request.axes
+    births = theory.critical_steps(request.problem).steps if field == "step_exponent" else ()
+    simulated = list(table["simulated_values"].values) if "simulated_values" in table else None
+    return tracks(results, births, simulated)
+
+
+@click.command()
+@click.option("--degrees", metavar="k", default="4", show_default=True, help="from 1 to k, 6 most")
+@partial(problem_options, without=_STEP)
+@output_options
+def critical(degrees: str, as_json: bool, plot: str | None, **options: Any) -> None:
+    """How large must the step be to learn features of degree 1, 2, …?
+
+    For each degree: the step at which its spike leaves the bulk, and the step at which half of
+    the target's part of that degree, as seen along the learned direction, is learned; both as η
+    and as the exponent α at this n. Beside them the published exponent, for n → ∞. --plot draws
+    the spikes against the exponent, each marked where it is born.
+
+    \b
+    Examples
+      featurestep critical --activation relu --centre --target "H1 + H2/sqrt(2)"
+      featurestep critical --activation gelu --centre --degrees 6 --plot births.pdf
+      featurestep critical --n 20000 --d 10000 --width 15000 --json
+    """
+    check_path(plot)
+    request = Request(options, _exponents_first((), _TRACK))
+    with all_or_nothing():
+        found = theory.critical_steps(request.problem, degrees=number(degrees))
+        if plot:
+            from ..plots_phase import tracks
+
+            save(plot, tracks(joined(follow(request.grids)), found))
+    if as_json:
+        fixed = fixed_fields(request.problem, request)
+        show_json({"problem": fixed, "status": "ok", **found.as_dict()})
+        return
+    click.echo(shown_problem(request.problem, request))
+    show_critical(found)
+    mention(plot)
+
+
+@click.command()
+@_seeds_option
+@partial(problem_options, without=_STEP)
+@curve_options
+def phase(
+    seeds: str, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
+) -> None:
+    """How many spikes, and which degrees are learned, over the step exponent and a field.
+
+    Three answers for every point: the published limit n → ∞, the prediction at this n and, with
+    --seeds, the mean over real networks. --over step_exponent=… sets the exponents (25 in
+    (0, 1/2) if not given), and another --over adds a field. At the ends of the published
+    intervals the limit is undefined, shown as –.
+
+    \b
+    Examples
+      featurestep phase --activation relu --centre
+      featurestep phase --over readout=gaussian,rademacher,constant --plot laws.pdf
+      featurestep phase --over step_exponent=0.02:0.48:24 --over n_step=log:1000:64000:7 --json
+      featurestep phase --phi 0.5 --psi 0.7 --over n=250,500,1000 --seeds 2 --plot sizes.png
+    """
+    request, drawn = Request(options, _exponents_first(over, EXPONENTS)), _read_seeds(seeds)
+    check_path(plot)
+    if "step_exponent" not in request.axes:
+        rule = "must name step_exponent and one further field at most"
+        raise InvalidProblem("--over", rule, over)
+    with all_or_nothing():
+        found = _diagrams(request, drawn)
+        if plot:
+            from ..plots_phase import phase as draw
+
+            save(plot, draw(joined([each.dataset for each in found]))[0])
+    table = joined([table_of(each.grid, list(map(phase_row, each.points))) for each in found])
+    columns = ["published_count", "predicted_count", *(["simulated_count"] if drawn else [])]
+    columns += ["published_degrees", "predicted_degrees"]
+    _print(request, drawn, table, columns, as_json=as_json, plot=plot)
+
+
+def _exponents_first(over: tuple[str, ...], exponents: Sequence[float]) -> tuple[str, ...]:
+    """The fields to vary, with the step exponent among them."""
+    names = [text.partition("=")[0].strip().replace("-", "_") for text in over]
+    if "step_exponent" in names or len(over) > 1:
+        return over
+    return (f"step_exponent={','.join(map(repr, exponents))}", *over)
+
+
+def _diagrams(request: Request, seeds: tuple[int, ...]) -> list[PhaseDiagram]:
+    """One diagram, or one for each n where φ and ψ fix the other sizes."""
+    grids = request.grids
+    if seeds:
+        announce([problem for grid in grids for problem in grid], seeds, ("trained",))
+    fields = [name for name in request.axes if name != "step_exponent"]
+    field = fields[0] if fields else None
+    found = []
+    with bar(sum(map(len, grids)), "points", wanted=bool(seeds)) as advance:
+        for grid, start in zip(grids, starts(grids), strict=False):
+            diagram = phase_diagram(
+                grid.base,
+                exponents=grid.axes["step_exponent"],
+                field=field,
+                values=None if field is None else grid.axes[field],
+                seeds=seeds or 0,
+                progress=told(advance, start),
+            )
+            found.append(diagram)
+    return found

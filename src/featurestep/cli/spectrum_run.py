@@ -1,0 +1,103 @@
+"""Computing spectra for the command line: many problems under one progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import click
+
+from .. import theory
+from ..errors import FeaturestepError
+from ..problem import Grid, Problem
+from ..simulation import Estimate, SimulatedSpectrum, estimate_spectrum, simulated_spectrum
+from .progress import watched
+
+if TYPE_CHECKING:
+    import xarray
+
+Advance = Callable[[int], None]
+_LONG = 20  # predictions from which a progress bar is worth its flicker
+_TOP = 10  # simulated singular values with overlaps
+
+
+def bar(total: int, words: str, *, wanted: bool = False) -> AbstractContextManager[Advance | None]:
+    """A bar over points, when there is something to wait for."""
+    return watched(total, lambda done: words) if wanted or total >= _LONG else nullcontext()
+
+
+def starts(grids: Sequence[Grid]) -> Iterator[int]:
+    """How many points come before each grid."""
+    return accumulate(map(len, grids), initial=0)
+
+
+def told(advance: Advance | None, before: int) -> Callable[[int, int], None] | None:
+    """A verb's progress, shifted by what was done before it."""
+    return None if advance is None else lambda done, total: advance(before + done)
+
+
+def follow(grids: Sequence[Grid]) -> list[xarray.Dataset]:
+    """Edges and spikes of every grid."""
+    with bar(sum(map(len, grids)), "predicting") as advance:
+        return [
+            theory.spectrum(grid, progress=told(advance, start))
+            for grid, start in zip(grids, starts(grids), strict=False)
+        ]
+
+
+def announce(
+    problems: Sequence[Problem], seeds: tuple[int, ...], variants: tuple[str, ...]
+) -> list[int]:
+    """State memory and flops on stderr, and return the flops of each problem."""
+    each = [estimate_spectrum(p, seeds=seeds, variants=variants, top=_top(p)) for p in problems]
+    total = Estimate(
+        memory=max(one.memory for one in each),
+        flops=sum(one.flops for one in each),
+        block_rows=max(one.block_rows for one in each),
+    )
+    click.echo(f"estimate: {total}", err=True)
+    return [one.flops for one in each]
+
+
+def simulate_one(problem: Problem, seeds: tuple[int, ...]) -> SimulatedSpectrum:
+    """Features and weights of real networks."""
+    (found,) = _simulate([problem], seeds, ("trained", "weights"))
+    if isinstance(found, FeaturestepError):
+        raise found
+    return found
+
+
+def simulate_all(grids: Sequence[Grid], seeds: tuple[int, ...]) -> list[SimulatedSpectrum | str]:
+    """Features at every point of the grids, or why there are none."""
+    problems = [problem for grid in grids for problem in grid]
+    found = _simulate(problems, seeds, ("trained",))
+    return [f"not simulated: {f}" if isinstance(f, FeaturestepError) else f for f in found]
+
+
+def _simulate(
+    problems: Sequence[Problem], seeds: tuple[int, ...], variants: tuple[str, ...]
+) -> list[SimulatedSpectrum | FeaturestepError]:
+    flops = announce(problems, seeds, variants)
+    total = sum(flops)
+    found: list[SimulatedSpectrum | FeaturestepError] = []
+    with watched(total, lambda done: f"{done / 1e9:.4g} of {total / 1e9:.4g} Gflop") as advance:
+        for problem, before in zip(problems, accumulate(flops, initial=0), strict=False):
+            try:
+                one = simulated_spectrum(
+                    problem,
+                    seeds=seeds,
+                    variants=variants,
+                    top=_top(problem),
+                    progress=told(advance, before),
+                )
+            except FeaturestepError as error:
+                found.append(error)
+            else:
+                found.append(one)
+    return found
+
+
+def _top(problem: Problem) -> int:
+    return min(_TOP, problem.n, problem.d, problem.width)

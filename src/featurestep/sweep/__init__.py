@@ -1,0 +1,7 @@
+"""Resumable experiments: grids of problems, tasks at every point, results in a store."""
+
+from .failures import EngineError, StoreError, StoreInUse
+from .progress import Progress
+from .verb import sweep
+
+__all__ = ["EngineError", "Progress", "StoreError", "StoreInUse", "sweep"]

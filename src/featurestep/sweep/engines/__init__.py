@@ -1,0 +1,74 @@
+"""Engines: where the units of a sweep are computed, behind one small interface."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...checks import whole_number
+from ...errors import InvalidProblem
+from ..reading import below, known_keys, one_of, table, text
+from .base import Engine, refuse_importing_workers
+
+__all__ = ["ENGINES", "Engine", "EngineChoice", "refuse_importing_workers"]
+
+ENGINES = ("processes", "serial", "dask")
+MAX_WORKERS = 4096
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """Which engine, of how many workers; a scheduler's address goes with Dask."""
+
+    kind: str = "processes"
+    workers: int | None = None
+    scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, ENGINES)
+        if self.workers is not None:
+            object.__setattr__(self, "workers", whole_number("workers", self.workers))
+            if self.workers > MAX_WORKERS:
+                raise InvalidProblem("workers", f"must be at most {MAX_WORKERS}", self.workers)
+            if self.kind == "serial":
+                raise InvalidProblem("workers", "goes with processes or dask", self.workers)
+        if self.scheduler is not None:
+            text("scheduler", self.scheduler)
+            if self.kind != "dask":
+                raise InvalidProblem("scheduler", "goes with the engine dask", self.scheduler)
+            if self.workers is not None:
+                rule = "must not be given with a scheduler, which has its own"
+                raise InvalidProblem("workers", rule, self.workers)
+
+    @classmethod
+    def read(cls, value: Any) -> EngineChoice:
+        """The `engine` of a sweep file: a word or a table."""
+        options = {"kind": value} if isinstance(value, str) else table("engine", value)
+        known_keys("engine", options, ("kind", "workers", "scheduler"))
+        try:
+            return cls(**options)
+        except InvalidProblem as error:
+            raise below("engine", error) from None
+
+    def override(
+        self, *, kind: str | None, workers: int | None, scheduler: str | None
+    ) -> EngineChoice:
+        """The same choice with what was said later; another kind starts from its defaults."""
+        kind = kind or ("dask" if scheduler else None) or self.kind
+        if kind != self.kind or scheduler:
+            return EngineChoice(kind, workers, scheduler)
+        return EngineChoice(kind, workers or self.workers, self.scheduler)
+
+    def make(self) -> Engine:
+        """The engine itself; nothing is started yet."""
+        if self.kind == "serial":
+            from .serial import Serial
+
+            return Serial()
+        if self.kind == "dask":
+            from .dask_engine import Dask
+
+            return Dask(self.workers, self.scheduler)
+        from .processes import Processes
+
+        return Processes(self.workers)

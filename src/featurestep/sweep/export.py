@@ -1,0 +1,161 @@
+"""Results as files: netCDF, Parquet, CSV and strict JSON, whole or absent."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidProblem
+from .dataset import make_dataset
+from .identity import NUMERICS
+from .plan import Plan
+from .store import Store
+from .table import Columns, label, make_table
+
+if TYPE_CHECKING:
+    import xarray
+
+_INT32 = np.iinfo(np.int32)
+_EXACT = 2**53  # whole numbers up to here are floats as well
+
+
+def export(plan: Plan, store: Store, path: str | Path, *, provenance: bool = False) -> Path:
+    """Write what is stored of a sweep, in the format of the path's ending."""
+    target = Path(path)
+    check_target(target)
+    encode = FORMATS[target.suffix.lower()]
+    write_whole(target, encode(plan, store, provenance))
+    return target
+
+
+def check_target(target: Path) -> None:
+    """Refuse a path that cannot be written, before anything is read."""
+    if target.suffix.lower() not in FORMATS:
+        raise InvalidProblem("OUTPUT", f"must end in {', '.join(FORMATS)}", str(target))
+    if target.suffix.lower() == ".parquet":
+        _pyarrow()
+    if not target.parent.is_dir():
+        raise InvalidProblem("OUTPUT", "must be in a directory that exists", str(target))
+    if target.is_dir():
+        raise InvalidProblem("OUTPUT", "must be a file, not a directory", str(target))
+
+
+def write_whole(target: Path, content: bytes) -> None:
+    """Write a file beside its place, then put it there: nobody sees half of it."""
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(content)
+        os.replace(partial, target)
+    except OSError as error:
+        rule = f"must be writable ({error.strerror})"
+        raise InvalidProblem("OUTPUT", rule, str(target)) from None
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def _netcdf(plan: Plan, store: Store, provenance: bool) -> bytes:
+    """NetCDF 3, which SciPy writes: readable everywhere, and no further package needed."""
+    if provenance:
+        raise InvalidProblem("--provenance", "goes with .csv, .json and .parquet", ".nc")
+    return bytes(_narrowed(make_dataset(plan, store)).to_netcdf(engine="scipy"))
+
+
+def _narrowed(dataset: xarray.Dataset) -> xarray.Dataset:
+    """Whole numbers that netCDF 3 has no room for become floats, or text beyond those."""
+    changed = {}
+    for name, coordinate in dataset.coords.items():
+        values = coordinate.values
+        if np.issubdtype(values.dtype, np.integer) and values.max() > _INT32.max:
+            kind = float if values.max() <= _EXACT else str
+            changed[name] = (coordinate.dims, values.astype(kind))
+    return dataset.assign_coords(changed)
+
+
+def _csv(plan: Plan, store: Store, provenance: bool) -> bytes:
+    table = make_table(plan, store, provenance=provenance)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table)
+    for row in zip(*table.values(), strict=True):
+        writer.writerow([_cell(value) for value in row])
+    return text.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, float) else value
+
+
+def _json(plan: Plan, store: Store, provenance: bool) -> bytes:
+    table = make_table(plan, store, provenance=provenance)
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    content = {
+        "sweep": plan.sweep.name,
+        "problem": {name: label(value) for name, value in plan.sweep.problem.items()},
+        "numerics": NUMERICS,
+        "rows": rows,
+    }
+    return (json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _parquet(plan: Plan, store: Store, provenance: bool) -> bytes:
+    import importlib
+
+    arrow = _pyarrow()
+    parquet = importlib.import_module("pyarrow.parquet")
+    table = _typed(make_table(plan, store, provenance=provenance))
+    arrays = {
+        name: arrow.array(values, type=_kind(arrow, values)) for name, values in table.items()
+    }
+    buffer = io.BytesIO()
+    parquet.write_table(arrow.table(arrays), buffer)
+    return buffer.getvalue()
+
+
+def _typed(table: Columns) -> Columns:
+    """Columns of one type: whole numbers among floats become floats, all else beside text text."""
+    typed: Columns = {}
+    for name, values in table.items():
+        kinds = {type(value) for value in values if value is not None}
+        if kinds <= {int, float} and float in kinds:
+            typed[name] = [None if value is None else float(value) for value in values]
+        elif len(kinds) > 1:
+            typed[name] = [None if value is None else str(value) for value in values]
+        else:
+            typed[name] = values
+    return typed
+
+
+def _kind(arrow: Any, values: list[Any]) -> Any:
+    """The type of a column; one without any value is of numbers."""
+    known = next((value for value in values if value is not None), 0.0)
+    kinds = {bool: arrow.bool_(), int: arrow.int64(), float: arrow.float64(), str: arrow.string()}
+    return kinds[type(known)]
+
+
+def _pyarrow() -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module("pyarrow")
+    except ImportError:
+        rule = "needs a package for .parquet: pip install 'featurestep[parquet]'"
+        raise InvalidProblem("OUTPUT", rule, ".parquet") from None
+
+
+FORMATS: Mapping[str, Callable[[Plan, Store, bool], bytes]] = {
+    ".nc": _netcdf,
+    ".parquet": _parquet,
+    ".csv": _csv,
+    ".json": _json,
+}

@@ -1,0 +1,140 @@
+"""Jobs: bundles of units on their way to a worker, and the reports that come back."""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal, NamedTuple
+
+from ..errors import FeaturestepError
+from ..simulation import InsufficientMemory
+from ..threads import let_idle_threads_sleep
+from .tasks import Task, Values, Work
+
+Status = Literal["ok", "refused", "failed"]
+
+
+class Outcome(NamedTuple):
+    """What became of one unit.
+
+    `refused`: the theory or the simulation has no number here, and says why. `failed`: something
+    went wrong that another try may mend.
+    """
+
+    status: Status
+    values: Values | None = None
+    error: str = ""
+    trace: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Units that are computed together, by one worker."""
+
+    number: int
+    task: Task
+    work: tuple[Work, ...]
+    keys: tuple[bytes, ...]
+
+    def halves(self) -> tuple[Job, Job]:
+        """The same units as two jobs."""
+        middle = len(self.work) // 2
+        return (
+            Job(self.number, self.task, self.work[:middle], self.keys[:middle]),
+            Job(self.number, self.task, self.work[middle:], self.keys[middle:]),
+        )
+
+    def lost(self, reason: str, trace: str = "") -> Report:
+        """The report of a job that no worker survives."""
+        outcome = Outcome("failed", error=reason, trace=trace)
+        return Report(self.keys, [outcome] * len(self.keys), 0.0, origin())
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcomes of a job's units, how long they took together, and where."""
+
+    keys: tuple[bytes, ...]
+    outcomes: list[Outcome]
+    seconds: float
+    origin: dict[str, str]
+    finished: float = field(default_factory=time.time)
+
+
+def run_job(job: Job) -> Report:
+    """Compute a job here and now; whatever a unit raises becomes its outcome."""
+    started = time.perf_counter()
+    outcomes = _outcomes(job.task, job.work)
+    return Report(job.keys, outcomes, time.perf_counter() - started, origin())
+
+
+def _outcomes(task: Task, work: Sequence[Work]) -> list[Outcome]:
+    """Units that share work fail together, so a failing bundle is halved down to its culprits."""
+    try:
+        found = task.compute(work)
+    except Exception as error:
+        if len(work) == 1:
+            return [_failure(error)]
+        middle = len(work) // 2
+        return _outcomes(task, work[:middle]) + _outcomes(task, work[middle:])
+    return [_failure(each) if isinstance(each, Exception) else _finite(each) for each in found]
+
+
+def _failure(error: Exception) -> Outcome:
+    refused = isinstance(error, FeaturestepError) and not isinstance(error, InsufficientMemory)
+    text = " ".join(str(error).split())
+    name = type(error).__name__
+    trace = "".join(traceback.format_exception(error))
+    if refused:
+        return Outcome("refused", error=text, trace=trace)
+    return Outcome("failed", error=f"{name}: {text}" if text else name, trace=trace)
+
+
+def _finite(values: Values) -> Outcome:
+    """Numbers that are not finite become None: strict JSON has no word for them."""
+    return Outcome("ok", {name: _plain(value) for name, value in values.items()})
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@cache
+def origin() -> dict[str, str]:
+    """What computed: host, versions and BLAS of this process."""
+    return {
+        "host": platform.node(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        **{name: _version(name) for name in ("featurestep", "numpy", "scipy")},
+        "blas": _blas(),
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _blas() -> str:
+    """The BLAS libraries loaded here, each with its threads."""
+    from threadpoolctl import threadpool_info
+
+    let_idle_threads_sleep()
+    import_module("scipy.linalg")  # which brings a BLAS of its own
+    found = {
+        f"{info['internal_api']} {info['version']} ({info.get('architecture', '?')}, "
+        f"{info['num_threads']} threads)"
+        for info in threadpool_info()
+        if info["user_api"] == "blas"
+    }
+    return ", ".join(sorted(found)) or "unknown"

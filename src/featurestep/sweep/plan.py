@@ -1,0 +1,158 @@
+"""From a sweep to its units of work: points, keys, and bundles that travel together."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ..errors import InvalidProblem
+from ..problem import Problem
+from .axes import RATIOS, Dimension
+from .identity import describe, key_of, portable
+from .job import Job
+from .reading import below
+from .scales import MAX_POINTS
+from .spec import Sweep
+from .tasks import Part, Task, Work
+
+_NEEDED = (("n",), ("d", "phi"), ("width", "psi"), ("ridge",), ("step_exponent", "step_size"))
+
+
+class Unit(NamedTuple):
+    """One result to have: where it belongs, and the key it is stored under."""
+
+    task: int
+    point: int
+    part: Part
+    key: bytes
+    description: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every unit of a sweep, in order: task by task, point by point, part by part."""
+
+    sweep: Sweep
+    problems: tuple[Problem, ...]
+    units: tuple[Unit, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of places along each dimension."""
+        return tuple(len(dimension) for dimension in self.sweep.dimensions)
+
+    def changes(self, point: int) -> dict[str, Any]:
+        """The varied fields at a point."""
+        return _changes(self.sweep.dimensions, self._places[point])
+
+    @cached_property
+    def _places(self) -> list[tuple[int, ...]]:
+        return list(itertools.product(*map(range, self.shape)))
+
+    def units_of(self, task: int) -> tuple[Unit, ...]:
+        """The units of one task: points × parts."""
+        size = len(self.problems)
+        start = sum(size * len(each.parts) for each in self.sweep.tasks[:task])
+        return self.units[start : start + size * len(self.sweep.tasks[task].parts)]
+
+    def jobs(self, missing: Container[bytes]) -> Iterator[Job]:
+        """The missing units in their bundles, each key once.
+
+        Bundles are cut before anything is left out, so that a resumed sweep computes the rest in
+        the company it would have had, and ends with the same digits.
+        """
+        numbers = itertools.count()
+        taken: set[bytes] = set()
+        for index, task in enumerate(self.sweep.tasks):
+            units = self.units_of(index)
+            work = [Work(self.problems[unit.point], unit.part) for unit in units]
+            for bundle in task.bundles(work):
+                wanted = [i for i in bundle if units[i].key in missing]
+                wanted = [i for i in wanted if not _seen(units[i].key, taken)]
+                if wanted:
+                    keys = tuple(units[i].key for i in wanted)
+                    yield Job(next(numbers), task, tuple(work[i] for i in wanted), keys)
+
+
+def _seen(key: bytes, taken: set[bytes]) -> bool:
+    if key in taken:
+        return True
+    taken.add(key)
+    return False
+
+
+def make_plan(sweep: Sweep) -> Plan:
+    """Build and check every problem, and name every unit; nothing is computed."""
+    per_point = sum(len(task.parts) for task in sweep.tasks)
+    size = per_point * math.prod(len(dimension) for dimension in sweep.dimensions)
+    if size > MAX_POINTS:
+        raise InvalidProblem("sweep", f"must have at most {MAX_POINTS:.0e} units of work", size)
+    problems = tuple(_problems(sweep))
+    for task in sweep.tasks:
+        _check(task, problems)
+    return Plan(sweep, problems, tuple(_units(sweep.tasks, problems)))
+
+
+def _check(task: Task, problems: Sequence[Problem]) -> None:
+    for problem in problems:
+        try:
+            task.check(problem)
+        except InvalidProblem as error:
+            raise below(f"tasks.{task.name}", error) from None
+
+
+def _units(tasks: Sequence[Task], problems: Sequence[Problem]) -> Iterator[Unit]:
+    for index, task in enumerate(tasks):
+        parts = task.parts
+        for point, problem in enumerate(problems):
+            for part in parts:
+                options = task.options(Work(problem, part))
+                description = describe(problem, task.name, options)
+                yield Unit(index, point, part, key_of(description), description)
+
+
+def _problems(sweep: Sweep) -> Iterator[Problem]:
+    """The problem at every point, refusals with the path of the field behind them."""
+    paths = {
+        name: dimension.path_of(name) for dimension in sweep.dimensions for name in dimension.fields
+    }
+    known = {*sweep.problem, *paths}
+    for names in _NEEDED:
+        if not known.intersection(names):
+            rule = f"{''.join(f'or problem.{name} ' for name in names[1:])}must be given"
+            raise InvalidProblem(f"problem.{names[0]}", rule, None)
+    for place in itertools.product(*(range(len(d)) for d in sweep.dimensions)):
+        changes = _changes(sweep.dimensions, place)
+        try:
+            yield portable(_problem(sweep.problem, changes))
+        except InvalidProblem as error:
+            path = paths.get(error.parameter, f"problem.{error.parameter}")
+            raise InvalidProblem(path, error.rule, error.value) from None
+
+
+def _changes(dimensions: Sequence[Dimension], place: Sequence[int]) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for dimension, index in zip(dimensions, place, strict=True):
+        changes.update(dimension.at(index))
+    return changes
+
+
+def _problem(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Problem:
+    """The base with some fields changed; a varied step replaces the base's own, however given."""
+    given = dict(base)
+    if "step_size" in changes:
+        given.pop("step_exponent", None)
+        given.pop("step_scale", None)
+    elif "step_exponent" in changes:
+        given.pop("step_size", None)
+    given.update(changes)
+    if not any(name in given for name in RATIOS):
+        return Problem(**given)
+    for name, partner in (("phi", "psi"), ("psi", "phi")):
+        if name not in given:
+            raise InvalidProblem(name, f"must be given together with {partner}", None)
+    return Problem.from_ratios(**given)

@@ -1,0 +1,56 @@
+"""Small readers for the tables of a sweep file: every refusal names the path of its key."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidProblem
+
+
+def table(path: str, value: Any) -> dict[str, Any]:
+    """A table, with plain text as keys."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidProblem(path, "must be a table", value)
+    return dict(value)
+
+
+def known_keys(path: str, value: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuse a key that means nothing."""
+    for key in value:
+        if key not in known:
+            where = f"{path}.{key}" if path else key
+            raise InvalidProblem(where, f"is not known here ({', '.join(known)})", value[key])
+
+
+def text(path: str, value: Any) -> str:
+    """Text that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidProblem(path, "must be text", value)
+    return value
+
+
+def one_of(path: str, value: Any, known: Collection[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in known:
+        raise InvalidProblem(path, f"must be one of {', '.join(known)}", value)
+    return value
+
+
+def listed(path: str, value: Any) -> list[Any]:
+    """A list that is not empty; from Python also a tuple or an array."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise InvalidProblem(path, "must be a list", value)
+    values = list(value)
+    if not values:
+        raise InvalidProblem(path, "must not be empty", values)
+    return values
+
+
+def below(path: str, error: InvalidProblem) -> InvalidProblem:
+    """The same refusal, with the path of the table that its parameter stands in."""
+    return InvalidProblem(f"{path}.{error.parameter}", error.rule, error.value)

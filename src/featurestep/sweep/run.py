@@ -1,0 +1,54 @@
+"""Running a plan: what is missing goes to an engine, and what comes back to the store."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+from ..errors import InvalidProblem
+from .engines import Engine
+from .plan import Plan
+from .progress import Progress, Watcher
+from .spec import Sweep
+from .store import Store
+
+
+def with_engine(
+    sweep: Sweep, kind: str | None, workers: int | None, scheduler: str | None
+) -> Sweep:
+    """The sweep with the engine that was asked for in place of its own."""
+    chosen = sweep.engine.override(kind=kind, workers=workers, scheduler=scheduler)
+    return replace(sweep, engine=chosen)
+
+
+def open_store(sweep: Sweep) -> Store:
+    """The sweep's store, for its one driver."""
+    if sweep.store is None:
+        return Store.in_memory()
+    if not sweep.store.parent.is_dir():
+        raise InvalidProblem("store", "must be in a directory that exists", str(sweep.store))
+    if sweep.store.is_dir():
+        raise InvalidProblem("store", "must be a file, not a directory", str(sweep.store))
+    return Store.for_writing(sweep.store)
+
+
+def execute(
+    plan: Plan, store: Store, engine: Engine, *, retry: bool = False, watch: Watcher | None = None
+) -> Progress:
+    """Compute and store the missing units; with `retry` also those that failed."""
+    descriptions = {unit.key: unit.description for unit in plan.units}
+    statuses = store.statuses(descriptions)
+    redo = {key for key, status in statuses.items() if retry and status == "failed"}
+    missing = {key for key in descriptions if key not in statuses or key in redo}
+    progress = Progress(len(descriptions), len(descriptions) - len(missing))
+    if watch is not None:
+        watch(progress)
+    if not missing:
+        return progress
+    with closing(engine.run(plan.jobs(missing))) as reports:
+        for report in reports:
+            store.record(report, descriptions)
+            progress = progress.after(report)
+            if watch is not None:
+                watch(progress)
+    return progress

@@ -1,0 +1,258 @@
+"""The store: one SQLite file with every result, committed the moment it arrives.
+
+One driver writes (a lock of the operating system sees to it); others may read at the same time,
+which is what the write-ahead log is for. A killed driver loses nothing that was recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from .failures import StoreError
+from .job import Report
+from .lock import DriverLock
+
+LAYOUT = 1  # of the tables; a store with a higher one is refused
+APPLICATION = 0x66737470  # "fstp": how SQLite files tell whose they are
+_TABLES = """
+CREATE TABLE origins (
+    id INTEGER PRIMARY KEY,
+    content TEXT NOT NULL UNIQUE           -- host, versions and BLAS, as JSON
+);
+CREATE TABLE results (
+    id INTEGER PRIMARY KEY,
+    key BLOB NOT NULL UNIQUE,              -- SHA-256 of the description
+    description TEXT NOT NULL,             -- problem, task, options and numerics, as JSON
+    status TEXT NOT NULL,                  -- ok, refused or failed
+    quantities TEXT,                       -- by name, as JSON; NULL unless ok
+    error TEXT NOT NULL,
+    trace TEXT NOT NULL,
+    executions INTEGER NOT NULL DEFAULT 1,
+    finished REAL NOT NULL,                -- seconds since 1970
+    seconds REAL NOT NULL,                 -- an equal share of its job's time
+    origin INTEGER NOT NULL REFERENCES origins (id)
+);
+"""
+_RECORD = """
+INSERT INTO results (key, description, status, quantities, error, trace, finished, seconds, origin)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET
+    status = excluded.status, quantities = excluded.quantities, error = excluded.error,
+    trace = excluded.trace, finished = excluded.finished, seconds = excluded.seconds,
+    origin = excluded.origin, executions = executions + 1
+"""
+_FETCH = """
+SELECT wanted.place, status, quantities, error, trace, executions, finished, seconds, origin
+FROM temp.wanted JOIN results USING (key) ORDER BY wanted.place
+"""
+
+
+class Row(NamedTuple):
+    """One stored result, with its place in the list of keys asked for."""
+
+    place: int
+    status: str
+    quantities: str | None
+    error: str
+    trace: str
+    executions: int
+    finished: float
+    seconds: float
+    origin: int
+
+
+class Store:
+    """Results by key. Made by `for_writing`, `for_reading` or `in_memory`."""
+
+    def __init__(self, path: Path | None, lock: DriverLock | None, target: str) -> None:
+        self.path = path
+        self._lock = lock
+        self._name = "in memory" if path is None else str(path)
+        with self._explained():
+            self._db = sqlite3.connect(target, uri=True, isolation_level=None)
+
+    @classmethod
+    def for_writing(cls, path: Path) -> Store:
+        """The driver's: made if need be, locked, checked for damage."""
+        lock = DriverLock(path)
+        try:
+            store = cls(path, lock, path.absolute().as_uri() + "?mode=rwc")
+        except BaseException:
+            lock.release()
+            raise
+        try:
+            store._prepare()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def for_reading(cls, path: Path) -> Store:
+        """Anyone's, also while a driver is at work; nothing is written."""
+        if not path.is_file():
+            raise StoreError(f"there is no store {path} yet")
+        store = cls(path, None, f"{path.absolute().as_uri()}?{_reading_mode(path)}")
+        try:
+            if store._layout() == 0:
+                raise StoreError(f"the store {path} is empty")
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def in_memory(cls) -> Store:
+        """A store that lasts as long as this object."""
+        store = cls(None, None, "file::memory:")
+        store._prepare()
+        return store
+
+    def _prepare(self) -> None:
+        with self._explained():
+            if self._layout() == 0:
+                self._create()
+            elif self.path is not None:
+                (found,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
+                if found != "ok":
+                    text = " ".join(found.split())
+                    raise StoreError(f"the store {self._name} is damaged ({text})")
+            self._db.execute("PRAGMA journal_mode = WAL")
+            # Enough for a killed process; after a power cut the last results may be missing.
+            self._db.execute("PRAGMA synchronous = NORMAL")
+
+    def _create(self) -> None:
+        self._db.executescript(
+            f"BEGIN; {_TABLES} PRAGMA application_id = {APPLICATION}; "
+            f"PRAGMA user_version = {LAYOUT}; COMMIT;"
+        )
+
+    def _layout(self) -> int:
+        """The layout of the file, 0 of an empty one; refuse what is not ours or too new."""
+        with self._explained():
+            (layout,) = self._db.execute("PRAGMA user_version").fetchone()
+            (application,) = self._db.execute("PRAGMA application_id").fetchone()
+            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables and not layout and not application:
+            return 0
+        if application != APPLICATION:
+            raise StoreError(f"{self._name} is not a store of featurestep")
+        if layout > LAYOUT:
+            raise StoreError(
+                f"the store {self._name} was written by a newer featurestep "
+                f"(layout {layout}; this one knows {LAYOUT})"
+            )
+        return int(layout)
+
+    def record(self, report: Report, descriptions: Mapping[bytes, str]) -> None:
+        """Commit the outcomes of a job, all or none."""
+        share = report.seconds / len(report.keys)
+        with self._explained(), self._transaction():
+            origin = self._origin(report.origin)
+            end = (report.finished, share, origin)
+            self._db.executemany(
+                _RECORD,
+                (
+                    (key, descriptions[key], o.status, _json(o.values), o.error, o.trace, *end)
+                    for key, o in zip(report.keys, report.outcomes, strict=True)
+                ),
+            )
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
+                self._db.execute("ROLLBACK")
+            raise
+
+    def _origin(self, content: Mapping[str, str]) -> int:
+        text = json.dumps(content, sort_keys=True)
+        self._db.execute("INSERT OR IGNORE INTO origins (content) VALUES (?)", (text,))
+        found = self._db.execute("SELECT id FROM origins WHERE content = ?", (text,)).fetchone()
+        return int(found[0])
+
+    def fetch(self, keys: Sequence[bytes]) -> Iterator[Row]:
+        """What is stored of the keys, in their order."""
+        with self._explained():
+            self._want(keys)
+            for values in self._db.execute(_FETCH):
+                yield Row(*values)
+
+    def statuses(self, keys: Iterable[bytes]) -> dict[bytes, str]:
+        """The status of each key that is stored."""
+        with self._explained():
+            self._want(keys)
+            found = self._db.execute("SELECT key, status FROM temp.wanted JOIN results USING (key)")
+            return dict(found.fetchall())
+
+    def origins(self) -> dict[int, dict[str, str]]:
+        """What computed the results, by its number."""
+        with self._explained():
+            rows = self._db.execute("SELECT id, content FROM origins").fetchall()
+        return {number: json.loads(content) for number, content in rows}
+
+    def _want(self, keys: Iterable[bytes]) -> None:
+        self._db.execute("DROP TABLE IF EXISTS temp.wanted")
+        self._db.execute("CREATE TEMP TABLE wanted (place INTEGER PRIMARY KEY, key BLOB)")
+        self._db.execute("BEGIN")
+        self._db.executemany("INSERT INTO temp.wanted VALUES (?, ?)", enumerate(keys))
+        self._db.execute("COMMIT")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """SQLite's errors as one line that names the store."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"the store {self._name} cannot be used ({error}); what it holds is untouched"
+            ) from error
+
+    def close(self) -> None:
+        """Close the file and let the next driver in."""
+        with suppress(sqlite3.Error):
+            self._db.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _reading_mode(path: Path) -> str:
+    """How to open a store to read it.
+
+    Even a reader writes the log's index, and the last one out removes it. In a folder where that
+    cannot be done, a store that has no log is read as it stands.
+    """
+    effective = os.access in os.supports_effective_ids
+    if all(os.access(p, os.W_OK, effective_ids=effective) for p in (path, path.parent)):
+        return "mode=rw"
+    return "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
+
+
+_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
+
+
+def _json(values: Mapping[str, Any] | None) -> str | None:
+    return None if values is None else _encode(values)

@@ -1,0 +1,64 @@
+"""`sweep`: compute what a store does not have yet, and return everything as one dataset.
+
+Everything else of this room is loaded when a sweep is run, not when the package is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import xarray
+
+    from .progress import Watcher
+
+
+def sweep(
+    source: Any,
+    *,
+    tasks: Any = None,
+    store: str | Path | None = None,
+    engine: str | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Watcher | None = None,
+) -> xarray.Dataset:
+    """Compute tasks at every point of a grid, and keep every result in a store.
+
+    source
+        A sweep file (TOML), a mapping of the same form, or a grid made by `vary`.
+    tasks
+        For a grid: names, or options by name, as `{"predict": {}, "simulate": {"seeds": 8}}`.
+    store
+        The SQLite file with the results. What it has is not computed again. Without one, a sweep
+        file's is beside it, and a grid's results are kept in memory only.
+    engine, workers, scheduler
+        `processes` (the default; so many workers, one core each), `serial`, or `dask` with the
+        address of a scheduler.
+    progress
+        Called with a `Progress` as results are stored.
+
+    The dataset has the grid's dimensions, a variable `task_quantity` for each result and a
+    `task_status` for each task; simulations have the dimensions `variant` and `seed` too.
+
+    >>> from featurestep import Problem
+    >>> base = Problem(n=200, d=100, width=150, step_exponent=0.3, ridge=0.01)
+    >>> found = sweep(base.vary(ridge=[0.01, 0.1]), tasks=["predict"], engine="serial")
+    >>> found.predict_status.values.tolist()
+    ['ok', 'ok']
+    """
+    from .dataset import make_dataset
+    from .engines import refuse_importing_workers
+    from .plan import make_plan
+    from .run import execute, open_store, with_engine
+    from .spec import read_sweep
+
+    refuse_importing_workers()
+    asked = with_engine(read_sweep(source, tasks), engine, workers, scheduler)
+    plan = make_plan(asked if store is None else replace(asked, store=Path(store)))
+    chosen = plan.sweep.engine.make()
+    with open_store(plan.sweep) as opened:
+        execute(plan, opened, chosen, watch=progress)
+        return make_dataset(plan, opened)
