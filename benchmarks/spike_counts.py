@@ -38,12 +38,14 @@ def problem(n: int) -> Problem:
     )
 
 
-def points(sizes: Sequence[int], seeds: int, largest: int) -> dict[tuple[float, int], PhasePoint]:
+def points(
+    sizes: Sequence[int], seeds: int, largest: int, device: str
+) -> dict[tuple[float, int], PhasePoint]:
     """Each exponent and size: the limit, the prediction and, up to the largest, simulations."""
     found = {}
     for n in sizes:
         drawn = seeds if n <= largest else 0
-        diagram = phase_diagram(problem(n), exponents=EXPONENTS, seeds=drawn)
+        diagram = phase_diagram(problem(n), exponents=EXPONENTS, seeds=drawn, device=device)
         found.update({(p.problem.step_exponent, n): p for p in diagram.points})
     return found
 
@@ -74,9 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=4, help="networks at each point")
     parser.add_argument("--largest", type=int, default=4000, help="largest simulated n")
+    parser.add_argument("--device", default="cpu", help="where to simulate: cpu or cuda")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     options = parser.parse_args(arguments)
-    print(table(points(options.sizes, options.seeds, options.largest), options.sizes))
+    found = points(options.sizes, options.seeds, options.largest, options.device)
+    print(table(found, options.sizes))
 
 
 if __name__ == "__main__":

@@ -144,6 +144,7 @@ def phase_diagram(
     field: str | None = None,
     values: Iterable[Any] | None = None,
     seeds: int | Iterable[int] = 0,
+    device: str = "cpu",
     progress: Callable[[int, int], None] | None = None,
 ) -> PhaseDiagram:
     """Number of spikes and learned degrees over the step exponent and a second field.
@@ -158,6 +159,8 @@ def phase_diagram(
         A second field of the problem and its values, e.g. `field="width", values=[500, 1000]`.
     seeds
         How many networks to simulate at each point, or their seeds; 0 for none.
+    device
+        Where to simulate, as for `simulated_spectrum`.
     progress
         Called with the points done and their number.
     """
@@ -169,7 +172,7 @@ def phase_diagram(
     grid = problem.vary(**axes)
     problems, points = list(grid), []
     for done, each in enumerate(problems, start=1):
-        points.append(_point(each, listed))
+        points.append(_point(each, listed, device))
         if progress is not None:
             progress(done, len(problems))
     return PhaseDiagram(grid, tuple(points), listed)
@@ -189,7 +192,7 @@ def _second(field: str | None, values: Iterable[Any] | None) -> Mapping[str, Any
     return {field: values}
 
 
-def _point(problem: Problem, seeds: tuple[int, ...]) -> PhasePoint:
+def _point(problem: Problem, seeds: tuple[int, ...], device: str) -> PhasePoint:
     regime = problem.regime
     published = None if regime.degree is None else learned_powers(problem, regime.degree)
     try:
@@ -200,7 +203,7 @@ def _point(problem: Problem, seeds: tuple[int, ...]) -> PhasePoint:
     status, simulated = "ok", tuple[Degrees, ...]()
     if seeds:
         try:
-            simulated = _simulated(view, seeds)
+            simulated = _simulated(view, seeds, device)
         except FeaturestepError as error:
             status = f"not simulated: {error}"
     resolved = tuple(spike.degree for spike in view.spikes if spike.resolved)
@@ -230,11 +233,11 @@ def count_beyond(found: SimulatedSpectrum, border: float) -> list[int]:
     return [int(count) for count in (values > border).sum(axis=1)]
 
 
-def _simulated(view: Outlook, seeds: tuple[int, ...]) -> tuple[Degrees, ...]:
+def _simulated(view: Outlook, seeds: tuple[int, ...], device: str) -> tuple[Degrees, ...]:
     """The degrees of the simulated spikes, seed by seed, counted where the prediction counts."""
     problem = view.problem
     top = min(LOOKED_AT, problem.n, problem.width)
-    found = simulated_spectrum(problem, seeds=seeds, top=top)
+    found = simulated_spectrum(problem, seeds=seeds, top=top, device=device)
     centred = abs(float(coefficients(problem.sigma, 0)[0])) < 1e-9
     counts = count_beyond(found, view.edge.location + view.margin)
     return tuple(
