@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from featurestep import NotConverged, Problem, __version__, limit, predict, theory
+from featurestep import NotConverged, Problem, __version__, limit, predict, simulate, theory
 from featurestep.activations import NAMED
 from featurestep.cli import answers, main
 from featurestep.cli.options import Request
@@ -216,16 +216,20 @@ def test_a_number_that_is_not_finite_is_null_with_a_status(monkeypatch):
 
 
 def test_demo_prints_a_table_and_saves_the_figure(tmp_path):
-    text = run("demo", "--output", str(tmp_path / "new" / "folder"), "--n", "1000")
+    sizes = ("--n", "200", "--d", "60", "--width", "100", "--seeds", "2")
+    text = run("demo", "--output", str(tmp_path / "new" / "folder"), *sizes)
     path = tmp_path / "new" / "folder" / "demo.png"
     assert path.read_bytes().startswith(b"\x89PNG")
     assert f"Figure: {path}" in text
     problem = Problem(
-        n=1000, d=600, width=1000, step_exponent=0.3, ridge=0.1, activation="relu", centre=True,
+        n=200, d=60, width=100, step_exponent=0.3, ridge=0.1, activation="relu", centre=True,
         target="H1 + H2/sqrt(2)",
     )  # fmt: skip
     assert f"{predict(problem).test_error:.5g}" in text
     assert f"{limit(problem).test_error:.5g}" in text
+    found = simulate(problem, seeds=2)
+    shown = (float(each.test_error[0]) for each in (found.mean, found.standard_error))
+    assert "{:.4f} ± {:.4f}".format(*shown) in text
 
 
 def test_progress_is_shown_on_a_terminal_only(monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 
 from featurestep import Problem, function, simulated_spectrum, spectrum
 
-SEEDS = (11, 12, 13, 14)
+SEEDS = tuple(range(8))
 NEAR = 0.05  # spikes closer to the edge than this may or may not be seen
 ACTIVATIONS = {
     "relu": {"activation": "relu", "centre": True},
@@ -23,16 +23,16 @@ BASE = {"target": "H1 + H2/sqrt(2)", "n": 2000, "d": 1000, "width": 1500, "ridge
 
 
 def kolmogorov(law, eigenvalues):
-    """Distance of the bulk's distribution function from that of all draws together."""
+    """Distance of the bulk's distribution function from that of all draws together, zeros aside."""
     places = np.sort(eigenvalues.ravel())
     below = np.arange(places.size) / places.size
-    found = law.cumulative(places)
+    found = (law.cumulative(places) - law.atom) / (1.0 - law.atom)
     return max(np.abs(found - below).max(), np.abs(found - below - 1 / places.size).max())
 
 
 def check(problem):
     predicted = spectrum(problem)
-    simulated = simulated_spectrum(problem, seeds=SEEDS, edge=predicted.edge)
+    simulated = simulated_spectrum(problem, seeds=SEEDS)
     eigenvalues = simulated.eigenvalues()  # (seeds, min(n, N)), descending
     overlaps = simulated.hermite_overlaps()
     spikes = predicted.spikes
@@ -46,19 +46,18 @@ def check(problem):
         assert gap < max(0.03 * spike.location, 4 * error), (rank, seen, spike.location)
         mean = overlaps[:, rank].mean(axis=0)
         expected = np.array([spike.constant_overlap, *spike.overlaps])
-        assert np.abs(mean - expected).max() < 0.05, (rank, mean, expected)
-    counts = [found.count for found in simulated.spikes()]
+        assert np.abs(mean - expected).max() < 0.05, (rank, spike.distance, mean, expected)
+    counts = (eigenvalues > predicted.edge + predicted.margin).sum(axis=1)
     certain = sum(spike.distance >= NEAR for spike in spikes)
     assert certain <= np.median(counts) <= len(spikes), counts
-    return predicted
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("exponent", [0.0, 0.15, 0.29, 0.38, 0.42, 0.45])
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_a_step_on_many_samples(name, exponent):
-    # n_step = 16d: what the step adds beside β is small, as equation (4) needs at large steps
-    check(Problem(**BASE, **ACTIVATIONS[name], n_step=16000, step_exponent=exponent))
+    # n_step = 8d: what the step adds beside β is small, as equation (4) needs at large steps
+    check(Problem(**BASE, **ACTIVATIONS[name], n_step=8000, step_exponent=exponent))
 
 
 @pytest.mark.slow
@@ -70,7 +69,7 @@ def test_a_step_on_many_samples(name, exponent):
         {"step_exponent": 0.38, "activation": "tanh", "centre": False},
         {"step_exponent": 0.3, "residual": "full"},
         {"step_exponent": 0.3, "centre": False},
-        {"step_exponent": 0.35, "readout": "constant"},
+        {"step_exponent": 0.35, "readout": "constant", "n_step": 16000},
         {"step_exponent": 0.35, "readout": "rademacher", "activation": "tanh"},
         {"step_exponent": 0.3, "readout": "uniform", "width": 3000},
         {"step_size": 0.0, "width": 500},
@@ -83,7 +82,7 @@ def test_other_networks(changes):
 
 @pytest.mark.slow
 def test_weights_after_the_step():
-    problem = Problem(**BASE, **ACTIVATIONS["relu"], n_step=16000, step_exponent=0.25)
+    problem = Problem(**BASE, **ACTIVATIONS["relu"], n_step=8000, step_exponent=0.25)
     law = spectrum(problem).weights
     simulated = simulated_spectrum(problem, seeds=SEEDS, variants=("weights", "initial_weights"))
     seen = simulated.singular_values("weights")

@@ -18,6 +18,8 @@ from .batch import Batch, IntArray
 from .gain import gain_by_lu, gain_by_parity, gain_by_qr
 from .moments import across_alignment
 
+_FEW = 4
+
 
 class Pairs(NamedTuple):
     """The response of V1 in the unknowns Ξ_gh, g ≤ h, for few groups."""
@@ -190,7 +192,8 @@ def weight_side(
     `careful` pays for a QR factorisation instead of forming S.
     """
     direction = batch.linear * np.sqrt(v2)[:, None, :]
-    method = gain_by_qr if careful else gain_by_parity if batch.mirrored else gain_by_lu
+    few = np.iscomplexobj(v2) and len(v2) < _FEW  # folding costs more than it saves
+    method = gain_by_qr if careful else gain_by_parity if batch.mirrored and not few else gain_by_lu
     gain, loss, mixed = method(linear_information(batch, direction, mass), direction)
     kind = LeaningWeights if np.any(batch.lean) else IsotropicWeights
     return kind(batch, direction, gain, loss, mixed)

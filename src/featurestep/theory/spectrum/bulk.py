@@ -14,12 +14,13 @@ import numpy as np
 
 from ...errors import NotConverged
 from ...quadrature import FloatArray
-from .continued import Branch, ComplexArray, Equations
+from .continued import Branch, ComplexArray, Equations, joined
 from .edges import Edge, gap_edge, is_filled, left_edge
 
-_FIRST = 24
+_FIRST = 16
 _MOST = 768
 _CONVERGED = 1e-8
+_NEXT = 1e-5  # relative distance from an edge of places next to it
 _ISLAND = 1.0  # eigenvalues of an interval too small to be resolved further
 Scale = Literal["linear", "log", "mirrored"]
 
@@ -128,6 +129,9 @@ def _split(
     equations: Equations, coarse: Branch, low: float, high: float
 ) -> list[tuple[float, float]]:
     """Intervals between low and high that the gaps leave; nodes run from high to low."""
+    inner = np.array([high * (1.0 - _NEXT), max(low * (1.0 + _NEXT), _NEXT * high)])
+    ends_of = _physical(equations, inner)  # parts smaller than the nodes' spacing lie there
+    coarse = joined([ends_of.take([1]), coarse, ends_of.take([0])])
     filled = is_filled(equations, coarse)
     ends = [high]
     for j in range(filled.size - 1):

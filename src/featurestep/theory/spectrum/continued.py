@@ -48,9 +48,9 @@ class Branch:
 
 
 def joined(parts: list[Branch]) -> Branch:
-    """One branch of all places, in the order of z."""
+    """One branch of all places, from the highest to the lowest."""
     z = np.concatenate([part.z for part in parts])
-    order = np.argsort(z.real, kind="stable")
+    order = np.argsort(-z.real, kind="stable")
     return Branch(
         z[order],
         np.concatenate([part.v2 for part in parts])[order],

@@ -146,7 +146,9 @@ def _cutting(batch: Batch) -> float:
     step = max(
         _largest_step(batch.weight @ power, share), _largest_step(power @ share, batch.weight)
     )
-    return float(np.clip(2.0 ** (0.5 * np.ceil(2.0 * np.log2(step / (0.3 * width)))), 1.0, _FINEST))
+    return float(
+        np.clip(2.0 ** (0.5 * np.ceil(2.0 * np.log2(step / (0.15 * width)))), 1.0, _FINEST)
+    )
 
 
 def _largest_step(values: FloatArray, share: FloatArray) -> float:

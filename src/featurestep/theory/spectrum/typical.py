@@ -25,8 +25,8 @@ from ..batch import Batch
 from ..moments import build_batch
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
 
-_SPACING = 0.42
-_EXTRA = 14
+_SPACING = 0.5
+_EXTRA = 11
 _MATCHED = 3  # moments up to κ⁶ are those of the full law where positive weights allow it
 _OUTER = 5  # lowest power of κ² in what is added, in steps of 2
 _BEYOND = 0.5  # samples expected beyond the end of a rule

@@ -1,0 +1,238 @@
+"""The page in real Chromium: what a person sees, moves, follows and takes away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from featurestep import predict
+from featurestep.page import words
+from featurestep.page.presets import PRESETS
+from featurestep.page.state import State
+
+from .explorer import PANELS, Explorer
+
+ALL = set(PANELS)
+QUICK = "n=500&readout=rademacher"  # a law of two values: its spectrum takes little time
+Act = Callable[[Explorer], None]
+CONTROLS: dict[str, tuple[Act, set[str]]] = {
+    "step_exponent": (lambda e: e.press("step_exponent", "ArrowLeft"), ALL),
+    "step_scale": (lambda e: e.press("step_scale"), ALL),
+    "n": (lambda e: e.press("n"), ALL),
+    "phi": (lambda e: e.press("phi"), ALL),
+    "psi": (lambda e: e.press("psi"), ALL),
+    "step_ratio": (lambda e: e.press("step_ratio"), ALL),
+    "ridge": (lambda e: e.press("ridge"), ALL - {"spectrum"}),
+    "noise_std": (lambda e: e.press("noise_std"), ALL),
+    "c2": (lambda e: e.press("c2"), ALL),
+    "activation": (lambda e: e.choose("activation", "softplus"), ALL),
+    "readout": (lambda e: e.choose("readout", "uniform"), ALL),
+    "centre": (lambda e: e.tick("centre", "centred, E σ = 0"), ALL),
+    "residual": (lambda e: e.tick("residual", "full, y − f"), ALL),
+    "over": (lambda e: e.choose("over", "against λ"), {"errors"}),
+}
+
+
+def test_a_person_sees_a_meaningful_picture_at_once(explorer: Explorer) -> None:
+    explorer.open()
+    assert explorer.text("words").startswith("2 spikes: linear and quadratic features")
+    found = predict(State().problem)
+    assert explorer.text("value-test_error") == words.number(found.test_error)
+    assert explorer.text("value-train_loss") == words.number(found.train_loss)
+    assert explorer.text("value-alignment") == f"{found.alignment:.3f}"
+    for panel in PANELS:
+        assert explorer.page.locator(f"#graph-{panel} .main-svg").first.is_visible()
+    assert explorer.text("message") == ""
+
+
+def test_each_control_changes_the_right_panels(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    for name, (act, expected) in CONTROLS.items():
+        before = explorer.drawn()
+        act(explorer)
+        after = explorer.drawn()
+        changed = {panel for panel in PANELS if before[panel] != after[panel]}
+        assert changed == expected, name
+    state = explorer.state
+    assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
+    assert (state.activation, state.readout, state.residual) == ("softplus", "uniform", "full")
+    assert not state.centre
+    moved = {"n": 500, "phi": 0.3, "psi": 0.6, "step_ratio": 1.0, "step_scale": 1.0, "ridge": 0.1}
+    for name, start in moved.items():
+        assert start < getattr(state, name) < 1.15 * start
+
+
+def test_numbers_can_be_typed_and_modes_switched(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    explorer.type("ridge", "0.025")
+    assert explorer.state.ridge == 0.025
+    assert float(explorer.page.input_value("#slide-ridge")) == pytest.approx(-1.6, abs=0.03)
+    explorer.tick("step", "size η")
+    assert not explorer.page.is_visible("#slide-step_exponent")
+    explorer.type("step_size", "0")
+    assert "Nothing is trained but the readout" in explorer.text("sentence")
+    explorer.tick("target", "formula")
+    assert not explorer.page.is_visible("#slide-c1")
+    explorer.type("formula", "tanh", prefix="pick")
+    assert explorer.state.target_text == "tanh"
+    assert explorer.text("value-test_error") == words.number(
+        predict(explorer.state.problem).test_error
+    )
+
+
+def test_a_mistake_is_one_line_and_breaks_nothing(explorer: Explorer) -> None:
+    explorer.open(f"{QUICK}&target=formula")
+    before = explorer.drawn()
+    explorer.type("formula", "H1 +", prefix="pick")
+    assert explorer.text("message").startswith("target must be one of tanh")
+    explorer.type("n", "7")
+    assert explorer.text("message").startswith("n must be a whole number from 100 to 1e+06; got 7")
+    assert explorer.drawn() == before
+    explorer.type("n", "500")
+    explorer.type("formula", "H1 + H3/sqrt(6)", prefix="pick")
+    assert explorer.text("message") == ""
+    assert "cubic" in explorer.text("sentence")
+
+
+def test_a_link_restores_everything(explorer: Explorer) -> None:
+    state = State(
+        n=700,
+        step_exponent=0.35,
+        ridge=0.02,
+        noise_std=0.2,
+        activation="erf",
+        centre=False,
+        readout="uniform",
+        target="formula",
+        formula="H1 + 0.3*H3",
+        over="width",
+        theme="dark",
+    )
+    explorer.open(state.to_query())
+    assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
+    assert explorer.page.input_value("#pick-formula") == "H1 + 0.3*H3"
+    assert explorer.page.input_value("#box-n") == "700"
+    assert explorer.page.get_attribute("html", "data-theme") == "dark"
+    explorer.press("ridge")
+    moved = explorer.state
+    assert moved == state.replace(ridge=moved.ridge)
+    explorer.page.click("#copy-link")
+    copied = explorer.page.evaluate("() => navigator.clipboard.readText()")
+    assert State.from_query(copied.partition("?")[2]) == moved
+    drawn = explorer.drawn()
+    explorer.open(copied.partition("?")[2])
+    assert explorer.drawn() == drawn
+
+
+def test_a_bad_link_is_told_and_the_default_shown(explorer: Explorer) -> None:
+    explorer.open("n=12&frobnicate=1")
+    assert explorer.text("message").startswith("n must be a whole number")
+    found = predict(State().problem).test_error
+    assert explorer.text("value-test_error") == words.number(found)
+    explorer.press("ridge")
+    assert explorer.text("message") == ""
+
+
+def test_presets(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    for name, preset in PRESETS.items():
+        explorer.click(f"preset-{name}")
+        state = preset.state
+        assert explorer.state == state
+        assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
+
+
+def test_a_slider_has_a_name_a_value_and_keys(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    for name in ("ridge", "step_exponent", "c1"):
+        slider = explorer.page.locator(f"#slide-{name}")
+        assert slider.get_attribute("aria-label")
+        assert slider.get_attribute("aria-valuetext")
+    assert explorer.page.get_by_role("slider", name="ridge λ").count() == 1
+    explorer.press("ridge", "End")
+    assert explorer.state.ridge == 1000.0
+    explorer.press("ridge", "Home")
+    assert explorer.state.ridge == 1e-6
+    focusable = explorer.page.locator("#slide-ridge")
+    focusable.focus()
+    assert explorer.page.evaluate("() => document.activeElement.id") == "slide-ridge"
+
+
+def test_dragging_fast_ends_at_the_last_value(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    explorer.press("phi", "ArrowRight", times=40)
+    state = explorer.state
+    assert state.phi == pytest.approx(0.3 * 10**0.4, rel=0.02)
+    assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
+
+
+def test_simulate_overlays_and_cancel_ends_it(explorer: Explorer) -> None:
+    page = explorer.open("n=150&readout=rademacher").page
+    with explorer.answered():  # a finished simulation asks for the view once more
+        page.click("#simulate")
+    assert "6 draws" in explorer.text("simulation")
+    traces = [t for t in explorer.data("errors") if t["name"].startswith("simulated")]
+    assert len(traces) == 2
+    assert len(traces[0]["x"]) == 6
+    assert all(error > 0 for error in traces[0]["error_y"]["array"])
+    explorer.type("n", "2000")
+    assert not [t for t in explorer.data("errors") if t["name"].startswith("simulated")]
+    page.click("#simulate")
+    page.wait_for_selector("html[data-job=yes] #cancel", state="visible")
+    explorer.press("ridge")  # the page answers meanwhile
+    page.click("#cancel")
+    page.wait_for_selector("html[data-job=no]", state="attached")
+    assert explorer.text("simulation") == "cancelled"
+    explorer.settled()
+    assert not [t for t in explorer.data("errors") if t["name"].startswith("simulated")]
+
+
+def test_figures_data_and_code_are_taken_away(explorer: Explorer, tmp_path: Path) -> None:
+    explorer.open(QUICK)
+    state = State.from_query(QUICK)
+    explorer.page.click("#export summary")
+    table = explorer.download("save-csv", tmp_path)
+    found = predict(state.problem)
+    assert f"here,{state.step_exponent},{found.test_error},{found.train_loss}" in table
+    record = json.loads(explorer.download("save-json", tmp_path))
+    assert record["point"]["test_error"] == found.test_error
+    assert State(**record["state"]) == state
+    assert len(record["spectrum"]["spikes"]) >= 1
+    picture = explorer.download("save-svg", tmp_path)
+    assert picture.startswith("<svg")
+    explorer.page.hover("#graph-learned")
+    with explorer.page.expect_download() as started:
+        explorer.page.click("#graph-learned .modebar-btn", force=True)
+    assert started.value.suggested_filename == "featurestep-learned.svg"
+    explorer.page.click("#copy-python")
+    copied = explorer.page.evaluate("() => navigator.clipboard.readText()")
+    assert copied.startswith("import numpy as np")
+    assert "featurestep predict --activation relu" in explorer.text("shell")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_fits_both_widths_in_both_themes(explorer: Explorer, theme: str) -> None:
+    explorer.open(f"theme={theme}")
+    for width in (1280, 820):
+        explorer.page.set_viewport_size({"width": width, "height": 1100})
+        explorer.settled()
+        across = explorer.page.evaluate("() => document.documentElement.scrollWidth")
+        assert across <= width
+        boxes = [explorer.page.locator(f"#panel-{panel}").bounding_box() for panel in PANELS]
+        assert all(box is not None and box["width"] > 380 for box in boxes)
+    ground = explorer.page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(243, 245, 248)" if theme == "light" else "rgb(16, 22, 29)")
+
+
+def test_the_theme_follows_the_system_and_the_button(explorer: Explorer) -> None:
+    explorer.page.emulate_media(color_scheme="dark")
+    explorer.open()
+    assert explorer.page.get_attribute("html", "data-theme") == "dark"
+    paper = "() => document.querySelector('#graph-errors .js-plotly-plot').layout.paper_bgcolor"
+    assert explorer.page.evaluate(paper) == "#182029"
+    explorer.click("toggle-theme")
+    assert explorer.page.evaluate(paper) == "#ffffff"
+    assert explorer.state.theme == "light"

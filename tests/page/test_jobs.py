@@ -1,0 +1,109 @@
+"""Simulations in the background: they agree with `simulate`, and a cancel is real."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+import pytest
+
+from featurestep import InvalidProblem, estimate, simulate
+from featurestep.page import jobs as module
+from featurestep.page import parts
+from featurestep.page.jobs import FLOPS, POINTS, SEEDS, Busy, Jobs, sized
+from featurestep.page.state import State
+from featurestep.page.views import Views, curve_key
+
+SMALL = State(n=120, over="exponent")
+
+
+def wait_for(jobs: Jobs, name: str) -> module.Job:
+    while True:
+        job = jobs.look(name)
+        assert job is not None
+        if not job.running:
+            return job
+        time.sleep(0.05)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_job_is_the_simulation() -> None:
+    jobs = Jobs()
+    try:
+        job = wait_for(jobs, jobs.start(SMALL))
+        assert job.error == ""
+        assert job.data is not None
+        found = simulate(parts.grid(SMALL, POINTS), seeds=SEEDS)
+        expected = found.mean["test_error"].isel(variant=0).values
+        np.testing.assert_allclose(job.data["test_error"], expected, rtol=1e-9)
+        spread = found.standard_error["test_error"].isel(variant=0).values
+        np.testing.assert_allclose(job.data["test_error_error"], spread, rtol=1e-6)
+    finally:
+        jobs.close()
+
+
+def test_cancel_ends_the_process_and_a_third_job_is_refused() -> None:
+    jobs = Jobs()
+    try:
+        first, second = jobs.start(State()), jobs.start(State())
+        pids = [jobs.look(name).process.pid for name in (first, second)]  # type: ignore[union-attr]
+        with pytest.raises(Busy, match="2 simulations are running already"):
+            jobs.start(State())
+        jobs.cancel(first)
+        jobs.cancel("no-such-job")
+        assert jobs.look(first) is None
+        assert not alive(pids[0])
+        assert alive(pids[1])
+    finally:
+        jobs.close()
+    assert not alive(pids[1])
+
+
+def test_a_job_that_nobody_watches_or_that_takes_too_long_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jobs = Jobs()
+    try:
+        left = jobs.start(State())
+        monkeypatch.setattr(module, "UNWATCHED", 0.0)
+        kept = jobs.start(State())
+        assert jobs.look(left) is None
+        monkeypatch.setattr(module, "TIME_LIMIT", 0.0)
+        job = jobs.look(kept)
+        assert job is not None
+        assert job.error == "stopped after 0 s"
+        assert job.process is None
+    finally:
+        jobs.close()
+
+
+@pytest.mark.parametrize("over", ["exponent", "samples", "width", "ridge"])
+def test_sizes_are_cut_to_a_few_seconds(over: str) -> None:
+    small = sized(State(n=1_000_000, over=over))
+    assert small.n <= 4000
+    assert estimate(parts.grid(small, POINTS), seeds=SEEDS).flops <= FLOPS
+    assert sized(SMALL.replace(over=over)).n <= SMALL.n
+
+
+def test_sizes_that_cannot_be_cut_are_refused_in_one_line() -> None:
+    with pytest.raises(InvalidProblem, match="simulation must run in a few seconds"):
+        sized(State(phi=20.0, psi=0.05))
+
+
+def test_an_overlay_belongs_to_its_curve(views: Views) -> None:
+    data = {"n": 120, "x": [0.1]}
+    asked = SMALL.replace(n=150)
+    views.keep(asked, SMALL, data)
+    kept = views.answers(asked.replace(step_exponent=0.2, theme="dark"))["simulated"]
+    assert kept["n"] == 120
+    assert len(kept["theory"]["x"]) == parts.POINTS["exponent"]
+    assert views.answers(asked.replace(ridge=0.2))["simulated"] is None
+    assert curve_key(asked) != curve_key(SMALL)
