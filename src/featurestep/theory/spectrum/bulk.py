@@ -8,6 +8,7 @@ bulk begins at 0, s·V2 takes the place of V2 and the interval is mirrored at 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -20,6 +21,8 @@ from .edges import Edge, gap_edge, is_filled, left_edge
 _FIRST = 16
 _MOST = 768
 _CONVERGED = 1e-8
+_COMPLETE = 1e-7  # mass that may be missing without a search for it
+_SCAN = 48
 _NEXT = 1e-5  # relative distance from an edge of places next to it
 _ISLAND = 1.0  # eigenvalues of an interval too small to be resolved further
 Scale = Literal["linear", "log", "mirrored"]
@@ -93,7 +96,12 @@ class Interval:
 def bulk(equations: Equations, atom: float, top: Edge) -> tuple[Interval, ...]:
     """All intervals of the bulk, lowest first."""
     low = float(np.sqrt(left_edge(equations, atom, top.location)))
-    return _intervals(equations, low, float(np.sqrt(top.location)), depth=8)
+    parts = list(_intervals(equations, low, float(np.sqrt(top.location)), depth=8))
+    if atom + sum(part.mass for part in parts) < 1.0 - _COMPLETE:
+        gaps = [(below.high, above.low) for below, above in pairwise(parts)]
+        for gap in gaps:
+            parts.extend(_islands(equations, *gap))
+    return tuple(sorted(parts, key=lambda part: part.low))
 
 
 def _intervals(equations: Equations, low: float, high: float, depth: int) -> tuple[Interval, ...]:
@@ -132,17 +140,33 @@ def _split(
     inner = np.array([high * (1.0 - _NEXT), max(low * (1.0 + _NEXT), _NEXT * high)])
     ends_of = _physical(equations, inner)  # parts smaller than the nodes' spacing lie there
     coarse = joined([ends_of.take([1]), coarse, ends_of.take([0])])
-    filled = is_filled(equations, coarse)
-    ends = [high]
-    for j in range(filled.size - 1):
-        if filled[j] != filled[j + 1]:
-            inside, outside = (j, j + 1) if filled[j] else (j + 1, j)
-            found = gap_edge(equations, coarse.take([inside]), coarse.take([outside]))
-            ends.append(float(np.sqrt(found)))
-    ends.append(low)
+    return _pairs([high, *_changes(equations, coarse), low])
+
+
+def _changes(equations: Equations, branch: Branch) -> list[float]:
+    """Edges between neighbouring places of which one lies in the bulk and one does not."""
+    filled = is_filled(equations, branch)
+    found = []
+    for j in np.flatnonzero(filled[1:] != filled[:-1]):
+        inside, outside = (j, j + 1) if filled[j] else (j + 1, j)
+        edge = gap_edge(equations, branch.take([inside]), branch.take([outside]))
+        found.append(float(np.sqrt(edge)))
+    return found
+
+
+def _pairs(ends: list[float]) -> list[tuple[float, float]]:
     if len(ends) % 2:
         raise NotConverged("an edge of the bulk was not resolved")
     return sorted((ends[k + 1], ends[k]) for k in range(0, len(ends), 2))
+
+
+def _islands(equations: Equations, low: float, high: float) -> list[Interval]:
+    """Parts of the bulk inside a gap, which the nodes around it have missed."""
+    places = np.geomspace(high, low, _SCAN + 2)[1:-1]
+    found: list[Interval] = []
+    for start, end in _pairs(_changes(equations, _physical(equations, places))):
+        found.extend(_intervals(equations, start, end, depth=4))
+    return found
 
 
 def _angles(count: int, scale: Scale) -> FloatArray:

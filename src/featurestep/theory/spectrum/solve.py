@@ -23,7 +23,8 @@ from .outliers import Outlier, above
 from .typical import typical_batch
 from .weights_law import weight_spectrum
 
-MASS_ERROR = 2e-3  # refused beyond it
+MASS_ERROR = 5e-4  # refused beyond it
+MOMENT_ERROR = 1e-2  # of the second moment, likewise
 MASS_NOTED = 1e-6
 _FINEST = 4.0
 _SOME = 0.002  # share of neurons or samples that is not to be cut off from the rest
@@ -116,11 +117,12 @@ def _solve(problem: Problem, refine: float) -> Spectrum:
         mean=mean,
         mean_square=mean_square,
     )
-    if abs(result.mass - 1.0) > MASS_ERROR:
+    gap = abs(result.moment(2) / mean_square - 1.0)
+    if abs(result.mass - 1.0) > MASS_ERROR or gap > MOMENT_ERROR:
         raise InconsistentSolution(
-            f"the density of the bulk integrates to {result.mass:.8f} with its atom: it was not "
-            "resolved",
-            residual=abs(result.mass - 1.0),
+            f"the bulk was not resolved: mass {result.mass:.8f} with its atom, second moment off "
+            f"by {gap:.1g}",
+            residual=max(abs(result.mass - 1.0), gap),
         )
     return result
 
