@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-all bench lint format types clean
+.PHONY: chromium help demo test test-all bench lint format types clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,11 +20,18 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)  ## predicted errors of the two published settings: a table and demo/*.png
 	$(BIN)/featurestep demo --output demo
 
-test: $(STAMP) lint types  ## format check, lint, types and the fast tests
+test: $(STAMP) chromium lint types  ## format check, lint, types and the fast tests
 	$(BIN)/python -m pytest -q -m "not slow"
 
-test-all: $(STAMP) lint types  ## everything, slow statistical tests included
+test-all: $(STAMP) chromium lint types  ## everything, slow statistical tests included
 	$(BIN)/python -m pytest -q
+
+# The live page is tested in a real browser; whoever may install packages gets it here.
+chromium:
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || \
+		{ [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium > /dev/null; } || \
+		echo "no chromium: the live page's browser tests cannot run; on Debian: apt-get install chromium" >&2
 
 bench: $(STAMP)  ## speed, as ratios and rates
 	$(BIN)/python -m benchmarks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,9 @@ import numpy as np
 
 from .plot_style import PALETTE, new_axes, styled
 from .plots import LIMIT_NAME, curve, shade_regimes, staircase
+from .plots_simulation import SIMULATED_NAME, points
 from .problem import Problem
+from .simulation import Simulation, simulate
 from .theory import Limit, limit, predict
 
 if TYPE_CHECKING:
@@ -34,23 +37,37 @@ _ERRORS = ("train_loss", "test_error")
 
 @dataclass(frozen=True)
 class Setting:
-    """One target's curves: at the sizes asked for, at far larger ones, and in the limit."""
+    """One target's curves, at the sizes asked for, at far larger ones, in the limit; networks."""
 
     title: str
     finite: xarray.Dataset
     large: xarray.Dataset
     limits: tuple[Limit, ...]
     grown: tuple[Limit, ...]  # limits with norm growth
+    simulated: Simulation  # at EXPONENTS
 
 
-def run_demo(base: Problem) -> list[Setting]:
-    """Errors of both settings against the step exponent, from 0 to 1/2."""
+def run_demo(
+    base: Problem,
+    *,
+    seeds: int | Iterable[int] = 8,
+    progress: Callable[[float], None] = lambda share: None,
+) -> list[Setting]:
+    """Errors of both settings against the step exponent, from 0 to 1/2, and real networks.
+
+    `progress` is told the share of the work that is done.
+    """
     exponents = np.linspace(0.0, 0.5, 101)
     names = ("n", "d", "width", "n_step")
     far = {name: getattr(base, name) * _FAR for name in names}
     settings = []
-    for title, fields in SETTINGS:
+    for which, (title, fields) in enumerate(SETTINGS):
         problem = base.replace(**fields)
+
+        def told(done: int, total: int, before: int = which) -> None:
+            progress((before + done / total) / len(SETTINGS))
+
+        simulated = simulate(problem.vary(step_exponent=EXPONENTS), seeds=seeds, progress=told)
         settings.append(
             Setting(
                 title=title,
@@ -58,20 +75,26 @@ def run_demo(base: Problem) -> list[Setting]:
                 large=predict(problem.replace(**far).vary(step_exponent=exponents)),
                 limits=tuple(limit(problem, degree=k) for k in _DEGREES),
                 grown=tuple(limit(problem, degree=k, norm_growth=True) for k in _DEGREES),
+                simulated=simulated,
             )
         )
     return settings
 
 
-def demo_rows(base: Problem) -> list[list[str | float]]:
-    """For a handful of exponents: test errors of both settings, at finite n and in the limits."""
+def demo_rows(base: Problem, settings: list[Setting]) -> list[list[str | float]]:
+    """For a handful of exponents, test errors of both settings: predicted, simulated, limits."""
     rows: list[list[str | float]] = []
-    for exponent in EXPONENTS:
+    for i, exponent in enumerate(EXPONENTS):
         row: list[str | float] = [exponent]
-        for _, fields in SETTINGS:
+        for setting, (_, fields) in zip(settings, SETTINGS, strict=True):
             problem = base.replace(step_exponent=exponent, **fields)
-            grown = limit(problem, norm_growth=True)
-            row += [predict(problem).test_error, limit(problem).test_error, grown.test_error]
+            found, grown = setting.simulated, limit(problem, norm_growth=True)
+            mean, error = (
+                float(each["test_error"].values[0, i])
+                for each in (found.mean, found.standard_error)
+            )
+            row += [predict(problem).test_error, f"{mean:.4f} ± {error:.4f}"]
+            row += [limit(problem).test_error, grown.test_error]
         rows.append(row)
     return rows
 
@@ -104,6 +127,9 @@ def draw(base: Problem, settings: list[Setting]) -> Axes:
             shade_regimes(ax, names=row == 0)
             staircase(setting.limits, error, ax, name=LIMIT_NAME)
             staircase(setting.grown, error, ax, colour=PALETTE[2], name="limit with norm growth")
+            found = setting.simulated
+            mean, bars = (each[error].values[0] for each in (found.mean, found.standard_error))
+            points(ax, EXPONENTS, mean, bars, colour="0.25", name=SIMULATED_NAME)
             ax.set_xlabel(ax.get_xlabel() if row else "")
         panels[column].set_title(setting.title, pad=14)
     panels[0].legend(loc="upper right")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .compare import Row
 
 BAR = 2.0  # half length of an error bar, in standard errors
+SIMULATED_NAME = f"simulated, ± {BAR:g} s.e."
 _ERRORS = ("test_error", "train_loss")
 _BAR_STYLE: dict[str, Any] = {"markersize": 3, "elinewidth": 0.8, "capsize": 1.5, "capthick": 0.8}
 
@@ -66,8 +67,32 @@ def _add_bars(ax: Axes, mean: xarray.DataArray, error: xarray.DataArray, *, mark
         ax.errorbar(x, means[:, i], yerr=BAR * errors[:, i], color=colour, **style)
     if marker != "none":
         colour = PALETTE[1] if count == 1 else "0.3"
-        style["label"] = f"simulated, ± {BAR:g} s.e."
+        style["label"] = SIMULATED_NAME
         ax.errorbar(x[:1], [np.nan], yerr=[np.nan], color=colour, **style)
+
+
+def points(
+    ax: Axes,
+    x: Any,
+    mean: Any,
+    error: Any,
+    *,
+    colour: str,
+    noted: Any = False,
+    name: str = "",
+    marker: str = "o",
+) -> None:
+    """Means with error bars; open where the prediction carries a note on its validity."""
+    x, mean, error, noted = np.broadcast_arrays(
+        *(np.asarray(array) for array in (x, mean, error, noted))
+    )
+    style: dict[str, Any] = {**_BAR_STYLE, "fmt": marker, "color": colour, "zorder": 3}
+    for part, face in ((noted.astype(bool), "white"), (~noted.astype(bool), colour)):
+        if part.any():
+            bars = BAR * error[part]
+            ax.errorbar(x[part], mean[part], yerr=bars, markerfacecolor=face, **style)
+    if name:
+        ax.errorbar([], [], yerr=[], label=name, **style)
 
 
 @styled

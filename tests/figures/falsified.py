@@ -173,12 +173,13 @@ def curves():
 def laws():
     learned = [[law in readout_law.LEARNED[k] for law in readout_law.LAWS] for k in (2, 3)]
     x = np.array(readout_law.EXPONENTS)
-    level = np.where(learned, 0.6, 1.5)[..., None] * np.ones(x.size)
+    level = np.where(learned, 0.6, 1.5)[..., None] + 0.1 * np.arange(4)[:, None] * np.ones(x.size)
     axes = ("learns", "law", "step_exponent")
     return xarray.Dataset(
         {
             "predicted": (axes, level),
             "noted": (axes, np.zeros(level.shape, int)),
+            "draws": ((*axes, "seed"), level[..., None] * np.linspace(1.0, 1.02, 3)),
             "simulated": (axes, level + 0.01),
             "standard_error": (axes, 0.01 + 0.0 * level),
             "curve": (("learns", "law", "curve_exponent"), level),
@@ -242,5 +243,6 @@ FALSE = [
     ("learning-curves", "best_linear", {"case": 0}, 0.01, "best linear"),
     ("readout-law", "in_limit", {"learns": 1, "law": 2}, 1, "the limit disagrees"),
     ("readout-law", "simulated", {"learns": 0, "law": 0}, 1.5, "gaussian learns H_2"),
+    ("readout-law", "draws", {"learns": 0, "law": 1}, 1.8, "uniform learns H_2"),
     ("readout-law", "simulated", {"learns": 1, "law": 3}, 0.5, "constant does not learn H_3"),
 ]

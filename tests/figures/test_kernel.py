@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, Problem, predict, simulate
-from featurestep.figures.base import SHIFTED_SINE, stretch
+from featurestep.figures.base import SHIFTED_SINE, left_out, stretch
 from featurestep.figures.kernel import kernel_error
 
 
@@ -62,6 +62,15 @@ def test_the_stretch_needs_quadratic_parts_on_both_sides():
     c_2 = np.sin(0.6) * np.exp(-0.5) / 2
     problem = stretched("constant", "H1 + H2/sqrt(2)")
     assert stretch(problem) == pytest.approx(4 * c_2 / 2**0.5, rel=1e-6)
+
+
+def test_what_is_left_out_is_known():
+    steps = {"step_size": [0.1, 250**0.5]}
+    assert left_out(stretched("rademacher", "H1 + H2/sqrt(2)").vary(**steps)).tolist() == [0, 1]
+    assert left_out(stretched("rademacher", "H1").vary(**steps)).tolist() == [0, 0]
+    assert left_out(stretched("constant", "H1").vary(**steps)).tolist() == [1, 1]
+    odd = stretched("constant", "H1 + H2/sqrt(2)").replace(activation="tanh")
+    assert left_out(odd.vary(**steps)).tolist() == [0, 0]
 
 
 @pytest.mark.slow

@@ -9,18 +9,23 @@ from typing import Any, NoReturn
 import click
 
 from .. import __version__, theory
+from ..compare import enough_seeds
 from ..errors import FeaturestepError, InvalidProblem
 from ..simulation import InsufficientMemory
 from ..theory.predict import VARIABLES
 from .answers import Verb, answer, report
 from .equivalence_command import equivalence
+from .explore_command import explore
+from .figure_command import figure
 from .figures import draw_baselines, draw_errors, draw_learned, draw_stairs
-from .files import check_path, save, save_in
+from .files import check_folder, check_path, save, save_in
 from .options import DEFAULTS, Request, curve_options, output_options, problem_options
 from .output import cell, describe, show_notes, show_table
-from .progress import INTERRUPTED
+from .progress import INTERRUPTED, watched_share
 from .simulate_commands import compare, simulate
-from .values import number, parse_search
+from .spectrum_commands import critical, phase, spectrum
+from .sweep_commands import sweep
+from .values import number, one_or_list, parse_search
 
 DEMO_OWN = {"activation": "relu", "centre": True, "d": 600, "width": 1000, "ridge": 0.1}
 DEMO_DEFAULTS = {**DEFAULTS, **DEMO_OWN}
@@ -69,8 +74,8 @@ def main(ctx: click.Context) -> None:
 
     A network f(x) = aᵀσ(Wx) of N neurons takes one step of size η = n^α on its first layer; its
     readout is then fitted by ridge regression on n fresh samples. `simulate` and `equivalence` run
-    this network on drawn data, and `compare` holds the theory against it. All other commands
-    predict from the theory alone: nothing is trained, and answers take milliseconds.
+    this network on drawn data, and `compare` holds the theory against it, as do `spectrum` and
+    `phase` with --seeds. All other commands predict from the theory alone: nothing is trained.
 
     \b
     Start with
@@ -83,7 +88,7 @@ def main(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for command in (simulate, compare, equivalence):
+for command in (simulate, compare, equivalence, explore, sweep, spectrum, critical, phase, figure):
     main.add_command(command)
 
 
@@ -222,25 +227,29 @@ def optimum(
 
 @main.command()
 @click.option("--output", metavar="DIR", default="demo", show_default=True, help="for demo.png")
+@click.option("--seeds", metavar="K", default="8", show_default=True, help="networks to simulate")
 @partial(problem_options, without=DEMO_FIXED, defaults=DEMO_DEFAULTS)
-def demo(output: str, **options: Any) -> None:
+def demo(output: str, seeds: str, **options: Any) -> None:
     """Two published targets, learned degree by degree as the step grows.
 
     The settings of Moniri et al.: y = H1 + ε with ε ~ N(0, 1), and y = H1 + H2/√2, the
     polynomials taken along β⋆. Draws train loss and test error against the step exponent, at
-    finite n and in the limit n → ∞, to DIR/demo.png.
+    finite n and in the limit n → ∞, with simulated networks on top, to DIR/demo.png.
     """
     from ..demo import EXPLANATION, SETTINGS, demo_notes, demo_rows, draw, run_demo
 
     base = Request(options, defaults=DEMO_DEFAULTS).problem
-    rows = [[cell(value) for value in row] for row in demo_rows(base)]
-    settings = run_demo(base)
+    check_folder(output)
+    drawn = enough_seeds(one_or_list(seeds))
+    with watched_share("simulating") as told:
+        settings = run_demo(base, seeds=drawn, progress=told)
+    rows = [[cell(value) for value in row] for row in demo_rows(base, settings)]
     path = save_in(output, "demo.png", draw(base, settings))
     click.echo("\n".join(describe(base, DEMO_FIXED)))
     header = ["step_exponent"]
     for which, (title, _) in enumerate(SETTINGS, 1):
         click.echo(title)
-        header += [f"test error {which}", "limit", "with norm growth"]
+        header += [f"test error {which}", "simulated", "limit", "with norm growth"]
     show_table(header, rows)
     click.echo(EXPLANATION)
     show_notes(demo_notes(settings))

@@ -44,11 +44,21 @@ def mention(path: str | None) -> None:
         click.echo(f"Figure: {path}")
 
 
+def check_folder(folder: str) -> None:
+    """Refuse a folder that cannot be one before anything is computed."""
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise InvalidProblem("--output", "must be a directory", folder)
+
+
 def save_in(folder: str, name: str, ax: Axes) -> Path:
     """Write a figure into a folder, made if need be."""
     from ..plot_style import figure_of, render
 
-    content = render(figure_of(ax), Path(name).suffix[1:])
+    return write_in(folder, name, render(figure_of(ax), Path(name).suffix[1:]))
+
+
+def write_in(folder: str, name: str, content: bytes) -> Path:
+    """Write a file into a folder, made if need be."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:

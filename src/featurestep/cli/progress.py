@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import click
 
 INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
+_FINE = 1000  # steps of a bar over shares
 
 
 @contextmanager
@@ -23,6 +24,18 @@ def watched(total: int, describe: Callable[[int], str]) -> Iterator[Callable[[in
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(describe(0), total=total)
         yield lambda done: bar.update(task, completed=done, description=describe(done))
+
+
+@contextmanager
+def watched_share(words: str) -> Iterator[Callable[[float], None]]:
+    """The same bar for work that tells the share of it that is done."""
+    with watched(_FINE, lambda done: words) as advance:
+
+        def told(share: float) -> None:
+            if advance is not None:
+                advance(int(_FINE * share))
+
+        yield told
 
 
 @contextmanager

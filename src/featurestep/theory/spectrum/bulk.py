@@ -116,8 +116,8 @@ def _intervals(equations: Equations, low: float, high: float, depth: int) -> tup
         if error < _CONVERGED or theta.size >= most or part.mass * equations.width < _ISLAND:
             return (part,)
         known, theta, error = _doubled(equations, known, theta, low, high, scale)
-    if depth == 0:
-        raise NotConverged("the bulk has more gaps than could be resolved")
+    if depth == 0:  # a gap too narrow to be resolved; the mass tells whether that matters
+        return (_interval(equations, known, theta, low, high, scale, error),)
     parts: list[Interval] = []
     for start, end in _split(equations, known, low, high):
         parts.extend(_intervals(equations, start, end, depth - 1))

@@ -102,8 +102,20 @@ def solve_spectrum(problem: Problem, *, refine: float = 1.0) -> Spectrum:
 
 
 def _solve(problem: Problem, refine: float) -> Spectrum:
+    """At the fineness that is needed, or at another one where that loses a part of the bulk."""
+    first = refine * _cutting(typical_batch(problem))
+    failure: NotConverged | None = None
+    for fineness in (first, 0.84 * first, 1.19 * first):
+        try:
+            return _solve_at(problem, fineness)
+        except NotConverged as error:
+            failure = failure or error
+    raise failure or NotConverged("the bulk was not resolved")
+
+
+def _solve_at(problem: Problem, refine: float) -> Spectrum:
     atom = _atom(problem)
-    view = outlook(problem, refine=refine * _cutting(typical_batch(problem)))
+    view = outlook(problem, refine=refine)
     parts = bulk(view.equations, atom, view.edge)
     mean, mean_square = exact_moments(view.equations.batch)
     result = Spectrum(

@@ -1,0 +1,185 @@
+"""Speed of the live page in a real browser: the first picture, and slider to redrawn panels."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+SLIDERS = ("step_exponent", "ridge", "phi", "psi", "n", "noise_std", "c2", "step_scale")
+MOVES = 6  # of each slider
+STARTS = 3
+CROWD, CROWD_MOVES = 10, 10
+WARM = 8.0  # seconds until all workers are warm
+DRAWN = "html[data-answered] #graph-errors .scatterlayer .trace"
+
+# Moves a slider as a hand does, one step, and waits until the panels that follow it are drawn.
+MOVE = """async ([name, steps]) => {
+  const root = document.documentElement;
+  const slider = document.getElementById('slide-' + name);
+  const put = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  const started = performance.now();
+  const before = root.dataset.answered;
+  put.call(slider, String(Number(slider.value) + steps * Number(slider.step)));
+  slider.dispatchEvent(new Event('input', { bubbles: true }));
+  while (root.dataset.answered === before || root.dataset.main === 'busy') {
+    if (performance.now() - started > 20000) throw new Error('no answer to ' + name);
+    await frame();
+  }
+  await frame();
+  const main = performance.now() - started;
+  while (root.dataset.spectrum === 'busy') await frame();
+  await frame();
+  return [main, performance.now() - started];
+}"""
+
+
+def start() -> tuple[subprocess.Popen[str], str]:
+    """A server of its own process, and its address."""
+    command = [sys.executable, "-m", "featurestep", "explore", "--port", "0", "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    found = re.search(r"http://\S+", process.stdout.readline())
+    if found is None:
+        raise SystemExit("the server did not start")
+    return process, found.group()
+
+
+def first_picture(browser: Any) -> float:
+    """Seconds from the start of the server's process to the drawn page."""
+    started = time.perf_counter()
+    process, url = start()
+    context = browser.new_context(viewport={"width": 1280, "height": 860})
+    try:
+        page = context.new_page()
+        page.goto(url, wait_until="commit")
+        page.wait_for_selector(DRAWN, state="attached", timeout=60_000)
+        return time.perf_counter() - started
+    finally:
+        context.close()
+        end(process)
+
+
+def slider_times(browser: Any) -> list[tuple[str, float, float]]:
+    """Each move's slider, and milliseconds to the panels that follow at once and to all."""
+    process, url = start()
+    context = browser.new_context(viewport={"width": 1280, "height": 860})
+    try:
+        page = context.new_page()
+        page.goto(url)
+        page.wait_for_selector(DRAWN, state="attached", timeout=60_000)
+        time.sleep(WARM)
+        moves = [(name, 1 + step) for step in range(MOVES) for name in SLIDERS]
+        return [(name, *page.evaluate(MOVE, [name, steps])) for name, steps in moves]
+    finally:
+        context.close()
+        end(process)
+
+
+def crowd_times() -> list[float]:
+    """Milliseconds to each answer while ten clients drag sliders at once."""
+    process, url = start()
+    try:
+        client_body(url, "")
+        time.sleep(WARM)
+
+        def drag(number: int) -> list[float]:
+            times = []
+            for step in range(CROWD_MOVES):
+                body = client_body(url, f"n={1000 + number}&ridge={0.1 + 0.01 * step:.2f}")
+                began = time.perf_counter()
+                headers = {"Content-Type": "application/json"}
+                request = urllib.request.Request(f"{url}_dash-update-component", body, headers)
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    answer.read()
+                times.append(1e3 * (time.perf_counter() - began))
+            return times
+
+        with ThreadPoolExecutor(CROWD) as crew:
+            return [each for times in crew.map(drag, range(CROWD)) for each in times]
+    finally:
+        end(process)
+
+
+@lru_cache(maxsize=1)
+def main_callback(url: str) -> dict[str, Any]:
+    """The callback behind the panels that follow a slider at once."""
+    with urllib.request.urlopen(f"{url}_dash-dependencies", timeout=60) as answer:
+        return next(each for each in json.load(answer) if "main-answer" in each["output"])
+
+
+def client_body(url: str, query: str) -> bytes:
+    """What the page sends when a slider moves."""
+    output = main_callback(url)["output"]
+    names = [name.rsplit(".", 1) for name in output.strip(".").split("...")]
+    ask = {"id": "main-ask", "property": "data", "value": {"q": query, "seq": 1}}
+    body = {
+        "output": output,
+        "outputs": [{"id": name, "property": kind} for name, kind in names],
+        "inputs": [ask],
+        "changedPropIds": ["main-ask.data"],
+        "state": [],
+    }
+    return json.dumps(body).encode()
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    process.wait(timeout=20)
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, round(share * (len(values) - 1)))]
+
+
+def main() -> None:
+    """Print the table."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        print("page: needs playwright (pip install '.[dev]')")
+        return
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        print("page: needs Debian's chromium (apt-get install chromium)")
+        return
+    with sync_playwright() as driver:
+        flags = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+        browser = driver.chromium.launch(executable_path=chromium, args=flags)
+        pictures = [first_picture(browser) for _ in range(STARTS)]
+        moves = slider_times(browser)
+        browser.close()
+    crowd = crowd_times()
+    load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    print(f"live page in Chromium ({os.cpu_count()} cores{load})")
+    print(
+        f"first picture after start: {min(pictures):.2f} s best, "
+        f"{statistics.median(pictures):.2f} s median of {STARTS} (goal 2.5)"
+    )
+    print(f"{'slider to redrawn, ms':<34}{'median':>8}{'95 %':>8}{'goal':>12}")
+    for which, label in ((1, "errors, learned function, words"), (2, "with spectrum and degrees")):
+        times = [move[which] for move in moves]
+        goal = "150 / 400" if which == 1 else "–"
+        middle, late = statistics.median(times), percentile(times, 0.95)
+        print(f"{label:<34}{middle:>8.0f}{late:>8.0f}{goal:>12}")
+    middle, late = statistics.median(crowd), percentile(crowd, 0.95)
+    print(f"{'ten clients at once, each answer':<34}{middle:>8.0f}{late:>8.0f}{'–':>12}")
+    for name in SLIDERS:
+        times = [move[1] for move in moves if move[0] == name]
+        print(f"  {name:<32}{statistics.median(times):>8.0f}{max(times):>8.0f}")
+
+
+if __name__ == "__main__":
+    main()

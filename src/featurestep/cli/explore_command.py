@@ -1,0 +1,66 @@
+"""`featurestep explore`: the live page, in a browser on this machine."""
+
+from __future__ import annotations
+
+import signal
+from importlib.util import find_spec
+
+import click
+
+from .values import number
+
+
+class MissingExtra(click.ClickException):
+    """The page's packages are not installed: one line says how to install them."""
+
+    exit_code = 2
+
+
+@click.command()
+@click.option(
+    "--port", metavar="PORT", default="8050", show_default=True, help="0 takes a free one"
+)
+@click.option("--browser/--no-browser", default=True, help="open the page in a browser")
+def explore(port: str, browser: bool) -> None:
+    """Explore everything on a live page.
+
+    Sliders for every field; the spectrum, the errors, the learned function and the learned degrees
+    follow at once. Simulate runs the real network and puts it over the curves. The page is served
+    to this machine only, and asks nothing of any other. Ctrl-C ends it.
+
+    \b
+    Examples
+      featurestep explore
+      featurestep explore --port 0 --no-browser
+    """
+    missing = [name for name in ("dash", "waitress") if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(
+            f"the page needs {' and '.join(missing)}: pip install 'featurestep[page]'"
+        )
+    from ..page.address import address, listener
+    from ..page.views import Views
+
+    opened = listener(number(port))
+    # Asked to end by a signal, leave as after Ctrl-C: with every process ended.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    views = Views().start()
+    try:
+        # The browser, the first picture and Dash, which is slow to import, all start together.
+        _announce(address(opened), browser)
+        from ..page.server import serve
+
+        serve(opened, views)
+    except KeyboardInterrupt:
+        click.echo("ended", err=True)
+    finally:
+        opened.close()
+        views.close()
+
+
+def _announce(url: str, browser: bool) -> None:
+    click.echo(f"featurestep is at {url} (Ctrl-C ends it)")
+    if browser:
+        import webbrowser
+
+        webbrowser.open(url)

@@ -1,0 +1,173 @@
+"""What the page asks of the server: panels, simulations and files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, no_update
+
+from ..errors import FeaturestepError
+from . import reproduce
+from .controls import control_ids
+from .jobs import Jobs
+from .layout import page
+from .presets import PRESETS
+from .state import State as View
+from .views import Views, main_view, spectrum_view
+
+_BUTTONS = ("save-svg", "save-png", "copy-link", "copy-python", "copy-shell")
+
+
+def register(app: Dash, views: Views, jobs: Jobs) -> None:
+    """Connect the controls, in the browser and to the server."""
+    _register_client(app)
+
+    for lane, graphs, elements in LANES:
+        app.callback(
+            *(Output(name, "figure") for name in graphs),
+            Output(f"{lane}-answer", "data"),
+            Input(f"{lane}-ask", "data"),
+            prevent_initial_call=True,
+        )(partial(panels, elements, graphs, views))
+
+    @app.callback(
+        Output("job", "data"),
+        Output("progress", "value"),
+        Output("simulation", "children"),
+        Output("tick", "disabled"),
+        Output("finished", "data"),
+        Input("simulate", "n_clicks"),
+        Input("cancel", "n_clicks"),
+        Input("tick", "n_intervals"),
+        State("job", "data"),
+        State("main-ask", "data"),
+        prevent_initial_call=True,
+    )
+    def simulate(_s: Any, _c: Any, _t: Any, job: Any, ask: Any) -> tuple[Any, ...]:
+        try:
+            return simulation(views, jobs, str(ctx.triggered_id), job, ask)
+        except FeaturestepError as error:
+            return None, "0", str(error), True, no_update
+
+    @app.callback(
+        Output("download", "data"),
+        Input("save-csv", "n_clicks"),
+        Input("save-json", "n_clicks"),
+        State("main-ask", "data"),
+        prevent_initial_call=True,
+    )
+    def save(_csv: Any, _json: Any, ask: Any) -> Any:
+        try:
+            state = View.from_query(ask["q"])
+            answers = views.answers(state)
+            if ctx.triggered_id == "save-csv":
+                return _file("featurestep.csv", reproduce.csv_text(state, answers))
+            answers |= views.spectrum_answers(state)
+            return _file("featurestep.json", reproduce.json_text(state, answers))
+        except FeaturestepError:
+            return no_update  # the page says already what is wrong
+
+
+def _register_client(app: Dash) -> None:
+    """What the browser does by itself, in `assets/explore.js`.
+
+    Several callbacks and not one: Dash keeps a callback waiting while any of its inputs is being
+    computed, and one lane must not wait for the other.
+    """
+
+    browser: Any = app  # the method is untyped
+
+    def connect(function: str, output: str, *inputs: Any, initial: bool = False) -> None:
+        browser.clientside_callback(
+            ClientsideFunction("explore", function),
+            Output(output, "data"),
+            *inputs,
+            prevent_initial_call=not initial,
+        )
+
+    presets = [Input(f"preset-{name}", "n_clicks") for name in PRESETS]
+    controls = [Input(*control) for control in control_ids()]
+    theme = Input("toggle-theme", "n_clicks")
+    connect(
+        "collect", "collected", *controls, *presets, theme, State("known", "data"), initial=True
+    )
+    for lane, *_ in LANES:
+        connect("settle", f"{lane}-settled", Input(f"{lane}-answer", "data"))
+    connect("overlay", "overlaid", Input("finished", "data"))
+    connect("watch", "watched", Input("job", "data"))
+    connect("press", "pressed", *(Input(name, "n_clicks") for name in _BUTTONS))
+
+
+def _file(name: str, text: str) -> dict[str, Any]:
+    return {"filename": name, "content": text, "base64": False, "type": None}
+
+
+def main_elements(views: Views, query: str) -> dict[str, Any]:
+    """What each element of the first lane shows, by its id; raises when the query is refused."""
+    state = View.from_query(query)
+    return main_view(state, views.answers(state))
+
+
+def spectrum_elements(views: Views, query: str) -> dict[str, Any]:
+    """What each element of the second lane shows."""
+    state = View.from_query(query)
+    return spectrum_view(state, views.spectrum_answers(state))
+
+
+def panels(
+    elements: Callable[[Views, str], dict[str, Any]], graphs: Sequence[str], views: Views, ask: Any
+) -> tuple[Any, ...]:
+    """A lane's figures, and its texts by id with the question's number sent back."""
+    answer = {"seq": ask["seq"], "refused": False}
+    try:
+        shown = elements(views, ask["q"])
+    except FeaturestepError as error:
+        texts = {"message": str(error)}
+        return (*[no_update] * len(graphs), {**answer, "refused": True, "texts": texts})
+    drawn = [shown.pop(name) for name in graphs]
+    return (*drawn, {**answer, "texts": shown})
+
+
+def first_page(views: Views, link: str) -> Any:
+    """The layout as a link asks for it, drawn already; a bad link is told, and not followed."""
+    try:
+        state, wrong = View.from_query(link), {}
+        _ = state.problem
+    except FeaturestepError as error:
+        state, wrong = View(), {"message": f"{error} (this is the default view)"}
+    shown = main_elements(views, state.to_query())
+    if views.has_spectrum(state):
+        shown |= spectrum_elements(views, state.to_query())
+    return page(state, {**shown, **wrong})
+
+
+def simulation(
+    views: Views, jobs: Jobs, trigger: str, name: str | None, ask: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Start, watch or cancel: job, progress, text, whether to stop asking, what has finished."""
+    if trigger == "simulate":
+        if name is not None:
+            jobs.cancel(name)
+        name = jobs.start(View.from_query(ask["q"]))
+        return name, "0", "training …", False, no_update
+    if trigger == "cancel" and name is not None:
+        jobs.cancel(name)
+        return None, "0", "cancelled", True, no_update
+    job = jobs.look(name) if name is not None else None
+    if name is None or job is None:
+        return None, "0", no_update, True, no_update
+    if job.running:  # the progress and nothing else: a cancel may overtake this answer
+        return no_update, f"{job.share:.3f}", no_update, no_update, no_update
+    jobs.cancel(name)
+    if job.data is None:
+        return None, "0", job.error, True, no_update
+    views.keep(job.asked, job.state, job.data)
+    return None, "1", f"{job.data['seeds']} draws", True, name
+
+
+LANES = (
+    ("main", ("graph-errors", "graph-learned"), main_elements),
+    ("spectrum", ("graph-spectrum", "graph-degrees"), spectrum_elements),
+)

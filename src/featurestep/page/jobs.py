@@ -1,0 +1,155 @@
+"""Simulations in the background: each a process of its own, watched, and killed when cancelled."""
+
+from __future__ import annotations
+
+import multiprocessing
+import secrets
+import threading
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+from ..errors import FeaturestepError, InvalidProblem
+from ..simulation import estimate
+from .parts import grid
+from .state import LIMITS, Number, State
+
+FLOPS = 1.2e11  # of one run: a few seconds on two cores
+MEMORY = 2**30  # bytes
+POINTS, SEEDS = 6, 6
+AT_ONCE = 2
+TIME_LIMIT = 60.0  # seconds
+UNWATCHED = 10.0  # seconds without a question after which nobody is waiting
+KEPT = 64  # finished jobs
+
+
+class Busy(FeaturestepError):
+    """Enough simulations are running already."""
+
+
+def sized(state: State) -> State:
+    """The same ratios at the largest n, up to the state's own, that runs in a few seconds."""
+    limits = LIMITS["n"]
+    assert isinstance(limits, Number)
+    n = min(state.n, 4000)
+    while True:
+        smaller = state.replace(n=n)
+        cost = estimate(grid(smaller, POINTS), seeds=SEEDS)
+        if cost.flops <= FLOPS and cost.memory <= MEMORY:
+            return smaller
+        if n == limits.low:
+            break
+        n = max(int(limits.low), round(0.8 * n))
+    raise InvalidProblem(
+        "simulation",
+        f"must run in a few seconds ({FLOPS:.1e} operations); φ and ψ are too far from 1",
+        f"{cost.flops:.2e} operations at n = {n}",
+    )
+
+
+@dataclass
+class Job:
+    """A simulation: its process while it runs, then its data or its error."""
+
+    process: Any
+    pipe: Connection
+    asked: State
+    state: State  # as it runs, perhaps at a smaller n
+    share: float = 0.0
+    data: dict[str, Any] | None = None
+    error: str = ""
+    started: float = field(default_factory=time.monotonic)
+    watched: float = field(default_factory=time.monotonic)
+
+    @property
+    def running(self) -> bool:
+        """Whether there is still something to wait for."""
+        return self.data is None and not self.error
+
+    def look(self) -> None:
+        """Take in what the process has told since."""
+        try:
+            while self.running and self.pipe.poll():
+                kind, told = self.pipe.recv()
+                if kind == "progress":
+                    self.share = float(told)
+                elif kind == "done":
+                    self.data = told
+                else:
+                    self.error = told
+        except (EOFError, OSError):
+            self.error = self.error or "the simulation ended without a result"
+        if self.running and time.monotonic() - self.started > TIME_LIMIT:
+            self.error = f"stopped after {TIME_LIMIT:g} s"
+        if not self.running:
+            self.stop()
+
+    def stop(self) -> None:
+        """End the process; what it has found stays."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.process.close()
+            self.pipe.close()
+            self.process = None
+
+
+class Jobs:
+    """All simulations of a server, by a name that only their page knows."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._lock = threading.Lock()
+
+    def start(self, state: State) -> str:
+        """Begin a simulation and return its name."""
+        from .worker import run_simulation
+
+        small = sized(state)
+        with self._lock:
+            self._tidy()
+            if sum(job.running for job in self._jobs.values()) >= AT_ONCE:
+                raise Busy(f"{AT_ONCE} simulations are running already; wait or cancel one")
+            context = multiprocessing.get_context("spawn")
+            ours, theirs = context.Pipe(duplex=False)
+            arguments = (theirs, small.to_query(), POINTS, SEEDS)
+            process = context.Process(target=run_simulation, args=arguments, daemon=True)
+            process.start()
+            theirs.close()
+            name = secrets.token_urlsafe(9)
+            self._jobs[name] = Job(process, ours, state, small)
+        return name
+
+    def look(self, name: str) -> Job | None:
+        """The job as it stands now, if there is one of this name."""
+        with self._lock:
+            job = self._jobs.get(name)
+            if job is not None:
+                job.watched = time.monotonic()
+                job.look()
+        return job
+
+    def cancel(self, name: str) -> None:
+        """End a job; a name that is not known is none."""
+        with self._lock:
+            job = self._jobs.pop(name, None)
+            if job is not None:
+                job.stop()
+
+    def close(self) -> None:
+        """End all jobs."""
+        with self._lock:
+            for job in self._jobs.values():
+                job.stop()
+            self._jobs.clear()
+
+    def _tidy(self) -> None:
+        for name, job in list(self._jobs.items()):
+            job.look()
+            if job.running and time.monotonic() - job.watched > UNWATCHED:
+                job.stop()
+                del self._jobs[name]
+        for name in list(self._jobs)[:-KEPT]:
+            if not self._jobs[name].running:
+                del self._jobs[name]

@@ -1,0 +1,135 @@
+"""The view taken elsewhere: lines of Python and of the shell, and its numbers as CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from ..problem import Problem
+from .figures import AXES
+from .parts import axis_text, base, here
+from .state import State
+
+_FLAGS = (
+    "activation",
+    "target",
+    "n",
+    "d",
+    "width",
+    "n_step",
+    "step_exponent",
+    "step_scale",
+    "step_size",
+    "ridge",
+    "noise_std",
+    "readout",
+    "residual",
+)
+
+
+def python_lines(state: State) -> str:
+    """A script that prints the numbers of the current point and those along the axis."""
+    name, varied = _varied(state)
+    curve_base = "problem"
+    lines = ["import numpy as np", "from featurestep import Problem, limit, predict", ""]
+    lines.append(f"problem = {_spelled(state.problem)}")
+    if base(state) != state.problem:
+        changes = {k: v for k, v in _changes(state).items() if k != name and v is not None}
+        if changes:
+            given = ", ".join(f"{key}={value!r}" for key, value in changes.items())
+            lines.append(f"base = problem.replace({given})")
+            curve_base = "base"
+    lines += [
+        "result = predict(problem)",
+        "print(result.test_error, result.train_loss)",
+        f"curve = predict({curve_base}.vary({name}={varied}))",
+        "print(curve.test_error.values)",
+    ]
+    if state.over == "exponent":
+        steps = "limit(problem, degree, norm_growth=True).test_error"
+        lines.append(f"print([{steps} for degree in (1, 2, 3)])")
+    return "\n".join(lines) + "\n"
+
+
+def shell_lines(state: State) -> str:
+    """Commands that print the same numbers as JSON."""
+    name = axis_text(state).partition("=")[0]
+    point = _command(state.problem)
+    curve = _command(base(state), without=name)
+    lines = [f"{point} --json", f"{curve} --over {axis_text(state)} --json"]
+    return "\n".join(lines) + "\n"
+
+
+def _varied(state: State) -> tuple[str, str]:
+    name, _, spaced = axis_text(state).partition("=")
+    *kind, low, high, count = spaced.split(":")
+    values = f"np.{'geomspace' if kind else 'linspace'}({low}, {high}, {count})"
+    if name in ("n", "width"):
+        values = f"sorted({{round(x) for x in {values}}})"
+    return name, values
+
+
+def _changes(state: State) -> dict[str, Any]:
+    """The fields in which the curve's base problem differs from the current point."""
+    ours, theirs = state.problem.given, base(state).given
+    return {key: theirs[key] for key in theirs if theirs[key] != ours[key]}
+
+
+def _spelled(problem: Problem) -> str:
+    """The constructor's call, one field a line; what has its default is left out."""
+    defaults = {field.name: field.default for field in fields(Problem)}
+    given = {key: value for key, value in problem.given.items() if value != defaults[key]}
+    lines = "".join(f"    {key}={value!r},\n" for key, value in given.items())
+    return f"Problem(\n{lines})"
+
+
+def _command(problem: Problem, *, without: str = "") -> str:
+    given = problem.given
+    words = ["featurestep", "predict"]
+    for name in _FLAGS:
+        value = given[name]
+        unset = value is None or (name == "step_scale" and value == 1.0)
+        if not unset and name != without:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    words.append("--centre" if given["centre"] else "--no-centre")
+    return shlex.join(words)
+
+
+def csv_text(state: State, answers: Mapping[str, Any]) -> str:
+    """Everything in the errors' panel, one row a point."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    x = AXES[state.over].split(",")[-1].strip()
+    errors = ("test_error", "train_loss")
+    writer.writerow(["series", x, *errors, *(f"{name}_standard_error" for name in errors)])
+    point, curve = answers.get("point"), answers.get("curve")
+    if isinstance(point, Mapping):
+        writer.writerow(["here", here(state), *(point[name] for name in errors), "", ""])
+    if isinstance(curve, Mapping):
+        for row in zip(curve["x"], *(curve[name] for name in errors), strict=True):
+            writer.writerow(["finite n", *row, "", ""])
+    for step in answers.get("stairs") or ():
+        for edge in (step["low"], step["high"]):
+            writer.writerow(["limit", edge, *(step[name] for name in errors), "", ""])
+    simulated = answers.get("simulated")
+    if isinstance(simulated, Mapping):
+        columns: Sequence[str] = (*errors, *(f"{name}_error" for name in errors))
+        series = f"simulated n={simulated['n']}"
+        for row in zip(simulated["x"], *(simulated[name] for name in columns), strict=True):
+            writer.writerow([series, *row])
+    return out.getvalue()
+
+
+def json_text(state: State, answers: Mapping[str, Any]) -> str:
+    """Every number of the page, with the state and the problem behind it."""
+    data = {
+        name: {"error": str(answer)} if isinstance(answer, Exception) else answer
+        for name, answer in answers.items()
+    }
+    record = {"state": asdict(state), "problem": dict(state.problem.given), **data}
+    return json.dumps(record, allow_nan=False, indent=1, ensure_ascii=False)

@@ -1,0 +1,125 @@
+"""The spectrum's panel: its numbers from `theory.spectrum`, and its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..spiked import spiked_weights, validity
+from ..theory.spectrum import Spectrum, Spike
+from ..theory.spectrum import spectrum as solve
+from . import figures
+from .state import State
+from .theme import THEMES, Theme
+
+_POINTS = 160
+_REACH = 8.0  # upper edges: spikes beyond are named at the right end, or the bulk would be a line
+_CARRIED = ("constant", "κ", "κ²", "κ³", "κ⁴", "κ⁵", "κ⁶")
+
+
+def spectrum(state: State) -> dict[str, Any]:
+    """Bulk and spikes of the features' singular values, as plain data."""
+    found = solve(state.problem)
+    s, density = found.curve(_POINTS)
+    return {
+        "s": s.tolist(),
+        "density": density.tolist(),
+        "edges": [[float(np.sqrt(end)) for end in pair] for pair in found.edges],
+        "atom": found.atom,
+        "spikes": [_spike(spike) for spike in found.spikes],
+        "validity": _own_notes(found),
+    }
+
+
+def _spike(spike: Spike) -> dict[str, Any]:
+    return {
+        "singular_value": spike.singular_value,
+        "degree": spike.degree,
+        "overlaps": list(spike.overlaps),
+        "constant_overlap": spike.constant_overlap,
+        "resolved": bool(spike.resolved),
+    }
+
+
+def _own_notes(found: Spectrum) -> list[str]:
+    """Notes that the prediction of the same problem does not have already."""
+    told = validity(found.problem, spiked_weights(found.problem))
+    return [note for note in found.validity if note not in told]
+
+
+def carried(data: Mapping[str, Any], degree: int) -> float:
+    """The share of H_k(κ) that the spikes carry together."""
+    return float(sum(spike["overlaps"][degree - 1] for spike in data["spikes"]))
+
+
+def figure(state: State, data: Mapping[str, Any]) -> figures.Figure:
+    """The bulk's density, with every spike as a labelled line."""
+    theme = THEMES[state.theme]
+    top = max(max(data["density"]), 1e-9)
+    edge = data["edges"][-1][1]
+    reach = _REACH * edge
+    near = [spike for spike in data["spikes"] if spike["singular_value"] <= reach]
+    far = [spike for spike in data["spikes"] if spike["singular_value"] > reach]
+    right = max([1.25 * edge, *(1.12 * spike["singular_value"] for spike in near)])
+    if far:
+        right = max(right, 1.6 * edge)
+    traces = [_bulk(data, theme)]
+    notes: list[Any] = []
+    for index, spike in enumerate(near):
+        height = top * (0.72 if index % 2 == 0 else 0.46)
+        traces.append(_stem(spike, height, theme))
+        notes.append(_label(spike, spike["singular_value"], height, theme))
+    if far:
+        notes.append(_beyond(far, theme))
+    if data["atom"] > 0:
+        notes.append(_atom(data["atom"], theme))
+    axis = {"title": {"text": "singular value of F/√n"}, "range": [0.0, figures.nice(right)]}
+    drawn = figures.frame(
+        theme, traces, axis, {"range": [0.0, figures.nice(1.12 * top)], "title": _DENSITY}
+    )
+    drawn["layout"].update(annotations=notes, hovermode="closest", showlegend=False)
+    return drawn
+
+
+_DENSITY = {"text": "density"}
+
+
+def _bulk(data: Mapping[str, Any], theme: Theme) -> figures.Figure:
+    line = figures.line(data["s"], data["density"], "bulk", theme.test, width=1.8)
+    return {**line, "fill": "tozeroy", "fillcolor": theme.fill, "hovertemplate": "s = %{x:.3g}"}
+
+
+def _stem(spike: Mapping[str, Any], height: float, theme: Theme) -> figures.Figure:
+    at = spike["singular_value"]
+    dash = "solid" if spike["resolved"] else "dot"
+    stem = figures.line([at, at], [0.0, height], "spike", theme.train, dash=dash, width=2.4)
+    shares = _shares(spike)
+    return {**stem, "hovertemplate": f"s = {at:.4g}<br>{shares}<extra>spike</extra>"}
+
+
+def _shares(spike: Mapping[str, Any]) -> str:
+    named = [(0, spike["constant_overlap"]), *enumerate(spike["overlaps"], 1)]
+    return ", ".join(f"H<sub>{k}</sub> {share:.0%}" for k, share in named if share >= 0.01)
+
+
+def _name(spike: Mapping[str, Any]) -> str:
+    share = spike["overlaps"][spike["degree"] - 1] if spike["degree"] else spike["constant_overlap"]
+    return f"<b>{_CARRIED[spike['degree']]}</b> {share:.0%}"
+
+
+def _label(spike: Mapping[str, Any], x: float, y: float, theme: Theme) -> figures.Figure:
+    text = _name(spike) + ("" if spike["resolved"] else "<br>not resolved")
+    return figures.note(text, x, y, theme, yref="y", font={"size": 12, "color": theme.ink})
+
+
+def _beyond(spikes: Sequence[Mapping[str, Any]], theme: Theme) -> figures.Figure:
+    text = "<br>".join(f"{_name(spike)} at {spike['singular_value']:.3g} →" for spike in spikes)
+    place = {"xref": "paper", "xanchor": "right", "yanchor": "top", "align": "right"}
+    return figures.note(text, 1.0, 0.95, theme, **place, font={"size": 12, "color": theme.ink})
+
+
+def _atom(mass: float, theme: Theme) -> figures.Figure:
+    text = f"{mass:.0%} of the values are 0"
+    return figures.note(text, 0.0, 1.0, theme, xref="paper", xanchor="left")

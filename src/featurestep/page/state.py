@@ -1,0 +1,230 @@
+"""What the page shows, as one frozen and validated record that a link carries whole."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from ..activations import NAMED
+from ..conventions import sizes_from_ratios
+from ..errors import InvalidProblem
+from ..problem import RESIDUALS, Problem
+
+MAX_QUERY = 2000
+MAX_FORMULA = 200
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number's limits; on a log slider equal moves are equal factors."""
+
+    low: float
+    high: float
+    log: bool = False
+    whole: bool = False
+    step: float = 0.01  # of the slider; decades when log
+    zero: bool = False  # whether 0 is allowed too, at the left end of a log slider
+
+    def check(self, name: str, value: Any) -> float:
+        """The number itself, or InvalidProblem."""
+        kind = "a whole number" if self.whole else "a number"
+        rule = f"must be {kind} from {self.low:g} to {self.high:g}{', or 0' * self.zero}"
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise InvalidProblem(name, rule, value)
+        inside = self.low <= value <= self.high or (self.zero and value == 0)
+        if not inside or (self.whole and value != int(value)):
+            raise InvalidProblem(name, rule, value)
+        return int(value) if self.whole else float(f"{value:.12g}")  # as a link carries it
+
+    def read(self, name: str, text: str) -> float:
+        """The number behind a link's text."""
+        value: Any = text
+        if len(text) <= 40 and _NUMBER.fullmatch(text):
+            value = float(text)
+        return self.check(name, value)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few words."""
+
+    options: tuple[str, ...]
+
+    def check(self, name: str, value: Any) -> str:
+        """The word itself, or InvalidProblem."""
+        if not isinstance(value, str) or value not in self.options:
+            raise InvalidProblem(name, f"must be one of {', '.join(self.options)}", value)
+        return value
+
+    read = check
+
+
+@dataclass(frozen=True)
+class Text:
+    """A formula: its length is limited here, its grammar where it is parsed."""
+
+    longest: int
+
+    def check(self, name: str, value: Any) -> str:
+        """The text itself, or InvalidProblem."""
+        if not isinstance(value, str) or len(value) > self.longest or not value.isprintable():
+            rule = f"must be at most {self.longest} printable characters"
+            raise InvalidProblem(name, rule, value)
+        return value
+
+    read = check
+
+
+@dataclass(frozen=True)
+class Switch:
+    """On or off."""
+
+    def check(self, name: str, value: Any) -> bool:
+        """The value itself, or InvalidProblem."""
+        if not isinstance(value, bool):
+            raise InvalidProblem(name, "must be on or off", value)
+        return value
+
+    def read(self, name: str, text: str) -> bool:
+        """The value behind a link's text."""
+        return self.check(name, {"on": True, "off": False}.get(text, text))
+
+
+COEFFICIENTS = ("c1", "c2", "c3", "c4")
+LIMITS: Mapping[str, Number | Choice | Text | Switch] = {
+    "step": Choice(("exponent", "size")),
+    "step_exponent": Number(0.0, 0.5, step=0.005),
+    "step_scale": Number(0.05, 20.0, log=True),
+    "step_size": Number(0.01, 1000.0, log=True, zero=True),
+    "n": Number(100, 1_000_000, log=True, whole=True),
+    "phi": Number(0.05, 20.0, log=True),
+    "psi": Number(0.05, 20.0, log=True),
+    "step_ratio": Number(0.1, 100.0, log=True),
+    "ridge": Number(1e-6, 1e3, log=True, step=0.05),
+    "noise_std": Number(0.0, 3.0, step=0.05),
+    "activation": Choice(tuple(NAMED)),
+    "centre": Switch(),
+    "readout": Choice(("gaussian", "rademacher", "constant", "uniform")),
+    "residual": Choice(RESIDUALS),
+    "target": Choice(("sliders", "formula")),
+    **{name: Number(-2.0, 2.0, step=0.05) for name in COEFFICIENTS},
+    "formula": Text(MAX_FORMULA),
+    "over": Choice(("exponent", "samples", "width", "ridge")),
+    "theme": Choice(("light", "dark")),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """Every control of the page; the defaults are what one sees first."""
+
+    step: str = "exponent"
+    step_exponent: float = 0.4
+    step_scale: float = 1.0
+    step_size: float = 10.0
+    n: int = 2000
+    phi: float = 0.3
+    psi: float = 0.6
+    step_ratio: float = 1.0  # n_step/n
+    ridge: float = 0.1
+    noise_std: float = 0.0
+    activation: str = "relu"
+    centre: bool = True
+    readout: str = "gaussian"
+    residual: str = "labels"
+    target: str = "sliders"
+    c1: float = 1.0
+    c2: float = 0.7071
+    c3: float = 0.0
+    c4: float = 0.0
+    formula: str = "H1 + H2/sqrt(2)"
+    over: str = "exponent"
+    theme: str = "light"
+
+    def __post_init__(self) -> None:
+        for name, limits in LIMITS.items():
+            object.__setattr__(self, name, limits.check(name, getattr(self, name)))
+
+    @classmethod
+    def from_query(cls, text: str) -> State:
+        """The state of a link; what it leaves out keeps its default."""
+        if not isinstance(text, str) or len(text) > MAX_QUERY:
+            raise InvalidProblem("link", f"must be text of at most {MAX_QUERY} characters", text)
+        try:
+            pairs = parse_qsl(
+                text, keep_blank_values=True, strict_parsing=True, max_num_fields=2 * len(LIMITS)
+            )
+        except ValueError:
+            if text:
+                raise InvalidProblem("link", "must read name=value&name=value", text) from None
+            pairs = []
+        values: dict[str, Any] = {}
+        for name, value in pairs:
+            if name not in LIMITS:
+                raise InvalidProblem("link", f"must name fields ({', '.join(LIMITS)})", name)
+            if name in values:
+                raise InvalidProblem("link", "must give every field once", name)
+            values[name] = LIMITS[name].read(name, value)
+        return cls(**values)
+
+    def to_query(self) -> str:
+        """The link's text, which `from_query` reads back to the same state."""
+        return urlencode({name: as_text(getattr(self, name)) for name in LIMITS})
+
+    def replace(self, **changes: Any) -> State:
+        """The same state with some fields changed."""
+        return replace(self, **changes)
+
+    @property
+    def target_text(self) -> str:
+        """The target as a Hermite sum or a name, as `Problem` takes it."""
+        if self.target == "formula":
+            return self.formula.strip()
+        terms = [
+            f"{getattr(self, name):.12g}*H{degree}"
+            for degree, name in enumerate(COEFFICIENTS, 1)
+            if getattr(self, name) != 0.0
+        ]
+        return " + ".join(terms).replace("+ -", "- ") or "0*H1"
+
+    @property
+    def problem(self) -> Problem:
+        """The problem on show, with every size spelled out."""
+        step: dict[str, Any] = {"step_size": self.step_size}
+        if self.step == "exponent":
+            step = {"step_exponent": self.step_exponent, "step_scale": self.step_scale}
+        n_step = max(1, round(self.step_ratio * self.n))
+        return Problem(
+            activation=self.activation,
+            target=self.target_text,
+            **sizes_from_ratios(self.phi, self.psi, self.n, None, {}),
+            n_step=None if n_step == self.n else n_step,
+            ridge=self.ridge,
+            noise_std=self.noise_std,
+            readout=self.readout,
+            residual=self.residual,
+            centre=self.centre,
+            **step,
+        )
+
+    @property
+    def exponent(self) -> float | None:
+        """α with η = step_scale·n^α; None when η = 0."""
+        if self.step == "exponent":
+            return self.step_exponent
+        return math.log(self.step_size) / math.log(self.n) if self.step_size > 0 else None
+
+
+def as_text(value: object) -> str:
+    """A field as a link writes it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+assert tuple(LIMITS) == tuple(f.name for f in fields(State))

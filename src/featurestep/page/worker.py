@@ -1,0 +1,90 @@
+"""The other end of a pipe: a process of its own that computes parts, or runs one simulation.
+
+Work happens here so that a deadline or a cancel is real: the process is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from ..errors import FeaturestepError
+from ..simulation import simulate
+from .parts import axis, curve, grid, point, stairs
+from .spectrum_panel import spectrum
+from .state import State
+
+PARTS: Mapping[str, Callable[[State], Any]] = {
+    "point": point,
+    "curve": curve,
+    "stairs": stairs,
+    "spectrum": spectrum,
+}
+
+_TELL_EVERY = 0.1  # seconds
+_YIELD = 3  # how far slow work stands back behind what follows a slider
+
+
+def serve(pipe: Connection, yielding: bool) -> None:
+    """Answer (part, query) with (kind, answer) until the other end is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes us
+    if yielding and hasattr(os, "nice"):
+        os.nice(_YIELD)
+    with threadpool_limits(limits=1):
+        while True:
+            try:
+                pipe.send(_answer(*pipe.recv()))
+            except (EOFError, OSError):
+                return
+
+
+def _answer(part: str, query: str) -> tuple[str, Any]:
+    try:
+        return "done", PARTS[part](State.from_query(query))
+    except FeaturestepError as error:
+        return "refused", str(error)
+    except Exception as error:
+        return "failed", f"{type(error).__name__}: {error}"
+
+
+def run_simulation(pipe: Connection, query: str, count: int, seeds: int) -> None:
+    """Simulate along the axis, telling ("progress", share) and at the end ("done", data)."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "nice"):
+        os.nice(_YIELD)
+    try:
+        pipe.send(_simulated(pipe, State.from_query(query), count, seeds))
+    except FeaturestepError as error:
+        pipe.send(("refused", str(error)))
+    except BrokenPipeError:
+        return  # nobody listens any more
+
+
+def _simulated(pipe: Connection, state: State, count: int, seeds: int) -> tuple[str, Any]:
+    told = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        if time.monotonic() - told > _TELL_EVERY:
+            told = time.monotonic()
+            pipe.send(("progress", done / total))
+
+    problems = grid(state, count)
+    found = simulate(problems, seeds=seeds, progress=tell)
+    mean, error = found.mean.isel(variant=0), found.standard_error.isel(variant=0)
+    data: dict[str, Any] = {
+        "x": axis(state, problems).tolist(),
+        "n": state.n,
+        "seeds": seeds,
+        "seconds": found.wall_time,
+    }
+    for name in ("test_error", "train_loss"):
+        data[name] = mean[name].values.tolist()
+        data[f"{name}_error"] = error[name].values.tolist()
+    return "done", data
