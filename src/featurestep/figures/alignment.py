@@ -1,0 +1,135 @@
+"""What the spikes carry: overlaps of left singular vectors with the polynomials H_k(κ)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..plot_style import figure_of, label, new_axes, styled
+from ..plots import shade_regimes
+from ..plots_simulation import SIMULATED_NAME, points
+from ..plots_spectrum import degree_colour
+from ..simulation import simulated_spectrum
+from ..theory import spectrum
+from .base import TWO_COLUMNS, PaperFigure, Report, parts
+from .claims import Claim, agreement, settled
+from .spectra import base_problem
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+EXPONENTS = (0.1, 0.15, 0.2, 0.25, 0.29, 0.33, 0.37)
+DEGREES = (1, 2, 3)
+
+
+def compute(quick: bool, progress: Report) -> xarray.Dataset:
+    """Squared overlaps of the first three left vectors, predicted and simulated."""
+    import xarray
+
+    base, seeds = base_problem(1000 if quick else 4000), 8 if quick else 12
+    told = parts(progress, [1.0] * len(EXPONENTS))
+    arrays = []
+    for exponent in EXPONENTS:
+        problem = base.replace(step_exponent=exponent)
+        found = simulated_spectrum(problem, seeds=seeds, top=len(DEGREES), progress=next(told))
+        arrays.append(found.hermite_overlaps())  # (seeds, rank, H_0 … H_6)
+    simulated = np.stack(arrays)[..., : DEGREES[-1] + 2]
+    at = spectrum(base.vary(step_exponent=EXPONENTS))
+    fine = spectrum(base.vary(step_exponent=np.linspace(0.02, 0.4, 39)))
+    axes = ("step_exponent", "rank", "hermite")
+    data: dict[str, Any] = {
+        "predicted": (axes, _overlaps(at)),
+        "simulated": (axes, simulated.mean(axis=1)),
+        "standard_error": (axes, simulated.std(axis=1, ddof=1) / seeds**0.5),
+        "curve": (("curve_exponent", *axes[1:]), _overlaps(fine)),
+    }
+    coords = {
+        "step_exponent": list(EXPONENTS),
+        "curve_exponent": fine["step_exponent"].values,
+        "rank": list(DEGREES),
+        "hermite": list(range(simulated.shape[-1])),
+    }
+    sizes = {"n": base.n, "d": base.d, "width": base.width, "n_step": base.step_samples}
+    return xarray.Dataset(data, coords, attrs={**sizes, "seeds": seeds})
+
+
+def _overlaps(found: xarray.Dataset) -> Any:
+    """Of the resolved spikes, by rank, with H_0 … H_4; NaN where there is no such spike."""
+    every = np.concatenate([found["constant_overlap"].values[..., None], found["overlap"]], axis=2)
+    every[~found["resolved"].values] = np.nan
+    every = every[:, : len(DEGREES), : DEGREES[-1] + 2]
+    out = np.full((len(every), len(DEGREES), DEGREES[-1] + 2), np.nan)
+    out[:, : every.shape[1]] = every
+    return out
+
+
+@styled
+def draw(data: xarray.Dataset) -> Figure:
+    """Spike k with H_k against the exponent, and all overlaps at the largest."""
+    figure = figure_of(new_axes(width=TWO_COLUMNS, height=2.6)[0])
+    figure.clear()  # for panels of different widths and axes
+    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
+    _curves(left, data)
+    _table(right, data.isel(step_exponent=-1))
+    return figure
+
+
+def _curves(ax: Axes, data: xarray.Dataset) -> None:
+    ax.set_xlim(0.0, 0.4)
+    ax.set_xticks([0.0, 0.1, 0.2, 0.3, 0.4])
+    ax.set_ylim(0.0, 1.02)
+    shade_regimes(ax)
+    for k in DEGREES:
+        colour, place = degree_colour(k), {"rank": k, "hermite": k}
+        curve, at = data["curve"].sel(place), data.sel(place)
+        ax.plot(curve["curve_exponent"], curve, color=colour, label=f"spike {k} with $H_{k}$")
+        shown = np.isfinite(at["predicted"].values)
+        at = at.isel(step_exponent=shown)
+        mean, error = at["simulated"], at["standard_error"]
+        points(ax, at["step_exponent"], mean, error, colour=colour)
+    ax.set_xlabel(label("step_exponent"))
+    ax.set_ylabel(r"squared overlap with $H_k(\kappa)$")
+    ax.set_title(f"lines: theory; points: {SIMULATED_NAME}", pad=14)
+    ax.legend(loc="lower left")
+
+
+def _table(ax: Axes, at: xarray.Dataset) -> None:
+    """Rows in pairs: each spike predicted, then simulated."""
+    table = np.stack([at["predicted"], at["simulated"]], axis=1).reshape(2 * len(DEGREES), -1)
+    ax.imshow(np.nan_to_num(table), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    for (i, k), share in np.ndenumerate(table):
+        if share >= 0.005:
+            colour = "white" if share > 0.55 else "black"
+            ax.text(k, i, f"{share:.2f}", color=colour, ha="center", va="center", fontsize=6.5)
+    names = [f"{rank}, {kind}" for rank in DEGREES for kind in ("predicted", "simulated")]
+    ax.set_yticks(range(len(names)), names)
+    ax.set_xticks(range(table.shape[1]), [f"$H_{k}$" for k in range(table.shape[1])])
+    ax.tick_params(length=0)
+    for rank in DEGREES[1:]:
+        ax.axhline(2 * rank - 2.5, color="0.3", linewidth=0.6)
+    ax.spines[:].set_visible(True)
+    ax.set_title(rf"all overlaps at $\alpha = {float(at['step_exponent']):g}$", pad=14)
+
+
+def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+    """Spike k carries the polynomial of degree k, as much as is predicted."""
+    claims = []
+    for k in DEGREES:
+        at = data.sel(rank=k, hermite=k)
+        shown = np.isfinite(at["predicted"].values)
+        at = at.isel(step_exponent=shown)
+        numbers = (at["predicted"], at["simulated"], at["standard_error"])
+        claims.append(agreement(f"overlap of spike {k} with H_{k}", *numbers))
+    last = data.isel(step_exponent=-1)["simulated"].sel(hermite=slice(1, None))
+    carried = [int(last["hermite"][int(row.argmax())]) for row in last.values]
+    text = f"the largest overlaps of spikes 1, 2, 3 are with H_k, k = {carried}, at the last α"
+    claims.append(Claim(text, carried == list(DEGREES)))
+    return settled(FIGURE.name, claims)
+
+
+FIGURE = PaperFigure(
+    "alignment", "overlaps of the singular vectors with polynomials of κ", compute, draw, check
+)

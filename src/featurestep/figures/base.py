@@ -1,0 +1,94 @@
+"""A published figure: what it computes, how it is drawn, what it claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..activations import function
+from ..hermite import coefficients
+from ..problem import Grid, Problem
+from ..quadrature import FloatArray
+from .claims import Claim
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+    from ..simulation import Simulation
+
+Report = Callable[[float], None]  # told the share of the work that is done
+Tell = Callable[[int, int], None]  # what the verbs tell: done, of how much
+TWO_COLUMNS = 6.8  # inches
+MOST_STRETCH = 0.1
+# Bounded, with c_1, c_2, c_3 ≠ 0: every spike of the first regimes, and no row outside the bulk.
+SHIFTED_SINE = function(
+    lambda z: np.sin(z + 0.6), derivative=lambda z: np.cos(z + 0.6), name="sin(z + 0.6)"
+)
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """One figure. Its data carry all that the drawing and the claims need."""
+
+    name: str
+    title: str
+    compute: Callable[[bool, Report], xarray.Dataset]  # quick?, progress
+    draw: Callable[[xarray.Dataset], Figure]
+    check: Callable[[xarray.Dataset], tuple[Claim, ...]]  # or FigureClaimFailed
+
+
+def parts(report: Report, weights: Sequence[float]) -> Iterator[Tell]:
+    """A verb's progress for each part of the work, in proportion to the weights."""
+    total, before = float(sum(weights)), 0.0
+    for weight in weights:
+        yield partial(_tell, report, before / total, weight / total)
+        before += weight
+
+
+def _tell(report: Report, before: float, share: float, done: int, total: int) -> None:
+    report(before + share * done / max(total, 1))
+
+
+def means(found: Simulation, quantity: str) -> tuple[xarray.DataArray, xarray.DataArray]:
+    """Means of a quantity over the seeds, and their standard errors."""
+    return found.mean[quantity], found.standard_error[quantity]
+
+
+def noted(predictions: xarray.Dataset) -> xarray.DataArray:
+    """1 where a prediction carries a note on its validity."""
+    return (predictions["validity"] != "").astype("int8")
+
+
+def stretch(problem: Problem) -> float:
+    """By how much the step stretches the weights along β⋆, as a share: 4|c_2 c⋆_2| η/√N.
+
+    E[y xxᵀ] = c⋆_0 + 2c⋆_2 β⋆β⋆ᵀ, so the gradient has the further mean 4c_2c⋆_2 a_j (β⋆·w_j) β⋆.
+    Predictions leave this out. It vanishes for η = o(√N), and not for many samples in the step.
+    """
+    c_2, star_2 = (float(coefficients(f, 2)[2]) for f in (problem.sigma, problem.sigma_star))
+    return float(4.0 * abs(c_2 * star_2) * problem.eta / problem.width**0.5)
+
+
+def left_out(grid: Grid) -> FloatArray:
+    """Where predictions leave out something of c_2 that no note of theirs mentions.
+
+    One is a `stretch` above MOST_STRETCH. The other comes with a readout law of non-zero mean:
+    the fluctuations of ‖x‖² move all neurons together, by c_2(‖x‖²/d − 1), which is the direction
+    of such a readout. At small steps this is as large as what the step adds there.
+    """
+    found = [
+        stretch(problem) > MOST_STRETCH
+        or (problem.law.mean != 0.0 and float(coefficients(problem.sigma, 2)[2]) != 0.0)
+        for problem in grid
+    ]
+    return np.reshape(found, grid.shape)
+
+
+def encoded(data: xarray.Dataset) -> bytes:
+    """The data as a netCDF 3 file, which SciPy writes and everybody reads."""
+    return bytes(data.to_netcdf(engine="scipy"))

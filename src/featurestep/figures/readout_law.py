@@ -1,0 +1,152 @@
+"""Which degrees are learned depends on the law of the readout at the start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..plot_style import PALETTE, figure_of, label, new_axes, styled
+from ..plots import shade_regimes
+from ..plots_simulation import SIMULATED_NAME, points
+from ..problem import Problem
+from ..simulation import simulate
+from ..theory import baselines, limit, predict
+from .base import SHIFTED_SINE, TWO_COLUMNS, PaperFigure, Report, left_out, noted, parts
+from .claims import Claim, agreement, below, settled
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+LAWS = ("gaussian", "uniform", "rademacher", "constant")
+TARGETS = {2: "H1 + H2/sqrt(2)", 3: "H1 + H3/sqrt(6)"}  # by the degree to be learned
+TITLES = {2: r"$\sigma_\star = H_1 + H_2/\sqrt{2}$", 3: r"$\sigma_\star = H_1 + H_3/\sqrt{6}$"}
+LEARNED = {2: ("gaussian", "uniform", "rademacher"), 3: ("gaussian", "uniform")}
+EXPONENTS = (0.05, 0.15, 0.25, 0.32, 0.39, 0.45)
+JUDGED = {2: 0.39, 3: 0.45}  # degree → exponent at which it is or is not learned
+
+
+def compute(quick: bool, progress: Report) -> xarray.Dataset:
+    """Test errors of each law and target against the exponent, and the learned powers."""
+    import xarray
+
+    n, seeds = (1000, 8) if quick else (3000, 16)
+    told = parts(progress, [1.0] * (len(LAWS) * len(TARGETS)))
+    rows = []
+    for degree, target in TARGETS.items():
+        columns = [_column(_problem(n, target, law), degree, seeds, next(told)) for law in LAWS]
+        rows.append(xarray.concat(columns, "law"))
+    joined: xarray.Dataset = xarray.concat(rows, "learns")
+    joined = joined.assign_coords(law=list(LAWS), learns=list(TARGETS))
+    first = _problem(n, TARGETS[2], LAWS[0])
+    sizes = {"n": n, "d": first.d, "width": first.width, "n_step": first.step_samples}
+    return joined.assign_attrs(**sizes, seeds=seeds)
+
+
+def _problem(n: int, target: str, law: str) -> Problem:
+    """Many samples in the step, which keeps the change of the norms small."""
+    return Problem(
+        activation=SHIFTED_SINE,
+        centre=True,
+        target=target,
+        n=n,
+        d=n // 4,
+        width=n // 2,
+        n_step=4 * n,
+        step_exponent=0.3,
+        step_scale=1.5,
+        ridge=0.1,
+        readout=law,
+    )
+
+
+def _column(problem: Problem, degree: int, seeds: int, told: Any) -> xarray.Dataset:
+    grid = problem.vary(step_exponent=EXPONENTS)
+    found = simulate(grid, seeds=seeds, progress=told)
+    at = predict(grid)
+    curve = predict(problem.vary(step_exponent=np.linspace(0.0, 0.48, 49)))["test_error"]
+    data: xarray.Dataset = at[["test_error"]].rename(test_error="predicted")
+    draws = found.dataset["test_error"].isel(variant=0, drop=True)
+    return data.assign(
+        draws=draws,
+        noted=noted(at) | left_out(grid),
+        simulated=draws.mean("seed"),
+        standard_error=draws.std("seed", ddof=1) / seeds**0.5,
+        curve=curve.rename(step_exponent="curve_exponent"),
+        in_limit=int(degree in limit(problem, degree=3).powers),
+        best_linear=baselines(problem).best_linear,
+    )
+
+
+@styled
+def draw(data: xarray.Dataset) -> Figure:
+    """A panel for each target, a line for each law."""
+    panels = new_axes(columns=2, width=TWO_COLUMNS, height=2.8)
+    for ax, degree in zip(panels, TARGETS, strict=True):
+        part = data.sel(learns=degree)
+        ax.set_xlim(0.0, 0.48)
+        shade_regimes(ax)
+        for i, law in enumerate(LAWS):
+            at = part.sel(law=law)
+            ax.plot(at["curve_exponent"], at["curve"], color=PALETTE[i], label=f"{law} readout")
+            mean, error = at["simulated"], at["standard_error"]
+            marker, notes = "os^D"[i], at["noted"]
+            points(
+                ax, at["step_exponent"], mean, error, colour=PALETTE[i], noted=notes, marker=marker
+            )
+        level = float(part["best_linear"][0])
+        ax.axhline(level, color="0.6", linewidth=0.8, linestyle=(0, (1, 1.5)), zorder=0)
+        words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 6.5}
+        ax.annotate("best linear predictor", (0.005, level), xytext=(0, 2), **words)
+        ax.set_title(TITLES[degree], pad=14)
+        ax.set_xlabel(label("step_exponent"))
+    panels[0].set_ylabel(label("test_error"))
+    points(panels[0], [], [], [], colour="0.3", name=SIMULATED_NAME)
+    handles = panels[0].get_legend_handles_labels()
+    figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=5)
+    return figure_of(panels[0])
+
+
+def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+    """Each law learns the degrees whose power of the readout is new, and no others."""
+    claims = []
+    for degree in TARGETS:
+        part = data.sel(learns=degree)
+        claims.append(
+            agreement(
+                f"H_{degree} in the target",
+                part["predicted"],
+                part["simulated"],
+                part["standard_error"],
+                part["noted"],
+            )
+        )
+        judged = part.sel(step_exponent=JUDGED[degree])
+        claims += [_verdict(degree, law, judged) for law in LAWS]
+    return settled(FIGURE.name, claims)
+
+
+def _verdict(degree: int, law: str, judged: xarray.Dataset) -> Claim:
+    """A law that learns the degree beats every linear predictor; one that does not, does not.
+
+    All laws see the same draws, so that what a law gains over the constant one is known far
+    better than its error.
+    """
+    at, learns = judged.sel(law=law), law in LEARNED[degree]
+    if bool(at["in_limit"]) != learns:
+        return Claim(f"{law}: the limit disagrees on whether H_{degree} is learned", False)
+    value, linear = float(at["simulated"]), float(at["best_linear"])
+    if not learns:
+        text = f"{law} does not learn H_{degree}: the best linear predictor is below its error"
+        return below(text, linear, float(at["standard_error"]), value)
+    gain = (judged["draws"].sel(law="constant") - at["draws"]).values
+    words = f"{law} learns H_{degree}: below the best linear {linear:.3g}, and the constant law's"
+    paired = gain.std(ddof=1) / gain.size**0.5
+    claim = below(words, value, float(paired), value + float(gain.mean()))
+    return Claim(claim.text, claim.holds and value < linear)
+
+
+FIGURE = PaperFigure(
+    "readout-law", "test error against the exponent for four readout laws", compute, draw, check
+)

@@ -1,0 +1,137 @@
+"""Spectrum of the weights: a bulk before the step, a bulk and one spike along β after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..plot_style import PALETTE, figure_of, new_axes, styled
+from ..plots_spectrum import SIMULATED
+from ..simulation import SimulatedSpectrum, simulated_spectrum
+from ..simulation.spikes import edge_margin
+from ..theory import WeightSpectrum, spectrum
+from .base import TWO_COLUMNS, PaperFigure, Report, parts
+from .claims import Claim, agreement, settled
+from .spectra import at_exponent, base_problem
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+EXPONENT = 0.15
+_VARIANTS = ("initial_weights", "weights")
+_BINS, _POINTS, _TOP = 36, 300, 4
+
+
+def compute(quick: bool, progress: Report) -> xarray.Dataset:
+    """Singular values of W0 and W, and how their largest are aligned."""
+    import xarray
+
+    problem = base_problem(1200 if quick else 4000).replace(step_exponent=EXPONENT)
+    laws = [spectrum(at_exponent(problem, a)).weights for a in (float("-inf"), EXPONENT)]
+    (told,) = parts(progress, [1.0])
+    seeds = 12 if quick else 16
+    found = simulated_spectrum(problem, seeds=seeds, variants=_VARIANTS, top=_TOP, progress=told)
+    columns = [_column(law, found, name) for law, name in zip(laws, _VARIANTS, strict=True)]
+    joined: xarray.Dataset = xarray.concat(columns, "variant").assign_coords(
+        variant=list(_VARIANTS)
+    )
+    sizes = {"n": problem.n, "d": problem.d, "width": problem.width}
+    return joined.assign_attrs(**sizes, n_step=problem.step_samples, step_exponent=EXPONENT)
+
+
+def _column(law: WeightSpectrum, found: SimulatedSpectrum, variant: str) -> xarray.Dataset:
+    import xarray
+
+    d, width = found.problem.d, found.problem.width
+    low, high = law.edges
+    s = 0.5 * (low + high) - 0.5 * (high - low) * np.cos(np.linspace(0.0, np.pi, _POINTS))
+    border = float(np.sqrt(high**2 + edge_margin(high**2, n=width, width=d)))
+    ends = np.linspace(0.0, border, _BINS + 1)
+    heights = np.diff(found.cumulative(ends**2, variant).mean) / np.diff(ends)
+    spike = law.spike
+    overlaps = found.direction_overlaps(variant)
+    nothing = (np.nan, np.nan, np.nan)
+    place, beta, target = nothing if spike is None else (
+        spike.singular_value, spike.alignment, spike.target_alignment
+    )  # fmt: skip
+    arrays: dict[str, Any] = {
+        "singular_value": ("point", s),
+        "density": ("point", law.density(s)),
+        "bin_edge": ("bin_end", ends),
+        "histogram": ("bin", heights * d / min(d, width)),  # of those that are not 0 for the shape
+        "border": ((), border),
+        "spike": ((), place),
+        "spike_beta": ((), beta),
+        "spike_target": ((), target),
+        "largest": (("seed", "top"), found.singular_values(variant)),
+        "beta": ("seed", overlaps["beta"][:, 0]),
+        "target": ("seed", overlaps["target"][:, 0]),
+        "simulated_count": ("seed", (found.eigenvalues(variant) > border**2).sum(axis=1)),
+    }
+    return xarray.Dataset(arrays)
+
+
+@styled
+def draw(data: xarray.Dataset) -> Figure:
+    """W0 and W side by side over the same axis."""
+    panels = new_axes(columns=2, width=TWO_COLUMNS, height=2.3)
+    right = 1.1 * float(data["largest"].max())
+    titles = ("$W_0$, before the step", rf"$W$, after a step with $\alpha = {EXPONENT:g}$")
+    for i, ax in enumerate(panels):
+        _panel(ax, data.isel(variant=i))
+        ax.set_xlim(0.0, right)
+        ax.set_title(titles[i])
+        ax.set_xlabel("singular value of the weights")
+    panels[0].set_ylabel("density")
+    panels[0].legend(loc="upper right")
+    return figure_of(panels[0])
+
+
+def _panel(ax: Axes, column: xarray.Dataset) -> None:
+    heights = column["histogram"].values
+    fill: dict[str, Any] = {"fill": True, "color": SIMULATED, "label": "simulated", "zorder": 0}
+    ax.stairs(heights, column["bin_edge"].values, **fill)
+    ax.plot(column["singular_value"], column["density"], color=PALETTE[0], label="predicted")
+    top = float(heights.max())
+    ax.set_ylim(0.0, 1.15 * top)
+    x = float(column["spike"])
+    if np.isnan(x):
+        return
+    largest = column["largest"].values[:, 0]
+    style: dict[str, Any] = {"linestyle": "none", "color": "0.35", "markersize": 4}
+    ax.plot(largest, np.full(largest.size, 0.02 * top), marker=2, **style)
+    ax.plot([x, x], [0.0, 0.5 * top], color=PALETTE[1], linewidth=1.1)
+    ax.plot([x], [0.5 * top], marker="o", markersize=3.5, color=PALETTE[1])
+    text = rf"$\cos^2$ with $\beta$: {float(column['spike_beta']):.2f}"
+    text += "\n" + rf"with $\beta_\star$: {float(column['spike_target']):.2f}"
+    place: dict[str, Any] = {"xytext": (0, 5), "textcoords": "offset points"}
+    ax.annotate(text, (x, 0.5 * top), ha="center", fontsize=7, color=PALETTE[1], **place)
+
+
+def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+    """One spike after the step, none before, where and along what is predicted."""
+    before, after = (data["simulated_count"].isel(variant=i).values for i in (0, 1))
+    counts = f"at most {before.max():g} outliers before, {after.min():g} to {after.max():g} after"
+    one = Claim(
+        f"one spike in each of {after.size} networks, none before the step: {counts}",
+        bool(np.all(before == 0) and np.all(after == 1)),
+    )
+    trained = data.isel(variant=1)
+    claims = [one]
+    for words, predicted, name in (
+        ("place of the spike", "spike", "largest"),
+        ("squared overlap with β", "spike_beta", "beta"),
+        ("squared overlap with β⋆", "spike_target", "target"),
+    ):
+        values = trained[name].values
+        values = values[:, 0] if values.ndim == 2 else values
+        mean, error = values.mean(), values.std(ddof=1) / values.size**0.5
+        words += f", {float(trained[predicted]):.4f} predicted and {mean:.4f} simulated"
+        claims.append(agreement(words, trained[predicted], mean, error))
+    return settled(FIGURE.name, claims)
+
+
+FIGURE = PaperFigure("weights", "spectrum of the weights with its one spike", compute, draw, check)
