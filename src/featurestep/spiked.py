@@ -95,13 +95,30 @@ def _step_notes(problem: Problem, weights: SpikedWeights) -> list[str]:
     if turned > 0.1:
         notes.append(
             "large step and c_2 ≠ 0: the step also turns each neuron by a fraction "
-            f"{turned:.2g} of its norm along the sample covariance, which is left out (exact when "
-            f"n_step/d is large, here {samples:.3g})"
+            f"{turned:.2g} of its norm along the sample covariance, which is left out (it fades "
+            f"when n_step/d is large, here {samples:.3g})"
+        )
+    own = _own_turn(problem)
+    if own > 0.3:
+        notes.append(
+            f"large step: a turn of size {own:.2g} of each neuron in proportion to its own overlap "
+            "with the target's direction is left out, whatever n_step is"
         )
     exponent = problem.regime.exponent
     if exponent is not None and exponent > 0.5 + 1e-9:
         notes.append(f"step exponent {exponent:.3g} is beyond 1/2, the largest the theory covers")
     return notes
+
+
+def _own_turn(problem: Problem) -> float:
+    """η/√N times the larger of |4c_2c⋆_2| and |6c_3c⋆_1|.
+
+    The mean of yσ′(w·x)x is c_1c⋆_1β⋆ + (β⋆·w)(4c_2c⋆_2β⋆ + 6c_3c⋆_1w) + …; (3) keeps the first
+    term.
+    """
+    c, c_star = coefficients(problem.sigma, 3), coefficients(problem.sigma_star, 2)
+    terms = (4.0 * float(c[2]) * float(c_star[2]), 6.0 * float(c[3]) * float(c_star[1]))
+    return float(problem.eta / problem.width**0.5 * max(map(abs, terms)))
 
 
 def _residual_notes(problem: Problem) -> list[str]:
