@@ -23,10 +23,15 @@ def wave(z: np.ndarray) -> np.ndarray:
     return np.sin(z + SHIFT)
 
 
+def slope(z: np.ndarray) -> np.ndarray:
+    """Its derivative."""
+    return np.cos(z + SHIFT)
+
+
 def problem(n: int) -> Problem:
     """d = n/4, N = n/2, as many samples for the step as for the readout."""
     return Problem(
-        activation=function(wave),
+        activation=function(wave, derivative=slope),
         centre=True,
         target="H1",
         n=n,
