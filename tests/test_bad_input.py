@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from featurestep import (
     InvalidProblem,
@@ -20,7 +19,8 @@ from featurestep import (
     optimum,
     predict,
 )
-from featurestep.cli import main
+
+from .command import run
 
 GOOD: dict[str, Any] = {"n": 200, "d": 100, "width": 150, "step_exponent": 0.3, "ridge": 0.1}
 RATIOS: dict[str, Any] = {"phi": 0.5, "psi": 0.7, "n": 200, "step_exponent": 0.3, "ridge": 0.1}
@@ -327,8 +327,7 @@ def test_command_line_refuses_in_one_line_and_writes_nothing(line, shown, tmp_pa
     monkeypatch.chdir(tmp_path)
     Path("folder.png").mkdir()
     Path("file").write_text("kept")
-    result = CliRunner().invoke(main, line.split())
-    assert result.exit_code == 2, result.output
+    result = run(*line.split(), code=2)
     assert result.stdout == ""
     assert result.stderr.startswith("error: ")
     assert len(result.stderr.splitlines()) == 1

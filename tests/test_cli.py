@@ -5,21 +5,21 @@ from __future__ import annotations
 import io
 import json
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from featurestep import NotConverged, Problem, __version__, limit, predict, simulate, theory
 from featurestep.activations import NAMED
-from featurestep.cli import answers, main
+from featurestep.cli import answers
 from featurestep.cli.options import Request
 from featurestep.cli.values import parse_axis
 from featurestep.problem import FIELDS
+
+from . import command
 
 DEFAULT = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01)
 VERBS = ("predict", "limit", "baselines", "optimum", "demo")
@@ -28,17 +28,14 @@ RELU = ["--activation", "relu", "--centre", "--target", "H1 + H2/sqrt(2)"]
 
 
 def run(*arguments: str) -> str:
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 0, result.output
+    """What a command prints when it has nothing to say on stderr."""
+    result = command.run(*arguments)
     assert result.stderr == ""
     return result.stdout
 
 
 def run_json(*arguments: str):
-    def refuse(constant):
-        raise AssertionError(f"not strict JSON: {constant}")
-
-    return json.loads(run(*arguments, "--json"), parse_constant=refuse)
+    return command.strict_json(run(*arguments, "--json"))
 
 
 def subprocess_run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -190,8 +187,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", fail)
-    result = CliRunner().invoke(main, ["predict", "--plot", str(tmp_path / "a.png")])
-    assert result.exit_code == 2
+    result = command.run("predict", "--plot", str(tmp_path / "a.png"), code=2)
     assert result.stdout == ""
     assert "No space left on device" in result.stderr
     assert list(tmp_path.iterdir()) == []
@@ -202,8 +198,7 @@ def test_failures_of_the_solver_exit_with_1(monkeypatch):
         raise NotConverged("resolvent equations:\nresidual 1")
 
     monkeypatch.setattr(theory, "predict", fail)
-    result = CliRunner().invoke(main, ["predict"])
-    assert result.exit_code == 1
+    result = command.run("predict", code=1)
     assert result.stderr == "error: resolvent equations: residual 1\n"
 
 
@@ -253,8 +248,8 @@ def test_ctrl_c_is_one_line(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(theory, "predict", interrupt)
-    result = CliRunner().invoke(main, ["predict"])
-    assert (result.exit_code, result.stdout) == (130, "")
+    result = command.run("predict", code=130)
+    assert result.stdout == ""
     assert result.stderr.strip() == "interrupted"
 
 
@@ -293,7 +288,6 @@ def test_help_needs_no_plotting_library():
 def test_examples_in_the_help_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for verb in ("limit", "baselines"):
-        for line in run(verb, "--help").splitlines():
-            if line.strip().startswith(f"featurestep {verb}"):
-                run(*shlex.split(line)[1:])
+        for arguments in command.examples(verb):
+            run(*arguments)
     assert {path.name for path in Path().iterdir()} == {"staircase.pdf", "baselines.png"}

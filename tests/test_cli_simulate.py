@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -13,32 +11,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from featurestep import Problem, compare, feature_gap, predict, simulate, simulation
 from featurestep.activations import NAMED
-from featurestep.cli import files, main
+from featurestep.cli import files
 from featurestep.cli.simulated import plus_minus
 from featurestep.cli.values import memory
 from featurestep.problem import FIELDS
 from featurestep.simulation.result import QUANTITIES
 
+from .command import examples, run, run_json, run_until_work, stop
+
 COMPARE = sys.modules["featurestep.compare"]
 SIZES = ["--n", "120", "--d", "60", "--width", "90", "--n-test", "200"]
 PROBLEM = Problem(n=120, d=60, width=90, step_exponent=0.3, ridge=0.01)
-
-
-def run(*arguments: str, code: int = 0):
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == code, result.output
-    return result
-
-
-def run_json(*arguments: str, code: int = 0):
-    def refuse(constant):
-        raise AssertionError(f"not strict JSON: {constant}")
-
-    return json.loads(run(*arguments, "--json", code=code).stdout, parse_constant=refuse)
 
 
 @pytest.mark.parametrize("verb", ["simulate", "compare"])
@@ -53,24 +39,13 @@ def test_help_explains_every_option(verb):
 
 def test_examples_in_the_help_are_valid(tmp_path, monkeypatch):
     """Each is read, checked and costed; the run itself is replaced."""
-
-    class Ran(Exception):
-        pass
-
-    def stop(*args, **kwargs):
-        raise Ran
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(simulation, "simulate", stop)
     monkeypatch.setattr("featurestep.cli.simulate_commands.compare_problems", stop)
-    seen = 0
-    for verb in ("simulate", "compare"):
-        for line in run(verb, "--help").stdout.splitlines():
-            if line.strip().startswith(f"featurestep {verb}"):
-                result = CliRunner().invoke(main, shlex.split(line)[1:])
-                assert isinstance(result.exception, Ran), (line, result.output)
-                seen += 1
-    assert seen >= 10
+    lines = [*examples("simulate"), *examples("compare")]
+    assert len(lines) >= 10
+    for arguments in lines:
+        run_until_work(arguments)
 
 
 def test_simulate_prints_the_estimate_first_and_the_rate_last():

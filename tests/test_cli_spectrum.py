@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import json
-import shlex
 
 import pytest
-from click.testing import CliRunner
 
 from featurestep import NotConverged, Problem, critical_steps, spectrum
-from featurestep.cli import main, spectrum_run
+from featurestep.cli import spectrum_run
 from featurestep.phase import phase_diagram
 from featurestep.problem import FIELDS
 from featurestep.simulation import simulated_spectrum
+
+from .command import examples, run, run_json, run_until_work, stop
 
 SIZES = ["--activation", "relu", "--centre", "--n", "200", "--d", "100", "--width", "150"]
 PROBLEM = Problem(
     activation="relu", centre=True, n=200, d=100, width=150, step_exponent=0.3, ridge=0.01
 )
 VERBS = ("spectrum", "critical", "phase")
-
-
-def run(*arguments: str, code: int = 0):
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
-
-
-def run_json(*arguments: str):
-    def refuse(constant):
-        raise AssertionError(f"not strict JSON: {constant}")
-
-    return json.loads(run(*arguments, "--json").stdout, parse_constant=refuse)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -45,24 +32,13 @@ def test_help_explains_every_option(verb):
 
 def test_examples_in_the_help_are_valid(tmp_path, monkeypatch):
     """Each is read and checked; the work itself is replaced."""
-
-    class Ran(Exception):
-        pass
-
-    def stop(*args, **kwargs):
-        raise Ran
-
     monkeypatch.chdir(tmp_path)
     for name in ("theory.spectrum", "theory.critical_steps", "phase_diagram", "follow"):
         monkeypatch.setattr(f"featurestep.cli.spectrum_commands.{name}", stop)
-    seen = 0
-    for verb in VERBS:
-        for line in run(verb, "--help").stdout.splitlines():
-            if line.strip().startswith(f"featurestep {verb}"):
-                result = CliRunner().invoke(main, shlex.split(line)[1:])
-                assert isinstance(result.exception, Ran), (line, result.output)
-                seen += 1
-    assert seen >= 10
+    lines = [arguments for verb in VERBS for arguments in examples(verb)]
+    assert len(lines) >= 10
+    for arguments in lines:
+        run_until_work(arguments)
 
 
 def test_a_spectrum_has_the_numbers_of_the_library(monkeypatch):

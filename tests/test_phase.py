@@ -8,22 +8,15 @@ import numpy as np
 import pytest
 
 from benchmarks import spike_counts
-from featurestep import FeaturestepError, InvalidProblem, NotConverged, Problem, spectrum
+from featurestep import FeaturestepError, InvalidProblem, NotConverged, spectrum
 from featurestep import phase as module
 from featurestep.phase import EXPONENTS, phase_diagram
 from featurestep.regime import regime_of
 from featurestep.simulation import simulated_spectrum
 
-PROBLEM = Problem(
-    activation="relu",
-    centre=True,
-    target="H1 + H2/sqrt(2)",
-    n=400,
-    d=200,
-    width=300,
-    step_exponent=0.3,
-    ridge=0.1,
-)
+from .problems import CENTRED_RELU
+
+PROBLEM = CENTRED_RELU
 
 
 @pytest.fixture(scope="module")

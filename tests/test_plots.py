@@ -10,22 +10,15 @@ import pytest
 import xarray
 from matplotlib.figure import Figure
 
-from featurestep import Problem, baselines, limit, predict, simulate
+from featurestep import baselines, limit, predict, simulate
 from featurestep import compare as compare_problems
 from featurestep.plot_style import PALETTE, STYLE, figure_of, line_colour, new_axes, render
 from featurestep.plots import compare, curve, curves, learned, shade_regimes, staircase
 from featurestep.plots_simulation import agreement, draws, gaps, simulated
 
-PROBLEM = Problem(
-    n=2000,
-    d=600,
-    width=1000,
-    activation="relu",
-    centre=True,
-    target="H1 + H2/sqrt(2)",
-    step_exponent=0.3,
-    ridge=0.1,
-)
+from .problems import CENTRED_RELU
+
+PROBLEM = CENTRED_RELU.replace(n=2000, d=600, width=1000)
 
 
 @pytest.fixture(scope="module")

@@ -7,23 +7,16 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from featurestep import InvalidProblem, Problem, critical_steps, spectrum
+from featurestep import InvalidProblem, critical_steps, spectrum
 from featurestep.phase import phase_diagram
 from featurestep.plot_style import figure_of, render
 from featurestep.plots_phase import phase, tracks
 from featurestep.plots_spectrum import degree_colour, features, overlaps, panels, weights
 from featurestep.simulation import simulated_spectrum
 
-PROBLEM = Problem(
-    activation="relu",
-    centre=True,
-    target="H1 + H2/sqrt(2)",
-    n=400,
-    d=200,
-    width=300,
-    step_exponent=0.44,
-    ridge=0.1,
-)
+from .problems import CENTRED_RELU
+
+PROBLEM = CENTRED_RELU.replace(step_exponent=0.44)
 
 
 @pytest.fixture(scope="module")

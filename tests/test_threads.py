@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from featurestep.threads import Crew, crew
+from featurestep import threads
+from featurestep.threads import Crew, crew, set_workers, workers
 
 
 def test_results_keep_the_order_of_the_items():
@@ -36,6 +37,13 @@ def test_an_error_is_raised_and_the_crew_goes_on():
     raised.set()
     assert team.map(abs, [-2]) == [2]
     assert begun in ([0, 1], [0, 1, 2])  # what came after the error was not begun
+
+
+def test_workers_are_as_many_as_set(monkeypatch):
+    monkeypatch.setattr(threads, "_workers", 3)  # put back when the test ends
+    assert workers() is crew(3)
+    set_workers(1)
+    assert workers().size == 1
 
 
 INTERRUPTED_START = """

@@ -14,7 +14,7 @@ from .grid import Grid
 from .problem import Problem
 from .quadrature import FloatArray
 from .simulation import Setting, Simulation, simulate
-from .simulation.experiment import checked_seeds
+from .simulation.arguments import checked_seeds
 from .simulation.result import QUANTITIES
 from .theory import predict
 

@@ -16,7 +16,7 @@ from .hermite import coefficients
 from .problem import Problem
 from .quadrature import FloatArray
 from .simulation import SimulatedSpectrum, simulated_spectrum
-from .simulation.experiment import checked_seeds
+from .simulation.arguments import checked_seeds
 from .spiked import spiked_weights, validity
 from .theory.spectrum.law import carried_degrees
 from .theory.spectrum.outliers import HIGHEST

@@ -22,6 +22,7 @@ class Crew:
     """
 
     def __init__(self, size: int) -> None:
+        self.size = size
         self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._missing = size
 
@@ -68,6 +69,20 @@ def crew(size: int) -> Crew:
 @cache
 def _crew(size: int, process: int) -> Crew:
     return Crew(size)
+
+
+_workers = min(8, os.cpu_count() or 1)
+
+
+def workers() -> Crew:
+    """The threads for drawing and for elementwise work (NumPy releases the lock there)."""
+    return crew(_workers)
+
+
+def set_workers(count: int) -> None:
+    """From now on `workers` are so many in this process."""
+    global _workers
+    _workers = count
 
 
 def let_idle_threads_sleep() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -12,22 +11,16 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from featurestep.cli import main
 from featurestep.sweep.store import Store
 
+from .. import command
+from .studies import PROBLEM, stored
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ridge_sweep.toml"
-SMALL = """
+SMALL = f"""
 engine = "serial"
-[problem]
-n = 60
-d = 30
-width = 40
-noise_std = 0.1
-step_exponent = 0.3
-[grid]
-ridge = [0.01, 0.1, 1.0]
+{PROBLEM}
 [tasks.predict]
 [tasks.simulate]
 seeds = 2
@@ -44,9 +37,7 @@ def study(tmp_path, monkeypatch):
 
 
 def run(*arguments: str, code: int = 0):
-    result = CliRunner().invoke(main, ["sweep", *arguments])
-    assert result.exit_code == code, result.output
-    return result
+    return command.run("sweep", *arguments, code=code)
 
 
 def test_run_then_run_again(study):
@@ -156,13 +147,12 @@ def test_a_store_in_use_is_refused(study):
 
 def test_examples_in_the_help_are_valid(study):
     run("run", "study.toml")
-    seen = 0
-    for verb in ("run", "retry", "status", "export", "plot"):
-        for line in run(verb, "--help").stdout.splitlines():
-            if line.strip().startswith("featurestep sweep") and "dask" not in line:
-                run(*shlex.split(line)[2:])
-                seen += 1
-    assert seen >= 8
+    verbs = ("run", "retry", "status", "export", "plot")
+    lines = [arguments for verb in verbs for arguments in command.examples("sweep", verb)]
+    alone = [arguments for arguments in lines if "dask" not in arguments]
+    assert len(alone) >= 8
+    for arguments in alone:
+        command.run(*arguments)
 
 
 def test_the_file_in_the_help_is_valid(study):
@@ -189,17 +179,3 @@ def test_ctrl_c_keeps_what_is_done(study, engine):
     assert told == (
         f"interrupted: {kept} of 9003 units are kept in study.sqlite; run it again to go on\n"
     )
-
-
-def stored(path: Path) -> int:
-    """Results in a store that may not be there yet."""
-    import sqlite3
-
-    try:
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        try:
-            return int(db.execute("SELECT count(*) FROM results").fetchone()[0])
-        finally:
-            db.close()
-    except sqlite3.Error:
-        return 0

@@ -17,17 +17,10 @@ from featurestep.sweep.plan import make_plan
 from featurestep.sweep.spec import load_sweep
 from featurestep.sweep.store import Store
 
-from .test_cli_sweep import stored
+from .studies import PROBLEM, stored
 
-STUDY = """
-[problem]
-n = 60
-d = 30
-width = 40
-noise_std = 0.1
-step_exponent = 0.3
-[grid]
-ridge = [0.01, 0.1, 1.0]
+STUDY = f"""
+{PROBLEM}
 step_size = [0.5, 1.0]
 [tasks.predict]
 [tasks.simulate]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 
 import numpy as np
@@ -21,6 +20,8 @@ from featurestep.sweep.spec import read_sweep
 from featurestep.sweep.store import Store
 from featurestep.sweep.table import make_table
 
+from ..command import strict_json
+
 FORMATS = [".nc", ".parquet", ".csv", ".json"]
 
 
@@ -35,10 +36,6 @@ def done(base):
         yield make_plan(read_sweep(grid, {**tasks, "baselines": {}})), store
 
 
-def refuse(constant):
-    raise AssertionError(f"not strict JSON: {constant}")
-
-
 def test_the_table_has_one_row_for_each_unit(done):
     table = make_table(*done)
     assert len(table["task"]) == 4 + 8 + 4
@@ -51,7 +48,7 @@ def test_the_table_has_one_row_for_each_unit(done):
 
 def test_json_is_strict_and_complete(done, tmp_path):
     path = export(*done, tmp_path / "t.json")
-    content = json.loads(path.read_text(), parse_constant=refuse)
+    content = strict_json(path.read_text())
     table = make_table(*done)
     assert [row["test_error"] for row in content["rows"]] == table["test_error"]
     assert content["problem"]["n"] == 60

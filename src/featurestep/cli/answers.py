@@ -27,7 +27,7 @@ from .output import (
     show_result,
     shown_problem,
 )
-from .progress import watched
+from .progress import Advance, shifted, watched
 
 if TYPE_CHECKING:
     import xarray
@@ -92,13 +92,30 @@ def _answer_curve(verb: Verb, request: Request, as_json: bool, plot: str | None)
     results = _sweep(request.grids, verb.many or (lambda grid, told: _each(grid, verb, told)))
     if plot:
         save(plot, verb.draw_many(request, results))
+    report_curve(request, results, verb.columns, as_json=as_json, plot=plot)
+
+
+def report_curve(
+    request: Request,
+    results: xarray.Dataset,
+    columns: Sequence[str],
+    *,
+    as_json: bool,
+    plot: str | None,
+    shown: xarray.Dataset | None = None,
+    **asked: Any,
+) -> None:
+    """Print the points of a grid: a table with its notes, or JSON with what else was asked.
+
+    `shown` takes the place of the results in the table.
+    """
     base = request.grids[0].base
     if as_json:
-        fixed = fixed_fields(base, request)
-        show_json({"problem": fixed, "over": dict(request.axes), "points": points(results)})
+        fixed = {"problem": fixed_fields(base, request), "over": dict(request.axes)}
+        show_json({**fixed, **asked, "points": points(results)})
         return
     click.echo(shown_problem(base, request))
-    show_grid(results, verb.columns)
+    show_grid(results if shown is None else shown, columns)
     show_notes(grid_notes(results))
     mention(plot)
 
@@ -111,12 +128,8 @@ def _sweep(
     with _progress(sum(map(len, grids))) as advance:
         for i, grid in enumerate(grids):
             before = sum(map(len, grids[:i]))
-            parts.append(evaluate(grid, None if advance is None else _told(advance, before)))
+            parts.append(evaluate(grid, shifted(advance, before)))
     return joined(parts).transpose(*grids[0].dims)
-
-
-def _told(advance: Callable[[int], None], before: int) -> Report:
-    return lambda done, total: advance(before + done)
 
 
 def _each(grid: Grid, verb: Verb, told: Report | None) -> xarray.Dataset:
@@ -148,6 +161,6 @@ def _column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
     return column
 
 
-def _progress(total: int) -> AbstractContextManager[Callable[[int], None] | None]:
+def _progress(total: int) -> AbstractContextManager[Advance | None]:
     """A bar when there is something to wait for."""
     return watched(total, lambda done: "points") if total >= _LONG else nullcontext()

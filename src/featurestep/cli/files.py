@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import InvalidProblem
+from ..files import check_file, unwritable, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,15 +19,8 @@ FORMATS = (".png", ".pdf", ".svg")
 
 def check_path(path: str | None) -> None:
     """Refuse a figure's path before anything is computed."""
-    if path is None:
-        return
-    target = Path(path)
-    if target.suffix.lower() not in FORMATS:
-        raise InvalidProblem("--plot", f"must end in {', '.join(FORMATS)}", path)
-    if not os.path.isdir(target.parent):
-        raise InvalidProblem("--plot", "must be in a directory that exists", path)
-    if os.path.isdir(target):
-        raise InvalidProblem("--plot", "must be a file, not a directory", path)
+    if path is not None:
+        check_file("--plot", path, FORMATS)
 
 
 def save(path: str, ax: Axes) -> None:
@@ -35,7 +28,7 @@ def save(path: str, ax: Axes) -> None:
     from ..plot_style import figure_of, render
 
     target = Path(path)
-    _write(target, "--plot", render(figure_of(ax), target.suffix[1:].lower()))
+    write_whole("--plot", target, render(figure_of(ax), target.suffix[1:].lower()))
 
 
 def mention(path: str | None) -> None:
@@ -62,23 +55,6 @@ def write_in(folder: str, name: str, content: bytes) -> Path:
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable("--output", error, folder) from None
-    _write(Path(folder, name), "--output", content)
+        raise unwritable("--output", error, folder) from None
+    write_whole("--output", Path(folder, name), content)
     return Path(folder, name)
-
-
-def _write(path: Path, option: str, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    except OSError as error:
-        raise _unwritable(option, error, path) from None
-    finally:
-        with suppress(OSError):
-            partial.unlink()
-
-
-def _unwritable(option: str, error: OSError, path: object) -> InvalidProblem:
-    return InvalidProblem(option, f"must be writable ({error.strerror})", str(path))

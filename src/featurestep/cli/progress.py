@@ -8,12 +8,13 @@ from contextlib import contextmanager
 
 import click
 
+Advance = Callable[[int], None]
 INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
 _FINE = 1000  # steps of a bar over shares
 
 
 @contextmanager
-def watched(total: int, describe: Callable[[int], str]) -> Iterator[Callable[[int], None] | None]:
+def watched(total: int, describe: Callable[[int], str]) -> Iterator[Advance | None]:
     """A bar on stderr with the time left, or None when nobody watches."""
     if not sys.stderr.isatty():
         yield None
@@ -24,6 +25,11 @@ def watched(total: int, describe: Callable[[int], str]) -> Iterator[Callable[[in
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(describe(0), total=total)
         yield lambda done: bar.update(task, completed=done, description=describe(done))
+
+
+def shifted(advance: Advance | None, before: int) -> Callable[[int, int], None] | None:
+    """A verb's progress on such a bar, shifted by what was done before it."""
+    return None if advance is None else lambda done, total: advance(before + done)
 
 
 @contextmanager

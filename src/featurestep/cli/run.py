@@ -14,11 +14,13 @@ import numpy as np
 from ..errors import InvalidProblem
 from ..problem import Grid, Problem
 from ..simulation import Estimate, Setting
+from ..simulation.arguments import make_draws, make_resources
 from ..simulation.experiment import make_experiment
 from .options import DEFAULTS, Command, Request
-from .progress import watched
+from .progress import shifted, watched
 from .values import memory, number, numbers, one_or_list
 
+_RESOURCES = ("dtype", "device", "max_memory")
 SMALL = {**DEFAULTS, "n": 1000, "d": 500, "width": 750}  # a few seconds
 Found = TypeVar("Found")
 _OPTIONS = (
@@ -66,18 +68,19 @@ class Run:
 
     @cached_property
     def _estimates(self) -> list[Estimate]:
-        rest = {"variants": ("trained",), "block_rows": None, "streams": None}
-        arguments: dict[str, Any] = {**rest, **self.arguments}
-        return [make_experiment(target, **arguments).estimate for target in self.targets]
+        asked: dict[str, Any] = {"variants": ("trained",), **self.arguments}
+        n_test = asked.pop("n_test")
+        resources = make_resources(**{name: asked.pop(name) for name in _RESOURCES})
+        draws = make_draws(**asked)
+        return [
+            make_experiment(target, draws, resources, n_test=n_test).estimate
+            for target in self.targets
+        ]
 
     @property
     def estimate(self) -> Estimate:
         """Memory and flops of everything; every argument is checked by then."""
-        return Estimate(
-            memory=max(each.memory for each in self._estimates),
-            flops=sum(each.flops for each in self._estimates),
-            block_rows=max(each.block_rows for each in self._estimates),
-        )
+        return Estimate.of_all(self._estimates)
 
     def execute(self, work: Callable[..., Found]) -> list[Found]:
         """State the estimate, then run `work` on every target under one progress bar."""
@@ -86,13 +89,9 @@ class Run:
         starts = accumulate((each.flops for each in self._estimates), initial=0)
         with watched(total, lambda done: f"{done / 1e9:.4g} of {total / 1e9:.4g} Gflop") as advance:
             return [
-                work(target, **self.arguments, progress=advance and _shifted(advance, start))
+                work(target, **self.arguments, progress=shifted(advance, start))
                 for target, start in zip(self.targets, starts, strict=False)
             ]
-
-
-def _shifted(advance: Callable[[int], None], start: int) -> Callable[[int, int], None]:
-    return lambda done, total: advance(start + done)
 
 
 def read_run(options: Mapping[str, Any], over: tuple[str, ...], **arguments: Any) -> Run:

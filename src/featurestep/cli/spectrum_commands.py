@@ -12,20 +12,12 @@ from .. import theory
 from ..errors import InvalidProblem
 from ..phase import EXPONENTS, PhaseDiagram, phase_diagram
 from ..problem import Problem
-from ..simulation.experiment import checked_seeds
+from ..simulation.arguments import checked_seeds
+from .answers import report_curve
 from .files import check_path, mention, save
 from .options import Request, curve_options, output_options, problem_options
-from .output import (
-    fixed_fields,
-    grid_notes,
-    joined,
-    points,
-    show_grid,
-    show_json,
-    show_notes,
-    shown_problem,
-)
-from .progress import all_or_nothing
+from .output import fixed_fields, joined, show_json, show_notes, shown_problem
+from .progress import all_or_nothing, shifted
 from .spectrum_output import (
     followed_rows,
     in_short,
@@ -35,7 +27,7 @@ from .spectrum_output import (
     spectrum_record,
     table_of,
 )
-from .spectrum_run import announce, bar, follow, simulate_all, simulate_one, starts, told
+from .spectrum_run import announce, bar, follow, simulate_all, simulate_one, starts
 from .values import number, one_or_list
 
 if TYPE_CHECKING:
@@ -134,16 +126,9 @@ def _print(
     plot: str | None,
 ) -> None:
     """The points of a grid, as a table with its notes or as JSON."""
-    base = request.grids[0].base
     table = table.transpose(*request.axes)
-    if as_json:
-        asked = {"problem": fixed_fields(base, request), "over": dict(request.axes)}
-        show_json({**asked, "seeds": seeds, "points": points(table)})
-        return
-    click.echo(shown_problem(base, request))
-    show_grid(in_short(table), columns)
-    show_notes(grid_notes(table))
-    mention(plot)
+    shown = in_short(table)
+    report_curve(request, table, columns, as_json=as_json, plot=plot, shown=shown, seeds=seeds)
 
 
 def _read_seeds(text: str) -> tuple[int, ...]:
@@ -258,7 +243,7 @@ def _diagrams(request: Request, seeds: tuple[int, ...]) -> list[PhaseDiagram]:
                 field=field,
                 values=None if field is None else grid.axes[field],
                 seeds=seeds or 0,
-                progress=told(advance, start),
+                progress=shifted(advance, start),
             )
             found.append(diagram)
     return found

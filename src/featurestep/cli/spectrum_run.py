@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -13,12 +13,11 @@ from .. import theory
 from ..errors import FeaturestepError
 from ..problem import Grid, Problem
 from ..simulation import Estimate, SimulatedSpectrum, estimate_spectrum, simulated_spectrum
-from .progress import watched
+from .progress import Advance, shifted, watched
 
 if TYPE_CHECKING:
     import xarray
 
-Advance = Callable[[int], None]
 _LONG = 20  # predictions from which a progress bar is worth its flicker
 _TOP = 10  # simulated singular values with overlaps
 
@@ -33,16 +32,11 @@ def starts(grids: Sequence[Grid]) -> Iterator[int]:
     return accumulate(map(len, grids), initial=0)
 
 
-def told(advance: Advance | None, before: int) -> Callable[[int, int], None] | None:
-    """A verb's progress, shifted by what was done before it."""
-    return None if advance is None else lambda done, total: advance(before + done)
-
-
 def follow(grids: Sequence[Grid]) -> list[xarray.Dataset]:
     """Edges and spikes of every grid."""
     with bar(sum(map(len, grids)), "predicting") as advance:
         return [
-            theory.spectrum(grid, progress=told(advance, start))
+            theory.spectrum(grid, progress=shifted(advance, start))
             for grid, start in zip(grids, starts(grids), strict=False)
         ]
 
@@ -52,12 +46,7 @@ def announce(
 ) -> list[int]:
     """State memory and flops on stderr, and return the flops of each problem."""
     each = [estimate_spectrum(p, seeds=seeds, variants=variants, top=_top(p)) for p in problems]
-    total = Estimate(
-        memory=max(one.memory for one in each),
-        flops=sum(one.flops for one in each),
-        block_rows=max(one.block_rows for one in each),
-    )
-    click.echo(f"estimate: {total}", err=True)
+    click.echo(f"estimate: {Estimate.of_all(each)}", err=True)
     return [one.flops for one in each]
 
 
@@ -90,7 +79,7 @@ def _simulate(
                     seeds=seeds,
                     variants=variants,
                     top=_top(problem),
-                    progress=told(advance, before),
+                    progress=shifted(advance, before),
                 )
             except FeaturestepError as error:
                 found.append(error)

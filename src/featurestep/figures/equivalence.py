@@ -11,8 +11,9 @@ from ..plots_simulation import points
 from ..problem import Problem
 from ..simulation import feature_gap, simulate
 from ..theory import predict
-from .base import SHIFTED_SINE, TWO_COLUMNS, PaperFigure, Report, parts
+from .base import TWO_COLUMNS, PaperFigure, Report, parts
 from .claims import Claim, settled
+from .spectra import base_problem
 
 if TYPE_CHECKING:
     import xarray
@@ -42,18 +43,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
 
 
 def _problem(n: int) -> Problem:
-    return Problem(
-        activation=SHIFTED_SINE,
-        centre=True,
-        target="H1",
-        n=n,
-        d=n // 4,
-        width=n // 2,
-        n_step=4 * n,
-        step_exponent=0.15,
-        ridge=0.1,
-        noise_std=0.3,
-    )
+    return base_problem(n).replace(step_scale=1.0, step_exponent=0.15, noise_std=0.3)
 
 
 def _column(problem: Problem, told: Any) -> xarray.Dataset:

@@ -19,10 +19,9 @@ import numpy as np
 from ..errors import InvalidProblem
 from ..nonlinearity import Nonlinearity, UserFunction
 from ..quadrature import FloatArray
-from ..threads import let_idle_threads_sleep
+from ..threads import let_idle_threads_sleep, workers
 from .cholesky import blas_threads, copy_lower, factor, side_by_side, solve_factored
 from .failures import SingularSystem
-from .streams import WORKERS, workers
 from .tridiagonal import eigenvalues_and_top
 
 if TYPE_CHECKING:
@@ -148,7 +147,8 @@ class CpuBackend:
         rows = len(arrays[0])
         widest = max(array[0].size for array in arrays) if rows else 1
         step = max(1, TILE // max(1, widest))
-        shares = WORKERS if parallel else 1
+        team = workers()
+        shares = team.size if parallel else 1
 
         def share(first: int) -> None:
             with np.errstate(all="ignore"):  # what overflows is refused later, with its cause
@@ -156,7 +156,7 @@ class CpuBackend:
                     f(*(array[start : start + step] for array in arrays))
 
         if parallel:
-            workers().map(share, range(shares))
+            team.map(share, range(shares))
         else:
             share(0)
 

@@ -9,10 +9,10 @@ import numpy as np
 from ..errors import InvalidProblem
 from ..problem import Problem
 from ..quadrature import FloatArray
+from .arguments import checked_seeds
 from .backend import make_backend
 from .cost import group_cost
 from .draw import Draw
-from .experiment import checked_seeds
 from .plan import make_groups
 from .run import TRAIN, GroupRun
 from .setting import Setting

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..errors import InvalidProblem
 from ..grid import Grid
 from ..problem import Problem
 from ..quadrature import FloatArray
+from .over_seeds import OverSeeds
 from .setting import Setting
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ QUANTITIES = ("test_error", "train_loss", "train_mse", "readout_norm")
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class Simulation(OverSeeds):
     """Simulated errors of every variant, grid point and seed.
 
     `test_error` is E(y − f)² on fresh inputs, noise included (theory, section 1): the noise's part
@@ -74,19 +72,6 @@ class Simulation:
             coords["step"] = list(range(1, len(self.setting.multiples) + 1))
         notes = "; ".join(self.departures) or "none"
         return xarray.Dataset(arrays, coords, attrs={**self.record, "departures": notes})
-
-    @cached_property
-    def mean(self) -> xarray.Dataset:
-        """Means over the seeds."""
-        return self.dataset.mean("seed", keep_attrs=True)
-
-    @cached_property
-    def standard_error(self) -> xarray.Dataset:
-        """Standard errors of the means; they need two seeds at least."""
-        if len(self.seeds) < 2:
-            raise InvalidProblem("seeds", "must be >= 2 for a standard error", len(self.seeds))
-        spread = self.dataset.std("seed", ddof=1, keep_attrs=True)
-        return spread.map(lambda values: values / np.sqrt(len(self.seeds)), keep_attrs=True)
 
     def __str__(self) -> str:
         points = len(self.problem) if isinstance(self.problem, Grid) else 1

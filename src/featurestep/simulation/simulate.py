@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ..errors import InvalidProblem
 from ..grid import Grid
 from ..problem import Problem
 from ..quadrature import FloatArray
+from .arguments import Progress, checked_progress, make_draws, make_resources
 from .draw import Draw
 from .experiment import Estimate, Experiment, make_experiment
 from .plan import Group
@@ -18,8 +18,6 @@ from .result import QUANTITIES, Simulation
 from .run import GroupRun, Outcome
 from .setting import Setting
 from .streams import Streams
-
-Progress = Callable[[int, int], None]
 
 
 def simulate(
@@ -59,21 +57,12 @@ def simulate(
     progress
         Called with the flops done and the flops of the whole run.
     """
-    experiment = make_experiment(
-        problem,
-        seeds=seeds,
-        n_test=n_test,
-        variants=variants,
-        setting=setting,
-        dtype=dtype,
-        device=device,
-        max_memory=max_memory,
-        block_rows=block_rows,
-        streams=streams,
+    draws = make_draws(seeds=seeds, variants=variants, setting=setting, streams=streams)
+    resources = make_resources(
+        dtype=dtype, device=device, max_memory=max_memory, block_rows=block_rows
     )
-    if progress is not None and not callable(progress):
-        raise InvalidProblem("progress", "must be callable", progress)
-    return _Runner(experiment, progress).run()
+    experiment = make_experiment(problem, draws, resources, n_test=n_test)
+    return _Runner(experiment, checked_progress(progress)).run()
 
 
 def estimate(
@@ -88,18 +77,9 @@ def estimate(
     block_rows: int | None = None,
 ) -> Estimate:
     """Peak memory and flops of `simulate` with the same arguments, before it runs."""
-    return make_experiment(
-        problem,
-        seeds=seeds,
-        n_test=n_test,
-        variants=variants,
-        setting=setting,
-        dtype=dtype,
-        device="cpu",
-        max_memory=max_memory,
-        block_rows=block_rows,
-        streams=None,
-    ).estimate
+    draws = make_draws(seeds=seeds, variants=variants, setting=setting)
+    resources = make_resources(dtype=dtype, max_memory=max_memory, block_rows=block_rows)
+    return make_experiment(problem, draws, resources, n_test=n_test).estimate
 
 
 class _Runner:
@@ -110,26 +90,28 @@ class _Runner:
         self.progress = progress
         self.total = experiment.estimate.flops
         self.done = 0
-        points, seeds = len(experiment.problems), len(experiment.seeds)
-        steps = len(experiment.setting.multiples)
-        shape = (len(experiment.variants), points, seeds)
+        draws = experiment.draws
+        points, seeds = len(experiment.problems), len(draws.seeds)
+        steps = len(draws.setting.multiples)
+        shape = (len(draws.variants), points, seeds)
         self.values: dict[str, FloatArray] = {name: np.empty(shape) for name in QUANTITIES}
-        if any(variant.base == "trained" for variant in experiment.variants):
+        if any(variant.base == "trained" for variant in draws.variants):
             for name in ("cosine", "energy"):
                 self.values[name] = np.zeros((points, seeds, steps))
 
     def run(self) -> Simulation:
         started = time.perf_counter()
-        for number, seed in enumerate(self.experiment.seeds):
+        draws = self.experiment.draws
+        for number, seed in enumerate(draws.seeds):
             for index in range(len(self.experiment.groups)):
-                self._run_group(index, number, Streams(seed, self.experiment.streams))
+                self._run_group(index, number, Streams(seed, draws.streams))
         return self._result(time.perf_counter() - started)
 
     def _run_group(self, index: int, number: int, streams: Streams) -> None:
-        e = self.experiment
+        e, setting = self.experiment, self.experiment.draws.setting
         group, cost = e.groups[index]
-        draw = Draw(group.problem, e.setting, streams, e.backend, e.n_test)
-        outcome = GroupRun(group, draw, e.setting, cost, self._count).execute()
+        draw = Draw(group.problem, setting, streams, e.resources.backend, e.n_test)
+        outcome = GroupRun(group, draw, setting, cost, self._count).execute()
         self._place(group, outcome, number)
 
     def _count(self, flops: int) -> None:
@@ -151,21 +133,21 @@ class _Runner:
                         self.values["energy"][point, seed] = [step.energy for step in moved]
 
     def _result(self, wall_time: float) -> Simulation:
-        e = self.experiment
+        e, draws = self.experiment, self.experiment.draws
         shape = e.problem.shape if isinstance(e.problem, Grid) else ()
-        variants, points, seeds = len(e.variants), len(e.problems), len(e.seeds)
+        variants, points, seeds = len(draws.variants), len(e.problems), len(draws.seeds)
         shaped = {}
         for name, array in self.values.items():
             lead, rest = ((variants,), (seeds,)) if name in QUANTITIES else ((), array.shape[1:])
             shaped[name] = array.reshape(*lead, *shape, *rest)
         assert points == np.prod(shape, dtype=int)
-        record = {
-            **e.backend.describe(),
-            "dtype": e.backend.dtype,
-            "device": e.backend.name,
-            "n_test": str(e.n_test),
-        }
-        names = tuple(variant.name for variant in e.variants)
         return Simulation(
-            e.problem, e.setting, names, e.seeds, shaped, wall_time, self.done, record
+            problem=e.problem,
+            setting=draws.setting,
+            variants=tuple(variant.name for variant in draws.variants),
+            seeds=draws.seeds,
+            values=shaped,
+            wall_time=wall_time,
+            flops=self.done,
+            record={**e.resources.record(), "n_test": str(e.n_test)},
         )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from ..errors import InvalidProblem
 from ..problem import Problem
+from .arguments import Progress, checked_progress, make_draws, make_resources
 from .experiment import Estimate
 from .setting import Setting
-from .simulate import Progress
 from .singular import Found
-from .spectrum_plan import SpectrumPlan, make_plan
+from .spectrum_plan import OF_WEIGHTS, SpectrumPlan, make_plan
 from .spectrum_result import SimulatedSpectrum
 from .spectrum_run import SpectrumRun
 
@@ -63,23 +62,14 @@ def simulated_spectrum(
     progress
         Called with the flops done and those of the whole run (at most, for krylov).
     """
-    plan = make_plan(
-        problem,
-        seeds=seeds,
-        variants=variants,
-        setting=setting,
-        edge=edge,
-        top=top,
-        method=method,
-        max_memory=max_memory,
-        block_rows=block_rows,
-        dtype=dtype,
-        device=device,
-        streams=streams,
+    draws = make_draws(
+        seeds=seeds, variants=variants, setting=setting, streams=streams, beside=OF_WEIGHTS
     )
-    if progress is not None and not callable(progress):
-        raise InvalidProblem("progress", "must be callable", progress)
-    return _Runner(plan, progress).run()
+    resources = make_resources(
+        dtype=dtype, device=device, max_memory=max_memory, block_rows=block_rows
+    )
+    plan = make_plan(problem, draws, resources, edge=edge, top=top, method=method)
+    return _Runner(plan, checked_progress(progress)).run()
 
 
 def estimate_spectrum(
@@ -98,20 +88,9 @@ def estimate_spectrum(
 
     Both are upper bounds for the Krylov route, whose number of steps shows only on the way.
     """
-    return make_plan(
-        problem,
-        seeds=seeds,
-        variants=variants,
-        setting=setting,
-        edge=None,
-        top=top,
-        method=method,
-        max_memory=max_memory,
-        block_rows=block_rows,
-        dtype=dtype,
-        device="cpu",
-        streams=None,
-    ).estimate
+    draws = make_draws(seeds=seeds, variants=variants, setting=setting, beside=OF_WEIGHTS)
+    resources = make_resources(dtype=dtype, max_memory=max_memory, block_rows=block_rows)
+    return make_plan(problem, draws, resources, edge=None, top=top, method=method).estimate
 
 
 class _Runner:
@@ -126,17 +105,17 @@ class _Runner:
 
     def run(self) -> SimulatedSpectrum:
         started, plan = time.perf_counter(), self.plan
-        found: dict[str, list[Found]] = {variant.name: [] for variant in plan.variants}
-        for number, seed in enumerate(plan.seeds, start=1):
+        found: dict[str, list[Found]] = {variant.name: [] for variant in plan.draws.variants}
+        for number, seed in enumerate(plan.draws.seeds, start=1):
             for name, one in SpectrumRun(plan, seed, self._count).execute():
                 found[name].append(one)
             self.saved = number * plan.cost.flops - self.done
             self._count(0)
         return SimulatedSpectrum(
             problem=plan.problem,
-            setting=plan.setting,
+            setting=plan.draws.setting,
             variants=tuple(found),
-            seeds=plan.seeds,
+            seeds=plan.draws.seeds,
             top=plan.top,
             methods={name: route.method for name, route in plan.cost.routes.items()},
             edges=plan.edges,
@@ -152,7 +131,6 @@ class _Runner:
             self.progress(self.done + self.saved, self.total)
 
     def _record(self) -> dict[str, str]:
-        backend, routes = self.plan.backend, self.plan.cost.routes
-        method = "; ".join(f"{name}: {route}" for name, route in routes.items())
-        where = {"dtype": backend.dtype, "device": backend.name}
-        return {**backend.describe(), **where, "method": method}
+        routes = self.plan.cost.routes.items()
+        method = "; ".join(f"{name}: {route}" for name, route in routes)
+        return {**self.plan.resources.record(), "method": method}

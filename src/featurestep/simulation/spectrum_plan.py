@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..checks import positive, whole_number
 from ..errors import InvalidProblem
 from ..problem import Problem
-from .backend import Backend, make_backend
+from .arguments import Draws, Resources
 from .draw import check_sizes
-from .experiment import Estimate, checked_rows, checked_seeds, refuse_one_step_variants
-from .plan import Group, make_groups
+from .experiment import Estimate
+from .plan import Group, first_step, make_groups
 from .setting import Setting
 from .spectrum_cost import METHODS, Size, SpectrumCost, spectrum_cost
-from .streams import checked_streams
-from .variants import FeatureKey, Variant, feature_key, parse_variants
+from .variants import FeatureKey, Variant, feature_key
 
-WEIGHTS, INITIAL_WEIGHTS = "weights", "initial_weights"
+OF_WEIGHTS = WEIGHTS, INITIAL_WEIGHTS = "weights", "initial_weights"
 TRAINED = Variant("trained", "trained")
 
 
@@ -27,11 +26,8 @@ class SpectrumPlan:
     """The arguments, checked, and how each variant will be run."""
 
     problem: Problem
-    setting: Setting
-    variants: tuple[Variant, ...]
-    seeds: tuple[int, ...]
-    streams: dict[str, int]
-    backend: Backend
+    draws: Draws
+    resources: Resources
     top: int
     edges: dict[str, float]
     group: Group
@@ -40,73 +36,64 @@ class SpectrumPlan:
     @property
     def estimate(self) -> Estimate:
         """Peak memory and flops, both at most."""
-        return Estimate(self.cost.memory, len(self.seeds) * self.cost.flops, self.cost.rows)
+        return Estimate(self.cost.memory, len(self.draws.seeds) * self.cost.flops, self.cost.rows)
 
     def key(self, variant: Variant) -> FeatureKey:
         """The features of a variant; those of `trained` for `weights`."""
-        base = TRAINED if variant.name == WEIGHTS else variant
-        return feature_key(base, _first_step(self.problem, self.setting), self.problem.noise_std)
+        problem, base = self.problem, TRAINED if variant.name == WEIGHTS else variant
+        return feature_key(base, first_step(problem, self.draws.setting), problem.noise_std)
 
 
 def make_plan(
     problem: Problem,
+    draws: Draws,
+    resources: Resources,
     *,
-    seeds: int | Iterable[int],
-    variants: Iterable[str],
-    setting: Setting | None,
     edge: float | Mapping[str, float] | None,
     top: int,
     method: str,
-    max_memory: float | None,
-    block_rows: int | None,
-    dtype: str,
-    device: str,
-    streams: Mapping[str, int] | None,
 ) -> SpectrumPlan:
-    """Check every argument, choose the routes, and fit them to the memory."""
+    """Check the other arguments, choose the routes, and fit them to the memory."""
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", "must be a Problem", problem)
-    setting = Setting() if setting is None else setting
-    if not isinstance(setting, Setting):
-        raise InvalidProblem("setting", "must be a Setting", setting)
     if method not in METHODS:
         raise InvalidProblem("method", f"must be one of {', '.join(METHODS)}", method)
-    parsed = parse_variants(variants, (WEIGHTS, INITIAL_WEIGHTS))
-    refuse_one_step_variants(parsed, setting)
-    check_sizes(problem, setting, 0)
-    backend = make_backend(device, dtype)
-    group = _group(problem, parsed, setting)
-    sizes = {v.name: _size(problem, v, group) for v in parsed}
-    cost = spectrum_cost(
+    check_sizes(problem, draws.setting, 0)
+    group = _group(problem, draws)
+    sizes = {v.name: _size(problem, v, group) for v in draws.variants}
+    return SpectrumPlan(
+        problem=problem,
+        draws=draws,
+        resources=resources,
+        top=_checked_top(top, sizes),
+        edges=_checked_edges(edge, draws.variants),
+        group=group,
+        cost=_cost(group, draws.setting, resources, sizes, method),
+    )
+
+
+def _cost(
+    group: Group, setting: Setting, resources: Resources, sizes: Mapping[str, Size], method: str
+) -> SpectrumCost:
+    backend = resources.backend
+    return spectrum_cost(
         group,
         setting,
         sizes,
         method=method,
         itemsize=backend.itemsize,
         copies=1 if backend.name == "cpu" else 4,  # torch keeps the vectors and their workspace
-        rows=None if block_rows is None else checked_rows(block_rows),
-        max_memory=None if max_memory is None else int(positive("max_memory", max_memory)),
-    )
-    return SpectrumPlan(
-        problem=problem,
-        setting=setting,
-        variants=parsed,
-        seeds=checked_seeds(seeds),
-        streams=checked_streams(streams),
-        backend=backend,
-        top=_checked_top(top, sizes),
-        edges=_checked_edges(edge, parsed),
-        group=group,
-        cost=cost,
+        rows=resources.block_rows,
+        max_memory=resources.max_memory,
     )
 
 
-def _group(problem: Problem, variants: tuple[Variant, ...], setting: Setting) -> Group:
+def _group(problem: Problem, draws: Draws) -> Group:
     """The features asked for; trained weights come with trained features."""
-    features = {v.name: v for v in variants if v.name not in (WEIGHTS, INITIAL_WEIGHTS)}
-    if any(v.name == WEIGHTS for v in variants):
+    features = {v.name: v for v in draws.variants if v.name not in OF_WEIGHTS}
+    if any(v.name == WEIGHTS for v in draws.variants):
         features.setdefault(TRAINED.name, TRAINED)
-    return make_groups([problem], tuple(features.values()), 1, setting)[0]
+    return make_groups([problem], tuple(features.values()), 1, draws.setting)[0]
 
 
 def _size(problem: Problem, variant: Variant, group: Group) -> Size:
@@ -116,11 +103,6 @@ def _size(problem: Problem, variant: Variant, group: Group) -> Size:
     if variant.name == INITIAL_WEIGHTS:
         return Size(N, d, 0, extra_weights=int(bool(group.moves) and not group.initial_needed))
     return Size(n, N, 2 * n * N * d)
-
-
-def _first_step(problem: Problem, setting: Setting) -> float:
-    """The step size that names a variant's features, as in `make_groups`."""
-    return problem.eta * (setting.multiples[0] if len(setting.multiples) == 1 else 1.0)
 
 
 def _checked_top(top: Any, sizes: Mapping[str, Size]) -> int:
@@ -139,7 +121,7 @@ def _checked_edges(edge: Any, variants: tuple[Variant, ...]) -> dict[str, float]
         return {}
     if not isinstance(edge, Mapping):
         number = positive("edge", edge)
-        return {name: number for name in names if name not in (WEIGHTS, INITIAL_WEIGHTS)}
+        return {name: number for name in names if name not in OF_WEIGHTS}
     for name, value in edge.items():
         if name not in names:
             raise InvalidProblem("edge", f"must name some of {', '.join(names)}", name)

@@ -14,9 +14,10 @@ from ..errors import InvalidProblem
 from ..problem import Problem
 from ..quadrature import FloatArray
 from .distribution import Curve, cumulative_curve, default_width, density_curve
+from .over_seeds import OverSeeds
 from .setting import Setting
 from .singular import Found
-from .spectrum_plan import INITIAL_WEIGHTS, WEIGHTS
+from .spectrum_plan import OF_WEIGHTS, WEIGHTS
 from .spectrum_run import DEGREES, POWERS
 from .spikes import Spikes, find_spikes
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class SimulatedSpectrum:
+class SimulatedSpectrum(OverSeeds):
     """Spectra of every variant and seed.
 
     For features F (n × N) eigenvalues are those of FᵀF/n and singular values those of F/√n; for
@@ -145,19 +146,6 @@ class SimulatedSpectrum:
         attrs = {**self.record, "departures": "; ".join(self.setting.departures) or "none"}
         return xarray.Dataset(arrays, coords, attrs=attrs)
 
-    @cached_property
-    def mean(self) -> xarray.Dataset:
-        """Means over the seeds, rank by rank."""
-        return self.dataset.mean("seed", keep_attrs=True)
-
-    @cached_property
-    def standard_error(self) -> xarray.Dataset:
-        """Standard errors of the means; they need two seeds at least."""
-        if len(self.seeds) < 2:
-            raise InvalidProblem("seeds", "must be >= 2 for a standard error", len(self.seeds))
-        spread = self.dataset.std("seed", ddof=1, keep_attrs=True)
-        return spread.map(lambda values: values / np.sqrt(len(self.seeds)), keep_attrs=True)
-
     def __str__(self) -> str:
         routes = ", ".join(f"{name} ({self.methods[name]})" for name in self.variants)
         return (
@@ -185,10 +173,9 @@ class SimulatedSpectrum:
         return out
 
     def _kinds(self) -> dict[str, list[str]]:
-        weights = (WEIGHTS, INITIAL_WEIGHTS)
         return {
-            "variant": [name for name in self.variants if name not in weights],
-            "weight_variant": [name for name in self.variants if name in weights],
+            "variant": [name for name in self.variants if name not in OF_WEIGHTS],
+            "weight_variant": [name for name in self.variants if name in OF_WEIGHTS],
         }
 
     def _stack(self, variant: str | None, field: str) -> FloatArray:
@@ -196,7 +183,7 @@ class SimulatedSpectrum:
 
     def _shape(self, name: str) -> tuple[int, int]:
         p = self.problem
-        return (p.width, p.d) if name in (WEIGHTS, INITIAL_WEIGHTS) else (p.n, p.width)
+        return (p.width, p.d) if name in OF_WEIGHTS else (p.n, p.width)
 
     def _name(self, variant: str | None) -> str:
         """A variant of this result; the first by default."""

@@ -14,7 +14,7 @@ from .krylov import krylov_spectrum
 from .row_matrix import RowBlock, RowMatrix
 from .run import TRAIN, GroupRun
 from .singular import Found, dense_spectrum
-from .spectrum_plan import INITIAL_WEIGHTS, WEIGHTS, SpectrumPlan
+from .spectrum_plan import OF_WEIGHTS, WEIGHTS, SpectrumPlan
 from .step import gradient
 from .streams import Streams
 from .variants import FeatureKey, Variant
@@ -30,18 +30,19 @@ class SpectrumRun:
     def __init__(self, plan: SpectrumPlan, seed: int, count: Callable[[int], None]) -> None:
         self.plan = plan
         self.count = count
-        self.backend = plan.backend
-        self.streams = Streams(seed, plan.streams)
-        self.draw = Draw(plan.problem, plan.setting, self.streams, plan.backend, 1)
-        itemsize, rows = plan.backend.itemsize, plan.cost.rows
-        cost = group_cost(plan.group, plan.setting, itemsize=itemsize, rows=rows, max_memory=None)
-        self.run = GroupRun(plan.group, self.draw, plan.setting, cost, count)
+        self.backend = plan.resources.backend
+        self.streams = Streams(seed, plan.draws.streams)
+        group, setting = plan.group, plan.draws.setting
+        self.draw = Draw(plan.problem, setting, self.streams, self.backend, 1)
+        itemsize, rows = self.backend.itemsize, plan.cost.rows
+        cost = group_cost(group, setting, itemsize=itemsize, rows=rows, max_memory=None)
+        self.run = GroupRun(group, self.draw, setting, cost, count)
 
     def execute(self) -> Iterator[tuple[str, Found]]:
         """What is found for each variant, in order."""
         weights, buffers = self.run.prepare()
         beta = self._direction(weights, buffers)
-        for variant in self.plan.variants:
+        for variant in self.plan.draws.variants:
             yield variant.name, self._find(variant, weights, buffers, beta)
 
     def _direction(self, weights: Weights, buffers: list[Array]) -> FloatArray:
@@ -61,7 +62,7 @@ class SpectrumRun:
         self, variant: Variant, weights: Weights, buffers: list[Array], beta: FloatArray
     ) -> Found:
         route = self.plan.cost.routes[variant.name]
-        if variant.name in (WEIGHTS, INITIAL_WEIGHTS):
+        if variant.name in OF_WEIGHTS:
             matrix = self._weight_matrix(variant, weights, beta)
         else:
             matrix = self._feature_matrix(self.plan.key(variant), weights, buffers)

@@ -7,7 +7,6 @@ of threads or the total number of rows, and samples of different sizes are neste
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from ..errors import InvalidProblem
 from ..quadrature import FloatArray
-from ..threads import Crew, crew
+from ..threads import workers
 
 STREAMS = (
     *("data", "initialisation", "readout", "noise", "test", "teacher", "equivalent"),
@@ -55,14 +54,6 @@ class Streams:
                 chunk[:] = whole[: len(chunk)]
 
         workers().map(draw, range(0, len(out), CHUNK))
-
-
-WORKERS = min(8, os.cpu_count() or 1)
-
-
-def workers() -> Crew:
-    """The threads for drawing and for elementwise work (NumPy releases the lock there)."""
-    return crew(WORKERS)
 
 
 def checked_streams(fixed: Mapping[str, int] | None) -> dict[str, int]:

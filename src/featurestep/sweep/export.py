@@ -5,15 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InvalidProblem
+from ..files import check_file, write_whole
 from .dataset import make_dataset
 from .identity import NUMERICS
 from .plan import Plan
@@ -23,6 +22,7 @@ from .table import Columns, label, make_table
 if TYPE_CHECKING:
     import xarray
 
+PARAMETER = "OUTPUT"  # as the command line calls the path
 _INT32 = np.iinfo(np.int32)
 _EXACT = 2**53  # whole numbers up to here are floats as well
 
@@ -32,34 +32,15 @@ def export(plan: Plan, store: Store, path: str | Path, *, provenance: bool = Fal
     target = Path(path)
     check_target(target)
     encode = FORMATS[target.suffix.lower()]
-    write_whole(target, encode(plan, store, provenance))
+    write_whole(PARAMETER, target, encode(plan, store, provenance))
     return target
 
 
 def check_target(target: Path) -> None:
     """Refuse a path that cannot be written, before anything is read."""
-    if target.suffix.lower() not in FORMATS:
-        raise InvalidProblem("OUTPUT", f"must end in {', '.join(FORMATS)}", str(target))
+    check_file(PARAMETER, target, FORMATS)
     if target.suffix.lower() == ".parquet":
         _pyarrow()
-    if not target.parent.is_dir():
-        raise InvalidProblem("OUTPUT", "must be in a directory that exists", str(target))
-    if target.is_dir():
-        raise InvalidProblem("OUTPUT", "must be a file, not a directory", str(target))
-
-
-def write_whole(target: Path, content: bytes) -> None:
-    """Write a file beside its place, then put it there: nobody sees half of it."""
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, target)
-    except OSError as error:
-        rule = f"must be writable ({error.strerror})"
-        raise InvalidProblem("OUTPUT", rule, str(target)) from None
-    finally:
-        with suppress(OSError):
-            partial.unlink()
 
 
 def _netcdf(plan: Plan, store: Store, provenance: bool) -> bytes:
@@ -150,7 +131,7 @@ def _pyarrow() -> Any:
         return importlib.import_module("pyarrow")
     except ImportError:
         rule = "needs a package for .parquet: pip install 'featurestep[parquet]'"
-        raise InvalidProblem("OUTPUT", rule, ".parquet") from None
+        raise InvalidProblem(PARAMETER, rule, ".parquet") from None
 
 
 FORMATS: Mapping[str, Callable[[Plan, Store, bool], bytes]] = {

@@ -15,8 +15,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, BinaryIO
 
-from ...simulation import backend, streams
-from ...threads import one_thread
+from ...threads import one_thread, set_workers
 from ..job import Job, Report, run_job
 
 READY = "ready"
@@ -26,9 +25,7 @@ ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_
 
 def run_alone(job: Job) -> Report:
     """Compute a job with one thread, beside other workers on the same machine."""
-    # Where simulations look up how many threads share drawing and elementwise work.
-    for module in (streams, backend):
-        vars(module).update(WORKERS=1)
+    set_workers(1)
     with one_thread():
         return run_job(job)
 

@@ -11,9 +11,9 @@ from ...errors import InvalidProblem
 from ...grid import Grid
 from ...problem import Problem
 from ...simulation import Setting, simulate
+from ...simulation.arguments import checked_seeds
 from ...simulation.backend import DTYPES
 from ...simulation.draw import check_sizes
-from ...simulation.experiment import checked_seeds
 from ...simulation.plan import default_test_size
 from ...simulation.result import QUANTITIES
 from ...simulation.variants import parse_variants

@@ -1,0 +1,146 @@
+"""Running a sweep for the command line: its plan, its progress and what it tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import InvalidProblem
+from .output import show_json, show_notes, show_table
+from .progress import INTERRUPTED, Advance, watched
+from .values import number
+
+if TYPE_CHECKING:  # what sweeps need is loaded by the commands that run them
+    from ..sweep.plan import Plan
+    from ..sweep.progress import Progress
+    from ..sweep.status import SweepStatus
+
+_STATES = ("ok", "refused", "failed", "missing")
+_MOST_REASONS = 5
+
+
+def planned(file: str, store: str | None, engine: dict[str, str | None] | None = None) -> Plan:
+    """The plan of a file, with the options of the command line in place of its own."""
+    from ..sweep.plan import make_plan
+    from ..sweep.run import with_engine
+    from ..sweep.spec import load_sweep
+
+    asked = load_sweep(Path(file))
+    if store is not None:
+        asked = replace(asked, store=Path(store))
+    if engine is not None:
+        workers = engine["workers"]
+        count = None if workers is None else number(workers)
+        try:
+            asked = with_engine(asked, engine["engine"], count, engine["scheduler"])
+        except InvalidProblem as error:
+            option = "engine" if error.parameter == "kind" else error.parameter
+            raise InvalidProblem(f"--{option}", error.rule, error.value) from None
+    return make_plan(asked)
+
+
+def store_path(plan: Plan) -> Path:
+    """Where its results are."""
+    assert plan.sweep.store is not None
+    return plan.sweep.store
+
+
+def show_status(plan: Plan, *, as_json: bool) -> None:
+    """Print how far a sweep is, and why some units have no number."""
+    found = _status(plan)
+    if as_json:
+        _show_json(plan, found)
+        return
+    click.echo(f"sweep {plan.sweep.name}, {found.total} units; store {store_path(plan)}")
+    rows = [[name, *(str(states[s]) for s in _STATES)] for name, states in found.by_task.items()]
+    show_table(["", *_STATES], rows)
+    show_notes(_reasons(found))
+    for origin in found.origins:
+        click.echo("computed by " + ", ".join(f"{k} {v}" for k, v in origin.items()))
+
+
+def _status(plan: Plan) -> SweepStatus:
+    """What the store has by now."""
+    from ..sweep.status import make_status
+    from ..sweep.store import Store
+
+    if not store_path(plan).exists():
+        return make_status(plan, None)
+    with Store.for_reading(store_path(plan)) as opened:
+        return make_status(plan, opened)
+
+
+def compute(plan: Plan, *, retry: bool, as_json: bool) -> None:
+    """Run what is missing under a progress bar, and report; exit code 1 if anything failed."""
+    from ..sweep.progress import Progress
+    from ..sweep.run import execute, open_store
+    from ..sweep.status import make_status
+
+    started = time.perf_counter()
+    engine = plan.sweep.engine.make()
+    latest = [Progress(len({unit.key for unit in plan.units}), 0)]
+    try:
+        with open_store(plan.sweep) as opened:
+            with watched(latest[0].total, lambda done: _bar(latest[0])) as advance:
+                execute(plan, opened, engine, retry=retry, watch=_watcher(latest, advance))
+            found = make_status(plan, opened)
+    except KeyboardInterrupt:
+        kept = _status(plan)
+        told = f"{kept.total - kept.count('missing')} of {kept.total} units are kept"
+        again = f"in {store_path(plan)}; run it again to go on"
+        click.echo(f"interrupted: {told} {again}", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    _report(plan, found, latest[0], time.perf_counter() - started, as_json)
+    if found.count("failed"):
+        raise click.exceptions.Exit(1)
+
+
+def _watcher(latest: list[Progress], advance: Advance | None) -> Callable[[Progress], None]:
+    def watch(progress: Progress) -> None:
+        latest[0] = progress
+        if advance is not None:
+            advance(progress.done)
+
+    return watch
+
+
+def _bar(progress: Progress) -> str:
+    failed = f", {progress.failed} failed" if progress.failed else ""
+    refused = f", {progress.refused} refused" if progress.refused else ""
+    return f"{progress.done} of {progress.total} units{refused}{failed}"
+
+
+def _report(
+    plan: Plan, found: SweepStatus, progress: Progress, seconds: float, as_json: bool
+) -> None:
+    computed = progress.done - progress.known
+    if as_json:
+        _show_json(plan, found, known=progress.known, computed=computed, wall_time=seconds)
+        return
+    click.echo(
+        f"sweep {plan.sweep.name}: {progress.total} units, {progress.known} stored before, "
+        f"{computed} computed in {seconds:.3g} s"
+    )
+    states = ", ".join(f"{found.count(state)} {state}" for state in _STATES[:3])
+    click.echo(f"now {states}; store {store_path(plan)}")
+    show_notes(_reasons(found))
+
+
+def _show_json(plan: Plan, found: SweepStatus, **run: float) -> None:
+    where = {"sweep": plan.sweep.name, "store": str(store_path(plan))}
+    show_json({**where, **run, **found.as_dict()})
+
+
+def _reasons(found: SweepStatus) -> list[str]:
+    """Why units have no number: the most frequent reasons."""
+    told = [
+        f"{units} of {task} {state}: {error}"
+        for (task, state, error), units in found.reasons.items()
+    ]
+    more = len(told) - _MOST_REASONS
+    return told[:_MOST_REASONS] + ([f"{more} more reasons; --json has all"] if more > 0 else [])

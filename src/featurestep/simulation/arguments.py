@@ -1,0 +1,109 @@
+"""What `simulate` and `simulated_spectrum` are both asked, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..checks import positive, whole_number
+from ..errors import InvalidProblem
+from .backend import Backend, make_backend
+from .setting import Setting
+from .streams import CHUNK, checked_seed, checked_streams
+from .variants import Variant, parse_variants
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Which networks are drawn, and which variants of each are looked at."""
+
+    seeds: tuple[int, ...]
+    variants: tuple[Variant, ...]
+    setting: Setting
+    streams: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What computes, and how much memory it may take."""
+
+    backend: Backend
+    max_memory: int | None  # bytes
+    block_rows: int | None  # whole chunks, in which rows are drawn
+
+    def record(self) -> dict[str, str]:
+        """Versions, BLAS, dtype and device."""
+        backend = self.backend
+        return {**backend.describe(), "dtype": backend.dtype, "device": backend.name}
+
+
+def make_draws(
+    *,
+    seeds: int | Iterable[int],
+    variants: Iterable[str],
+    setting: Setting | None,
+    streams: Mapping[str, int] | None = None,
+    beside: tuple[str, ...] = (),
+) -> Draws:
+    """The checked draws; `beside` names variants that are no feature maps."""
+    setting = Setting() if setting is None else setting
+    if not isinstance(setting, Setting):
+        raise InvalidProblem("setting", "must be a Setting", setting)
+    parsed = parse_variants(variants, beside)
+    _refuse_one_step_variants(parsed, setting)
+    return Draws(checked_seeds(seeds), parsed, setting, checked_streams(streams))
+
+
+def make_resources(
+    *,
+    dtype: str,
+    device: str = "cpu",
+    max_memory: float | None = None,
+    block_rows: int | None = None,
+) -> Resources:
+    """The checked resources."""
+    return Resources(
+        backend=make_backend(device, dtype),
+        max_memory=None if max_memory is None else int(positive("max_memory", max_memory)),
+        block_rows=None if block_rows is None else _whole_chunks(block_rows),
+    )
+
+
+def checked_progress(progress: Progress | None) -> Progress | None:
+    """Something to call, or None, or InvalidProblem."""
+    if progress is not None and not callable(progress):
+        raise InvalidProblem("progress", "must be callable", progress)
+    return progress
+
+
+def checked_seeds(seeds: Any) -> tuple[int, ...]:
+    """The seeds behind a number or a list, or InvalidProblem."""
+    if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
+        if seeds < 1:
+            raise InvalidProblem("seeds", "must be a number >= 1 or a list of seeds", seeds)
+        return tuple(range(int(seeds)))
+    if isinstance(seeds, (str, bytes, bool)) or not isinstance(seeds, Iterable):
+        raise InvalidProblem("seeds", "must be a number >= 1 or a list of seeds", seeds)
+    listed = tuple(checked_seed("seeds", seed) for seed in seeds)
+    if not listed or len(set(listed)) < len(listed):
+        raise InvalidProblem("seeds", "must be distinct, and at least one", listed)
+    return listed
+
+
+def _refuse_one_step_variants(variants: tuple[Variant, ...], setting: Setting) -> None:
+    """Variants that describe one step are no answer to several."""
+    if len(setting.multiples) == 1:
+        return
+    for variant in variants:
+        if variant.degree or variant.base == "srf":
+            rule = "describe one step (theory, section 2), not several, for spiked and srf features"
+            raise InvalidProblem("variants", rule, variant.name)
+
+
+def _whole_chunks(block_rows: Any) -> int:
+    return -(-whole_number("block_rows", block_rows) // CHUNK) * CHUNK
