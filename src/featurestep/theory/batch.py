@@ -32,7 +32,8 @@ class Batch:
     alignment: FloatArray  # (B,) γ
     mean: FloatArray  # (B, Q, K) m_g
     linear: FloatArray  # (B, Q, K) ρ_g μ_g
-    spread: FloatArray  # (B, Q, K) ν_g²
+    spread: FloatArray  # (B, Q, K) ν_g², as it enters χ
+    felt: FloatArray  # (B, Q, K) ν_g², as it enters V̂2
     target_mean: FloatArray  # (B, Q) y0
     target_linear: FloatArray  # (B, Q) y1
     target_rest: FloatArray  # (B, Q) y2 − y0² − y1²
@@ -44,6 +45,8 @@ class Batch:
         for name in picked:
             if name not in ("kappa", "weight", "g", "mirrored"):
                 picked[name] = picked[name][rows]
+        if self.felt is self.spread:
+            picked["felt"] = picked["spread"]
         return Batch(**picked)
 
     def __len__(self) -> int:

@@ -51,6 +51,7 @@ def build_batch(
         mean=mean,
         linear=norm[:, None, :] * slope,
         spread=spread,
+        felt=spread,
         target_mean=y0,
         target_linear=y1,
         target_rest=rest + noise[:, None] ** 2,

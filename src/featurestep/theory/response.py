@@ -7,9 +7,10 @@ changes p_g = δV2_g/V2_g and changes x_q = δχ(κ_q), is
     a_g p_g − Σ_h C_gh p_h − n Σ_q w_q h_q² R_qg x_q = s_g
 
 with h = 1/(1+χ), R = ν²V2 + reach, and the weight side's kernel K, reach and coupling C (for
-isotropic weights G²/d, U² and d(SY)², U = bY, G = bYbᵀ). At the solution a_g = N_g and the same
-equations with (r, s) = (E0, source) give the error E0 + v and P (eqs. 13–15): Newton's matrix and
-the errors' are one. For few groups the nodes are eliminated first.
+isotropic weights G²/d, U² and d(SY)², U = bY, G = bYbᵀ). In the first line ν² is the one that
+enters χ, in the second the one that enters V̂2. At the solution a_g = N_g and the same equations
+with (r, s) = (E0, source) give the error E0 + v and P (eqs. 13–15): Newton's matrix and the
+errors' are one. For few groups the nodes are eliminated first.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Point:
     v2: FloatArray  # (B, K) V2_g = tr over group g of (FᵀF + λn)⁻¹
     chi: FloatArray  # (B, Q)
     shrink: FloatArray  # (B, Q) h = 1/(1 + χ)
-    noise: FloatArray  # (B, Q, K) ν²V2
+    noise: FloatArray  # (B, Q, K) ν²V2, as it enters χ
+    felt: FloatArray  # (B, Q, K) ν²V2, as it enters V2V̂2
     weights: WeightSide
     demand: FloatArray  # (B, K) V2_g·(t_g + ρ_g²Λ_gg), N_g at the solution
     mapped_chi: FloatArray  # (B, Q) χ of eq. (7) for this V2 and h
@@ -49,6 +51,7 @@ def evaluate(batch: Batch, v2: FloatArray, chi: FloatArray, *, careful: bool = F
     shrink = 1.0 / (1.0 + chi)
     mass = batch.n[:, None] * batch.weight * shrink  # (B, Q)
     noise = batch.spread * v2[:, None, :]
+    felt = noise if batch.felt is batch.spread else batch.felt * v2[:, None, :]
     weights = weight_side(batch, v2, mass, careful=careful)
     return Point(
         batch=batch,
@@ -56,8 +59,9 @@ def evaluate(batch: Batch, v2: FloatArray, chi: FloatArray, *, careful: bool = F
         chi=chi,
         shrink=shrink,
         noise=noise,
+        felt=felt,
         weights=weights,
-        demand=demand(batch, v2, noise_information(noise, mass), weights),
+        demand=demand(batch, v2, noise_information(felt, mass), weights),
         mapped_chi=fluctuation(weights, noise),
     )
 
@@ -105,10 +109,11 @@ def _respond_by_nodes(
     q, k = batch.kappa.size, batch.g.size
     first_q, first_k = (q // 2, k // 2) if batch.mirrored else (0, 0)
     mass = batch.n[:, None] * batch.weight * point.shrink**2  # (B, Q)
-    reach = point.noise + point.weights.reach()  # R, (B, Q, K)
+    linear = point.weights.reach()
+    reach = point.noise + linear  # R, (B, Q, K)
     kernel = point.weights.kernel(first_q)
     kernel *= mass[:, None, :]
-    felt = (reach * mass[:, :, None])[:, :, first_k:].transpose(0, 2, 1)
+    felt = ((point.felt + linear) * mass[:, :, None])[:, :, first_k:].transpose(0, 2, 1)
     felt = felt / batch.neurons[:, first_k:, None]
     coupling = point.weights.coupling()[:, first_k:] / batch.neurons[:, first_k:, None]
     fold = _fold if batch.mirrored else _unfolded
@@ -155,7 +160,7 @@ def _respond_by_pairs(
     pairs = point.weights.pairs()
     count = pairs.seen.shape[2]
     mass = batch.n[:, None] * batch.weight * point.shrink**2  # (B, Q)
-    reach = point.noise + point.weights.reach()
+    reach = point.felt + point.weights.reach()
     seen = np.concatenate([pairs.seen, point.noise], axis=2)
     felt = np.concatenate([pairs.felt, reach / batch.neurons[:, None, :]], axis=2)
     felt *= mass[:, :, None]

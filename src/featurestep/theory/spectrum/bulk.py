@@ -18,9 +18,7 @@ from ...quadrature import FloatArray
 from .continued import Branch, ComplexArray, Equations, joined
 from .edges import Edge, gap_edge, is_filled, left_edge
 
-_FIRST = 16
 _MOST = 768
-_CONVERGED = 1e-8
 _COMPLETE = 1e-7  # mass that may be missing without a search for it
 _SCAN = 48
 _NEXT = 1e-5  # relative distance from an edge of places next to it
@@ -97,7 +95,8 @@ def bulk(equations: Equations, atom: float, top: Edge) -> tuple[Interval, ...]:
     """All intervals of the bulk, lowest first."""
     low = float(np.sqrt(left_edge(equations, atom, top.location)))
     parts = list(_intervals(equations, low, float(np.sqrt(top.location)), depth=8))
-    if atom + sum(part.mass for part in parts) < 1.0 - _COMPLETE:
+    complete = 1.0 - max(_COMPLETE, equations.fineness.density)
+    if atom + sum(part.mass for part in parts) < complete:
         gaps = [(below.high, above.low) for below, above in pairwise(parts)]
         for gap in gaps:
             parts.extend(_islands(equations, *gap))
@@ -107,13 +106,13 @@ def bulk(equations: Equations, atom: float, top: Edge) -> tuple[Interval, ...]:
 def _intervals(equations: Equations, low: float, high: float, depth: int) -> tuple[Interval, ...]:
     """The interval itself, or the parts into which gaps divide it."""
     scale: Scale = "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear"
-    theta = _angles(_FIRST, scale)
-    known = _physical(equations, _places(theta, low, high, scale))
-    error = np.inf
+    theta, known, error = _begun(equations, low, high, scale)
     while np.all(is_filled(equations, known)):
         part = _interval(equations, known, theta, low, high, scale, error)
         most = _MOST // (2 if scale == "mirrored" else 1)
-        if error < _CONVERGED or theta.size >= most or part.mass * equations.width < _ISLAND:
+        fine = error < equations.fineness.density
+        if fine or theta.size >= most or part.mass * equations.width < _ISLAND:
+            equations.trail.nodes = theta, known
             return (part,)
         known, theta, error = _doubled(equations, known, theta, low, high, scale)
     if depth == 0:  # a gap too narrow to be resolved; the mass tells whether that matters
@@ -122,6 +121,21 @@ def _intervals(equations: Equations, low: float, high: float, depth: int) -> tup
     for start, end in _split(equations, known, low, high):
         parts.extend(_intervals(equations, start, end, depth - 1))
     return tuple(parts)
+
+
+def _begun(
+    equations: Equations, low: float, high: float, scale: Scale
+) -> tuple[FloatArray, Branch, float]:
+    """A few nodes and the solution there: that of a similar problem, which had enough of them."""
+    if equations.near.nodes is not None and equations.fits(equations.near.nodes[1]):
+        theta, near = equations.near.nodes
+        z = (_places(theta, low, high, scale) ** 2).astype(np.complex128)
+        scaled = Branch(near.z, near.v2 * (near.z / z)[:, None], near.chi, near.residual)
+        found = equations.at(z, scaled)
+        if np.all(found.converged & is_filled(equations, found)):
+            return theta, found, 0.0
+    theta = _angles(equations.fineness.first, scale)
+    return theta, _physical(equations, _places(theta, low, high, scale)), np.inf
 
 
 def _physical(equations: Equations, places: FloatArray) -> Branch:

@@ -17,6 +17,7 @@ from ...errors import NotConverged
 from ...quadrature import FloatArray
 from ..batch import Batch
 from ..response import Point, evaluate, respond
+from .fineness import FULL, Fineness
 
 ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on
 TOLERANCE = 1e-12
@@ -47,6 +48,15 @@ class Branch:
         return Branch(self.z[rows], self.v2[rows], self.chi[rows], self.residual[rows])
 
 
+@dataclass
+class Trail:
+    """Solutions that were met, from which those of a similar problem are not far."""
+
+    upper: Branch | None = None  # at the upper edge of the bulk
+    lower: Branch | None = None  # at the lower one
+    nodes: tuple[FloatArray, Branch] | None = None  # angles in the bulk, and the solution there
+
+
 def joined(parts: list[Branch]) -> Branch:
     """One branch of all places, from the highest to the lowest."""
     z = np.concatenate([part.z for part in parts])
@@ -62,8 +72,11 @@ def joined(parts: list[Branch]) -> Branch:
 class Equations:
     """Equations (7)–(10) of one problem as functions of z."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, fineness: Fineness = FULL, near: Trail | None = None) -> None:
         self.batch = batch
+        self.fineness = fineness
+        self.near = near or Trail()
+        self.trail = Trail()
         self.work = 0.0
         self._templates: dict[int, dict[str, Any]] = {}
         self.n, self.d = float(batch.n[0]), float(batch.d[0])
@@ -81,12 +94,24 @@ class Equations:
         return float((self._power() @ self.batch.neurons[0]).max() / self.width)
 
     def trace(self, branch: Branch) -> ComplexArray:
-        """m(z) = (1/N) tr(FᵀF/n − z)⁻¹ (eq. 16)."""
-        return np.asarray((self.n / self.width) * branch.v2.sum(axis=1))
+        """m(z) = (1/N) tr(FᵀF/n − z)⁻¹ (eq. 16).
+
+        For N > n from the trace over samples, −E[1/(1+χ)]/z: the same, but with rows and columns
+        that vary (`wobble`) only this one has exactly N − n eigenvalues at 0.
+        """
+        if self.batch.felt is self.batch.spread or self.width <= self.n:
+            return np.asarray((self.n / self.width) * branch.v2.sum(axis=1))
+        over_samples = (1.0 / (1.0 + branch.chi)) @ self.batch.weight
+        return np.asarray(-(self.width - self.n + self.n * over_samples) / (self.width * branch.z))
 
     def point(self, branch: Branch) -> Point:
         """Everything that the readout side needs at these places."""
         return evaluate(self._tiled(branch.z), branch.v2, branch.chi)
+
+    def fits(self, branch: Branch) -> bool:
+        """Whether a solution of another problem has the same nodes and groups."""
+        shape = (self.batch.g.size, self.batch.kappa.size)
+        return (branch.v2.shape[1], branch.chi.shape[1]) == shape
 
     def far(self, z: ComplexArray) -> Branch:
         """The solution for |z| beyond the spectrum, to leading order."""
@@ -94,8 +119,9 @@ class Equations:
         v2 = -self.batch.neurons / (self.n * z[:, None])
         return Branch(z, v2, v2 @ self._power().T, np.full(z.size, np.inf))
 
-    def at(self, z: ComplexArray, start: Branch, tolerance: float = TOLERANCE) -> Branch:
+    def at(self, z: ComplexArray, start: Branch, tolerance: float | None = None) -> Branch:
         """The solution at z, by Newton's method from nearby solutions."""
+        tolerance = self.fineness.residual if tolerance is None else tolerance
         z = np.atleast_1d(np.asarray(z, dtype=np.complex128))
         v2 = np.array(np.broadcast_to(start.v2, (z.size, self.batch.g.size)))
         chi = np.array(np.broadcast_to(start.chi, (z.size, self.batch.kappa.size)))
@@ -138,7 +164,7 @@ class Equations:
             gap = abs(self.level(branch)[0] / level - 1.0)
             before, residual = residual, max(float(point.residual[0]), float(gap))
             settled = residual < 1e3 * TOLERANCE and residual > 0.3 * before
-            if residual < TOLERANCE or settled or not np.isfinite(residual):
+            if residual < self.fineness.residual or settled or not np.isfinite(residual):
                 break
             x, p, dz = self._bordered(point, level)
             factor = float(_damping(p)[0, 0])
@@ -148,12 +174,15 @@ class Equations:
                 _real(branch.chi + factor * x),
                 branch.residual,
             )
+        else:
+            point = self.point(branch)
         branch = Branch(branch.z, branch.v2, branch.chi, np.array([residual]))
-        return branch, self.level_slope(branch) if branch.converged[0] else np.nan
+        return branch, self.level_slope(branch, point) if branch.converged[0] else np.nan
 
-    def level_slope(self, branch: Branch) -> float:
-        """dz/dY on the real axis, for one place."""
-        _, x = self.slope(branch)
+    def level_slope(self, branch: Branch, point: Point | None = None) -> float:
+        """dz/dY on the real axis, for one place (with what is known there already)."""
+        point = self.point(branch) if point is None else point
+        x, _ = _answer(point, self.n * branch.v2, newton=False)
         rise = float((x / (1.0 + branch.chi) ** 2)[0].real @ self.batch.weight)
         return 1.0 / rise if np.isfinite(rise) else 0.0  # exactly at an edge
 
@@ -171,15 +200,16 @@ class Equations:
         dz = (level - here - x[0] @ weight) / (xz[0] @ weight)
         return np.asarray(x + dz * xz), np.asarray(p + dz * pz), np.asarray(dz)
 
-    def lowered(self, x: FloatArray, *, steps: int = 20) -> Branch:
+    def lowered(self, x: FloatArray) -> Branch:
         """The physical solution on the real axis, continued down from the upper half-plane."""
         x = np.asarray(x, dtype=np.float64)
         high = 4.0 * max(self.size, float(np.abs(x).max(initial=0.0)))
         branch = self.at(x + 1j * high, self.far(x + 1j * high))
+        steps = self.fineness.steps
         for share in np.arange(1, steps + 1) / steps:
-            height = high * (1e-6 * x / high) ** share
+            height = high * (self.fineness.last * x / high) ** share
             branch = self._follow(x + 1j * height, branch, tolerance=_ON_THE_WAY)
-        return self._follow(x.astype(np.complex128), branch, tolerance=TOLERANCE)
+        return self._follow(x.astype(np.complex128), branch, tolerance=self.fineness.residual)
 
     def _follow(
         self, z: ComplexArray, start: Branch, *, tolerance: float, depth: int = 6
@@ -232,6 +262,8 @@ def _repeated(batch: Batch, count: int) -> dict[str, Any]:
         if field.name not in _SHARED:
             value = np.broadcast_to(value, (count, *value.shape[1:]))
         values[field.name] = value
+    if batch.felt is batch.spread:
+        values["felt"] = values["spread"]
     return values
 
 

@@ -17,9 +17,9 @@ from .continued import Branch, ComplexArray, Equations
 
 _GROWTH = 1.8  # of |Y| from step to step
 _MOST_STEPS = 500
+_MOST_SECANTS = 8
 _NOTHING = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins at 0
 _EMPTY = 1e-6  # of |m|: a smaller imaginary part is none
-_SETTLED = 1e-9  # relative change of Y that ends the search
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,13 @@ class Edge:
 
 
 def right_edge(equations: Equations) -> Edge:
-    """The upper end of the bulk, coming down from z = ∞."""
+    """The upper end of the bulk, coming down from z = ∞ or from that of a similar problem."""
+    edge = _followed(equations, equations.near.upper) or _descended(equations)
+    equations.trail.upper = edge.at
+    return edge
+
+
+def _descended(equations: Equations) -> Edge:
     ratios = (1.0 + np.sqrt(equations.width / equations.n)) * (
         1.0 + np.sqrt(equations.width / equations.d)
     )
@@ -53,12 +59,40 @@ def right_edge(equations: Equations) -> Edge:
 
 def left_edge(equations: Equations, atom: float, high: float) -> float:
     """The lower end of the bulk's positive part: 0 if the bulk reaches down to it."""
+    edge = _followed(equations, equations.near.lower) or _ascended(equations, atom)
+    if edge is None:
+        return _from_inside(equations, high)
+    equations.trail.lower = edge.at
+    return edge.location
+
+
+def _ascended(equations: Equations, atom: float) -> Edge | None:
     if atom == 0.0:
         start = _settled(equations, -4.0 * equations.size)
     else:
         start = _beyond_zero(equations)
-    edge = None if start is None else _walk(equations, start)
-    return _from_inside(equations, high) if edge is None else edge.location
+    return None if start is None else _walk(equations, start)
+
+
+def _followed(equations: Equations, near: Branch | None) -> Edge | None:
+    """The edge, from that of a similar problem: the secant method on dz/dY; None if it is lost."""
+    if near is None or not equations.fits(near):
+        return None
+    level = float(equations.level(near)[0])
+    first, slope_a = equations.at_level(0.97 * level, near)
+    a, (b, slope_b) = first, equations.at_level(level, first)
+    for _ in range(_MOST_SECANTS):
+        if not (a.converged[0] and b.converged[0] and _same_side(near, b)):
+            return None
+        level_a, level_b = (float(equations.level(branch)[0]) for branch in (a, b))
+        if abs(level_b - level_a) < equations.fineness.edge * abs(level_b):
+            return Edge(b, (first,))
+        guess = (level_a * slope_b - level_b * slope_a) / (slope_b - slope_a)
+        if not 0.7 < guess / level_b < 1.4:
+            return None
+        a, slope_a = b, slope_b
+        b, slope_b = equations.at_level(guess, b)
+    return None
 
 
 def _from_inside(equations: Equations, high: float) -> float:
@@ -202,7 +236,7 @@ def _turning_point(
         guess = (level_a * slope_b - level_b * slope_a) / (slope_b - slope_a)
         middle, slope, level = _between(equations, (a, b), (guess, 0.5 * (level_a + level_b)))
         moved = min(abs(level - level_a), abs(level - level_b))
-        if slope == 0.0 or moved < _SETTLED * abs(level):
+        if slope == 0.0 or moved < equations.fineness.edge * abs(level):
             break
         if slope * slope_b < 0.0:
             a, level_a, slope_a = b, level_b, slope_b

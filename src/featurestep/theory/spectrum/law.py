@@ -46,6 +46,7 @@ class Spectrum:
     atom: float
     spikes: tuple[Spike, ...]
     edge_scale: float  # Tracy–Widom scale of the upper edge, as an eigenvalue
+    entry_reach: float  # how far single large entries of F push eigenvalues, at least the edge
     weights: WeightSpectrum = field(repr=False)
     validity: tuple[str, ...]
     mean: float = field(repr=False)  # exact first moment of the bulk with its atom
@@ -63,8 +64,11 @@ class Spectrum:
 
     @property
     def margin(self) -> float:
-        """How far beyond the edge an eigenvalue must lie to count as a spike."""
-        return MARGIN * self.edge_scale
+        """How far beyond the edge an eigenvalue must lie to count as a spike.
+
+        Three Tracy–Widom scales or, for activations with heavy tails, the reach of single entries.
+        """
+        return max(MARGIN * self.edge_scale, self.entry_reach - self.edge)
 
     @cached_property
     def mass(self) -> float:

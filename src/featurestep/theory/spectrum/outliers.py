@@ -93,7 +93,8 @@ def _root(equations: Equations, low: Branch, high: Branch, i: int) -> Branch:
 
     brentq = import_module("scipy.optimize").brentq
     a, b = sorted(known)
-    z = float(brentq(value, a, b, xtol=1e-11 * b, rtol=1e-11))
+    fine = equations.fineness.spike
+    z = float(brentq(value, a, b, xtol=fine * b, rtol=fine))
     value(z)
     return known[z]
 

@@ -16,11 +16,13 @@ from ...spiked import spiked_weights, validity
 from ...threads import one_thread
 from ..batch import Batch
 from .bulk import Interval, bulk
-from .continued import Equations
+from .continued import Equations, Trail
 from .edges import Edge, right_edge
+from .entries import entry_reach
+from .fineness import DRAFT, FULL, Fineness
 from .law import MARGIN, Spectrum, Spike, carried_degrees
 from .outliers import Outlier, above
-from .typical import typical_batch
+from .typical import smooth_batch, typical_batch
 from .weights_law import weight_spectrum
 
 MASS_ERROR = 5e-4  # refused beyond it
@@ -39,11 +41,12 @@ class Outlook:
     edge: Edge
     outliers: tuple[Outlier, ...]
     scale: float  # Tracy–Widom scale of the edge
+    reach: float  # how far single large entries of F push eigenvalues, at least the edge
 
     @property
     def margin(self) -> float:
         """How far beyond the edge an eigenvalue must lie to count as a spike."""
-        return MARGIN * self.scale
+        return max(MARGIN * self.scale, self.reach - self.edge.location)
 
     @cached_property
     def spikes(self) -> tuple[Spike, ...]:
@@ -67,13 +70,20 @@ class Outlook:
         )
 
 
-def outlook(problem: Problem, *, refine: float = 1.0) -> Outlook:
+def outlook(
+    problem: Problem,
+    *,
+    refine: float = 1.0,
+    fineness: Fineness = FULL,
+    near: Trail | None = None,
+) -> Outlook:
     """Edge and spikes of one problem: what phase diagrams and critical steps need."""
     with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
-        equations = Equations(typical_batch(problem, refine=refine))
+        equations = Equations(typical_batch(problem, refine=refine), fineness, near)
         edge = right_edge(equations)
         outliers = tuple(above(equations, edge))
-        return Outlook(problem, equations, edge, outliers, edge_scale(equations, edge))
+        scale, reach = edge_scale(equations, edge), entry_reach(problem, equations, edge)
+        return Outlook(problem, equations, edge, outliers, scale, reach)
 
 
 def edge_scale(equations: Equations, edge: Edge) -> float:
@@ -82,7 +92,8 @@ def edge_scale(equations: Equations, edge: Edge) -> float:
     Near the edge z − E = ½ z″(Y)(Y − Y_E)² and m is linear in Y, which gives C.
     """
     level = float(equations.level(edge.at)[0])
-    tries = itertools.product((1e-3 * level, 1e-2 * level), (edge.at, edge.path[-1]))
+    steps = (1e-3 * level, 1e-2 * level, 1e-4 * level, 1e-5 * level)
+    tries = itertools.product(steps, (edge.at, edge.path[-1]))
     for step, start in tries:
         ends = [equations.at_level(level + sign * step, start)[0] for sign in (-1.0, 1.0)]
         if not all(end.converged[0] for end in ends):
@@ -95,27 +106,42 @@ def edge_scale(equations: Equations, edge: Edge) -> float:
     raise NotConverged("the density next to the edge of the bulk was not resolved")
 
 
-def solve_spectrum(problem: Problem, *, refine: float = 1.0) -> Spectrum:
+def solve_spectrum(problem: Problem, *, refine: float = 1.0, fineness: Fineness = FULL) -> Spectrum:
     """The whole spectrum of one problem."""
     with one_thread(), np.errstate(all="ignore"):
-        return _solve(problem, refine)
+        return _solve(problem, refine, fineness)
 
 
-def _solve(problem: Problem, refine: float) -> Spectrum:
-    """At the fineness that is needed, or at another one where that loses a part of the bulk."""
-    first = refine * _cutting(typical_batch(problem))
-    failure: NotConverged | None = None
-    for fineness in (first, 0.84 * first, 1.19 * first):
+def follow_spectrum(problem: Problem, near: Trail | None) -> tuple[Spectrum, Trail | None]:
+    """A draft of the spectrum, begun where that of a similar problem has ended, and its own trail.
+
+    Mass and second moment are checked as ever; what was not found so is solved from nothing.
+    """
+    with one_thread(), np.errstate(all="ignore"):
+        refine = DRAFT.rules * _cutting(smooth_batch(problem))
         try:
-            return _solve_at(problem, fineness)
+            return _solve_at(problem, refine, DRAFT, near)
+        except NotConverged:
+            return _solve(problem, 1.0, DRAFT), None
+
+
+def _solve(problem: Problem, refine: float, fineness: Fineness) -> Spectrum:
+    """At the fineness that is needed, or at another one where that loses a part of the bulk."""
+    first = refine * fineness.rules * _cutting(smooth_batch(problem))
+    failure: NotConverged | None = None
+    for rules in (first, 0.84 * first, 1.19 * first):
+        try:
+            return _solve_at(problem, rules, fineness)[0]
         except NotConverged as error:
             failure = failure or error
     raise failure or NotConverged("the bulk was not resolved")
 
 
-def _solve_at(problem: Problem, refine: float) -> Spectrum:
+def _solve_at(
+    problem: Problem, refine: float, fineness: Fineness, near: Trail | None = None
+) -> tuple[Spectrum, Trail]:
     atom = _atom(problem)
-    view = outlook(problem, refine=refine)
+    view = outlook(problem, refine=refine, fineness=fineness, near=near)
     parts = bulk(view.equations, atom, view.edge)
     mean, mean_square = exact_moments(view.equations.batch)
     result = Spectrum(
@@ -124,19 +150,20 @@ def _solve_at(problem: Problem, refine: float) -> Spectrum:
         atom=atom,
         spikes=view.spikes,
         edge_scale=view.scale,
+        entry_reach=view.reach,
         weights=weight_spectrum(view.equations.batch),
         validity=(*validity(problem, spiked_weights(problem)), *_notes(atom, view, parts)),
         mean=mean,
         mean_square=mean_square,
     )
     gap = abs(result.moment(2) / mean_square - 1.0)
-    if abs(result.mass - 1.0) > MASS_ERROR or gap > MOMENT_ERROR:
+    if abs(result.mass - 1.0) > max(MASS_ERROR, fineness.density) or gap > MOMENT_ERROR:
         raise InconsistentSolution(
             f"the bulk was not resolved: mass {result.mass:.8f} with its atom, second moment off "
             f"by {gap:.1g}",
             residual=max(abs(result.mass - 1.0), gap),
         )
-    return result
+    return result, view.equations.trail
 
 
 def _atom(problem: Problem) -> float:
@@ -176,12 +203,14 @@ def exact_moments(batch: Batch) -> tuple[float, float]:
     """First two moments of the bulk: (1/N) tr of FᵀF/n and of its square, means left out.
 
     With p_g = ρ_g²μ_g² + ν_g² and P_g = E p_g they are Σ π_g P_g and Σ π_g(P_g² + C_g),
-    C_g = Σ_h N_h (E[p_g p_h]/n + ρ_g²ρ_h² E[μ_gμ_h]²/d): the 1/z expansion of (7)–(10).
+    C_g = Σ_h N_h (E[p_g p_h]/n + ρ_g²ρ_h² E[μ_gμ_h]²/d): the 1/z expansion of (7)–(10). In a mean
+    with p_h, p_g is what V̂2 sees of it and p_h what χ sees.
     """
-    power = batch.linear[0] ** 2 + batch.spread[0]  # (Q, K)
+    linear = batch.linear[0] ** 2  # (Q, K)
+    seen, felt = linear + batch.spread[0], linear + batch.felt[0]
     weight, neurons = batch.weight, batch.neurons[0]
-    size = weight @ power
-    rows = (power.T * weight) @ power / batch.n[0]
+    size = weight @ felt
+    rows = (felt.T * weight) @ seen / batch.n[0]
     columns = ((batch.linear[0].T * weight) @ batch.linear[0]) ** 2 / batch.d[0]
     share = neurons / neurons.sum()
     return float(share @ size), float(share @ (size**2 + (rows + columns) @ neurons))
@@ -202,13 +231,20 @@ def _notes(atom: float, view: Outlook, parts: tuple[Interval, ...]) -> list[str]
             "square of a feature, so single rows lie outside the bulk and its edge varies from "
             "draw to draw"
         )
+    batch = view.equations.batch
+    if batch.felt is not batch.spread:
+        notes.append(
+            "heavy-tailed activation: rows and columns vary by chance, which is included to first "
+            f"order; single large entries may lie outside the bulk up to {view.reach:.4g}"
+        )
     missing = abs(atom + sum(part.mass for part in parts) - 1.0)
-    if missing > MASS_NOTED:
+    coarse = view.equations.fineness.density  # of a draft, no error below it is worth a note
+    if missing > max(MASS_NOTED, coarse):
         notes.append(
             f"a share {missing:.1g} of the eigenvalues lies in islands beside the bulk that were "
             "not resolved"
         )
     worst = max((part.error for part in parts if np.isfinite(part.error)), default=0.0)
-    if worst > 1e-6:
+    if worst > max(1e-6, coarse):
         notes.append(f"the density is resolved to {worst:.1g} of its largest value only")
     return notes

@@ -24,6 +24,7 @@ from ...spiked import spiked_weights
 from ..batch import Batch
 from ..moments import build_batch
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
+from .wobble import product, with_wobble
 
 _SPACING = 0.5
 _EXTRA = 11
@@ -37,14 +38,24 @@ _LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against t
 
 def typical_batch(problem: Problem, *, refine: float = 1.0) -> Batch:
     """Section 3's arrays for one problem, on the rules of a typical sample."""
+    return with_wobble(problem, smooth_batch(problem, refine=refine))
+
+
+def smooth_batch(problem: Problem, *, refine: float = 1.0) -> Batch:
+    """The same with rows and columns that do not vary by chance."""
     weights = spiked_weights(problem)
     groups = _group_rule(problem, refine)
-    kappa, weight = _node_rule(problem, refine)
-    batch = build_batch([problem], [weights], groups, (kappa, weight))
+    nodes = _node_rule(problem, refine)
+    batch = build_batch([problem], [weights], groups, nodes)
+    return _with_radii(problem, batch)
+
+
+def _with_radii(problem: Problem, batch: Batch) -> Batch:
+    """Nodes (κ, ‖x‖) where the spread of ‖x‖ can be seen."""
     radius, share = _radius_rule(problem)
     if radius.size == 1:
         return batch
-    nodes, masses, radii = _product(kappa, weight, radius, share)
+    nodes, masses, radii = product(batch.kappa, batch.weight, radius, share)
     norm = batch.norm[:, None, :] * radii[:, None]  # (1, Q, K)
     moments = problem.sigma.moments(norm, batch.shift[:, None, :] * nodes[:, None])
     nothing = np.zeros((1, nodes.size))
@@ -55,6 +66,7 @@ def typical_batch(problem: Problem, *, refine: float = 1.0) -> Batch:
         mean=moments.mean,
         linear=batch.norm[:, None, :] * moments.slope,  # w·x has the spread of ‖x‖ already
         spread=moments.spread,
+        felt=moments.spread,
         target_mean=nothing,
         target_linear=nothing,
         target_rest=nothing,
@@ -170,13 +182,3 @@ def _row_sensitivity(sigma: Nonlinearity) -> float:
         )
         sizes.append((mean - c_0) ** 2 + slope**2 + spread)
     return abs(math.log(sizes[1] / sizes[0])) / (2.0 * step)
-
-
-def _product(
-    kappa: FloatArray, weight: FloatArray, radius: FloatArray, share: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Nodes (κ, r), ordered such that reversal takes (κ, r) to (−κ, r)."""
-    half, r = kappa.size // 2, radius.size
-    radii = np.concatenate([np.tile(radius, half), np.tile(radius[::-1], kappa.size - half)])
-    shares = np.concatenate([np.tile(share, half), np.tile(share[::-1], kappa.size - half)])
-    return np.repeat(kappa, r), np.repeat(weight, r) * shares, radii

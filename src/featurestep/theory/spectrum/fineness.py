@@ -1,0 +1,32 @@
+"""How finely the spectrum is solved: in full, or as a draft that follows a moving slider."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fineness:
+    """Where each of the searches may stop; the defaults are those of `spectrum`."""
+
+    rules: float = 1.0  # nodes of κ and groups of neurons, in units of those needed in full
+    residual: float = 1e-12  # of the equations, at places that count
+    first: int = 16  # nodes that an interval of the bulk begins with
+    density: float = 1e-8  # change of the density under a doubling of its nodes, largest value 1
+    edge: float = 1e-9  # relative change of Y; that of the edge itself is its square
+    spike: float = 1e-11  # of its eigenvalue, relative
+    steps: int = 20  # from the upper half-plane down to the bulk
+    last: float = 1e-6  # height of the last of them, relative to the place
+
+
+FULL = Fineness()
+DRAFT = Fineness(
+    rules=0.5,
+    residual=1e-9,
+    first=8,
+    density=3e-3,
+    edge=1e-3,
+    spike=1e-5,
+    steps=6,
+    last=0.03,
+)

@@ -1,0 +1,93 @@
+"""Rare large entries of F: what they do to the bulk, and how far beyond it they reach."""
+
+import numpy as np
+import pytest
+
+from featurestep import Problem, spectrum
+from featurestep.theory.spectrum.continued import Equations
+from featurestep.theory.spectrum.typical import smooth_batch, typical_batch
+
+
+def untrained(n, width, activation="H1 + H2 + H3", **changes):
+    sizes = {"n": n, "d": 10**8, "width": width, **changes}
+    return Problem(activation=activation, target="H1", ridge=0.1, step_size=0.0, **sizes)
+
+
+def independent_entries(n, width, draws=6):
+    """Eigenvalues of FᵀF/n for independent entries H1 + H2 + H3 of normal variables."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(draws):
+        z = rng.standard_normal((n, width))
+        found.append(np.linalg.svd(z**3 + z**2 - 2 * z - 1, compute_uv=False) ** 2 / n)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(("n", "width"), [(1000, 700), (700, 1000)])
+def test_the_bulk_of_independent_heavy_entries(n, width):
+    seen, law = independent_entries(n, width), spectrum(untrained(n, width))
+    assert law.mass == pytest.approx(1.0, abs=1e-9)
+    assert law.moment(2) == pytest.approx(law.mean_square, rel=1e-9)
+    squares = (seen**2).sum(axis=1) / width
+    error = squares.std(ddof=1) / len(squares) ** 0.5
+    assert abs(squares.mean() - law.mean_square) < 3 * error
+    plain = 81 * (1 + width / n)  # of the plain law of Marchenko and Pastur
+    assert abs(squares.mean() - plain) > 6 * error
+    places = np.sort(seen.ravel())
+    below = (law.cumulative(places) - law.atom) / (1 - law.atom)
+    assert np.abs(below - (np.arange(places.size) + 0.5) / places.size).max() < 0.007
+    low, high = (9 * (1 + sign * (width / n) ** 0.5) ** 2 for sign in (-1, 1))
+    assert law.edges[0][0] < low
+    assert law.edge > 1.05 * high
+
+
+@pytest.mark.parametrize(("n", "width"), [(1000, 700), (700, 1000)])
+def test_values_beyond_the_edge_stay_within_the_reach_of_single_entries(n, width):
+    law = spectrum(untrained(n, width))
+    top = independent_entries(n, width)[:, 0]
+    assert (
+        np.sum(top > law.edge) >= 4
+    )  # a margin of a few Tracy–Widom scales would call these spikes
+    assert np.all(top < law.edge + law.margin)
+    assert law.spikes == ()
+
+
+def test_light_tails_keep_the_equations_as_they_stand():
+    for activation in ("relu", "tanh", "H2", "H3"):
+        batch = typical_batch(untrained(1000, 700, activation))
+        assert batch.felt is batch.spread
+        assert batch.g.size == 1
+
+
+def test_the_correction_fades_with_the_size():
+    gaps = []
+    for n in (1000, 10_000, 100_000):
+        edge = spectrum(untrained(n, n // 2, "H1 + 2*H3")).edge
+        gaps.append(edge / (25 * (1 + 0.5**0.5) ** 2) - 1.0)
+    assert gaps[0] > 0.03
+    assert gaps[0] > 4 * gaps[1] > 0.0
+    assert gaps[2] == pytest.approx(0.0, abs=1e-5)  # too small for nodes of its own
+
+
+@pytest.mark.parametrize("law", ["gaussian", "rademacher", "uniform", "constant"])
+def test_every_law_is_split_into_pairs(law):
+    problem = Problem(
+        activation="H1 + H2 + H3",
+        target="H1",
+        ridge=0.1,
+        n=600,
+        d=300,
+        width=400,
+        step_exponent=0.2,
+        readout=law,
+    )
+    smooth, batch = smooth_batch(problem), typical_batch(problem)
+    assert batch.neurons.sum() == pytest.approx(400)
+    assert batch.weight.sum() == pytest.approx(1)
+    assert (batch.kappa.size, batch.g.size) == (2 * smooth.kappa.size, 2 * smooth.g.size)
+    if batch.mirrored:
+        for values in (batch.spread, batch.felt, batch.mean**2):
+            assert values == pytest.approx(values[:, ::-1, ::-1])
+    equations = Equations(batch)
+    far = equations.at(np.array([1e6 * equations.size + 0j]), equations.far(np.array([1e9 + 0j])))
+    assert far.converged[0]
