@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featurestep import Problem, predict
@@ -83,6 +83,7 @@ def _unit_norm(problem: Problem) -> Any:
     return replace(spiked_weights(problem), unit_drift=0.0, unit_growth=0.0)
 
 
+@example(phi=20.0, psi=20.0, ridge=1e-5, noise=0.35, activation="H1 + H2", target="tanh")
 @given(
     phi=st.floats(0.05, 20.0),
     psi=st.floats(0.05, 20.0),

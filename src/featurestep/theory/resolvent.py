@@ -16,7 +16,7 @@ from ..quadrature import FloatArray
 from .batch import Batch
 from .response import Point, evaluate, respond
 
-TOLERANCE = 1e-11
+TOLERANCE = 1e-13  # one step short of rounding would be seen where λ is small
 ACCEPTED = 1e-10
 MAX_ITERATIONS = 120
 
