@@ -20,13 +20,13 @@ ACTIVATIONS = {
         ),
         "centre": True,
     },
-    # E σ‴ = 6: each neuron's norm changes with its own overlap with the target's direction, which
-    # section 2 leaves out: a larger d and a smaller step let it fade
+    # E σ‴ = 6: each neuron's norm changes with its own overlap with the target's direction. Only
+    # the spikes know (section 5); a larger d and a smaller step let it fade in the bulk
     "cubic": {
         "activation": "H1 + H2 + H3",
         "d": 4000,
         "n_step": 32000,
-        "step_scale": 0.35,
+        "step_scale": 0.4,
         "readout": "rademacher",
     },
 }

@@ -47,10 +47,10 @@ class Explorer:
         return self
 
     def settled(self) -> None:
-        """Wait until both lanes are answered and drawn, with nothing more on its way."""
+        """Wait until both lanes are answered in full and drawn, with nothing more on its way."""
         self.page.evaluate("() => new Promise((done) => setTimeout(done, 50))")
         self.page.wait_for_selector(
-            "html[data-answered]:not([data-main=busy])[data-spectrum=idle] "
+            "html[data-answered]:not([data-main=busy])[data-spectrum=idle][data-fine=yes] "
             "#graph-spectrum .plot-container",
             state="attached",
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from featurestep import predict
-from featurestep.page import words
+from featurestep.page import parts, spectrum_panel, words
 from featurestep.page.presets import PRESETS
 from featurestep.page.state import State
 
@@ -167,6 +167,18 @@ def test_dragging_fast_ends_at_the_last_value(explorer: Explorer) -> None:
     state = explorer.state
     assert state.phi == pytest.approx(0.3 * 10**0.4, rel=0.02)
     assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
+
+
+def test_at_rest_the_spectrum_is_shown_in_full(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    explorer.press("phi")
+    (bulk, *spikes), state = explorer.data("spectrum"), explorer.state
+    expected = spectrum_panel.spectrum(state)
+    assert bulk["y"] == pytest.approx(expected["density"], rel=1e-9)
+    values = [spike["singular_value"] for spike in expected["spikes"]]
+    assert [trace["x"][0] for trace in spikes] == pytest.approx(values, rel=1e-12)
+    curve = next(trace for trace in explorer.data("errors") if trace["name"] == "test error")
+    assert len(curve["x"]) == parts.POINTS["exponent"]
 
 
 def test_simulate_overlays_and_cancel_ends_it(explorer: Explorer) -> None:

@@ -43,8 +43,8 @@ class Client:
         outputs = [dict(zip(("id", "property"), i.rsplit(".", 1), strict=True)) for i in ids]
 
         def filled(items: list[Any]) -> list[Any]:
-            start = {"main-ask.data": {"q": "", "seq": 0}, "spectrum-ask.data": {"q": "", "seq": 0}}
-            known = {**start, **values}
+            asks = [f"{name}-ask.data" for name in ("shown", "main", "spectrum")]
+            known = {**{name: {"q": "", "seq": 0} for name in asks}, **values}
             return [{**i, "value": known.get(f"{i['id']}.{i['property']}")} for i in items]
 
         return {
@@ -145,6 +145,23 @@ def test_odd_bodies_are_refused(client: Client, body: bytes) -> None:
     assert client.post(body).status_code == 400
     plain = client.client.post(CALLBACK, data=body, base_url=client.base)
     assert 400 <= plain.status_code < 500
+
+
+def test_a_question_may_name_its_page_and_ask_for_a_draft(client: Client) -> None:
+    good = {"q": "readout=constant", "seq": 3, "draft": True, "page": "abc0"}
+    answer = client.post(client.body("main-answer", {"main-ask.data": good}))
+    told = answer.get_json()["response"]["main-answer"]["data"]
+    assert told["fine"] is False
+    assert len(told["figures"]["graph-errors"]["data"]) >= 4
+    late = {**good, "seq": 2}
+    answer = client.post(client.body("main-answer", {"main-ask.data": late}))
+    assert answer.get_json()["response"]["main-answer"]["data"]["seq"] == 2
+    full = {**good, "seq": 4, "draft": False}
+    answer = client.post(client.body("main-answer", {"main-ask.data": full}))
+    assert answer.get_json()["response"]["main-answer"]["data"]["fine"] is True
+    for wrong in ({"draft": 1}, {"draft": None}, {"page": 7}, {"page": ""}, {"page": "x" * 25}):
+        body = client.body("main-answer", {"main-ask.data": {**good, **wrong}})
+        assert client.post(body).status_code == 400
 
 
 def test_jobs_of_others_cannot_be_guessed_or_broken(client: Client) -> None:

@@ -168,6 +168,17 @@ def test_themes_differ_in_colour_only(views: Views) -> None:
     assert figures.message(State(theme="dark"), "x")["layout"]["font"]["color"] == "#e8edf2"
 
 
+def test_the_legend_takes_two_rows_at_most() -> None:
+    state = State(noise_std=0.5, readout="constant")
+    point, curve, stairs = parts.point(state), parts.curve(state), parts.stairs(state)
+    columns = ("test_error", "train_loss", "test_error_error", "train_loss_error", "x")
+    simulated = {"n": 1600, "theory": curve, **{name: [0.1, 0.2] for name in columns}}
+    drawn = figures.errors(state, point, curve, stairs, simulated)
+    named = [trace["name"] for trace in drawn["data"] if trace.get("showlegend", True)]
+    assert len(named) == 7
+    assert drawn["layout"]["margin"]["b"] <= 48 + 2 * 29
+
+
 def test_what_takes_too_long_is_stopped_and_the_worker_replaced() -> None:
     pool = Pool(1, Memory(), deadline=0.01)
     try:

@@ -44,7 +44,7 @@ def explore(port: str, browser: bool) -> None:
     opened = listener(number(port))
     # Asked to end by a signal, leave as after Ctrl-C: with every process ended.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    views = Views().start()
+    views = Views().start(inherited=[opened])
     try:
         # The browser, the first picture and Dash, which is slow to import, all start together.
         _announce(address(opened), browser)

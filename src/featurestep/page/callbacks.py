@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,9 @@ from ..errors import FeaturestepError
 from . import reproduce
 from .controls import control_ids
 from .jobs import Jobs
+from .latest import Latest
 from .layout import page
+from .pool import always
 from .presets import PRESETS
 from .state import State as View
 from .views import Views, main_view, spectrum_view
@@ -24,13 +27,13 @@ def register(app: Dash, views: Views, jobs: Jobs) -> None:
     """Connect the controls, in the browser and to the server."""
     _register_client(app)
 
-    for lane, graphs, elements in LANES:
+    latest = Latest()
+    for lane in LANES:
         app.callback(
-            *(Output(name, "figure") for name in graphs),
-            Output(f"{lane}-answer", "data"),
-            Input(f"{lane}-ask", "data"),
+            Output(f"{lane.name}-answer", "data"),
+            Input(f"{lane.name}-ask", "data"),
             prevent_initial_call=True,
-        )(partial(panels, elements, graphs, views))
+        )(partial(panels, lane, views, latest))
 
     @app.callback(
         Output("job", "data"),
@@ -42,7 +45,7 @@ def register(app: Dash, views: Views, jobs: Jobs) -> None:
         Input("cancel", "n_clicks"),
         Input("tick", "n_intervals"),
         State("job", "data"),
-        State("main-ask", "data"),
+        State("shown-ask", "data"),
         prevent_initial_call=True,
     )
     def simulate(_s: Any, _c: Any, _t: Any, job: Any, ask: Any) -> tuple[Any, ...]:
@@ -55,7 +58,7 @@ def register(app: Dash, views: Views, jobs: Jobs) -> None:
         Output("download", "data"),
         Input("save-csv", "n_clicks"),
         Input("save-json", "n_clicks"),
-        State("main-ask", "data"),
+        State("shown-ask", "data"),
         prevent_initial_call=True,
     )
     def save(_csv: Any, _json: Any, ask: Any) -> Any:
@@ -90,11 +93,8 @@ def _register_client(app: Dash) -> None:
     presets = [Input(f"preset-{name}", "n_clicks") for name in PRESETS]
     controls = [Input(*control) for control in control_ids()]
     theme = Input("toggle-theme", "n_clicks")
-    connect(
-        "collect", "collected", *controls, *presets, theme, State("known", "data"), initial=True
-    )
-    for lane, *_ in LANES:
-        connect("settle", f"{lane}-settled", Input(f"{lane}-answer", "data"))
+    told = [State(name, "data") for name in ("known", "first")]
+    connect("collect", "collected", *controls, *presets, theme, *told, initial=True)
     connect("overlay", "overlaid", Input("finished", "data"))
     connect("watch", "watched", Input("job", "data"))
     connect("press", "pressed", *(Input(name, "n_clicks") for name in _BUTTONS))
@@ -104,30 +104,36 @@ def _file(name: str, text: str) -> dict[str, Any]:
     return {"filename": name, "content": text, "base64": False, "type": None}
 
 
-def main_elements(views: Views, query: str) -> dict[str, Any]:
-    """What each element of the first lane shows, by its id; raises when the query is refused."""
-    state = View.from_query(query)
-    return main_view(state, views.answers(state))
+@dataclass(frozen=True)
+class Lane:
+    """Panels that are asked for together: those that wait for one part, which may be a draft."""
+
+    name: str
+    part: str
+    graphs: tuple[str, ...]
+    answers: Callable[..., dict[str, Any]]
+    view: Callable[[View, Mapping[str, Any]], dict[str, Any]]
+
+    def elements(self, views: Views, query: str, **how: Any) -> dict[str, Any]:
+        """What each element shows, by its id; raises when the query is refused."""
+        state = View.from_query(query)
+        return self.view(state, self.answers(views, state, **how))
 
 
-def spectrum_elements(views: Views, query: str) -> dict[str, Any]:
-    """What each element of the second lane shows."""
-    state = View.from_query(query)
-    return spectrum_view(state, views.spectrum_answers(state))
+def panels(lane: Lane, views: Views, latest: Latest, ask: Any) -> dict[str, Any]:
+    """A lane's figures and texts by id, with the question's number sent back.
 
-
-def panels(
-    elements: Callable[[Views, str], dict[str, Any]], graphs: Sequence[str], views: Views, ask: Any
-) -> tuple[Any, ...]:
-    """A lane's figures, and its texts by id with the question's number sent back."""
-    answer = {"seq": ask["seq"], "refused": False}
+    `fine` tells whether a full answer is still to be asked for, once the controls rest.
+    """
+    answer = {"seq": ask["seq"], "refused": False, "fine": True}
+    wanted = latest.note(ask.get("page", ""), lane.name, ask["seq"]) if "page" in ask else always
     try:
-        shown = elements(views, ask["q"])
+        draft = bool(ask.get("draft")) and not views.knows(View.from_query(ask["q"]), lane.part)
+        shown = lane.elements(views, ask["q"], draft=draft, wanted=wanted)
     except FeaturestepError as error:
-        texts = {"message": str(error)}
-        return (*[no_update] * len(graphs), {**answer, "refused": True, "texts": texts})
-    drawn = [shown.pop(name) for name in graphs]
-    return (*drawn, {**answer, "texts": shown})
+        return {**answer, "refused": True, "figures": {}, "texts": {"message": str(error)}}
+    figures = {name: shown.pop(name) for name in lane.graphs}
+    return {**answer, "fine": not draft, "figures": figures, "texts": shown}
 
 
 def first_page(views: Views, link: str) -> Any:
@@ -137,9 +143,10 @@ def first_page(views: Views, link: str) -> Any:
         _ = state.problem
     except FeaturestepError as error:
         state, wrong = View(), {"message": f"{error} (this is the default view)"}
-    shown = main_elements(views, state.to_query())
-    if views.has_spectrum(state):
-        shown |= spectrum_elements(views, state.to_query())
+    shown: dict[str, Any] = {}
+    for lane in LANES:
+        if lane.name == "main" or views.knows(state, lane.part):
+            shown |= lane.elements(views, state.to_query())
     return page(state, {**shown, **wrong})
 
 
@@ -164,10 +171,17 @@ def simulation(
     if job.data is None:
         return None, "0", job.error, True, no_update
     views.keep(job.asked, job.state, job.data)
-    return None, "1", f"{job.data['seeds']} draws", True, name
+    size = f", n = {job.state.n:,}" if job.state.n != job.asked.n else ""
+    return None, "1", f"{job.data['seeds']} draws{size}", True, name
 
 
 LANES = (
-    ("main", ("graph-errors", "graph-learned"), main_elements),
-    ("spectrum", ("graph-spectrum", "graph-degrees"), spectrum_elements),
+    Lane("main", "curve", ("graph-errors", "graph-learned"), Views.answers, main_view),
+    Lane(
+        "spectrum",
+        "spectrum",
+        ("graph-spectrum", "graph-degrees"),
+        Views.spectrum_answers,
+        spectrum_view,
+    ),
 )

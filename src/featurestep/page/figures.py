@@ -22,12 +22,12 @@ AXES = {
 }
 _BASELINES = {
     "untrained": ("untrained", "dot"),
-    "ridge_n_tuned": ("linear, tuned", "dashdot"),
+    "ridge_n_tuned": ("linear", "dashdot"),
     "noise_floor": ("noise floor", "dot"),
 }
-_RANKS = ("test error", "train loss", "limit", "simulated")  # first in the legend
+_RANKS = ("test error", "train loss", "n → ∞", "simulated")  # first in the legend
 _STEPS = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)
-_ROW, _NARROW = 29, 370.0  # pixels: a legend's row, the width of a narrow panel
+_ROW, _NARROW = 29, 430.0  # pixels: a legend's row, the width of a narrow panel
 _NAMED = 4  # regimes with their degree written above
 
 
@@ -70,7 +70,7 @@ def _legend_rows(traces: list[Any]) -> int:
     shown = [trace for trace in traces if trace.get("showlegend", True)]
     rows, room = 0, 0.0
     for trace in sorted(shown, key=lambda trace: int(trace["legendrank"])):
-        needed = 46.0 + 6.2 * len(trace["name"])
+        needed = 42.0 + 5.6 * len(trace["name"])
         if needed > room:
             rows, room = rows + 1, _NARROW
         room -= needed
@@ -115,7 +115,7 @@ def _baselines(state: State, point: Any, curve: Any, theme: Theme) -> list[Any]:
 def _staircase(stairs: list[Any], name: str, colour: str, theme: Theme) -> Figure:
     x = [edge for step in stairs for edge in (step["low"], step["high"])]
     y = [step[name] for step in stairs for _ in range(2)]
-    trace = line(x, y, "limit n → ∞", colour, dash="4px,3px", width=1.3)
+    trace = line(x, y, "n → ∞", colour, dash="4px,3px", width=1.3)
     return {**trace, "legendgroup": "limit", "showlegend": name == "test_error"}
 
 
@@ -133,10 +133,11 @@ def _simulated(data: Any, name: str, label: str, colour: str, theme: Theme) -> l
             "symbol": "square",
             "line": {"color": colour, "width": 1.8},
         },
-        "name": "simulated" if "theory" not in data else f"simulated, n = {data['n']:,}",
+        "name": "simulated",
         "legendgroup": "simulated",
         "showlegend": name == "test_error",
-        "hovertemplate": f"{label} %{{y:.4g}} ± %{{error_y.array:.2g}}<extra>simulated</extra>",
+        "hovertemplate": f"{label} %{{y:.4g}} ± %{{error_y.array:.2g}}"
+        f"<extra>simulated, n = {data['n']:,}</extra>",
     }
     if "theory" not in data:
         return [points]
@@ -288,5 +289,6 @@ def _legend(theme: Theme, *, bottom: bool = False) -> Figure:
     look = {"orientation": "h", "font": {"size": 11, "color": theme.muted}, "x": 0}
     look["bgcolor"] = "rgba(0,0,0,0)"
     if bottom:
-        return {**look, "yref": "container", "y": 0.01, "yanchor": "bottom"}
+        place = {"xref": "container", "yref": "container", "x": 0.01, "y": 0.01}
+        return {**look, **place, "yanchor": "bottom"}
     return {**look, "y": 1.0, "yanchor": "bottom"}

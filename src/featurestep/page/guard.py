@@ -9,14 +9,16 @@ from typing import Any
 from dash import Dash
 from flask import Flask, Response, request
 
+from .plotly_script import ROUTE
 from .state import MAX_QUERY
 
 MAX_BODY = 16 * 1024  # bytes; the page's own requests are about 3 KiB
 _CALLBACK = "/_dash-update-component"
-_PATHS = ("/", "/_dash-layout", "/_dash-dependencies", "/_favicon.ico", _CALLBACK)
+_PATHS = ("/", "/_dash-layout", "/_dash-dependencies", "/_favicon.ico", _CALLBACK, ROUTE)
 _FOLDERS = ("/_dash-component-suites/", "/assets/")
-_JOB = re.compile(r"[A-Za-z0-9_-]{1,24}")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,24}")
 _MOST_CLICKS = 10**9
+_ASKED = {"q", "seq", "draft", "page"}
 
 
 class Guard:
@@ -122,16 +124,21 @@ def _wrong_value(given: Any, wanted: Mapping[str, str]) -> str:
     if name.endswith("-ask.data"):
         return "" if _is_ask(value) else f"{name} must be {{q, seq}}"
     if name == "job.data":
-        fits = value is None or (_is_text(value) and _JOB.fullmatch(value))
+        fits = value is None or (_is_text(value) and _NAME.fullmatch(value))
         return "" if fits else "job.data must be a job's name"
     fits = value is None or _is_count(value)
     return "" if fits else f"{name} must be a count"
 
 
 def _is_ask(value: Any) -> bool:
-    if not isinstance(value, dict) or set(value) != {"q", "seq"}:
+    if not isinstance(value, dict) or not {"q", "seq"} <= set(value) <= _ASKED:
         return False
-    return _is_text(value["q"]) and len(value["q"]) <= MAX_QUERY and _is_count(value["seq"])
+    page = value.get("page", "-")
+    if not isinstance(value.get("draft", False), bool) or not _is_text(page):
+        return False
+    if not _is_text(value["q"]) or len(value["q"]) > MAX_QUERY or not _is_count(value["seq"]):
+        return False
+    return _NAME.fullmatch(page) is not None
 
 
 def _is_count(value: Any) -> bool:

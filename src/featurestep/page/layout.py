@@ -9,6 +9,7 @@ from dash import dcc, html
 
 from .controls import controls, label_text, named, symbols
 from .figures import message
+from .plotly_script import plotly_address
 from .presets import PRESETS
 from .state import LIMITS, Number, State, Switch
 from .words import TILES
@@ -19,7 +20,7 @@ PANELS = {
     "learned": ("Learned function", "along the learned direction"),
     "degrees": ("Learned degrees", "overlaps with Hermite polynomials"),
 }
-LANES = ("main", "spectrum")
+GRAPHS = tuple(f"graph-{name}" for name in PANELS)
 LIVE: Any = {"aria-live": "polite"}
 _OVER = {"exponent": "α", "samples": "n/d", "width": "N/n", "ridge": "λ"}
 
@@ -31,7 +32,7 @@ def page(state: State, shown: Mapping[str, Any]) -> html.Div:
     """
     return html.Div(
         [
-            *_memory(state, drawn="graph-spectrum" in shown),
+            *_memory(state, shown),
             _header(),
             html.Div([controls(state), _content(state, shown)], className="columns"),
         ],
@@ -39,8 +40,8 @@ def page(state: State, shown: Mapping[str, Any]) -> html.Div:
     )
 
 
-def _memory(state: State, *, drawn: bool) -> list[Any]:
-    """Stores: what is asked, what was answered, and what the script needs to know."""
+def _memory(state: State, shown: Mapping[str, Any]) -> list[Any]:
+    """Stores: what is asked, and what the script needs to know and to draw first."""
     numbers = {
         name: {"low": limits.low, "high": limits.high, "log": limits.log, "zero": limits.zero}
         for name, limits in LIMITS.items()
@@ -53,15 +54,20 @@ def _memory(state: State, *, drawn: bool) -> list[Any]:
         "switches": [name for name, limits in LIMITS.items() if isinstance(limits, Switch)],
         "presets": {name: preset.state.to_query() for name, preset in PRESETS.items()},
         "start": state.to_query(),
-        "drawn": drawn,  # whether the spectrum came with the page
+        "path": "/_dash-update-component",
+        "plotly": plotly_address(),
+        "drawn": "graph-spectrum" in shown,  # whether the spectrum came with the page
     }
+    first = {name: shown.get(name) or message(state, "") for name in GRAPHS}
+    ask = {"q": state.to_query(), "seq": 0}
     return [
         dcc.Store(id="known", data=known),
+        dcc.Store(id="first", data=first),
         dcc.Store(id="theme", data=state.theme),
-        *(dcc.Store(id=f"{lane}-ask", data={"q": state.to_query(), "seq": 0}) for lane in LANES),
-        *(dcc.Store(id=f"{lane}-{what}") for lane in LANES for what in ("answer", "settled")),
+        *(dcc.Store(id=f"{name}-ask", data=ask) for name in ("shown", "main", "spectrum")),
         *(dcc.Store(id=name) for name in ("job", "finished")),
-        # Outputs that callbacks of the browser must have, and never set.
+        # Outputs that callbacks must have; the browser's own never set them.
+        *(dcc.Store(id=f"{name}-answer") for name in ("main", "spectrum")),
         *(dcc.Store(id=name) for name in ("collected", "overlaid", "watched", "pressed")),
         dcc.Download(id="download"),
         dcc.Interval(id="tick", interval=300, disabled=True),
@@ -102,7 +108,7 @@ def _content(state: State, shown: Mapping[str, Any]) -> html.Main:
                 ],
                 className="summary",
             ),
-            html.Div([_panel(name, state, shown) for name in PANELS], className="panels"),
+            html.Div([_panel(name, state) for name in PANELS], className="panels"),
             html.Details(
                 [
                     html.Summary("How far to trust this"),
@@ -123,21 +129,13 @@ def _tile(name: str, word: str, symbol: str, shown: Mapping[str, Any]) -> html.D
     return html.Div([html.Span([f"{word} ", *symbols(symbol)]), html.B(value, id=f"value-{name}")])
 
 
-def _panel(name: str, state: State, shown: Mapping[str, Any]) -> html.Section:
+def _panel(name: str, state: State) -> html.Section:
     title, text = PANELS[name]
     head: list[Any] = [html.H2(title, id=f"title-{name}"), html.Span(text, className="hint")]
     if name == "errors":
         head = [head[0], _over(state), *_simulation()]
-    graph = dcc.Graph(
-        id=f"graph-{name}",
-        figure=shown.get(f"graph-{name}") or message(state, ""),
-        responsive=True,
-        config={
-            "displaylogo": False,
-            "modeBarButtons": [["toImage"]],
-            "toImageButtonOptions": {"format": "svg", "filename": f"featurestep-{name}"},
-        },
-    )
+    layers = [html.Div(className="plot"), html.Div(className="sketch")]
+    graph = html.Div(layers, id=f"graph-{name}")
     labelled: Any = {"aria-labelledby": f"title-{name}"}
     return html.Section(
         [html.Div(head, className="head"), html.Div(graph, className="graph")],

@@ -20,7 +20,7 @@ from ..theory.spike_functions import exact_spikes
 from .state import State
 
 DEGREES = 6
-STAIRS = 8  # regimes drawn: beyond, they are too narrow to see
+STAIRS, ROUGH_STAIRS = 8, 4  # regimes drawn, in full and as a draft: beyond, they are narrow
 POINTS = {"exponent": 31, "samples": 41, "width": 41, "ridge": 31}  # of a curve, by its axis
 Data = dict[str, Any]
 _KAPPA = np.linspace(-3.0, 3.0, 61)
@@ -119,9 +119,12 @@ def here(state: State) -> float | None:
     }[state.over]
 
 
-def curve(state: State) -> Data:
-    """Errors along the axis at finite n; away from the exponent also without a step."""
-    problems = grid(state)
+def curve(state: State, *, draft: bool = False) -> Data:
+    """Errors along the axis at finite n; away from the exponent also without a step.
+
+    A draft has every other point.
+    """
+    problems = grid(state, (POINTS[state.over] + 1) // 2 if draft else None)
     outcomes = solve(list(problems))
     refused = [outcome for outcome in outcomes if not isinstance(outcome, Solution)]
     answer: Data = {
@@ -140,12 +143,12 @@ def _column(outcomes: Sequence[Outcome], name: str) -> list[float | None]:
     return [float(getattr(o, name)) if isinstance(o, Solution) else None for o in outcomes]
 
 
-def stairs(state: State) -> list[Data]:
+def stairs(state: State, *, draft: bool = False) -> list[Data]:
     """The limit n → ∞ of each regime of the step exponent, with the growth of norms."""
     problem = state.problem.replace(step_exponent=0.25)
     found: dict[tuple[int, ...], Limit] = {}
     steps = []
-    for degree in range(1, STAIRS + 1):
+    for degree in range(1, (ROUGH_STAIRS if draft else STAIRS) + 1):
         powers = tuple(exact_spikes(problem, degree))
         if powers not in found:  # a regime that learns nothing new has the limit before it
             found[powers] = limit(problem, degree, norm_growth=True)

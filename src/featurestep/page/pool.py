@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import multiprocessing
+import os
 import queue
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from ..errors import FeaturestepError
-from .worker import serve
+from .worker import STOP, serve
 
 DEADLINE = 8.0  # seconds for everything one request asks for, waiting for a worker included
 REMEMBERED = 512  # answers
 _WARMING = 60.0  # seconds
-Answer = tuple[str, Any]  # ("done", data), or ("refused" | "failed" | "late", reason)
+_LOOK = 0.05  # seconds from look to look whether an answer is still wanted
+Answer = tuple[str, Any]  # ("done", data), or ("refused" | "failed" | "late" | "dropped", reason)
+Wanted = Callable[[], bool]
 LOG = logging.getLogger(__name__)
 
 
@@ -29,6 +33,10 @@ class Refused(FeaturestepError):
 
 class TooSlow(FeaturestepError):
     """The deadline passed, and the worker was stopped."""
+
+
+class Overtaken(FeaturestepError):
+    """The page has asked something newer; nobody waits for this answer."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +79,23 @@ class Worker:
         self.pipe: Connection | None = None
         self._lock = threading.Lock()
 
-    def start(self) -> Connection:
-        """The pipe to a process that lives."""
+    def start(self, *, method: str = "spawn", inherited: Sequence[Any] = ()) -> Connection:
+        """The pipe to a process that lives; a forked one is told what not to keep open."""
         if self.pipe is None:
-            context = multiprocessing.get_context("spawn")
+            context: Any = multiprocessing.get_context(method)
             self.pipe, theirs = context.Pipe()
-            arguments = (theirs, self.yielding)
+            ours = [*inherited, self.pipe] if method == "fork" else []
+            arguments = (theirs, self.yielding, ours)
             self.process = context.Process(target=serve, args=arguments, daemon=True)
             self.process.start()
             theirs.close()
         return self.pipe
+
+    def drop(self) -> None:
+        """Tell the process that its task is not wanted any more; it answers so, and stays warm."""
+        with self._lock, contextlib.suppress(ProcessLookupError):
+            if self.process is not None and STOP is not None:
+                os.kill(self.process.pid, STOP)
 
     def kill(self) -> None:
         """End the process now, whatever it is doing; who waits for it finds the pipe closed."""
@@ -99,8 +114,13 @@ class Worker:
             self.process = self.pipe = None
 
 
+def always() -> bool:
+    """For who waits until the end."""
+    return True
+
+
 class Pool:
-    """Workers that answer tasks; a request takes a second one only when it is free.
+    """Workers that answer tasks; a request takes more than one only when they are free.
 
     The first worker serves at once, the others from `grow` on: a cold one would be in the way.
     """
@@ -120,19 +140,33 @@ class Pool:
         self._ended = threading.Event()
         self._idle.put(self.workers[0])
 
-    def ask(self, tasks: Sequence[Task]) -> list[Any]:
-        """The tasks' answers in order: data, or the error that stands in its place."""
+    def ask(self, tasks: Sequence[Task], wanted: Wanted = always) -> list[Any]:
+        """The tasks' answers in order: data, or the error that stands in its place.
+
+        Raises `Overtaken` as soon as they are not wanted any more.
+        """
         found = self._remembered(tasks)
         missing = [task for task in dict.fromkeys(tasks) if task not in found]
         if missing:
-            found |= self._compute(missing)
+            found |= self._compute(missing, wanted)
         return [_value(*found[task]) for task in tasks]
 
     def grow(self, tasks: Sequence[Task]) -> None:
         """Bring the workers beyond the first into service, each warmed up by some tasks."""
         for worker in self.workers[1:]:
-            self._work(list(tasks), [worker], time.monotonic() + _WARMING)
+            self._work(list(tasks), [worker], time.monotonic() + _WARMING, always)
             self._idle.put(worker)
+
+    def fork(self, inherited: Sequence[Any]) -> list[Connection]:
+        """Start every worker as a copy of this process, which has no other thread yet.
+
+        That spares each of them the imports. `inherited` is what they must not keep open; their
+        own pipes are returned, for those that are forked later.
+        """
+        pipes: list[Connection] = []
+        for worker in self.workers:
+            pipes.append(worker.start(method="fork", inherited=[*inherited, *pipes]))
+        return pipes
 
     def end(self) -> None:
         """Kill every worker and start none again; who waits for one is let go."""
@@ -149,47 +183,53 @@ class Pool:
     def _remembered(self, tasks: Sequence[Task]) -> dict[Task, Answer]:
         return {task: answer for task in tasks if (answer := self.memory.get(task)) is not None}
 
-    def _compute(self, tasks: list[Task]) -> dict[Task, Answer]:
+    def _compute(self, tasks: list[Task], wanted: Wanted) -> dict[Task, Answer]:
         until = time.monotonic() + self.deadline
-        crew = self._take(len(tasks), until)
+        crew = self._take(len(tasks), until, wanted)
         try:
             found = self._remembered(tasks)  # others may have asked the same while we waited
-            return found | self._work([t for t in tasks if t not in found], crew, until)
+            missing = [task for task in tasks if task not in found]
+            return found | self._work(missing, crew, until, wanted)
         finally:
             for worker in reversed(crew):
                 self._idle.put(worker)
 
-    def _take(self, most: int, until: float) -> list[Worker]:
-        """One worker, and more of them if they are free."""
+    def _take(self, most: int, until: float, wanted: Wanted) -> list[Worker]:
+        """One worker, and more of them if they are free; one is left to other requests."""
         crew: list[Worker] = []
-        try:
-            crew.append(self._idle.get(timeout=max(0.0, until - time.monotonic())))
-            while len(crew) < most:
+        while not crew and (left := until - time.monotonic()) > 0.0:
+            _check(wanted)
+            with contextlib.suppress(queue.Empty):
+                crew.append(self._idle.get(timeout=min(_LOOK, left)))
+        with contextlib.suppress(queue.Empty):
+            while crew and len(crew) < min(most, len(self.workers) - 1):
                 crew.append(self._idle.get_nowait())
-        except queue.Empty:
-            pass
         return crew
 
-    def _work(self, tasks: list[Task], crew: list[Worker], until: float) -> dict[Task, Answer]:
+    def _work(
+        self, tasks: list[Task], crew: list[Worker], until: float, wanted: Wanted
+    ) -> dict[Task, Answer]:
         """Spread tasks over workers until the deadline; those that are late are stopped."""
         found: dict[Task, Answer] = {}
         waiting, busy = list(reversed(tasks)), dict[Any, tuple[Worker, Task]]()
         try:
             for worker in crew:
                 self._give(worker, waiting, busy)
-            while busy:
-                ready = wait(list(busy), timeout=max(0.0, until - time.monotonic()))
-                if not ready:
-                    break
-                for pipe in ready:
+            while busy and (left := until - time.monotonic()) > 0.0:
+                if not wanted():
+                    waiting.clear()
+                    for worker, _ in busy.values():
+                        worker.drop()
+                for pipe in wait(list(busy), timeout=min(_LOOK, left)):
                     worker, task = busy.pop(pipe)
                     found[task] = answer = self._receive(worker)
-                    if answer[0] != "failed":
+                    if answer[0] in ("done", "refused"):
                         self.memory.put(task, answer)
                     self._give(worker, waiting, busy)
         finally:
             for worker, _ in busy.values():
                 worker.stop()
+        _check(wanted)
         late = ("late", f"stopped after {self.deadline:g} s: this takes too long for a live page")
         return {task: found.get(task, late) for task in tasks}
 
@@ -219,6 +259,11 @@ class Pool:
         if kind == "failed" and not self._ended.is_set():
             LOG.error("a part failed: %s", answer)
         return kind, answer
+
+
+def _check(wanted: Wanted) -> None:
+    if not wanted():
+        raise Overtaken("the controls have moved on")
 
 
 def _value(kind: str, answer: Any) -> Any:

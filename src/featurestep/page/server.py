@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from dash import Dash
+from dash import Dash, html
 from flask import has_request_context, request
 from waitress.server import create_server
 
 from .callbacks import first_page, register
 from .guard import MAX_BODY, Guard
 from .jobs import Jobs
+from .plotly_script import serve_plotly
 from .views import Views
 
 THREADS = 40  # most of them wait for a worker: ten pages with a spectrum each leave room
@@ -29,6 +30,7 @@ class Server:
         self.views = views
         self.app = make_app()
         self.app.layout = self._layout
+        serve_plotly(self.app.server)
         register(self.app, self.views, self.jobs)
         Guard(self.app, opened.getsockname()[1]).protect(self.app.server)
         self._server = create_server(
@@ -43,9 +45,13 @@ class Server:
         )
 
     def _layout(self) -> Any:
-        """The page as its address asks for it, which the request for the layout refers to."""
-        address = request.referrer if has_request_context() else None
-        return first_page(self.views, urlsplit(address or "").query)
+        """The page as its address asks for it, which the request for the layout refers to.
+
+        Dash asks for one when it is set up, too: that one nobody sees, and nothing waits for it.
+        """
+        if not has_request_context() or request.path != "/_dash-layout":
+            return html.Div()
+        return first_page(self.views, urlsplit(request.referrer or "").query)
 
     def run(self) -> None:
         """Serve until interrupted or closed."""

@@ -7,22 +7,26 @@ from typing import Any
 
 import numpy as np
 
+from ..problem import Problem
 from ..spiked import spiked_weights, validity
 from ..theory.spectrum import Spectrum, Spike
 from ..theory.spectrum import spectrum as solve
+from ..theory.spectrum.continued import Trail
+from ..theory.spectrum.solve import follow_spectrum
 from . import figures
 from .state import State
 from .theme import THEMES, Theme
 
-_POINTS = 160
+_POINTS, _ROUGH = 160, 100  # of the density's curve, in full and as a draft
 _REACH = 8.0  # upper edges: spikes beyond are named at the right end, or the bulk would be a line
+_trail: Trail | None = None  # of the last draft
 _CARRIED = ("constant", "κ", "κ²", "κ³", "κ⁴", "κ⁵", "κ⁶")
 
 
-def spectrum(state: State) -> dict[str, Any]:
+def spectrum(state: State, *, draft: bool = False) -> dict[str, Any]:
     """Bulk and spikes of the features' singular values, as plain data."""
-    found = solve(state.problem)
-    s, density = found.curve(_POINTS)
+    found = _drafted(state.problem) if draft else solve(state.problem)
+    s, density = found.curve(_ROUGH if draft else _POINTS)
     return {
         "s": s.tolist(),
         "density": density.tolist(),
@@ -31,6 +35,13 @@ def spectrum(state: State) -> dict[str, Any]:
         "spikes": [_spike(spike) for spike in found.spikes],
         "validity": _own_notes(found),
     }
+
+
+def _drafted(problem: Problem) -> Spectrum:
+    """A draft that begins where this process has ended its last one."""
+    global _trail
+    found, _trail = follow_spectrum(problem, _trail)
+    return found
 
 
 def _spike(spike: Spike) -> dict[str, Any]:

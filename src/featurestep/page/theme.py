@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..plot_style import PALETTE
 
@@ -25,27 +26,18 @@ class Theme:
     baselines: tuple[str, str, str]
 
 
+_ROLES: Mapping[str, tuple[Any, Any]] = {  # on a light ground, on a dark one
+    "paper": ("#ffffff", "#182029"),
+    "ink": ("#1b2733", "#e8edf2"),
+    "muted": ("#5b6875", "#a3b0bc"),
+    "rule": ("#e6eaee", "#2b3742"),
+    "tint": ("#f2f5f8", "#1e2832"),
+    "test": (BLUE, SKY),
+    "fill": ("rgba(0, 114, 178, 0.16)", "rgba(86, 180, 233, 0.2)"),
+    "train": (VERMILION, AMBER),
+    "baselines": ((GREEN, PURPLE, "#7a8691"), ("#2fc39a", PURPLE, "#8e9ba7")),
+}
 THEMES: Mapping[str, Theme] = {
-    "light": Theme(
-        paper="#ffffff",
-        ink="#1b2733",
-        muted="#5b6875",
-        rule="#e6eaee",
-        tint="#f2f5f8",
-        test=BLUE,
-        fill="rgba(0, 114, 178, 0.16)",
-        train=VERMILION,
-        baselines=(GREEN, PURPLE, "#7a8691"),
-    ),
-    "dark": Theme(
-        paper="#182029",
-        ink="#e8edf2",
-        muted="#a3b0bc",
-        rule="#2b3742",
-        tint="#1e2832",
-        test=SKY,
-        fill="rgba(86, 180, 233, 0.2)",
-        train=AMBER,
-        baselines=("#2fc39a", PURPLE, "#8e9ba7"),
-    ),
+    name: Theme(**{role: pair[column] for role, pair in _ROLES.items()})
+    for column, name in enumerate(("light", "dark"))
 }

@@ -3,52 +3,55 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import figures, reproduce, spectrum_panel, words
-from .pool import Memory, Pool, Task
-from .presets import PRESETS
+from .pool import Memory, Pool, Task, Wanted, always
 from .state import State
+from .worker import DRAFT
 
 _PLAIN = State()
 SLOW_DEADLINE = 20.0  # seconds
+DRAFTED = ("curve", "stairs", "spectrum")  # parts that have a draft
 _KEPT = 64  # simulations
 _PATIENCE = 3.0  # seconds for a page to open before the processes it does not need yet start
 
 
 class Views:
-    """Asks the engine, in two lanes: what follows a slider at once, and the spectrum behind it."""
+    """Asks the engine: what follows a slider, as a draft where that is quicker, and in full."""
 
     def __init__(self) -> None:
         memory = Memory()
-        self.fast = Pool(max(2, min(4, os.cpu_count() or 1)), memory)
+        self.fast = Pool(max(3, min(4, os.cpu_count() or 1)), memory)
         self.slow = Pool(1, memory, deadline=SLOW_DEADLINE, yielding=True)
         self._simulated: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._first_is_drawn = threading.Event()
-        self._first_is_drawn.set()
         self._starter = threading.Thread(target=self._start, daemon=True)
 
-    def start(self) -> Views:
-        """Begin with the first picture, while the server starts and a browser loads."""
-        self._first_is_drawn.clear()
+    def start(self, *, inherited: Sequence[Any] = ()) -> Views:
+        """Begin with the first picture, while the server starts and a browser loads.
+
+        To be called before any thread is started; the workers do not keep `inherited` open.
+        """
+        if sys.platform == "linux":
+            _ = _PLAIN.problem  # imports what all of them need
+            pipes = self.fast.fork(inherited)
+            self.slow.fork([*inherited, *pipes])
         self._starter.start()
         return self
 
     def _start(self) -> None:
-        *first, spectrum = tasks_of(_PLAIN).values()
+        tasks = tasks_of(_PLAIN)
+        tasks["spectrum"] = tasks_of(_PLAIN, draft=True)["spectrum"]  # in full when the page rests
+        first = list(tasks.values())
         self.fast.ask(first)
-        self.fast.ask([spectrum])
-        self._first_is_drawn.set()
-        if self._ended.wait(_PATIENCE):  # until a page is open the processor has enough to do
-            return
-        self.fast.grow(first)
-        for preset in PRESETS.values():
-            self.slow.ask([tasks_of(preset.state)["spectrum"]])
+        if not self._ended.wait(_PATIENCE):  # until a page is open the processor has enough to do
+            self.fast.grow(first)
 
     def close(self) -> None:
         """End every worker."""
@@ -60,29 +63,32 @@ class Views:
         self.fast.close()
         self.slow.close()
 
-    def answers(self, state: State) -> dict[str, Any]:
+    def answers(
+        self, state: State, *, draft: bool = False, wanted: Wanted = always
+    ) -> dict[str, Any]:
         """The engine's answers by part, without the spectrum: data, or the error in its place."""
         _ = state.problem  # refuses in one line before any work is begun
-        tasks = tasks_of(state)
+        tasks = tasks_of(state, draft=draft)
         del tasks["spectrum"]
-        found = dict(zip(tasks, self.fast.ask(list(tasks.values())), strict=True))
+        found = dict(zip(tasks, self.fast.ask(list(tasks.values()), wanted), strict=True))
         with self._lock:
             found["simulated"] = self._simulated.get(curve_key(state))
         return found
 
-    def spectrum_answers(self, state: State) -> dict[str, Any]:
+    def spectrum_answers(
+        self, state: State, *, draft: bool = False, wanted: Wanted = always
+    ) -> dict[str, Any]:
         """The spectrum, and the point that its panels need too."""
         _ = state.problem
-        tasks = tasks_of(state)
-        (point,) = self.fast.ask([tasks["point"]])
-        if tasks == tasks_of(_PLAIN):
-            self._first_is_drawn.wait(self.slow.deadline)
-        (spectrum,) = self.slow.ask([tasks["spectrum"]])
+        tasks = tasks_of(state, draft=draft)
+        pool = self.fast if draft else self.slow
+        (spectrum,) = pool.ask([tasks["spectrum"]], wanted)
+        (point,) = self.fast.ask([tasks["point"]], wanted)
         return {"point": point, "spectrum": spectrum}
 
-    def has_spectrum(self, state: State) -> bool:
-        """Whether the spectrum needs no more work."""
-        return self.slow.memory.get(tasks_of(state)["spectrum"]) is not None
+    def knows(self, state: State, part: str) -> bool:
+        """Whether a part needs no more work to be shown in full."""
+        return self.fast.memory.get(tasks_of(state)[part]) is not None
 
     def keep(self, asked: State, ran: State, data: dict[str, Any]) -> None:
         """Remember a simulation, with the theory at its own size when that is another."""
@@ -96,13 +102,16 @@ class Views:
                 self._simulated.popitem(last=False)
 
 
-def tasks_of(state: State) -> dict[str, Task]:
+def tasks_of(state: State, *, draft: bool = False) -> dict[str, Task]:
     """What to compute. Fields that a part does not depend on are set back, so that it is reused."""
     point = state.replace(theme=_PLAIN.theme, over=_PLAIN.over).to_query()
     tasks = {"curve": Task("curve", curve_key(state)), "point": Task("point", point)}
     if state.over == "exponent":
         tasks["stairs"] = Task("stairs", curve_key(state))
-    tasks["spectrum"] = Task("spectrum", point)
+    still = state.replace(theme=_PLAIN.theme, over=_PLAIN.over, ridge=_PLAIN.ridge)
+    tasks["spectrum"] = Task("spectrum", still.to_query())
+    for part in (part for part in DRAFTED if draft and part in tasks):
+        tasks[part] = Task(f"{part}{DRAFT}", tasks[part].query)
     return tasks
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -20,26 +21,67 @@ from .parts import axis, curve, grid, point, stairs
 from .spectrum_panel import spectrum
 from .state import State
 
+DRAFT = "-draft"  # ends the name of a part that is computed coarsely
 PARTS: Mapping[str, Callable[[State], Any]] = {
     "point": point,
     "curve": curve,
+    f"curve{DRAFT}": partial(curve, draft=True),
     "stairs": stairs,
+    f"stairs{DRAFT}": partial(stairs, draft=True),
     "spectrum": spectrum,
+    f"spectrum{DRAFT}": partial(spectrum, draft=True),
 }
+STOP = getattr(signal, "SIGUSR1", None)  # tells a worker to drop what it is doing
 
 _TELL_EVERY = 0.1  # seconds
-_YIELD = 3  # how far slow work stands back behind what follows a slider
+_YIELD = 10  # how far slow work stands back behind what follows a slider
 
 
-def serve(pipe: Connection, yielding: bool) -> None:
-    """Answer (part, query) with (kind, answer) until the other end is gone."""
+class Dropped(BaseException):
+    """Nobody waits for the answer any more."""
+
+
+class Desk:
+    """Where one task is worked on; a signal to stop means that task and never the next."""
+
+    def __init__(self) -> None:
+        self.working = False
+        if STOP is not None:
+            signal.signal(STOP, self.stop)
+
+    def stop(self, _signal: int, _frame: object) -> None:
+        """Drop the task, if there is one."""
+        if self.working:
+            self.working = False
+            raise Dropped
+
+    def answer(self, part: str, query: str) -> tuple[str, Any]:
+        """The kind of answer, and the data or the reason."""
+        try:
+            self.working = True
+            found = _answer(part, query)
+            self.working = False
+        except Dropped:
+            return "dropped", "the controls have moved on"
+        return found
+
+
+def serve(pipe: Connection, yielding: bool, inherited: Sequence[Any] = ()) -> None:
+    """Answer (part, query) with (kind, answer) until the other end is gone.
+
+    A forked process closes what it has inherited and does not own: it would keep it open.
+    """
+    for each in inherited:
+        each.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes us
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if yielding and hasattr(os, "nice"):
         os.nice(_YIELD)
+    desk = Desk()
     with threadpool_limits(limits=1):
         while True:
             try:
-                pipe.send(_answer(*pipe.recv()))
+                pipe.send(desk.answer(*pipe.recv()))
             except (EOFError, OSError):
                 return
 

@@ -1,16 +1,11 @@
-/* What the browser does by itself: gathers the controls into one query (the link's text), asks
-   for it when the last question is answered, and keeps sliders, boxes and address in step. */
+/* What the browser does by itself: gathers the controls into one query (the link's text), hands it
+   to the panels, and keeps sliders, boxes and address in step. */
 (function () {
   "use strict";
 
-  const WAIT = { main: 15000, spectrum: 30000 }; // ms after which an answer is given up
-  const LATE = 400; // ms after which a panel that waits is dimmed
-  const PANELS = ["spectrum", "errors", "learned", "degrees"];
-  /* Two lanes: what follows a slider at once, and the spectrum behind it. Each has one question
-     under way at most; of those that come meanwhile only the latest is asked. */
-  const lanes = { main: lane("main"), spectrum: lane("spectrum") };
   let known = null;
   let current = ""; // the query of the controls as they stand
+  let inputs = null; // the controls' values, by id and property
   let addressTimer = 0;
   const written = {}; // what this script put into a control itself, by id
 
@@ -91,94 +86,51 @@
     }
   }
 
+  /* What a drag need not wait for: the address, and the view that simulations and files are of. */
   function keepAddress(text) {
     clearTimeout(addressTimer);
-    addressTimer = setTimeout(() => history.replaceState(null, "", "?" + text), 150);
-  }
-
-  function lane(name) {
-    return { name: name, seq: 0, busy: 0, asked: "", pending: null, timer: 0, dimmer: 0 };
-  }
-
-  function show(line, state) {
-    document.documentElement.dataset[line.name] = state;
-  }
-
-  function dim(line, late) {
-    document.documentElement.dataset[`${line.name}Late`] = late ? "yes" : "no";
-  }
-
-  function ask(line, text) {
-    line.seq += 1;
-    line.busy = line.seq;
-    line.asked = text;
-    line.pending = null;
-    clearTimeout(line.timer);
-    line.timer = setTimeout(() => lost(line), WAIT[line.name]);
-    show(line, "busy");
-    clearTimeout(line.dimmer);
-    line.dimmer = setTimeout(() => dim(line, line.busy !== 0), LATE);
-    window.dash_clientside.set_props(`${line.name}-ask`, { data: { q: text, seq: line.seq } });
-  }
-
-  /* Ask now, or remember as the latest when a question is under way. */
-  function offer(line, text, again) {
-    if (line.busy) {
-      if (again) line.asked = "";
-      line.pending = text;
-    } else if (text !== line.asked || again) ask(line, text);
-  }
-
-  function next(line) {
-    const text = line.pending;
-    line.pending = null;
-    if (text !== null && text !== line.asked) ask(line, text);
-    else {
-      show(line, "idle");
-      dim(line, false);
-    }
-  }
-
-  function lost(line) {
-    line.busy = 0;
-    write({ message: "the server does not answer; is `featurestep explore` still running?" });
-    next(line);
+    addressTimer = setTimeout(() => {
+      history.replaceState(null, "", "?" + text);
+      window.dash_clientside.set_props("shown-ask", { data: { q: text, seq: 0 } });
+    }, 150);
   }
 
   function offerAll(text) {
     keepAddress(text);
     current = text;
-    offer(lanes.main, text, false);
-    offer(lanes.spectrum, text, false);
+    window.featurestep.offer(text);
   }
 
   /* The page comes drawn as its address asks, but perhaps for the spectrum and for a dark system. */
-  function begin() {
+  function begin(figures) {
     const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
     const given = new URLSearchParams(location.search).has("theme");
-    document.documentElement.dataset.answered = "0";
     current = dark && !given ? apply(known.start, "dark") : known.start;
-    lanes.main.asked = known.start;
-    if (known.drawn) {
-      lanes.spectrum.asked = known.start;
-      show(lanes.spectrum, "idle");
-    }
     dress(new URLSearchParams(current));
-    offer(lanes.main, current, false);
-    offer(lanes.spectrum, current, false);
+    window.featurestep.begin(known, figures);
+    window.featurestep.offer(current);
   }
 
   function collect() {
     const context = window.dash_clientside.callback_context;
-    const none = window.dash_clientside.no_update;
     const first = known === null;
-    known = arguments[arguments.length - 1];
-    if (first) begin();
-    else follow(context.inputs, context.triggered.map((item) => item.prop_id));
-    return none;
+    inputs = context.inputs;
+    const states = context.states;
+    known = states["known.data"];
+    if (first) begin(states["first.data"]);
+    else follow(context.triggered.map((item) => item.prop_id));
+    return window.dash_clientside.no_update;
   }
 
-  function follow(inputs, changed) {
+  /* A slider's own event: its question leaves before Dash has passed the value on. */
+  function hurry(event) {
+    const id = event.target.id || "";
+    if (known === null || !id.startsWith("slide-") || written[id] === event.target.value) return;
+    const name = id.slice("slide-".length);
+    offerAll(readings({ ...inputs, [`box-${name}.value`]: valueAt(name, Number(event.target.value)) }).toString());
+  }
+
+  function follow(changed) {
     const preset = changed.find((id) => id.startsWith("preset-"));
     if (preset) {
       const name = preset.slice("preset-".length, preset.indexOf("."));
@@ -209,50 +161,21 @@
     offerAll(query.toString());
   }
 
-  /* Texts go into the document as texts, never as markup; a list becomes one item a line. */
-  function write(texts) {
-    for (const [id, text] of Object.entries(texts)) {
-      const element = document.getElementById(id);
-      if (!Array.isArray(text)) element.textContent = text;
-      else element.replaceChildren(...text.map(item));
-    }
-  }
-
-  function item(text) {
-    const made = document.createElement("li");
-    made.textContent = text;
-    return made;
-  }
-
-  function settle(answer) {
-    const line = lanes[triggers()[0].split("-")[0]];
-    if (answer && answer.seq === line.busy) {
-      if (line.name === "main" || !answer.refused) write(answer.texts);
-      line.busy = 0;
-      clearTimeout(line.timer);
-      if (line.name === "main") {
-        document.documentElement.dataset.answered = String(answer.seq);
-        document.documentElement.dataset.refused = answer.refused ? "yes" : "no";
-      }
-      next(line);
-    }
-    return window.dash_clientside.no_update;
-  }
-
   /* A simulation has finished: the same question has a new answer. */
   function overlay(finished) {
-    if (finished) offer(lanes.main, current, true);
+    if (finished) window.featurestep.again(current);
     return window.dash_clientside.no_update;
   }
 
   function watch(job) {
-    document.documentElement.dataset.job = job ? "yes" : "no";
+    const tell = () => { document.documentElement.dataset.job = job ? "yes" : "no"; };
+    requestAnimationFrame(() => setTimeout(tell, 0)); // when React has written the text beside it
     return window.dash_clientside.no_update;
   }
 
   function press() {
     for (const control of triggers()) {
-      if (control.startsWith("save-")) saveFigures(control.slice("save-".length));
+      if (control.startsWith("save-")) window.featurestep.save(control.slice("save-".length));
       if (control === "copy-link") copy(control, location.href.split("?")[0] + "?" + current);
       if (control === "copy-python" || control === "copy-shell") {
         copy(control, document.getElementById(control.slice("copy-".length)).textContent);
@@ -265,15 +188,6 @@
   function triggers() {
     const items = window.dash_clientside.callback_context.triggered;
     return items.map((item) => item.prop_id.slice(0, item.prop_id.lastIndexOf(".")));
-  }
-
-  function saveFigures(format) {
-    for (const name of PANELS) {
-      const graph = document.querySelector(`#graph-${name} .js-plotly-plot`);
-      if (!graph) continue;
-      const size = { width: graph.offsetWidth, height: graph.offsetHeight };
-      window.Plotly.downloadImage(graph, { format: format, filename: `featurestep-${name}`, scale: 2, ...size });
-    }
   }
 
   async function copy(id, text) {
@@ -295,12 +209,14 @@
     setTimeout(() => { button.textContent = name; }, 1500);
   }
 
+  document.addEventListener("input", hurry, true);
+
   /* Before anything is drawn: the theme, so that a dark page does not flash. */
   const given = new URLSearchParams(location.search).get("theme");
   const dark = given ? given === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.theme = dark ? "dark" : "light";
 
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
-    explore: { collect: collect, settle: settle, overlay: overlay, watch: watch, press: press },
+    explore: { collect: collect, overlay: overlay, watch: watch, press: press },
   });
 })();

@@ -18,7 +18,6 @@ from ...quadrature import FloatArray
 from .continued import Branch, ComplexArray, Equations, joined
 from .edges import Edge, gap_edge, is_filled, left_edge
 
-_MOST = 768
 _COMPLETE = 1e-7  # mass that may be missing without a search for it
 _SCAN = 48
 _NEXT = 1e-5  # relative distance from an edge of places next to it
@@ -109,7 +108,7 @@ def _intervals(equations: Equations, low: float, high: float, depth: int) -> tup
     theta, known, error = _begun(equations, low, high, scale)
     while np.all(is_filled(equations, known)):
         part = _interval(equations, known, theta, low, high, scale, error)
-        most = _MOST // (2 if scale == "mirrored" else 1)
+        most = equations.fineness.most // (2 if scale == "mirrored" else 1)
         fine = error < equations.fineness.density
         if fine or theta.size >= most or part.mass * equations.width < _ISLAND:
             equations.trail.nodes = theta, known

@@ -78,6 +78,7 @@ class Equations:
         self.near = near or Trail()
         self.trail = Trail()
         self.work = 0.0
+        self.own_turn: FloatArray | None = None  # (Q, K), see `own_turn`
         self._templates: dict[int, dict[str, Any]] = {}
         self.n, self.d = float(batch.n[0]), float(batch.d[0])
         self.width = float(batch.neurons.sum())

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 class Fineness:
     """Where each of the searches may stop; the defaults are those of `spectrum`."""
 
-    rules: float = 1.0  # nodes of κ and groups of neurons, in units of those needed in full
+    rules: float = 1.0  # least number of nodes of κ and groups of neurons, 1 in full
     residual: float = 1e-12  # of the equations, at places that count
     first: int = 16  # nodes that an interval of the bulk begins with
+    most: int = 768  # of them
     density: float = 1e-8  # change of the density under a doubling of its nodes, largest value 1
+    moment: float = 1e-2  # gap of the second moment beyond which the bulk counts as not resolved
     edge: float = 1e-9  # relative change of Y; that of the edge itself is its square
     spike: float = 1e-11  # of its eigenvalue, relative
     steps: int = 20  # from the upper half-plane down to the bulk
@@ -24,7 +26,9 @@ DRAFT = Fineness(
     rules=0.5,
     residual=1e-9,
     first=8,
+    most=64,
     density=3e-3,
+    moment=5e-2,
     edge=1e-3,
     spike=1e-5,
     steps=6,

@@ -14,7 +14,9 @@ import numpy as np
 from ...errors import NotConverged
 from ...nonlinearity import normalised_hermite
 from ...quadrature import FloatArray
-from .continued import Branch, Equations
+from ..moments import across_alignment
+from ..weight_side import Frame
+from .continued import Branch, ComplexArray, Equations
 from .edges import Edge
 
 HIGHEST = 6  # degree of the polynomials that spikes are compared with
@@ -115,6 +117,8 @@ def _system(equations: Equations, branch: Branch) -> _System:
     kappa = equations.batch.kappa[:, None]
     mass = equations.n * equations.batch.weight * point.shrink[0]
     phase = np.where(branch.v2[0].real < 0.0, 1j, 1.0)
+    if frame.coupling is None and equations.own_turn is not None:
+        return _turned_system(equations, branch, frame, mass, phase)
     if frame.coupling is None:
         columns = np.concatenate([frame.means[0], kappa * frame.lines[0]], axis=1)
         columns = columns / np.tile(phase, 2)
@@ -127,6 +131,25 @@ def _system(equations: Equations, branch: Branch) -> _System:
     penalty = np.diag(np.tile(phase**-2, 3))
     penalty[:k, :k] = frame.coupling.penalty[0] / np.outer(phase, phase)
     matrix = penalty + (along.T * mass) @ along + (across.T * mass) @ across
+    return _System(matrix.real, along.real, mass.real)
+
+
+def _turned_system(
+    equations: Equations, branch: Branch, frame: Frame, mass: ComplexArray, phase: ComplexArray
+) -> _System:
+    """(17) with each neuron's turn in proportion to its own overlap with the target's direction.
+
+    What a weight w·β⋆ = γ w_β + √(1−γ²) w_s does beyond w·x adds to the columns of w_β and w_s.
+    """
+    batch = equations.batch
+    kappa, gamma = batch.kappa[:, None], float(batch.alignment[0])
+    turn = equations.own_turn * np.sqrt(branch.v2 / batch.d[:, None])  # (Q, K)
+    nothing = np.zeros_like(turn)
+    lines = kappa * frame.lines[0] + gamma * turn
+    aside = float(across_alignment(batch.alignment)[0]) * turn
+    along = np.concatenate([frame.means[0], lines, aside], axis=1) / np.tile(phase, 3)
+    across = np.concatenate([nothing, nothing, frame.lines[0]], axis=1) / np.tile(phase, 3)
+    matrix = np.diag(np.tile(phase**-2, 3)) + (along.T * mass) @ along + (across.T * mass) @ across
     return _System(matrix.real, along.real, mass.real)
 
 

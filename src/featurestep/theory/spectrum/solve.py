@@ -22,11 +22,11 @@ from .entries import entry_reach
 from .fineness import DRAFT, FULL, Fineness
 from .law import MARGIN, Spectrum, Spike, carried_degrees
 from .outliers import Outlier, above
+from .own_turn import own_turn
 from .typical import smooth_batch, typical_batch
 from .weights_law import weight_spectrum
 
 MASS_ERROR = 5e-4  # refused beyond it
-MOMENT_ERROR = 1e-2  # of the second moment, likewise
 MASS_NOTED = 1e-6
 _FINEST = 4.0
 _SOME = 0.002  # share of neurons or samples that is not to be cut off from the rest
@@ -80,6 +80,7 @@ def outlook(
     """Edge and spikes of one problem: what phase diagrams and critical steps need."""
     with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
         equations = Equations(typical_batch(problem, refine=refine), fineness, near)
+        equations.own_turn = own_turn(problem, equations.batch)
         edge = right_edge(equations)
         outliers = tuple(above(equations, edge))
         scale, reach = edge_scale(equations, edge), entry_reach(problem, equations, edge)
@@ -115,19 +116,27 @@ def solve_spectrum(problem: Problem, *, refine: float = 1.0, fineness: Fineness 
 def follow_spectrum(problem: Problem, near: Trail | None) -> tuple[Spectrum, Trail | None]:
     """A draft of the spectrum, begun where that of a similar problem has ended, and its own trail.
 
-    Mass and second moment are checked as ever; what was not found so is solved from nothing.
+    Mass and second moment are checked as ever; what was not found so is solved from nothing, and
+    what no draft resolves in full.
     """
     with one_thread(), np.errstate(all="ignore"):
-        refine = DRAFT.rules * _cutting(smooth_batch(problem))
+        refine = _cutting(smooth_batch(problem), DRAFT.rules)
         try:
             return _solve_at(problem, refine, DRAFT, near)
         except NotConverged:
-            return _solve(problem, 1.0, DRAFT), None
+            return _from_nothing(problem), None
+
+
+def _from_nothing(problem: Problem) -> Spectrum:
+    try:
+        return _solve(problem, 1.0, DRAFT)
+    except NotConverged:
+        return _solve(problem, 1.0, FULL)
 
 
 def _solve(problem: Problem, refine: float, fineness: Fineness) -> Spectrum:
     """At the fineness that is needed, or at another one where that loses a part of the bulk."""
-    first = refine * fineness.rules * _cutting(smooth_batch(problem))
+    first = refine * _cutting(smooth_batch(problem), fineness.rules)
     failure: NotConverged | None = None
     for rules in (first, 0.84 * first, 1.19 * first):
         try:
@@ -157,7 +166,7 @@ def _solve_at(
         mean_square=mean_square,
     )
     gap = abs(result.moment(2) / mean_square - 1.0)
-    if abs(result.mass - 1.0) > max(MASS_ERROR, fineness.density) or gap > MOMENT_ERROR:
+    if abs(result.mass - 1.0) > max(MASS_ERROR, 0.3 * fineness.density) or gap > fineness.moment:
         raise InconsistentSolution(
             f"the bulk was not resolved: mass {result.mass:.8f} with its atom, second moment off "
             f"by {gap:.1g}",
@@ -174,8 +183,8 @@ def _atom(problem: Problem) -> float:
     return 1.0 - rank / problem.width
 
 
-def _cutting(batch: Batch) -> float:
-    """How much finer the rules must be for gaps not to open between their nodes.
+def _cutting(batch: Batch, least: float) -> float:
+    """How fine the rules must be, `least` or more, for gaps not to open between their nodes.
 
     A group alone (or a node) would fill a bulk of relative width about 4√(N/n) or 4√(n/N): mean
     squares of neighbours have to differ by less.
@@ -188,7 +197,7 @@ def _cutting(batch: Batch) -> float:
         _largest_step(batch.weight @ power, share), _largest_step(power @ share, batch.weight)
     )
     return float(
-        np.clip(2.0 ** (0.5 * np.ceil(2.0 * np.log2(step / (0.15 * width)))), 1.0, _FINEST)
+        np.clip(2.0 ** (0.5 * np.ceil(2.0 * np.log2(step / (0.15 * width)))), least, _FINEST)
     )
 
 

@@ -36,13 +36,17 @@ _RADII = 3  # nodes of ‖x‖, whose spread is small
 _LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against the bulk, likewise
 
 
-def typical_batch(problem: Problem, *, refine: float = 1.0) -> Batch:
-    """Section 3's arrays for one problem, on the rules of a typical sample."""
-    return with_wobble(problem, smooth_batch(problem, refine=refine))
+def typical_batch(problem: Problem, *, refine: float = 1.0, smooth: bool = False) -> Batch:
+    """Section 3's arrays for one problem, on the rules of a typical sample.
+
+    `smooth` leaves out that rows and columns vary by chance.
+    """
+    batch = smooth_batch(problem, refine=refine)
+    return batch if smooth else with_wobble(problem, batch)
 
 
 def smooth_batch(problem: Problem, *, refine: float = 1.0) -> Batch:
-    """The same with rows and columns that do not vary by chance."""
+    """The same with rows and columns that do not vary by chance (`wobble`)."""
     weights = spiked_weights(problem)
     groups = _group_rule(problem, refine)
     nodes = _node_rule(problem, refine)

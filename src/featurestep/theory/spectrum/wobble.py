@@ -32,8 +32,8 @@ def with_wobble(problem: Problem, batch: Batch) -> Batch:
         return batch
     cumulant = fourth_cumulants(problem, batch)  # (Q, K)
     share = batch.neurons[0] / batch.neurons.sum()
-    power = float(batch.weight @ (batch.linear[0] ** 2 + batch.spread[0]) @ share)
-    heavy = float(batch.weight @ cumulant @ share) / power**2
+    square = (batch.linear[0] ** 2 + batch.spread[0]) ** 2
+    heavy = float(batch.weight @ cumulant @ share) / float(batch.weight @ square @ share)
     if heavy / min(problem.n, problem.width) < _HEAVY**2:
         return batch
     rows = np.sqrt(cumulant @ share / problem.width)[:, None]  # spread of ν² in χ

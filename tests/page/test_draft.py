@@ -1,0 +1,166 @@
+"""Drafts that follow a slider: close to the full spectrum, with its spikes; stale ones end."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from featurestep.errors import NotConverged
+from featurestep.page import parts, spectrum_panel
+from featurestep.page.latest import Latest
+from featurestep.page.pool import Memory, Overtaken, Pool, Task
+from featurestep.page.state import State
+from featurestep.page.views import DRAFTED, tasks_of
+from featurestep.page.worker import PARTS
+from featurestep.theory.spectrum import Spectrum, spectrum
+from featurestep.theory.spectrum.continued import Trail
+from featurestep.theory.spectrum.fineness import FULL
+from featurestep.theory.spectrum.solve import follow_spectrum, solve_spectrum
+
+
+def random_state(rng: random.Random, readout: str) -> State:
+    return State(
+        readout=readout,
+        activation=rng.choice(("relu", "tanh", "erf", "softplus")),
+        centre=rng.random() < 0.7,
+        n=round(10 ** rng.uniform(2.5, 4.0)),
+        phi=10 ** rng.uniform(-0.8, 0.8),
+        psi=10 ** rng.uniform(-0.8, 0.8),
+        step_exponent=rng.uniform(0.0, 0.5),
+        step_scale=10 ** rng.uniform(-0.5, 0.3),
+        noise_std=rng.uniform(0.0, 1.0),
+        c2=rng.uniform(-1.0, 1.0),
+        c3=rng.uniform(-1.0, 1.0),
+    )
+
+
+def moved(rng: random.Random, state: State) -> State:
+    """The state after a slider has moved by a few steps."""
+    factor = 10 ** (rng.choice((-1, 1)) * 0.01 * rng.randint(1, 6))
+    name = rng.choice(("phi", "psi", "n", "step_scale", "step_exponent", "noise_std"))
+    if name in ("step_exponent", "noise_std"):
+        return state.replace(**{name: min(0.5, getattr(state, name) + 0.01 * rng.randint(0, 3))})
+    value = getattr(state, name) * factor
+    return state.replace(**{name: round(value) if name == "n" else value})
+
+
+def check(draft: Spectrum, full: Spectrum) -> None:
+    """The same spikes, and numbers that no eye can tell apart."""
+    assert [s.degree for s in draft.spikes] == [s.degree for s in full.spikes]
+    assert [s.resolved for s in draft.spikes] == [s.resolved for s in full.spikes]
+    assert draft.edge == pytest.approx(full.edge, rel=1e-3)
+    for rough, exact in zip(draft.spikes, full.spikes, strict=True):
+        assert rough.location == pytest.approx(exact.location, rel=1e-3)
+        np.testing.assert_allclose(rough.overlaps, exact.overlaps, atol=5e-3)
+    s, density = full.curve(120)
+    assert np.abs(draft.cumulative(s**2) - full.cumulative(s**2)).max() < 1e-3
+    if len(full.intervals) == 1:  # beside them there may be islands of a few eigenvalues
+        gap = np.abs(draft.singular_density(s) - density) / density.max()
+        assert gap.max() < 0.03  # at an edge, where the slope is infinite
+        assert gap.mean() < 2e-3
+
+
+def check_many(seed: int, readouts: tuple[str, ...], count: int) -> None:
+    """Random states from nothing, then two moves of each, followed."""
+    rng = random.Random(seed)
+    for readout in readouts:
+        for _ in range(count):
+            state, trail = random_state(rng, readout), None
+            for _ in range(3):
+                try:
+                    full = spectrum(state.problem)
+                except NotConverged:
+                    break  # and so does the draft: it ends with the full solution
+                draft, trail = follow_spectrum(state.problem, trail)
+                check(draft, full)
+                state = moved(rng, state)
+
+
+def test_a_draft_has_the_spikes_of_the_full_spectrum() -> None:
+    check_many(1, ("constant",), 6)
+
+
+@pytest.mark.slow
+def test_drafts_of_many_states_have_the_spikes_of_the_full_spectrum() -> None:
+    check_many(2, ("constant", "rademacher", "gaussian"), 8)
+
+
+def test_a_trail_that_leads_astray_is_left() -> None:
+    near, far = State(readout="constant"), State(readout="constant", psi=6.0, phi=4.0, n=300)
+    _, trail = follow_spectrum(near.problem, None)
+    assert isinstance(trail, Trail)
+    check(follow_spectrum(far.problem, trail)[0], spectrum(far.problem))
+    other = State(readout="rademacher")  # another number of groups
+    check(follow_spectrum(other.problem, trail)[0], spectrum(other.problem))
+
+
+def test_full_is_what_the_verb_gives() -> None:
+    problem = State(readout="constant").problem
+    assert solve_spectrum(problem, fineness=FULL).spikes == spectrum(problem).spikes
+
+
+def test_a_drafted_curve_has_every_other_point() -> None:
+    for over in ("exponent", "ridge"):
+        state = State(over=over, readout="constant")
+        rough, full = parts.curve(state, draft=True), parts.curve(state)
+        np.testing.assert_allclose(rough["x"], full["x"][::2], rtol=1e-12)
+        np.testing.assert_allclose(rough["test_error"], full["test_error"][::2], rtol=1e-9)
+
+
+def test_every_draft_is_a_part_of_its_own() -> None:
+    state = State(ridge=0.3)
+    full, drafts = tasks_of(state), tasks_of(state, draft=True)
+    assert {name for name in full if full[name] != drafts[name]} == set(DRAFTED)
+    assert {task.part for task in (*full.values(), *drafts.values())} == set(PARTS)
+    assert full["spectrum"] == tasks_of(State())["spectrum"]  # it does not depend on the ridge
+    panel = spectrum_panel.spectrum(State(readout="constant"), draft=True)
+    assert panel["validity"] == spectrum_panel.spectrum(State(readout="constant"))["validity"]
+
+
+def test_only_the_latest_question_of_a_page_is_wanted() -> None:
+    latest = Latest()
+    first = latest.note("page", "main", 1)
+    other = latest.note("other", "main", 1)
+    assert first()
+    second = latest.note("page", "main", 2)
+    assert not first()
+    assert second()
+    assert other()
+    assert not latest.note("page", "main", 1)()  # it came late
+
+
+def test_what_is_overtaken_is_dropped_and_the_worker_goes_on() -> None:
+    pool = Pool(1, Memory(), deadline=60.0)
+    quick = Task("point", State(readout="constant").to_query())
+    try:
+        assert pool.ask([quick])
+        process = pool.workers[0].process.pid
+        heavy = Task("spectrum", State(readout="uniform", n=3000).to_query())
+        moved_on = threading.Event()
+        timer = threading.Timer(0.3, moved_on.set)
+        timer.start()
+        with pytest.raises(Overtaken):
+            pool.ask([heavy], lambda: not moved_on.is_set())
+        timer.join()
+        assert pool.memory.get(heavy) is None
+        again = Task("point", State(readout="constant", n=700).to_query())
+        (found,) = pool.ask([again])
+        assert found["n"] == 700
+        assert pool.workers[0].process.pid == process
+    finally:
+        pool.close()
+
+
+def test_what_waits_for_a_worker_is_let_go_when_overtaken() -> None:
+    pool = Pool(1, Memory(), deadline=60.0)
+    try:
+        pool._idle.get_nowait()  # as when another request has it
+        began = time.monotonic()
+        with pytest.raises(Overtaken):
+            pool.ask([Task("point", State().to_query())], lambda: time.monotonic() - began < 0.2)
+    finally:
+        pool.close()
