@@ -177,7 +177,7 @@ def test_outliers_that_the_theory_misses_need_few_samples_in_the_step():
 @pytest.mark.slow
 def test_predicted_and_simulated_counts_agree_in_the_first_three_intervals():
     """Where no spike is nearer to the edge than a tenth, each of the draws has the same count."""
-    found = spike_counts.points((1000, 2000), 3, 2000)
+    found = spike_counts.points((1000, 2000), 3, 2000, "cpu")
     compared = 0
     for point in found.values():
         spikes = spectrum(point.problem).spikes

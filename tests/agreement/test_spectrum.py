@@ -9,7 +9,7 @@ from featurestep.nonlinearity import normalised_hermite
 
 SEEDS = tuple(range(8))
 FEW = tuple(range(5))
-NEAR = 0.05  # spikes closer to the edge than this may or may not be seen
+NEAR = 0.05  # spikes closer to the edge than this may or may not be seen, by themselves or at all
 ACTIVATIONS = {
     "relu": {"activation": "relu", "centre": True},
     "tanh(z + 1/2)": {
@@ -26,7 +26,7 @@ ACTIVATIONS = {
         "activation": "H1 + H2 + H3",
         "d": 4000,
         "n_step": 32000,
-        "step_scale": 0.4,
+        "step_scale": 0.38,
         "readout": "rademacher",
     },
 }
@@ -68,8 +68,8 @@ def check(problem, seeds=SEEDS):
     spikes = predicted.spikes
     assert kolmogorov(predicted, eigenvalues[:, len(spikes) :]) <= 0.01
     for rank, spike in enumerate(spikes):
-        if spike.distance < NEAR:
-            continue
+        if spike.location < (1 + NEAR) * predicted.entry_reach:
+            continue  # near the edge, or where single large entries have eigenvalues too
         seen = eigenvalues[:, rank]
         error = seen.std(ddof=1) / len(seeds) ** 0.5
         gap = abs(seen.mean() - spike.location)
@@ -80,7 +80,7 @@ def check(problem, seeds=SEEDS):
         assert np.abs(expected - plain)[:4].max() < 0.02  # what the sample adds is small
         assert np.abs(mean - expected).max() < 0.05, (rank, spike.distance, mean, expected)
     counts = (eigenvalues > predicted.edge + predicted.margin).sum(axis=1)
-    certain = sum(spike.distance >= NEAR for spike in spikes)
+    certain = sum(spike.location >= (1 + NEAR) * predicted.entry_reach for spike in spikes)
     assert certain <= np.median(counts) <= len(spikes), counts
 
 
