@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from dash import no_update
 
 from featurestep import InvalidProblem, estimate, simulate
 from featurestep.page import jobs as module
 from featurestep.page import parts
+from featurestep.page.callbacks import simulation
 from featurestep.page.jobs import FLOPS, POINTS, SEEDS, Busy, Jobs, sized
 from featurestep.page.state import State
 from featurestep.page.views import Views, curve_key
@@ -107,3 +110,16 @@ def test_an_overlay_belongs_to_its_curve(views: Views) -> None:
     assert len(kept["theory"]["x"]) == parts.POINTS["exponent"]
     assert views.answers(asked.replace(ridge=0.2))["simulated"] is None
     assert curve_key(asked) != curve_key(SMALL)
+
+
+def test_an_end_is_told_again_to_whoever_asks_again() -> None:
+    """The browser drops an answer that a newer question, as of the clock, has overtaken."""
+    views, jobs, ask = cast(Any, None), Jobs(), {"q": "n=2000", "seq": 1}
+    try:
+        name, *_ = simulation(views, jobs, "simulate", None, ask)
+        cancelled = simulation(views, jobs, "cancel", name, ask)
+        assert cancelled[2] == "cancelled"
+        assert simulation(views, jobs, "tick", name, ask) == cancelled
+        assert simulation(views, jobs, "tick", "not-a-job", ask)[2] is no_update
+    finally:
+        jobs.close()

@@ -159,20 +159,25 @@ def simulation(
             jobs.cancel(name)
         name = jobs.start(View.from_query(ask["q"]))
         return name, "0", "training …", False, no_update
-    if trigger == "cancel" and name is not None:
-        jobs.cancel(name)
-        return None, "0", "cancelled", True, no_update
-    job = jobs.look(name) if name is not None else None
-    if name is None or job is None:
+    if name is None:
         return None, "0", no_update, True, no_update
-    if job.running:  # the progress and nothing else: a cancel may overtake this answer
+    # One callback for three triggers: the browser drops an answer that a newer question has
+    # overtaken, so that whoever asks again is told the end again.
+    known = jobs.ended(name)
+    if known is not None:
+        return known
+    if trigger == "cancel":
+        return jobs.end(name, (None, "0", "cancelled", True, no_update))
+    job = jobs.look(name)
+    if job is None:
+        return None, "0", no_update, True, no_update
+    if job.running:  # the progress and nothing else
         return no_update, f"{job.share:.3f}", no_update, no_update, no_update
-    jobs.cancel(name)
     if job.data is None:
-        return None, "0", job.error, True, no_update
+        return jobs.end(name, (None, "0", job.error, True, no_update))
     views.keep(job.asked, job.state, job.data)
     size = f", n = {job.state.n:,}" if job.state.n != job.asked.n else ""
-    return None, "1", f"{job.data['seeds']} draws{size}", True, name
+    return jobs.end(name, (None, "1", f"{job.data['seeds']} draws{size}", True, name))
 
 
 LANES = (

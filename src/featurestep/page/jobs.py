@@ -6,6 +6,7 @@ import multiprocessing
 import secrets
 import threading
 import time
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
@@ -22,6 +23,7 @@ AT_ONCE = 2
 TIME_LIMIT = 60.0  # seconds
 UNWATCHED = 10.0  # seconds without a question after which nobody is waiting
 KEPT = 64  # finished jobs
+REMEMBERED = 256  # ends of jobs
 
 
 class Busy(FeaturestepError):
@@ -100,6 +102,7 @@ class Jobs:
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
+        self._ended: OrderedDict[str, tuple[Any, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
     def start(self, state: State) -> str:
@@ -136,6 +139,20 @@ class Jobs:
             job = self._jobs.pop(name, None)
             if job is not None:
                 job.stop()
+
+    def end(self, name: str, answer: tuple[Any, ...]) -> tuple[Any, ...]:
+        """End a job for good, and remember what its page is to be told."""
+        self.cancel(name)
+        with self._lock:
+            self._ended[name] = answer
+            while len(self._ended) > REMEMBERED:
+                self._ended.popitem(last=False)
+        return answer
+
+    def ended(self, name: str) -> tuple[Any, ...] | None:
+        """What was to be told at the end of a job: the browser may have dropped that answer."""
+        with self._lock:
+            return self._ended.get(name)
 
     def close(self) -> None:
         """End all jobs."""
