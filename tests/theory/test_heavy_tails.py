@@ -9,8 +9,8 @@ from featurestep.theory.spectrum.typical import smooth_batch, typical_batch
 
 
 def untrained(n, width, activation="H1 + H2 + H3", **changes):
-    sizes = {"n": n, "d": 10**8, "width": width, **changes}
-    return Problem(activation=activation, target="H1", ridge=0.1, step_size=0.0, **sizes)
+    sizes = {"n": n, "d": 10**8, "width": width, "step_size": 0.0, **changes}
+    return Problem(activation=activation, target="H1", ridge=0.1, **sizes)
 
 
 def independent_entries(n, width, draws=6):
@@ -91,3 +91,16 @@ def test_every_law_is_split_into_pairs(law):
     equations = Equations(batch)
     far = equations.at(np.array([1e6 * equations.size + 0j]), equations.far(np.array([1e9 + 0j])))
     assert far.converged[0]
+
+
+def test_a_bulk_that_is_not_resolved_with_it_is_solved_without_and_says_so():
+    problem = untrained(
+        2000, 1500, d=1000, readout="uniform", step_size=None, step_exponent=0.1, step_scale=0.3
+    )
+    law = spectrum(problem)
+    told = [note for note in law.validity if "heavy-tailed" in note]
+    assert len(told) == 1
+    assert law.mass == pytest.approx(1.0, abs=1e-6)
+    varies = typical_batch(problem)
+    assert varies.felt is not varies.spread
+    assert ("left out" in told[0]) == (law.entry_reach < 1.0001 * law.edge)
