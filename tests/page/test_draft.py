@@ -17,7 +17,7 @@ from featurestep.page.state import State
 from featurestep.page.views import DRAFTED, tasks_of
 from featurestep.page.worker import PARTS
 from featurestep.theory.spectrum import Spectrum, spectrum
-from featurestep.theory.spectrum.continued import Trail
+from featurestep.theory.spectrum.branch import Trail
 from featurestep.theory.spectrum.fineness import FULL
 from featurestep.theory.spectrum.solve import follow_spectrum, solve_spectrum
 

@@ -11,7 +11,7 @@ from ..problem import Problem
 from ..spiked import spiked_weights, validity
 from ..theory.spectrum import Spectrum, Spike
 from ..theory.spectrum import spectrum as solve
-from ..theory.spectrum.continued import Trail
+from ..theory.spectrum.branch import Trail
 from ..theory.spectrum.solve import follow_spectrum
 from . import figures
 from .state import State

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,13 @@ if TYPE_CHECKING:
     import xarray
 
 
-class OverSeeds:
+class OverSeeds(ABC):
     """A result whose `dataset` has the dimension seed."""
 
     @cached_property
+    @abstractmethod
     def dataset(self) -> xarray.Dataset:
         """All numbers."""
-        raise NotImplementedError
 
     @cached_property
     def mean(self) -> xarray.Dataset:

@@ -15,7 +15,8 @@ import numpy as np
 
 from ...errors import NotConverged
 from ...quadrature import FloatArray
-from .continued import Branch, ComplexArray, Equations, joined
+from .branch import Branch, ComplexArray, joined
+from .continued import Equations
 from .edges import Edge, gap_edge, is_filled, left_edge
 
 _COMPLETE = 1e-7  # mass that may be missing without a search for it

@@ -7,7 +7,7 @@ here as it has for λ > 0: a solution is followed from z where it is known, in s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,56 +17,15 @@ from ...errors import NotConverged
 from ...quadrature import FloatArray
 from ..batch import Batch
 from ..response import Point, evaluate, respond
+from .branch import ACCEPTED, Branch, ComplexArray, Trail
 from .fineness import FULL, Fineness
 
-ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on
 TOLERANCE = 1e-12
-ACCEPTED = 1e-9
 _ON_THE_WAY = 1e-5  # residual at places that are only passed through
 _MAX_ITERATIONS = 60
 _MOST_ON_LEVEL = 25
 _MOST_WORK = 1e10  # in units of one multiplication: some 10 s
 _SHARED = ("kappa", "weight", "g", "mirrored")
-
-
-@dataclass(frozen=True)
-class Branch:
-    """Solutions at B places z."""
-
-    z: ComplexArray  # (B,)
-    v2: ComplexArray  # (B, K)
-    chi: ComplexArray  # (B, Q)
-    residual: FloatArray  # (B,)
-
-    @property
-    def converged(self) -> npt.NDArray[np.bool_]:
-        """Which places reached the accepted residual."""
-        return np.asarray(self.residual <= ACCEPTED)
-
-    def take(self, rows: Any) -> Branch:
-        """Some of the places."""
-        return Branch(self.z[rows], self.v2[rows], self.chi[rows], self.residual[rows])
-
-
-@dataclass
-class Trail:
-    """Solutions that were met, from which those of a similar problem are not far."""
-
-    upper: Branch | None = None  # at the upper edge of the bulk
-    lower: Branch | None = None  # at the lower one
-    nodes: tuple[FloatArray, Branch] | None = None  # angles in the bulk, and the solution there
-
-
-def joined(parts: list[Branch]) -> Branch:
-    """One branch of all places, from the highest to the lowest."""
-    z = np.concatenate([part.z for part in parts])
-    order = np.argsort(-z.real, kind="stable")
-    return Branch(
-        z[order],
-        np.concatenate([part.v2 for part in parts])[order],
-        np.concatenate([part.chi for part in parts])[order],
-        np.concatenate([part.residual for part in parts])[order],
-    )
 
 
 class Equations:

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import NotConverged
-from .continued import Branch, ComplexArray, Equations
+from .branch import Branch, ComplexArray
+from .continued import Equations
 
 _GROWTH = 1.8  # of |Y| from step to step
 _MOST_STEPS = 500

@@ -13,7 +13,8 @@ import numpy as np
 
 from ...problem import Problem
 from ...quadrature import normal_density
-from .continued import Branch, Equations
+from .branch import Branch
+from .continued import Equations
 from .edges import Edge
 
 _EXPECTED = 0.05  # such eigenvalues in a draw that may lie beyond the reach

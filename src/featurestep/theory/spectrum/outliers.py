@@ -16,7 +16,8 @@ from ...nonlinearity import normalised_hermite
 from ...quadrature import FloatArray
 from ..moments import across_alignment
 from ..weight_side import Frame
-from .continued import Branch, ComplexArray, Equations
+from .branch import Branch, ComplexArray
+from .continued import Equations
 from .edges import Edge
 
 HIGHEST = 6  # degree of the polynomials that spikes are compared with

@@ -15,8 +15,9 @@ from ...quadrature import FloatArray
 from ...spiked import spiked_weights, validity
 from ...threads import one_thread
 from ..batch import Batch
+from .branch import Trail
 from .bulk import Interval, bulk
-from .continued import Equations, Trail
+from .continued import Equations
 from .edges import Edge, right_edge
 from .entries import entry_reach
 from .fineness import DRAFT, FULL, Fineness
