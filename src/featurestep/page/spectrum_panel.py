@@ -12,12 +12,12 @@ from ..spiked import spiked_weights, validity
 from ..theory.spectrum import Spectrum, Spike
 from ..theory.spectrum import spectrum as solve
 from ..theory.spectrum.branch import Trail
-from ..theory.spectrum.solve import follow_spectrum
+from ..theory.spectrum.draft import Draft, draft_spectrum
 from . import figures
 from .state import State
 from .theme import THEMES, Theme
 
-_POINTS, _ROUGH = 160, 100  # of the density's curve, in full and as a draft
+_POINTS = 160  # of the density's curve in full
 _REACH = 8.0  # upper edges: spikes beyond are named at the right end, or the bulk would be a line
 _trail: Trail | None = None  # of the last draft
 _CARRIED = ("constant", "κ", "κ²", "κ³", "κ⁴", "κ⁵", "κ⁶")
@@ -26,21 +26,22 @@ _CARRIED = ("constant", "κ", "κ²", "κ³", "κ⁴", "κ⁵", "κ⁶")
 def spectrum(state: State, *, draft: bool = False) -> dict[str, Any]:
     """Bulk and spikes of the features' singular values, as plain data."""
     found = _drafted(state.problem) if draft else solve(state.problem)
-    s, density = found.curve(_ROUGH if draft else _POINTS)
+    s, density = (found.s, found.density) if isinstance(found, Draft) else found.curve(_POINTS)
     return {
         "s": s.tolist(),
         "density": density.tolist(),
-        "edges": [[float(np.sqrt(end)) for end in pair] for pair in found.edges],
+        "edge": float(np.sqrt(found.edge)),
         "atom": found.atom,
         "spikes": [_spike(spike) for spike in found.spikes],
         "validity": _own_notes(found),
     }
 
 
-def _drafted(problem: Problem) -> Spectrum:
+def _drafted(problem: Problem) -> Draft:
     """A draft that begins where this process has ended its last one."""
     global _trail
-    found, _trail = follow_spectrum(problem, _trail)
+    trail, _trail = _trail, None
+    found, _trail = draft_spectrum(problem, trail)
     return found
 
 
@@ -54,7 +55,7 @@ def _spike(spike: Spike) -> dict[str, Any]:
     }
 
 
-def _own_notes(found: Spectrum) -> list[str]:
+def _own_notes(found: Spectrum | Draft) -> list[str]:
     """Notes that the prediction of the same problem does not have already."""
     told = validity(found.problem, spiked_weights(found.problem))
     return [note for note in found.validity if note not in told]
@@ -69,7 +70,7 @@ def figure(state: State, data: Mapping[str, Any]) -> figures.Figure:
     """The bulk's density, with every spike as a labelled line."""
     theme = THEMES[state.theme]
     top = max(max(data["density"]), 1e-9)
-    edge = data["edges"][-1][1]
+    edge = data["edge"]
     reach = _REACH * edge
     near = [spike for spike in data["spikes"] if spike["singular_value"] <= reach]
     far = [spike for spike in data["spikes"] if spike["singular_value"] > reach]

@@ -27,7 +27,9 @@ class Views:
     def __init__(self) -> None:
         memory = Memory()
         self.fast = Pool(max(3, min(4, os.cpu_count() or 1)), memory)
+        self.drafts = Pool(1, memory)  # of the spectrum: each begins where the last has ended
         self.slow = Pool(1, memory, deadline=SLOW_DEADLINE, yielding=True)
+        self._pools = (self.fast, self.drafts, self.slow)
         self._simulated: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -40,16 +42,19 @@ class Views:
         """
         if sys.platform == "linux":
             _ = _PLAIN.problem  # imports what all of them need
-            pipes = self.fast.fork(inherited)
-            self.slow.fork([*inherited, *pipes])
+            pipes = list(inherited)
+            for pool in self._pools:
+                pipes += pool.fork(pipes)
         self._starter.start()
         return self
 
     def _start(self) -> None:
         tasks = tasks_of(_PLAIN)
-        tasks["spectrum"] = tasks_of(_PLAIN, draft=True)["spectrum"]  # in full when the page rests
+        spectrum = tasks_of(_PLAIN, draft=True)["spectrum"]  # in full when the page rests
+        del tasks["spectrum"]
         first = list(tasks.values())
         self.fast.ask(first)
+        self.drafts.ask([spectrum])
         if not self._ended.wait(_PATIENCE):  # until a page is open the processor has enough to do
             self.fast.grow(first)
 
@@ -57,11 +62,11 @@ class Views:
         """End every worker."""
         self._ended.set()
         while self._starter.is_alive():  # it may be about to start a worker
-            self.fast.end()
-            self.slow.end()
+            for pool in self._pools:
+                pool.end()
             self._starter.join(0.05)
-        self.fast.close()
-        self.slow.close()
+        for pool in self._pools:
+            pool.close()
 
     def answers(
         self, state: State, *, draft: bool = False, wanted: Wanted = always
@@ -81,7 +86,7 @@ class Views:
         """The spectrum, and the point that its panels need too."""
         _ = state.problem
         tasks = tasks_of(state, draft=draft)
-        pool = self.fast if draft else self.slow
+        pool = self.drafts if draft else self.slow
         (spectrum,) = pool.ask([tasks["spectrum"]], wanted)
         (point,) = self.fast.ask([tasks["point"]], wanted)
         return {"point": point, "spectrum": spectrum}

@@ -103,6 +103,31 @@ def bulk(equations: Equations, atom: float, top: Edge) -> tuple[Interval, ...]:
     return tuple(sorted(parts, key=lambda part: part.low))
 
 
+def single_interval(equations: Equations, atom: float, top: Edge) -> Interval:
+    """The bulk taken for one interval; its mass tells whether it is."""
+    low = float(np.sqrt(left_edge(equations, atom, top.location)))
+    (part,) = _intervals(equations, low, float(np.sqrt(top.location)), depth=0)
+    return part
+
+
+def curve(parts: tuple[Interval, ...], points: int) -> tuple[FloatArray, FloatArray]:
+    """Singular values over some intervals, increasing, and their density."""
+    share = max(8, points // len(parts))
+    theta = np.linspace(0.0, np.pi, share)
+    s = [0.5 * (p.low + p.high) - 0.5 * (p.high - p.low) * np.cos(theta) for p in parts]
+    return np.concatenate(s), density(parts, np.concatenate(s))
+
+
+def density(parts: tuple[Interval, ...], s: FloatArray) -> FloatArray:
+    """Density of singular values."""
+    out = np.zeros(s.shape)
+    for part in parts:
+        inside = (s > part.low) & (s < part.high)
+        if np.any(inside):
+            out[inside] += part.density(s[inside])
+    return out
+
+
 def _intervals(equations: Equations, low: float, high: float, depth: int) -> tuple[Interval, ...]:
     """The interval itself, or the parts into which gaps divide it."""
     scale: Scale = "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear"
@@ -127,7 +152,7 @@ def _begun(
     equations: Equations, low: float, high: float, scale: Scale
 ) -> tuple[FloatArray, Branch, float]:
     """A few nodes and the solution there: that of a similar problem, which had enough of them."""
-    if equations.near.nodes is not None and equations.fits(equations.near.nodes[1]):
+    if equations.near.nodes is not None:
         theta, near = equations.near.nodes
         z = (_places(theta, low, high, scale) ** 2).astype(np.complex128)
         scaled = Branch(near.z, near.v2 * (near.z / z)[:, None], near.chi, near.residual)
@@ -234,7 +259,7 @@ def _interval(
 def _replaced(found: Branch, rows: np.ndarray, other: Branch) -> Branch:
     v2, chi, residual = found.v2.copy(), found.chi.copy(), found.residual.copy()
     v2[rows], chi[rows], residual[rows] = other.v2, other.chi, other.residual
-    return Branch(found.z, v2, chi, residual)
+    return Branch(found.z, v2, chi, residual, found.accepted)
 
 
 def _mirrored(values: FloatArray) -> FloatArray:

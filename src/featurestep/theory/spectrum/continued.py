@@ -7,8 +7,8 @@ here as it has for λ > 0: a solution is followed from z where it is known, in s
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,72 @@ from ...errors import NotConverged
 from ...quadrature import FloatArray
 from ..batch import Batch
 from ..response import Point, evaluate, respond
-from .branch import ACCEPTED, Branch, ComplexArray, Trail
+from .branch import Branch, ComplexArray, Nodes, Trail
 from .fineness import FULL, Fineness
 
 TOLERANCE = 1e-12
 _ON_THE_WAY = 1e-5  # residual at places that are only passed through
 _MAX_ITERATIONS = 60
-_MOST_ON_LEVEL = 25
-_MOST_WORK = 1e10  # in units of one multiplication: some 10 s
+_OVERHEAD = 3e5  # of one evaluation, in units of one multiplication
 _SHARED = ("kappa", "weight", "g", "mirrored")
+
+
+class Gauge(Protocol):
+    """A number that grows along the real solution, through an edge too, and is prescribed."""
+
+    def gap(self, branch: Branch) -> float:
+        """What is missing."""
+
+    def relative(self, gap: float) -> float:
+        """The same in units of what matters."""
+
+    def change(self, point: Point, x: ComplexArray, p: ComplexArray) -> Any:
+        """Its change with χ and log V2."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Y of a solution."""
+
+    equations: Equations
+    level: float
+
+    def gap(self, branch: Branch) -> float:
+        """Of Y to the level."""
+        return self.level - float(self.equations.level(branch)[0])
+
+    def relative(self, gap: float) -> float:
+        """To the level."""
+        return gap / self.level
+
+    def change(self, point: Point, x: ComplexArray, p: ComplexArray) -> Any:
+        """Of Y."""
+        return (x * point.shrink**2)[0] @ self.equations.batch.weight
+
+
+@dataclass(frozen=True)
+class Arc:
+    """How far log|V2| has gone in a direction, 1 in the group that goes furthest."""
+
+    way: FloatArray  # (K,)
+    origin: FloatArray  # (K,)
+    length: float
+
+    def gap(self, branch: Branch) -> float:
+        """To the length."""
+        return self.length - self.place(branch)
+
+    def relative(self, gap: float) -> float:
+        """As it is."""
+        return gap
+
+    def place(self, branch: Branch) -> float:
+        """How far a solution is."""
+        return float((np.log(np.abs(branch.v2[0])) - self.origin) @ self.way)
+
+    def change(self, point: Point, x: ComplexArray, p: ComplexArray) -> Any:
+        """Of the length."""
+        return p[0] @ self.way
 
 
 class Equations:
@@ -34,8 +91,9 @@ class Equations:
     def __init__(self, batch: Batch, fineness: Fineness = FULL, near: Trail | None = None) -> None:
         self.batch = batch
         self.fineness = fineness
-        self.near = near or Trail()
-        self.trail = Trail()
+        nodes = Nodes(batch.kappa, batch.g, batch.neurons[0])
+        self.near = near.moved(nodes) if near is not None else Trail()
+        self.trail = Trail(nodes)
         self.work = 0.0
         self.own_turn: FloatArray | None = None  # (Q, K), see `own_turn`
         self._templates: dict[int, dict[str, Any]] = {}
@@ -64,14 +122,17 @@ class Equations:
         over_samples = (1.0 / (1.0 + branch.chi)) @ self.batch.weight
         return np.asarray(-(self.width - self.n + self.n * over_samples) / (self.width * branch.z))
 
+    def trace_slope(self, branch: Branch) -> ComplexArray:
+        """dm/dz."""
+        p, x = self.slope(branch)
+        if self.batch.felt is self.batch.spread or self.width <= self.n:
+            return np.asarray((self.n / self.width) * (branch.v2 * p).sum(axis=1))
+        change = (x / (1.0 + branch.chi) ** 2) @ self.batch.weight
+        return np.asarray((self.n / self.width * change - self.trace(branch)) / branch.z)
+
     def point(self, branch: Branch) -> Point:
         """Everything that the readout side needs at these places."""
         return evaluate(self._tiled(branch.z), branch.v2, branch.chi)
-
-    def fits(self, branch: Branch) -> bool:
-        """Whether a solution of another problem has the same nodes and groups."""
-        shape = (self.batch.g.size, self.batch.kappa.size)
-        return (branch.v2.shape[1], branch.chi.shape[1]) == shape
 
     def far(self, z: ComplexArray) -> Branch:
         """The solution for |z| beyond the spectrum, to leading order."""
@@ -101,7 +162,7 @@ class Equations:
             v2[active] = np.where(going[:, None], point.v2 * (1.0 + factor * p), point.v2)
             chi[active] = np.where(going[:, None], point.chi + factor * x, point.chi)
             active = active[going]
-        return Branch(z, v2, chi, residual)
+        return Branch(z, v2, chi, residual, self.fineness.accepted)
 
     def slope(self, branch: Branch) -> tuple[ComplexArray, ComplexArray]:
         """d log V2/dz and dχ/dz, (B, K) and (B, Q)."""
@@ -117,16 +178,34 @@ class Equations:
 
         In Y the solution goes smoothly through an edge of the bulk, where dz/dY = 0.
         """
-        branch, residual = start, np.inf
-        for _ in range(_MOST_ON_LEVEL):
+        return self._at(Share(self, level), start)
+
+    def on_arc(self, arc: Arc, length: float, start: Branch) -> tuple[Branch, float]:
+        """The real solution so far along an arc, for one place, and the slope of z there."""
+        return self._at(replace(arc, length=length), start)
+
+    def level_slope(self, branch: Branch, point: Point | None = None) -> float:
+        """dz/dY on the real axis, for one place (with what is known there already)."""
+        return self._slope_in(Share(self, 0.0), self.point(branch) if point is None else point)
+
+    def arc(self, branch: Branch) -> Arc:
+        """The direction in which a solution near an edge goes, through the edge if it is one."""
+        _, p = _answer(self.point(branch), self.n * branch.v2, newton=False)
+        way = p[0].real
+        way = -way / np.abs(way).max()
+        return Arc(way / (way @ way), np.log(np.abs(branch.v2[0])), 0.0)
+
+    def _at(self, gauge: Gauge, start: Branch) -> tuple[Branch, float]:
+        branch, residual, accepted = start, np.inf, self.fineness.accepted
+        for _ in range(self.fineness.newton):
             with np.errstate(all="ignore"):
                 point = self.point(branch)
-            gap = abs(self.level(branch)[0] / level - 1.0)
-            before, residual = residual, max(float(point.residual[0]), float(gap))
+            gap = gauge.gap(branch)
+            before, residual = residual, max(float(point.residual[0]), abs(gauge.relative(gap)))
             settled = residual < 1e3 * TOLERANCE and residual > 0.3 * before
             if residual < self.fineness.residual or settled or not np.isfinite(residual):
                 break
-            x, p, dz = self._bordered(point, level)
+            x, p, dz = self._bordered(point, gauge, gap)
             factor = float(_damping(p)[0, 0])
             branch = Branch(
                 _real(branch.z + factor * dz),
@@ -136,40 +215,40 @@ class Equations:
             )
         else:
             point = self.point(branch)
-        branch = Branch(branch.z, branch.v2, branch.chi, np.array([residual]))
-        return branch, self.level_slope(branch, point) if branch.converged[0] else np.nan
+        branch = Branch(branch.z, branch.v2, branch.chi, np.array([residual]), accepted)
+        return branch, self._slope_in(gauge, point) if branch.converged[0] else np.nan
 
-    def level_slope(self, branch: Branch, point: Point | None = None) -> float:
-        """dz/dY on the real axis, for one place (with what is known there already)."""
-        point = self.point(branch) if point is None else point
-        x, _ = _answer(point, self.n * branch.v2, newton=False)
-        rise = float((x / (1.0 + branch.chi) ** 2)[0].real @ self.batch.weight)
+    def _slope_in(self, gauge: Gauge, point: Point) -> float:
+        x, p = _answer(point, self.n * point.v2, newton=False)
+        rise = float(gauge.change(point, x, p).real)
         return 1.0 / rise if np.isfinite(rise) else 0.0  # exactly at an edge
 
     def _bordered(
-        self, point: Point, level: float
+        self, point: Point, gauge: Gauge, gap: float
     ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
-        """Newton's step for (7)–(10) and Y = level, with z among the unknowns."""
-        weight = (point.shrink**2)[0] * self.batch.weight
-        here = 1.0 - point.shrink[0] @ self.batch.weight
+        """Newton's step for (7)–(10) and the gauge, with z among the unknowns."""
         x, p = _step(point)
         if not np.all(np.isfinite(x)):  # exactly at an edge the matrix is singular: step aside
             point = evaluate(point.batch, point.v2 * (1.0 + 1e-9), point.chi)
             x, p = _step(point)
         xz, pz = _answer(point, self.n * point.v2, newton=True)
-        dz = (level - here - x[0] @ weight) / (xz[0] @ weight)
-        return np.asarray(x + dz * xz), np.asarray(p + dz * pz), np.asarray(dz)
+        dz = (gap - gauge.change(point, x, p)) / gauge.change(point, xz, pz)
+        return np.asarray(x + dz * xz), np.asarray(p + dz * pz), np.asarray([dz])
 
     def lowered(self, x: FloatArray) -> Branch:
         """The physical solution on the real axis, continued down from the upper half-plane."""
         x = np.asarray(x, dtype=np.float64)
-        high = 4.0 * max(self.size, float(np.abs(x).max(initial=0.0)))
-        branch = self.at(x + 1j * high, self.far(x + 1j * high))
-        steps = self.fineness.steps
+        above = self.descended(x + 1j * self.fineness.last * x, self.fineness.steps, _ON_THE_WAY)
+        return self._follow(x.astype(np.complex128), above, tolerance=self.fineness.residual)
+
+    def descended(self, z: ComplexArray, steps: int, tolerance: float) -> Branch:
+        """The physical solution at places in the upper half-plane, from high above them."""
+        high = 4.0 * max(self.size, float(np.abs(z.real).max(initial=0.0)))
+        branch = self.at(z.real + 1j * high, self.far(z.real + 1j * high))
         for share in np.arange(1, steps + 1) / steps:
-            height = high * (self.fineness.last * x / high) ** share
-            branch = self._follow(x + 1j * height, branch, tolerance=_ON_THE_WAY)
-        return self._follow(x.astype(np.complex128), branch, tolerance=self.fineness.residual)
+            height = high * (z.imag / high) ** share
+            branch = self._follow(z.real + 1j * height, branch, tolerance=tolerance)
+        return branch
 
     def _follow(
         self, z: ComplexArray, start: Branch, *, tolerance: float, depth: int = 6
@@ -177,7 +256,7 @@ class Equations:
         """Go to z; places where the step was too long are reached by halves."""
         found = self.at(z, self._ahead(z, start), tolerance)
         wrong = (
-            ~(found.residual <= max(tolerance, ACCEPTED))
+            ~(found.residual <= max(tolerance, self.fineness.accepted))
             | ~_is_physical(found)
             | _jumped(start, found)
         )
@@ -190,7 +269,7 @@ class Equations:
         again = self._follow(z[rows], near, tolerance=tolerance, depth=depth - 1)
         v2, chi, residual = found.v2.copy(), found.chi.copy(), found.residual.copy()
         v2[rows], chi[rows], residual[rows] = again.v2, again.chi, again.residual
-        return Branch(z, v2, chi, residual)
+        return Branch(z, v2, chi, residual, self.fineness.accepted)
 
     def _ahead(self, z: ComplexArray, start: Branch) -> Branch:
         """The tangent at known solutions, followed to z."""
@@ -204,8 +283,8 @@ class Equations:
     def _tiled(self, z: ComplexArray) -> Batch:
         k, q = self.batch.g.size, self.batch.kappa.size
         unknowns = min(k * (k + 3) // 2, (q + k) * (0.5 if self.batch.mirrored else 1.0))
-        self.work += z.size * unknowns**3
-        if self.work > _MOST_WORK:
+        self.work += _OVERHEAD + z.size * unknowns**3
+        if self.work > self.fineness.work:
             raise NotConverged(
                 "the bulk was not resolved within the work allowed: it has too many parts"
             )

@@ -14,11 +14,13 @@ import numpy.typing as npt
 
 from ...errors import NotConverged
 from .branch import Branch, ComplexArray
-from .continued import Equations
+from .continued import Arc, Equations
 
 _GROWTH = 1.8  # of |Y| from step to step
 _MOST_STEPS = 500
 _MOST_SECANTS = 8
+_ASIDE = 0.05  # from place to place on an arc through an edge
+_FURTHEST = 1.0
 _NOTHING = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins at 0
 _EMPTY = 1e-6  # of |m|: a smaller imaginary part is none
 
@@ -29,6 +31,7 @@ class Edge:
 
     at: Branch
     path: tuple[Branch, ...]
+    root: float | None = None  # C of the density (C/π)√(E − x) below an upper edge, where known
 
     @property
     def location(self) -> float:
@@ -76,24 +79,33 @@ def _ascended(equations: Equations, atom: float) -> Edge | None:
 
 
 def _followed(equations: Equations, near: Branch | None) -> Edge | None:
-    """The edge, from that of a similar problem: the secant method on dz/dY; None if it is lost."""
-    if near is None or not equations.fits(near):
+    """The edge, from that of a similar problem: the secant method on dz = 0; None if it is lost."""
+    if near is None:
         return None
-    level = float(equations.level(near)[0])
-    first, slope_a = equations.at_level(0.97 * level, near)
-    a, (b, slope_b) = first, equations.at_level(level, first)
+    arc = equations.arc(near)
+    a, slope_a = equations.on_arc(arc, 0.0, near)
+    length_a, length_b = 0.0, -_ASIDE
     for _ in range(_MOST_SECANTS):
+        b, slope_b = equations.on_arc(arc, length_b, a)
         if not (a.converged[0] and b.converged[0] and _same_side(near, b)):
             return None
-        level_a, level_b = (float(equations.level(branch)[0]) for branch in (a, b))
-        if abs(level_b - level_a) < equations.fineness.edge * abs(level_b):
-            return Edge(b, (first,))
-        guess = (level_a * slope_b - level_b * slope_a) / (slope_b - slope_a)
-        if not 0.7 < guess / level_b < 1.4:
+        if abs(length_b - length_a) < equations.fineness.edge:
+            return _with_rise(equations, arc, length_b, b)
+        guess = (length_a * slope_b - length_b * slope_a) / (slope_b - slope_a)
+        if not abs(guess) < _FURTHEST:
             return None
-        a, slope_a = b, slope_b
-        b, slope_b = equations.at_level(guess, b)
+        a, slope_a, length_a, length_b = b, slope_b, length_b, guess
     return None
+
+
+def _with_rise(equations: Equations, arc: Arc, length: float, edge: Branch) -> Edge | None:
+    """An edge with a place before it: z − E = ½z″·t² with t along the arc, and m is linear in t."""
+    before, _ = equations.on_arc(arc, length - _ASIDE, edge)
+    if not before.converged[0]:
+        return None
+    bend = 2.0 * float(before.z[0].real - edge.z[0].real) / _ASIDE**2
+    slope = float(equations.trace(before)[0].real - equations.trace(edge)[0].real) / _ASIDE
+    return Edge(edge, (before,), abs(slope) * float(np.sqrt(2.0 / abs(bend))))
 
 
 def _from_inside(equations: Equations, high: float) -> float:

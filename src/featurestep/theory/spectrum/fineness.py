@@ -11,26 +11,37 @@ class Fineness:
 
     rules: float = 1.0  # least number of nodes of κ and groups of neurons, 1 in full
     residual: float = 1e-12  # of the equations, at places that count
+    accepted: float = 1e-9  # where rounding or an edge stops Newton's method before that
     first: int = 16  # nodes that an interval of the bulk begins with
     most: int = 768  # of them
     density: float = 1e-8  # change of the density under a doubling of its nodes, largest value 1
     moment: float = 1e-2  # gap of the second moment beyond which the bulk counts as not resolved
     edge: float = 1e-9  # relative change of Y; that of the edge itself is its square
     spike: float = 1e-11  # of its eigenvalue, relative
+    newton: int = 25  # steps along the real axis, at most
     steps: int = 20  # from the upper half-plane down to the bulk
     last: float = 1e-6  # height of the last of them, relative to the place
+    work: float = 1e10  # at most, in units of one multiplication: some 10 s
+
+    @property
+    def seen(self) -> float:
+        """A relative step whose second difference is not that of residuals."""
+        return float(10.0 * self.residual**0.5)
 
 
 FULL = Fineness()
 DRAFT = Fineness(
     rules=0.5,
-    residual=1e-9,
+    residual=1e-6,
+    accepted=1e-5,
     first=8,
     most=64,
     density=3e-3,
     moment=5e-2,
-    edge=1e-3,
+    edge=5e-3,
     spike=1e-5,
+    newton=9,
     steps=6,
     last=0.03,
+    work=1.5e8,
 )

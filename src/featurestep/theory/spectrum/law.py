@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...problem import Problem
 from ...quadrature import FloatArray
-from .bulk import Interval
+from .bulk import Interval, curve, density
 from .outliers import HIGHEST
 from .weights_law import WeightSpectrum
 
@@ -77,13 +77,7 @@ class Spectrum:
 
     def singular_density(self, s: npt.ArrayLike) -> FloatArray:
         """Density of the singular values of F/√n at s > 0, the atom at 0 left out."""
-        place = np.asarray(s, dtype=np.float64)
-        out = np.zeros(place.shape)
-        for part in self.intervals:
-            inside = (place > part.low) & (place < part.high)
-            if np.any(inside):
-                out[inside] += part.density(place[inside])
-        return out
+        return density(self.intervals, np.asarray(s, dtype=np.float64))
 
     def density(self, x: npt.ArrayLike) -> FloatArray:
         """Density of the eigenvalues of FᵀF/n at x > 0, the atom at 0 left out."""
@@ -110,14 +104,7 @@ class Spectrum:
 
     def curve(self, points: int = 400) -> tuple[FloatArray, FloatArray]:
         """Singular values over all intervals and their density, for a plot."""
-        share = max(8, points // len(self.intervals))
-        theta = np.linspace(0.0, np.pi, share)
-        parts = []
-        for part in self.intervals:
-            low, high = part.low, part.high
-            parts.append(0.5 * (low + high) - 0.5 * (high - low) * np.cos(theta))
-        s = np.concatenate(parts)
-        return s, self.singular_density(s)
+        return curve(self.intervals, points)
 
     @property
     def count(self) -> int:

@@ -6,7 +6,7 @@ decreasing in z: as many eigenvalues lie above z as P has eigenvalues above 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 import numpy as np
@@ -16,12 +16,15 @@ from ...nonlinearity import normalised_hermite
 from ...quadrature import FloatArray
 from ..moments import across_alignment
 from ..weight_side import Frame
-from .branch import Branch, ComplexArray
+from .branch import Branch, ComplexArray, joined
 from .continued import Equations
 from .edges import Edge
 
 HIGHEST = 6  # degree of the polynomials that spikes are compared with
 _LADDER = 4.0  # of z, from rung to rung beyond the way to the edge
+_MOST_SECANTS = 8
+_ASIDE = 0.004  # relative distance of the first two places of a secant
+_CLOSE = 2e-3  # of the last two
 
 
 @dataclass(frozen=True)
@@ -38,19 +41,75 @@ class Outlier:
 def above(equations: Equations, edge: Edge) -> list[Outlier]:
     """Eigenvalues above the bulk, largest first."""
     count = positive(equations, edge.at)
+    found = _followed(equations, edge, count)
+    if found is None:
+        found = _bracketed(equations, edge, count)
+    places, slopes = found
+    equations.trail.spikes = edge.location, places
+    return [_outlier(equations, places.take([i]), slopes[i], i) for i in range(count)]
+
+
+def _bracketed(equations: Equations, edge: Edge, count: int) -> tuple[Branch, FloatArray]:
+    """Places of the spikes, by root search between places around each, and the slopes there."""
     if count == 0:
-        return []
+        return edge.at.take([]), np.zeros(0)
     ladder = _ladder(equations, edge)
-    tops = np.array([_eigenvalues(equations, rung)[::-1][:count] for rung in ladder])
-    found = []
+    tops = np.array([_eigenvalues(equations, rung)[0, ::-1][:count] for rung in ladder])
+    places, slopes = [], []
     for i in range(count):
         inside = np.flatnonzero(tops[:, i] > 0.0)  # rungs below the spike
         if inside.size == 0 or inside[0] == 0:
             raise NotConverged("a spike was not bracketed")
         rung = int(inside[0])
-        place = _root(equations, ladder[rung], ladder[rung - 1], i)
-        found.append(_outlier(equations, place, edge.location, i))
-    return found
+        places.append(_root(equations, ladder[rung], ladder[rung - 1], i))
+        slopes.append(_eigenvalue_slope(equations, places[-1], edge.location, i))
+    return joined(places), np.array(slopes)
+
+
+def _followed(equations: Equations, edge: Edge, count: int) -> tuple[Branch, FloatArray] | None:
+    """The same from the spikes of a similar problem, all at once; None if one is lost.
+
+    Secants on t = √(z/E − 1), in which an eigenvalue of P is smooth down to the edge E.
+    """
+    known = equations.near.spikes
+    if known is None or known[1].z.size != count:
+        return None
+    last, near = known
+    t = np.sqrt(near.z.real / last - 1.0)
+    rows = np.arange(count)
+    places: list[FloatArray] = []
+    values: list[FloatArray] = []
+    for _ in range(_MOST_SECANTS):
+        z = edge.location * (1.0 + t**2) + 0j
+        scaled = Branch(near.z, near.v2 * (near.z / z)[:, None], near.chi, near.residual)
+        near = equations.at(z, scaled)
+        if not (np.all(near.converged) and np.all(near.v2.real < 0.0)):
+            return None
+        places.append(t)
+        values.append(_eigenvalues(equations, near)[rows, -1 - rows])
+        if len(places) == 1:
+            step = _ASIDE * t * np.sign(values[0])
+        else:
+            slope = _last_slope(places, values)
+            step = -values[-1] / slope
+            if np.all(np.abs(step) < _CLOSE * t):
+                place = edge.location * (1.0 + (t + step) ** 2) + 0j
+                return replace(near, z=place), slope / (2.0 * t * edge.location)
+        if not np.all(np.abs(step) < 0.5 * t):
+            return None
+        t = t + step
+    return None
+
+
+def _last_slope(places: list[FloatArray], values: list[FloatArray]) -> FloatArray:
+    """The slope at the last of some places, from the last two or three."""
+    last = (values[-1] - values[-2]) / (places[-1] - places[-2])
+    if len(places) == 2:
+        return np.asarray(last)
+    before = (values[-2] - values[-3]) / (places[-2] - places[-3])
+    apart = places[-1] - places[-3]
+    bend = np.where(np.abs(apart) > 0.1 * _ASIDE * places[-1], (last - before) / apart, 0.0)
+    return np.asarray(last + bend * (places[-1] - places[-2]))
 
 
 def positive(equations: Equations, branch: Branch) -> int:
@@ -60,7 +119,7 @@ def positive(equations: Equations, branch: Branch) -> int:
 
 def strengths(equations: Equations, edge: Edge, count: int) -> FloatArray:
     """Largest eigenvalues of P at the edge: those above 1 have left the bulk."""
-    return np.asarray(_eigenvalues(equations, edge.at)[::-1][:count] + 1.0)
+    return np.asarray(_eigenvalues(equations, edge.at)[0, ::-1][:count] + 1.0)
 
 
 def _ladder(equations: Equations, edge: Edge) -> list[Branch]:
@@ -92,7 +151,7 @@ def _root(equations: Equations, low: Branch, high: Branch, i: int) -> Branch:
         if z not in known:
             near = min((place for place in known if place > a), key=lambda place: abs(place - z))
             known[z] = _real_at(equations, z, known[near])
-        return float(_eigenvalues(equations, known[z])[::-1][i])
+        return float(_eigenvalues(equations, known[z])[0, -1 - i])
 
     brentq = import_module("scipy.optimize").brentq
     a, b = sorted(known)
@@ -104,91 +163,106 @@ def _root(equations: Equations, low: Branch, high: Branch, i: int) -> Branch:
 
 @dataclass(frozen=True)
 class _System:
-    """The matrix of (17) in units of √|V2|, with its columns."""
+    """The matrix of (17) in units of √|V2|, with its columns, at B places."""
 
-    matrix: FloatArray
-    columns: FloatArray  # (Q, size) B̂ along κ
-    mass: FloatArray  # (Q,) n w/(1+χ)
+    matrix: FloatArray  # (B, size, size)
+    columns: FloatArray  # (B, Q, size) B̂ along κ
+    mass: FloatArray  # (B, Q) n w/(1+χ)
 
 
 def _system(equations: Equations, branch: Branch) -> _System:
     point = equations.point(branch)
     frame = point.weights.frame(point.v2)
-    k = frame.lines.shape[2]
     kappa = equations.batch.kappa[:, None]
-    mass = equations.n * equations.batch.weight * point.shrink[0]
-    phase = np.where(branch.v2[0].real < 0.0, 1j, 1.0)
-    if frame.coupling is None and equations.own_turn is not None:
-        return _turned_system(equations, branch, frame, mass, phase)
-    if frame.coupling is None:
-        columns = np.concatenate([frame.means[0], kappa * frame.lines[0]], axis=1)
-        columns = columns / np.tile(phase, 2)
-        matrix = np.diag(np.tile(phase**-2, 2)) + (columns.T * mass) @ columns
-        return _System(matrix.real, columns.real, mass.real)
-    nothing = np.zeros_like(frame.means[0])
-    along = np.concatenate([frame.means[0], kappa * frame.lines[0], nothing], axis=1)
-    across = np.concatenate([frame.coupling.means_across[0], nothing, frame.lines[0]], axis=1)
-    along, across = along / np.tile(phase, 3), across / np.tile(phase, 3)
-    penalty = np.diag(np.tile(phase**-2, 3))
-    penalty[:k, :k] = frame.coupling.penalty[0] / np.outer(phase, phase)
-    matrix = penalty + (along.T * mass) @ along + (across.T * mass) @ across
-    return _System(matrix.real, along.real, mass.real)
+    mass = equations.n * equations.batch.weight * point.shrink
+    phase = np.where(branch.v2.real < 0.0, 1j, 1.0)  # (B, K)
+    nothing = np.zeros_like(frame.means)
+    across: ComplexArray | None = None
+    if frame.coupling is not None:
+        along = [frame.means, kappa * frame.lines, nothing]
+        across = _beside(frame.coupling.means_across, nothing, frame.lines)
+    elif equations.own_turn is not None:
+        turn, aside = _turned(equations, branch, frame)
+        along = [frame.means, turn, aside]
+        across = _beside(nothing, nothing, frame.lines)
+    else:
+        along = [frame.means, kappa * frame.lines]
+    phases = np.tile(phase, len(along))[:, None, :]
+    columns = _beside(*along) / phases
+    matrix = _gram(columns, mass)
+    diagonal = np.arange(matrix.shape[1])
+    matrix[:, diagonal, diagonal] += phases[:, 0, :] ** -2
+    if across is not None:
+        matrix += _gram(across / phases, mass)
+    if frame.coupling is not None:
+        k = phase.shape[1]
+        penalty = frame.coupling.penalty / (phase[:, :, None] * phase[:, None, :])
+        matrix[:, :k, :k] += penalty
+        matrix[:, diagonal[:k], diagonal[:k]] -= phase**-2
+    return _System(matrix.real, columns.real, mass.real)
 
 
-def _turned_system(
-    equations: Equations, branch: Branch, frame: Frame, mass: ComplexArray, phase: ComplexArray
-) -> _System:
-    """(17) with each neuron's turn in proportion to its own overlap with the target's direction.
+def _beside(*parts: ComplexArray) -> ComplexArray:
+    return np.concatenate(parts, axis=2)
+
+
+def _gram(columns: ComplexArray, mass: ComplexArray) -> ComplexArray:
+    weighted = columns * mass[:, :, None]
+    return np.asarray(np.matmul(weighted.transpose(0, 2, 1), columns))
+
+
+def _turned(
+    equations: Equations, branch: Branch, frame: Frame
+) -> tuple[ComplexArray, ComplexArray]:
+    """Columns with each neuron's turn in proportion to its own overlap with β⋆ (`own_turn`).
 
     What a weight w·β⋆ = γ w_β + √(1−γ²) w_s does beyond w·x adds to the columns of w_β and w_s.
     """
     batch = equations.batch
     kappa, gamma = batch.kappa[:, None], float(batch.alignment[0])
-    turn = equations.own_turn * np.sqrt(branch.v2 / batch.d[:, None])  # (Q, K)
-    nothing = np.zeros_like(turn)
-    lines = kappa * frame.lines[0] + gamma * turn
+    turn = equations.own_turn * np.sqrt(branch.v2 / batch.d[:, None])[:, None, :]
     aside = float(across_alignment(batch.alignment)[0]) * turn
-    along = np.concatenate([frame.means[0], lines, aside], axis=1) / np.tile(phase, 3)
-    across = np.concatenate([nothing, nothing, frame.lines[0]], axis=1) / np.tile(phase, 3)
-    matrix = np.diag(np.tile(phase**-2, 3)) + (along.T * mass) @ along + (across.T * mass) @ across
-    return _System(matrix.real, along.real, mass.real)
+    return kappa * frame.lines + gamma * turn, aside
 
 
 def _eigenvalues(equations: Equations, branch: Branch) -> FloatArray:
+    """Ascending, (B, size)."""
     return np.asarray(np.linalg.eigvalsh(_system(equations, branch).matrix))
 
 
-def _outlier(equations: Equations, place: Branch, edge: float, i: int) -> Outlier:
-    """Location and squared overlaps −Res T_ff/E f² (eq. 18) of the i-th largest spike."""
+def _outlier(equations: Equations, place: Branch, slope: float, i: int) -> Outlier:
+    """Location and squared overlaps −Res T_ff/E f² (eq. 18) of the i-th largest spike.
+
+    `slope` is that of its eigenvalue with z.
+    """
     z = float(place.z[0].real)
     system = _system(equations, place)
-    _, vectors = np.linalg.eigh(system.matrix)
-    carried = system.columns @ vectors[:, -1 - i]  # B̂v at every κ
-    slope = _eigenvalue_slope(equations, place, edge, i)
+    _, vectors = np.linalg.eigh(system.matrix[0])
+    mass = system.mass[0]
+    carried = system.columns[0] @ vectors[:, -1 - i]  # B̂v at every κ
     scale = -equations.n / (z * slope)
     kappa, weight = equations.batch.kappa, equations.batch.weight
     hermite = normalised_hermite(HIGHEST, kappa).T
     powers = kappa[:, None] ** np.arange(1, HIGHEST + 1)
 
     def overlap(f: FloatArray) -> FloatArray:
-        inner = (system.mass / equations.n * carried) @ f
+        inner = (mass / equations.n * carried) @ f
         return np.asarray(scale * inner**2 / (weight @ f**2))
 
-    shrink = system.mass / (equations.n * weight)
     return Outlier(
         location=z,
         hermite=overlap(hermite),
         powers=overlap(powers),
         kappa=kappa,
-        function=np.sqrt(max(scale, 0.0)) * shrink * carried,
+        function=np.sqrt(max(scale, 0.0)) * mass / (equations.n * weight) * carried,
     )
 
 
 def _eigenvalue_slope(equations: Equations, place: Branch, edge: float, i: int) -> float:
     z = float(place.z[0].real)
-    step = 1e-4 * (z - edge)
+    step = max(1e-4, equations.fineness.seen) * (z - edge)
     ends = [
-        float(_eigenvalues(equations, _real_at(equations, z + sign * step, place))[::-1][i])
+        float(_eigenvalues(equations, _real_at(equations, z + sign * step, place))[0, -1 - i])
         for sign in (-1.0, 1.0)
     ]
     return (ends[1] - ends[0]) / (2.0 * step)

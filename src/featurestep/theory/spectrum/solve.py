@@ -20,7 +20,7 @@ from .bulk import Interval, bulk
 from .continued import Equations
 from .edges import Edge, right_edge
 from .entries import entry_reach
-from .fineness import DRAFT, FULL, Fineness
+from .fineness import FULL, Fineness
 from .law import MARGIN, Spectrum, Spike, carried_degrees
 from .outliers import Outlier, above
 from .own_turn import own_turn
@@ -95,8 +95,11 @@ def edge_scale(equations: Equations, edge: Edge) -> float:
 
     Near the edge z − E = ½ z″(Y)(Y − Y_E)² and m is linear in Y, which gives C.
     """
+    if edge.root is not None:
+        return float((edge.root * equations.width) ** (-2.0 / 3.0))
     level = float(equations.level(edge.at)[0])
-    steps = (1e-3 * level, 1e-2 * level, 1e-4 * level, 1e-5 * level)
+    sizes = (1e-3, 1e-2, 3e-2, 1e-4, 1e-5)
+    steps = [size * level for size in sizes if size >= equations.fineness.seen]
     tries = itertools.product(steps, (edge.at, edge.path[-1]))
     for step, start in tries:
         ends = [equations.at_level(level + sign * step, start)[0] for sign in (-1.0, 1.0)]
@@ -116,30 +119,9 @@ def solve_spectrum(problem: Problem, *, refine: float = 1.0, fineness: Fineness 
         return _solve(problem, refine, fineness)
 
 
-def follow_spectrum(problem: Problem, near: Trail | None) -> tuple[Spectrum, Trail | None]:
-    """A draft of the spectrum, begun where that of a similar problem has ended, and its own trail.
-
-    Mass and second moment are checked as ever; what was not found so is solved from nothing, and
-    what no draft resolves in full.
-    """
-    with one_thread(), np.errstate(all="ignore"):
-        refine = _cutting(smooth_batch(problem), DRAFT.rules)
-        try:
-            return _solve_at(problem, refine, DRAFT, near)
-        except NotConverged:
-            return _from_nothing(problem), None
-
-
-def _from_nothing(problem: Problem) -> Spectrum:
-    try:
-        return _solve(problem, 1.0, DRAFT)
-    except NotConverged:
-        return _solve(problem, 1.0, FULL)
-
-
 def _solve(problem: Problem, refine: float, fineness: Fineness) -> Spectrum:
     """At the fineness that is needed, or at another one where that loses a part of the bulk."""
-    first = refine * _cutting(smooth_batch(problem), fineness.rules)
+    first = refine * fineness_of_rules(smooth_batch(problem), fineness.rules)
     failure: NotConverged | None = None
     for rules, smooth in _attempts(problem, first):
         try:
@@ -165,7 +147,7 @@ def _solve_at(
     *,
     smooth: bool = False,
 ) -> tuple[Spectrum, Trail]:
-    atom = _atom(problem)
+    atom = atom_of(problem)
     view = outlook(problem, refine=refine, fineness=fineness, near=near, smooth=smooth)
     parts = bulk(view.equations, atom, view.edge)
     mean, mean_square = exact_moments(view.equations.batch)
@@ -177,7 +159,11 @@ def _solve_at(
         edge_scale=view.scale,
         entry_reach=view.reach,
         weights=weight_spectrum(view.equations.batch),
-        validity=(*validity(problem, spiked_weights(problem)), *_notes(atom, view, parts, smooth)),
+        validity=(
+            *validity(problem, spiked_weights(problem)),
+            *notes_of(view, smooth=smooth),
+            *_losses(atom, parts),
+        ),
         mean=mean,
         mean_square=mean_square,
     )
@@ -191,7 +177,7 @@ def _solve_at(
     return result, view.equations.trail
 
 
-def _atom(problem: Problem) -> float:
+def atom_of(problem: Problem) -> float:
     """Share of eigenvalues that are 0: features beyond the rank."""
     rank = min(problem.n, problem.width)
     if problem.sigma.slope_variance == 0.0:  # affine features have the rank of the inputs
@@ -199,7 +185,7 @@ def _atom(problem: Problem) -> float:
     return 1.0 - rank / problem.width
 
 
-def _cutting(batch: Batch, least: float) -> float:
+def fineness_of_rules(batch: Batch, least: float) -> float:
     """How fine the rules must be, `least` or more, for gaps not to open between their nodes.
 
     A group alone (or a node) would fill a bulk of relative width about 4√(N/n) or 4√(n/N): mean
@@ -241,7 +227,8 @@ def exact_moments(batch: Batch) -> tuple[float, float]:
     return float(share @ size), float(share @ (size**2 + (rows + columns) @ neurons))
 
 
-def _notes(atom: float, view: Outlook, parts: tuple[Interval, ...], smooth: bool) -> list[str]:
+def notes_of(view: Outlook, *, smooth: bool = False) -> list[str]:
+    """What to say of edge and spikes."""
     notes = []
     near = [spike for spike in view.spikes if not spike.resolved]
     if near:
@@ -267,14 +254,19 @@ def _notes(atom: float, view: Outlook, parts: tuple[Interval, ...], smooth: bool
             "heavy-tailed activation: rows and columns vary by chance, which is included to first "
             f"order; single large entries may lie outside the bulk up to {view.reach:.4g}"
         )
+    return notes
+
+
+def _losses(atom: float, parts: tuple[Interval, ...]) -> list[str]:
+    """What to say of a bulk that is not quite resolved."""
+    notes = []
     missing = abs(atom + sum(part.mass for part in parts) - 1.0)
-    coarse = view.equations.fineness.density  # of a draft, no error below it is worth a note
-    if missing > max(MASS_NOTED, coarse):
+    if missing > MASS_NOTED:
         notes.append(
             f"a share {missing:.1g} of the eigenvalues lies in islands beside the bulk that were "
             "not resolved"
         )
     worst = max((part.error for part in parts if np.isfinite(part.error)), default=0.0)
-    if worst > max(1e-6, coarse):
+    if worst > 1e-6:
         notes.append(f"the density is resolved to {worst:.1g} of its largest value only")
     return notes
