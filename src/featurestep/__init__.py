@@ -1,53 +1,61 @@
 """What does a two-layer network learn in one large gradient step, and how well does it predict?"""
 
-from .activations import function
-from .compare import Comparison, compare
-from .errors import (
-    FeaturestepError,
-    InaccurateQuadrature,
-    InconsistentSolution,
-    InvalidProblem,
-    NotConverged,
-)
-from .phase import PhaseDiagram, PhasePoint, phase_diagram
-from .problem import Grid, Problem
-from .simulation import (
-    Estimate,
-    InsufficientMemory,
-    NonFiniteFeatures,
-    Setting,
-    SimulatedSpectrum,
-    Simulation,
-    SingularSystem,
-    Spikes,
-    Teacher,
-    estimate,
-    estimate_spectrum,
-    feature_gap,
-    find_spikes,
-    simulate,
-    simulated_spectrum,
-)
-from .sweep import EngineError, StoreError, StoreInUse, sweep
-from .theory import (
-    Baselines,
-    CriticalStep,
-    CriticalSteps,
-    Groups,
-    Limit,
-    Optimum,
-    Prediction,
-    Spectrum,
-    Spike,
-    WeightSpectrum,
-    WeightSpike,
-    baselines,
-    critical_steps,
-    limit,
-    optimum,
-    predict,
-    spectrum,
-)
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .activations import function
+    from .compare import Comparison, compare
+    from .errors import (
+        FeaturestepError,
+        InaccurateQuadrature,
+        InconsistentSolution,
+        InvalidProblem,
+        NotConverged,
+    )
+    from .phase import PhaseDiagram, PhasePoint, phase_diagram
+    from .problem import Grid, Problem
+    from .simulation import (
+        Estimate,
+        InsufficientMemory,
+        NonFiniteFeatures,
+        Setting,
+        SimulatedSpectrum,
+        Simulation,
+        SingularSystem,
+        Spikes,
+        Teacher,
+        estimate,
+        estimate_spectrum,
+        feature_gap,
+        find_spikes,
+        simulate,
+        simulated_spectrum,
+    )
+    from .sweep import EngineError, StoreError, StoreInUse, sweep
+    from .theory import (
+        Baselines,
+        CriticalStep,
+        CriticalSteps,
+        Groups,
+        Limit,
+        Optimum,
+        Prediction,
+        Spectrum,
+        Spike,
+        WeightSpectrum,
+        WeightSpike,
+        baselines,
+        critical_steps,
+        limit,
+        optimum,
+        predict,
+        spectrum,
+    )
 
 __version__ = "0.1.0"
 
@@ -102,3 +110,46 @@ __all__ = [
     "spectrum",
     "sweep",
 ]
+
+_ROOMS = {  # and their names, each imported with its first use: `import featurestep` is quick
+    "activations": "function",
+    "compare": "Comparison compare",
+    "errors": (
+        "FeaturestepError InaccurateQuadrature InconsistentSolution InvalidProblem NotConverged"
+    ),
+    "phase": "PhaseDiagram PhasePoint phase_diagram",
+    "problem": "Grid Problem",
+    "simulation": (
+        "Estimate InsufficientMemory NonFiniteFeatures Setting SimulatedSpectrum "
+        "Simulation SingularSystem Spikes Teacher estimate estimate_spectrum feature_gap "
+        "find_spikes simulate simulated_spectrum"
+    ),
+    "sweep": "EngineError StoreError StoreInUse sweep",
+    "theory": (
+        "Baselines CriticalStep CriticalSteps Groups Limit Optimum Prediction Spectrum "
+        "Spike WeightSpectrum WeightSpike baselines critical_steps limit optimum predict "
+        "spectrum"
+    ),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+
+class _Package(ModuleType):
+    """A verb wins over the room of the same name: `featurestep.sweep` is the function."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+        setattr(self, name, value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        is_room = isinstance(value, ModuleType) and name in _HOME
+        super().__setattr__(name, getattr(value, name) if is_room else value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *__all__})
+
+
+sys.modules[__name__].__class__ = _Package

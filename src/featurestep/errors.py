@@ -8,9 +8,13 @@ from typing import Any
 class FeaturestepError(Exception):
     """Base of every error this package raises on purpose."""
 
+    is_request = False  # whether the fault is in what was asked, not in what came of it
+
 
 class InvalidProblem(FeaturestepError, ValueError):
     """A parameter breaks its rule: one line with the parameter, the rule and the value got."""
+
+    is_request = True
 
     def __init__(self, parameter: str, rule: str, value: object) -> None:
         self.parameter = parameter

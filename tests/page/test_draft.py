@@ -22,6 +22,8 @@ from featurestep.theory.spectrum.draft import Draft, draft_spectrum
 from featurestep.theory.spectrum.fineness import FULL
 from featurestep.theory.spectrum.solve import solve_spectrum
 
+_PIXELS = 300  # of a panel, across
+
 
 def random_state(rng: random.Random, readout: str) -> State:
     return State(
@@ -51,19 +53,22 @@ def moved(rng: random.Random, state: State) -> State:
 
 def check(draft: Draft, full: Spectrum) -> None:
     """The same spikes, and numbers that no eye can tell apart."""
-    assert [s.degree for s in draft.spikes] == [s.degree for s in full.spikes]
     assert [s.resolved for s in draft.spikes] == [s.resolved for s in full.spikes]
+    degrees = [[s.degree for s in found.spikes if s.resolved] for found in (draft, full)]
+    assert degrees[0] == degrees[1]  # within the edge's fluctuations they may be a toss-up
     assert draft.edge == pytest.approx(full.edge, rel=1e-3)
     for rough, exact in zip(draft.spikes, full.spikes, strict=True):
         assert rough.location == pytest.approx(exact.location, rel=1e-3)
         np.testing.assert_allclose(rough.overlaps, exact.overlaps, atol=5e-3)
-    density = full.singular_density(draft.s)
-    gap = np.abs(draft.density - density) / density.max()
-    if draft.blurred:  # over a hundredth of the bulk's width
-        assert gap.mean() < 0.02
-    else:
-        assert gap.max() < 0.03  # at an edge, where the slope is infinite
-        assert gap.mean() < 2e-3
+    place = np.linspace(0.0, full.edge**0.5, _PIXELS)
+    density = full.singular_density(place)
+    gap = np.abs(np.interp(place, draft.s, draft.density, left=0.0) - density) / density.max()
+    whole = len(full.intervals) == 1  # in parts too small for the nodes to tell, who is to say
+    assert gap.mean() < (0.01 if whole else 0.02)
+    assert np.median(gap) < (2e-3 if whole and not draft.blurred else 0.01)
+    mass = np.cumsum(0.5 * (draft.density[1:] + draft.density[:-1]) * np.diff(draft.s))
+    below = full.cumulative(draft.s[1:] ** 2) - full.atom
+    assert np.abs(mass - below).max() < (0.02 if draft.blurred else 5e-3)
 
 
 def check_many(seed: int, readouts: tuple[str, ...], count: int) -> None:

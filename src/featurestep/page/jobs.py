@@ -12,7 +12,6 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from ..errors import FeaturestepError, InvalidProblem
-from ..simulation import estimate
 from .parts import grid
 from .state import LIMITS, Number, State
 
@@ -32,6 +31,8 @@ class Busy(FeaturestepError):
 
 def sized(state: State) -> State:
     """The same ratios at the largest n, up to the state's own, that runs in a few seconds."""
+    from ..simulation import estimate
+
     limits = LIMITS["n"]
     assert isinstance(limits, Number)
     n = min(state.n, 4000)

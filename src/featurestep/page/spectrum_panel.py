@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import NotConverged
 from ..problem import Problem
 from ..spiked import spiked_weights, validity
 from ..theory.spectrum import Spectrum, Spike
@@ -30,7 +31,7 @@ def spectrum(state: State, *, draft: bool = False) -> dict[str, Any]:
     return {
         "s": s.tolist(),
         "density": density.tolist(),
-        "edge": float(np.sqrt(found.edge)),
+        "edges": [[float(np.sqrt(end)) for end in pair] for pair in found.edges],
         "atom": found.atom,
         "spikes": [_spike(spike) for spike in found.spikes],
         "validity": _own_notes(found),
@@ -40,8 +41,11 @@ def spectrum(state: State, *, draft: bool = False) -> dict[str, Any]:
 def _drafted(problem: Problem) -> Draft:
     """A draft that begins where this process has ended its last one."""
     global _trail
-    trail, _trail = _trail, None
-    found, _trail = draft_spectrum(problem, trail)
+    try:
+        found, _trail = draft_spectrum(problem, _trail)
+    except NotConverged:
+        _trail = None
+        raise
     return found
 
 
@@ -70,7 +74,7 @@ def figure(state: State, data: Mapping[str, Any]) -> figures.Figure:
     """The bulk's density, with every spike as a labelled line."""
     theme = THEMES[state.theme]
     top = max(max(data["density"]), 1e-9)
-    edge = data["edge"]
+    edge = data["edges"][-1][1]
     reach = _REACH * edge
     near = [spike for spike in data["spikes"] if spike["singular_value"] <= reach]
     far = [spike for spike in data["spikes"] if spike["singular_value"] > reach]

@@ -16,7 +16,6 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from ..errors import FeaturestepError
-from ..simulation import simulate
 from .parts import axis, curve, grid, point, stairs
 from .spectrum_panel import spectrum
 from .state import State
@@ -109,6 +108,8 @@ def run_simulation(pipe: Connection, query: str, count: int, seeds: int) -> None
 
 
 def _simulated(pipe: Connection, state: State, count: int, seeds: int) -> tuple[str, Any]:
+    from ..simulation import simulate
+
     told = time.monotonic()
 
     def tell(done: int, total: int) -> None:

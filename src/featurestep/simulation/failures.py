@@ -16,6 +16,8 @@ class SingularSystem(FeaturestepError, ArithmeticError):
 class InsufficientMemory(FeaturestepError, MemoryError):
     """The run would need more memory than allowed; refused before anything is allocated."""
 
+    is_request = True
+
 
 def gibibytes(size: float) -> str:
     """A number of bytes for people."""

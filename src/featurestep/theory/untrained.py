@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import NotConverged
 from ..hermite import coefficients
 from ..problem import Problem
+from ..roots import root_between
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,6 @@ def traces(problem: Problem) -> Traces:
 
 def _traces(linear: float, rest: float, ratio: float, phi: float, lam: float) -> Traces:
     """`linear` = c_1², `rest` = c_{>1}², `ratio` = N/n."""
-    from scipy.optimize import brentq  # slow to load, and only limits need it
 
     def parts(log: float) -> tuple[float, float, float, float]:
         """δ, t_1, t_2 and B; the unknown is δ for N ≤ n and λt_1 for N > n, so nothing cancels."""
@@ -62,7 +62,7 @@ def _traces(linear: float, rest: float, ratio: float, phi: float, lam: float) ->
         if low < high - 400.0:
             raise NotConverged("the scalar equation of the untrained network has no bracket")
     at_top = gap(high) == 0.0
-    delta, t1, t2, b = parts(high if at_top else brentq(gap, low, high, xtol=1e-15, rtol=1e-15))
+    delta, t1, t2, b = parts(high if at_top else root_between(gap, low, high))
     # G(δ, λ) = c_1² t_2 + c_{>1}² t_1 − δ, differentiated with the cancelling terms left out.
     shrink = (1.0 / (1.0 + b * t1)) ** 2
     turn = t1**2 * b / (1.0 + delta)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +17,7 @@ from ...nonlinearity import normalised_hermite
 from ...problem import Problem
 from ...quadrature import FloatArray, stretched_normal
 from ...regime import interval
+from ...roots import root_between
 from ...spiked import spiked_weights, validity
 from ...threads import one_thread
 from ..engine import solve
@@ -167,8 +167,7 @@ def _crossing(strength: Callable[[float], float], low: float, high: float) -> fl
     def gap(t: float) -> float:
         return math.log(max(strength(t), 1e-300))
 
-    brentq = import_module("scipy.optimize").brentq
-    return math.exp(brentq(gap, low, high, xtol=1e-7, rtol=1e-12))
+    return math.exp(root_between(gap, low, high, absolute=1e-7))
 
 
 def _degree_born(problem: Problem, step: float, rank: int) -> int | None:
@@ -221,8 +220,7 @@ class _Halves:
             found = predict(self.problem.replace(step_size=math.exp(t)))
             return float(self._share(found)[k]) - 0.5
 
-        brentq = import_module("scipy.optimize").brentq
-        return math.exp(brentq(gap, low, high, xtol=1e-6, rtol=1e-12))
+        return math.exp(root_between(gap, low, high, absolute=1e-6))
 
 
 def _rule(found: Prediction) -> tuple[FloatArray, FloatArray]:

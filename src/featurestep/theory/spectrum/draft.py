@@ -22,9 +22,10 @@ from .bulk import Interval, curve, single_interval
 from .continued import Equations
 from .fineness import DRAFT
 from .law import Spike
-from .solve import Outlook, atom_of, exact_moments, fineness_of_rules, notes_of, outlook
+from .solve import FINEST, Outlook, atom_of, exact_moments, fineness_of_rules, notes_of, outlook
 from .typical import smooth_batch
 
+_FEW = 4  # groups of neurons: more nodes are then no burden
 _POINTS = 100  # of a curve on the nodes of one interval
 _VIEWS = 40  # places above the axis
 _HEIGHT, _SLOPE = 0.01, 0.15  # δ over the width of the bulk, and at most over s
@@ -46,11 +47,18 @@ class Draft:
     validity: tuple[str, ...]
     blurred: bool  # whether seen from above the axis
 
+    @property
+    def edges(self) -> tuple[tuple[float, float], ...]:
+        """The ends of the bulk, gaps in it left out."""
+        return ((float(self.s[0]) ** 2, self.edge),)
+
 
 def draft_spectrum(problem: Problem, near: Trail | None = None) -> tuple[Draft, Trail]:
     """A draft, and the trail for the next one; raises `NotConverged` beyond its work."""
     with one_thread(), np.errstate(all="ignore"):
-        refine = min(1.0, fineness_of_rules(smooth_batch(problem), DRAFT.rules))
+        batch = smooth_batch(problem)
+        finest = FINEST if batch.g.size <= _FEW else 1.0
+        refine = min(finest, fineness_of_rules(batch, DRAFT.rules))
         view = outlook(problem, refine=refine, fineness=DRAFT, near=near)
         equations, atom = view.equations, atom_of(problem)
         blurred = equations.near.blurred

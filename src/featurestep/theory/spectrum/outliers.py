@@ -7,13 +7,13 @@ decreasing in z: as many eigenvalues lie above z as P has eigenvalues above 1.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib import import_module
 
 import numpy as np
 
 from ...errors import NotConverged
 from ...nonlinearity import normalised_hermite
 from ...quadrature import FloatArray
+from ...roots import root_between
 from ..moments import across_alignment
 from ..weight_side import Frame
 from .branch import Branch, ComplexArray, joined
@@ -41,32 +41,29 @@ class Outlier:
 def above(equations: Equations, edge: Edge) -> list[Outlier]:
     """Eigenvalues above the bulk, largest first."""
     count = positive(equations, edge.at)
-    found = _followed(equations, edge, count)
-    if found is None:
-        found = _bracketed(equations, edge, count)
-    places, slopes = found
+    if count == 0:
+        return []
+    places = _followed(equations, edge, count) or _bracketed(equations, edge, count)
     equations.trail.spikes = edge.location, places
+    slopes = _slopes(equations, places, edge)
     return [_outlier(equations, places.take([i]), slopes[i], i) for i in range(count)]
 
 
-def _bracketed(equations: Equations, edge: Edge, count: int) -> tuple[Branch, FloatArray]:
-    """Places of the spikes, by root search between places around each, and the slopes there."""
-    if count == 0:
-        return edge.at.take([]), np.zeros(0)
+def _bracketed(equations: Equations, edge: Edge, count: int) -> Branch:
+    """Places of the spikes, by root search between places around each."""
     ladder = _ladder(equations, edge)
     tops = np.array([_eigenvalues(equations, rung)[0, ::-1][:count] for rung in ladder])
-    places, slopes = [], []
+    places = []
     for i in range(count):
         inside = np.flatnonzero(tops[:, i] > 0.0)  # rungs below the spike
         if inside.size == 0 or inside[0] == 0:
             raise NotConverged("a spike was not bracketed")
         rung = int(inside[0])
         places.append(_root(equations, ladder[rung], ladder[rung - 1], i))
-        slopes.append(_eigenvalue_slope(equations, places[-1], edge.location, i))
-    return joined(places), np.array(slopes)
+    return joined(places)
 
 
-def _followed(equations: Equations, edge: Edge, count: int) -> tuple[Branch, FloatArray] | None:
+def _followed(equations: Equations, edge: Edge, count: int) -> Branch | None:
     """The same from the spikes of a similar problem, all at once; None if one is lost.
 
     Secants on t = √(z/E − 1), in which an eigenvalue of P is smooth down to the edge E.
@@ -76,40 +73,46 @@ def _followed(equations: Equations, edge: Edge, count: int) -> tuple[Branch, Flo
         return None
     last, near = known
     t = np.sqrt(near.z.real / last - 1.0)
-    rows = np.arange(count)
-    places: list[FloatArray] = []
-    values: list[FloatArray] = []
+    before: tuple[FloatArray, FloatArray] | None = None
     for _ in range(_MOST_SECANTS):
         z = edge.location * (1.0 + t**2) + 0j
         scaled = Branch(near.z, near.v2 * (near.z / z)[:, None], near.chi, near.residual)
         near = equations.at(z, scaled)
         if not (np.all(near.converged) and np.all(near.v2.real < 0.0)):
             return None
-        places.append(t)
-        values.append(_eigenvalues(equations, near)[rows, -1 - rows])
-        if len(places) == 1:
-            step = _ASIDE * t * np.sign(values[0])
+        value = _own_eigenvalues(equations, near)
+        if before is None:
+            step = _ASIDE * t * np.sign(value)
         else:
-            slope = _last_slope(places, values)
-            step = -values[-1] / slope
-            if np.all(np.abs(step) < _CLOSE * t):
-                place = edge.location * (1.0 + (t + step) ** 2) + 0j
-                return replace(near, z=place), slope / (2.0 * t * edge.location)
+            step = -value * (t - before[0]) / (value - before[1])
         if not np.all(np.abs(step) < 0.5 * t):
             return None
-        t = t + step
+        before, t = (t, value), t + step
+        if np.all(np.abs(step) < _CLOSE * t):
+            return replace(near, z=edge.location * (1.0 + t**2) + 0j)
     return None
 
 
-def _last_slope(places: list[FloatArray], values: list[FloatArray]) -> FloatArray:
-    """The slope at the last of some places, from the last two or three."""
-    last = (values[-1] - values[-2]) / (places[-1] - places[-2])
-    if len(places) == 2:
-        return np.asarray(last)
-    before = (values[-2] - values[-3]) / (places[-2] - places[-3])
-    apart = places[-1] - places[-3]
-    bend = np.where(np.abs(apart) > 0.1 * _ASIDE * places[-1], (last - before) / apart, 0.0)
-    return np.asarray(last + bend * (places[-1] - places[-2]))
+def _own_eigenvalues(equations: Equations, places: Branch) -> FloatArray:
+    """At the place of each spike, the eigenvalue that vanishes there."""
+    rows = np.arange(places.z.size)
+    return np.asarray(_eigenvalues(equations, places)[rows, -1 - rows])
+
+
+def _slopes(equations: Equations, places: Branch, edge: Edge) -> FloatArray:
+    """How fast each spike's eigenvalue falls with z: at the edge itself without bound."""
+    t = np.sqrt(places.z.real / edge.location - 1.0)
+    step = 3.0 * equations.fineness.seen * t
+    ends = []
+    for sign in (-1.0, 1.0):
+        near = equations.at(edge.location * (1.0 + (t + sign * step) ** 2) + 0j, places)
+        if not np.all(near.converged):
+            raise NotConverged(
+                "a spike was not resolved from the bulk", residual=float(near.residual.max())
+            )
+        ends.append(_own_eigenvalues(equations, near))
+    slope = (ends[1] - ends[0]) / (4.0 * t * step * edge.location)
+    return np.where(slope < 0.0, slope, -np.inf)
 
 
 def positive(equations: Equations, branch: Branch) -> int:
@@ -153,10 +156,8 @@ def _root(equations: Equations, low: Branch, high: Branch, i: int) -> Branch:
             known[z] = _real_at(equations, z, known[near])
         return float(_eigenvalues(equations, known[z])[0, -1 - i])
 
-    brentq = import_module("scipy.optimize").brentq
     a, b = sorted(known)
-    fine = equations.fineness.spike
-    z = float(brentq(value, a, b, xtol=fine * b, rtol=fine))
+    z = root_between(value, a, b, relative=equations.fineness.spike)
     value(z)
     return known[z]
 
@@ -256,13 +257,3 @@ def _outlier(equations: Equations, place: Branch, slope: float, i: int) -> Outli
         kappa=kappa,
         function=np.sqrt(max(scale, 0.0)) * mass / (equations.n * weight) * carried,
     )
-
-
-def _eigenvalue_slope(equations: Equations, place: Branch, edge: float, i: int) -> float:
-    z = float(place.z[0].real)
-    step = max(1e-4, equations.fineness.seen) * (z - edge)
-    ends = [
-        float(_eigenvalues(equations, _real_at(equations, z + sign * step, place))[0, -1 - i])
-        for sign in (-1.0, 1.0)
-    ]
-    return (ends[1] - ends[0]) / (2.0 * step)

@@ -29,7 +29,7 @@ from .weights_law import weight_spectrum
 
 MASS_ERROR = 5e-4  # refused beyond it
 MASS_NOTED = 1e-6
-_FINEST = 4.0
+FINEST = 4.0
 _SOME = 0.002  # share of neurons or samples that is not to be cut off from the rest
 
 
@@ -199,7 +199,7 @@ def fineness_of_rules(batch: Batch, least: float) -> float:
         _largest_step(batch.weight @ power, share), _largest_step(power @ share, batch.weight)
     )
     return float(
-        np.clip(2.0 ** (0.5 * np.ceil(2.0 * np.log2(step / (0.15 * width)))), least, _FINEST)
+        np.clip(2.0 ** (0.5 * np.ceil(2.0 * np.log2(step / (0.15 * width)))), least, FINEST)
     )
 
 

@@ -7,13 +7,14 @@ turning points. The spike is where −m Σ_g N_g u_g²/(1 + ρ_g² m) = 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 
 import numpy as np
 
 from ...quadrature import FloatArray
+from ...roots import root_between
 from ..batch import Batch
 
 
@@ -128,7 +129,5 @@ def weight_spectrum(batch: Batch) -> WeightSpectrum:
     )
 
 
-def _root(function: object, low: float, high: float) -> float:
-    return float(
-        import_module("scipy.optimize").brentq(function, low, high, xtol=1e-300, rtol=1e-13)
-    )
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    return root_between(function, low, high, relative=1e-13)

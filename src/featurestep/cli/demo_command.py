@@ -1,0 +1,50 @@
+"""`featurestep demo`: the main job in a minute."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import click
+
+from ..compare import enough_seeds
+from .files import check_folder, save_in
+from .options import DEFAULTS, Request, problem_options
+from .output import cell, describe, show_notes, show_table
+from .progress import watched_share
+from .values import one_or_list
+
+DEMO_OWN = {"activation": "relu", "centre": True, "d": 600, "width": 1000, "ridge": 0.1}
+DEMO_DEFAULTS = {**DEFAULTS, **DEMO_OWN}
+DEMO_FIXED = ("target", "noise_std", "step_exponent", "step_scale", "step_size")
+
+
+@click.command()
+@click.option("--output", metavar="DIR", default="demo", show_default=True, help="for demo.png")
+@click.option("--seeds", metavar="K", default="8", show_default=True, help="networks to simulate")
+@partial(problem_options, without=DEMO_FIXED, defaults=DEMO_DEFAULTS)
+def demo(output: str, seeds: str, **options: Any) -> None:
+    """Two published targets, learned degree by degree as the step grows.
+
+    The settings of Moniri et al.: y = H1 + ε with ε ~ N(0, 1), and y = H1 + H2/√2, the
+    polynomials taken along β⋆. Draws train loss and test error against the step exponent, at
+    finite n and in the limit n → ∞, with simulated networks on top, to DIR/demo.png.
+    """
+    from ..demo import EXPLANATION, SETTINGS, demo_notes, demo_rows, draw, run_demo
+
+    base = Request(options, defaults=DEMO_DEFAULTS).problem
+    check_folder(output)
+    drawn = enough_seeds(one_or_list(seeds))
+    with watched_share("simulating") as told:
+        settings = run_demo(base, seeds=drawn, progress=told)
+    rows = [[cell(value) for value in row] for row in demo_rows(base, settings)]
+    path = save_in(output, "demo.png", draw(base, settings))
+    click.echo("\n".join(describe(base, DEMO_FIXED)))
+    header = ["step_exponent"]
+    for which, (title, _) in enumerate(SETTINGS, 1):
+        click.echo(title)
+        header += [f"test error {which}", "simulated", "limit", "with norm growth"]
+    show_table(header, rows)
+    click.echo(EXPLANATION)
+    show_notes(demo_notes(settings))
+    click.echo(f"Figure: {path}")
