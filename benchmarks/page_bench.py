@@ -34,15 +34,18 @@ MOVE = """async ([name, steps]) => {
   const before = root.dataset.answered;
   put.call(slider, String(Number(slider.value) + steps * Number(slider.step)));
   slider.dispatchEvent(new Event('input', { bubbles: true }));
-  while (root.dataset.answered === before || root.dataset.main === 'busy') {
-    if (performance.now() - started > 20000) throw new Error('no answer to ' + name);
+  const main = () => root.dataset.answered !== before && root.dataset.main !== 'busy';
+  const all = () => main() && root.dataset.spectrum !== 'busy';
+  const drawn = [main, all].map(() => null);  // when seen in one frame, on the screen in the next
+  let seen = [false, false];
+  while (drawn.includes(null)) {
     await frame();
+    const now = performance.now() - started;
+    if (now > 20000) throw new Error('no answer to ' + name);
+    seen.forEach((yes, i) => { if (yes && drawn[i] === null) drawn[i] = now; });
+    seen = [seen[0] || main(), seen[1] || all()];
   }
-  await frame();
-  const main = performance.now() - started;
-  while (root.dataset.spectrum === 'busy') await frame();
-  await frame();
-  return [main, performance.now() - started];
+  return drawn;
 }"""
 
 

@@ -11,7 +11,7 @@ import pytest
 from featurestep import predict
 from featurestep.page import parts, spectrum_panel, words
 from featurestep.page.presets import PRESETS
-from featurestep.page.state import State
+from featurestep.page.state import LIMITS, State
 
 from .explorer import PANELS, Explorer
 
@@ -167,6 +167,43 @@ def test_dragging_fast_ends_at_the_last_value(explorer: Explorer) -> None:
     state = explorer.state
     assert state.phi == pytest.approx(0.3 * 10**0.4, rel=0.02)
     assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
+
+
+SLIDE = """([name, steps]) => {
+  const slider = document.getElementById('slide-' + name);
+  const put = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
+  put.call(slider, String(Number(slider.value) + steps * Number(slider.step)));
+  slider.dispatchEvent(new Event('input', { bubbles: true }));
+}"""
+
+
+def test_moves_in_quick_succession_are_all_kept(explorer: Explorer) -> None:
+    """Dash hears of a slider when it rests: what happens before that must not undo the move."""
+    explorer.open("readout=constant")
+    with explorer.answered():
+        explorer.page.evaluate(SLIDE, ["step_exponent", 3])
+        explorer.page.evaluate(SLIDE, ["noise_std", 2])
+        explorer.page.evaluate(SLIDE, ["step_exponent", 1])
+        explorer.page.locator("#pick-centre").get_by_text("centred, E σ = 0").click()
+    state = explorer.state
+    plain = State(readout="constant")
+    step = {name: LIMITS[name].step for name in ("step_exponent", "noise_std")}
+    assert state.step_exponent == pytest.approx(plain.step_exponent + 4 * step["step_exponent"])
+    assert state.noise_std == pytest.approx(plain.noise_std + 2 * step["noise_std"])
+    assert state.centre is not plain.centre
+    for name in step:
+        box = explorer.page.input_value(f"#box-{name}")
+        assert float(box) == pytest.approx(getattr(state, name))
+        assert float(explorer.page.input_value(f"#slide-{name}")) == pytest.approx(float(box))
+
+
+def test_a_preset_right_after_a_move_wins(explorer: Explorer) -> None:
+    explorer.open("readout=constant")
+    with explorer.answered():
+        explorer.page.evaluate(SLIDE, ["ridge", 5])
+        explorer.page.evaluate("() => document.getElementById('preset-descent').click()")
+    assert explorer.state.ridge == PRESETS["descent"].state.ridge
+    assert float(explorer.page.input_value("#box-ridge")) == PRESETS["descent"].state.ridge
 
 
 def test_at_rest_the_spectrum_is_shown_in_full(explorer: Explorer) -> None:

@@ -3,11 +3,13 @@
 (function () {
   "use strict";
 
+  const REST = 150; // ms without a move after which a slider rests
   let known = null;
   let current = ""; // the query of the controls as they stand
   let inputs = null; // the controls' values, by id and property
-  let addressTimer = 0;
+  let restTimer = 0;
   const written = {}; // what this script put into a control itself, by id
+  const ahead = {}; // values of controls that Dash is told when they rest, by id and property
 
   const set = (id, property, value) => {
     written[id] = String(value);
@@ -45,6 +47,7 @@
 
   /* Put a query's fields into the controls; what it leaves out keeps the start's value. */
   function apply(text, theme) {
+    Object.keys(ahead).forEach((key) => delete ahead[key]);
     const query = new URLSearchParams(known.start);
     new URLSearchParams(text).forEach((value, name) => query.set(name, value));
     if (theme) query.set("theme", theme);
@@ -86,17 +89,21 @@
     }
   }
 
-  /* What a drag need not wait for: the address, and the view that simulations and files are of. */
-  function keepAddress(text) {
-    clearTimeout(addressTimer);
-    addressTimer = setTimeout(() => {
-      history.replaceState(null, "", "?" + text);
-      window.dash_clientside.set_props("shown-ask", { data: { q: text, seq: 0 } });
-    }, 150);
+  /* What a drag need not wait for: Dash's own memory of the controls, the address, and the view
+     that simulations and files are of. */
+  function rest() {
+    for (const [key, value] of Object.entries(ahead)) {
+      const dot = key.lastIndexOf(".");
+      set(key.slice(0, dot), key.slice(dot + 1), value);
+      delete ahead[key];
+    }
+    history.replaceState(null, "", "?" + current);
+    window.dash_clientside.set_props("shown-ask", { data: { q: current, seq: 0 } });
   }
 
   function offerAll(text) {
-    keepAddress(text);
+    clearTimeout(restTimer);
+    restTimer = setTimeout(rest, REST);
     current = text;
     window.featurestep.offer(text);
   }
@@ -111,10 +118,20 @@
     window.featurestep.offer(current);
   }
 
+  /* What a person does to a slider or its box by way of Dash is newer than what waits for it. */
+  function forget(key, value) {
+    const control = key.slice(0, key.lastIndexOf("."));
+    if (!/^(slide|box)-/.test(control) || written[control] === String(value)) return;
+    const name = control.slice(control.indexOf("-") + 1);
+    delete ahead[`slide-${name}.value`];
+    delete ahead[`box-${name}.value`];
+  }
+
   function collect() {
     const context = window.dash_clientside.callback_context;
     const first = known === null;
-    inputs = context.inputs;
+    context.triggered.forEach((item) => forget(item.prop_id, context.inputs[item.prop_id]));
+    inputs = { ...context.inputs, ...ahead };
     const states = context.states;
     known = states["known.data"];
     if (first) begin(states["first.data"]);
@@ -122,12 +139,19 @@
     return window.dash_clientside.no_update;
   }
 
-  /* A slider's own event: its question leaves before Dash has passed the value on. */
+  /* A slider's own event: its question leaves at once, and Dash, whose rounds through all controls
+     take longer than the answer, does not hear of it before the slider rests. */
   function hurry(event) {
     const id = event.target.id || "";
     if (known === null || !id.startsWith("slide-") || written[id] === event.target.value) return;
+    event.stopPropagation();
     const name = id.slice("slide-".length);
-    offerAll(readings({ ...inputs, [`box-${name}.value`]: valueAt(name, Number(event.target.value)) }).toString());
+    const text = valueAt(name, Number(event.target.value));
+    Object.assign(ahead, { [`${id}.value`]: Number(event.target.value), [`box-${name}.value`]: text });
+    Object.assign(inputs, ahead);
+    document.getElementById(`box-${name}`).value = text;
+    event.target.setAttribute("aria-valuetext", text);
+    offerAll(readings(inputs).toString());
   }
 
   function follow(changed) {
