@@ -45,7 +45,7 @@ def _drafted(problem: Problem) -> Draft:
         found, _trail = draft_spectrum(problem, _trail)
     except NotConverged:
         _trail = None
-        raise
+        raise NotConverged("this one takes longer: it is drawn when the controls rest") from None
     return found
 
 

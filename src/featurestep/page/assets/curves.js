@@ -6,6 +6,7 @@
 
   const DASHES = { dot: "2 3", dashdot: "7 3 2 3", dash: "7 4" };
   const SIGNS = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'", "&amp;": "&" };
+  const ROW = 29; // pixels of a legend's row
   const SMALL = "₀₁₂₃₄₅₆₇₈₉";
 
   function make(name, attributes, text) {
@@ -25,9 +26,10 @@
 
   const short = (value) => String(Number(value.toPrecision(3))).replace("-", "−");
 
+  /* Ticks are as far apart as Plotly has them: labels need more room across than upwards. */
   function linear(range, low, high) {
     const [a, b] = range;
-    const rough = (b - a) / Math.max(2, Math.abs(high - low) / 48);
+    const rough = (b - a) / Math.max(2, Math.abs(high - low) / (high > low ? 70 : 40));
     const scale = 10 ** Math.floor(Math.log10(rough));
     const step = scale * [1, 2, 5, 10].find((each) => each * scale >= rough);
     const ticks = [];
@@ -91,7 +93,8 @@
       svg.append(make("text", { ...text, x: middle.x, y: box.bottom + 36, "text-anchor": "middle" }, title));
     }
     if (yaxis.title) {
-      const turn = `translate(${box.left - 30} ${middle.y}) rotate(-90)`;
+      const widest = Math.max(...y.ticks.map(([, label]) => label.length));
+      const turn = `translate(${box.left - 23 - 6 * widest} ${middle.y}) rotate(-90)`;
       svg.append(make("text", { ...text, transform: turn, "text-anchor": "middle" }, rows(yaxis.title.text)[0]));
     }
   }
@@ -137,9 +140,10 @@
       trace.x.forEach((name, i) => {
         if (trace.y[i] === null) return;
         const [left, top] = [x.at(name) - group / 2 + index * width, y.at(trace.y[i])];
-        const size = { x: left + 0.04 * width, y: top, width: 0.92 * width, height: Math.max(0, y.at(0) - top) };
-        svg.append(make("rect", { ...size, fill: trace.marker.color }));
-        const text = { x: left + width / 2, y: top - 4, "text-anchor": "middle", "font-size": 11, fill: trace.textfont.color };
+        const place = { x: left + 0.04 * width, y: top, width: 0.92 * width, height: Math.max(0, y.at(0) - top) };
+        svg.append(make("rect", { ...place, fill: trace.marker.color }));
+        const size = Math.min(trace.textfont.size, width / (0.75 * Math.max(1, trace.text[i].length)));
+        const text = { x: left + width / 2, y: top - 4, "text-anchor": "middle", "font-size": size, fill: trace.textfont.color };
         svg.append(make("text", text, trace.text[i]));
       });
     });
@@ -174,14 +178,15 @@
     let [x, y] = [yref === "container" ? 8 : box.left, 0];
     for (const trace of shown) {
       const needed = 44 + 5.6 * trace.name.length;
-      if (x + needed > box.right + 14 && y >= 0 && x > box.left) [x, y] = [yref === "container" ? 8 : box.left, y + 19];
+      if (x + needed > box.right + 14 && y >= 0 && x > box.left) [x, y] = [yref === "container" ? 8 : box.left, y + ROW];
       const colour = trace.line ? trace.line.color : trace.marker.line ? trace.marker.line.color : trace.marker.color;
       const dashes = trace.line ? dashed(trace.line.dash) : "";
-      made.append(make("path", { d: `M${x + 4} ${y}h24`, stroke: colour, "stroke-width": 2, "stroke-dasharray": dashes }));
+      const sample = trace.type === "bar" ? { d: `M${x + 10} ${y}h12`, "stroke-width": 12 } : { d: `M${x + 4} ${y}h24`, "stroke-width": 2 };
+      made.append(make("path", { ...sample, stroke: colour, "stroke-dasharray": dashes }));
       made.append(make("text", { x: x + 34, y: y + 4 }, trace.name));
       x += needed;
     }
-    const top = yref === "container" ? height - 14 - y : box.top - 12;
+    const top = yref === "container" ? height - 17 - y : box.top - 12;
     made.setAttribute("transform", `translate(0 ${top})`);
     svg.append(made);
   }
