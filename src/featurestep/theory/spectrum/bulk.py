@@ -7,9 +7,7 @@ bulk begins at 0, s·V2 takes the place of V2 and the interval is mirrored at 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 
@@ -18,77 +16,12 @@ from ...quadrature import FloatArray
 from .branch import Branch, ComplexArray, joined
 from .continued import Equations
 from .edges import Edge, gap_edge, is_filled, left_edge
+from .interval import Interval, Scale, interpolated
 
 _COMPLETE = 1e-7  # mass that may be missing without a search for it
 _SCAN = 48
 _NEXT = 1e-5  # relative distance from an edge of places next to it
 _ISLAND = 1.0  # eigenvalues of an interval too small to be resolved further
-Scale = Literal["linear", "log", "mirrored"]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """One interval of the bulk, in singular values, with its density on Chebyshev nodes."""
-
-    low: float
-    high: float
-    scale: Scale
-    theta: FloatArray  # (M,) nodes in (0, π), of t from high to low
-    profile: FloatArray  # (M,) density of t over sin θ, an analytic function of t
-    error: float  # change under the last doubling, relative to the largest value
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The interval in the variable t."""
-        if self.scale == "log":
-            return float(np.log(self.low)), float(np.log(self.high))
-        return (-self.high if self.scale == "mirrored" else self.low), self.high
-
-    def density(self, s: FloatArray) -> FloatArray:
-        """Density of singular values at s inside the interval."""
-        a, b = self.ends
-        t = np.log(s) if self.scale == "log" else s
-        c = np.clip((2.0 * t - a - b) / (b - a), -1.0, 1.0)
-        value = _interpolate(self.theta, self.profile, c) * np.sqrt(1.0 - c * c)
-        return np.asarray(value / s if self.scale == "log" else value)
-
-    def integral(self, weight: FloatArray) -> float:
-        """∫ weight × density, weight given on the nodes."""
-        return float(self._masses() @ weight)
-
-    @property
-    def nodes(self) -> FloatArray:
-        """Singular values at the nodes."""
-        a, b = self.ends
-        t = 0.5 * (a + b) + 0.5 * (b - a) * np.cos(self.theta)
-        return np.asarray(np.exp(t) if self.scale == "log" else np.abs(t))
-
-    def _masses(self) -> FloatArray:
-        a, b = self.ends
-        half = 0.5 if self.scale == "mirrored" else 1.0
-        return np.asarray(
-            half * 0.5 * (b - a) * self.profile * np.sin(self.theta) ** 2 * np.pi / self.theta.size
-        )
-
-    @property
-    def mass(self) -> float:
-        """Share of all eigenvalues."""
-        return float(self._masses().sum())
-
-    def below(self, s: FloatArray) -> FloatArray:
-        """Mass of the interval below s."""
-        a, b = self.ends
-        t = np.log(np.maximum(s, self.low)) if self.scale == "log" else s
-        angle = np.arccos(np.clip((2.0 * t - a - b) / (b - a), -1.0, 1.0))
-        size = self.theta.size
-        values = self.profile * np.sin(self.theta) ** 2 * 0.5 * (b - a)
-        k = np.arange(1, size)
-        series = 2.0 / size * (np.cos(np.outer(k, self.theta)) @ values)
-        above = values.mean() * angle + np.sin(np.multiply.outer(angle, k)) @ (series / k)
-        total = np.pi * values.mean()
-        if self.scale == "mirrored":
-            return np.asarray(0.5 * total - above)
-        return np.asarray(total - above)
 
 
 def bulk(equations: Equations, atom: float, top: Edge) -> tuple[Interval, ...]:
@@ -108,24 +41,6 @@ def single_interval(equations: Equations, atom: float, top: Edge) -> Interval:
     low = float(np.sqrt(left_edge(equations, atom, top.location)))
     (part,) = _intervals(equations, low, float(np.sqrt(top.location)), depth=0)
     return part
-
-
-def curve(parts: tuple[Interval, ...], points: int) -> tuple[FloatArray, FloatArray]:
-    """Singular values over some intervals, increasing, and their density."""
-    share = max(8, points // len(parts))
-    theta = np.linspace(0.0, np.pi, share)
-    s = [0.5 * (p.low + p.high) - 0.5 * (p.high - p.low) * np.cos(theta) for p in parts]
-    return np.concatenate(s), density(parts, np.concatenate(s))
-
-
-def density(parts: tuple[Interval, ...], s: FloatArray) -> FloatArray:
-    """Density of singular values."""
-    out = np.zeros(s.shape)
-    for part in parts:
-        inside = (s > part.low) & (s < part.high)
-        if np.any(inside):
-            out[inside] += part.density(s[inside])
-    return out
 
 
 def _intervals(equations: Equations, low: float, high: float, depth: int) -> tuple[Interval, ...]:
@@ -279,23 +194,11 @@ def _predicted(
             old = np.sqrt(known.z.real)[:, None] * values
             even, odd = old.imag / old_sine, old.real
             both = np.concatenate([theta, np.pi - theta[::-1]])
-            imaginary = _interpolate(both, np.concatenate([even, even[::-1]]), c) * sine
-            real = _interpolate(both, np.concatenate([odd, -odd[::-1]]), c)
+            imaginary = interpolated(both, np.concatenate([even, even[::-1]]), c) * sine
+            real = interpolated(both, np.concatenate([odd, -odd[::-1]]), c)
             pair.append((real + 1j * imaginary) / places[:, None])
         else:
-            real = _interpolate(theta, values.real, c)
-            pair.append(real + 1j * sine * _interpolate(theta, values.imag / old_sine, c))
+            real = interpolated(theta, values.real, c)
+            pair.append(real + 1j * sine * interpolated(theta, values.imag / old_sine, c))
     z = (places**2).astype(np.complex128)
     return Branch(z, pair[0], pair[1], np.full(z.size, np.inf))
-
-
-def _interpolate(theta: FloatArray, values: FloatArray, c: FloatArray) -> FloatArray:
-    """The polynomial through values at cos θ (Chebyshev nodes), at c: barycentric form."""
-    signs = np.where(np.arange(theta.size) % 2 == 0, 1.0, -1.0) * np.sin(theta)
-    gaps = np.subtract.outer(c, np.cos(theta))
-    exact = gaps == 0.0
-    gaps[exact] = 1.0
-    weights = signs / gaps
-    hit = exact.any(axis=1)
-    weights[hit] = exact[hit]
-    return np.asarray((weights @ values).T / weights.sum(axis=1)).T

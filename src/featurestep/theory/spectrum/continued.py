@@ -7,8 +7,8 @@ here as it has for λ > 0: a solution is followed from z where it is known, in s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,70 +19,13 @@ from ..batch import Batch
 from ..response import Point, evaluate, respond
 from .branch import Branch, ComplexArray, Nodes, Trail
 from .fineness import FULL, Fineness
+from .gauge import Arc, Gauge, Share, share
 
 TOLERANCE = 1e-12
 _ON_THE_WAY = 1e-5  # residual at places that are only passed through
 _MAX_ITERATIONS = 60
 _OVERHEAD = 3e5  # of one evaluation, in units of one multiplication
 _SHARED = ("kappa", "weight", "g", "mirrored")
-
-
-class Gauge(Protocol):
-    """A number that grows along the real solution, through an edge too, and is prescribed."""
-
-    def gap(self, branch: Branch) -> float:
-        """What is missing."""
-
-    def relative(self, gap: float) -> float:
-        """The same in units of what matters."""
-
-    def change(self, point: Point, x: ComplexArray, p: ComplexArray) -> Any:
-        """Its change with χ and log V2."""
-
-
-@dataclass(frozen=True)
-class Share:
-    """Y of a solution."""
-
-    equations: Equations
-    level: float
-
-    def gap(self, branch: Branch) -> float:
-        """Of Y to the level."""
-        return self.level - float(self.equations.level(branch)[0])
-
-    def relative(self, gap: float) -> float:
-        """To the level."""
-        return gap / self.level
-
-    def change(self, point: Point, x: ComplexArray, p: ComplexArray) -> Any:
-        """Of Y."""
-        return (x * point.shrink**2)[0] @ self.equations.batch.weight
-
-
-@dataclass(frozen=True)
-class Arc:
-    """How far log|V2| has gone in a direction, 1 in the group that goes furthest."""
-
-    way: FloatArray  # (K,)
-    origin: FloatArray  # (K,)
-    length: float
-
-    def gap(self, branch: Branch) -> float:
-        """To the length."""
-        return self.length - self.place(branch)
-
-    def relative(self, gap: float) -> float:
-        """As it is."""
-        return gap
-
-    def place(self, branch: Branch) -> float:
-        """How far a solution is."""
-        return float((np.log(np.abs(branch.v2[0])) - self.origin) @ self.way)
-
-    def change(self, point: Point, x: ComplexArray, p: ComplexArray) -> Any:
-        """Of the length."""
-        return p[0] @ self.way
 
 
 class Equations:
@@ -171,22 +114,22 @@ class Equations:
 
     def level(self, branch: Branch) -> FloatArray:
         """Y = E[χ/(1+χ)], the share of a sample's weight that fitting it removes, (B,)."""
-        return np.asarray((branch.chi / (1.0 + branch.chi)).real @ self.batch.weight)
+        return share(branch, self.batch.weight)
 
     def at_level(self, level: float, start: Branch) -> tuple[Branch, float]:
         """The real solution with Y = level, for one place, and dz/dY there.
 
         In Y the solution goes smoothly through an edge of the bulk, where dz/dY = 0.
         """
-        return self._at(Share(self, level), start)
+        return self._at(Share(self.batch.weight, level), start)
 
     def on_arc(self, arc: Arc, length: float, start: Branch) -> tuple[Branch, float]:
         """The real solution so far along an arc, for one place, and the slope of z there."""
         return self._at(replace(arc, length=length), start)
 
-    def level_slope(self, branch: Branch, point: Point | None = None) -> float:
-        """dz/dY on the real axis, for one place (with what is known there already)."""
-        return self._slope_in(Share(self, 0.0), self.point(branch) if point is None else point)
+    def level_slope(self, branch: Branch) -> float:
+        """dz/dY on the real axis, for one place."""
+        return self._slope_in(Share(self.batch.weight, 0.0), self.point(branch))
 
     def arc(self, branch: Branch) -> Arc:
         """The direction in which a solution near an edge goes, through the edge if it is one."""
@@ -245,8 +188,8 @@ class Equations:
         """The physical solution at places in the upper half-plane, from high above them."""
         high = 4.0 * max(self.size, float(np.abs(z.real).max(initial=0.0)))
         branch = self.at(z.real + 1j * high, self.far(z.real + 1j * high))
-        for share in np.arange(1, steps + 1) / steps:
-            height = high * (z.imag / high) ** share
+        for done in np.arange(1, steps + 1) / steps:
+            height = high * (z.imag / high) ** done
             branch = self._follow(z.real + 1j * height, branch, tolerance=tolerance)
         return branch
 

@@ -18,9 +18,10 @@ from ...quadrature import FloatArray
 from ...spiked import spiked_weights, validity
 from ...threads import one_thread
 from .branch import Branch, Trail
-from .bulk import Interval, curve, single_interval
+from .bulk import single_interval
 from .continued import Equations
 from .fineness import DRAFT
+from .interval import Interval, curve
 from .law import Spike
 from .solve import FINEST, Outlook, atom_of, exact_moments, fineness_of_rules, notes_of, outlook
 from .typical import smooth_batch

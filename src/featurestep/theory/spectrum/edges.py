@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from ...errors import NotConverged
 from .branch import Branch, ComplexArray
-from .continued import Arc, Equations
+from .continued import Equations
+from .gauge import Arc
 
 _GROWTH = 1.8  # of |Y| from step to step
 _MOST_STEPS = 500

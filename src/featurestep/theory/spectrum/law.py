@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...problem import Problem
 from ...quadrature import FloatArray
-from .bulk import Interval, curve, density
+from .interval import Interval, curve, density
 from .outliers import HIGHEST
 from .weights_law import WeightSpectrum
 

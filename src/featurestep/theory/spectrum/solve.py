@@ -16,11 +16,12 @@ from ...spiked import spiked_weights, validity
 from ...threads import one_thread
 from ..batch import Batch
 from .branch import Trail
-from .bulk import Interval, bulk
+from .bulk import bulk
 from .continued import Equations
 from .edges import Edge, right_edge
 from .entries import entry_reach
 from .fineness import FULL, Fineness
+from .interval import Interval
 from .law import MARGIN, Spectrum, Spike, carried_degrees
 from .outliers import Outlier, above
 from .own_turn import own_turn
