@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import deque
 
 import numpy as np
 import pytest
@@ -103,6 +104,35 @@ def test_a_trail_that_leads_astray_is_left() -> None:
     check(draft_spectrum(far.problem, trail)[0], spectrum(far.problem))
     other = State(readout="rademacher")  # another number of groups
     check(draft_spectrum(other.problem, trail)[0], spectrum(other.problem))
+
+
+def test_pages_that_drag_at_once_each_follow_their_own_trail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spectrum_panel, "_trails", deque(maxlen=12))
+    one = State(readout="constant")
+    other, third = one.replace(n=300, phi=3.0), one.replace(readout="rademacher")
+    for step in range(3):
+        for page in (one, other, third):
+            spectrum_panel.spectrum(page.replace(step_exponent=0.3 + 0.01 * step), draft=True)
+    kept = [(problem.law.name, problem.n) for problem, _ in spectrum_panel._trails]
+    assert sorted(kept) == [("constant", 300), ("constant", one.n), ("rademacher", one.n)]
+    assert all(problem.step_exponent == 0.32 for problem, _ in spectrum_panel._trails)
+
+
+def test_a_draft_that_is_refused_says_what_comes_and_leaves_no_trail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise NotConverged("too many parts")
+
+    monkeypatch.setattr(spectrum_panel, "_trails", deque(maxlen=12))
+    state = State(readout="constant")
+    spectrum_panel.spectrum(state, draft=True)
+    monkeypatch.setattr(spectrum_panel, "draft_spectrum", refuse)
+    with pytest.raises(NotConverged, match="drawn when the controls rest"):
+        spectrum_panel.spectrum(state, draft=True)
+    assert not spectrum_panel._trails
 
 
 def test_full_is_what_the_verb_gives() -> None:

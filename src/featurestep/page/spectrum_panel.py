@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +22,8 @@ from .theme import THEMES, Theme
 
 _POINTS = 160  # of the density's curve in full
 _REACH = 8.0  # upper edges: spikes beyond are named at the right end, or the bulk would be a line
-_trail: Trail | None = None  # of the last draft
+_trails: deque[tuple[Problem, Trail]] = deque(maxlen=12)  # of the last drafts, of several pages
+_APART = 0.5  # distance from which two problems are not of one drag
 _CARRIED = ("constant", "κ", "κ²", "κ³", "κ⁴", "κ⁵", "κ⁶")
 
 
@@ -39,14 +42,28 @@ def spectrum(state: State, *, draft: bool = False) -> dict[str, Any]:
 
 
 def _drafted(problem: Problem) -> Draft:
-    """A draft that begins where this process has ended its last one."""
-    global _trail
+    """A draft that begins where that of the most similar problem has ended in this process."""
+    near = _nearest(problem)
     try:
-        found, _trail = draft_spectrum(problem, _trail)
+        found, trail = draft_spectrum(problem, near[1] if near else None)
     except NotConverged:
-        _trail = None
         raise NotConverged("this one takes longer: it is drawn when the controls rest") from None
+    finally:
+        if near is not None and _distance(problem, near[0]) < _APART:
+            _trails.remove(near)  # the new one takes its place, or it led nowhere
+    _trails.append((problem, trail))
     return found
+
+
+def _nearest(problem: Problem) -> tuple[Problem, Trail] | None:
+    alike = [each for each in _trails if each[0].law == problem.law]
+    return min(reversed(alike), key=lambda each: _distance(problem, each[0]), default=None)
+
+
+def _distance(a: Problem, b: Problem) -> float:
+    """How far two problems are from each other, in sliders' terms."""
+    sizes = ((a.n, b.n), (a.d, b.d), (a.width, b.width), (1.0 + a.eta, 1.0 + b.eta))
+    return sum(abs(math.log(x / y)) for x, y in sizes) + (a.sigma != b.sigma)
 
 
 def _spike(spike: Spike) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Views:
     def __init__(self) -> None:
         memory = Memory()
         self.fast = Pool(max(3, min(4, os.cpu_count() or 1)), memory)
-        self.drafts = Pool(1, memory)  # of the spectrum: each begins where the last has ended
+        self.drafts = Pool(2, memory)  # of the spectrum: each begins where the last has ended
         self.slow = Pool(1, memory, deadline=SLOW_DEADLINE, yielding=True)
         self._pools = (self.fast, self.drafts, self.slow)
         self._simulated: OrderedDict[str, Any] = OrderedDict()
@@ -57,6 +57,7 @@ class Views:
         self.drafts.ask([spectrum])
         if not self._ended.wait(_PATIENCE):  # until a page is open the processor has enough to do
             self.fast.grow(first)
+            self.drafts.grow([spectrum])
 
     def close(self) -> None:
         """End every worker."""
