@@ -197,3 +197,17 @@ def test_what_takes_too_long_is_stopped_and_the_worker_replaced() -> None:
         assert "activation must have c_1" in str(refused)
     finally:
         pool.close()
+
+
+@pytest.mark.parametrize("error", [Refused("too many parts"), TooSlow("stopped after 20 s")])
+def test_where_the_full_spectrum_fails_a_draft_stays_and_says_so(
+    views: Views, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    state = State(readout="constant", n=321)
+    monkeypatch.setattr(views.slow, "ask", lambda *_: [error])
+    found = views.spectrum_answers(state)["spectrum"]
+    draft = views.spectrum_answers(state, draft=True)["spectrum"]
+    assert {**found, "validity": []} == {**draft, "validity": []}
+    assert found["validity"] == [*draft["validity"], f"the spectrum is drawn as a draft ({error})"]
+    monkeypatch.setattr(views.drafts, "ask", lambda *_: [Refused("takes longer")])
+    assert views.spectrum_answers(state)["spectrum"] is error

@@ -84,12 +84,19 @@ class Views:
     def spectrum_answers(
         self, state: State, *, draft: bool = False, wanted: Wanted = always
     ) -> dict[str, Any]:
-        """The spectrum, and the point that its panels need too."""
+        """The spectrum, and the point that its panels need too.
+
+        Where the full spectrum is refused or too slow a draft stays, and says so.
+        """
         _ = state.problem
-        tasks = tasks_of(state, draft=draft)
-        pool = self.drafts if draft else self.slow
-        (spectrum,) = pool.ask([tasks["spectrum"]], wanted)
-        (point,) = self.fast.ask([tasks["point"]], wanted)
+        rough, fine = (tasks_of(state, draft=d)["spectrum"] for d in (True, False))
+        (spectrum,) = self.drafts.ask([rough], wanted) if draft else self.slow.ask([fine], wanted)
+        if isinstance(spectrum, Exception) and not draft:
+            (seen,) = self.drafts.ask([rough], wanted)
+            if isinstance(seen, Mapping):
+                notes = [*seen["validity"], f"the spectrum is drawn as a draft ({spectrum})"]
+                spectrum = {**seen, "validity": notes}
+        (point,) = self.fast.ask([tasks_of(state)["point"]], wanted)
         return {"point": point, "spectrum": spectrum}
 
     def knows(self, state: State, part: str) -> bool:
