@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+import featurestep
 
 SOURCE = Path(__file__).parents[1] / "src" / "featurestep"
 
@@ -75,9 +78,9 @@ def test_the_problem_knows_neither_theory_nor_simulation(module: str) -> None:
     assert not rooms & {"theory", "simulation"}
 
 
-def test_heavy_packages_are_not_loaded_at_import() -> None:
+def test_heavy_packages_are_not_loaded_with_the_package() -> None:
     code = (
-        "import sys, featurestep; "
+        "import sys, featurestep; [getattr(featurestep, name) for name in featurestep.__all__]; "
         "print([m for m in ('xarray', 'matplotlib', 'pandas', 'torch', 'dask', 'sklearn', 'rich', "
         "'click', 'scipy.optimize', 'scipy.stats') if m in sys.modules])"
     )
@@ -90,3 +93,34 @@ def test_no_function_is_evaluated_from_text() -> None:
         calls = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
         names = {c.func.id for c in calls if isinstance(c.func, ast.Name)}
         assert not names & {"eval", "exec"}, path
+
+
+def test_every_public_name_has_its_room_and_is_found_there() -> None:
+    assert sorted(featurestep._HOME) == sorted(featurestep.__all__)
+    for name, room in featurestep._HOME.items():
+        assert getattr(featurestep, name) is getattr(import_module(f"featurestep.{room}"), name)
+    assert set(featurestep.__all__) <= set(dir(featurestep))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = featurestep.nothing
+
+
+@pytest.mark.parametrize(
+    "first", ["import featurestep.sweep.verb, featurestep.compare", "import featurestep", ""]
+)
+def test_a_verb_wins_over_the_room_of_its_name(first: str) -> None:
+    script = f"{first}\nfrom featurestep import compare, sweep\nimport featurestep\n" + (
+        "assert callable(compare) and callable(sweep)\n"
+        "assert featurestep.compare is compare and featurestep.sweep is sweep\n"
+        "import featurestep.sweep.store, featurestep.theory.spectrum.solve\n"
+        "assert featurestep.sweep is sweep and callable(featurestep.spectrum)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_importing_the_package_imports_none_of_its_rooms() -> None:
+    script = (
+        "import sys, featurestep\n"
+        "assert not [m for m in sys.modules if m.startswith('featurestep.')]\n"
+        "assert 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
