@@ -14,10 +14,12 @@ from featurestep import Problem, predict
 from featurestep.hermite import coefficients
 from featurestep.quadrature import gauss_hermite, gauss_law
 from featurestep.spiked import spiked_weights
+from featurestep.theory.engine import Solution, solve
 from featurestep.theory.gain import gain_by_lu, gain_by_parity, gain_by_qr
 from featurestep.theory.limits import limit
 from featurestep.theory.moments import build_batch
-from featurestep.theory.resolvent import solve_resolvent
+from featurestep.theory.resolution import Effort
+from featurestep.theory.resolvent import ACCEPTED, solve_resolvent
 from featurestep.theory.risk import solve_risk
 from featurestep.theory.signal import solve_signal
 from featurestep.theory.untrained import traces
@@ -201,3 +203,23 @@ def test_ridgeless_works_on_both_sides_of_interpolation() -> None:
         for ridge in (1e-4, 1e-6, 1e-8)
     ]
     assert peak[2] > 5 * peak[1] > 25 * peak[0]  # double descent: like 1/√λ at N = n
+
+
+def test_rounding_that_spoils_a_newton_step_from_the_top_is_passed() -> None:
+    """Features of 10¹⁰ beside features of 1: the response is singular to rounding there."""
+    problem = Problem(
+        activation="H1 + H2/2 - 0.2*H4",
+        target="relu",
+        n=125_819,
+        d=7255,
+        width=287,
+        step_exponent=0.471930176827318,
+        ridge=0.004028185080897305,
+        noise_std=0.1,
+        centre=True,
+    )
+    usual, fine = (solve([problem], effort=effort)[0] for effort in (None, Effort(4.0, 2.0)))
+    assert isinstance(usual, Solution)
+    assert isinstance(fine, Solution)
+    assert usual.residual <= ACCEPTED
+    assert fine.test_error == pytest.approx(usual.test_error, rel=1e-6)

@@ -3,7 +3,8 @@
 The map (V2, χ) ↦ (V2, χ) is increasing and concave, so Newton's method from any point above the
 solution decreases to it, and from any other point lands above it in one step as long as the
 response matrix keeps a non-negative inverse. That is the safeguard: a step that leaves the
-positive cone restarts its problem from the upper bound V2 = N/(λn).
+positive cone restarts its problem from the upper bound V2 = N/(λn). Where rounding spoils a step
+from above, the map itself takes its place: it decreases to the solution too, only more slowly.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .response import Point, evaluate, respond
 TOLERANCE = 1e-13  # one step short of rounding would be seen where λ is small
 ACCEPTED = 1e-10
 MAX_ITERATIONS = 120
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,20 @@ def _newton_step(point: Point, going: np.ndarray) -> tuple[FloatArray, FloatArra
     lost &= going
     if np.any(lost):
         top = batch.neurons / (batch.n * batch.ridge)[:, None]
-        v2 = np.where(lost[:, None], top, v2)
-        chi = np.where(lost[:, None], _upper_chi(batch, top), chi)
+        above = _is_above(point)[:, None]
+        back = np.where(above, point.v2 * batch.neurons / point.demand, top)
+        v2 = np.where(lost[:, None], back, v2)
+        chi = np.where(
+            lost[:, None], np.where(above, point.mapped_chi, _upper_chi(batch, top)), chi
+        )
     return v2, chi
+
+
+def _is_above(point: Point) -> np.ndarray:
+    """Whether the map decreases every unknown, up to rounding, (B,)."""
+    groups = np.all(point.demand >= (1.0 - _ROUNDING) * point.batch.neurons, axis=1)
+    nodes = np.all(point.mapped_chi <= (1.0 + _ROUNDING) * point.chi, axis=1)
+    return np.asarray(groups & nodes)
 
 
 def _upper_chi(batch: Batch, v2: FloatArray) -> FloatArray:
