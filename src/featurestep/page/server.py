@@ -79,6 +79,7 @@ def make_app() -> Dash:
 def serve(opened: socket.socket, views: Views) -> None:
     """Serve the page until Ctrl-C."""
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    views.begin()
     server = Server(opened, views)
     try:
         server.run()

@@ -36,17 +36,17 @@ class Views:
         self._starter = threading.Thread(target=self._start, daemon=True)
 
     def start(self, *, inherited: Sequence[Any] = ()) -> Views:
-        """Begin with the first picture, while the server starts and a browser loads.
-
-        To be called before any thread is started; the workers do not keep `inherited` open.
-        """
+        """Start the workers, which do not keep `inherited` open; before any thread is started."""
         if sys.platform == "linux":
             _ = _PLAIN.problem  # imports what all of them need
             pipes = list(inherited)
             for pool in self._pools:
                 pipes += pool.fork(pipes)
-        self._starter.start()
         return self
+
+    def begin(self) -> None:
+        """Begin with the first picture, while the server starts and a browser loads."""
+        self._starter.start()
 
     def _start(self) -> None:
         tasks = tasks_of(_PLAIN)

@@ -5,6 +5,7 @@
   const WAIT = 30000; // ms after which an answer is given up
   const LATE = 400; // ms after which a panel that waits is dimmed
   const REST = 250; // ms after which the controls rest: drafts are then followed by the full answer
+  const CALM = 300; // ms for a person to see the first picture before Plotly takes the browser's time
   const PANELS = ["errors", "spectrum", "learned", "degrees"];
   const PAGE = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => (byte % 36).toString(36)).join("");
   /* Two lanes: the errors, and the spectrum. Each has one question under way at most; of those
@@ -13,6 +14,7 @@
   const latest = {}; // figures by their panels
   let path = ""; // of the server's callbacks
   let plotly = ""; // of its script
+  let plotted = false; // whether Plotly has drawn every panel
   let restTimer = 0;
 
   function lane(name) {
@@ -23,7 +25,7 @@
   function show(line) {
     const root = document.documentElement.dataset;
     root[line.name] = line.busy ? "busy" : "idle";
-    root.fine = window.Plotly !== undefined && Object.values(lanes).every((each) => each.fine) ? "yes" : "no";
+    root.fine = plotted && Object.values(lanes).every((each) => each.fine) ? "yes" : "no";
   }
 
   function dim(line, late) {
@@ -127,7 +129,7 @@
       for (const entry of entries) resized(entry.target);
     });
     document.querySelectorAll(".plot").forEach((plot) => watcher.observe(plot));
-    requestAnimationFrame(() => setTimeout(loadPlotly, 0)); // when this is on the screen
+    setTimeout(loadPlotly, CALM);
   }
 
   function resized(plot) {
@@ -139,11 +141,16 @@
   function loadPlotly() {
     const script = document.createElement("script");
     script.src = plotly;
-    script.onload = () => {
-      for (const [id, shown] of Object.entries(latest)) draw(id, shown.figure, shown.fine);
-      Object.values(lanes).forEach(show);
-    };
+    script.onload = () => drawAgain(Object.keys(latest));
     document.head.append(script);
+  }
+
+  /* One panel at a time, so that a hand on a slider need not wait for all of them. */
+  function drawAgain(ids) {
+    plotted = !ids.length;
+    if (plotted) return Object.values(lanes).forEach(show);
+    draw(ids[0], latest[ids[0]].figure, latest[ids[0]].fine);
+    setTimeout(() => drawAgain(ids.slice(1)), 0);
   }
 
   /* Texts go into the document as texts, never as markup; a list becomes one item a line. */
