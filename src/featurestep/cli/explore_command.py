@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 from importlib.util import find_spec
 
 import click
@@ -39,22 +40,28 @@ def explore(port: str, browser: bool) -> None:
             f"the page needs {' and '.join(missing)}: pip install 'featurestep[page]'"
         )
     from ..page.address import address, listener
-    from ..page.views import Views
 
     opened = listener(number(port))
     # Asked to end by a signal, leave as after Ctrl-C: with every process ended.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    views = Views().start(inherited=[opened])
     try:
-        # The browser, the first picture and Dash, which is slow to import, all start together.
-        _announce(address(opened), browser)
-        from ..page.server import serve
-
-        serve(opened, views)
+        _announce(address(opened), browser)  # a browser starts while the rest is imported
+        _serve(opened)
     except KeyboardInterrupt:
         click.echo("ended", err=True)
     finally:
         opened.close()
+
+
+def _serve(opened: socket.socket) -> None:
+    from ..page.views import Views
+
+    views = Views().start(inherited=[opened])
+    try:
+        from ..page.server import serve  # with Dash, which is slow to import
+
+        serve(opened, views)
+    finally:
         views.close()
 
 
