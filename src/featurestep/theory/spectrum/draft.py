@@ -2,8 +2,9 @@
 
 It begins where the draft of a similar problem has ended. A bulk of one interval is solved on its
 nodes as in full, only more coarsely. One with gaps is looked at from above the axis: with m of
-(16), f(w) = 2w·m(w²)/π is analytic for Im w > 0 and −Im f is the density of singular values below;
-from s + iδ it is continued down to s by its Taylor polynomial, which blurs edges over about δ.
+(16), f(w) = 2w·m(w²)/π is analytic for Im w > 0, and Im f is the density of singular values where
+w becomes real. From s + iδ it is continued down to s by its Taylor polynomial, which blurs edges
+over about δ.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ class Edge:
 
 def right_edge(equations: Equations) -> Edge:
     """The upper end of the bulk, coming down from z = ∞ or from that of a similar problem."""
-    edge = _followed(equations, equations.near.upper) or _descended(equations)
+    followed = _followed(equations, equations.near.upper)
+    edge = (followed and _with_rise(equations, *followed)) or _descended(equations)
     equations.trail.upper = edge.at
     return edge
 
@@ -64,23 +65,28 @@ def _descended(equations: Equations) -> Edge:
 
 def left_edge(equations: Equations, atom: float, high: float) -> float:
     """The lower end of the bulk's positive part: 0 if the bulk reaches down to it."""
-    edge = _followed(equations, equations.near.lower) or _ascended(equations, atom)
+    followed = _followed(equations, equations.near.lower)
+    edge = followed[-1] if followed else _ascended(equations, atom)
     if edge is None:
         return _from_inside(equations, high)
-    equations.trail.lower = edge.at
-    return edge.location
+    equations.trail.lower = edge
+    return float(edge.z[0].real)
 
 
-def _ascended(equations: Equations, atom: float) -> Edge | None:
+def _ascended(equations: Equations, atom: float) -> Branch | None:
     if atom == 0.0:
         start = _settled(equations, -4.0 * equations.size)
     else:
         start = _beyond_zero(equations)
-    return None if start is None else _walk(equations, start)
+    edge = None if start is None else _walk(equations, start)
+    return None if edge is None else edge.at
 
 
-def _followed(equations: Equations, near: Branch | None) -> Edge | None:
-    """The edge, from that of a similar problem: the secant method on dz = 0; None if it is lost."""
+def _followed(equations: Equations, near: Branch | None) -> tuple[Arc, float, Branch] | None:
+    """An arc, and how far on it the edge is, from that of a similar problem; None if it is lost.
+
+    By the secant method on dz = 0.
+    """
     if near is None:
         return None
     arc = equations.arc(near)
@@ -91,7 +97,7 @@ def _followed(equations: Equations, near: Branch | None) -> Edge | None:
         if not (a.converged[0] and b.converged[0] and _same_side(near, b)):
             return None
         if abs(length_b - length_a) < equations.fineness.edge:
-            return _with_rise(equations, arc, length_b, b)
+            return arc, length_b, b
         guess = (length_a * slope_b - length_b * slope_a) / (slope_b - slope_a)
         if not abs(guess) < _FURTHEST:
             return None

@@ -16,7 +16,7 @@ class Fineness:
     most: int = 768  # of them
     density: float = 1e-8  # change of the density under a doubling of its nodes, largest value 1
     moment: float = 1e-2  # gap of the second moment beyond which the bulk counts as not resolved
-    edge: float = 1e-9  # relative change of Y; that of the edge itself is its square
+    edge: float = 1e-9  # relative change of Y or V2; that of the edge itself is its square
     spike: float = 1e-11  # of its eigenvalue, relative
     newton: int = 25  # steps along the real axis, at most
     steps: int = 20  # from the upper half-plane down to the bulk
