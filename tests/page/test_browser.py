@@ -197,6 +197,26 @@ def test_moves_in_quick_succession_are_all_kept(explorer: Explorer) -> None:
         assert float(explorer.page.input_value(f"#slide-{name}")) == pytest.approx(float(box))
 
 
+def test_a_drag_by_the_mouse_moves_the_panels_and_keeps_its_value(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    box = explorer.page.locator("#slide-noise_std").bounding_box()
+    middle = box["y"] + box["height"] / 2
+    mouse = explorer.page.mouse
+    with explorer.answered():
+        mouse.move(box["x"] + 7, middle)
+        mouse.down()
+        for share in (0.1, 0.2, 0.3, 0.4, 0.5):
+            mouse.move(box["x"] + share * box["width"], middle)
+        mouse.up()
+    dragged = explorer.state
+    assert 1.2 < dragged.noise_std < 1.8  # of 3
+    assert float(explorer.page.input_value("#box-noise_std")) == dragged.noise_std
+    explorer.type("ridge", "0.3")  # another control does not bring the old value back
+    state = explorer.state
+    assert (state.noise_std, state.ridge) == (dragged.noise_std, 0.3)
+    assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
+
+
 def test_a_preset_right_after_a_move_wins(explorer: Explorer) -> None:
     explorer.open("readout=constant")
     with explorer.answered():
