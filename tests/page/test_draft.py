@@ -20,8 +20,6 @@ from featurestep.page.worker import PARTS
 from featurestep.theory.spectrum import Spectrum, spectrum
 from featurestep.theory.spectrum.branch import Trail
 from featurestep.theory.spectrum.draft import Draft, draft_spectrum
-from featurestep.theory.spectrum.fineness import FULL
-from featurestep.theory.spectrum.solve import solve_spectrum
 
 _PIXELS = 300  # of a panel, across
 
@@ -133,11 +131,6 @@ def test_a_draft_that_is_refused_says_what_comes_and_leaves_no_trail(
     with pytest.raises(NotConverged, match="drawn when the controls rest"):
         spectrum_panel.spectrum(state, draft=True)
     assert not spectrum_panel._trails
-
-
-def test_full_is_what_the_verb_gives() -> None:
-    problem = State(readout="constant").problem
-    assert solve_spectrum(problem, fineness=FULL).spikes == spectrum(problem).spikes
 
 
 def test_a_drafted_curve_has_every_other_point() -> None:

@@ -18,7 +18,7 @@ from ...quadrature import FloatArray
 from ..batch import Batch
 from ..response import Point, evaluate, respond
 from .branch import Branch, ComplexArray, Nodes, Trail
-from .fineness import FULL, Fineness
+from .fineness import FULL, Budget, Fineness
 from .gauge import Arc, Gauge, Share, share
 
 TOLERANCE = 1e-12
@@ -31,13 +31,19 @@ _SHARED = ("kappa", "weight", "g", "mirrored")
 class Equations:
     """Equations (7)–(10) of one problem as functions of z."""
 
-    def __init__(self, batch: Batch, fineness: Fineness = FULL, near: Trail | None = None) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        fineness: Fineness = FULL,
+        near: Trail | None = None,
+        budget: Budget | None = None,
+    ) -> None:
         self.batch = batch
         self.fineness = fineness
         nodes = Nodes(batch.kappa, batch.g, batch.neurons[0])
         self.near = near.moved(nodes) if near is not None else Trail()
         self.trail = Trail(nodes)
-        self.work = 0.0
+        self.budget = budget or Budget(fineness.work)
         self.own_turn: FloatArray | None = None  # (Q, K), see `own_turn`
         self._templates: dict[int, dict[str, Any]] = {}
         self.n, self.d = float(batch.n[0]), float(batch.d[0])
@@ -226,8 +232,8 @@ class Equations:
     def _tiled(self, z: ComplexArray) -> Batch:
         k, q = self.batch.g.size, self.batch.kappa.size
         unknowns = min(k * (k + 3) // 2, (q + k) * (0.5 if self.batch.mirrored else 1.0))
-        self.work += _OVERHEAD + z.size * unknowns**3
-        if self.work > self.fineness.work:
+        self.budget.left -= _OVERHEAD + z.size * unknowns**3
+        if self.budget.left < 0.0:
             raise NotConverged(
                 "the bulk was not resolved within the work allowed: it has too many parts"
             )

@@ -29,6 +29,13 @@ class Fineness:
         return float(10.0 * self.residual**0.5)
 
 
+@dataclass
+class Budget:
+    """Work that is left, in units of one multiplication."""
+
+    left: float
+
+
 FULL = Fineness()
 DRAFT = Fineness(
     rules=0.5,

@@ -15,12 +15,13 @@ from ...quadrature import FloatArray
 from ...spiked import spiked_weights, validity
 from ...threads import one_thread
 from ..batch import Batch
+from .above import BLUR, blurred_interval
 from .branch import Trail
 from .bulk import bulk
 from .continued import Equations
 from .edges import Edge, right_edge
 from .entries import entry_reach
-from .fineness import FULL, Fineness
+from .fineness import FULL, Budget, Fineness
 from .interval import Interval
 from .law import MARGIN, Spectrum, Spike, carried_degrees
 from .outliers import Outlier, above
@@ -30,6 +31,7 @@ from .weights_law import weight_spectrum
 
 MASS_ERROR = 5e-4  # refused beyond it
 MASS_NOTED = 1e-6
+BLURRED_MASS_ERROR, BLURRED_MOMENT_ERROR = 1e-2, 2e-2  # of a bulk seen from above
 FINEST = 4.0
 _SOME = 0.002  # share of neurons or samples that is not to be cut off from the rest
 
@@ -79,11 +81,12 @@ def outlook(
     fineness: Fineness = FULL,
     near: Trail | None = None,
     smooth: bool = False,
+    budget: Budget | None = None,
 ) -> Outlook:
     """Edge and spikes of one problem: what phase diagrams and critical steps need."""
     with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
         batch = typical_batch(problem, refine=refine, smooth=smooth)
-        equations = Equations(batch, fineness, near)
+        equations = Equations(batch, fineness, near, budget)
         equations.own_turn = own_turn(problem, equations.batch)
         edge = right_edge(equations)
         outliers = tuple(above(equations, edge))
@@ -114,22 +117,28 @@ def edge_scale(equations: Equations, edge: Edge) -> float:
     raise NotConverged("the density next to the edge of the bulk was not resolved")
 
 
-def solve_spectrum(problem: Problem, *, refine: float = 1.0, fineness: Fineness = FULL) -> Spectrum:
+def solve_spectrum(problem: Problem, *, refine: float = 1.0) -> Spectrum:
     """The whole spectrum of one problem."""
     with one_thread(), np.errstate(all="ignore"):
-        return _solve(problem, refine, fineness)
+        return _solve(problem, refine * fineness_of_rules(smooth_batch(problem), FULL.rules))
 
 
-def _solve(problem: Problem, refine: float, fineness: Fineness) -> Spectrum:
-    """At the fineness that is needed, or at another one where that loses a part of the bulk."""
-    first = refine * fineness_of_rules(smooth_batch(problem), fineness.rules)
+def _solve(problem: Problem, refine: float) -> Spectrum:
+    """At the fineness that is needed, or at another one where that loses a part of the bulk.
+
+    A bulk of too many parts is seen from above instead, and the result says so.
+    """
     failure: NotConverged | None = None
-    for rules, smooth in _attempts(problem, first):
+    budgets = {smooth: Budget(FULL.work) for smooth in (False, True)}  # one spent fails at once
+    for rules, smooth in _attempts(problem, refine):
         try:
-            return _solve_at(problem, rules, fineness, smooth=smooth)[0]
+            return _resolved(problem, rules, budgets[smooth], smooth=smooth)
         except NotConverged as error:
             failure = failure or error
-    raise failure or NotConverged("the bulk was not resolved")
+    try:
+        return _blurred(problem, min(refine, 1.0))
+    except NotConverged as error:
+        raise (failure or error) from None
 
 
 def _attempts(problem: Problem, first: float) -> list[tuple[float, bool]]:
@@ -140,42 +149,56 @@ def _attempts(problem: Problem, first: float) -> list[tuple[float, bool]]:
     return [(first, False), *([(first, True)] if varies else []), *again]
 
 
-def _solve_at(
-    problem: Problem,
-    refine: float,
-    fineness: Fineness,
-    near: Trail | None = None,
-    *,
-    smooth: bool = False,
-) -> tuple[Spectrum, Trail]:
+def _resolved(problem: Problem, refine: float, budget: Budget, *, smooth: bool) -> Spectrum:
+    """With every interval of the bulk between its edges."""
     atom = atom_of(problem)
-    view = outlook(problem, refine=refine, fineness=fineness, near=near, smooth=smooth)
+    view = outlook(problem, refine=refine, smooth=smooth, budget=budget)
     parts = bulk(view.equations, atom, view.edge)
-    mean, mean_square = exact_moments(view.equations.batch)
-    result = Spectrum(
+    notes = [*notes_of(view, smooth=smooth), *_losses(atom, parts)]
+    return _checked(_result(view, parts, atom, notes), MASS_ERROR, FULL.moment)
+
+
+def _blurred(problem: Problem, refine: float) -> Spectrum:
+    """With the bulk as one interval, seen from above the axis."""
+    atom = atom_of(problem)
+    view = outlook(problem, refine=refine)
+    part = blurred_interval(view.equations, view.edge.location, atom)
+    note = (
+        "the bulk has too many parts to be resolved one by one: its density is blurred over "
+        f"{BLUR:.1%} of its width, its lower end is approximate, and its mass with the atom is "
+        f"{atom + part.mass:.4f}"
+    )
+    found = _result(view, (part,), atom, [*notes_of(view), note])
+    return _checked(found, BLURRED_MASS_ERROR, BLURRED_MOMENT_ERROR)
+
+
+def _result(view: Outlook, parts: tuple[Interval, ...], atom: float, notes: list[str]) -> Spectrum:
+    problem, batch = view.problem, view.equations.batch
+    mean, mean_square = exact_moments(batch)
+    return Spectrum(
         problem=problem,
         intervals=parts,
         atom=atom,
         spikes=view.spikes,
         edge_scale=view.scale,
         entry_reach=view.reach,
-        weights=weight_spectrum(view.equations.batch),
-        validity=(
-            *validity(problem, spiked_weights(problem)),
-            *notes_of(view, smooth=smooth),
-            *_losses(atom, parts),
-        ),
+        weights=weight_spectrum(batch),
+        validity=(*validity(problem, spiked_weights(problem)), *notes),
         mean=mean,
         mean_square=mean_square,
     )
-    gap = abs(result.moment(2) / mean_square - 1.0)
-    if abs(result.mass - 1.0) > max(MASS_ERROR, 0.3 * fineness.density) or gap > fineness.moment:
+
+
+def _checked(found: Spectrum, mass_error: float, moment_error: float) -> Spectrum:
+    """The result, if mass and second moment are what they must be."""
+    gap = abs(found.moment(2) / found.mean_square - 1.0)
+    if not (abs(found.mass - 1.0) <= mass_error and gap <= moment_error):
         raise InconsistentSolution(
-            f"the bulk was not resolved: mass {result.mass:.8f} with its atom, second moment off "
+            f"the bulk was not resolved: mass {found.mass:.8f} with its atom, second moment off "
             f"by {gap:.1g}",
-            residual=max(abs(result.mass - 1.0), gap),
+            residual=max(abs(found.mass - 1.0), gap),
         )
-    return result, view.equations.trail
+    return found
 
 
 def atom_of(problem: Problem) -> float:
