@@ -13,7 +13,7 @@ from ...errors import NotConverged
 from ...quadrature import FloatArray
 from .branch import Branch, ComplexArray
 from .continued import Equations
-from .interval import Interval, Scale
+from .interval import Interval, Scale, angles
 
 BLUR = 0.004  # δ of `blurred_interval`, over the width of the bulk
 _STEEPEST = 0.15  # δ over s at most
@@ -22,11 +22,6 @@ _NOTHING = 0.02  # of the largest density
 _FIRST, _NODES = 48, 128
 _TOUCHING = 0.2  # of the largest density, next to 0
 _FIRST_BLUR = 0.01
-
-
-def angles(count: int) -> FloatArray:
-    """Chebyshev nodes in (0, π)."""
-    return np.asarray((np.arange(count) + 0.5) * np.pi / count)
 
 
 def places(low: float, top: float, count: int, blur: float) -> tuple[FloatArray, ComplexArray]:

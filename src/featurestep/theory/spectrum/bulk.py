@@ -16,7 +16,7 @@ from ...quadrature import FloatArray
 from .branch import Branch, ComplexArray, joined
 from .continued import Equations
 from .edges import Edge, gap_edge, is_filled, left_edge
-from .interval import Interval, Scale, interpolated
+from .interval import Interval, Scale, angles, interpolated
 
 _COMPLETE = 1e-7  # mass that may be missing without a search for it
 _SCAN = 48
@@ -125,7 +125,7 @@ def _islands(equations: Equations, low: float, high: float) -> list[Interval]:
 
 def _angles(count: int, scale: Scale) -> FloatArray:
     """Chebyshev nodes; of a mirrored interval the upper half, the rest being its image."""
-    theta = (np.arange(count) + 0.5) * np.pi / count
+    theta = angles(count)
     return theta[: count // 2] if scale == "mirrored" else theta
 
 

@@ -77,6 +77,11 @@ class Interval:
         return np.asarray(total - above)
 
 
+def angles(count: int) -> FloatArray:
+    """Chebyshev nodes in (0, π)."""
+    return np.asarray((np.arange(count) + 0.5) * np.pi / count)
+
+
 def curve(parts: tuple[Interval, ...], points: int) -> tuple[FloatArray, FloatArray]:
     """Singular values over some intervals, increasing, and their density."""
     share = max(8, points // len(parts))
