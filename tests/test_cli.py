@@ -84,6 +84,17 @@ def test_predict_json_is_the_library_result():
         assert answer[name] == value
 
 
+def test_the_first_layer_is_told_where_it_is_not_the_usual():
+    line = run("predict", "--initial", "gaussian").splitlines()[0]
+    assert line.endswith("residual labels, initial weights gaussian")
+    assert "initial weights" not in run("predict", "--initial", "sphere")
+    assert run_json("predict", "--initial", "gaussian")["problem"]["initial"] == "gaussian"
+    over = run("predict", "--over", "initial=sphere,gaussian")
+    assert "initial weights" not in over
+    rows = [line.split()[0] for line in over.splitlines() if line.startswith(" ")]
+    assert rows[-2:] == ["sphere", "gaussian"]
+
+
 def test_ratios_replace_sizes():
     answer = run_json("predict", "--phi", "0.3", "--psi", "0.6", "--n", "1000")
     assert (answer["problem"]["d"], answer["problem"]["width"]) == (300, 500)

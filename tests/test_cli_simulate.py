@@ -79,6 +79,17 @@ def test_simulate_json_has_every_seed():
     assert answer["rate"] == pytest.approx(answer["flops"] / answer["wall_time"])
 
 
+def test_the_first_layer_reaches_the_simulation():
+    shown = run_json("simulate", *SIZES, "--seeds", "2", "--over", "initial=sphere,gaussian")
+    grid = PROBLEM.vary(initial=["sphere", "gaussian"])
+    expected = simulate(grid, seeds=2, n_test=200).mean.test_error.values.ravel()
+    found = [point["test_error"]["mean"] for point in shown["points"]]
+    assert found == pytest.approx(expected, rel=1e-9)
+    alone = run_json("simulate", *SIZES, "--seeds", "2", "--initial", "gaussian")
+    assert alone["points"][0]["test_error"]["mean"] == pytest.approx(found[1], rel=1e-9)
+    assert found[0] != pytest.approx(found[1], rel=1e-6)
+
+
 def test_simulate_a_grid_with_sizes_that_follow_n():
     ratios = ["--phi", "0.5", "--psi", "0.8", "--n-test", "100", "--seeds", "2"]
     answer = run_json("simulate", *ratios, "--over", "n=100,160", "--over", "ridge=0.1,1")

@@ -118,6 +118,19 @@ def test_problems_are_values() -> None:
         BASE.ridge = 2.0  # type: ignore[misc]
 
 
+def test_the_first_layer_starts_on_the_sphere_unless_told() -> None:
+    assert BASE.initial == "sphere"
+    assert "initial" not in repr(BASE)
+    gaussian = BASE.replace(initial="gaussian")
+    assert gaussian != BASE
+    assert repr(gaussian).endswith("initial='gaussian')")
+    assert eval(repr(gaussian), {"Problem": Problem}) == gaussian
+    assert pickle.loads(pickle.dumps(gaussian)) == gaussian
+    grid = BASE.vary(initial=["sphere", "gaussian"], ridge=[0.1, 1.0])
+    assert [p.initial for p in grid] == ["sphere"] * 2 + ["gaussian"] * 2
+    assert grid.coordinates()["initial"] == ["sphere", "gaussian"]
+
+
 def test_whole_numbers_may_come_as_floats() -> None:
     assert BASE.replace(n=1e6).n == 10**6
     with pytest.raises(InvalidProblem, match="whole number"):

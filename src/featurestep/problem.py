@@ -24,6 +24,7 @@ from .regime import Regime, regime_of
 __all__ = ["FIELDS", "Grid", "Problem"]
 
 RESIDUALS = ("labels", "full")
+INITIALS = ("sphere", "gaussian")
 RIDGE_RANGE = ("must be in [1e-15, 1e12]", lambda v: 1e-15 <= v <= 1e12)
 NOISE_RANGE = ("must be at most 1e6", lambda v: v <= 1e6)
 STEP_RANGE = ("must be at most 1e12", lambda v: v <= 1e12)
@@ -55,6 +56,9 @@ class Problem:
         (value, probability) with mean square 1.
     residual
         `labels`: the step uses y; `full`: it uses y − f(x), the true gradient.
+    initial
+        Law of the first layer's rows at the start: `sphere` (uniform on the unit sphere) or
+        `gaussian` (N(0, I/d), of norm 1 on average only).
     centre
         Subtract E σ(z) from the activation.
     """
@@ -72,6 +76,7 @@ class Problem:
     noise_std: float = 0.0
     readout: Any = "gaussian"
     residual: str = "labels"
+    initial: str = "sphere"
     centre: bool = False
     given: Mapping[str, Any] = field(init=False, repr=False)
 
@@ -87,10 +92,10 @@ class Problem:
         noise = number("noise_std", non_negative("noise_std", self.noise_std), *NOISE_RANGE)
         self._put("noise_std", noise)
         self._put("step_size", self._resolve_step())
-        if self.residual not in RESIDUALS:
-            raise InvalidProblem(
-                "residual", f"must be one of {', '.join(RESIDUALS)}", self.residual
-            )
+        for name, kinds in (("residual", RESIDUALS), ("initial", INITIALS)):
+            if getattr(self, name) not in kinds:
+                rule = f"must be one of {', '.join(kinds)}"
+                raise InvalidProblem(name, rule, getattr(self, name))
         if not isinstance(self.centre, (bool, np.bool_)):
             raise InvalidProblem("centre", "must be True or False", self.centre)
         self._check_functions()

@@ -46,8 +46,23 @@ def gradient(problem, W, a, X0, y0):
     return G
 
 
+def normals(draw, stream, part, rows, columns):
+    """Rows of a stream as they are drawn, before anything is made of them."""
+    Z = np.empty((rows, columns))
+    draw.streams.rows(stream, part, 0, Z, lambda g, out: g.standard_normal(out=out))
+    return Z
+
+
+def initial_weights(problem, draw):
+    """W0: each row divided by its norm, or all of them by √d."""
+    Z = normals(draw, "initialisation", 0, problem.width, problem.d)
+    if problem.initial == "gaussian":
+        return Z / np.sqrt(problem.d)
+    return np.stack([row / np.linalg.norm(row) for row in Z])
+
+
 def trained_weights(problem, draw):
-    W = draw.initial_weights()
+    W = initial_weights(problem, draw)
     path = [W]
     for step, multiple in enumerate(draw.setting.multiples):
         X0, clean, noise = whole(draw, draw.step_sample(step))
@@ -61,18 +76,12 @@ def beta_of(problem, draw):
     X0, clean, noise = whole(draw, draw.step_sample(0))
     r = clean + problem.noise_std * noise
     if problem.residual == "full":
-        r = r - problem.sigma(X0 @ draw.initial_weights().T) @ draw.readout
+        r = r - problem.sigma(X0 @ initial_weights(problem, draw).T) @ draw.readout
     return X0.T @ r / len(X0)
 
 
-def equivalent_noise(draw, part, rows):
-    Z = np.empty((rows, draw.problem.width))
-    draw.streams.rows("equivalent", part, 0, Z, lambda g, out: g.standard_normal(out=out))
-    return Z
-
-
 def features(problem, draw, variant, X, part):
-    sigma, W0, a = problem.sigma, draw.initial_weights(), draw.readout
+    sigma, W0, a = problem.sigma, initial_weights(problem, draw), draw.readout
     c = coefficients(sigma, 20)
     if variant == "trained":
         return sigma(X @ trained_weights(problem, draw)[-1].T)
@@ -83,7 +92,8 @@ def features(problem, draw, variant, X, part):
         return sigma(X @ W.T)
     if variant.startswith("gaussian"):
         rest = np.sqrt(sigma.second_moment - c[0] ** 2 - c[1] ** 2)
-        F = c[0] + c[1] * X @ W0.T + rest * equivalent_noise(draw, part, len(X))
+        Z = normals(draw, "equivalent", part, len(X), problem.width)
+        F = c[0] + c[1] * X @ W0.T + rest * Z
     else:
         F = sigma(X @ W0.T)
     if "spiked:" in variant:

@@ -50,6 +50,16 @@ def test_laws(law, residual):
     check(problem(readout=law, residual=residual, centre=True), variants=("trained", "srf"))
 
 
+@pytest.mark.parametrize("residual", ["labels", "full"])
+@pytest.mark.parametrize("sizes", [{}, {"width": 80}, {"n": 45}])
+def test_gaussian_first_layer(residual, sizes):
+    check(problem(initial="gaussian", residual=residual, **sizes), variants=VARIANTS)
+
+
+def test_gaussian_first_layer_after_several_steps():
+    check(problem(initial="gaussian"), Setting(steps=(1.0, 0.5)), ("trained", "initial"))
+
+
 @pytest.mark.parametrize(
     "activation",
     [
@@ -122,6 +132,7 @@ def test_one_step_alignment_shared_and_separate():
         {"activation": ["tanh", "relu"], "target": ["H2", "tanh"], "centre": [False, True]},
         {"readout": ["gaussian", [(1.0, 1.0)]], "residual": ["labels"], "width": [20, 90]},
         {"d": [10, 40]},
+        {"initial": ["sphere", "gaussian"], "step_size": [1.0, 2.0], "ridge": [0.01, 0.1]},
     ],
     ids=lambda axes: "-".join(axes),
 )

@@ -102,6 +102,43 @@ def test_samples_are_nested():
     assert np.array_equal(long[: len(short)], short)
 
 
+def test_first_layer_on_the_sphere_is_as_it_was():
+    """Numbers of the version that knew no other first layer."""
+    W0 = draw_of(PROBLEM).initial_weights()
+    pinned = [-0.13153077886146386, -0.023689682128230468, -0.29053525052095197]
+    np.testing.assert_allclose(W0[[0, 7, 49], [0, 3, 39]], pinned, rtol=1e-13)
+    errors = [
+        *(0.09953398679536565, 0.10037975327816945, 0.09996906304433267),
+        *(0.10775291597351029, 0.1001643528511946),
+    ]
+    np.testing.assert_allclose(values(seeds=1)["test_error"].ravel(), errors, rtol=1e-10)
+
+
+def test_first_layers_are_the_same_normals():
+    """Either is the other up to the norms of its rows, and no other stream is touched."""
+    sphere, gaussian = draw_of(PROBLEM), draw_of(PROBLEM.replace(initial="gaussian"))
+    W0 = gaussian.initial_weights()
+    unit = W0 / np.linalg.norm(W0, axis=1, keepdims=True)
+    np.testing.assert_allclose(unit, sphere.initial_weights(), rtol=1e-13)
+    for stream, look in LOOKS.items():
+        assert np.array_equal(look(sphere), look(gaussian)) == (stream != "initialisation")
+
+
+def test_norms_of_the_first_layer():
+    """‖w‖² is χ²_d/d: mean 1, variance 2/d; on the sphere it is 1."""
+    p = PROBLEM.replace(width=8192, initial="gaussian")
+    d, N = p.d, p.width
+    W0 = draw_of(p).initial_weights()
+    squares = (W0**2).sum(axis=1)
+    assert abs(squares.mean() - 1) < 5 * np.sqrt(2 / d / N)
+    fourth = 12 / d**2 + 48 / d**3  # E(‖w‖² − 1)⁴
+    assert abs(((squares - 1) ** 2).mean() - 2 / d) < 5 * np.sqrt((fourth - 4 / d**2) / N)
+    assert abs((d * W0**2).mean() - 1) < 5 * np.sqrt(2 / W0.size)
+    assert abs(W0.mean()) < 5 / np.sqrt(d * W0.size)
+    on_sphere = draw_of(p.replace(initial="sphere")).initial_weights()
+    np.testing.assert_allclose((on_sphere**2).sum(axis=1), 1.0, rtol=1e-13)
+
+
 def test_streams_are_distinct():
     draws = {Streams(0).generator(name, part).random() for name in STREAMS for part in range(3)}
     assert len(draws) == 3 * len(STREAMS)

@@ -103,6 +103,12 @@ def test_laws(law):
     check_weights(p)
 
 
+def test_gaussian_first_layer():
+    p = problem(initial="gaussian", residual="full")
+    check_features(p, FEATURES)
+    check_weights(p)
+
+
 @pytest.mark.parametrize(
     "setting",
     [

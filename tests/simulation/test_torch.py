@@ -47,6 +47,10 @@ def test_activations(activation, centre):
     same(problem(activation=activation, centre=centre))
 
 
+def test_gaussian_first_layer():
+    same(problem(initial="gaussian"), variants=VARIANTS)
+
+
 def test_many_ridges():
     same(problem().vary(ridge=list(np.geomspace(1e-3, 1, 30))))
 

@@ -27,6 +27,7 @@ DEFAULTS: Mapping[str, Any] = {
     "noise_std": 0,
     "readout": "gaussian",
     "residual": "labels",
+    "initial": "sphere",
     "centre": False,
 }
 _STEP = ("step_size", "step_exponent", "step_scale")
@@ -55,6 +56,12 @@ _OPTIONS = (
         "KIND",
         "what the step descends on: labels (y alone, as in the papers) or full (y − f, the "
         "true gradient)",
+    ),
+    (
+        "initial",
+        "LAW",
+        "law of the first layer's rows at the start: sphere (uniform, of norm 1) or gaussian "
+        "(N(0, I/d), of norm 1 on average)",
     ),
 )
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -14,6 +14,7 @@ from ..problem import FIELDS
 MAX_POINTS = 100_000
 _MEMORY = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(?:([kmgt])(i)?)?b?", re.IGNORECASE)
 _SIZES = ("n", "d", "width", "n_step")
+_WORDS = ("activation", "target", "residual", "initial")
 
 
 def parse_axis(text: str) -> tuple[str, tuple[Any, ...]]:
@@ -68,7 +69,7 @@ def _is_finite(value: object) -> bool:
 
 def value_of(name: str, text: Any) -> Any:
     """An option's text as the value a problem takes; what cannot be read is left to its checks."""
-    if not isinstance(text, str) or name in ("activation", "target", "residual"):
+    if not isinstance(text, str) or name in _WORDS:
         return text
     if name == "readout":
         return law(text) if ":" in text else text

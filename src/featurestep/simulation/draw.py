@@ -61,9 +61,9 @@ class Draw:
         return np.ascontiguousarray((basis * np.sign(np.diagonal(R))).T)
 
     def initial_weights(self) -> Array:
-        """W0: rows uniform on the unit sphere."""
+        """W0: the same normals scaled to unit rows, or to N(0, I/d) (theory, section 1)."""
         W0 = np.empty((self.problem.width, self.problem.d))
-        self.streams.rows("initialisation", 0, 0, W0, _unit_rows)
+        self.streams.rows("initialisation", 0, 0, W0, _INITIAL_ROWS[self.problem.initial])
         return self.backend.put(W0)
 
     @cached_property
@@ -187,6 +187,14 @@ def _normal(generator: np.random.Generator, out: FloatArray) -> None:
 def _unit_rows(generator: np.random.Generator, out: FloatArray) -> None:
     generator.standard_normal(out=out)
     out /= np.sqrt(np.einsum("ij,ij->i", out, out))[:, None]
+
+
+def _gaussian_rows(generator: np.random.Generator, out: FloatArray) -> None:
+    generator.standard_normal(out=out)
+    out /= np.sqrt(out.shape[1])
+
+
+_INITIAL_ROWS: dict[str, Fill] = {"sphere": _unit_rows, "gaussian": _gaussian_rows}
 
 
 def _corruption(generator: np.random.Generator, out: FloatArray) -> None:

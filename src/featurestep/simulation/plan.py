@@ -1,8 +1,9 @@
 """Which points share what, and what the run will cost, before anything is drawn.
 
-Points that agree on sizes, functions, readout law and residual form a group: they share the
-draw, the gradient and the projections of every sample. In a group, features are computed once
-for each (variant, step size, noise level of the step), whatever the ridges and sample sizes.
+Points that agree on sizes, functions, residual and the laws of readout and first layer form a
+group: they share the draw, the gradient and the projections of every sample. In a group,
+features are computed once for each (variant, step size, noise level of the step), whatever the
+ridges and sample sizes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Fit(NamedTuple):
 class Group:
     """Points that share a draw."""
 
-    problem: Problem  # any of them: for sizes, functions, law and residual
+    problem: Problem  # any of them: for sizes, functions, laws and residual
     n_test: int
     points: dict[int, Problem] = field(default_factory=dict)
     fits: dict[FeatureKey, dict[Fit, list[Slot]]] = field(default_factory=dict)
@@ -109,6 +110,6 @@ def default_test_size(problems: Sequence[Problem]) -> int:
 
 def _group_key(problem: Problem) -> tuple[Any, ...]:
     return (
-        *(problem.d, problem.width, problem.step_samples, problem.residual),
+        *(problem.d, problem.width, problem.step_samples, problem.residual, problem.initial),
         *(problem.sigma, problem.sigma_star, problem.law),
     )
