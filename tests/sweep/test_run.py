@@ -75,6 +75,21 @@ def test_simulations_are_those_of_simulate(base):
     assert np.all(np.isnan(found.simulate_cosine.sel(variant="initial")))
 
 
+def test_first_layers_are_told_apart(base):
+    """As an axis, beside step sizes that share a draw, and in a mapping as a file has it."""
+    axes = {"initial": ["sphere", "gaussian"], "step_size": [1.0, 2.0]}
+    options = {"seeds": 2, "n_test": 50}
+    found = sweep(base.vary(**axes), tasks={"simulate": options}, engine="serial")
+    expected = simulate(base.vary(**axes), **options).dataset
+    np.testing.assert_allclose(found.simulate_test_error, expected.test_error, rtol=1e-10)
+    assert found.initial.values.tolist() == axes["initial"]
+    problem = {"n": 60, "d": 30, "width": 40, "step_size": 1.0, "ridge": 0.01, "noise_std": 0.1}
+    content = {"problem": {**problem, "initial": "gaussian"}, "tasks": {"simulate": options}}
+    alone = sweep(content, engine="serial").simulate_test_error
+    chosen = found.simulate_test_error.sel(initial="gaussian", step_size=1.0)
+    np.testing.assert_allclose(alone, chosen, rtol=1e-10)
+
+
 def test_several_steps_have_an_alignment_each(base):
     options = {"seeds": 1, "n_test": 100, "setting": {"steps": [1.0, 0.5], "inputs": "uniform"}}
     found = sweep(base, tasks={"simulate": options}, engine="serial")

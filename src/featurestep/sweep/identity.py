@@ -56,7 +56,13 @@ def problem_content(problem: Problem) -> dict[str, Any]:
         "readout": _law_content(problem.law),
         "residual": problem.residual,
         "centre": bool(problem.centre),
+        **_later_content(problem),
     }
+
+
+def _later_content(problem: Problem) -> dict[str, Any]:
+    """Fields younger than the first stores: told only when not default, so that old keys hold."""
+    return {} if problem.initial == "sphere" else {"initial": problem.initial}
 
 
 def portable(problem: Problem) -> Problem:

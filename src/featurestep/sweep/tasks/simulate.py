@@ -109,7 +109,7 @@ class Simulate(Task):
         for index, unit in enumerate(work):
             p = unit.problem
             sizes = (p.d, p.width, p.n_step, self._tests(p))
-            kinds = (p.activation, p.target, p.readout, p.residual, p.centre)
+            kinds = (p.activation, p.target, p.readout, p.residual, p.initial, p.centre)
             steps = draws.setdefault((unit.part.seed, sizes, kinds), {})
             steps.setdefault((p.eta, p.noise_std), []).append(index)
         for steps in draws.values():
