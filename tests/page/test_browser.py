@@ -65,6 +65,17 @@ def test_each_control_changes_the_right_panels(explorer: Explorer) -> None:
         assert start < getattr(state, name) < 1.15 * start
 
 
+def test_the_first_layer_can_be_chosen(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    assert explorer.state.initial == "sphere"
+    explorer.tick("initial", "Gaussian")
+    state = explorer.state
+    assert state.initial == "gaussian"
+    assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
+    explorer.tick("initial", "unit sphere")
+    assert explorer.state.initial == "sphere"
+
+
 def test_numbers_can_be_typed_and_modes_switched(explorer: Explorer) -> None:
     explorer.open(QUICK)
     explorer.type("ridge", "0.025")

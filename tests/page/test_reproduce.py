@@ -20,6 +20,7 @@ from featurestep.page.state import State
 STATES = {
     **{name: preset.state for name, preset in PRESETS.items()},
     "size": State(step="size", step_size=7.5, readout="rademacher", residual="full"),
+    "initial": State(initial="gaussian", readout="rademacher"),
     "ridge": State(over="ridge", step_scale=2.0, step_ratio=0.5, c2=-0.5, c3=0.25),
     "scale": State(step_scale=1.7, activation="tanh", noise_std=0.3, target="formula"),
 }
@@ -52,6 +53,13 @@ def test_the_command_lines_give_the_same_numbers(state: State) -> None:
     assert answers[0]["train_loss"] == pytest.approx(point["train_loss"], rel=1e-12)
     rows = [row["test_error"] for row in answers[1]["points"]]
     np.testing.assert_allclose(rows, curve["test_error"], rtol=1e-9)
+
+
+def test_the_lines_name_the_first_layer() -> None:
+    state = State(initial="gaussian")
+    assert "    initial='gaussian',\n" in reproduce.python_lines(state)
+    assert all("--initial gaussian" in line for line in reproduce.shell_lines(state).splitlines())
+    assert "initial" not in reproduce.python_lines(State())
 
 
 def test_the_table_has_everything_of_the_panel() -> None:

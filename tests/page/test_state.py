@@ -62,6 +62,7 @@ def test_what_a_link_leaves_out_keeps_its_default() -> None:
         ("ridge=", "ridge must be a number"),
         ("step_size=0.001", "step_size must be a number from 0.01 to 1000, or 0; got 0.001"),
         ("activation=os.system", "activation must be one of tanh"),
+        ("initial=normal", "initial must be one of sphere, gaussian; got 'normal'"),
         ("centre=True", "centre must be on or off; got 'True'"),
         ("formula=" + "H" * 300, "formula must be at most 200 printable characters"),
         ("formula=%00", "formula must be at most 200 printable characters"),
@@ -84,6 +85,11 @@ def test_a_bad_link_is_one_line_with_parameter_rule_and_value(query: str, messag
 def test_numbers_that_are_none_are_refused(name: str, value: object) -> None:
     with pytest.raises(InvalidProblem, match=f"^{name} must be"):
         State(**{name: value})
+
+
+def test_the_first_layer_reaches_the_problem() -> None:
+    assert State().problem.initial == "sphere"
+    assert State.from_query("initial=gaussian").problem.initial == "gaussian"
 
 
 def test_the_target_is_the_sum_of_the_sliders_or_the_formula() -> None:

@@ -24,6 +24,7 @@ LABELS = {
     "centre": ("centred", "E σ = 0"),
     "readout": ("readout law", ""),
     "residual": ("residual", ""),
+    "initial": ("first layer", ""),
     "formula": ("target", "σ⋆"),
     **{name: (f"degree {name[1]}", f"c^⋆_{name[1]}") for name in COEFFICIENTS},
 }
@@ -34,6 +35,8 @@ _WORDS = {
     "size": "size η",
     "labels": "labels, y",
     "full": "full, y − f",
+    "sphere": "unit sphere",
+    "gaussian": "Gaussian",
     "sliders": "Hermite sum",
     "formula": "formula",
 }
@@ -71,6 +74,7 @@ def controls(state: State) -> html.Aside:
                 _switch("centre", state),
                 _dropdown("readout", state),
                 _segments("residual", state),
+                _segments("initial", state),
             ],
         ),
         (

@@ -29,6 +29,7 @@ _FLAGS = (
     "noise_std",
     "readout",
     "residual",
+    "initial",
 )
 
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 from ..activations import NAMED
 from ..conventions import sizes_from_ratios
 from ..errors import InvalidProblem
-from ..problem import RESIDUALS, Problem
+from ..problem import INITIALS, RESIDUALS, Problem
 
 MAX_QUERY = 2000
 MAX_FORMULA = 200
@@ -111,6 +111,7 @@ LIMITS: Mapping[str, Number | Choice | Text | Switch] = {
     "centre": Switch(),
     "readout": Choice(("gaussian", "rademacher", "constant", "uniform")),
     "residual": Choice(RESIDUALS),
+    "initial": Choice(INITIALS),
     "target": Choice(("sliders", "formula")),
     **{name: Number(-2.0, 2.0, step=0.05) for name in COEFFICIENTS},
     "formula": Text(MAX_FORMULA),
@@ -137,6 +138,7 @@ class State:
     centre: bool = True
     readout: str = "gaussian"
     residual: str = "labels"
+    initial: str = "sphere"
     target: str = "sliders"
     c1: float = 1.0
     c2: float = 0.7071
@@ -208,6 +210,7 @@ class State:
             noise_std=self.noise_std,
             readout=self.readout,
             residual=self.residual,
+            initial=self.initial,
             centre=self.centre,
             **step,
         )
