@@ -162,11 +162,8 @@ def describe(problem: Problem, varied: Sequence[str] = ()) -> list[str]:
         f"{name} {given[name]}" for name in ("activation", "target", "readout") if name in given
     ]
     words += [f"residual {given['residual']}"] if "residual" in given else []
-    words += (
-        [f"initial weights {given['initial']}"]
-        if given.get("initial", "sphere") != "sphere"
-        else []
-    )
+    initial = given.get("initial", "sphere")
+    words += [f"initial weights {initial}"] if initial != "sphere" else []
     words += ["centred"] if given.get("centre") else []
     sizes = [
         f"{name} = {cell(getattr(problem, name))}"
