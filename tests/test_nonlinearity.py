@@ -15,6 +15,7 @@ from featurestep import InaccurateQuadrature, InvalidProblem, function
 from featurestep.activations import NAMED, resolve
 from featurestep.hermite import coefficients, monomial_coefficients, normalised_coefficients
 from featurestep.nonlinearity import Nonlinearity, UserFunction
+from featurestep.quadrature import gauss_hermite, normal_density, panels
 
 FORMULAS = ("H1 + 0.3*H3", "(H1 + H2)/sqrt(2)", "H1 + H2/2 - 0.2*H4")
 EVERY = [*NAMED, *FORMULAS]
@@ -83,6 +84,93 @@ def test_coefficients_sum_to_the_second_moment(name: str) -> None:
     total = float(np.sum(normalised_coefficients(f, 60) ** 2))
     assert total <= f.second_moment * (1 + 1e-12)
     assert total == pytest.approx(f.second_moment, rel=2e-3 if f.kinks else 1e-7)
+
+
+def kinked(s: np.ndarray) -> np.ndarray:
+    return np.where(s > 0.7, 1.0 / (1.0 + s * s), np.abs(s) + np.exp(-s * s))
+
+
+WITH_DERIVATIVES = {
+    **NAMED,
+    **{formula: resolve(formula, "activation") for formula in FORMULAS},
+    "kinked": function(kinked, kinks=(0.0, 0.7)),
+    "centred softplus": NAMED["softplus"].centred(),
+    "centred kinked": function(kinked, kinks=(0.0, 0.7)).centred(),
+}
+every_with_derivatives = pytest.mark.parametrize(
+    "f", WITH_DERIVATIVES.values(), ids=list(WITH_DERIVATIVES)
+)
+
+
+def brute_derivative_means(f: Nonlinearity, rho: float, t: float) -> tuple[np.ndarray, float]:
+    """E[f(ρz + t)H_k(z)]/ρ^k for k = 0 … 4 by fine panels split at the kinks, and √E f²."""
+    cuts = (np.concatenate([np.linspace(-14.0, 14.0, 113), f.kinks]) - t) / rho
+    edges = np.concatenate([np.linspace(-14.0, 14.0, 113), cuts[np.abs(cuts) < 14.0]])
+    z, w = panels(np.unique(edges), 20)
+    w = w * normal_density(z)
+    values = f(rho * z + t)
+    centre = f(np.array([t]))[0]  # changes only k = 0, and spares the others rounding
+    rows = [w @ (special.hermitenorm(k)(z) * (values - centre)) / rho**k for k in range(5)]
+    rows[0] += centre
+    return np.array(rows), float(np.sqrt(w @ values**2))
+
+
+@every_with_derivatives
+@pytest.mark.parametrize("rho", [0.05, 0.3, 0.5, 1.07, 3.3, 5.9, 20.0])
+def test_derivative_means_against_fine_panels(f: Nonlinearity, rho: float) -> None:
+    t = np.array([-60.0, -20.0, -1.9, 0.0, 0.8, 15.0, 60.0])
+    ours = f.derivative_means(np.array([rho]), t, 4)
+    for i, place in enumerate(t):
+        brute, size = brute_derivative_means(f, rho, place)
+        assert ours[:, i] == pytest.approx(brute, rel=0, abs=1e-10 * max(1.0, size))
+
+
+@every_with_derivatives
+def test_derivative_means_begin_with_the_moments(f: Nonlinearity) -> None:
+    rho = np.array([0.05, 0.5, 1.0, 7.0])[:, None]
+    t = np.array([-60.0, -0.3, 0.0, 2.5, 60.0])
+    mean, slope, spread = f.moments(rho, t)
+    size = np.sqrt(1.0 + mean**2 + rho**2 * slope**2 + spread)
+    for order in (0, 1, 4):
+        rows = f.derivative_means(rho, t, order)
+        assert rows.shape == (order + 1, 4, 5)
+        assert np.all(np.abs(rows[0] - mean) <= 1e-11 * size)
+        assert np.all(np.abs(rows[1:2] - slope) * rho <= 1e-11 * size)
+
+
+@every_with_derivatives
+def test_derivative_means_are_derivatives_of_each_other(f: Nonlinearity) -> None:
+    """d/dt of row k is row k + 1, and d/d(ρ²) is half of row k + 2."""
+    rho = np.array([0.6, 1.0, 2.7, 7.0])[:, None]
+    t = np.array([-30.0, -1.9, 0.0, 0.8, 5.0])
+    step = 1e-4
+    rows = f.derivative_means(rho, t, 6)
+    size = np.maximum(1.0, np.abs(rows).max(axis=0))
+    along_t = f.derivative_means(rho, t + step, 5) - f.derivative_means(rho, t - step, 5)
+    assert np.all(np.abs(along_t / (2 * step) - rows[1:]) <= 1e-6 * size)
+    above, below = np.sqrt(rho**2 + step), np.sqrt(rho**2 - step)
+    along_variance = f.derivative_means(above, t, 4) - f.derivative_means(below, t, 4)
+    assert np.all(np.abs(along_variance / (2 * step) - 0.5 * rows[2:]) <= 1e-6 * size)
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+@given(rho=st.floats(1e-6, 20.0), t=st.floats(-60.0, 60.0))
+def test_derivative_means_of_polynomials_are_exact(formula: str, rho: float, t: float) -> None:
+    f = resolve(formula, "activation")
+    ours = f.derivative_means(np.array(rho), np.array(t), 6)
+    z, w = gauss_hermite(8)
+    c = coefficients(f, 6)
+    for k in range(7):
+        values = np.polynomial.hermite_e.hermeval(
+            rho * z + t, np.polynomial.hermite_e.hermeder(c, k)
+        )
+        assert ours[k] == pytest.approx(w @ values, rel=1e-12, abs=1e-12 * (w @ np.abs(values)))
+
+
+@every_with_derivatives
+def test_derivative_means_stay_finite_at_the_smallest_rho(f: Nonlinearity) -> None:
+    rows = f.derivative_means(np.array([1e-6, 1e-3])[:, None], np.array([-60.0, 0.0, 0.7, 60.0]), 4)
+    assert np.all(np.isfinite(rows))
 
 
 def test_known_coefficients() -> None:

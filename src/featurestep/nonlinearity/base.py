@@ -2,7 +2,8 @@
 
 Every function f answers, for s = ρz + t with z ~ N(0,1) (theory, eqs. 5 and 6):
 the mean E f(s), the slope E[z f(s)]/ρ and the spread, the variance of f left when its
-linear part in z is taken away. Closed forms where they exist, otherwise quadrature.
+linear part in z is taken away. The mean and the slope begin the row of E f^{(k)}(s), the means
+of derivatives. Closed forms where they exist, otherwise quadrature.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..quadrature import FloatArray, normal_density, panels
+from ..special import factorials
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -43,6 +45,13 @@ class Nonlinearity:
 
     def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
         """Moments of f(ρz + t) for every (ρ, t), broadcast together."""
+        raise TypeError(f"{type(self).__name__} is abstract")
+
+    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        """E f^{(k)}(ρz + t) for k = 0 … order, stacked along a new first axis.
+
+        They are E[f(ρz + t)H_k(z)]/ρ^k, so no derivative of f is taken.
+        """
         raise TypeError(f"{type(self).__name__} is abstract")
 
     def normalised_coefficients(self, order: int) -> FloatArray:
@@ -109,6 +118,11 @@ class Shifted(Nonlinearity):
         mean, slope, spread = self.base.moments(rho, t)
         return Moments(mean - self.offset, slope, spread)
 
+    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        out = self.base.derivative_means(rho, t, order)
+        out[0] -= self.offset
+        return out
+
     def normalised_coefficients(self, order: int) -> FloatArray:
         out = self.base.normalised_coefficients(order).copy()
         out[0] -= self.offset
@@ -143,3 +157,16 @@ def normalised_hermite(order: int, x: FloatArray) -> FloatArray:
     for k in range(1, order):
         out[k + 1] = (x * out[k] - np.sqrt(k) * out[k - 1]) / np.sqrt(k + 1.0)
     return out
+
+
+def hermite(order: int, x: FloatArray) -> FloatArray:
+    """H_k(x) for k = 0 … order, one row each."""
+    sizes = np.sqrt(factorials(order + 1)).reshape(-1, *[1] * np.ndim(x))
+    return normalised_hermite(order, x) * sizes
+
+
+def over_powers(rows: FloatArray, rho: FloatArray) -> FloatArray:
+    """Row k over ρ^k, in place."""
+    for k in range(1, len(rows)):
+        rows[k:] /= rho
+    return rows

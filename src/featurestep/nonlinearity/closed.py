@@ -10,7 +10,7 @@ import numpy as np
 
 from ..quadrature import FloatArray, normal_density, trapezoid_normal
 from ..special import erf, erfc, factorials, ndtr, owens_t
-from .base import Moments, Nonlinearity, normalised_hermite
+from .base import Moments, Nonlinearity, hermite, normalised_hermite, over_powers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +53,19 @@ class PiecewiseLinear(Nonlinearity):
             ramps.append(ramp)
         return Moments(mean, slope, np.maximum(rho**2 * spread, 0.0))
 
+    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        rho, t = np.broadcast_arrays(rho, t)
+        out = np.zeros((order + 1, *t.shape))
+        out[0] = self.slope * t + self.intercept
+        out[1:2] = self.slope
+        for kink, weight in self.corners:
+            ramp = _ramp((t - kink) / rho)
+            out[0] += weight * rho * ramp.mean
+            out[1:2] += weight * ramp.slope
+            if order >= 2:  # relu″ is a point mass
+                out[2:] += weight * _density_derivatives(order - 2, t - kink, rho)
+        return out
+
     def normalised_coefficients(self, order: int) -> FloatArray:
         out = np.zeros(order + 1)
         out[0] = self.intercept
@@ -69,6 +82,12 @@ class PiecewiseLinear(Nonlinearity):
             tail = h[: max(order - 1, 0)] / np.sqrt(k * (k - 1.0))
             out[2:] += weight * normal_density(np.array(kink)) * tail
         return out
+
+
+def _density_derivatives(order: int, x: FloatArray, width: FloatArray) -> FloatArray:
+    """Derivatives 0 … order at x of the density φ(x/width)/width."""
+    at = x / width
+    return over_powers(hermite(order, -at) * (normal_density(at) / width), width)
 
 
 class _Ramp(NamedTuple):
@@ -123,7 +142,7 @@ class HermiteSum(Nonlinearity):
     def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
         rho, t = np.broadcast_arrays(rho, t)
         smoothed = _smoothed_hermite(len(self.coefficients) - 1, 1.0 - rho**2, t)
-        coordinates = [self._coordinate(j, rho, smoothed) for j in range(len(self.coefficients))]
+        coordinates = [rho**j * self._taylor(j, smoothed) for j in range(len(self.coefficients))]
         mean = coordinates[0]
         slope = coordinates[1] / rho if len(coordinates) > 1 else np.zeros(t.shape)
         spread = np.zeros(t.shape)
@@ -131,12 +150,18 @@ class HermiteSum(Nonlinearity):
             spread += math.factorial(j) * coordinates[j] ** 2
         return Moments(mean, slope, spread)
 
-    def _coordinate(self, j: int, rho: FloatArray, smoothed: list[FloatArray]) -> FloatArray:
-        """E[f(ρz + t)H_j(z)]/j! = ρ^j/j!·E f^{(j)}."""
-        total = np.zeros(rho.shape)
+    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        rho, t = np.broadcast_arrays(rho, t)
+        smoothed = _smoothed_hermite(len(self.coefficients) - 1, 1.0 - rho**2, t)
+        rows = [math.factorial(j) * self._taylor(j, smoothed) for j in range(order + 1)]
+        return np.stack(rows)
+
+    def _taylor(self, j: int, smoothed: list[FloatArray]) -> FloatArray:
+        """E f^{(j)}(ρz + t)/j! = E[f(ρz + t)H_j(z)]/(j!ρ^j)."""
+        total = np.zeros(smoothed[0].shape)
         for k in range(j, len(self.coefficients)):
             total = total + self.coefficients[k] * math.comb(k, j) * smoothed[k - j]
-        return np.asarray(rho**j * total)
+        return total
 
     def normalised_coefficients(self, order: int) -> FloatArray:
         out = np.zeros(order + 1)
@@ -175,6 +200,14 @@ class Erf(Nonlinearity):
         spread = gap * (2.0 - gap) - tail - v * slope**2
         return Moments(*np.broadcast_arrays(mean, slope, np.maximum(spread, 0.0)))
 
+    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        rho, t = np.broadcast_arrays(rho, t)
+        out = np.empty((order + 1, *t.shape))
+        out[0] = erf(t / np.sqrt(1.0 + 2.0 * rho**2))
+        if order:  # erf′ is twice a normal density of variance ½
+            out[1:] = 2.0 * _density_derivatives(order - 1, t, np.sqrt(0.5 + rho**2))
+        return out
+
     def normalised_coefficients(self, order: int) -> FloatArray:
         z, w = trapezoid_normal(16.0, 0.1)
         return normalised_hermite(order, z) @ (w * erf(z))
@@ -204,6 +237,12 @@ class Sine(Nonlinearity):
         even = 0.5 * np.expm1(-v) ** 2
         odd = np.where(v < 0.3, np.exp(-v) * _sinh_minus(v), 0.5 * -np.expm1(-2 * v) - v * decay**2)
         return Moments(decay * sine, decay * cosine, sine**2 * even + cosine**2 * odd)
+
+    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        rho, t = np.broadcast_arrays(rho, t)
+        decay = np.exp(-0.5 * rho**2)
+        sine, cosine = decay * np.sin(t), decay * np.cos(t)
+        return np.stack([(sine, cosine, -sine, -cosine)[k % 4] for k in range(order + 1)])
 
     def normalised_coefficients(self, order: int) -> FloatArray:
         k = np.arange(order + 1)

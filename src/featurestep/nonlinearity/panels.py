@@ -8,12 +8,12 @@ kink or jump, and is refused with its place.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from ..errors import InaccurateQuadrature
-from ..quadrature import FloatArray, gauss_legendre, normal_density
+from ..quadrature import FloatArray, Rule, gauss_legendre, normal_density
 from ..quadrature import panels as panel_rule
 
 _ORDER = 14  # nodes of a panel when integrating
@@ -32,6 +32,9 @@ _OTHER_CUTS = (0.8767, -0.0413)
 _LARGEST = 1e9
 _REACH = 12.0  # standard deviations
 _CHUNK = 1 << 17
+
+# ρ, nodes, weights and values, a row each, to some averages over z, a column each
+_Reduction = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 
 
 def call_safely(
@@ -148,7 +151,16 @@ class PiecewisePanels:
 
     def moments(self, rho: FloatArray, t: FloatArray) -> FloatArray:
         """Mean, slope and spread of f(ρz + t) for flat arrays; shape (3, size)."""
-        out = np.empty((3, t.size))
+        return self._in_blocks(rho, t, 3, _moments)
+
+    def hermite_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        """E[f(ρz + t)H_k(z)] for flat arrays and k = 0 … order; shape (order + 1, size)."""
+        return self._in_blocks(rho, t, order + 1, partial(_hermite_means, order))
+
+    def _in_blocks(
+        self, rho: FloatArray, t: FloatArray, count: int, reduction: _Reduction
+    ) -> FloatArray:
+        out = np.empty((count, t.size))
         reach = np.abs(t) + _REACH * rho
         level = np.ceil(np.log2(np.maximum(reach, 4.0))).astype(int)
         for value in np.unique(level):
@@ -157,17 +169,36 @@ class PiecewisePanels:
             rows = max(1, _CHUNK // (_ORDER * (breaks.size + 13)))
             for start in range(0, pick.size, rows):
                 block = pick[start : start + rows]
-                out[:, block] = self._block(rho[block], t[block], breaks)
+                z, w = _split_rule(rho[block], t[block], breaks)
+                values = self.evaluate(rho[block, None] * z + t[block, None])
+                out[:, block] = reduction(rho[block], z, w, values)
         return out
 
-    def _block(self, rho: FloatArray, t: FloatArray, breaks: FloatArray) -> FloatArray:
-        cuts = np.clip((breaks - t[:, None]) / rho[:, None], -_REACH, _REACH)
-        grid = np.broadcast_to(np.linspace(-_REACH, _REACH, 13), (t.size, 13))
-        edges = np.sort(np.concatenate([cuts, grid], axis=1), axis=1)
-        z, w = panel_rule(edges, _ORDER)
-        w = w * normal_density(z)
-        values = self.evaluate(rho[:, None] * z + t[:, None])
-        mean = np.sum(w * values, axis=1)
-        along = np.sum(w * z * values, axis=1)
-        values = values - mean[:, None] - along[:, None] * z
-        return np.stack([mean, along / rho, np.sum(w * values * values, axis=1)])
+
+def _split_rule(rho: FloatArray, t: FloatArray, breaks: FloatArray) -> Rule:
+    """Nodes and weights of E over z ~ N(0,1), split where ρz + t meets a break; a row each."""
+    cuts = np.clip((breaks - t[:, None]) / rho[:, None], -_REACH, _REACH)
+    grid = np.broadcast_to(np.linspace(-_REACH, _REACH, 13), (t.size, 13))
+    edges = np.sort(np.concatenate([cuts, grid], axis=1), axis=1)
+    z, w = panel_rule(edges, _ORDER)
+    return z, w * normal_density(z)
+
+
+def _moments(rho: FloatArray, z: FloatArray, w: FloatArray, values: FloatArray) -> FloatArray:
+    mean = np.sum(w * values, axis=1)
+    along = np.sum(w * z * values, axis=1)
+    values = values - mean[:, None] - along[:, None] * z
+    return np.stack([mean, along / rho, np.sum(w * values * values, axis=1)])
+
+
+def _hermite_means(
+    order: int, _rho: FloatArray, z: FloatArray, w: FloatArray, values: FloatArray
+) -> FloatArray:
+    mean = np.sum(w * values, axis=1)
+    means = [mean]
+    # E H_k = 0: without the mean, less is lost to rounding when ρ is small.
+    term, below = w * (values - mean[:, None]), np.zeros(())
+    for k in range(order):
+        term, below = z * term - k * below, term
+        means.append(np.sum(term, axis=1))
+    return np.stack(means)
