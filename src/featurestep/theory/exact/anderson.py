@@ -1,0 +1,98 @@
+"""Anderson's acceleration of fixed points, for many problems at once, each with its own history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...quadrature import FloatArray
+
+IntArray = npt.NDArray[np.intp]
+Map = Callable[[FloatArray, IntArray], FloatArray]  # states of some rows ↦ their images
+_REGULAR = 1e-13
+_PATIENCE = 30  # steps without progress
+
+
+class Fixed(NamedTuple):
+    """Where each row stopped, and the change that the undamped map makes there."""
+
+    state: FloatArray  # (B, n)
+    residual: FloatArray  # (B,)
+    iterations: npt.NDArray[np.intp]  # (B,)
+
+
+def fixed_point(
+    image: Map,
+    start: FloatArray,
+    *,
+    scale: FloatArray | None = None,
+    tolerance: float,
+    most: int = 200,
+    depth: int = 10,
+    damping: float = 0.7,
+    damped: int = 5,
+) -> Fixed:
+    """Iterate x = image(x) until the largest change of any component is below the tolerance.
+
+    Components are compared with `scale` (B, n). Rows that have converged are left out. The first
+    `damped` steps are damped.
+    """
+    rows, size = start.shape
+    weight = np.ones((rows, size)) if scale is None else 1.0 / scale
+    x = start.copy()
+    best = Fixed(start.copy(), np.full(rows, np.inf), np.zeros(rows, dtype=np.intp))
+    idle = np.zeros(rows, dtype=np.intp)
+    active = np.arange(rows)
+    steps: list[FloatArray] = []  # differences of states, and of their changes, newest last
+    changes: list[FloatArray] = []
+    before: tuple[FloatArray, FloatArray] | None = None
+    for iteration in range(most):
+        here = x[active]
+        f = image(here, active) - here
+        worst = np.abs(f * weight[active]).max(axis=1)
+        worst[~np.isfinite(worst)] = np.inf
+        better = worst < best.residual[active]
+        best.state[active[better]] = here[better]
+        best.residual[active[better]] = worst[better]
+        best.iterations[active] = iteration + 1
+        idle[active] = np.where(better, 0, idle[active] + 1)
+        if before is not None:
+            steps.append(here - before[0])
+            changes.append(f - before[1])
+            del steps[:-depth], changes[:-depth]
+        going = (worst > tolerance) & np.isfinite(worst) & (idle[active] < _PATIENCE)
+        if not going.any():
+            break
+        mixing = damping if iteration < damped else 1.0
+        x[active] = _moved(here, f, steps, changes, weight[active], mixing)
+        if not going.all():
+            active = active[going]
+            steps, changes = [s[going] for s in steps], [c[going] for c in changes]
+            here, f = here[going], f[going]
+        before = here, f
+    return best
+
+
+def _moved(
+    x: FloatArray,
+    f: FloatArray,
+    steps: list[FloatArray],
+    changes: list[FloatArray],
+    weight: FloatArray,
+    mixing: float,
+) -> FloatArray:
+    """The state whose change, extrapolated from the history, is the smallest."""
+    if not steps:
+        return np.asarray(x + mixing * f)
+    ds, df = np.stack(steps, axis=1), np.stack(changes, axis=1)  # (rows, history, n)
+    seen = df * weight[:, None, :]
+    size = np.sqrt(np.einsum("bhn,bhn->bh", seen, seen)) + 1e-300
+    seen /= size[:, :, None]
+    gram = np.matmul(seen, seen.transpose(0, 2, 1))
+    index = np.arange(gram.shape[1])
+    gram[:, index, index] += _REGULAR
+    mix = np.linalg.solve(gram, np.matmul(seen, (f * weight)[:, :, None]))[:, :, 0] / size
+    return np.asarray(x + mixing * f - np.matmul(mix[:, None, :], ds + mixing * df)[:, 0])

@@ -1,0 +1,141 @@
+"""The bulk's matrix Dyson equation and its special directions, (22)–(24) and (34), for B rows.
+
+Fields of one coordinate are ordered p, φ, φ̂, K of each. T lives on (p, φ̂) and is padded with zeros
+where it meets all three.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...quadrature import FloatArray
+from .step import Step
+
+
+def matmul(*factors: FloatArray) -> FloatArray:
+    """The product of matrices, left to right."""
+    product = factors[0]
+    for factor in factors[1:]:
+        product = np.matmul(product, factor)
+    return product
+
+
+def transposed(matrix: FloatArray) -> FloatArray:
+    """The matrices, transposed."""
+    return np.swapaxes(matrix, -1, -2)
+
+
+def diagonal(values: FloatArray) -> FloatArray:
+    """Diagonal matrices from their last axis."""
+    return np.asarray(values[..., :, None] * np.eye(values.shape[-1]))
+
+
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """G = (B − Ξ)⁻¹ of (22) in its blocks, without cancellation."""
+
+    pp: FloatArray
+    p_phi: FloatArray
+    p_hat: FloatArray
+    phi_phi: FloatArray
+    phi_hat: FloatArray
+    hat_hat: FloatArray
+
+    @property
+    def coupled(self) -> FloatArray:
+        """G on (p, φ̂), (…, 2K, 2K)."""
+        return _square([[self.pp, self.p_hat], [transposed(self.p_hat), self.hat_hat]])
+
+    @cached_property
+    def whole(self) -> FloatArray:
+        """G on (p, φ, φ̂), (…, 3K, 3K)."""
+        return _square(
+            [
+                [self.pp, self.p_phi, self.p_hat],
+                [transposed(self.p_phi), self.phi_phi, self.phi_hat],
+                [transposed(self.p_hat), transposed(self.phi_hat), self.hat_hat],
+            ]
+        )
+
+
+def _square(blocks: list[list[FloatArray]]) -> FloatArray:
+    return np.concatenate([np.concatenate(row, axis=-1) for row in blocks], axis=-2)
+
+
+def solve_blocks(kept: FloatArray, xi: FloatArray, information: FloatArray) -> Blocks:
+    """The blocks for Ξ on (p, φ̂), (…, 2K, 2K), and Ṽ, `information`.
+
+    `kept` (…, K) stands for the identity in B_pφ̂ (42).
+    """
+    size = kept.shape[-1]
+    unit = np.eye(size)
+    xi_pp, xi_hat = xi[..., :size, :size], xi[..., size:, size:]
+    p = diagonal(kept) + xi[..., :size, size:]
+    y = np.linalg.inv(unit + matmul(xi_hat, information))
+    lam = matmul(information, y)
+    pp = np.linalg.inv(unit - xi_pp + matmul(p, lam, transposed(p)))
+    w = matmul(transposed(p), pp, p)
+    return Blocks(
+        pp=pp,
+        p_phi=matmul(pp, p, transposed(y)),
+        p_hat=-matmul(pp, p, lam),
+        phi_phi=matmul(y, xi_hat) + matmul(y, w, transposed(y)),
+        phi_hat=y - matmul(y, w, lam),
+        hat_hat=-lam + matmul(lam, w, lam),
+    )
+
+
+def scattering(step: Step, coupled: FloatArray) -> FloatArray:
+    """T(r) = (I − N(r)Γ)⁻¹N(r), (B, M, 2K, 2K), for G on (p, φ̂) (eq. 22)."""
+    single = single_scattering(step)
+    gamma = step.phi[:, None, None] * coupled
+    size = gamma.shape[-1]
+    matrix = np.eye(size) - matmul(single, gamma[:, None])
+    return np.asarray(np.linalg.solve(matrix, single))
+
+
+def single_scattering(step: Step) -> FloatArray:
+    """N(r) of (22), (B, M, 2K, 2K)."""
+    r = step.r[:, :, None]
+    cross = diagonal(r * step.k[:, None, :])
+    own = diagonal(r**2 * step.delta[:, None, :])
+    return _square([[np.zeros_like(cross), cross], [cross, own]])
+
+
+def averaged(weights: FloatArray, matrices: FloatArray) -> FloatArray:
+    """Σ_m w_m T(r_m) for weights (B, …, M) and matrices (B, M, a, b): (B, …, a, b)."""
+    rows, count, height, width = matrices.shape
+    flat = weights.reshape(rows, -1, count)
+    mean = np.matmul(flat, matrices.reshape(rows, count, height * width))
+    return np.asarray(mean.reshape(*weights.shape[:-1], height, width))
+
+
+def special(step: Step, information: FloatArray, second: FloatArray) -> FloatArray:
+    """H of (24), (34): (B, 3KS, 3KS), for E[(θ_s·x)(θ_s′·x)T], `second` (B, S, S, 2K, 2K)."""
+    count, size = second.shape[1], step.k.shape[1]
+    base = bare(step, information)  # B
+    matrix = np.zeros((len(step), count, 3 * size, count, 3 * size), dtype=second.dtype)
+    inside = np.r_[0:size, 2 * size : 3 * size]
+    for i in range(count):
+        matrix[:, i, :, i, :] = base
+        for j in range(count):
+            block = matrix[:, i, :, j, :]
+            block[:, inside[:, None], inside] -= second[:, i, j]
+    whole = matrix.reshape(len(step), 3 * size * count, 3 * size * count)
+    return np.asarray(np.linalg.inv(whole))
+
+
+def bare(step: Step, information: FloatArray) -> FloatArray:
+    """B of (22), (B, 3K, 3K)."""
+    size = step.k.shape[1]
+    unit = np.broadcast_to(np.eye(size), information.shape)
+    nothing = np.zeros_like(information)
+    cross = -diagonal(step.kept)
+    return _square(
+        [[unit, nothing, cross], [nothing, information, unit], [cross, unit, nothing]]
+    )

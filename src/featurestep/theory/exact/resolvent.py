@@ -1,0 +1,144 @@
+"""The resolvent fixed point with exact weights: (7), (8), (22), (23), by Anderson's acceleration.
+
+In place of (23) for ζ stands D_gζ_g = [ṼG_φφ]_gg, which follows from it: D enters the bulk's free
+energy through Ṽ alone. The state of a row is log V2, G_φφ and Ξ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...quadrature import FloatArray
+from .anderson import IntArray, fixed_point
+from .columns import Columns
+from .dyson import Blocks, averaged, matmul, scattering, solve_blocks
+from .step import Step
+
+TOLERANCE = 1e-13
+ACCEPTED = 1e-10
+
+
+@dataclass(frozen=True)
+class Readout:
+    """What the resolvent sees of a batch: moments at nodes of κ, and the step's constants."""
+
+    step: Step
+    columns: Columns
+    kappa: FloatArray  # (Q,)
+    weight: FloatArray  # (Q,)
+
+    def take(self, rows: IntArray) -> Readout:
+        """The same for some of the rows."""
+        return Readout(self.step.take(rows), self.columns.take(rows), self.kappa, self.weight)
+
+
+@dataclass(frozen=True)
+class Point:
+    """Everything that (7), (8) and (22) give for one state."""
+
+    readout: Readout
+    v2: FloatArray  # (B, K)
+    chi: FloatArray  # (B, Q)
+    shrink: FloatArray  # (B, Q) 1/(1 + χ)
+    demand: FloatArray  # (B, K) t_g
+    information: FloatArray  # (B, K, K) Ṽ
+    blocks: Blocks
+    scattered: FloatArray  # (B, M, 2K, 2K) T(r)
+
+    @cached_property
+    def degrees(self) -> FloatArray:
+        """d[ṼG_φφ]_gg, V2_gζ_g of (23)."""
+        trace = np.einsum("bgh,bhg->bg", self.information, self.blocks.phi_phi)
+        return np.asarray(self.readout.step.d[:, None] * trace)
+
+
+@dataclass(frozen=True)
+class Resolvent:
+    """The solution, with the residual of the undamped map for each row."""
+
+    point: Point
+    residual: FloatArray  # (B,)
+    iterations: IntArray  # (B,)
+
+
+def unpacked(state: FloatArray, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """log V2 (…, K), G_φφ (…, K, K) and Ξ (…, 2K, 2K) of states."""
+    head, middle = size, size + size * size
+    return (
+        state[..., :head],
+        state[..., head:middle].reshape(*state.shape[:-1], size, size),
+        state[..., middle:].reshape(*state.shape[:-1], 2 * size, 2 * size),
+    )
+
+
+def packed(*parts: FloatArray) -> FloatArray:
+    """One vector a row."""
+    rows = parts[0].shape[0]
+    return np.concatenate([part.reshape(rows, -1) for part in parts], axis=1)
+
+
+def evaluate(readout: Readout, v2: FloatArray, response: FloatArray, xi: FloatArray) -> Point:
+    """Equations (7), (8) and (22) at V2, G_φφ (`response`) and Ξ."""
+    step, columns = readout.step, readout.columns
+    direction = columns.slope * np.sqrt(v2)[:, None, :]  # b = μ√V2, (B, Q, K)
+    chi = np.einsum("bqg,bqg->bq", matmul(direction, response), direction)
+    chi = np.maximum(chi, 0.0) + matmul(columns.spread, v2[:, :, None])[:, :, 0]
+    shrink = 1.0 / (1.0 + chi)
+    mass = step.n[:, None] * readout.weight * shrink
+    demand = (step.n * step.ridge)[:, None] + matmul(mass[:, None, :], columns.spread)[:, 0]
+    scaled = direction * mass[:, :, None]
+    information = matmul(np.swapaxes(direction, 1, 2), scaled) / step.d[:, None, None]
+    blocks = solve_blocks(step.kept, xi, information)
+    return Point(
+        readout,
+        v2,
+        chi,
+        shrink,
+        demand,
+        information,
+        blocks,
+        scattering(step, blocks.coupled),
+    )
+
+
+def solve_resolvent(readout: Readout, start: float = 1.0) -> Resolvent:
+    """Solve for all rows; `start` multiplies the first guess of V2."""
+    step = readout.step
+    size = step.k.shape[1]
+
+    def image(states: FloatArray, rows: IntArray) -> FloatArray:
+        part = readout if rows.size == len(step) else readout.take(rows)
+        log_v2, response, xi = unpacked(states, size)
+        point = evaluate(part, np.exp(log_v2), response, xi)
+        found = part.step.neurons / (point.demand + point.degrees / point.v2)
+        again = averaged(part.step.r_weight, point.scattered)
+        return packed(np.log(np.maximum(found, 1e-300)), point.blocks.phi_phi, again)
+
+    found = fixed_point(image, _guess(readout, start), tolerance=TOLERANCE)
+    log_v2, response, xi = unpacked(found.state, size)
+    return Resolvent(
+        evaluate(readout, np.exp(log_v2), response, xi), found.residual, found.iterations
+    )
+
+
+def _guess(readout: Readout, start: float) -> FloatArray:
+    """Features as pure noise of their size, and weights that answer without readout."""
+    step, columns = readout.step, readout.columns
+    size = step.k.shape[1]
+    power = columns.slope**2 * step.norm[:, None, :] ** 2 + columns.spread
+    total = step.neurons.sum(axis=1)
+    mean = np.einsum("q,bqk,bk->b", readout.weight, power, step.neurons) / total
+    a = step.ridge * step.n * mean
+    b = step.ridge * step.n + (step.n - total) * mean
+    root = np.sqrt(b * b + 4.0 * a * total)
+    v = np.where(b > 0, 2.0 * total / (b + root), (root - b) / (2.0 * np.maximum(a, 1e-300)))
+    v2 = start * step.neurons * (v / total)[:, None]
+    nothing = np.zeros((len(step), 2 * size, 2 * size))
+    free = np.zeros((len(step), size, size))
+    alone = solve_blocks(step.kept, nothing, free).coupled
+    xi = averaged(step.r_weight, scattering(step, alone))
+    response = solve_blocks(step.kept, xi, free).phi_phi
+    return packed(np.log(v2), response, xi)

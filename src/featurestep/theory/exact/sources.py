@@ -1,0 +1,141 @@
+"""Errors from sources (30)–(32): how the training loss changes with the weight of every sample.
+
+Adding ς·nE[ω(κ)(y − f)²] to the objective changes 1/(1+χ) into 1/(1+χ) + ςω. The derivative of the
+training loss by ς is the error in the measure ω, so that its density by κ, E[(y − f)²|κ], serves
+every source at once. It follows from the adjoint of the fixed point. The equations are those of a
+free energy, hence the adjoint is itself a tangent: the change of (V2, V1) when the readout's loss
+is added to the free energy. ∂V2 gives ‖â_g‖², and ∂χ what fluctuations add to the misfit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...quadrature import FloatArray
+from .anderson import IntArray, fixed_point
+from .covariance import Covariance, Forces, forces
+from .dyson import averaged, matmul, transposed
+from .regression import Fit
+from .resolvent import Point, packed, unpacked
+
+TOLERANCE = 1e-13
+
+
+@dataclass(frozen=True)
+class Errors:
+    """What a fitted readout costs, by κ and by group."""
+
+    given: FloatArray  # (B, Q) E[(y − f)²|κ]
+    powers: FloatArray  # (B, K) P_g = Σ_{j∈g} â_j²
+    bulk: FloatArray  # (B, K, K) Q_gh of (13)
+    residual: FloatArray  # (B,) of the linear system
+
+
+def solve_errors(point: Point, found: Covariance, fitted: Fit) -> Errors:
+    """The tangent in the direction of the readout's loss."""
+    problem = _Tangent(point, found, fitted)
+    return problem.solve()
+
+
+class _Tangent:
+    """Linearised (7), (8), (22), (23) with the readout's forces as right-hand side."""
+
+    def __init__(self, point: Point, found: Covariance, fitted: Fit) -> None:
+        step = point.readout.step
+        size = step.k.shape[1]
+        self.point, self.fitted = point, fitted
+        self.step, self.size = step, size
+        fields = fitted.used.shape[1] // size
+        root = np.sqrt(point.v2 / step.d[:, None])
+        asked = fitted.asked * np.tile(root, fields)
+        self.forces = forces(
+            step, found, point.scattered, asked[:, size : 4 * size], asked[:, :size]
+        )
+        along, across = fitted.used[:, size : 2 * size], fitted.used[:, 2 * size : 3 * size]
+        direct = -along[:, :, None] * along[:, None, :] - across[:, :, None] * across[:, None, :]
+        answer = self.forces.response
+        self.bulk_force = root[:, :, None] * answer * root[:, None, :] + direct
+        work = (fitted.asked * fitted.used).reshape(len(step), fields, size).sum(axis=1)
+        self.group_force = np.einsum("bgh,bhg->bg", point.information, answer) - work
+        self.whole = point.blocks.whole
+
+    def solve(self) -> Errors:
+        step, size = self.step, self.size
+        nothing = np.zeros((len(step), size + 5 * size * size))
+        first = self.image(nothing, np.arange(len(step)))
+        scale = np.maximum(np.abs(first).max(axis=1, keepdims=True), 1e-300)
+        found = fixed_point(
+            self.image, first, scale=np.broadcast_to(scale, first.shape), tolerance=TOLERANCE
+        )
+        relative, response, _ = unpacked(found.state, size)
+        bulk = self._bulk(relative, response, np.arange(len(step)))
+        change = self._chi(relative, bulk, np.arange(len(step)))
+        return Errors(
+            self.fitted.misfit + change, self.point.v2 * relative, bulk, found.residual
+        )
+
+    def _bulk(self, relative: FloatArray, response: FloatArray, rows: IntArray) -> FloatArray:
+        """dV1."""
+        root = np.sqrt(self.point.v2[rows])
+        own = self.point.blocks.phi_phi[rows]
+        mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
+        changed = response + mean * own
+        return np.asarray(root[:, :, None] * changed * root[:, None, :] + self.bulk_force[rows])
+
+    def _chi(self, relative: FloatArray, bulk: FloatArray, rows: IntArray) -> FloatArray:
+        """dχ at every node."""
+        columns = self.point.readout.columns
+        slope, spread = columns.slope[rows], columns.spread[rows]
+        linear = np.einsum("bqg,bqg->bq", matmul(slope, bulk), slope)
+        powers = self.point.v2[rows] * relative
+        return np.asarray(linear + matmul(spread, powers[:, :, None])[:, :, 0])
+
+    def image(self, state: FloatArray, rows: IntArray) -> FloatArray:
+        """One pass of the linearised map, with forces."""
+        point, size = self.point, self.size
+        step = self.step if rows.size == len(self.step) else self.step.take(rows)
+        columns = point.readout.columns
+        relative, response, xi = unpacked(state, size)
+        v2 = point.v2[rows]
+        bulk = self._bulk(relative, response, rows)
+        error = self.fitted.misfit[rows] + self._chi(relative, bulk, rows)
+        mass = -step.n[:, None] * point.readout.weight * point.shrink[rows] ** 2 * error
+        slope, spread = columns.slope[rows], columns.spread[rows]
+        demand = matmul(mass[:, None, :], spread)[:, 0]
+        asked = matmul(transposed(slope), slope * mass[:, :, None])
+        root = np.sqrt(v2 / step.d[:, None])
+        information = point.information[rows]
+        mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
+        changed = root[:, :, None] * asked * root[:, None, :] + mean * information
+        change = self.forces.self_energy[rows].copy()
+        change[:, :size, :size] += xi[:, :size, :size]
+        change[:, :size, 2 * size :] += xi[:, :size, size:]
+        change[:, 2 * size :, :size] += xi[:, size:, :size]
+        change[:, 2 * size :, 2 * size :] += xi[:, size:, size:]
+        change[:, size : 2 * size, size : 2 * size] -= changed
+        whole = self.whole[rows]
+        moved = matmul(whole, change, whole)  # dG
+        answer = moved[:, size : 2 * size, size : 2 * size]
+        coupled = _coupled(moved, size) * step.phi[:, None, None]
+        scattered = point.scattered[rows]
+        again = averaged(step.r_weight, matmul(scattered, coupled[:, None], scattered))
+        own = point.blocks.phi_phi[rows]
+        degrees = np.einsum("bgh,bhg->bg", changed, own)
+        degrees += np.einsum("bgh,bhg->bg", information, answer)
+        total = (
+            v2 * demand
+            + step.d[:, None] * degrees
+            - relative * point.degrees[rows]
+            + self.group_force[rows]
+        )
+        return packed(-total / step.neurons, answer, again)
+
+
+def _coupled(whole: FloatArray, size: int) -> FloatArray:
+    """Rows and columns p and φ̂ of matrices on (p, φ, φ̂)."""
+    low, high = slice(0, size), slice(2 * size, 3 * size)
+    top = np.concatenate([whole[:, low, low], whole[:, low, high]], axis=2)
+    bottom = np.concatenate([whole[:, high, low], whole[:, high, high]], axis=2)
+    return np.concatenate([top, bottom], axis=1)

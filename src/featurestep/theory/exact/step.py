@@ -1,0 +1,226 @@
+"""Constants of the step: what W = W0 + ηG does to the neurons of every group (19)–(27), (38)–(43).
+
+A row is one problem, or one value of the random offset of its initial output (41). All rows of a
+batch share activation, target, residual, start, groups and the number of nodes of r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from ...problem import Problem
+from ...quadrature import FloatArray, Rule, gauss_hermite
+from ..moments import across_alignment
+from .residuals import Noise, residual_law
+from .slopes import Slopes, slopes
+
+OFFSETS = 7  # values of the initial output's random mean (41)
+_SHORTEST = 1e-6
+
+
+@dataclass(frozen=True)
+class Row:
+    """One problem at one value ξ of its initial offset."""
+
+    problem: Problem
+    offset: float = 0.0
+    share: float = 1.0
+
+
+def rows_of(problem: Problem) -> list[Row]:
+    """The rows whose weighted mean is the answer for one problem (41)."""
+    if problem.residual == "labels" or slopes(problem.sigma).c0 == 0.0:
+        return [Row(problem)]
+    xi, weight = gauss_hermite(OFFSETS)
+    return [Row(problem, float(x), float(w)) for x, w in zip(xi, weight, strict=True)]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Arrays of B rows, K groups, M nodes of r and S special directions."""
+
+    n: FloatArray  # (B,)
+    d: FloatArray
+    ridge: FloatArray
+    noise: FloatArray  # σ_ε²
+    phi: FloatArray  # φ0
+    beta: FloatArray  # ‖β‖
+    alignment: FloatArray  # γ
+    across: FloatArray  # q
+    lean: FloatArray  # c_1 for `full`, 0 for `labels`
+    neurons: FloatArray  # (B, K) N_g
+    a: FloatArray  # g/√N
+    e: FloatArray  # (19)
+    k: FloatArray  # (19)
+    delta: FloatArray  # (21)
+    kept: FloatArray  # 1 − eε_g (42)
+    norm: FloatArray  # ρ_g
+    shift: FloatArray  # u_g − a_gf_1 (3), (43)
+    along_weights: FloatArray  # (B, K, 3) b^w of (26a), along β_1, β_2, β_3
+    along_noise: FloatArray  # (B, K, 3) φ0 e b^h of (26b)
+    norm_variance: FloatArray  # (B, K) d·Var_g (27)
+    sample_norm: FloatArray  # (B, K, K) s_gh
+    longer: FloatArray  # (B, K) R′_g of (38)
+    further: FloatArray  # (B, K) u′_g of (38)
+    r: FloatArray  # (B, M)
+    r_weight: FloatArray  # (B, M)
+    r_first: FloatArray  # (B, S, M)
+    r_second: FloatArray  # (B, S, S, M)
+    r_moments: FloatArray  # (B, 7)
+    r_overlaps: FloatArray  # (B, S, 4)
+    is_full: bool
+    is_gaussian: bool  # rows of W0 drawn from N(0, I/d)
+
+    def take(self, rows: Any) -> Step:
+        """The same for some of the rows."""
+        return Step(
+            **{
+                f.name: value if isinstance(value, bool) else value[rows]
+                for f in fields(self)
+                for value in [getattr(self, f.name)]
+            }
+        )
+
+    def __len__(self) -> int:
+        return int(self.n.size)
+
+
+def noise_of(row: Row) -> Noise:
+    """What the residual contains beside the target (section 17)."""
+    problem = row.problem
+    noise = problem.noise_std**2
+    if problem.residual == "labels":
+        return Noise(noise)
+    s = slopes(problem.sigma)
+    output = problem.sigma.second_moment - s.c0**2
+    radius = 2.0 * (s.c2 * problem.law.mean) ** 2 * problem.width / problem.d
+    return Noise(noise + output + radius, -s.c0 * row.offset, s.c1)
+
+
+def build_step(rows: Sequence[Row], groups: Rule, count: int) -> Step:
+    """The constants of rows that share all but numbers; `count` nodes for the law of r."""
+    first = rows[0].problem
+    s = slopes(first.sigma)
+    laws = [residual_law(first.sigma_star, noise_of(row), count) for row in rows]
+    g, share = groups
+    problems = [row.problem for row in rows]
+    n, d, width = (np.array([float(getattr(p, name)) for p in problems]) for name in _SIZES)
+    eta = np.array([p.eta for p in problems])
+    phi = d / np.array([float(p.step_samples) for p in problems])
+    moments = np.stack([law.moments for law in laws])
+    overlaps = np.stack([law.overlaps for law in laws])
+    full = first.residual == "full"
+    lean = s.c1 if full else 0.0
+    beta = np.sqrt(overlaps[:, 0, 1] ** 2 + lean**2 + phi * moments[:, 2])  # (1)
+    gamma = overlaps[:, 0, 1] / beta
+    across = across_alignment(gamma)
+    a = g / np.sqrt(width)[:, None]  # (B, K)
+    e = eta[:, None] * a
+    own = _own_output(s, first, a, width, d) if full else np.zeros_like(a)
+    kept = 1.0 - e * own
+    mean, square = moments[:, 1, None], moments[:, 2, None]
+    k = 2.0 * s.c2 * e
+    drift = kept + k * mean
+    spread = e**2 * phi[:, None] * square * s.variance
+    norm = np.maximum(np.sqrt(drift**2 + spread), _SHORTEST)  # (4), (42)
+    lean_shift = lean / beta[:, None]  # f_1
+    linear, quadratic = 2.0 * e * drift, e**2 * phi[:, None]  # α, β̃ of (25)
+    delta = quadratic * s.rest
+    zero = np.zeros_like(e)
+    return Step(
+        n=n,
+        d=d,
+        ridge=np.array([p.ridge for p in problems]),
+        noise=np.array([p.noise_std**2 for p in problems]),
+        phi=phi,
+        beta=beta,
+        alignment=gamma,
+        across=across,
+        lean=np.full(n.size, lean),
+        neurons=width[:, None] * share,
+        a=a,
+        e=e,
+        k=k,
+        delta=delta,
+        kept=kept,
+        norm=norm,
+        shift=s.c1 * e * beta[:, None] - a * lean_shift,
+        along_weights=np.stack([linear * s.zz, quadratic * s.z_square, zero], axis=2),
+        along_noise=(phi[:, None] * e)[:, :, None]
+        * np.stack([zero, linear * s.z_noise, quadratic * s.square_noise], axis=2),
+        norm_variance=_norm_variance(s, linear, quadratic, spread, phi, moments),
+        sample_norm=_sample_norm(k, delta, phi, moments) * (2.0 / d)[:, None, None],
+        longer=drift * (1.0 + e * mean * s.longer)
+        + quadratic * square * (0.5 * s.longer_square - s.c1 * s.zz),
+        further=0.5 * s.zz * e * beta[:, None],
+        r=np.stack([law.nodes for law in laws]),
+        r_weight=np.stack([law.weight for law in laws]),
+        r_first=np.stack([law.first for law in laws]),
+        r_second=np.stack([law.second for law in laws]),
+        r_moments=moments,
+        r_overlaps=overlaps,
+        is_full=full,
+        is_gaussian=first.initial == "gaussian",
+    )
+
+
+_SIZES = ("n", "d", "width")
+
+
+def _own_output(
+    s: Slopes, problem: Problem, a: FloatArray, width: FloatArray, d: FloatArray
+) -> FloatArray:
+    """ε_g of (42): a neuron's own output in its residual."""
+    radius = s.c2 * s.own_square * problem.law.mean * np.sqrt(width) / d
+    return np.asarray(a * s.own + radius[:, None])
+
+
+def _norm_variance(
+    s: Slopes,
+    linear: FloatArray,
+    quadratic: FloatArray,
+    spread: FloatArray,
+    phi: FloatArray,
+    moments: FloatArray,
+) -> FloatArray:
+    """d·Var_g of (27): what a neuron's norm owes to chance and not to its own direction."""
+    one, mixed, two = s.norm_noise
+    b = moments[:, :, None]
+    samples = (
+        linear**2 * b[:, 2] * one
+        + 2.0 * linear * quadratic * b[:, 3] * mixed
+        + quadratic**2 * b[:, 4] * two
+    )
+    return np.asarray(phi[:, None] * samples + 2.0 * spread**2)
+
+
+def _sample_norm(
+    k: FloatArray, delta: FloatArray, phi: FloatArray, moments: FloatArray
+) -> FloatArray:
+    """tr(K_gK_h)/d from the free cumulants of S and S2 (section 14)."""
+    m, b2, b3, b4 = (moments[:, j, None, None] for j in (1, 2, 3, 4))
+    f = phi[:, None, None]
+    two, three, four = f * b2, f**2 * b3, f**3 * b4
+    s2 = two + m**2
+    s3 = three + 3.0 * two * m + m**3
+    s4 = four + 4.0 * three * m + 2.0 * two**2 + 6.0 * two * m**2 + m**4
+    mixed = f * b3 + m * b2
+    mixed2 = f**2 * b4 + f * b2**2 + 2.0 * f * b3 * m + m**2 * b2
+    square = f * b4 + b2**2
+    kg, kh = k[:, :, None], k[:, None, :]
+    dg, dh = delta[:, :, None], delta[:, None, :]
+    return np.asarray(
+        1.0
+        + 2.0 * (kg + kh) * m
+        + (kg**2 + kh**2 + 4.0 * kg * kh) * s2
+        + 2.0 * kg * kh * (kg + kh) * s3
+        + kg**2 * kh**2 * s4
+        + (dg + dh) * b2
+        + 2.0 * (kg * dh + kh * dg) * mixed
+        + (kg**2 * dh + kh**2 * dg) * mixed2
+        + dg * dh * square
+    )
