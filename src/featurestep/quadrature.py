@@ -113,11 +113,14 @@ def stretched_interval(end: float, count: int, scale: float, widest: float) -> R
 
 
 @lru_cache(maxsize=512)
-def stretched_uniform(scale: float, widest: float, spacing: float) -> Rule:
-    """Nodes of the uniform law on [−√3, √3], dense near 0 at the given scale."""
+def stretched_uniform(scale: float, widest: float, spacing: float, extra: int = 27) -> Rule:
+    """Nodes of the uniform law on [−√3, √3], dense near 0 at the given scale.
+
+    Gauss nodes need some more than equispaced ones would, `extra`.
+    """
     end = float(np.sqrt(3.0))
     top = float(_stretch(np.array(end), ((0.0, scale),), widest)[0])
-    points, w = stretched_interval(end, 2 * int(np.ceil(top / spacing)) + 27, scale, widest)
+    points, w = stretched_interval(end, 2 * int(np.ceil(top / spacing)) + extra, scale, widest)
     return _frozen(points, w / w.sum())
 
 

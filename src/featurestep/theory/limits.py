@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import InvalidProblem
 from ..hermite import coefficients, monomial_coefficients
 from ..problem import Problem
+from ..quadrature import FloatArray
 from ..special import factorials
 from ..spiked import SpikedWeights, spiked_weights
 from .engine import Solution, solve
@@ -143,7 +144,10 @@ def _spiked_limit(problem: Problem, spikes: Spikes) -> Risk:
         [*(column[None, :, None] for column in basis), batch.kappa[None, :, None] * lines], axis=2
     )
     free = len(basis)
-    penalty = np.concatenate([np.zeros(free), np.ones(1)])
+    norms = _initial_norms(problem, lines)
+    if norms is not None:
+        design = np.concatenate([design, norms], axis=2)
+    penalty = np.concatenate([np.zeros(free), np.ones(design.shape[2] - free)])
     solution, rest_along = least_squares(point, design, batch.target_mean, penalty)
     across, rest_across = least_squares(point, lines, batch.target_linear, np.ones(1))
     fitted = np.matmul(design, solution[:, :, None])[:, :, 0]
@@ -152,10 +156,19 @@ def _spiked_limit(problem: Problem, spikes: Spikes) -> Risk:
     signal = replace(
         solve_signal(point),
         misfit=misfit(batch, fitted, slope),
-        source_groups=solution[:, free:] ** 2 + across**2,
+        source_groups=(solution[:, free:] ** 2).sum(axis=1, keepdims=True) + across**2,
         train_loss=outside + (rest_along + rest_across) / batch.n,
     )
     return solve_risk(point, signal)
+
+
+def _initial_norms(problem: Problem, lines: FloatArray) -> FloatArray | None:
+    """The column of Ω as u → 0, c_2√(2D): rows of W0 whose norms differ show a constant (40)."""
+    c = coefficients(problem.sigma, 2)
+    if problem.initial != "gaussian" or c[2] == 0.0:
+        return None
+    # With c_1 = 0 there are no lines to scale with; then W·x is not seen either.
+    return np.asarray(float(c[2]) * np.sqrt(2.0) * lines / float(c[1])) if c[1] else None
 
 
 def _bulk(problem: Problem, weights: SpikedWeights, *, degree: int) -> Point:

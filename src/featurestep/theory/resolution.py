@@ -18,7 +18,7 @@ from ..errors import NotConverged
 from ..hermite import coefficients
 from ..nonlinearity import HermiteSum, Nonlinearity, Shifted
 from ..problem import Problem
-from ..quadrature import Rule, gauss_law, stretched_normal, stretched_uniform
+from ..quadrature import FloatArray, Rule, gauss_law, stretched_normal, stretched_uniform
 from ..spiked import SpikedWeights
 
 GroupKey = tuple[Any, ...]  # kind of rule, then its numbers
@@ -28,10 +28,25 @@ MOST_GROUPS = 1500
 MOST_NODES = 4000
 ROUGH_GROUPS = 0.5  # change of log(V2/N) from group to group that the rule resolves
 ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
+_INNER = 6.0  # |κ| beyond which roughness carries no weight
 _GAUSS_COUNTS = (7, 11, 15, 19)  # few sizes, so that problems share them
-_GROUP_SPACING = 0.42
 _NODE_SPACING = 0.58
 _SMALLEST_SCALE = 2.0**-24
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How finely a method cuts the readout law at effort 1: errors stay below 1e-6."""
+
+    spacing: float
+    oscillation: float  # spacing where an activation oscillates, times the shift
+    tail: float  # where the Gaussian law is cut off, at least
+    extra: int  # nodes of the uniform law beyond those of an equispaced rule
+    most: int
+
+
+# A group of the exact weights costs far more than one of isotropic weights.
+_CUTS = {"isotropic": Cut(0.42, 0.6, 5.0, 27, MOST_GROUPS), "exact": Cut(0.65, 1.5, 4.5, 9, 200)}
 
 
 @dataclass(frozen=True)
@@ -42,11 +57,8 @@ class Effort:
     nodes: float = 1.0
 
     def raised(self, groups: float, nodes: float) -> Effort:
-        """More effort where the roughness found exceeds what the rule resolves."""
-        return Effort(
-            _next_level(self.groups, groups / ROUGH_GROUPS),
-            _next_level(self.nodes, nodes / ROUGH_NODES),
-        )
+        """More effort where roughness exceeds what the rule resolves, by these factors."""
+        return Effort(_next_level(self.groups, groups), _next_level(self.nodes, nodes))
 
 
 def _next_level(effort: float, excess: float) -> float:
@@ -62,6 +74,7 @@ class Resolution:
 
     groups: GroupKey
     nodes: NodeKey
+    rough_groups: float = ROUGH_GROUPS
 
     @property
     def adapts(self) -> bool:
@@ -77,7 +90,7 @@ class Resolution:
             return gauss_law(law.name, int(numbers[0]))
         scale, widest, spacing, end = numbers
         if law.name == "uniform":
-            return stretched_uniform(scale, widest, spacing)
+            return stretched_uniform(scale, widest, spacing, int(end))
         return stretched_normal(((0.0, scale),), widest, spacing, end)
 
     def node_rule(self) -> Rule:
@@ -111,10 +124,41 @@ def _finite_rule(problem: Problem, key: GroupKey) -> Rule:
     return np.array([-1.0, 1.0]), np.array([0.5 * (1 - mean), 0.5 * (1 + mean)])
 
 
-def choose(problem: Problem, weights: SpikedWeights, effort: Effort) -> Resolution:
+def choose(
+    problem: Problem, weights: SpikedWeights, effort: Effort, method: str = "isotropic"
+) -> Resolution:
     """Rules for one problem at one effort."""
-    groups = _groups(problem, weights, effort.groups)
-    return Resolution(groups, _nodes(problem, weights, effort.nodes))
+    cut = _CUTS[method]
+    groups = _groups(problem, weights, effort.groups, cut)
+    rough = ROUGH_GROUPS * cut.spacing / _CUTS["isotropic"].spacing
+    return Resolution(groups, _nodes(problem, weights, effort.nodes), rough)
+
+
+@dataclass(frozen=True)
+class Roughness:
+    """How much solutions vary from node to node and from group to group, for each problem."""
+
+    nodes: FloatArray  # of log(1 + χ)
+    groups: FloatArray  # of log(V2/N)
+
+    @classmethod
+    def of(cls, chi: FloatArray, v2: FloatArray, kappa: FloatArray) -> Roughness:
+        """From χ (B, Q) and V2/N (B, K)."""
+        inner = np.abs(kappa) < _INNER
+        nodes = np.abs(np.diff(np.log1p(chi[:, inner]), axis=1)).max(axis=1)
+        groups = np.abs(np.diff(np.log(v2), axis=1)).max(axis=1, initial=0.0)
+        return cls(nodes, groups)
+
+    def raised(self, efforts: list[Effort], resolution: Resolution) -> list[Effort]:
+        """Each problem's effort, raised where its solution varies faster than its rules resolve."""
+        groups = self.groups if resolution.adapts else np.zeros_like(self.groups)
+        rough = resolution.rough_groups
+        raised = list(efforts)
+        for row in np.flatnonzero((groups > rough) | (self.nodes > ROUGH_NODES)):
+            raised[row] = efforts[row].raised(
+                float(groups[row]) / rough, float(self.nodes[row]) / ROUGH_NODES
+            )
+        return raised
 
 
 def rounded_down(scale: float) -> float:
@@ -122,7 +166,7 @@ def rounded_down(scale: float) -> float:
     return float(2.0 ** (0.5 * math.floor(2.0 * math.log2(min(1.0, max(scale, _SMALLEST_SCALE))))))
 
 
-def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey:
+def _groups(problem: Problem, weights: SpikedWeights, refine: float, cut: Cut) -> GroupKey:
     finite = _finite_key(problem)
     if finite is not None:
         return finite
@@ -132,21 +176,23 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
     count = math.inf
     if reach < 0.4:
         count = 3.0 + 1.2 * refine * strength / (-2.0 * math.log(reach))
-    spacing = _GROUP_SPACING / refine
+    spacing = cut.spacing / refine
     if count <= _GAUSS_COUNTS[-1]:
         return ("gauss", next(size for size in _GAUSS_COUNTS if count <= size))
     scale = rounded_down(0.5 / max(reach, 1e-300))
     widest = 1.0
     if problem.sigma.oscillates:
-        widest = rounded_down(0.6 / max(u, 1e-300))
+        widest = rounded_down(cut.oscillation / max(u, 1e-300))
     many = math.log10(problem.width * (1.0 + 1.0 / problem.ridge))
-    tail = 5.0 + 0.12 * many + 0.25 * _degree(problem.sigma)
+    tail = cut.tail + 0.12 * many + 0.25 * _degree(problem.sigma)
     end = 0.5 * math.ceil(2.0 * (tail + min(1.5, 0.5 * math.log2(refine))))
-    if 2 * end / widest / spacing > MOST_GROUPS:
+    if 2 * end / widest / spacing > cut.most:
         raise NotConverged(
             f"activation {problem.sigma.name} oscillates {u:.3g} times over the readout law: "
-            f"more than {MOST_GROUPS} groups of neurons would be needed"
+            f"more than {cut.most} groups of neurons would be needed"
         )
+    if problem.law.name == "uniform":
+        return ("stretched", scale, widest, spacing, cut.extra)
     return ("stretched", scale, widest, spacing, end)
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from ..quadrature import FloatArray
 from .batch import Batch
 from .response import Point, evaluate, respond
+from .solution import ACCEPTED
 
 TOLERANCE = 1e-13  # one step short of rounding would be seen where λ is small
-ACCEPTED = 1e-10
 MAX_ITERATIONS = 120
 _ROUNDING = 1e-9
 

@@ -1,4 +1,8 @@
-"""Errors of the fitted readout (12)–(15), with the training loss computed twice."""
+"""Errors of the fitted readout (12)–(15), with the training loss computed twice.
+
+The response to E0 is the derivative of the training loss by the weight of every node, so that each
+error measure is a source (30): its mean with the measure's density.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from .signal import Signal
 class Risk:
     """Errors of each problem, and how well the two training losses agree."""
 
+    given: FloatArray  # (B, Q) E[(y − f)²|κ] = E0 + v
     test_error: FloatArray  # (B,) L_te
     train_mse: FloatArray  # (B,) (1/n)‖y − Fâ‖²
     train_loss: FloatArray  # (B,) L_tr
@@ -32,6 +37,7 @@ def solve_risk(point: Point, signal: Signal) -> Risk:
     train_mse = training_error(point, error)
     train_loss = train_mse + batch.ridge * norm_squared
     return Risk(
+        given=error,
         test_error=generalisation_error(point, error),
         train_mse=train_mse,
         train_loss=train_loss,

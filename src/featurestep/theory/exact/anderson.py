@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...quadrature import FloatArray
+from ..batch import IntArray
 
-IntArray = npt.NDArray[np.intp]
 Map = Callable[[FloatArray, IntArray], FloatArray]  # states of some rows ↦ their images
 _REGULAR = 1e-13
 _PATIENCE = 30  # steps without progress
@@ -21,7 +20,7 @@ class Fixed(NamedTuple):
 
     state: FloatArray  # (B, n)
     residual: FloatArray  # (B,)
-    iterations: npt.NDArray[np.intp]  # (B,)
+    iterations: IntArray  # (B,)
 
 
 def fixed_point(
@@ -31,14 +30,11 @@ def fixed_point(
     scale: FloatArray | None = None,
     tolerance: float,
     most: int = 200,
-    depth: int = 10,
-    damping: float = 0.7,
-    damped: int = 5,
+    depth: int = 8,
 ) -> Fixed:
     """Iterate x = image(x) until the largest change of any component is below the tolerance.
 
-    Components are compared with `scale` (B, n). Rows that have converged are left out. The first
-    `damped` steps are damped.
+    Components are compared with `scale` (B, n). Rows that have converged are left out.
     """
     rows, size = start.shape
     weight = np.ones((rows, size)) if scale is None else 1.0 / scale
@@ -66,8 +62,7 @@ def fixed_point(
         going = (worst > tolerance) & np.isfinite(worst) & (idle[active] < _PATIENCE)
         if not going.any():
             break
-        mixing = damping if iteration < damped else 1.0
-        x[active] = _moved(here, f, steps, changes, weight[active], mixing)
+        x[active] = _moved(here, f, steps, changes, weight[active])
         if not going.all():
             active = active[going]
             steps, changes = [s[going] for s in steps], [c[going] for c in changes]
@@ -82,11 +77,10 @@ def _moved(
     steps: list[FloatArray],
     changes: list[FloatArray],
     weight: FloatArray,
-    mixing: float,
 ) -> FloatArray:
     """The state whose change, extrapolated from the history, is the smallest."""
     if not steps:
-        return np.asarray(x + mixing * f)
+        return np.asarray(x + f)
     ds, df = np.stack(steps, axis=1), np.stack(changes, axis=1)  # (rows, history, n)
     seen = df * weight[:, None, :]
     size = np.sqrt(np.einsum("bhn,bhn->bh", seen, seen)) + 1e-300
@@ -94,5 +88,5 @@ def _moved(
     gram = np.matmul(seen, seen.transpose(0, 2, 1))
     index = np.arange(gram.shape[1])
     gram[:, index, index] += _REGULAR
-    mix = np.linalg.solve(gram, np.matmul(seen, (f * weight)[:, :, None]))[:, :, 0] / size
-    return np.asarray(x + mixing * f - np.matmul(mix[:, None, :], ds + mixing * df)[:, 0])
+    mix: Any = np.linalg.solve(gram, np.matmul(seen, (f * weight)[:, :, None]))
+    return np.asarray(x + f - np.matmul((mix[:, :, 0] / size)[:, None, :], ds + df)[:, 0])

@@ -1,8 +1,8 @@
 """What a sample shows of every group of neurons, given κ: columns of the regression (29).
 
-Given κ and s (the rest of the target's direction) a field f contributes B_0 + sB_1 + (s² − 1)B_2 to
-the output. Fields are A (means), τ and ψ (bulk directions along β and beside it), Δ (norms) and, for
-rows of W0 that are not normalised, Ω (their initial norms).
+Given κ and s (the rest of the target's direction) a field contributes B_0 + sB_1 + (s² − 1)B_2 to
+the output. Fields are A (means), τ and ψ (bulk directions along β and beside it), Δ (norms) and,
+for rows of W0 that are not normalised, Ω (their initial norms).
 """
 
 from __future__ import annotations
@@ -80,9 +80,7 @@ def build_columns(
     if step.is_gaussian:
         longer, further = step.longer[:, None, :], step.further[:, None, :] * k
         bend = (
-            0.25 * longer**2 * higher[4]
-            + longer * further * higher[3]
-            + further**2 * higher[2]
+            0.25 * longer**2 * higher[4] + longer * further * higher[3] + further**2 * higher[2]
         )  # ∂²m/∂ω² (40b)
         fields[0] = (plain + bend / step.d[:, None, None], linear, square)
         fields.append((longer * curvature + further * slope, nothing, nothing))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...quadrature import FloatArray
+from ..batch import IntArray
 from .dyson import Blocks, averaged, matmul, special, transposed
 from .step import Step
 
@@ -66,9 +67,9 @@ def covariance(
     return Covariance(parts, star, answered, met, h, matrix, lean)
 
 
-def coupled_index(size: int) -> FloatArray:
+def coupled_index(size: int) -> IntArray:
     """Rows p and φ̂ among (p, φ, φ̂)."""
-    return np.r_[0:size, 2 * size : 3 * size]
+    return np.concatenate([np.arange(size), np.arange(2 * size, 3 * size)])
 
 
 def _parts(step: Step) -> FloatArray:
@@ -128,9 +129,7 @@ def forces(
     gradient = gradient + one_way + transposed(one_way)
     back = np.einsum("bm,bmp,bmq->bpq", step.r_weight, from_bulk, from_bulk, optimize=True)
     cross = np.einsum("bsm,bsmp,bmq->bpq", step.r_first, from_star, from_bulk, optimize=True)
-    both = np.einsum(
-        "bstm,bsmp,btmq->bpq", step.r_second, from_star, from_star, optimize=True
-    )
+    both = np.einsum("bstm,bsmp,btmq->bpq", step.r_second, from_star, from_star, optimize=True)
     gradient[:, inside[:, None], inside] += phi * (back + cross + transposed(cross) + both)
     if step.is_full:
         gradient = gradient + _lean_force(step, found, a[:, 0], asked, use)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +29,21 @@ def transposed(matrix: FloatArray) -> FloatArray:
     return np.swapaxes(matrix, -1, -2)
 
 
+def inverted(matrix: FloatArray) -> FloatArray:
+    """The inverse matrices."""
+    found: Any = np.linalg.inv(matrix)
+    return np.asarray(found)
+
+
+def solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """The solutions of linear systems, for vectors (…, n)."""
+    found: Any = np.linalg.solve(matrix, right[..., None])
+    return np.asarray(found[..., 0])
+
+
 def diagonal(values: FloatArray) -> FloatArray:
     """Diagonal matrices from their last axis."""
     return np.asarray(values[..., :, None] * np.eye(values.shape[-1]))
-
-
 
 
 @dataclass(frozen=True)
@@ -76,9 +87,9 @@ def solve_blocks(kept: FloatArray, xi: FloatArray, information: FloatArray) -> B
     unit = np.eye(size)
     xi_pp, xi_hat = xi[..., :size, :size], xi[..., size:, size:]
     p = diagonal(kept) + xi[..., :size, size:]
-    y = np.linalg.inv(unit + matmul(xi_hat, information))
+    y = inverted(unit + matmul(xi_hat, information))
     lam = matmul(information, y)
-    pp = np.linalg.inv(unit - xi_pp + matmul(p, lam, transposed(p)))
+    pp = inverted(unit - xi_pp + matmul(p, lam, transposed(p)))
     w = matmul(transposed(p), pp, p)
     return Blocks(
         pp=pp,
@@ -91,20 +102,48 @@ def solve_blocks(kept: FloatArray, xi: FloatArray, information: FloatArray) -> B
 
 
 def scattering(step: Step, coupled: FloatArray) -> FloatArray:
-    """T(r) = (I − N(r)Γ)⁻¹N(r), (B, M, 2K, 2K), for G on (p, φ̂) (eq. 22)."""
-    single = single_scattering(step)
-    gamma = step.phi[:, None, None] * coupled
-    size = gamma.shape[-1]
-    matrix = np.eye(size) - matmul(single, gamma[:, None])
-    return np.asarray(np.linalg.solve(matrix, single))
+    """T(r) = (I − N(r)Γ)⁻¹N(r), (B, M, 2K, 2K), for G on (p, φ̂) (eq. 22).
 
-
-def single_scattering(step: Step) -> FloatArray:
-    """N(r) of (22), (B, M, 2K, 2K)."""
+    N = [[0, rk], [rk, r²δ]] with diagonal blocks, so that products with it are scalings. With
+    c_2 = 0 only φ̂ is scattered.
+    """
+    size = step.k.shape[1]
+    gamma = (step.phi[:, None, None] * coupled)[:, None]  # (B, 1, 2K, 2K)
     r = step.r[:, :, None]
-    cross = diagonal(r * step.k[:, None, :])
-    own = diagonal(r**2 * step.delta[:, None, :])
-    return _square([[np.zeros_like(cross), cross], [cross, own]])
+    cross, own = r * step.k[:, None, :], r**2 * step.delta[:, None, :]  # (B, M, K)
+    upper, lower = gamma[:, :, :size], gamma[:, :, size:]
+    shape = (*r.shape[:2], 2 * size, 2 * size)
+    if not np.any(step.k):
+        scattered = np.zeros(shape, dtype=coupled.dtype)
+        inverse = inverted(np.eye(size) - own[..., None] * lower[..., size:])
+        np.multiply(inverse, own[:, :, None, :], out=scattered[..., size:, size:])
+        return scattered
+    matrix = np.empty(shape, dtype=coupled.dtype)
+    np.multiply(-cross[..., None], lower, out=matrix[:, :, :size])
+    np.multiply(-own[..., None], lower, out=matrix[:, :, size:])
+    matrix[:, :, size:] -= cross[..., None] * upper
+    index = np.arange(2 * size)
+    matrix[:, :, index, index] += 1.0
+    inverse = inverted(matrix)
+    left, right = inverse[..., :size], inverse[..., size:]
+    cross, own = cross[:, :, None, :], own[:, :, None, :]
+    np.multiply(right, cross, out=matrix[..., :size])
+    np.multiply(left, cross, out=matrix[..., size:])
+    matrix[..., size:] += right * own
+    return matrix
+
+
+def scattered_change(step: Step, scattered: FloatArray, coupled: FloatArray) -> FloatArray:
+    """E[T dΓ T], (B, 2K, 2K), for dG on (p, φ̂)."""
+    size = step.k.shape[1]
+    change = step.phi[:, None, None, None] * coupled[:, None]
+    if np.any(step.k):
+        return averaged(step.r_weight, matmul(scattered, change, scattered))
+    part = scattered[..., size:, size:]
+    total = np.zeros(coupled.shape, dtype=coupled.dtype)
+    inner = matmul(part, change[..., size:, size:], part)
+    total[..., size:, size:] = averaged(step.r_weight, inner)
+    return total
 
 
 def averaged(weights: FloatArray, matrices: FloatArray) -> FloatArray:
@@ -127,7 +166,7 @@ def special(step: Step, information: FloatArray, second: FloatArray) -> FloatArr
             block = matrix[:, i, :, j, :]
             block[:, inside[:, None], inside] -= second[:, i, j]
     whole = matrix.reshape(len(step), 3 * size * count, 3 * size * count)
-    return np.asarray(np.linalg.inv(whole))
+    return inverted(whole)
 
 
 def bare(step: Step, information: FloatArray) -> FloatArray:
@@ -136,6 +175,4 @@ def bare(step: Step, information: FloatArray) -> FloatArray:
     unit = np.broadcast_to(np.eye(size), information.shape)
     nothing = np.zeros_like(information)
     cross = -diagonal(step.kept)
-    return _square(
-        [[unit, nothing, cross], [nothing, information, unit], [cross, unit, nothing]]
-    )
+    return _square([[unit, nothing, cross], [nothing, information, unit], [cross, unit, nothing]])

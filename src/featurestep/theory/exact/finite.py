@@ -20,9 +20,14 @@ class Anisotropy(NamedTuple):
     across: FloatArray
 
 
-def anisotropy(step: Step) -> Anisotropy:
-    """The diagonal of (24) at Ṽ = 0, where groups do not see each other and T is explicit."""
+def anisotropy(step: Step, *, finite: bool = True) -> Anisotropy:
+    """The diagonal of (24) at Ṽ = 0, where groups do not see each other and T is explicit.
+
+    Nothing without `finite`: (37) is a term of order 1/d.
+    """
     rows, size = step.k.shape
+    if not finite:
+        return Anisotropy(*np.zeros((3, rows, size)))
     nothing = np.zeros((rows, size, size))
     free = solve_blocks(step.kept, np.zeros((rows, 2 * size, 2 * size)), nothing)
     scattered = scattering(step, free.coupled)

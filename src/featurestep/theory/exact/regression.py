@@ -9,7 +9,7 @@ import numpy as np
 from ...quadrature import FloatArray
 from .columns import Columns, Labels
 from .covariance import Covariance
-from .dyson import matmul, transposed
+from .dyson import matmul, solved, transposed
 from .resolvent import Point
 
 
@@ -84,16 +84,22 @@ def fit(point: Point, labels: Labels, found: Covariance) -> Fit:
     shape = c / (scale[:, :, None] * scale[:, None, :])
     matrix = matmul(scale[:, :, None] * gram(point, mass) * scale[:, None, :], shape)
     matrix = matrix + np.eye(c.shape[-1])
-    solved = np.linalg.solve(matrix, (scale * right)[:, :, None])
-    used = scale * matmul(shape, solved)[:, :, 0]
-    total = labels.rest + labels.mean**2 + labels.linear**2
-    explained = (right * used).sum(axis=1) / step.n
-    return Fit(
-        asked=solved[:, :, 0] / scale,
-        used=used,
-        misfit=misfit(columns, labels, step.sample_norm, used),
-        train_loss=(point.readout.weight * point.shrink * total).sum(axis=1) - explained,
-    )
+    answer = solved(matrix, scale * right)
+    used = scale * matmul(shape, answer[:, :, None])[:, :, 0]
+    missed = misfit(columns, labels, step.sample_norm, used)
+    asked = answer / scale
+    # The objective itself: to first order it does not feel the rounding of the solution.
+    loss = (mass * missed).sum(axis=1) + (asked * used).sum(axis=1) - _seen_twice(point, used)
+    return Fit(asked=asked, used=used, misfit=missed, train_loss=loss / step.n)
+
+
+def _seen_twice(point: Point, used: FloatArray) -> FloatArray:
+    """τᵀV̂1τ + ψᵀV̂1ψ, (B,)."""
+    step = point.readout.step
+    size = step.k.shape[1]
+    root = np.tile(np.sqrt(step.d[:, None] / point.v2), 2)
+    scaled = (used[:, size : 3 * size] * root).reshape(len(step), 2, size)
+    return np.asarray((matmul(scaled, point.information) * scaled).sum(axis=(1, 2)))
 
 
 def _moment(columns: FloatArray, values: FloatArray) -> FloatArray:

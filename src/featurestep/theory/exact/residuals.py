@@ -1,8 +1,8 @@
 """The law of the residual r that the step sees, jointly with the special directions (section 19).
 
-Everything the weights' bulk needs is an average E[f(t) r^j T(r)] with f among 1, t, t² (and the same
-for the direction of the initial readout, under the `full` residual). Gauss nodes of the law of r,
-by Lanczos' method on a fine grid, serve them all: weights for other f are interpolatory. Lanczos
+Everything the weights' bulk needs is an average E[f(t) r^j T(r)] with f among 1, t, t² (and the
+same for the direction of the initial readout, under the `full` residual). Gauss nodes of the law of
+r, by Lanczos' method on a fine grid, serve them all: weights for other f are interpolatory. Lanczos
 runs in asinh(2r/rms r), in which heavy tails do no harm.
 """
 
@@ -110,9 +110,7 @@ def _products(t: FloatArray, added: FloatArray, noise: Noise) -> FloatArray:
     return np.stack([np.stack([t * t, t * along]), np.stack([t * along, own])])
 
 
-def _lanczos(
-    r: FloatArray, w: FloatArray, count: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _lanczos(r: FloatArray, w: FloatArray, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Gauss nodes of the law of r, orthonormal polynomials π_k on the grid and weight·π_k at nodes.
 
     Polynomials are in x = asinh(2r/rms r).

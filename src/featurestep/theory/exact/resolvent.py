@@ -7,18 +7,19 @@ energy through Ṽ alone. The state of a row is log V2, G_φφ and Ξ.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from ...quadrature import FloatArray
-from .anderson import IntArray, fixed_point
+from ..batch import IntArray
+from .anderson import fixed_point
 from .columns import Columns
 from .dyson import Blocks, averaged, matmul, scattering, solve_blocks
 from .step import Step
 
 TOLERANCE = 1e-13
-ACCEPTED = 1e-10
+SWEEPS = 3  # of the readout's side for each of the far dearer T(r)
 
 
 @dataclass(frozen=True)
@@ -65,23 +66,48 @@ class Resolvent:
 
 
 def unpacked(state: FloatArray, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """log V2 (…, K), G_φφ (…, K, K) and Ξ (…, 2K, 2K) of states."""
-    head, middle = size, size + size * size
+    """log V2 (B, K), G_φφ (B, K, K) and Ξ (B, 2K, 2K) of states (B, …)."""
+    middle = size + size * (size + 1) // 2
     return (
-        state[..., :head],
-        state[..., head:middle].reshape(*state.shape[:-1], size, size),
-        state[..., middle:].reshape(*state.shape[:-1], 2 * size, 2 * size),
+        state[:, :size],
+        state[:, size:middle][:, _spread(size)],
+        state[:, middle:][:, _spread(2 * size)],
     )
 
 
-def packed(*parts: FloatArray) -> FloatArray:
-    """One vector a row."""
-    rows = parts[0].shape[0]
-    return np.concatenate([part.reshape(rows, -1) for part in parts], axis=1)
+def packed(groups: FloatArray, response: FloatArray, xi: FloatArray) -> FloatArray:
+    """One vector a row: symmetric matrices by their upper triangles."""
+    upper = [matrix[:, *np.triu_indices(matrix.shape[-1])] for matrix in (response, xi)]
+    return np.concatenate([groups, *upper], axis=1)
 
 
-def evaluate(readout: Readout, v2: FloatArray, response: FloatArray, xi: FloatArray) -> Point:
-    """Equations (7), (8) and (22) at V2, G_φφ (`response`) and Ξ."""
+@lru_cache(maxsize=256)
+def _spread(size: int) -> IntArray:
+    """Where in the upper triangle each element of a symmetric matrix stands."""
+    place = np.empty((size, size), dtype=np.intp)
+    rows, columns = np.triu_indices(size)
+    place[rows, columns] = place[columns, rows] = np.arange(rows.size)
+    return place
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The readout's side (7), (8) and the weights' reply (22) for a given Ξ, before scattering."""
+
+    chi: FloatArray
+    shrink: FloatArray
+    demand: FloatArray
+    information: FloatArray
+    blocks: Blocks
+
+    def found(self, step: Step, v2: FloatArray) -> FloatArray:
+        """V2 of (23)."""
+        trace = np.einsum("bgh,bhg->bg", self.information, self.blocks.phi_phi)
+        return np.asarray(step.neurons / (self.demand + step.d[:, None] * trace / v2))
+
+
+def reply(readout: Readout, v2: FloatArray, response: FloatArray, xi: FloatArray) -> Reply:
+    """Equations (7), (8) and G of (22) at V2, G_φφ (`response`) and Ξ."""
     step, columns = readout.step, readout.columns
     direction = columns.slope * np.sqrt(v2)[:, None, :]  # b = μ√V2, (B, Q, K)
     chi = np.einsum("bqg,bqg->bq", matmul(direction, response), direction)
@@ -91,16 +117,21 @@ def evaluate(readout: Readout, v2: FloatArray, response: FloatArray, xi: FloatAr
     demand = (step.n * step.ridge)[:, None] + matmul(mass[:, None, :], columns.spread)[:, 0]
     scaled = direction * mass[:, :, None]
     information = matmul(np.swapaxes(direction, 1, 2), scaled) / step.d[:, None, None]
-    blocks = solve_blocks(step.kept, xi, information)
+    return Reply(chi, shrink, demand, information, solve_blocks(step.kept, xi, information))
+
+
+def evaluate(readout: Readout, v2: FloatArray, response: FloatArray, xi: FloatArray) -> Point:
+    """Equations (7), (8) and (22) at V2, G_φφ (`response`) and Ξ."""
+    answer = reply(readout, v2, response, xi)
     return Point(
         readout,
         v2,
-        chi,
-        shrink,
-        demand,
-        information,
-        blocks,
-        scattering(step, blocks.coupled),
+        answer.chi,
+        answer.shrink,
+        answer.demand,
+        answer.information,
+        answer.blocks,
+        scattering(readout.step, answer.blocks.coupled),
     )
 
 
@@ -112,10 +143,12 @@ def solve_resolvent(readout: Readout, start: float = 1.0) -> Resolvent:
     def image(states: FloatArray, rows: IntArray) -> FloatArray:
         part = readout if rows.size == len(step) else readout.take(rows)
         log_v2, response, xi = unpacked(states, size)
-        point = evaluate(part, np.exp(log_v2), response, xi)
-        found = part.step.neurons / (point.demand + point.degrees / point.v2)
-        again = averaged(part.step.r_weight, point.scattered)
-        return packed(np.log(np.maximum(found, 1e-300)), point.blocks.phi_phi, again)
+        v2 = np.exp(log_v2)
+        for _ in range(SWEEPS):
+            answer = reply(part, v2, response, xi)
+            v2, response = answer.found(part.step, v2), answer.blocks.phi_phi
+        again = averaged(part.step.r_weight, scattering(part.step, answer.blocks.coupled))
+        return packed(np.log(np.maximum(v2, 1e-300)), response, again)
 
     found = fixed_point(image, _guess(readout, start), tolerance=TOLERANCE)
     log_v2, response, xi = unpacked(found.state, size)

@@ -1,4 +1,4 @@
-"""Moments of the activation's slope, the only way in which the step sees σ (eqs. 19, 25–27, 38, 42)."""
+"""Moments of the activation's slope: all that the step sees of σ (eqs. 19, 25–27, 38, 42)."""
 
 from __future__ import annotations
 

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...quadrature import FloatArray
-from .anderson import IntArray, fixed_point
-from .covariance import Covariance, Forces, forces
-from .dyson import averaged, matmul, transposed
+from ..batch import IntArray
+from .anderson import fixed_point
+from .covariance import Covariance, coupled_index, forces
+from .dyson import matmul, scattered_change, transposed
 from .regression import Fit
-from .resolvent import Point, packed, unpacked
+from .resolvent import SWEEPS, Point, packed, unpacked
+from .step import Step
 
 TOLERANCE = 1e-13
 
@@ -63,18 +65,21 @@ class _Tangent:
 
     def solve(self) -> Errors:
         step, size = self.step, self.size
-        nothing = np.zeros((len(step), size + 5 * size * size))
-        first = self.image(nothing, np.arange(len(step)))
+        every = np.arange(len(step))
+        nothing = packed(
+            np.zeros((len(step), size)),
+            np.zeros((len(step), size, size)),
+            np.zeros((len(step), 2 * size, 2 * size)),
+        )
+        first = self.image(nothing, every)
         scale = np.maximum(np.abs(first).max(axis=1, keepdims=True), 1e-300)
         found = fixed_point(
             self.image, first, scale=np.broadcast_to(scale, first.shape), tolerance=TOLERANCE
         )
         relative, response, _ = unpacked(found.state, size)
-        bulk = self._bulk(relative, response, np.arange(len(step)))
-        change = self._chi(relative, bulk, np.arange(len(step)))
-        return Errors(
-            self.fitted.misfit + change, self.point.v2 * relative, bulk, found.residual
-        )
+        bulk = self._bulk(relative, response, every)
+        change = self._chi(relative, bulk, every)
+        return Errors(self.fitted.misfit + change, self.point.v2 * relative, bulk, found.residual)
 
     def _bulk(self, relative: FloatArray, response: FloatArray, rows: IntArray) -> FloatArray:
         """dV1."""
@@ -94,35 +99,42 @@ class _Tangent:
 
     def image(self, state: FloatArray, rows: IntArray) -> FloatArray:
         """One pass of the linearised map, with forces."""
-        point, size = self.point, self.size
         step = self.step if rows.size == len(self.step) else self.step.take(rows)
-        columns = point.readout.columns
-        relative, response, xi = unpacked(state, size)
+        relative, response, xi = unpacked(state, self.size)
+        change = self.forces.self_energy[rows] + _padded(xi, self.size)
+        for _ in range(SWEEPS):
+            relative, moved = self._reply(step, rows, relative, response, change)
+            response = moved[:, self.size : 2 * self.size, self.size : 2 * self.size]
+        coupled = _coupled(moved, self.size)
+        again = scattered_change(step, self.point.scattered[rows], coupled)
+        return packed(relative, response, again)
+
+    def _reply(
+        self,
+        step: Step,
+        rows: IntArray,
+        relative: FloatArray,
+        response: FloatArray,
+        change: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """d log V2 and dG for dΞ, `change`, from the readout's side."""
+        point, size, columns = self.point, self.size, self.point.readout.columns
         v2 = point.v2[rows]
         bulk = self._bulk(relative, response, rows)
         error = self.fitted.misfit[rows] + self._chi(relative, bulk, rows)
         mass = -step.n[:, None] * point.readout.weight * point.shrink[rows] ** 2 * error
-        slope, spread = columns.slope[rows], columns.spread[rows]
-        demand = matmul(mass[:, None, :], spread)[:, 0]
+        slope = columns.slope[rows]
+        demand = matmul(mass[:, None, :], columns.spread[rows])[:, 0]
         asked = matmul(transposed(slope), slope * mass[:, :, None])
         root = np.sqrt(v2 / step.d[:, None])
-        information = point.information[rows]
+        information, whole = point.information[rows], self.whole[rows]
         mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
         changed = root[:, :, None] * asked * root[:, None, :] + mean * information
-        change = self.forces.self_energy[rows].copy()
-        change[:, :size, :size] += xi[:, :size, :size]
-        change[:, :size, 2 * size :] += xi[:, :size, size:]
-        change[:, 2 * size :, :size] += xi[:, size:, :size]
-        change[:, 2 * size :, 2 * size :] += xi[:, size:, size:]
-        change[:, size : 2 * size, size : 2 * size] -= changed
-        whole = self.whole[rows]
-        moved = matmul(whole, change, whole)  # dG
+        pushed = change.copy()
+        pushed[:, size : 2 * size, size : 2 * size] -= changed
+        moved = matmul(whole, pushed, whole)
         answer = moved[:, size : 2 * size, size : 2 * size]
-        coupled = _coupled(moved, size) * step.phi[:, None, None]
-        scattered = point.scattered[rows]
-        again = averaged(step.r_weight, matmul(scattered, coupled[:, None], scattered))
-        own = point.blocks.phi_phi[rows]
-        degrees = np.einsum("bgh,bhg->bg", changed, own)
+        degrees = np.einsum("bgh,bhg->bg", changed, point.blocks.phi_phi[rows])
         degrees += np.einsum("bgh,bhg->bg", information, answer)
         total = (
             v2 * demand
@@ -130,7 +142,15 @@ class _Tangent:
             - relative * point.degrees[rows]
             + self.group_force[rows]
         )
-        return packed(-total / step.neurons, answer, again)
+        return -total / step.neurons, moved
+
+
+def _padded(xi: FloatArray, size: int) -> FloatArray:
+    """Matrices on (p, φ̂) with zeros in rows and columns φ."""
+    whole = np.zeros((xi.shape[0], 3 * size, 3 * size))
+    inside = coupled_index(size)
+    whole[:, inside[:, None], inside] = xi
+    return whole
 
 
 def _coupled(whole: FloatArray, size: int) -> FloatArray:

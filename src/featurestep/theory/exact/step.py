@@ -31,9 +31,14 @@ class Row:
     share: float = 1.0
 
 
+def sees_output(problem: Problem) -> bool:
+    """Whether the step sees the initial output: at step 0 it does not matter what it sees."""
+    return problem.residual == "full" and problem.eta > 0.0
+
+
 def rows_of(problem: Problem) -> list[Row]:
     """The rows whose weighted mean is the answer for one problem (41)."""
-    if problem.residual == "labels" or slopes(problem.sigma).c0 == 0.0:
+    if not sees_output(problem) or slopes(problem.sigma).c0 == 0.0:
         return [Row(problem)]
     xi, weight = gauss_hermite(OFFSETS)
     return [Row(problem, float(x), float(w)) for x, w in zip(xi, weight, strict=True)]
@@ -77,13 +82,9 @@ class Step:
 
     def take(self, rows: Any) -> Step:
         """The same for some of the rows."""
-        return Step(
-            **{
-                f.name: value if isinstance(value, bool) else value[rows]
-                for f in fields(self)
-                for value in [getattr(self, f.name)]
-            }
-        )
+        values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        flags = ("is_full", "is_gaussian")
+        return Step(**{n: v if n in flags else v[rows] for n, v in values.items()})
 
     def __len__(self) -> int:
         return int(self.n.size)
@@ -93,7 +94,7 @@ def noise_of(row: Row) -> Noise:
     """What the residual contains beside the target (section 17)."""
     problem = row.problem
     noise = problem.noise_std**2
-    if problem.residual == "labels":
+    if not sees_output(problem):
         return Noise(noise)
     s = slopes(problem.sigma)
     output = problem.sigma.second_moment - s.c0**2
@@ -101,8 +102,11 @@ def noise_of(row: Row) -> Noise:
     return Noise(noise + output + radius, -s.c0 * row.offset, s.c1)
 
 
-def build_step(rows: Sequence[Row], groups: Rule, count: int) -> Step:
-    """The constants of rows that share all but numbers; `count` nodes for the law of r."""
+def build_step(rows: Sequence[Row], groups: Rule, count: int, *, finite: bool = True) -> Step:
+    """The constants of rows that share all but numbers; `count` nodes for the law of r.
+
+    Without `finite` the samples' norms, a term of order 1/d, are left out.
+    """
     first = rows[0].problem
     s = slopes(first.sigma)
     laws = [residual_law(first.sigma_star, noise_of(row), count) for row in rows]
@@ -113,7 +117,7 @@ def build_step(rows: Sequence[Row], groups: Rule, count: int) -> Step:
     phi = d / np.array([float(p.step_samples) for p in problems])
     moments = np.stack([law.moments for law in laws])
     overlaps = np.stack([law.overlaps for law in laws])
-    full = first.residual == "full"
+    full = sees_output(first)
     lean = s.c1 if full else 0.0
     beta = np.sqrt(overlaps[:, 0, 1] ** 2 + lean**2 + phi * moments[:, 2])  # (1)
     gamma = overlaps[:, 0, 1] / beta
@@ -153,7 +157,7 @@ def build_step(rows: Sequence[Row], groups: Rule, count: int) -> Step:
         along_noise=(phi[:, None] * e)[:, :, None]
         * np.stack([zero, linear * s.z_noise, quadratic * s.square_noise], axis=2),
         norm_variance=_norm_variance(s, linear, quadratic, spread, phi, moments),
-        sample_norm=_sample_norm(k, delta, phi, moments) * (2.0 / d)[:, None, None],
+        sample_norm=_sample_norm(k, delta, phi, moments) * (2.0 * finite / d)[:, None, None],
         longer=drift * (1.0 + e * mean * s.longer)
         + quadratic * square * (0.5 * s.longer_square - s.c1 * s.zz),
         further=0.5 * s.zz * e * beta[:, None],

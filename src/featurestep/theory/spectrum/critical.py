@@ -18,11 +18,12 @@ from ...problem import Problem
 from ...quadrature import FloatArray, stretched_normal
 from ...regime import interval
 from ...roots import root_between
-from ...spiked import spiked_weights, validity
+from ...spiked import spiked_weights
 from ...threads import one_thread
 from ..engine import solve
 from ..predict import Prediction, predict, prediction
 from ..spike_functions import learned_powers
+from ..validity import isotropic_notes
 from .continued import Equations
 from .edges import right_edge
 from .outliers import HIGHEST, strengths
@@ -115,7 +116,7 @@ def validity_at(problem: Problem, step: float | None) -> tuple[str, ...]:
     if step is None:
         return ()
     moved = problem.replace(step_size=step)
-    return validity(moved, spiked_weights(moved))
+    return isotropic_notes(moved, spiked_weights(moved))
 
 
 def _exponent(problem: Problem, step: float | None) -> float | None:

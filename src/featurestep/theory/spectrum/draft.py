@@ -13,8 +13,9 @@ import numpy as np
 from ...errors import NotConverged
 from ...problem import Problem
 from ...quadrature import FloatArray
-from ...spiked import spiked_weights, validity
+from ...spiked import spiked_weights
 from ...threads import one_thread
+from ..validity import isotropic_notes
 from .above import carried, density_below, lower_end, places, seen
 from .branch import Trail
 from .bulk import single_interval
@@ -73,7 +74,7 @@ def draft_spectrum(problem: Problem, near: Trail | None = None) -> tuple[Draft, 
             edge=view.edge.location,
             atom=atom,
             spikes=view.spikes,
-            validity=(*validity(problem, spiked_weights(problem)), *notes_of(view)),
+            validity=(*isotropic_notes(problem, spiked_weights(problem)), *notes_of(view)),
             blurred=part is None,
         )
         return found, equations.trail

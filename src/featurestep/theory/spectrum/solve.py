@@ -12,9 +12,10 @@ from ...errors import InconsistentSolution, NotConverged
 from ...hermite import coefficients
 from ...problem import Problem
 from ...quadrature import FloatArray
-from ...spiked import spiked_weights, validity
+from ...spiked import spiked_weights
 from ...threads import one_thread
 from ..batch import Batch
+from ..validity import isotropic_notes
 from .above import BLUR, blurred_interval
 from .branch import Trail
 from .bulk import bulk
@@ -183,7 +184,7 @@ def _result(view: Outlook, parts: tuple[Interval, ...], atom: float, notes: list
         edge_scale=view.scale,
         entry_reach=view.reach,
         weights=weight_spectrum(batch),
-        validity=(*validity(problem, spiked_weights(problem)), *notes),
+        validity=(*isotropic_notes(problem, spiked_weights(problem)), *notes),
         mean=mean,
         mean_square=mean_square,
     )

@@ -1,0 +1,140 @@
+"""Sections 11–20 for a block of problems: the exact weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ...problem import Problem
+from ...quadrature import FloatArray, Rule
+from ...spiked import SpikedWeights
+from ..resolution import Resolution, Roughness
+from ..solution import Detail, Outcome, Solution, checked
+from .columns import Labels, build_columns, build_labels
+from .covariance import covariance
+from .finite import anisotropy
+from .regression import Fit, fit
+from .resolvent import Readout, Resolvent, solve_resolvent
+from .sources import Errors, solve_errors
+from .step import Row, Step, build_step, rows_of
+
+BLOCK = 400_000  # rows × elements of T(r) of one batch
+R_NODES, MORE_R_NODES = 14, 36  # of the law of r, and where it has heavy tails
+_FAR, _HEAVY = 8.0, 60.0  # a target that grows faster than a parabola, in units of its size
+
+
+class Answer(NamedTuple):
+    """A batch of rows, solved."""
+
+    step: Step
+    resolvent: Resolvent
+    fitted: Fit
+    errors: Errors
+    labels: Labels
+
+
+def r_nodes(problem: Problem) -> int:
+    """Nodes of the law of r for errors below 1e-6: more for a target that grows fast."""
+    star = problem.sigma_star
+    size = np.sqrt(star.second_moment + problem.noise_std**2)
+    return MORE_R_NODES if np.abs(star(np.array([-_FAR, _FAR]))).max() > _HEAVY * size else R_NODES
+
+
+def rows_of_block(resolution: Resolution, problem: Problem) -> int:
+    """How many problems to solve at once."""
+    size = resolution.group_rule(problem)[0].size
+    cells = max(R_NODES * (2 * size) ** 2, 4 * size * resolution.node_rule()[0].size)
+    return max(1, BLOCK // (cells * len(rows_of(problem))))
+
+
+def answer(
+    rows: Sequence[Row],
+    groups: Rule,
+    nodes: Rule,
+    count: int,
+    *,
+    start: float = 1.0,
+    finite: bool = True,
+) -> Answer:
+    """Solve rows that share all but numbers; `finite` keeps the terms of order 1/d."""
+    problem = rows[0].problem
+    kappa, weight = nodes
+    step = build_step(rows, groups, count, finite=finite)
+    columns = build_columns(problem.sigma, step, anisotropy(step, finite=finite), kappa)
+    labels = build_labels(problem.sigma_star, step, kappa)
+    resolvent = solve_resolvent(Readout(step, columns, kappa, weight), start)
+    point = resolvent.point
+    found = covariance(step, point.information, point.blocks, point.scattered)
+    fitted = fit(point, labels, found)
+    return Answer(step, resolvent, fitted, solve_errors(point, found, fitted), labels)
+
+
+def solve_block(
+    problems: Sequence[Problem],
+    weights: Sequence[SpikedWeights],
+    resolution: Resolution,
+    start: float | None,
+) -> tuple[list[Outcome], Roughness]:
+    """Outcomes of problems that share their rules, and how rough the solutions are on them."""
+    groups, nodes = resolution.group_rule(problems[0]), resolution.node_rule()
+    count = max(r_nodes(problem) for problem in problems)
+    rows = [row for problem in problems for row in rows_of(problem)]
+    found = answer(rows, groups, nodes, count, start=start or 1.0)
+    point = found.resolvent.point
+    rough = Roughness.of(point.chi, point.v2 / found.step.neurons, nodes[0])
+    share = np.array([row.share for row in rows])
+    each = len(rows) // len(problems)
+    outcomes = [
+        _outcome(w, found, groups, count, slice(i * each, (i + 1) * each), share)
+        for i, w in enumerate(weights)
+    ]
+    worst = (part.reshape(len(problems), each).max(axis=1) for part in (rough.nodes, rough.groups))
+    return outcomes, Roughness(*worst)
+
+
+def _outcome(
+    weights: SpikedWeights,
+    found: Answer,
+    groups: Rule,
+    count: int,
+    rows: slice,
+    share: FloatArray,
+) -> Outcome:
+    """The mean over the rows of one problem, checked row by row."""
+    step, point = found.step, found.resolvent.point
+    size = step.k.shape[1]
+    weight, part = point.readout.weight, share[rows]
+    given = found.errors.given[rows]
+    test = given @ weight
+    mse = (given * point.shrink[rows] ** 2) @ weight
+    powers = found.errors.powers[rows]
+    loss = found.fitted.train_loss[rows]
+    check = np.abs((mse + step.ridge[rows] * powers.sum(axis=1)) / loss - 1.0).max()
+    mean = float(part @ test)
+    used = found.fitted.used[rows]
+    fields = part @ used
+    return checked(
+        Solution(
+            weights=weights,
+            method="exact",
+            test_error=mean,
+            train_loss=float(part @ loss),
+            train_mse=float(part @ mse),
+            norm_squared=float(part @ powers.sum(axis=1)),
+            test_spread=float(np.sqrt(part @ (test - mean) ** 2)),
+            residual=float(found.resolvent.residual[rows].max()),
+            iterations=int(found.resolvent.iterations[rows].max()),
+            self_check=float(check),
+            nodes=int(weight.size),
+            g=groups[0],
+            neurons=step.neurons[rows][0],
+            shift=part @ step.shift[rows],
+            norm=part @ step.norm[rows],
+            use=fields[:size],
+            along=fields[size : 2 * size],
+            across=fields[2 * size : 3 * size],
+            detail=Detail(groups, count, used, powers, found.errors.bulk[rows]),
+        )
+    )

@@ -1,0 +1,69 @@
+"""One problem solved, or refused: what every way of solving answers with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..errors import FeaturestepError, InconsistentSolution, NotConverged
+from ..quadrature import FloatArray, Rule
+from ..spiked import SpikedWeights
+
+ACCEPTED = 1e-10  # residual of the fixed-point equations
+SELF_CHECK = 1e-9  # relative gap of the two training losses
+
+
+class Detail(NamedTuple):
+    """What the exact solution is made of, for each value of the initial offset (R of them)."""
+
+    groups: Rule
+    r_nodes: int
+    used: FloatArray  # (R, F) fields A, τ, ψ, Δ (, Ω), K of each
+    powers: FloatArray  # (R, K) P_g
+    bulk: FloatArray  # (R, K, K) Q_gh
+
+
+class Solution(NamedTuple):
+    """One problem solved: its errors, and its groups of neurons with what they learned."""
+
+    weights: SpikedWeights
+    method: str  # "isotropic" or "exact"
+    test_error: float
+    train_loss: float
+    train_mse: float
+    norm_squared: float
+    test_spread: float  # standard deviation of the test error over the initial offset
+    residual: float
+    iterations: int
+    self_check: float
+    nodes: int
+    g: FloatArray  # (K,)
+    neurons: FloatArray  # (K,)
+    shift: FloatArray  # (K,)
+    norm: FloatArray  # (K,)
+    use: FloatArray  # (K,) A_g
+    along: FloatArray  # (K,) τ_g
+    across: FloatArray  # (K,) ψ_g
+    detail: Detail | None = None
+
+
+Outcome = Solution | FeaturestepError
+
+
+def checked(solution: Solution) -> Outcome:
+    """The solution, or the error that refuses it."""
+    if not solution.residual <= ACCEPTED:
+        return NotConverged(
+            f"resolvent equations: residual {solution.residual:.2g} after "
+            f"{solution.iterations} iterations (needs {ACCEPTED:.0e})",
+            residual=solution.residual,
+            iterations=solution.iterations,
+            solution=solution,
+        )
+    if not solution.self_check <= SELF_CHECK:
+        return InconsistentSolution(
+            f"the two training losses differ by {solution.self_check:.2g} (needs {SELF_CHECK:.0e})",
+            residual=solution.self_check,
+            iterations=solution.iterations,
+            solution=solution,
+        )
+    return solution
