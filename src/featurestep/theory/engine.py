@@ -43,7 +43,7 @@ def solve(
     """
     job = _Job(problems, method, start)
     pending: dict[int, Effort] = dict.fromkeys(range(len(problems)), effort or Effort())
-    with one_thread():
+    with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
         for _ in range(_ROUNDS):
             pending = job.round(pending)
             if not pending:

@@ -29,12 +29,14 @@ def fixed_point(
     *,
     scale: FloatArray | None = None,
     tolerance: float,
-    most: int = 200,
+    reach: float = np.inf,
+    most: int = 300,
     depth: int = 8,
 ) -> Fixed:
     """Iterate x = image(x) until the largest change of any component is below the tolerance.
 
-    Components are compared with `scale` (B, n). Rows that have converged are left out.
+    Components are measured in units of `scale` (B, n). None moves by more than `reach` in one step.
+    Rows that have converged are left out.
     """
     rows, size = start.shape
     weight = np.ones((rows, size)) if scale is None else 1.0 / scale
@@ -49,7 +51,11 @@ def fixed_point(
         here = x[active]
         f = image(here, active) - here
         worst = np.abs(f * weight[active]).max(axis=1)
-        worst[~np.isfinite(worst)] = np.inf
+        lost = ~np.isfinite(worst)
+        worst[lost] = np.inf
+        too_far = here[lost]
+        if before is not None:
+            here[lost], f[lost] = before[0][lost], before[1][lost]
         better = worst < best.residual[active]
         best.state[active[better]] = here[better]
         best.residual[active[better]] = worst[better]
@@ -59,10 +65,13 @@ def fixed_point(
             steps.append(here - before[0])
             changes.append(f - before[1])
             del steps[:-depth], changes[:-depth]
-        going = (worst > tolerance) & np.isfinite(worst) & (idle[active] < _PATIENCE)
+        going = (worst > tolerance) & (idle[active] < _PATIENCE)
         if not going.any():
             break
-        x[active] = _moved(here, f, steps, changes, weight[active])
+        move = _move(f, steps, changes, weight[active])
+        move[lost] = 0.5 * (too_far - here[lost])
+        longest = np.abs(move * weight[active]).max(axis=1, keepdims=True)
+        x[active] = here + move * np.minimum(1.0, reach / np.maximum(longest, 1e-300))
         if not going.all():
             active = active[going]
             steps, changes = [s[going] for s in steps], [c[going] for c in changes]
@@ -71,16 +80,15 @@ def fixed_point(
     return best
 
 
-def _moved(
-    x: FloatArray,
+def _move(
     f: FloatArray,
     steps: list[FloatArray],
     changes: list[FloatArray],
     weight: FloatArray,
 ) -> FloatArray:
-    """The state whose change, extrapolated from the history, is the smallest."""
+    """The way to the state whose change, extrapolated from the history, is the smallest."""
     if not steps:
-        return np.asarray(x + f)
+        return f
     ds, df = np.stack(steps, axis=1), np.stack(changes, axis=1)  # (rows, history, n)
     seen = df * weight[:, None, :]
     size = np.sqrt(np.einsum("bhn,bhn->bh", seen, seen)) + 1e-300
@@ -89,4 +97,4 @@ def _moved(
     index = np.arange(gram.shape[1])
     gram[:, index, index] += _REGULAR
     mix: Any = np.linalg.solve(gram, np.matmul(seen, (f * weight)[:, :, None]))
-    return np.asarray(x + f - np.matmul((mix[:, :, 0] / size)[:, None, :], ds + df)[:, 0])
+    return np.asarray(f - np.matmul((mix[:, :, 0] / size)[:, None, :], ds + df)[:, 0])

@@ -19,6 +19,7 @@ from .dyson import Blocks, averaged, matmul, scattering, solve_blocks
 from .step import Step
 
 TOLERANCE = 1e-13
+REACH = 2.0  # of log V2, G_φφ and Ξ in one step
 SWEEPS = 3  # of the readout's side for each of the far dearer T(r)
 
 
@@ -150,11 +151,24 @@ def solve_resolvent(readout: Readout, start: float = 1.0) -> Resolvent:
         again = averaged(part.step.r_weight, scattering(part.step, answer.blocks.coupled))
         return packed(np.log(np.maximum(v2, 1e-300)), response, again)
 
-    found = fixed_point(image, _guess(readout, start), tolerance=TOLERANCE)
+    guess = _guess(readout, start)
+    scale = _scale(guess, size)
+    found = fixed_point(image, guess, scale=scale, tolerance=TOLERANCE, reach=REACH)
     log_v2, response, xi = unpacked(found.state, size)
     return Resolvent(
         evaluate(readout, np.exp(log_v2), response, xi), found.residual, found.iterations
     )
+
+
+def _scale(guess: FloatArray, size: int) -> FloatArray:
+    """Sizes of a state's components: 1, or more where the weights grew far beyond it."""
+    log_v2, *matrices = unpacked(guess, size)
+
+    def sizes(matrix: FloatArray) -> FloatArray:
+        each = np.maximum(np.abs(np.einsum("bii->bi", matrix)), 1.0) ** 0.5
+        return np.asarray(each[:, :, None] * each[:, None, :])
+
+    return packed(np.ones_like(log_v2), *map(sizes, matrices))
 
 
 def _guess(readout: Readout, start: float) -> FloatArray:
@@ -162,16 +176,26 @@ def _guess(readout: Readout, start: float) -> FloatArray:
     step, columns = readout.step, readout.columns
     size = step.k.shape[1]
     power = columns.slope**2 * step.norm[:, None, :] ** 2 + columns.spread
-    total = step.neurons.sum(axis=1)
-    mean = np.einsum("q,bqk,bk->b", readout.weight, power, step.neurons) / total
-    a = step.ridge * step.n * mean
-    b = step.ridge * step.n + (step.n - total) * mean
-    root = np.sqrt(b * b + 4.0 * a * total)
-    v = np.where(b > 0, 2.0 * total / (b + root), (root - b) / (2.0 * np.maximum(a, 1e-300)))
-    v2 = start * step.neurons * (v / total)[:, None]
+    v2 = start * _noise_only(step, np.einsum("q,bqk->bk", readout.weight, power))
     nothing = np.zeros((len(step), 2 * size, 2 * size))
     free = np.zeros((len(step), size, size))
     alone = solve_blocks(step.kept, nothing, free).coupled
     xi = averaged(step.r_weight, scattering(step, alone))
     response = solve_blocks(step.kept, xi, free).phi_phi
     return packed(np.log(v2), response, xi)
+
+
+def _noise_only(step: Step, power: FloatArray) -> FloatArray:
+    """V2_g = N_g/(λn + nP_g/(1+χ)) with χ = ΣP_gV2_g, by bisection in log χ."""
+    ridge = (step.n * step.ridge)[:, None]
+
+    def v2(chi: FloatArray) -> FloatArray:
+        return np.asarray(step.neurons / (ridge + step.n[:, None] * power / (1.0 + chi)))
+
+    high = np.log((power * step.neurons / ridge).sum(axis=1, keepdims=True) + 1e-300)
+    low = np.minimum(high, 0.0) - 30.0
+    for _ in range(25):
+        middle = 0.5 * (low + high)
+        below = (power * v2(np.exp(middle))).sum(axis=1, keepdims=True) > np.exp(middle)
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return v2(np.exp(0.5 * (low + high)))
