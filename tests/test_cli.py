@@ -102,8 +102,31 @@ def test_ratios_replace_sizes():
 
 def test_validity_notes_are_printed():
     arguments = [*RELU, "--step-exponent", "0.5"]
-    assert "Note: large step:" in run("predict", *arguments)
-    assert "1 of 2 points" in run("predict", *RELU, "--over", "step_exponent=0,0.5")
+    isotropic = ("--method", "isotropic")
+    note = "Note: isotropic weights leave out"
+    assert note in run("predict", *arguments, *isotropic)
+    assert note not in run("predict", *arguments)
+    noted = run("predict", *RELU, "--over", "step_exponent=0.5,0.6")
+    assert "1 of 2 points" in noted
+
+
+def test_the_method_is_asked_for_and_told():
+    problem = DEFAULT.replace(activation="relu", readout="constant", step_exponent=0.5)
+    arguments = ("--activation", "relu", "--readout", "constant", "--step-exponent", "0.5")
+    for method in ("auto", "exact", "isotropic"):
+        answer = run_json("predict", *arguments, "--method", method)
+        found = predict(problem, method=method)
+        assert answer["method"] == found.method
+        assert answer["test_error"] == found.test_error
+        rows = run("predict", *arguments, "--method", method).splitlines()
+        assert [row.split()[:2] for row in rows if row.startswith(" method")] == [
+            ["method", found.method]
+        ]
+    step = ("--over", "step_size=0,40", "--readout", "constant")
+    table = run("predict", "--activation", "identity", *step).splitlines()
+    assert [line.split()[-1] for line in table[-3:-1]] == ["isotropic"] * 2
+    refused = command.run("predict", "--method", "plain", code=2)
+    assert refused.stderr.startswith("error: method must be one of auto, isotropic, exact; got")
 
 
 def test_curve_has_one_row_a_point():
@@ -205,7 +228,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_failures_of_the_solver_exit_with_1(monkeypatch):
-    def fail(problem):
+    def fail(problem, method):
         raise NotConverged("resolvent equations:\nresidual 1")
 
     monkeypatch.setattr(theory, "predict", fail)
@@ -255,7 +278,7 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
 
 
 def test_ctrl_c_is_one_line(monkeypatch):
-    def interrupt(problem):
+    def interrupt(problem, method):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(theory, "predict", interrupt)

@@ -20,7 +20,7 @@ _PIPED_WIDTH = 240
 _DIVIDER = 3
 _LEAST_MEANING = 30
 _MOST_REASONS = 10
-_TEXT = ("", "meaning", "status", "variant", "quantity", "verdict")  # columns set left
+_TEXT = ("", "meaning", "status", "variant", "quantity", "verdict", "method")  # columns set left
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
