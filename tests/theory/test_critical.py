@@ -61,7 +61,7 @@ def test_what_cannot_be_is_said(relu):
     assert relu[3].half_step is None
     assert "no part of degree 3" in relu[3].notes[1]
     easy = critical_steps(problem(activation="tanh", ridge=1e-3, n=20000), degrees=1)
-    assert "without a step" in easy[1].notes[-1]
+    assert any("without a step" in note for note in easy[1].notes)
 
 
 def test_a_law_with_one_value_has_one_spike():

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pickle
 
 import numpy as np
 import pytest
 
-from featurestep import InconsistentSolution, NotConverged, Problem, predict
-from featurestep.theory import engine, risk
+from featurestep import InconsistentSolution, InvalidProblem, NotConverged, Problem, predict
+from featurestep.theory import engine, resolvent, risk
+from featurestep.theory.exact import resolvent as exact_resolvent
+from featurestep.theory.exact import solve as exact_solve
 
 BASE = Problem(
     n=1000,
@@ -94,22 +97,37 @@ def test_one_bad_point_spoils_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         predict(BASE.replace(ridge=2.0))
 
 
-def test_a_violated_self_check_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = risk.training_error
-    monkeypatch.setattr(risk, "training_error", lambda *a: exact(*a) * (1 + 1e-7))
+def spoil_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of 1e-7 in what only one of the two training losses is made of."""
+    mse, errors = risk.training_error, exact_solve.solve_errors
+
+    def spoilt(*arguments: object) -> object:
+        found = errors(*arguments)  # type: ignore[arg-type]
+        return dataclasses.replace(found, given=found.given * (1 + 1e-7))
+
+    monkeypatch.setattr(risk, "training_error", lambda *a: mse(*a) * (1 + 1e-7))
+    monkeypatch.setattr(exact_solve, "solve_errors", spoilt)
+
+
+@pytest.mark.parametrize("method", ["isotropic", "exact"])
+def test_a_violated_self_check_raises(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    spoil_errors(monkeypatch)
     with pytest.raises(InconsistentSolution) as caught:
-        predict(BASE)
+        predict(BASE, method=method)
     assert isinstance(caught.value.solution, engine.Solution)
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
 
 
-def test_an_unconverged_resolvent_raises_with_its_solution(monkeypatch: pytest.MonkeyPatch) -> None:
-    from featurestep.theory import resolvent
-
+@pytest.mark.parametrize("method", ["isotropic", "exact"])
+def test_an_unconverged_resolvent_raises_with_its_solution(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    hasty = functools.partial(exact_resolvent.fixed_point, most=3)
     monkeypatch.setattr(resolvent, "MAX_ITERATIONS", 1)
+    monkeypatch.setattr(exact_resolvent, "fixed_point", hasty)
     with pytest.raises(NotConverged, match="residual") as caught:
-        predict(BASE)
+        predict(BASE, method=method)
     assert caught.value.residual > 1e-10
     assert isinstance(caught.value.solution, engine.Solution)
 
@@ -117,26 +135,65 @@ def test_an_unconverged_resolvent_raises_with_its_solution(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"step_exponent": 0.5}, "isotropic"),
-        ({"step_exponent": 0.5}, "c_2 ≠ 0"),
         ({"step_exponent": 0.6}, "beyond 1/2"),
-        ({"residual": "full", "centre": False}, "uncentred"),
-        ({"residual": "full", "readout": "constant"}, "non-zero mean"),
         ({"n": 40}, "small sizes"),
+        ({"activation": "H1 + H2 + H3/6", "step_exponent": 0.5}, "degree 3"),
+        ({"n": 900, "n_step": 400, "step_exponent": 0.5}, "n_step < d"),
+        (
+            {"initial": "gaussian", "readout": "rademacher", "step_exponent": 0.5},
+            "Gaussian rows of W0",
+        ),
     ],
 )
 def test_out_of_range_predictions_say_so(changes: dict[str, object], words: str) -> None:
     assert any(words in note for note in predict(BASE.replace(**changes)).validity)
 
 
-def test_predictions_inside_the_range_carry_no_note() -> None:
-    assert predict(BASE.replace(step_exponent=0.2)).validity == ()
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"step_exponent": 0.2},
+        {"step_exponent": 0.5},
+        {"step_exponent": 0.5, "n_step": 20000, "initial": "gaussian"},
+        {"residual": "full", "centre": False},
+        {"residual": "full", "readout": "constant"},
+    ],
+    ids=str,
+)
+def test_predictions_inside_the_range_carry_no_note(changes: dict[str, object]) -> None:
+    assert predict(BASE.replace(**changes)).validity == ()
+
+
+def test_isotropic_weights_say_what_they_leave_out() -> None:
+    bold = BASE.replace(step_exponent=0.5)
+    (note,) = predict(bold, method="isotropic").validity
+    assert note.startswith("isotropic weights leave out")
+    assert predict(BASE.replace(step_size=0.0, n=10**6), method="isotropic").validity == ()
+
+
+def test_the_method_is_asked_for_chosen_and_told() -> None:
+    assert predict(BASE).method == "exact"
+    assert predict(BASE, method="isotropic").method == "isotropic"
+    plain = BASE.replace(activation="tanh", step_size=0.0, d=20000)
+    assert predict(plain).method == "isotropic"
+    assert predict(plain, method="exact").method == "exact"
+    table = predict(plain.vary(step_size=[0.0, 5.0]))
+    assert list(table["method"].values) == ["isotropic", "exact"]
+
+
+@pytest.mark.parametrize("method", ["best", None, 1, ["exact"]])
+@pytest.mark.parametrize("question", [BASE, BASE.vary(ridge=[0.1, 1.0])])
+def test_an_unknown_method_is_refused(question: Problem, method: object) -> None:
+    with pytest.raises(InvalidProblem, match="method must be one of auto") as caught:
+        predict(question, method=method)  # type: ignore[arg-type]
+    assert caught.value.parameter == "method"
 
 
 def test_as_dict_is_plain() -> None:
     values = predict(BASE).as_dict()
     assert values["test_error"] == predict(BASE).test_error
-    assert all(isinstance(v, (float, int, list)) for v in values.values())
+    assert values["method"] == "exact"
+    assert all(isinstance(v, (float, int, str, list)) for v in values.values())
 
 
 def test_results_are_frozen() -> None:
