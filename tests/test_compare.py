@@ -92,7 +92,7 @@ def test_departures_of_the_simulation_are_notes():
 
 
 def test_validity_notes_of_predictions_are_kept():
-    bold = BASE.replace(step_exponent=0.5, activation="relu", centre=True, target="H1 + H2")
+    bold = BASE.replace(step_exponent=0.5, activation="H1 + H3/6", target="H1 + H2")
     found = compare(bold.vary(ridge=[0.1, 1.0]), **RUN)
     assert all(row.notes == predict(bold).validity != () for row in found.rows)
 
