@@ -6,7 +6,13 @@ import numpy as np
 import xarray
 
 from featurestep.demo import SETTINGS
-from featurestep.figures import double_descent, exponent, learning_curves, readout_law
+from featurestep.figures import (
+    double_descent,
+    exponent,
+    learning_curves,
+    maximal_step,
+    readout_law,
+)
 from featurestep.figures.alignment import DEGREES
 
 NAN = float("nan")
@@ -195,6 +201,23 @@ def laws():
     )
 
 
+def large_steps():
+    cases, x = [case.name for case in maximal_step.CASES], np.array(maximal_step.STEPS)
+    level = np.ones((2, 3, 1)) + 0.1 * x
+    axes = ("case", "ratio", "step")
+    return xarray.Dataset(
+        {
+            "simulated": (axes, 1.01 * level),
+            "standard_error": (axes, 0.005 * level),
+            "exact": (axes, level),
+            "isotropic": (axes, level * (1.0 + 0.2 * x)),
+            "curve_exact": (("case", "ratio", "curve_step"), level),
+            "curve_isotropic": (("case", "ratio", "curve_step"), 1.2 * level),
+        },
+        {"case": cases, "ratio": list(maximal_step.RATIOS), "step": x, "curve_step": x},
+    )
+
+
 def changed(data, name, where, value):
     """The data with one entry changed."""
     copy = data.copy(deep=True)
@@ -213,6 +236,7 @@ TRUE = {
     "double-descent": double,
     "learning-curves": curves,
     "readout-law": laws,
+    "maximal-step": large_steps,
 }
 # figure, variable, entry, value, words of the claim that this contradicts
 FALSE = [
@@ -245,4 +269,8 @@ FALSE = [
     ("readout-law", "simulated", {"learns": 0, "law": 0}, 1.5, "gaussian learns H_2"),
     ("readout-law", "draws", {"learns": 0, "law": 1}, 1.8, "uniform learns H_2"),
     ("readout-law", "simulated", {"learns": 1, "law": 3}, 0.5, "constant does not learn H_3"),
+    ("maximal-step", "simulated", {"case": 0, "ratio": 1, "step": 2}, 1.3, "relu: network within"),
+    ("maximal-step", "exact", {"case": 1, "ratio": 2, "step": 7}, 1.3, "sine: network within"),
+    ("maximal-step", "simulated", {"case": 1, "ratio": 0, "step": 0}, NAN, "sine: network within"),
+    ("maximal-step", "isotropic", {"case": 0, "ratio": 2}, 1.1, "spiked random features are off"),
 ]

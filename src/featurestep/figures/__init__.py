@@ -9,6 +9,7 @@ from . import (
     equivalence,
     exponent,
     learning_curves,
+    maximal_step,
     readout_law,
     spectra,
     weights,
@@ -30,6 +31,7 @@ FIGURES = {
         double_descent.FIGURE,
         learning_curves.FIGURE,
         readout_law.FIGURE,
+        maximal_step.FIGURE,
     )
 }
 

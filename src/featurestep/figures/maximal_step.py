@@ -1,0 +1,171 @@
+"""Test error at steps of order √N: the network, the exact theory and spiked random features."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..nonlinearity import Nonlinearity
+from ..plot_style import PALETTE, figure_of, label, new_axes, styled
+from ..plots_simulation import SIMULATED_NAME, points
+from ..problem import Problem
+from ..simulation import simulate
+from ..theory import predict
+from .base import SHIFTED_SINE, TWO_COLUMNS, PaperFigure, Report, means, parts
+from .claims import Claim, settled
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RATIOS = (2, 8, 32)  # n0/d
+STEPS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # η/√N
+METHODS = ("exact", "isotropic")
+CLOSE_ERRORS, CLOSE_SHARE = 3.0, 0.02  # a point agrees within either
+MISSED = 0.3  # share by which spiked random features are off somewhere
+_DASHES = (0, (3.5, 1.5))
+
+
+class Case(NamedTuple):
+    """An activation and a readout law, and how the panel calls the two."""
+
+    name: str
+    activation: str | Nonlinearity
+    readout: str
+    title: str
+
+
+CASES = (
+    Case("relu", "relu", "constant", r"$\sigma = \mathrm{ReLU}$, constant readout"),
+    Case("sine", SHIFTED_SINE, "rademacher", r"$\sigma = \sin(z + 0.6)$, Rademacher readout"),
+)
+JUDGED = ("relu", 32)  # where spiked random features must miss
+
+
+def compute(quick: bool, progress: Report) -> xarray.Dataset:
+    """Test errors of the network and of both theories for each case, n0/d and η/√N."""
+    import xarray
+
+    n, seeds = (1000, 12) if quick else (2000, 16)
+    told = parts(progress, [8.0 + ratio for _ in CASES for ratio in RATIOS])
+    rows = []
+    for case in CASES:
+        columns = [_column(_problem(case, ratio, n), seeds, next(told)) for ratio in RATIOS]
+        rows.append(xarray.concat(columns, "ratio"))
+    joined: xarray.Dataset = xarray.concat(rows, "case")
+    names = [case.name for case in CASES]
+    return joined.assign_coords(case=names, ratio=list(RATIOS)).assign_attrs(
+        n=n, d=n // 2, width=3 * n // 4, seeds=seeds
+    )
+
+
+def _problem(case: Case, ratio: int, n: int) -> Problem:
+    return Problem(
+        activation=case.activation,
+        target="H1 + H2/sqrt(2)",
+        n=n,
+        d=n // 2,
+        width=3 * n // 4,
+        n_step=ratio * (n // 2),
+        step_size=0.0,
+        ridge=0.01,
+        noise_std=0.2,
+        readout=case.readout,
+    )
+
+
+def _column(problem: Problem, seeds: int, told: Any) -> xarray.Dataset:
+    """One n0/d: simulated means, the theories there, and their curves."""
+    import xarray
+
+    grid = problem.vary(step_size=_sizes(problem, STEPS))
+    found = simulate(grid, seeds=seeds, progress=told)
+    mean, error = (array.isel(variant=0, drop=True) for array in means(found, "test_error"))
+    at = xarray.Dataset({"simulated": mean, "standard_error": error})
+    at = at.rename(step_size="step").assign_coords(step=list(STEPS))
+    fine = STEPS[-1] * np.linspace(0.0, 1.0, 51) ** 1.5  # the curves bend most at small steps
+    for method in METHODS:
+        at[method] = ("step", _errors(problem, STEPS, method))
+        at[f"curve_{method}"] = ("curve_step", _errors(problem, fine, method))
+    return at.assign_coords(curve_step=fine)
+
+
+def _sizes(problem: Problem, steps: Any) -> list[float]:
+    return [float(step) * problem.width**0.5 for step in steps]
+
+
+def _errors(problem: Problem, steps: Any, method: str) -> Any:
+    grid = problem.vary(step_size=_sizes(problem, steps))
+    return predict(grid, method=method)["test_error"].values
+
+
+@styled
+def draw(data: xarray.Dataset) -> Figure:
+    """A panel for each case; a colour for each n0/d; solid exact, dashed spiked features."""
+    panels = new_axes(columns=len(CASES), width=TWO_COLUMNS, height=2.9)
+    for ax, case in zip(panels, CASES, strict=True):
+        _panel(ax, data.sel(case=case.name))
+        ax.set_title(case.title)
+        ax.set_xlabel(r"step size $\eta/\sqrt{N}$")
+    panels[0].set_ylabel(label("test_error"))
+    handles = panels[0].get_legend_handles_labels()
+    figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=6)
+    return figure_of(panels[0])
+
+
+def _panel(ax: Axes, data: xarray.Dataset) -> None:
+    for i, ratio in enumerate(RATIOS):
+        at, colour = data.sel(ratio=ratio), PALETTE[i]
+        x = at["curve_step"]
+        ax.plot(x, at["curve_exact"], color=colour, label=f"$n_0/d = {ratio}$")
+        ax.plot(x, at["curve_isotropic"], color=colour, linewidth=1.0, linestyle=_DASHES)
+        mean, error = at["simulated"], at["standard_error"]
+        points(ax, at["step"], mean, error, colour=colour, marker="os^"[i])
+    ax.plot([], [], color="0.3", label="exact theory")
+    ax.plot([], [], color="0.3", linewidth=1.0, linestyle=_DASHES, label="spiked random features")
+    points(ax, [], [], [], colour="0.3", name=f"network, {SIMULATED_NAME}")
+    ax.set_xlim(-0.1, STEPS[-1] + 0.1)
+    ax.set_xticks(range(int(STEPS[-1]) + 1))
+
+
+def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+    """The network is where the exact theory says; spiked random features are not."""
+    claims = [_close(data.sel(case=case.name), case) for case in CASES]
+    return settled(FIGURE.name, [*claims, _missed(data)])
+
+
+def _close(data: xarray.Dataset, case: Case) -> Claim:
+    """Every point within so many standard errors, or within a small share, of the exact theory."""
+    value, error, exact, other = (
+        data[name].values for name in ("simulated", "standard_error", *METHODS)
+    )
+    apart = np.abs(value - exact)
+    holds = np.all(apart <= np.maximum(CLOSE_ERRORS * error, CLOSE_SHARE * exact))  # not for NaN
+    text = (
+        f"{case.name}: network within {CLOSE_ERRORS:g} s.e. or {CLOSE_SHARE:.0%} of the exact "
+        f"theory at {apart.size} points (largest gaps {(apart / exact).max():.1%} and "
+        f"{(apart / error).max():.1f} s.e.); spiked random features are off by up to "
+        f"{np.abs(other / value - 1.0).max():.0%}"
+    )
+    return Claim(text, bool(holds))
+
+
+def _missed(data: xarray.Dataset) -> Claim:
+    """What spiked random features make of the judged case."""
+    name, ratio = JUDGED
+    at = data.sel(case=name, ratio=ratio)
+    gap = np.abs(at["isotropic"].values / at["simulated"].values - 1.0)
+    worst = int(np.argmax(gap))
+    text = (
+        f"{name}, n0/d = {ratio}: spiked random features are off by {gap[worst]:.0%} of the "
+        f"network's error at η = {STEPS[worst]:g}√N (more than {MISSED:.0%})"
+    )
+    return Claim(text, bool(gap[worst] > MISSED))
+
+
+FIGURE = PaperFigure(
+    "maximal-step", "test error at steps of order √N, exactly and by spiked random features",
+    compute, draw, check,
+)  # fmt: skip
