@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurestep import InvalidProblem
+from featurestep import InvalidProblem, predict
 from featurestep.page.presets import PRESETS
 from featurestep.page.state import LIMITS, MAX_QUERY, Choice, Number, State, Switch, Text
 
@@ -40,6 +40,17 @@ def test_presets_are_problems_and_links(name: str) -> None:
     state = PRESETS[name].state
     assert State.from_query(state.to_query()) == state
     assert state.problem.n == state.n
+
+
+def test_the_maximal_step_is_twice_the_root_of_the_width() -> None:
+    problem = PRESETS["maximal"].state.problem
+    assert problem.eta == pytest.approx(2.0 * problem.width**0.5, rel=1e-9)
+    assert (problem.n, problem.d, problem.width) == (2000, 1000, 1500)
+    assert problem.step_samples == 32 * problem.d
+    exact, spiked = (
+        predict(problem, method=method).test_error for method in ("exact", "isotropic")
+    )
+    assert spiked > 1.3 * exact
 
 
 def test_what_a_link_leaves_out_keeps_its_default() -> None:

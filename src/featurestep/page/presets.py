@@ -1,4 +1,4 @@
-"""Settings of the papers to start from."""
+"""Settings to start from: those of the papers, and the maximal step."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Preset:
 
 
 _CUI_RATIO = 2.0  # n/d of the learning curve's starting point, with N = d and n_step = 4d
+_MAXIMAL_WIDTH = 0.75  # N/n of the maximal step: n^α times 2√(N/n) is 2√N at α = 1/2
 
 PRESETS: Mapping[str, Preset] = {
     "moniri2": Preset(
@@ -46,6 +47,24 @@ PRESETS: Mapping[str, Preset] = {
             target="formula",
             formula="tanh",
             over="samples",
+        ),
+    ),
+    "maximal": Preset(
+        "Maximal step",
+        "η = 2√N, ReLU, constant readout, n₀ = 32d: far from spiked random features, which miss "
+        "each neuron's own overlap with the target.",
+        State(
+            step_exponent=0.5,
+            step_scale=2.0 * _MAXIMAL_WIDTH**0.5,
+            phi=0.5,
+            psi=0.5 / _MAXIMAL_WIDTH,
+            step_ratio=16.0,
+            ridge=0.01,
+            noise_std=0.2,
+            centre=False,
+            readout="constant",
+            target="formula",
+            formula="H1 + H2/sqrt(2)",
         ),
     ),
     "descent": Preset(
