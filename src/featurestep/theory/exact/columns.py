@@ -54,8 +54,7 @@ def build_columns(
     """Equations (5), (37), (39), (40b) and (44) at the given κ (Q,)."""
     norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
     mean, slope, spread = sigma.moments(norm, place)
-    higher = sigma.derivative_means(norm, place, 4 if step.is_gaussian else 2)
-    curvature = 0.5 * higher[2]
+    curvature = 0.5 * sigma.derivative_means(norm, place, 2)[2]
     k = kappa[:, None]
     size = curvature / step.d[:, None, None]
     kk, ks, ss = (part[:, None, :] for part in anisotropy)
@@ -79,13 +78,22 @@ def build_columns(
     ]
     if step.is_gaussian:
         longer, further = step.longer[:, None, :], step.further[:, None, :] * k
-        bend = (
-            0.25 * longer**2 * higher[4] + longer * further * higher[3] + further**2 * higher[2]
-        )  # ∂²m/∂ω² (40b)
-        fields[0] = (plain + bend / step.d[:, None, None], linear, square)
+        bend = _bend(sigma, step, kappa) / step.d[:, None, None]
+        fields[0] = (plain + bend, linear, square)
         fields.append((longer * curvature + further * slope, nothing, nothing))
     stacked = (np.concatenate(parts, axis=2) for parts in zip(*fields, strict=True))
     return Columns(slope, spread, curvature, *stacked)
+
+
+def _bend(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> FloatArray:
+    """∂²m/∂ω² (40b), (B, Q, K): at u_g itself, which (43) leaves to m, μ, ν and m′."""
+    shift = step.shift + step.a * (step.lean / step.beta)[:, None]
+    place = shift[:, None, :] * kappa[:, None]
+    higher = sigma.derivative_means(step.norm[:, None, :], place, 4)
+    longer, further = step.longer[:, None, :], step.further[:, None, :] * kappa[:, None]
+    return np.asarray(
+        0.25 * longer**2 * higher[4] + longer * further * higher[3] + further**2 * higher[2]
+    )
 
 
 def build_labels(star: Nonlinearity, step: Step, kappa: FloatArray) -> Labels:
