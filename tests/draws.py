@@ -33,25 +33,37 @@ LAWS = (
 )
 
 
+def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    """A number between two positive ones, its logarithm uniform."""
+    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+
 def random_problem(rng: np.random.Generator) -> Problem:
-    """Exponent 0–½, φ and ψ in 0.02–50, ridge 1e-6–1e2, n 50–1e9, all laws and activations."""
+    """Exponent 0–¾, φ and ψ in 0.02–50, n_step/d in ¼–100, ridge 1e-6–1e2, n 50–1e6 (one in ten
+    up to 1e9), all laws, residuals, starts and activations.
+    """
     while True:
-        phi, psi = np.exp(rng.uniform(np.log(0.02), np.log(50.0), 2))
+        phi, psi = (log_uniform(rng, 0.02, 50.0) for _ in range(2))
         activation = ACTIVATIONS[rng.integers(len(ACTIVATIONS))]
-        step = {"step_exponent": float(rng.uniform(0.0, 0.5))}
+        step = {"step_exponent": float(rng.uniform(0.0, 0.75))}
         if activation == "abs":  # c_1 = 0: only the untrained network is defined
             step = {"step_size": 0.0}
+        largest = 1e9 if rng.random() < 0.1 else 1e6
+        n = int(log_uniform(rng, 50.0, largest))
+        samples = phi * n * log_uniform(rng, 0.25, 100.0)
         try:
             return Problem.from_ratios(
-                phi=float(phi),
-                psi=float(psi),
-                n=int(np.exp(rng.uniform(np.log(50.0), np.log(1e9)))),
+                phi=phi,
+                psi=psi,
+                n=n,
+                n_step=max(1, round(samples)),
                 activation=activation,
                 target=TARGETS[rng.integers(len(TARGETS))],
-                ridge=float(np.exp(rng.uniform(np.log(1e-6), np.log(1e2)))),
+                ridge=log_uniform(rng, 1e-6, 1e2),
                 noise_std=float(rng.choice([0.0, 0.1, 1.0])),
                 readout=LAWS[rng.integers(len(LAWS))],
                 residual=("labels", "full")[rng.integers(2)],
+                initial=("sphere", "gaussian")[rng.integers(2)],
                 centre=bool(rng.integers(2)),
                 **step,
             )

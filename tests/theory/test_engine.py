@@ -11,7 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featurestep import Problem, predict
-from featurestep.hermite import coefficients
 from featurestep.quadrature import gauss_hermite, gauss_law
 from featurestep.spiked import spiked_weights
 from featurestep.theory.engine import Solution, solve
@@ -22,8 +21,8 @@ from featurestep.theory.resolution import Effort
 from featurestep.theory.resolvent import ACCEPTED, solve_resolvent
 from featurestep.theory.risk import solve_risk
 from featurestep.theory.signal import solve_signal
-from featurestep.theory.untrained import traces
 from tests.theory.literal import solve_literally
+from tests.theory.roads import untrained
 
 BASE: dict[str, Any] = {"n": 400, "d": 200, "width": 300, "ridge": 0.1, "noise_std": 0.2}
 THREE = ((2.0, 0.1), (0.5, 0.4), (-1.0, 0.5))
@@ -109,16 +108,9 @@ def test_step_zero_equals_the_scalar_road(
         centre=True,
     )
     prediction = predict(problem, method="isotropic")
-    m = traces(problem)
-    c_star = coefficients(problem.sigma_star, 1)
-    signal = c_star[1] ** 2
-    rest = problem.sigma_star.second_moment - signal + noise**2
-    ratio = problem.n / problem.width
-    train = ridge * ratio * (signal * m.m2 + rest * m.m1)  # λ yᵀRy
-    assert prediction.train_loss == pytest.approx(train, rel=1e-8)
-    # L_te by generalised cross-validation, exact here: −(n/N)(c⋆_1² m_2′ + rest m_1′)/(…)²
-    slope = signal * m.dm2 + rest * m.dm1
-    assert prediction.test_error == pytest.approx(-slope / (ratio * m.m1**2), rel=1e-7)
+    expected = untrained(problem)
+    assert prediction.train_loss == pytest.approx(expected.train_loss, rel=1e-8)
+    assert prediction.test_error == pytest.approx(expected.test_error, rel=1e-7)
 
 
 def test_published_check_value() -> None:

@@ -1,0 +1,157 @@
+"""Other roads to the numbers of the engines: closed forms, and equations as they stand."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from featurestep import Problem
+from featurestep.hermite import coefficients
+from featurestep.spiked import spiked_weights
+from featurestep.theory.batch import Batch
+from featurestep.theory.exact.slopes import slopes
+from featurestep.theory.exact.solve import Answer, answer, r_nodes
+from featurestep.theory.exact.step import rows_of
+from featurestep.theory.moments import build_batch
+from featurestep.theory.resolution import Effort, choose
+from featurestep.theory.untrained import traces
+
+STEP = 1e-30  # of complex derivatives
+
+
+class Numbers(NamedTuple):
+    test_error: float
+    train_loss: float
+    norm_squared: float
+
+
+def untrained(problem: Problem) -> Numbers:
+    """Step 0 by the scalar equation, to leading order in d."""
+    m = traces(problem)
+    signal = float(coefficients(problem.sigma_star, 1)[1]) ** 2
+    rest = problem.sigma_star.second_moment - signal + problem.noise_std**2
+    ratio = problem.n / problem.width
+    loss = signal * m.m2 + rest * m.m1  # yᵀRy, up to n/N
+    slope = signal * m.dm2 + rest * m.dm1
+    return Numbers(
+        # generalised cross-validation, exact here: −(n/N)(c⋆_1² m_2′ + rest m_1′)/(…)²
+        test_error=-slope / (ratio * m.m1**2),
+        train_loss=problem.ridge * ratio * loss,
+        norm_squared=ratio * (loss + problem.ridge * slope),  # dL_tr/dλ
+    )
+
+
+def exact_answer(problem: Problem, *, finite: bool = True, count: int | None = None) -> Answer:
+    """The exact weight side for one problem, with or without the terms of order 1/d."""
+    resolution = choose(problem, spiked_weights(problem), Effort(), "exact")
+    groups, nodes = resolution.group_rule(problem), resolution.node_rule()
+    return answer(rows_of(problem), groups, nodes, count or r_nodes(problem), finite=finite)
+
+
+def exact_numbers(problem: Problem, *, finite: bool = True) -> Numbers:
+    """The same as numbers, for a problem without random offset."""
+    found = exact_answer(problem, finite=finite)
+    return Numbers(
+        float(found.errors.given[0] @ found.resolvent.point.readout.weight),
+        float(found.fitted.train_loss[0]),
+        float(found.errors.powers[0].sum()),
+    )
+
+
+class Literal:
+    """The training loss by (7)–(11), one problem, as a function of ridge and source.
+
+    The source ςω is added to 1/(1+χ) wherever that stands (30), and everything is analytic:
+    derivatives come from complex steps.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.n, self.d, self.ridge = batch.n[0], batch.d[0], float(batch.ridge[0])
+        self.weight, self.kappa = batch.weight, batch.kappa
+        self.rho, self.neurons = batch.norm[0], batch.neurons[0]
+        self.mean, self.nu2 = batch.mean[0], batch.spread[0]
+        self.mu = batch.linear[0] / self.rho
+        self.y0, self.y1, self.rest = (
+            part[0] for part in (batch.target_mean, batch.target_linear, batch.target_rest)
+        )
+
+    def regressions(self, v2: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Independent parts of (11): columns, variances of their fields, what they fit."""
+        d = self.rho**2 * v2 / self.d  # D
+        along = np.concatenate([self.mean, self.kappa[:, None] * self.mu], axis=1)
+        return [(along, np.concatenate([v2, d]), self.y0), (self.mu, d, self.y1)]
+
+    def resolvent(self, ridge: complex, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """V2 and χ by damped iteration of (7)–(10)."""
+        v2 = (self.neurons / (ridge * self.n)).astype(complex)
+        v1 = np.diag(self.rho**2 * v2)
+        unit, gap = np.eye(v2.size), 1.0
+        while gap > 1e-13:
+            chi = np.einsum("qg,qh,gh->q", self.mu, self.mu, v1) + self.nu2 @ v2  # (7)
+            mass = self.n * self.weight * (1.0 / (1.0 + chi) + source)
+            v1_hat, v2_hat = self.mu.T @ (mass[:, None] * self.mu), mass @ self.nu2  # (8)
+            d = np.diag(self.rho**2 * v2 / self.d)
+            inverse = np.linalg.inv(unit + v1_hat @ d)
+            new_v1 = self.d * d @ inverse  # (9)
+            lam = np.diagonal(inverse @ v1_hat)
+            new_v2 = self.neurons / (ridge * self.n + v2_hat + self.rho**2 * lam)  # (10)
+            change = (new_v2 - v2) / v2.real
+            gap = np.abs(change.real).max() + np.abs(change.imag).max() / STEP
+            v2, v1 = 0.5 * (v2 + new_v2), 0.5 * (v1 + new_v1)
+        return v2, chi
+
+    def train_loss(self, ridge: complex, source: np.ndarray) -> complex:
+        """The minimum of (11) over n."""
+        v2, chi = self.resolvent(ridge, source)
+        mass = self.weight * (1.0 / (1.0 + chi) + source)
+        loss = mass @ (self.rest + self.y0**2 + self.y1**2)
+        for columns, variance, y in self.regressions(v2):
+            matrix = self.n * columns.T @ (mass[:, None] * columns) + np.diag(1.0 / variance)
+            right = self.n * columns.T @ (mass * y)
+            loss = loss - right @ np.linalg.solve(matrix, right) / self.n
+        return complex(loss)
+
+    def error(self, measure: np.ndarray) -> float:
+        """E[ω(κ)(y − f)²] = dL_tr/dς (30)."""
+        return float(self.train_loss(self.ridge, 1j * STEP * measure).imag / STEP)
+
+    def numbers(self) -> Numbers:
+        """Errors and ‖â‖² = dL_tr/dλ."""
+        nothing = np.zeros_like(self.weight)
+        loss = self.train_loss(self.ridge + 1j * STEP, nothing)
+        return Numbers(self.error(nothing + 1.0), loss.real, loss.imag / STEP)
+
+
+def literal(problem: Problem) -> Literal:
+    """Section 3 for a problem with a finite readout law."""
+    return Literal(batch_of(problem))
+
+
+class ManySamples(Literal):
+    """n_step/d → ∞: one field p beside A, seen through the column of (33)."""
+
+    def __init__(self, problem: Problem) -> None:
+        last = problem.replace(n_step=10**15)
+        batch = batch_of(last)
+        super().__init__(batch)
+        s = slopes(problem.sigma)
+        c_star = coefficients(problem.sigma_star, 2)
+        e = problem.eta / np.sqrt(problem.width) * batch.g
+        kept = 1.0 + 2.0 * s.c2 * e * c_star[0]  # 1 + k_g m_1
+        place = batch.shift[0] * batch.kappa[:, None]
+        bend = 0.5 * problem.sigma.derivative_means(self.rho, place, 2)[2]  # m′
+        own = kept + 4.0 * e * s.c2 * c_star[2]
+        self.column = self.kappa[:, None] * self.mu * own + 2.0 * e * s.zz * c_star[1] * kept * bend
+
+    def regressions(self, v2: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        along = np.concatenate([self.mean, self.column], axis=1)
+        return [(along, np.concatenate([v2, v2 / self.d]), self.y0)]
+
+
+def batch_of(problem: Problem) -> Batch:
+    """Moments of a problem with a finite readout law, at the nodes of the engine."""
+    weights = spiked_weights(problem)
+    nodes = choose(problem, weights, Effort()).node_rule()
+    law = np.array(problem.law.values), np.array(problem.law.probabilities)
+    return build_batch([problem], [weights], law, nodes)

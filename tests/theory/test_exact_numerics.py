@@ -1,0 +1,89 @@
+"""Exact weights: results do not depend on how they were computed, nor does `auto` show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from featurestep import Problem
+from featurestep.theory.engine import SELF_CHECK, Outcome, Solution, solve
+from featurestep.theory.resolution import Effort
+from featurestep.theory.solution import ACCEPTED
+from tests.draws import log_uniform, random_problem
+
+NAMES = ("test_error", "train_loss", "train_mse", "norm_squared")
+
+
+def solutions(outcomes: list[Outcome]) -> list[Solution]:
+    assert [o for o in outcomes if not isinstance(o, Solution)] == []
+    return [o for o in outcomes if isinstance(o, Solution)]
+
+
+def values(outcomes: list[Outcome], names: tuple[str, ...] = NAMES) -> np.ndarray:
+    return np.array([[getattr(s, name) for name in names] for s in solutions(outcomes)])
+
+
+def usual_problem(rng: np.random.Generator) -> Problem:
+    """A random problem with a step of at most 4√N."""
+    while True:
+        problem = random_problem(rng)
+        if problem.eta <= 4.0 * problem.width**0.5:
+            return problem
+
+
+@pytest.fixture(scope="module")
+def problems() -> list[Problem]:
+    rng = np.random.default_rng(31)
+    return [usual_problem(rng) for _ in range(40)]
+
+
+@pytest.fixture(scope="module")
+def usual(problems: list[Problem]) -> list[Outcome]:
+    return solve(problems, method="exact")
+
+
+def test_every_result_passes_its_checks(usual: list[Outcome]) -> None:
+    for found in solutions(usual):
+        assert found.method == "exact"
+        assert found.residual <= ACCEPTED
+        assert found.self_check <= SELF_CHECK
+
+
+@pytest.mark.parametrize("effort", [Effort(1.5, 1.0), Effort(1.0, 1.7)], ids=["groups", "nodes"])
+def test_groups_and_nodes_do_not_show(
+    problems: list[Problem], usual: list[Outcome], effort: Effort
+) -> None:
+    finer = solve(problems, method="exact", effort=effort)
+    assert values(finer) == pytest.approx(values(usual), rel=1e-6)
+
+
+@pytest.mark.parametrize("start", [1e-2, 30.0])
+def test_the_start_does_not_show(
+    problems: list[Problem], usual: list[Outcome], start: float
+) -> None:
+    elsewhere = solve(problems, method="exact", start=start)
+    assert values(elsewhere) == pytest.approx(values(usual), rel=1e-6)
+
+
+def test_a_batch_equals_single_solves(problems: list[Problem], usual: list[Outcome]) -> None:
+    alone = [solve([p], method="exact")[0] for p in problems]
+    assert values(alone) == pytest.approx(values(usual), rel=1e-9)
+
+
+def test_auto_is_not_seen() -> None:
+    """Steps of every size: where `auto` takes isotropic weights, exact ones say the same."""
+    rng = np.random.default_rng(32)
+    drawn = []
+    while len(drawn) < 300:
+        problem = random_problem(rng)
+        if not problem.law.is_finite:
+            continue
+        size = float(rng.random() < 0.8) * log_uniform(rng, 1e-6, 3.0)
+        if problem.eta == 0.0:  # the only step its activation allows
+            size = 0.0
+        drawn.append(problem.replace(step_size=size * problem.width**0.5))
+    auto, exact = (solve(drawn, method=method) for method in ("auto", "exact"))
+    errors = ("test_error", "train_loss")
+    assert values(auto, errors) == pytest.approx(values(exact, errors), rel=1e-4)
+    taken = {found.method for found in solutions(auto)}
+    assert taken == {"isotropic", "exact"}
