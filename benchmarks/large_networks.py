@@ -1,0 +1,107 @@
+"""Networks of n = 2000 and more over the whole domain: the record that slow tests hold theory to.
+
+    python -m benchmarks.large_networks --device cuda --output tests/agreement/large_networks.json
+
+Draws problems at random (both residuals, both first layers, four laws, smooth and kinked
+activations, n_step/d from ½ to 32, η up to 4√N), trains every one with many seeds and writes means
+and standard errors. `--part 1/2` does the first half; parts are joined by naming the same file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from featurestep import Problem, simulate
+
+QUANTITIES = ("test_error", "train_loss", "train_mse", "readout_norm")
+COUNT = 80
+ACTIVATIONS = (
+    "relu", "tanh", "gelu", "leaky_relu", "erf", "softplus", "hard_tanh", "silu", "sin", "sigmoid",
+)  # fmt: skip
+TARGETS = ("tanh", "H1 + H2/sqrt(2)", "relu", "sin", "H0/2 + H1", "H1 + H2/2")
+LAWS: tuple[Any, ...] = (
+    "constant",
+    "rademacher",
+    "gaussian",
+    "uniform",
+    [[-1.5, 0.2], [0.0, 0.35], [1.1055415967851332, 0.45]],
+)
+SIZES = ((2000, 1000), (2400, 600), (2000, 1600), (3000, 750))
+
+
+def random_case(rng: np.random.Generator) -> dict[str, Any]:
+    """The fields of one problem."""
+    n, d = SIZES[rng.integers(len(SIZES))]
+    width = round(n * float(rng.choice([0.5, 0.75, 1.3])))
+    law = LAWS[rng.integers(len(LAWS))]
+    residual = ("labels", "labels", "full")[rng.integers(3)]
+    centred = bool(rng.integers(2)) or (residual == "full" and not isinstance(law, str))
+    step = float(rng.choice([0.1, 0.25, 0.5, 1.0, 2.0, 4.0]))
+    return {
+        "activation": ACTIVATIONS[rng.integers(len(ACTIVATIONS))],
+        "target": TARGETS[rng.integers(len(TARGETS))],
+        "n": n,
+        "d": d,
+        "width": width,
+        "n_step": round(d * float(rng.choice([0.5, 1.0, 2.0, 4.0, 8.0, 32.0]))),
+        "step_size": step * math.sqrt(width),
+        "ridge": float(rng.choice([0.003, 0.01, 0.1, 1.0])),
+        "noise_std": float(rng.choice([0.1, 0.5])),
+        "readout": law,
+        "residual": residual,
+        "initial": ("sphere", "gaussian")[rng.integers(2)],
+        "centre": centred or (residual == "full" and law == "constant"),
+    }
+
+
+def cases(count: int = COUNT, seed: int = 2310) -> list[dict[str, Any]]:
+    """The problems, always the same."""
+    rng = np.random.default_rng(seed)
+    return [random_case(rng) for _ in range(count)]
+
+
+def observed(fields: dict[str, Any], seeds: int, device: str) -> dict[str, Any]:
+    """Means and standard errors over the seeds."""
+    found = simulate(Problem(**fields), seeds=seeds, device=device)
+    table: dict[str, Any] = {"seeds": seeds}
+    for name in QUANTITIES:
+        (each,) = found.values[name]  # one variant
+        table[name] = [float(each.mean()), float(each.std(ddof=1) / math.sqrt(seeds))]
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--part", default="1/1")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
+    parser.add_argument("--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    part, parts = map(int, arguments.part.split("/"))
+    known = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
+    done = {json.dumps(row["problem"], sort_keys=True) for row in known}
+    began = time.monotonic()
+    for i, fields in enumerate(cases()):
+        if i % parts != part - 1 or json.dumps(fields, sort_keys=True) in done:
+            continue
+        if time.monotonic() - began > arguments.seconds:
+            break
+        row = {"problem": fields, **observed(fields, arguments.seeds, arguments.device)}
+        known.append(row)
+        arguments.output.write_text(json.dumps(known, indent=1) + "\n")
+        test, error = row["test_error"]
+        print(f"{i}: {test:.5f} ± {error:.5f} ({time.monotonic() - began:.0f} s)", flush=True)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
