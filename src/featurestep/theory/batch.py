@@ -6,6 +6,7 @@ Axes are named in every comment: B problems, Q nodes in κ, K groups of neurons.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,15 @@ import numpy.typing as npt
 from ..quadrature import FloatArray
 
 IntArray = npt.NDArray[np.intp]
+SHARED = ("kappa", "weight", "g", "mirrored", "exact")  # by all problems of a batch
+
+
+class Pairs(NamedTuple):
+    """The response of V1 in the unknowns Ξ_gh, g ≤ h, for few groups."""
+
+    seen: FloatArray  # (B, Q, pairs) how Ξ enters χ
+    felt: FloatArray  # (B, Q, pairs) how χ enters Ξ
+    carried: FloatArray  # (B, pairs, K) how p enters Ξ
 
 
 @dataclass(frozen=True)
@@ -38,12 +48,18 @@ class Batch:
     target_linear: FloatArray  # (B, Q) y1
     target_rest: FloatArray  # (B, Q) y2 − y0² − y1²
     mirrored: bool  # whether (g, κ) and (−g, −κ) have equal moments, with nodes to match
+    exact: Any = None  # exact.weights.ExactSide: one problem whose weights answer exactly
+
+    @property
+    def readout_nodes(self) -> int:
+        """Nodes of κ: with exact weights those that stand for Ξ come after them."""
+        return self.kappa.size - (0 if self.exact is None else self.exact.unknowns)
 
     def take(self, rows: IntArray) -> Batch:
         """The same arrays for some of the problems."""
         picked = {f.name: getattr(self, f.name) for f in fields(self)}
         for name in picked:
-            if name not in ("kappa", "weight", "g", "mirrored"):
+            if name not in SHARED:
                 picked[name] = picked[name][rows]
         if self.felt is self.spread:
             picked["felt"] = picked["spread"]

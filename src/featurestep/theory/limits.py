@@ -139,7 +139,7 @@ def _spiked_limit(problem: Problem, spikes: Spikes) -> Risk:
     batch = point.batch
     columns = [np.polynomial.polynomial.polyval(batch.kappa, p) for p in spikes.values()]
     basis = [column / np.sqrt(batch.weight @ column**2) for column in columns]
-    lines = point.weights.frame(point.v2).lines
+    lines = point.isotropic.frame(point.v2).lines
     design = np.concatenate(
         [*(column[None, :, None] for column in basis), batch.kappa[None, :, None] * lines], axis=2
     )

@@ -21,7 +21,8 @@ import numpy as np
 
 from ..quadrature import FloatArray
 from .batch import Batch
-from .weight_side import WeightSide, weight_side
+from .exact.weights import ExactWeights, exact_weights
+from .weight_side import IsotropicWeights, weight_side
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,15 @@ class Point:
     shrink: FloatArray  # (B, Q) h = 1/(1 + χ)
     noise: FloatArray  # (B, Q, K) ν²V2, as it enters χ
     felt: FloatArray  # (B, Q, K) ν²V2, as it enters V2V̂2
-    weights: WeightSide
+    weights: IsotropicWeights | ExactWeights
     demand: FloatArray  # (B, K) V2_g·(t_g + ρ_g²Λ_gg), N_g at the solution
     mapped_chi: FloatArray  # (B, Q) χ of eq. (7) for this V2 and h
+
+    @property
+    def isotropic(self) -> IsotropicWeights:
+        """The weights of a batch without exact ones."""
+        assert isinstance(self.weights, IsotropicWeights)
+        return self.weights
 
     @property
     def residual(self) -> FloatArray:
@@ -52,7 +59,12 @@ def evaluate(batch: Batch, v2: FloatArray, chi: FloatArray, *, careful: bool = F
     mass = batch.n[:, None] * batch.weight * shrink  # (B, Q)
     noise = batch.spread * v2[:, None, :]
     felt = noise if batch.felt is batch.spread else batch.felt * v2[:, None, :]
-    weights = weight_side(batch, v2, mass, careful=careful)
+    weights: IsotropicWeights | ExactWeights
+    if batch.exact is None:
+        weights = weight_side(batch, v2, mass, careful=careful)
+    else:
+        own = chi[:, batch.readout_nodes :]
+        weights = exact_weights(batch, batch.exact.step, v2, mass, own)
     return Point(
         batch=batch,
         v2=v2,
@@ -66,7 +78,7 @@ def evaluate(batch: Batch, v2: FloatArray, chi: FloatArray, *, careful: bool = F
     )
 
 
-def fluctuation(weights: WeightSide, noise: FloatArray) -> FloatArray:
+def fluctuation(weights: IsotropicWeights | ExactWeights, noise: FloatArray) -> FloatArray:
     """χ(κ) = Σ μ_gμ_h V1_gh + Σ ν_g² V2_g (eq. 7)."""
     return np.asarray(weights.fluctuation() + noise.sum(axis=2))
 
@@ -76,7 +88,12 @@ def noise_information(noise: FloatArray, mass: FloatArray) -> FloatArray:
     return np.asarray(np.matmul(mass[:, None, :], noise)[:, 0, :])
 
 
-def demand(batch: Batch, v2: FloatArray, noise_part: FloatArray, weights: WeightSide) -> FloatArray:
+def demand(
+    batch: Batch,
+    v2: FloatArray,
+    noise_part: FloatArray,
+    weights: IsotropicWeights | ExactWeights,
+) -> FloatArray:
     """V2_g times the denominator of (10): N_g at the solution."""
     ridge_part = (batch.n * batch.ridge)[:, None] * v2
     return np.asarray(ridge_part + noise_part + weights.degrees())
@@ -93,6 +110,11 @@ def respond(
     batch = point.batch
     k, q = batch.g.size, batch.kappa.size
     diagonal = point.demand**2 / batch.neurons if newton else batch.neurons
+    if isinstance(point.weights, ExactWeights):
+        nodes = batch.readout_nodes
+        mass = (batch.n[:, None] * batch.weight * point.shrink**2)[:, :nodes]
+        noise = point.noise[:, :nodes], point.felt[:, :nodes]
+        return point.weights.respond(noise, mass, diagonal, r, s)
     if k * (k + 1) // 2 + k < 0.8 * (q + k) * (0.6 if batch.mirrored else 1.0):
         return _respond_by_pairs(point, r, s, diagonal)
     return _respond_by_nodes(point, r, s, diagonal)
@@ -109,13 +131,13 @@ def _respond_by_nodes(
     q, k = batch.kappa.size, batch.g.size
     first_q, first_k = (q // 2, k // 2) if batch.mirrored else (0, 0)
     mass = batch.n[:, None] * batch.weight * point.shrink**2  # (B, Q)
-    linear = point.weights.reach()
+    linear = point.isotropic.reach()
     reach = point.noise + linear  # R, (B, Q, K)
-    kernel = point.weights.kernel(first_q)
+    kernel = point.isotropic.kernel(first_q)
     kernel *= mass[:, None, :]
     felt = ((point.felt + linear) * mass[:, :, None])[:, :, first_k:].transpose(0, 2, 1)
     felt = felt / batch.neurons[:, first_k:, None]
-    coupling = point.weights.coupling()[:, first_k:] / batch.neurons[:, first_k:, None]
+    coupling = point.isotropic.coupling()[:, first_k:] / batch.neurons[:, first_k:, None]
     fold = _fold if batch.mirrored else _unfolded
     top = np.concatenate([fold(kernel), fold(reach[:, first_q:])], axis=2)
     bottom = np.concatenate([fold(felt), fold(coupling)], axis=2)
@@ -157,17 +179,17 @@ def _respond_by_pairs(
     """The same equations in the unknowns Ξ, p of the weights' pairs: x = r + seen·Ξ + ν²V2 p."""
     batch = point.batch
     k = batch.g.size
-    pairs = point.weights.pairs()
+    pairs = point.isotropic.pairs()
     count = pairs.seen.shape[2]
     mass = batch.n[:, None] * batch.weight * point.shrink**2  # (B, Q)
-    reach = point.felt + point.weights.reach()
+    reach = point.felt + point.isotropic.reach()
     seen = np.concatenate([pairs.seen, point.noise], axis=2)
     felt = np.concatenate([pairs.felt, reach / batch.neurons[:, None, :]], axis=2)
     felt *= mass[:, :, None]
     felt_t = felt.transpose(0, 2, 1)
     matrix = -np.matmul(felt_t, seen)
     matrix[:, :count, count:] -= pairs.carried
-    matrix[:, count:, count:] -= point.weights.coupling() / batch.neurons[:, :, None]
+    matrix[:, count:, count:] -= point.isotropic.coupling() / batch.neurons[:, :, None]
     index = np.arange(count)
     matrix[:, index, index] += 1.0
     index = np.arange(count, count + k)

@@ -36,7 +36,8 @@ class Signal:
 def solve_signal(point: Point) -> Signal:
     """Minimise (11) at the solution of the resolvent equations."""
     batch = point.batch
-    frame = point.weights.frame(point.v2)
+    weights = point.isotropic
+    frame = weights.frame(point.v2)
     if frame.coupling is None:
         use, along, across, rest = _decoupled(point, frame)
         slope = _apply(frame.lines, across)
@@ -44,8 +45,8 @@ def solve_signal(point: Point) -> Signal:
         use, along, across, rest = _joint(point, frame, frame.coupling)
         slope = _apply(frame.lines, across) + _apply(frame.coupling.means_across, use)
     fitted = _apply(frame.means, use) + batch.kappa * _apply(frame.lines, along)
-    tau, psi = point.weights.directions(point.v2, use, along, across)
-    source_nodes, source_groups = point.weights.sources(use, along, across)
+    tau, psi = weights.directions(point.v2, use, along, across)
+    source_nodes, source_groups = weights.sources(use, along, across)
     outside = (batch.weight * point.shrink * batch.target_rest).sum(axis=1)
     return Signal(
         use=np.sqrt(point.v2) * use,

@@ -1,32 +1,24 @@
 """The weight side: how the weights answer what the readout asks of them (eqs. 9, 10 and C of 11).
 
-The readout side, (7), (8) and (11)–(15), knows weights only through the methods of `WeightSide`.
-Other weights (structured inputs, an anisotropic step) are other classes with the same methods;
-nothing else changes. All quantities are scaled by √V2 and √D, D = ρ²V2/d, as b = ρμ√V2 is.
+The resolvent equations know weights through `fluctuation`, `degrees` and a linear response, for
+which exact weights (`exact.weights`) have their own. Here all quantities are scaled by √V2 and √D,
+D = ρ²V2/d, as b = ρμ√V2 is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from ..quadrature import FloatArray
-from .batch import Batch, IntArray
+from .batch import Batch, IntArray, Pairs
 from .gain import gain_by_lu, gain_by_parity, gain_by_qr
 from .moments import across_alignment
 
 _FEW = 4
-
-
-class Pairs(NamedTuple):
-    """The response of V1 in the unknowns Ξ_gh, g ≤ h, for few groups."""
-
-    seen: FloatArray  # (B, Q, pairs) how Ξ enters χ
-    felt: FloatArray  # (B, Q, pairs) how χ enters Ξ
-    carried: FloatArray  # (B, pairs, K) how p enters Ξ
 
 
 class Coupling(NamedTuple):
@@ -44,41 +36,6 @@ class Frame(NamedTuple):
     coupling: Coupling | None = None
 
 
-class WeightSide(Protocol):
-    """What the readout side may ask."""
-
-    def fluctuation(self) -> FloatArray:
-        """Σ μ_gμ_h V1_gh at every node, (B, Q)."""
-
-    def degrees(self) -> FloatArray:
-        """Degrees of freedom of each group's linear part, V2_g ρ_g² Λ_gg, (B, K)."""
-
-    def kernel(self, first: int) -> FloatArray:
-        """−∂χ_q/∂(n w_p h_p) for nodes q ≥ first, (B, Q − first, Q)."""
-
-    def reach(self) -> FloatArray:
-        """∂χ_q/∂ log V2_g of the linear part, (B, Q, K)."""
-
-    def coupling(self) -> FloatArray:
-        """Change of group g's degrees of freedom with log V2_h beyond scaling, (B, K, K)."""
-
-    def pairs(self) -> Pairs:
-        """The same response for few groups, nodes eliminated."""
-
-    def frame(self, v2: FloatArray) -> Frame:
-        """The regression (11) that these weights allow."""
-
-    def directions(
-        self, v2: FloatArray, use: FloatArray, along: FloatArray, across: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """τ and ψ of the scaled solution, (B, K) each."""
-
-    def sources(
-        self, use: FloatArray, along: FloatArray, across: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """What −∂(x̂ᵀCx̂) of (15) gives to v (B, Q) and, times V2_g, to P (B, K)."""
-
-
 @dataclass(frozen=True)
 class IsotropicWeights:
     """Weights without structure beside β: C = blockdiag(V2, X, X), X = V1/d."""
@@ -90,25 +47,31 @@ class IsotropicWeights:
     mixed: FloatArray  # (B, Q, K) U = bY
 
     def fluctuation(self) -> FloatArray:
+        """Σ μ_gμ_h V1_gh at every node, (B, Q)."""
         total = np.asarray((self.mixed * self.direction).sum(axis=2))
         return total if np.iscomplexobj(total) else np.maximum(total, 0.0)
 
     def degrees(self) -> FloatArray:
+        """Degrees of freedom of each group's linear part, V2_g ρ_g² Λ_gg, (B, K)."""
         return np.asarray(self.batch.d[:, None] * np.diagonal(self.loss, axis1=1, axis2=2))
 
     def kernel(self, first: int) -> FloatArray:
+        """−∂χ_q/∂(n w_p h_p) for nodes q ≥ first, (B, Q − first, Q)."""
         kernel = np.matmul(self.mixed[:, first:], self.direction.transpose(0, 2, 1))  # G
         np.square(kernel, out=kernel)
         kernel /= self.batch.d[:, None, None]
         return np.asarray(kernel)
 
     def reach(self) -> FloatArray:
+        """∂χ_q/∂ log V2_g of the linear part, (B, Q, K)."""
         return np.square(self.mixed)
 
     def coupling(self) -> FloatArray:
+        """Change of group g's degrees of freedom with log V2_h beyond scaling, (B, K, K)."""
         return np.asarray(self.batch.d[:, None, None] * self.loss**2)
 
     def pairs(self) -> Pairs:
+        """The same response for few groups, nodes eliminated."""
         rows, columns, multiplicity = _pairs(self.batch.g.size)
         return Pairs(
             seen=self.direction[:, :, rows] * self.direction[:, :, columns] * multiplicity,
@@ -122,17 +85,20 @@ class IsotropicWeights:
         return np.asarray(self.direction / np.sqrt(self.batch.d)[:, None, None])
 
     def frame(self, v2: FloatArray) -> Frame:
+        """The regression (11) that these weights allow."""
         return Frame(self.batch.mean * np.sqrt(v2)[:, None, :], self.lines)
 
     def directions(
         self, v2: FloatArray, use: FloatArray, along: FloatArray, across: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
+        """τ and ψ of the scaled solution, (B, K) each."""
         root = np.sqrt(v2 / self.batch.d[:, None]) * self.batch.norm  # √D
         return root * along, root * across
 
     def sources(
         self, use: FloatArray, along: FloatArray, across: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
+        """What −∂(x̂ᵀCx̂) of (15) gives to v (B, Q) and, times V2_g, to P (B, K)."""
         return np.zeros(self.direction.shape[:2]), use**2 + along**2 + across**2
 
 

@@ -101,6 +101,11 @@ def solve_blocks(kept: FloatArray, xi: FloatArray, information: FloatArray) -> B
     )
 
 
+def bare_determinant(step: Step, coupled: FloatArray) -> FloatArray:
+    """det(I − N(r)Γ), (B, M): it vanishes where a single sample makes an eigenvalue."""
+    return np.asarray(np.linalg.det(_unscattered(step, coupled)))
+
+
 def scattering(step: Step, coupled: FloatArray) -> FloatArray:
     """T(r) = (I − N(r)Γ)⁻¹N(r), (B, M, 2K, 2K), for G on (p, φ̂) (eq. 22).
 
@@ -108,28 +113,37 @@ def scattering(step: Step, coupled: FloatArray) -> FloatArray:
     c_2 = 0 only φ̂ is scattered.
     """
     size = step.k.shape[1]
-    gamma = (step.phi[:, None, None] * coupled)[:, None]  # (B, 1, 2K, 2K)
     r = step.r[:, :, None]
     cross, own = r * step.k[:, None, :], r**2 * step.delta[:, None, :]  # (B, M, K)
-    upper, lower = gamma[:, :, :size], gamma[:, :, size:]
-    shape = (*r.shape[:2], 2 * size, 2 * size)
     if not np.any(step.k):
-        scattered = np.zeros(shape, dtype=coupled.dtype)
-        inverse = inverted(np.eye(size) - own[..., None] * lower[..., size:])
+        scattered = np.zeros((*r.shape[:2], 2 * size, 2 * size), dtype=coupled.dtype)
+        hats = (step.phi[:, None, None] * coupled)[:, None, size:, size:]
+        inverse = inverted(np.eye(size) - own[..., None] * hats)
         np.multiply(inverse, own[:, :, None, :], out=scattered[..., size:, size:])
         return scattered
-    matrix = np.empty(shape, dtype=coupled.dtype)
-    np.multiply(-cross[..., None], lower, out=matrix[:, :, :size])
-    np.multiply(-own[..., None], lower, out=matrix[:, :, size:])
-    matrix[:, :, size:] -= cross[..., None] * upper
-    index = np.arange(2 * size)
-    matrix[:, :, index, index] += 1.0
+    matrix = _unscattered(step, coupled)
     inverse = inverted(matrix)
     left, right = inverse[..., :size], inverse[..., size:]
     cross, own = cross[:, :, None, :], own[:, :, None, :]
     np.multiply(right, cross, out=matrix[..., :size])
     np.multiply(left, cross, out=matrix[..., size:])
     matrix[..., size:] += right * own
+    return matrix
+
+
+def _unscattered(step: Step, coupled: FloatArray) -> FloatArray:
+    """I − N(r)Γ, (B, M, 2K, 2K)."""
+    size = step.k.shape[1]
+    gamma = (step.phi[:, None, None] * coupled)[:, None]  # (B, 1, 2K, 2K)
+    r = step.r[:, :, None]
+    cross, own = r * step.k[:, None, :], r**2 * step.delta[:, None, :]  # (B, M, K)
+    upper, lower = gamma[:, :, :size], gamma[:, :, size:]
+    matrix = np.empty((*r.shape[:2], 2 * size, 2 * size), dtype=coupled.dtype)
+    np.multiply(-cross[..., None], lower, out=matrix[:, :, :size])
+    np.multiply(-own[..., None], lower, out=matrix[:, :, size:])
+    matrix[:, :, size:] -= cross[..., None] * upper
+    index = np.arange(2 * size)
+    matrix[:, :, index, index] += 1.0
     return matrix
 
 

@@ -10,7 +10,7 @@ from ...quadrature import FloatArray
 from .columns import Columns, Labels
 from .covariance import Covariance
 from .dyson import matmul, solved, transposed
-from .resolvent import Point
+from .resolvent import Point, Readout
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Fit:
     train_loss: FloatArray  # (B,) L_tr
 
 
-def field_covariance(point: Point, found: Covariance) -> FloatArray:
+def field_covariance(readout: Readout, v2: FloatArray, found: Covariance) -> FloatArray:
     """C of (29), (B, F, F)."""
-    step = point.readout.step
+    step = readout.step
     size = step.k.shape[1]
-    count = point.readout.columns.plain.shape[2]
+    count = readout.columns.plain.shape[2]
     scaled = np.zeros((len(step), count, count), dtype=found.matrix.dtype)
     g = np.arange(size)
     scaled[:, g, g] = step.d[:, None]
@@ -39,13 +39,13 @@ def field_covariance(point: Point, found: Covariance) -> FloatArray:
     scaled[:, 3 * size + g, 3 * size + g] += step.norm_variance
     if step.is_gaussian:
         scaled[:, 4 * size + g, 4 * size + g] = 2.0
-    root = np.tile(np.sqrt(point.v2 / step.d[:, None]), count // size)
+    root = np.tile(np.sqrt(v2 / step.d[:, None]), count // size)
     return np.asarray(root[:, :, None] * scaled * root[:, None, :])
 
 
-def gram(point: Point, mass: FloatArray) -> FloatArray:
+def gram(readout: Readout, mass: FloatArray) -> FloatArray:
     """𝒢 of (29), with the weights n w/(1+χ) of every node in `mass`."""
-    step, columns, kappa = point.readout.step, point.readout.columns, point.readout.kappa
+    step, columns, kappa = readout.step, readout.columns, readout.kappa
     size = step.k.shape[1]
     means, along, across = (slice(i * size, (i + 1) * size) for i in range(3))
 
@@ -73,7 +73,7 @@ def fit(point: Point, labels: Labels, found: Covariance) -> Fit:
     """Solve (29) at a solution of the resolvent equations."""
     step, columns = point.readout.step, point.readout.columns
     mass = step.n[:, None] * point.readout.weight * point.shrink
-    c = field_covariance(point, found)
+    c = field_covariance(point.readout, point.v2, found)
     right = (
         _moment(columns.plain, mass * labels.mean)
         + _moment(columns.linear, mass * labels.linear)
@@ -82,7 +82,7 @@ def fit(point: Point, labels: Labels, found: Covariance) -> Fit:
     scale = np.sqrt(np.einsum("bff->bf", c))
     scale = np.where(scale > 0.0, scale, 1.0)
     shape = c / (scale[:, :, None] * scale[:, None, :])
-    matrix = matmul(scale[:, :, None] * gram(point, mass) * scale[:, None, :], shape)
+    matrix = matmul(scale[:, :, None] * gram(point.readout, mass) * scale[:, None, :], shape)
     matrix = matrix + np.eye(c.shape[-1])
     answer = solved(matrix, scale * right)
     used = scale * matmul(shape, answer[:, :, None])[:, :, 0]

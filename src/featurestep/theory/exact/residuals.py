@@ -15,9 +15,11 @@ import numpy as np
 
 from ...nonlinearity import Nonlinearity, gaussian_panels
 from ...quadrature import FloatArray, Rule, gauss_hermite, trapezoid_normal
+from ..typical_laws import extreme, typical_normal
 
 MOST_MOMENT = 6
 _NOISE_NODES = 15
+_SPACING = 0.2
 _BREAKDOWN = 1e-13
 
 
@@ -52,9 +54,11 @@ class Noise:
 
 
 @lru_cache(maxsize=512)
-def residual_law(star: Nonlinearity, noise: Noise, count: int) -> ResidualLaw:
-    """The law of r = σ⋆(t) + noise with `count` nodes."""
-    t, r, w, added = _grid(star, noise)
+def residual_law(
+    star: Nonlinearity, noise: Noise, count: int, samples: float | None = None
+) -> ResidualLaw:
+    """The law of r = σ⋆(t) + noise with `count` nodes, or as so many samples show it."""
+    t, r, w, added = _grid(star, noise, samples)
     functions = _directions(t, added, noise)  # (S, points)
     products = _products(t, added, noise)  # (S, S, points)
     nodes, basis, at_nodes = _lanczos(r, w, count)
@@ -74,11 +78,16 @@ def residual_law(star: Nonlinearity, noise: Noise, count: int) -> ResidualLaw:
 
 
 def _grid(
-    star: Nonlinearity, noise: Noise
+    star: Nonlinearity, noise: Noise, samples: float | None
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Points (t, r), their probabilities and the noise in r."""
-    t, w_t = _target_rule(star)
-    x, w_x = gauss_hermite(_NOISE_NODES if noise.variance > 0.0 else 1)
+    if samples is None:
+        t, w_t = _target_rule(star)
+        x, w_x = gauss_hermite(_NOISE_NODES)
+    else:
+        t, w_t = x, w_x = typical_normal(extreme(samples), 1.0, 1.0, _SPACING)
+    if noise.variance == 0.0:
+        x, w_x = np.zeros(1), np.ones(1)
     added = np.sqrt(noise.variance) * np.tile(x, t.size)
     t_all = np.repeat(t, x.size)
     r = np.repeat(star(t), x.size) + added + noise.mean

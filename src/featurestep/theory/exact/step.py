@@ -102,14 +102,22 @@ def noise_of(row: Row) -> Noise:
     return Noise(noise + output + radius, -s.c0 * row.offset, s.c1)
 
 
-def build_step(rows: Sequence[Row], groups: Rule, count: int, *, finite: bool = True) -> Step:
+def build_step(
+    rows: Sequence[Row],
+    groups: Rule,
+    count: int,
+    *,
+    finite: bool = True,
+    samples: float | None = None,
+) -> Step:
     """The constants of rows that share all but numbers; `count` nodes for the law of r.
 
-    Without `finite` the samples' norms, a term of order 1/d, are left out.
+    Without `finite` the samples' norms, a term of order 1/d, are left out. With `samples` the law
+    of r is that of so many samples.
     """
     first = rows[0].problem
     s = slopes(first.sigma)
-    laws = [residual_law(first.sigma_star, noise_of(row), count) for row in rows]
+    laws = [residual_law(first.sigma_star, noise_of(row), count, samples) for row in rows]
     g, share = groups
     problems = [row.problem for row in rows]
     n, d, width = (np.array([float(getattr(p, name)) for p in problems]) for name in _SIZES)

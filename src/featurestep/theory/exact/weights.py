@@ -1,34 +1,60 @@
 """Exact weights as a weight side: what the spectrum's equations ask, for few groups of neurons.
 
-The readout's unknowns (V2, χ) are given; the bulk's own Ξ (22) is solved for them here, by Newton's
-method with a dense Jacobian: 4K² unknowns, so that K must be small. Everything may be complex.
+The bulk's own unknowns Ξ (22) ride along with χ: a batch with exact weights has 4K² more nodes, of
+no weight, at which χ stands for the elements of Ξ. Newton's method then treats all unknowns alike,
+and goes smoothly through edges that the weights make. Everything may be complex.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import NotConverged
-from ...quadrature import FloatArray
-from ..batch import Batch, IntArray
+from ...problem import Problem
+from ...quadrature import FloatArray, Rule
+from ..batch import Batch
+from .columns import Columns, build_columns
 from .covariance import coupled_index
 from .dyson import Blocks, averaged, matmul, scattering, solve_blocks, transposed
-from .step import Step
+from .finite import anisotropy
+from .step import Row, Step, build_step
 
 MOST_GROUPS = 5
-_TOLERANCE = 1e-13
-_ACCEPTED = 1e-10
-_MOST = 60
-_STAGES = (1.0, 0.5, 0.2, 0.05)  # share of Ṽ with which the way to it begins
+R_NODES = 40  # of a typical sample's law of r: its tail shows in the spectrum
+
+
+class ExactSide(NamedTuple):
+    """What a batch needs for exact weights: the step, and the columns at the batch's nodes."""
+
+    step: Step
+    columns: Columns
+
+    @property
+    def unknowns(self) -> int:
+        """Elements of Ξ."""
+        return 4 * int(self.step.k.shape[1]) ** 2
+
+    def free(self) -> FloatArray:
+        """Ξ at Ṽ = 0, where T = N + NΓN is explicit, (1, 4K²)."""
+        step = self.step
+        size = step.k.shape[1]
+        nothing = np.zeros((1, size, size))
+        alone = solve_blocks(step.kept, np.zeros((1, 2 * size, 2 * size)), nothing)
+        return averaged(step.r_weight, scattering(step, alone.coupled)).reshape(1, -1)
+
+
+def exact_side(problem: Problem, groups: Rule, kappa: FloatArray, samples: float) -> ExactSide:
+    """For one problem, with a step on so many samples, at an initial output of mean 0."""
+    step = build_step([Row(problem)], groups, R_NODES, samples=samples)
+    return ExactSide(step, build_columns(problem.sigma, step, anisotropy(step), kappa))
 
 
 @dataclass(frozen=True)
 class ExactWeights:
-    """The bulk's answer to Ṽ, and how it changes with it."""
+    """The bulk's answer to Ṽ at given Ξ."""
 
     batch: Batch
     step: Step
@@ -38,31 +64,16 @@ class ExactWeights:
     scattered: FloatArray  # (B, M, 2K, 2K)
 
     def fluctuation(self) -> FloatArray:
-        return np.asarray((self._answered * self.direction).sum(axis=2))
-
-    @cached_property
-    def _answered(self) -> FloatArray:
-        return matmul(self.direction, self.blocks.phi_phi)
+        """Σ μ_gμ_h V1_gh at every node, and the image of Ξ."""
+        answered = matmul(self.direction, self.blocks.phi_phi)
+        chi = (answered * self.direction).sum(axis=2)
+        image = averaged(self.step.r_weight, self.scattered)
+        return np.concatenate([chi, image.reshape(len(chi), -1)], axis=1)
 
     def degrees(self) -> FloatArray:
+        """V2_gζ_g of (23)."""
         trace = np.einsum("bgh,bhg->bg", self.information, self.blocks.phi_phi)
         return np.asarray(self.batch.d[:, None] * trace)
-
-    @cached_property
-    def _change(self) -> FloatArray:
-        """−∂G_φφ/∂Ṽ on pairs of groups, (B, K², K²); Y⊗Y for isotropic weights."""
-        size = self.direction.shape[2]
-        whole = self.blocks.whole
-        inside = coupled_index(size)
-        outside = np.arange(size, 2 * size)
-        coupled = whole[:, inside[:, None], inside]
-        across = whole[:, inside[:, None], outside]  # (B, 2K, K)
-        matrix = np.eye(4 * size * size) - repeated(self.step, self.scattered, coupled)
-        force = repeated(self.step, self.scattered, across)  # (B, 4K², K²)
-        found: Any = np.linalg.solve(matrix, force)
-        back = kronecker(transposed(across), transposed(across))
-        own = self.blocks.phi_phi
-        return np.asarray(matmul(back, found) + kronecker(own, own))
 
     @cached_property
     def _pairs(self) -> FloatArray:
@@ -71,100 +82,118 @@ class ExactWeights:
         return np.asarray((b[..., :, None] * b[..., None, :]).reshape(*b.shape[:2], -1))
 
     @cached_property
-    def _carried(self) -> FloatArray:
-        """How log V2_k enters √V2 G_φφ √V2 beyond scaling, (B, K², K)."""
-        size = self.direction.shape[2]
-        pulled = matmul(self._change, _half_sums(self.information))
-        return np.asarray(_half_sums(self.blocks.phi_phi) - pulled).reshape(-1, size * size, size)
+    def _own(self) -> FloatArray:
+        """G_φφ⊗G_φφ = −∂G_φφ/∂Ṽ at fixed Ξ, (B, K², K²)."""
+        return kronecker(self.blocks.phi_phi, self.blocks.phi_phi)
 
-    def kernel(self, first: int) -> FloatArray:
-        seen = matmul(self._pairs[:, first:], self._change)
-        return np.asarray(matmul(seen, transposed(self._pairs)) / self.batch.d[:, None, None])
+    def respond(
+        self,
+        noise: tuple[FloatArray, FloatArray],
+        mass: FloatArray,
+        diagonal: FloatArray,
+        r: FloatArray,
+        s: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """The linear response of (χ, Ξ) and log V2 to r and s; `mass` is n w h², noise ν²V2.
 
-    def reach(self) -> FloatArray:
-        return matmul(self._pairs, self._carried)
+        In the unknowns Δ = √V2⁻¹ dV1 √V2⁻¹, dΞ and p = d log V2: x = r + b b·Δ + ν²V2 p.
+        """
+        seen, felt_noise = noise
+        batch, size = self.batch, self.direction.shape[2]
+        nodes, pairs = self.direction.shape[1], size * size
+        d = batch.d[:, None, None]
+        x_0, xi_0 = r[:, :nodes, None], r[:, nodes:, None]
+        inside, outside = coupled_index(size), np.arange(size, 2 * size)
+        whole = self.blocks.whole
+        coupled, across = whole[:, inside[:, None], inside], whole[:, inside[:, None], outside]
+        halves = _half_sums(self.information)
+        back = kronecker(transposed(across), transposed(across))  # (B, K², 4K²)
+        forth = _repeated(self.step, self.scattered, across)  # (B, 4K², K²)
+        around = _repeated(self.step, self.scattered, coupled)  # (B, 4K², 4K²)
+        weighted = transposed(self._pairs * mass[:, :, None]) / d  # (B, K², Q)
+        asked = np.concatenate(
+            [
+                -matmul(weighted, self._pairs),
+                np.zeros((len(r), pairs, 4 * pairs)),
+                halves - matmul(weighted, seen),
+            ],
+            axis=2,
+        )  # dṼ of (Δ, dΞ, p)
+        asked_0 = -matmul(weighted, x_0)
+        unit, wide = np.eye(pairs), np.eye(4 * pairs)
+        first = matmul(self._own, asked)
+        first[:, :, :pairs] += unit
+        first[:, :, pairs : 5 * pairs] -= back
+        first[:, :, 5 * pairs :] -= _half_sums(self.blocks.phi_phi)
+        second = matmul(forth, asked)
+        second[:, :, pairs : 5 * pairs] += wide - around
+        reach = self._reach(halves)
+        heard = transposed((felt_noise + reach) * mass[:, :, None])  # (B, K, Q)
+        third = np.concatenate(
+            [
+                -matmul(heard, self._pairs),
+                self._degrees_by_xi(across),
+                -matmul(heard, seen) - self._coupling(halves) + _diagonal(diagonal),
+            ],
+            axis=2,
+        )
+        scale = batch.neurons[:, :, None]
+        matrix = np.concatenate([first, second, third / scale], axis=1)
+        right = np.concatenate(
+            [
+                -matmul(self._own, asked_0),
+                xi_0 - matmul(forth, asked_0),
+                (s[:, :, None] + matmul(heard, x_0)) / scale,
+            ],
+            axis=1,
+        )
+        found: Any = np.linalg.solve(matrix, right)
+        change, own, p = found[:, :pairs], found[:, pairs : 5 * pairs], found[:, 5 * pairs :]
+        x = x_0 + matmul(self._pairs, change) + matmul(seen, p)
+        return np.concatenate([x, own], axis=1)[:, :, 0], np.asarray(p[:, :, 0])
 
-    def coupling(self) -> FloatArray:
+    def _reach(self, halves: FloatArray) -> FloatArray:
+        """∂χ_q/∂log V2_g of the linear part at fixed Ξ and mass, (B, Q, K)."""
+        carried = _half_sums(self.blocks.phi_phi) - matmul(self._own, halves)
+        return matmul(self._pairs, carried)
+
+    def _coupling(self, halves: FloatArray) -> FloatArray:
+        """Change of group g's degrees of freedom with log V2_h beyond scaling, (B, K, K)."""
         own, asked = self.blocks.phi_phi, self.information
         size = own.shape[1]
-        halves = _half_sums(asked)  # dṼ/d log V2_k
-        moved = -matmul(self._change, halves)  # dG
+        moved = -matmul(self._own, halves)  # dG
         by_asking = matmul(own[:, None], _matrices(halves, size))
         by_answer = matmul(asked[:, None], _matrices(moved, size))
         change = np.einsum("bkgg->bgk", by_asking + by_answer)
         degrees = np.einsum("bgh,bhg->bg", asked, own)
-        total = degrees[:, :, None] * np.eye(size) - change
-        return np.asarray(self.batch.d[:, None, None] * total)
+        return np.asarray(self.batch.d[:, None, None] * (_diagonal(degrees) - change))
 
-    def pairs(self) -> Any:
-        from ..weight_side import Pairs  # the two sides know each other by this name alone
-
+    def _degrees_by_xi(self, across: FloatArray) -> FloatArray:
+        """d∂[ṼG_φφ]_gg/∂Ξ, (B, K, 4K²)."""
+        left = matmul(self.information, transposed(across))  # (B, K, 2K)
+        product = left[:, :, :, None] * transposed(across)[:, :, None, :]
         size = self.direction.shape[2]
-        keep, multiplicity = _upper(size)
-        felt = matmul(self._pairs, transposed(self._change))[:, :, keep]
-        return Pairs(
-            seen=self._pairs[:, :, keep] * multiplicity,
-            felt=felt / self.batch.d[:, None, None],
-            carried=self._carried[:, keep],
-        )
+        return np.asarray(self.batch.d[:, None, None] * product.reshape(-1, size, 4 * size * size))
 
 
-def exact_weights(batch: Batch, step: Step, v2: FloatArray, mass: FloatArray) -> ExactWeights:
-    """The answer to V2 and to the information n w h of every node, `mass` (B, Q)."""
-    slope = batch.linear / batch.norm[:, None, :]
+def exact_weights(
+    batch: Batch, step: Step, v2: FloatArray, mass: FloatArray, xi: FloatArray
+) -> ExactWeights:
+    """The answer to V2, to the information n w h of every node, `mass` (B, Q), and to Ξ."""
+    nodes = batch.readout_nodes
+    size = v2.shape[1]
+    slope = batch.linear[:, :nodes] / batch.norm[:, None, :]
     direction = slope * np.sqrt(v2)[:, None, :]
-    scaled = direction * (mass / batch.d[:, None])[:, :, None]
+    scaled = direction * (mass[:, :nodes] / batch.d[:, None])[:, :, None]
     information = matmul(transposed(direction), scaled)
-    many = _tiled(step, len(v2))
-    xi = solve_bulk(many, information)
-    blocks = solve_blocks(many.kept, xi, information)
-    scattered = scattering(many, blocks.coupled)
-    return ExactWeights(batch, many, direction, information, blocks, scattered)
+    many = step if len(step) == len(v2) else step.take(np.zeros(len(v2), dtype=np.intp))
+    blocks = solve_blocks(many.kept, xi.reshape(-1, 2 * size, 2 * size), information)
+    return ExactWeights(
+        batch, many, direction, information, blocks, scattering(many, blocks.coupled)
+    )
 
 
-def solve_bulk(step: Step, information: FloatArray) -> FloatArray:
-    """Ξ of (22) for Ṽ, by Newton's method; if that is lost, along t·Ṽ with t growing to 1."""
-    for share in _STAGES:
-        xi = _free(step, information.dtype)
-        t = share
-        while True:
-            xi, residual = _newton(step, xi, t * information)
-            if not np.all(residual < _ACCEPTED):
-                break
-            if t >= 1.0:
-                return xi
-            t = min(1.0, 1.6 * t)
-    raise NotConverged("the bulk of the weights was not resolved", residual=float(residual.max()))
-
-
-def _newton(step: Step, xi: FloatArray, information: FloatArray) -> tuple[FloatArray, FloatArray]:
-    size = step.k.shape[1]
-    residual = np.full(len(xi), np.inf)
-    for _ in range(_MOST):
-        blocks = solve_blocks(step.kept, xi, information)
-        coupled = blocks.coupled
-        scattered = scattering(step, coupled)
-        gap = averaged(step.r_weight, scattered) - xi
-        before, residual = residual, np.abs(gap).max(axis=(1, 2)) / (1.0 + np.abs(xi).max())
-        if not np.all(np.isfinite(residual)):
-            return xi, np.full(len(xi), np.inf)
-        if np.all((residual < _TOLERANCE) | ((residual < _ACCEPTED) & (residual > 0.3 * before))):
-            break
-        matrix = np.eye(4 * size * size) - repeated(step, scattered, coupled)
-        move: Any = np.linalg.solve(matrix, gap.reshape(len(xi), -1, 1))
-        xi = xi + move[:, :, 0].reshape(xi.shape)
-    return xi, residual
-
-
-def _free(step: Step, dtype: Any) -> FloatArray:
-    """Ξ at Ṽ = 0: T = N + NΓN is explicit there."""
-    size = step.k.shape[1]
-    nothing = np.zeros((len(step), size, size))
-    alone = solve_blocks(step.kept, np.zeros((len(step), 2 * size, 2 * size)), nothing)
-    return averaged(step.r_weight, scattering(step, alone.coupled)).astype(dtype)
-
-
-def repeated(step: Step, scattered: FloatArray, side: FloatArray) -> FloatArray:
+def _repeated(step: Step, scattered: FloatArray, side: FloatArray) -> FloatArray:
     """φ0 E[(TG)⊗(TG)] for columns `side` of G, (B, 4K², c²)."""
     turned = matmul(scattered, side[:, None])  # (B, M, 2K, c)
     rows, count, height, width = turned.shape
@@ -182,6 +211,10 @@ def kronecker(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.asarray(product.reshape(rows, i * k, j * m))
 
 
+def _diagonal(values: FloatArray) -> FloatArray:
+    return np.asarray(values[:, :, None] * np.eye(values.shape[1]))
+
+
 def _half_sums(matrix: FloatArray) -> FloatArray:
     """½(E_kA + AE_k) for every k, (B, K², K): the change of √D A √D with log D_k."""
     size = matrix.shape[1]
@@ -193,14 +226,3 @@ def _half_sums(matrix: FloatArray) -> FloatArray:
 def _matrices(columns: FloatArray, size: int) -> FloatArray:
     """(B, K², K) as matrices (B, K, K, K), the last axis first."""
     return np.asarray(transposed(columns)).reshape(-1, size, size, size)
-
-
-@lru_cache(maxsize=32)
-def _upper(size: int) -> tuple[IntArray, FloatArray]:
-    """Places of pairs g ≤ h among K², and how often each stands there."""
-    rows, columns = np.triu_indices(size)
-    return rows * size + columns, np.where(rows == columns, 1.0, 2.0)
-
-
-def _tiled(step: Step, count: int) -> Step:
-    return step if len(step) == count else step.take(np.zeros(count, dtype=np.intp))

@@ -40,11 +40,11 @@ def seen(equations: Equations, w: ComplexArray, start: Branch | None = None) -> 
     z, tolerance = w**2, equations.fineness.accepted
     if start is not None:
         found = equations.at(z, start, tolerance)
-        if np.all(_is_physical(found)):
+        if np.all(_is_physical(equations, found)):
             return found
     for steps in _STEPS:
         found = equations.descended(z, steps, tolerance)
-        if np.all(_is_physical(found)):
+        if np.all(_is_physical(equations, found)):
             return found
     raise NotConverged("the bulk was not resolved", residual=float(found.residual.max()))
 
@@ -100,12 +100,13 @@ def blurred_interval(equations: Equations, edge: float, atom: float) -> Interval
     return Interval(low, top, scale, theta, density / np.sin(theta), BLUR)
 
 
-def _is_physical(branch: Branch) -> np.ndarray:
+def _is_physical(equations: Equations, branch: Branch) -> np.ndarray:
     """Whether V2, zV2 and −1/(z(1+χ)) are such as resolvents have above the axis, (B,)."""
     z, least = branch.z[:, None], -10.0 * branch.accepted  # of the size, to its accuracy
 
     def is_above(values: ComplexArray) -> np.ndarray:
         return np.asarray(np.all(values.imag > least * np.abs(values), axis=1))
 
-    whole = is_above(branch.v2) & is_above(z * branch.v2) & is_above(z * (1.0 + branch.chi))
+    samples = is_above(z * (1.0 + equations.readout_chi(branch)))
+    whole = is_above(branch.v2) & is_above(z * branch.v2) & samples
     return np.asarray(branch.converged & whole)

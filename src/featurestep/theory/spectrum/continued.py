@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...errors import NotConverged
 from ...quadrature import FloatArray
-from ..batch import Batch
+from ..batch import SHARED, Batch
 from ..response import Point, evaluate, respond
 from .branch import Branch, ComplexArray, Nodes, Trail
 from .fineness import FULL, Budget, Fineness
@@ -25,7 +25,6 @@ TOLERANCE = 1e-12
 _ON_THE_WAY = 1e-5  # residual at places that are only passed through
 _MAX_ITERATIONS = 60
 _OVERHEAD = 3e5  # of one evaluation, in units of one multiplication
-_SHARED = ("kappa", "weight", "g", "mirrored")
 
 
 class Equations:
@@ -44,7 +43,6 @@ class Equations:
         self.near = near.moved(nodes) if near is not None else Trail()
         self.trail = Trail(nodes)
         self.budget = budget or Budget(fineness.work)
-        self.own_turn: FloatArray | None = None  # (Q, K), see `own_turn`
         self._templates: dict[int, dict[str, Any]] = {}
         self.n, self.d = float(batch.n[0]), float(batch.d[0])
         self.width = float(batch.neurons.sum())
@@ -59,6 +57,16 @@ class Equations:
     def largest_row(self) -> float:
         """Largest mean square of a row of features."""
         return float((self._power() @ self.batch.neurons[0]).max() / self.width)
+
+    @property
+    def stretch(self) -> float:
+        """How far a step's largest residual may stretch a weight, beyond what is usual, squared."""
+        if self.batch.exact is None:
+            return 1.0
+        step = self.batch.exact.step
+        largest = np.abs(step.r).max() * (1.0 + np.sqrt(step.phi[0])) ** 2
+        longest = (step.kept + np.abs(step.k) * largest) ** 2 + step.delta * largest**2
+        return float((longest / step.norm**2).max())
 
     def trace(self, branch: Branch) -> ComplexArray:
         """m(z) = (1/N) tr(FᵀF/n − z)⁻¹ (eq. 16).
@@ -87,7 +95,20 @@ class Equations:
         """The solution for |z| beyond the spectrum, to leading order."""
         z = np.atleast_1d(np.asarray(z, dtype=np.complex128))
         v2 = -self.batch.neurons / (self.n * z[:, None])
-        return Branch(z, v2, v2 @ self._power().T, np.full(z.size, np.inf))
+        chi = v2 @ self._power().T
+        if self.batch.exact is not None:
+            chi[:, self.batch.readout_nodes :] = self.batch.exact.free()
+        return Branch(z, v2, chi, np.full(z.size, np.inf))
+
+    def readout_chi(self, branch: Branch) -> ComplexArray:
+        """χ at the nodes of κ alone."""
+        return branch.chi[:, : self.batch.readout_nodes]
+
+    def scaled_chi(self, branch: Branch, factor: float) -> ComplexArray:
+        """χ times a factor; the weights' own unknowns stay."""
+        chi = branch.chi.copy()
+        chi[:, : self.batch.readout_nodes] *= factor
+        return chi
 
     def at(self, z: ComplexArray, start: Branch, tolerance: float | None = None) -> Branch:
         """The solution at z, by Newton's method from nearby solutions."""
@@ -247,7 +268,7 @@ def _repeated(batch: Batch, count: int) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for field in fields(batch):
         value = getattr(batch, field.name)
-        if field.name not in _SHARED:
+        if field.name not in SHARED:
             value = np.broadcast_to(value, (count, *value.shape[1:]))
         values[field.name] = value
     if batch.felt is batch.spread:

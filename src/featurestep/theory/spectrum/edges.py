@@ -52,7 +52,7 @@ def _descended(equations: Equations) -> Edge:
     ratios = (1.0 + np.sqrt(equations.width / equations.n)) * (
         1.0 + np.sqrt(equations.width / equations.d)
     )
-    z = 1.5 * ratios**2 * max(equations.size, equations.largest_row)
+    z = 1.5 * ratios**2 * max(equations.size, equations.largest_row) * equations.stretch
     for _ in range(12):
         start = _settled(equations, z)
         if start is not None and np.all(start.v2.real < 0.0) and np.all(start.chi.real > -1.0):
@@ -94,7 +94,7 @@ def _followed(equations: Equations, near: Branch | None) -> tuple[Arc, float, Br
     length_a, length_b = 0.0, -_ASIDE
     for _ in range(_MOST_SECANTS):
         b, slope_b = equations.on_arc(arc, length_b, a)
-        if not (a.converged[0] and b.converged[0] and _same_side(near, b)):
+        if not (a.converged[0] and b.converged[0] and _same_side(equations, near, b)):
             return None
         if abs(length_b - length_a) < equations.fineness.edge:
             return arc, length_b, b
@@ -187,7 +187,8 @@ def _beyond_zero(equations: Equations) -> Branch | None:
         if below is None:
             continue
         for sign in (-1.0, 1.0):
-            start = Branch(below.z, -below.v2, sign * below.chi, below.residual)
+            chi = equations.scaled_chi(below, sign)
+            start = Branch(below.z, -below.v2, chi, below.residual)
             found = equations.at(np.array([z + 0j]), start)
             if found.converged[0] and _is_outside(equations, found, start):
                 return _away_from_zero(equations, found, pole=sign < 0.0)
@@ -198,11 +199,12 @@ def _away_from_zero(equations: Equations, here: Branch, *, pole: bool) -> Branch
     """Further up while V2 (and χ, if it has the pole too) still falls like 1/z."""
     first = equations.level_slope(here)
     while True:
-        guess = Branch(here.z, here.v2 / 3.0, here.chi / (3.0 if pole else 1.0), here.residual)
+        chi = equations.scaled_chi(here, 1.0 / 3.0 if pole else 1.0)
+        guess = Branch(here.z, here.v2 / 3.0, chi, here.residual)
         there = equations.at(3.0 * here.z, guess)
         if not (there.converged[0] and _is_outside(equations, there, guess)):
             return here
-        if not _same_side(here, there):
+        if not _same_side(equations, here, there):
             return here
         if equations.level_slope(there) < 0.5 * first:
             return here
@@ -226,7 +228,7 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
     level, growth = float(equations.level(start)[0]), _GROWTH
     for _ in range(_MOST_STEPS):
         there, far_slope = equations.at_level(level * growth, here)
-        if not there.converged[0] or not _same_side(here, there):
+        if not there.converged[0] or not _same_side(equations, here, there):
             growth = growth**0.5
             if growth - 1.0 < 1e-5:
                 return None
@@ -240,10 +242,11 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
     return None
 
 
-def _same_side(a: Branch, b: Branch) -> bool:
+def _same_side(equations: Equations, a: Branch, b: Branch) -> bool:
     """Whether no V2 and no 1 + χ changed sign: between places that differ there lies an edge."""
     groups = np.all(np.sign(a.v2.real) == np.sign(b.v2.real))
-    return bool(groups and np.all(np.sign(1.0 + a.chi.real) == np.sign(1.0 + b.chi.real)))
+    chi_a, chi_b = (equations.readout_chi(branch).real for branch in (a, b))
+    return bool(groups and np.all(np.sign(1.0 + chi_a) == np.sign(1.0 + chi_b)))
 
 
 def _turning_point(

@@ -8,11 +8,16 @@ function of κ and is no spike. Activations with heavy tails have some up to ver
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from ...problem import Problem
 from ...quadrature import normal_density
+from ..exact.dyson import bare_determinant
+from ..exact.residuals import residual_law
+from ..exact.step import Row, noise_of
+from ..exact.weights import R_NODES, ExactWeights
 from .branch import Branch
 from .continued import Equations
 from .edges import Edge
@@ -28,6 +33,28 @@ def entry_reach(problem: Problem, equations: Equations, edge: Edge) -> float:
     if equations.batch.felt is equations.batch.spread:  # no heavy tails
         return edge.location
     return _last(equations, edge, _entries(problem, equations))
+
+
+def sample_reach(problem: Problem, equations: Equations, edge: Edge) -> float:
+    """How far single samples of the step, with a large residual r, push eigenvalues.
+
+    Such a sample makes one where I − N(r)Γ is singular (eq. 22). Where r is unbounded, the bulk has
+    no sharp end: it is given for a law of r that a few samples exceed, and the reach for a law that
+    hardly a draw exceeds.
+    """
+    law = residual_law(
+        problem.sigma_star, noise_of(Row(problem)), R_NODES, problem.step_samples / _EXPECTED
+    )
+    r = np.linspace(law.nodes.min(), law.nodes.max(), _POINTS)
+    step = equations.batch.exact.step
+    every = replace(step, r=r[None])
+
+    def reaches(branch: Branch) -> bool:
+        weights = equations.point(branch).weights
+        assert isinstance(weights, ExactWeights)
+        return bool(np.any(bare_determinant(every, weights.blocks.coupled.real) < 0.0))
+
+    return _last(equations, edge, reaches)
 
 
 def _last(equations: Equations, edge: Edge, reaches: Callable[[Branch], bool]) -> float:

@@ -14,8 +14,8 @@ from ...errors import NotConverged
 from ...nonlinearity import normalised_hermite
 from ...quadrature import FloatArray
 from ...roots import root_between
-from ..moments import across_alignment
-from ..weight_side import Frame
+from ..exact.spikes import spike_system
+from ..exact.weights import ExactWeights
 from .branch import Branch, ComplexArray, joined
 from .continued import Equations
 from .edges import Edge
@@ -173,24 +173,25 @@ class _System:
 
 def _system(equations: Equations, branch: Branch) -> _System:
     point = equations.point(branch)
-    frame = point.weights.frame(point.v2)
-    kappa = equations.batch.kappa[:, None]
     mass = equations.n * equations.batch.weight * point.shrink
+    if isinstance(point.weights, ExactWeights):
+        mass = mass[:, : equations.batch.readout_nodes]
+        columns = equations.batch.exact.columns
+        found = spike_system(point.weights, columns, point.v2.real, mass.real)
+        return _System(found.matrix, found.columns, mass.real)
+    frame = point.isotropic.frame(point.v2)
+    kappa = equations.batch.kappa[:, None]
     phase = np.where(branch.v2.real < 0.0, 1j, 1.0)  # (B, K)
     nothing = np.zeros_like(frame.means)
     across: ComplexArray | None = None
     if frame.coupling is not None:
         along = [frame.means, kappa * frame.lines, nothing]
         across = _beside(frame.coupling.means_across, nothing, frame.lines)
-    elif equations.own_turn is not None:
-        turn, aside = _turned(equations, branch, frame)
-        along = [frame.means, turn, aside]
-        across = _beside(nothing, nothing, frame.lines)
     else:
         along = [frame.means, kappa * frame.lines]
     phases = np.tile(phase, len(along))[:, None, :]
-    columns = _beside(*along) / phases
-    matrix = _gram(columns, mass)
+    seen = _beside(*along) / phases
+    matrix = _gram(seen, mass)
     diagonal = np.arange(matrix.shape[1])
     matrix[:, diagonal, diagonal] += phases[:, 0, :] ** -2
     if across is not None:
@@ -200,7 +201,7 @@ def _system(equations: Equations, branch: Branch) -> _System:
         penalty = frame.coupling.penalty / (phase[:, :, None] * phase[:, None, :])
         matrix[:, :k, :k] += penalty
         matrix[:, diagonal[:k], diagonal[:k]] -= phase**-2
-    return _System(matrix.real, columns.real, mass.real)
+    return _System(matrix.real, seen.real, mass.real)
 
 
 def _beside(*parts: ComplexArray) -> ComplexArray:
@@ -210,20 +211,6 @@ def _beside(*parts: ComplexArray) -> ComplexArray:
 def _gram(columns: ComplexArray, mass: ComplexArray) -> ComplexArray:
     weighted = columns * mass[:, :, None]
     return np.asarray(np.matmul(weighted.transpose(0, 2, 1), columns))
-
-
-def _turned(
-    equations: Equations, branch: Branch, frame: Frame
-) -> tuple[ComplexArray, ComplexArray]:
-    """Columns with each neuron's turn in proportion to its own overlap with β⋆ (`own_turn`).
-
-    What a weight w·β⋆ = γ w_β + √(1−γ²) w_s does beyond w·x adds to the columns of w_β and w_s.
-    """
-    batch = equations.batch
-    kappa, gamma = batch.kappa[:, None], float(batch.alignment[0])
-    turn = equations.own_turn * np.sqrt(branch.v2 / batch.d[:, None])[:, None, :]
-    aside = float(across_alignment(batch.alignment)[0]) * turn
-    return kappa * frame.lines + gamma * turn, aside
 
 
 def _eigenvalues(equations: Equations, branch: Branch) -> FloatArray:
@@ -242,7 +229,9 @@ def _outlier(equations: Equations, place: Branch, slope: float, i: int) -> Outli
     mass = system.mass[0]
     carried = system.columns[0] @ vectors[:, -1 - i]  # B̂v at every κ
     scale = -equations.n / (z * slope)
-    kappa, weight = equations.batch.kappa, equations.batch.weight
+    nodes = equations.batch.readout_nodes
+    kappa, weight = equations.batch.kappa[:nodes], equations.batch.weight[:nodes]
+    mass = mass[:nodes]
     hermite = normalised_hermite(HIGHEST, kappa).T
     powers = kappa[:, None] ** np.arange(1, HIGHEST + 1)
 

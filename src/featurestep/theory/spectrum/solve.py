@@ -21,12 +21,11 @@ from .branch import Trail
 from .bulk import bulk
 from .continued import Equations
 from .edges import Edge, right_edge
-from .entries import entry_reach
+from .entries import entry_reach, sample_reach
 from .fineness import FULL, Budget, Fineness
 from .interval import Interval
 from .law import MARGIN, Spectrum, Spike, carried_degrees
 from .outliers import Outlier, above
-from .own_turn import own_turn
 from .typical import smooth_batch, typical_batch
 from .weights_law import weight_spectrum
 
@@ -88,10 +87,14 @@ def outlook(
     with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
         batch = typical_batch(problem, refine=refine, smooth=smooth)
         equations = Equations(batch, fineness, near, budget)
-        equations.own_turn = own_turn(problem, equations.batch)
         edge = right_edge(equations)
         outliers = tuple(above(equations, edge))
-        scale, reach = edge_scale(equations, edge), entry_reach(problem, equations, edge)
+        scale = edge_scale(equations, edge)
+        reach = (
+            entry_reach(problem, equations, edge)
+            if batch.exact is None
+            else sample_reach(problem, equations, edge)
+        )
         return Outlook(problem, equations, edge, outliers, scale, reach)
 
 
@@ -248,6 +251,9 @@ def exact_moments(batch: Batch) -> tuple[float, float]:
     size = weight @ felt
     rows = (felt.T * weight) @ seen / batch.n[0]
     columns = ((batch.linear[0].T * weight) @ batch.linear[0]) ** 2 / batch.d[0]
+    if batch.exact is not None:  # tr K_gK_h/d in place of ρ_g²ρ_h²
+        step, square = batch.exact.step, batch.norm[0] ** 2
+        columns *= 0.5 * batch.d[0] * step.sample_norm[0] / np.multiply.outer(square, square)
     share = neurons / neurons.sum()
     return float(share @ size), float(share @ (size**2 + (rows + columns) @ neurons))
 

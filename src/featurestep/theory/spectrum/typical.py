@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -18,19 +17,20 @@ from ...errors import NotConverged
 from ...hermite import coefficients
 from ...nonlinearity import Nonlinearity
 from ...problem import Problem
-from ...quadrature import FloatArray, Rule, gauss_hermite, stretched_interval, stretched_uniform
-from ...special import normal_quantile
+from ...quadrature import FloatArray, Rule, gauss_hermite, stretched_uniform
 from ...spiked import spiked_weights
 from ..batch import Batch
+from ..exact.weights import MOST_GROUPS as MOST_EXACT
+from ..exact.weights import exact_side
+from ..method import chosen_method
 from ..moments import build_batch
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
+from ..typical_laws import count_of, extreme, typical_normal
 from .wobble import product, with_wobble
 
 _SPACING = 0.5
-_EXTRA = 11
-_MATCHED = 3  # moments up to κ⁶ are those of the full law where positive weights allow it
-_OUTER = 5  # lowest power of κ² in what is added, in steps of 2
-_BEYOND = 0.5  # samples expected beyond the end of a rule
+_STRAY = 16.0  # twice the samples whose residual may exceed the end of the law of r
+_BEYOND_ALL = 100.0  # |κ| of nodes that stand for the weights' own unknowns
 _HEAVY = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
 _RADII = 3  # nodes of ‖x‖, whose spread is small
 _LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against the bulk, likewise
@@ -42,7 +42,7 @@ def typical_batch(problem: Problem, *, refine: float = 1.0, smooth: bool = False
     `smooth` leaves out that rows and columns vary by chance.
     """
     batch = smooth_batch(problem, refine=refine)
-    return batch if smooth else with_wobble(problem, batch)
+    return batch if smooth or batch.exact is not None else with_wobble(problem, batch)
 
 
 def smooth_batch(problem: Problem, *, refine: float = 1.0) -> Batch:
@@ -50,8 +50,45 @@ def smooth_batch(problem: Problem, *, refine: float = 1.0) -> Batch:
     weights = spiked_weights(problem)
     groups = _group_rule(problem, refine)
     nodes = _node_rule(problem, refine)
-    batch = build_batch([problem], [weights], groups, nodes)
-    return _with_radii(problem, batch)
+    batch = _with_radii(problem, build_batch([problem], [weights], groups, nodes))
+    if groups[0].size > MOST_EXACT or batch.kappa.size > nodes[0].size:
+        return batch
+    if chosen_method(problem, weights, "auto") == "isotropic":
+        return batch
+    return _with_exact_weights(problem, batch)
+
+
+def _with_exact_weights(problem: Problem, batch: Batch) -> Batch:
+    """The batch with exact weights, of a step on a typical sample."""
+    share = batch.neurons[0] / batch.neurons.sum()
+    side = exact_side(problem, (batch.g, share), batch.kappa, problem.step_samples / _STRAY)
+    step, columns = side.step, side.columns
+    more = side.unknowns
+
+    def padded(values: FloatArray) -> FloatArray:
+        wide = [(0, 0)] * values.ndim
+        wide[min(1, values.ndim - 1)] = (0, more)
+        return np.pad(values, wide)
+
+    spread = padded(columns.spread)
+    nothing = np.zeros((1, batch.kappa.size + more))
+    return replace(
+        batch,
+        kappa=np.append(batch.kappa, _BEYOND_ALL + np.arange(more)),
+        weight=padded(batch.weight),
+        shift=step.shift,
+        norm=step.norm,
+        lean=np.zeros_like(batch.lean),
+        mean=padded(columns.plain[:, :, : batch.g.size]),
+        linear=padded(step.norm[:, None, :] * columns.slope),
+        spread=spread,
+        felt=spread,
+        target_mean=nothing,
+        target_linear=nothing,
+        target_rest=nothing,
+        mirrored=False,
+        exact=side,
+    )
 
 
 def _with_radii(problem: Problem, batch: Batch) -> Batch:
@@ -77,52 +114,6 @@ def _with_radii(problem: Problem, batch: Batch) -> Batch:
     )
 
 
-def extreme(count: float) -> float:
-    """The size that half a sample of `count` normal variables is expected to exceed."""
-    return -normal_quantile(0.5 * _BEYOND / max(count, 2.0))
-
-
-@lru_cache(maxsize=256)
-def typical_normal(end: float, scale: float, widest: float, spacing: float) -> Rule:
-    """E f(κ) over |κ| ≤ end, with structure at `scale` near 0 and moments of the full law."""
-    points, weight = stretched_interval(end, _count(end, scale, widest, spacing), scale, widest)
-    return points, _matched(points, weight, end)
-
-
-def _count(end: float, scale: float, widest: float, spacing: float) -> int:
-    top = end / widest + math.asinh(end / scale)
-    return 2 * math.ceil(0.5 * (top / spacing + _EXTRA))
-
-
-def _matched(points: FloatArray, length: FloatArray, end: float) -> FloatArray:
-    """The normal density, raised smoothly far out to make up for the moments that are cut off."""
-    raised = length * _raised_density(points, end, _raise(end))
-    return np.asarray(raised / raised.sum())
-
-
-def _raised_density(points: FloatArray, end: float, added: FloatArray) -> FloatArray:
-    powers = _OUTER + 2 * np.arange(added.size)
-    density = np.exp(-0.5 * points**2) / math.sqrt(2.0 * math.pi)
-    return np.asarray(density + ((points[:, None] / end) ** 2) ** powers @ added)
-
-
-@lru_cache(maxsize=256)
-def _raise(end: float) -> FloatArray:
-    """Coefficients of what is added to the density, as many as leave it positive everywhere."""
-    points, length = stretched_interval(end, 120, 1.0, 1.0)
-    t = (points / end) ** 2
-    normal = _raised_density(points, end, np.zeros(0))
-    for highest in range(_MATCHED, -1, -1):
-        powers = np.arange(highest + 1)
-        target = np.cumprod(np.concatenate([[1.0], 2.0 * powers[1:] - 1.0])) / end ** (2 * powers)
-        moments = length * t ** powers[:, None]
-        shapes = t[:, None] ** (_OUTER + 2 * powers)
-        added = np.linalg.solve(moments @ shapes, target - moments @ normal)
-        if np.all(_raised_density(points, end, added) > 0.0):
-            return np.asarray(added)
-    return np.zeros(0)
-
-
 def _group_rule(problem: Problem, refine: float) -> Rule:
     exact = finite_groups(problem)
     if exact is not None:
@@ -137,7 +128,7 @@ def _group_rule(problem: Problem, refine: float) -> Rule:
     if problem.law.name == "uniform":
         return stretched_uniform(scale, widest, spacing)
     end = extreme(problem.width)
-    _refuse_if_many(problem, _count(end, scale, widest, spacing), MOST_GROUPS, "groups")
+    _refuse_if_many(problem, count_of(end, scale, widest, spacing), MOST_GROUPS, "groups")
     return typical_normal(end, scale, widest, spacing)
 
 
@@ -148,7 +139,7 @@ def _node_rule(problem: Problem, refine: float) -> Rule:
     scale = rounded_down(0.5 / shift)
     widest = rounded_down(1.0 / shift) if sigma.oscillates else 1.0
     end, spacing = extreme(problem.n), _SPACING / refine
-    _refuse_if_many(problem, _count(end, scale, widest, spacing), MOST_NODES, "nodes")
+    _refuse_if_many(problem, count_of(end, scale, widest, spacing), MOST_NODES, "nodes")
     return typical_normal(end, scale, widest, spacing)
 
 
