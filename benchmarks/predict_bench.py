@@ -1,4 +1,7 @@
-"""Speed of the theory: batches of distinct problems on one core, one problem, the import."""
+"""Speed of the theory: batches of distinct problems on one core, one problem, the import.
+
+Isotropic and exact weights side by side: each rate is of one method, asked for by name.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,34 @@ from featurestep import Problem, predict
 from featurestep.theory.engine import Solution, solve
 
 ACTIVATIONS = ("tanh", "relu", "erf", "sigmoid", "hard_tanh", "softplus")
+_GRID = 100  # points along each side of the grid
+# law, activations, number of problems, goal in points a second
+ISOTROPIC = (
+    ("constant", ACTIVATIONS, 6000, 10_000),
+    ("rademacher", ACTIVATIONS, 3000, None),
+    ("gaussian", ACTIVATIONS, 3000, 1_000),
+    ("uniform", ACTIVATIONS, 3000, None),
+)
+EXACT = tuple(
+    (law, (activation,), count, None)
+    for law, count in (("constant", 1000), ("rademacher", 600), ("gaussian", 60))
+    for activation in ("relu", "tanh")
+)
 
 
-def distinct_problems(law: str, count: int, seed: int) -> list[Problem]:
-    """Sizes, ratios, ridges and exponents all different; six activations, two targets."""
+def distinct_problems(
+    law: str, activations: tuple[str, ...], count: int, seed: int
+) -> list[Problem]:
+    """Sizes, ratios, ridges and exponents all different; two targets."""
     rng = np.random.default_rng(seed)
     return [
         Problem.from_ratios(
             phi=float(np.exp(rng.uniform(-1.0, 1.0))),
             psi=float(np.exp(rng.uniform(-1.0, 1.0))),
             n=int(10 ** rng.uniform(2.5, 6.0)),
-            activation=ACTIVATIONS[i % len(ACTIVATIONS)],
+            activation=activations[i % len(activations)],
             centre=True,
-            target=("H1 + H2/sqrt(2)", "tanh")[i % 2],
+            target=("H1 + H2/sqrt(2)", "tanh")[i // len(activations) % 2],
             step_exponent=float(rng.uniform(0.0, 0.5)),
             ridge=float(10 ** rng.uniform(-3.0, 1.0)),
             noise_std=0.3,
@@ -47,30 +65,52 @@ def matrix_rate(size: int = 1000) -> float:
     return 2.0 * size**3 / min(times)
 
 
-def batch_rate(law: str, count: int) -> tuple[float, float]:
+def batch_rate(
+    law: str, activations: tuple[str, ...], count: int, method: str
+) -> tuple[float, float]:
     """Points a second, best of three, and the median number of groups."""
-    problems = distinct_problems(law, count, seed=1)
-    solve(problems[: len(ACTIVATIONS) * 2])
+    problems = distinct_problems(law, activations, count, seed=1)
+    solve(problems[: len(activations) * 2], method=method)
     best, outcomes = 0.0, []
     for _ in range(3):
         start = time.perf_counter()
-        outcomes = solve(problems)
+        outcomes = solve(problems, method=method)
         best = max(best, count / (time.perf_counter() - start))
     solved = [o for o in outcomes if isinstance(o, Solution)]
     if len(solved) < count:
-        raise SystemExit(f"{law}: {count - len(solved)} of {count} problems were refused")
+        refused = count - len(solved)
+        raise SystemExit(f"{law}, {method}: {refused} of {count} problems were refused")
     return best, statistics.median(len(o.g) for o in solved)
 
 
-def single_time(law: str) -> float:
+def single_time(law: str, activation: str, method: str) -> float:
     """Median time of one warm predict, in milliseconds."""
-    problem = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01, readout=law)
+    problem = Problem(
+        n=2000,
+        d=1000,
+        width=1500,
+        step_exponent=0.3,
+        ridge=0.01,
+        readout=law,
+        activation=activation,
+    )
     times = []
     for _ in range(30):
         start = time.perf_counter()
-        predict(problem)
+        predict(problem, method=method)
         times.append(time.perf_counter() - start)
     return 1e3 * statistics.median(times)
+
+
+def grid_rate(law: str, side: int, method: str) -> float:
+    """Points a second of a grid over ridge and noise at the largest published exponent."""
+    problem = Problem(n=2000, d=1000, width=1500, step_exponent=0.5, ridge=0.01, readout=law)
+    grid = problem.vary(
+        ridge=np.geomspace(1e-3, 10.0, side).tolist(), noise_std=np.linspace(0, 1, side).tolist()
+    )
+    start = time.perf_counter()
+    predict(grid, method=method)
+    return side**2 / (time.perf_counter() - start)
 
 
 def import_time() -> float:
@@ -91,19 +131,29 @@ def main() -> None:
         rate = matrix_rate()
         print(f"theory, one core (matrix product: {rate / 1e9:.1f} Gflop/s)")
         print(
-            f"{'law':<12}{'groups':>8}{'points/s':>12}{'goal':>10}{'Mflop of product a point':>28}"
+            f"{'weights':<11}{'law':<12}{'activation':<11}{'groups':>7}{'points/s':>10}{'goal':>9}"
+            f"{'Mflop of product a point':>27}"
         )
-        for law, count, goal in (
-            ("constant", 6000, 10_000),
-            ("rademacher", 3000, None),
-            ("gaussian", 3000, 1_000),
-            ("uniform", 3000, None),
-        ):
-            points, groups = batch_rate(law, count)
-            shown = f"{goal:,}" if goal else "–"
-            print(f"{law:<12}{groups:>8.0f}{points:>12,.0f}{shown:>10}{rate / points / 1e6:>28.2f}")
-    for law in ("constant", "gaussian"):
-        print(f"one predict, {law}: {single_time(law):.2f} ms warm (goal 10)")
+        for method, cases in (("isotropic", ISOTROPIC), ("exact", EXACT)):
+            for law, activations, count, goal in cases:
+                points, groups = batch_rate(law, activations, count, method)
+                shown = f"{goal:,}" if goal else "–"
+                name = activations[0] if len(activations) == 1 else f"{len(activations)} kinds"
+                print(
+                    f"{method:<11}{law:<12}{name:<11}{groups:>7.0f}{points:>10,.0f}{shown:>9}"
+                    f"{rate / points / 1e6:>27.2f}"
+                )
+        for law in ("constant", "gaussian"):
+            points = grid_rate(law, _GRID, "isotropic")
+            print(f"grid {_GRID} × {_GRID} at α = ½, isotropic, {law}: {points:,.0f} points/s")
+        points = grid_rate("constant", _GRID, "exact")
+        print(f"grid {_GRID} × {_GRID} at α = ½, exact, constant: {points:,.0f} points/s")
+    for method in ("isotropic", "exact"):
+        for law in ("constant", "rademacher", "gaussian"):
+            shown = ", ".join(
+                f"{name} {single_time(law, name, method):.2f} ms" for name in ("relu", "tanh")
+            )
+            print(f"one predict, {method}, {law}: {shown} warm (goal 10)")
     print(f"import featurestep: {import_time():.3f} s (goal 0.4)")
 
 
