@@ -46,7 +46,7 @@ class Cut:
 
 
 # A group of the exact weights costs far more than one of isotropic weights.
-_CUTS = {"isotropic": Cut(0.42, 0.6, 5.0, 27, MOST_GROUPS), "exact": Cut(0.65, 1.5, 4.5, 9, 200)}
+_CUTS = {"isotropic": Cut(0.42, 0.6, 5.0, 27, MOST_GROUPS), "exact": Cut(0.65, 1.5, 4.5, 13, 200)}
 
 
 @dataclass(frozen=True)
