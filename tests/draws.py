@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from featurestep import InvalidProblem, Problem
@@ -31,7 +33,7 @@ LAWS = (
     "uniform",
     ((1.5, 0.4), (-((0.1 / 0.6) ** 0.5), 0.6)),
 )
-_LARGEST = 8.0
+_OSCILLATING = 8.0
 
 
 def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
@@ -39,12 +41,12 @@ def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
-def random_problem(rng: np.random.Generator) -> Problem:
+def random_problem(rng: np.random.Generator, *, largest: float = math.inf) -> Problem:
     """Exponent 0–¾, φ and ψ in 0.02–50, n_step/d in ¼–100, ridge 1e-6–1e2, n 50–1e6 (one in ten
     up to 1e9), all laws, residuals, starts and activations.
 
-    Activations that oscillate get steps of at most 8√N: beyond, a continuous law needs more groups
-    than the theory takes, which it says.
+    Steps beyond `largest` √N are drawn again; for activations that oscillate, beyond 8√N: there a
+    continuous law needs more groups than the theory takes, which it says.
     """
     while True:
         phi, psi = (log_uniform(rng, 0.02, 50.0) for _ in range(2))
@@ -52,8 +54,7 @@ def random_problem(rng: np.random.Generator) -> Problem:
         step = {"step_exponent": float(rng.uniform(0.0, 0.75))}
         if activation == "abs":  # c_1 = 0: only the untrained network is defined
             step = {"step_size": 0.0}
-        largest = 1e9 if rng.random() < 0.1 else 1e6
-        n = int(log_uniform(rng, 50.0, largest))
+        n = int(log_uniform(rng, 50.0, 1e9 if rng.random() < 0.1 else 1e6))
         samples = phi * n * log_uniform(rng, 0.25, 100.0)
         try:
             problem = Problem.from_ratios(
@@ -71,7 +72,8 @@ def random_problem(rng: np.random.Generator) -> Problem:
                 centre=bool(rng.integers(2)),
                 **step,
             )
-            if problem.eta <= _LARGEST * problem.width**0.5 or not problem.sigma.oscillates:
+            bound = min(largest, _OSCILLATING) if problem.sigma.oscillates else largest
+            if problem.eta <= bound * problem.width**0.5:
                 return problem
         except InvalidProblem as error:
             if error.parameter not in ("residual", "phi", "psi"):

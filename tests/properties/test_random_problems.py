@@ -11,6 +11,8 @@ from featurestep.theory.resolution import Effort
 from featurestep.theory.resolvent import ACCEPTED
 from tests.draws import random_problem
 
+LARGEST = 4.0  # step of the fast tests in √N: beyond, a problem may take many seconds
+
 
 def check(outcomes: list[Outcome], allowed_share: float) -> None:
     refused = [o for o in outcomes if not isinstance(o, Solution)]
@@ -34,7 +36,7 @@ def check(outcomes: list[Outcome], allowed_share: float) -> None:
 
 def test_random_problems_are_solved() -> None:
     rng = np.random.default_rng(2024)
-    check(solve([random_problem(rng) for _ in range(150)]), allowed_share=0.0)
+    check(solve([random_problem(rng, largest=LARGEST) for _ in range(150)]), allowed_share=0.0)
 
 
 @pytest.mark.slow
@@ -56,7 +58,7 @@ def largest_change(first: list[Outcome], second: list[Outcome]) -> float:
 
 def test_results_do_not_depend_on_groups_nodes_or_start() -> None:
     rng = np.random.default_rng(11)
-    problems = [random_problem(rng) for _ in range(60)]
+    problems = [random_problem(rng, largest=LARGEST) for _ in range(60)]
     usual = solve(problems)
     assert largest_change(usual, solve(problems, effort=Effort(1.6, 1.6))) < 1e-6
     for start in (1e-3, 30.0):
@@ -72,6 +74,6 @@ def test_results_do_not_depend_on_groups_and_nodes_over_many_problems() -> None:
 
 def test_a_batch_equals_single_solves() -> None:
     rng = np.random.default_rng(13)
-    problems = [random_problem(rng) for _ in range(30)]
+    problems = [random_problem(rng, largest=LARGEST) for _ in range(30)]
     singles = [solve([p])[0] for p in problems]
     assert largest_change(solve(problems), singles) < 1e-11

@@ -23,18 +23,10 @@ def values(outcomes: list[Outcome], names: tuple[str, ...] = NAMES) -> np.ndarra
     return np.array([[getattr(s, name) for name in names] for s in solutions(outcomes)])
 
 
-def usual_problem(rng: np.random.Generator) -> Problem:
-    """A random problem with a step of at most 4√N."""
-    while True:
-        problem = random_problem(rng)
-        if problem.eta <= 4.0 * problem.width**0.5:
-            return problem
-
-
 @pytest.fixture(scope="module")
 def problems() -> list[Problem]:
     rng = np.random.default_rng(31)
-    return [usual_problem(rng) for _ in range(40)]
+    return [random_problem(rng, largest=4.0) for _ in range(40)]
 
 
 @pytest.fixture(scope="module")
