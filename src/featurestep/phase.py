@@ -17,12 +17,11 @@ from .problem import Problem
 from .quadrature import FloatArray
 from .simulation import SimulatedSpectrum, simulated_spectrum
 from .simulation.arguments import checked_seeds
-from .spiked import spiked_weights
 from .theory.spectrum.law import carried_degrees
+from .theory.spectrum.notes import spectrum_notes
 from .theory.spectrum.outliers import HIGHEST
 from .theory.spectrum.solve import Outlook, outlook
 from .theory.spike_functions import learned_powers
-from .theory.validity import isotropic_notes
 
 if TYPE_CHECKING:
     import xarray
@@ -218,7 +217,7 @@ def _point(problem: Problem, seeds: tuple[int, ...], device: str) -> PhasePoint:
         margin=view.margin,
         simulated=simulated,
         status=status,
-        validity=isotropic_notes(problem, spiked_weights(problem)),
+        validity=spectrum_notes(problem),
     )
 
 

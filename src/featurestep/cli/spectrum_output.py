@@ -11,9 +11,8 @@ import numpy as np
 from ..phase import PhasePoint, count_beyond
 from ..problem import Grid
 from ..simulation import SimulatedSpectrum
-from ..spiked import spiked_weights
 from ..theory import CriticalSteps, Spectrum, Spike
-from ..theory.validity import isotropic_notes
+from ..theory.spectrum.notes import spectrum_notes
 from .output import cell, describe, show_notes, show_table
 from .simulated import plus_minus
 
@@ -45,7 +44,7 @@ def followed_rows(
     for i, (index, problem) in enumerate(zip(np.ndindex(*grid.shape), grid, strict=True)):
         place = results.isel(dict(zip(grid.dims, index, strict=True)))
         row = _followed_row({str(name): array.values for name, array in place.items()})
-        notes = isotropic_notes(problem, spiked_weights(problem)) if row["status"] == "ok" else ()
+        notes = spectrum_notes(problem) if row["status"] == "ok" else ()
         row["validity"] = "\n".join(notes)
         if found is not None:
             row.update(_simulated_row(found[i], row))

@@ -11,12 +11,11 @@ import numpy as np
 
 from ..errors import NotConverged
 from ..problem import Problem
-from ..spiked import spiked_weights
 from ..theory.spectrum import Spectrum, Spike
 from ..theory.spectrum import spectrum as solve
 from ..theory.spectrum.branch import Trail
 from ..theory.spectrum.draft import Draft, draft_spectrum
-from ..theory.validity import isotropic_notes
+from ..theory.spectrum.notes import spectrum_notes
 from . import figures
 from .state import State
 from .theme import THEMES, Theme
@@ -79,7 +78,7 @@ def _spike(spike: Spike) -> dict[str, Any]:
 
 def _own_notes(found: Spectrum | Draft) -> list[str]:
     """Notes that the prediction of the same problem does not have already."""
-    told = isotropic_notes(found.problem, spiked_weights(found.problem))
+    told = spectrum_notes(found.problem)
     return [note for note in found.validity if note not in told]
 
 

@@ -8,7 +8,7 @@ runs in asinh(2r/rms r), in which heavy tails do no harm.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -75,6 +75,13 @@ def residual_law(
         moments=powers @ w,
         overlaps=(functions * w) @ powers[:4].T,
     )
+
+
+def typical_law(cut: ResidualLaw, full: ResidualLaw) -> ResidualLaw:
+    """A law that was cut off, its nodes moved such that mean and mean square are the full law's."""
+    mean, square = (float(cut.weight @ cut.nodes**j) for j in (1, 2))
+    spread = np.sqrt((full.moments[2] - full.moments[1] ** 2) / max(square - mean**2, 1e-300))
+    return replace(cut, nodes=full.moments[1] + spread * (cut.nodes - mean))
 
 
 def _grid(

@@ -15,7 +15,7 @@ import numpy as np
 from ...problem import Problem
 from ...quadrature import FloatArray, Rule, gauss_hermite
 from ..moments import across_alignment
-from .residuals import Noise, residual_law
+from .residuals import Noise, residual_law, typical_law
 from .slopes import Slopes, slopes
 
 OFFSETS = 7  # values of the initial output's random mean (41)
@@ -117,7 +117,14 @@ def build_step(
     """
     first = rows[0].problem
     s = slopes(first.sigma)
-    laws = [residual_law(first.sigma_star, noise_of(row), count, samples) for row in rows]
+    star = first.sigma_star
+    laws = [residual_law(star, noise_of(row), count) for row in rows]
+    seen = laws
+    if samples is not None:
+        seen = [
+            typical_law(residual_law(star, noise_of(row), count, samples), law)
+            for row, law in zip(rows, laws, strict=True)
+        ]
     g, share = groups
     problems = [row.problem for row in rows]
     n, d, width = (np.array([float(getattr(p, name)) for p in problems]) for name in _SIZES)
@@ -165,14 +172,15 @@ def build_step(
         along_noise=(phi[:, None] * e)[:, :, None]
         * np.stack([zero, linear * s.z_noise, quadratic * s.square_noise], axis=2),
         norm_variance=_norm_variance(s, linear, quadratic, spread, phi, moments),
-        sample_norm=_sample_norm(k, delta, phi, moments) * (2.0 * finite / d)[:, None, None],
+        sample_norm=_covariance_products(k, delta, phi, moments)
+        * (2.0 * finite / d)[:, None, None],
         longer=drift * (1.0 + e * mean * s.longer)
         + quadratic * square * (0.5 * s.longer_square - s.c1 * s.zz),
         further=0.5 * s.zz * e * beta[:, None],
-        r=np.stack([law.nodes for law in laws]),
-        r_weight=np.stack([law.weight for law in laws]),
-        r_first=np.stack([law.first for law in laws]),
-        r_second=np.stack([law.second for law in laws]),
+        r=np.stack([law.nodes for law in seen]),
+        r_weight=np.stack([law.weight for law in seen]),
+        r_first=np.stack([law.first for law in seen]),
+        r_second=np.stack([law.second for law in seen]),
         r_moments=moments,
         r_overlaps=overlaps,
         is_full=full,
@@ -210,7 +218,14 @@ def _norm_variance(
     return np.asarray(phi[:, None] * samples + 2.0 * spread**2)
 
 
-def _sample_norm(
+def bulk_products(step: Step) -> FloatArray:
+    """tr(K_gK_h)/d, (B, K, K), for the law of r that the step's nodes stand for."""
+    powers = step.r[:, None, :] ** np.arange(5)[:, None]
+    moments = np.einsum("bjm,bm->bj", powers, step.r_weight)
+    return _covariance_products(step.k, step.delta, step.phi, moments)
+
+
+def _covariance_products(
     k: FloatArray, delta: FloatArray, phi: FloatArray, moments: FloatArray
 ) -> FloatArray:
     """tr(K_gK_h)/d from the free cumulants of S and S2 (section 14)."""

@@ -18,14 +18,13 @@ from ...problem import Problem
 from ...quadrature import FloatArray, stretched_normal
 from ...regime import interval
 from ...roots import root_between
-from ...spiked import spiked_weights
 from ...threads import one_thread
 from ..engine import solve
 from ..predict import Prediction, predict, prediction
 from ..spike_functions import learned_powers
-from ..validity import isotropic_notes
 from .continued import Equations
 from .edges import right_edge
+from .notes import spectrum_notes
 from .outliers import HIGHEST, strengths
 from .solve import outlook
 from .typical import typical_batch
@@ -116,7 +115,7 @@ def validity_at(problem: Problem, step: float | None) -> tuple[str, ...]:
     if step is None:
         return ()
     moved = problem.replace(step_size=step)
-    return isotropic_notes(moved, spiked_weights(moved))
+    return spectrum_notes(moved)
 
 
 def _exponent(problem: Problem, step: float | None) -> float | None:

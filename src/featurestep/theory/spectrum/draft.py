@@ -13,9 +13,7 @@ import numpy as np
 from ...errors import NotConverged
 from ...problem import Problem
 from ...quadrature import FloatArray
-from ...spiked import spiked_weights
 from ...threads import one_thread
-from ..validity import isotropic_notes
 from .above import carried, density_below, lower_end, places, seen
 from .branch import Trail
 from .bulk import single_interval
@@ -23,6 +21,7 @@ from .continued import Equations
 from .fineness import DRAFT, Budget
 from .interval import Interval, curve
 from .law import Spike
+from .notes import spectrum_notes
 from .solve import FINEST, Outlook, atom_of, exact_moments, fineness_of_rules, notes_of, outlook
 from .typical import smooth_batch
 
@@ -74,7 +73,7 @@ def draft_spectrum(problem: Problem, near: Trail | None = None) -> tuple[Draft, 
             edge=view.edge.location,
             atom=atom,
             spikes=view.spikes,
-            validity=(*isotropic_notes(problem, spiked_weights(problem)), *notes_of(view)),
+            validity=(*spectrum_notes(problem), *notes_of(view)),
             blurred=part is None,
         )
         return found, equations.trail

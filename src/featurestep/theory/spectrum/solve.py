@@ -12,10 +12,9 @@ from ...errors import InconsistentSolution, NotConverged
 from ...hermite import coefficients
 from ...problem import Problem
 from ...quadrature import FloatArray
-from ...spiked import spiked_weights
 from ...threads import one_thread
 from ..batch import Batch
-from ..validity import isotropic_notes
+from ..exact.step import bulk_products
 from .above import BLUR, blurred_interval
 from .branch import Trail
 from .bulk import bulk
@@ -25,14 +24,16 @@ from .entries import entry_reach, sample_reach
 from .fineness import FULL, Budget, Fineness
 from .interval import Interval
 from .law import MARGIN, Spectrum, Spike, carried_degrees
+from .notes import spectrum_notes
 from .outliers import Outlier, above
-from .typical import smooth_batch, typical_batch
+from .typical import STRAY, smooth_batch, typical_batch
 from .weights_law import weight_spectrum
 
 MASS_ERROR = 5e-4  # refused beyond it
 MASS_NOTED = 1e-6
 BLURRED_MASS_ERROR, BLURRED_MOMENT_ERROR = 1e-2, 2e-2  # of a bulk seen from above
 FINEST = 4.0
+_FURTHER = 0.02  # of the edge, that single samples must reach beyond to be told
 _SOME = 0.002  # share of neurons or samples that is not to be cut off from the rest
 
 
@@ -80,7 +81,7 @@ def outlook(
     refine: float = 1.0,
     fineness: Fineness = FULL,
     near: Trail | None = None,
-    smooth: bool = False,
+    smooth: int = 0,
     budget: Budget | None = None,
 ) -> Outlook:
     """Edge and spikes of one problem: what phase diagrams and critical steps need."""
@@ -133,7 +134,7 @@ def _solve(problem: Problem, refine: float) -> Spectrum:
     A bulk of too many parts is seen from above instead, and the result says so.
     """
     failure: NotConverged | None = None
-    budgets = {smooth: Budget(FULL.work) for smooth in (False, True)}  # one spent fails at once
+    budgets = {smooth: Budget(FULL.work) for smooth in range(len(STRAY))}  # spent, it fails
     for rules, smooth in _attempts(problem, refine):
         try:
             return _resolved(problem, rules, budgets[smooth], smooth=smooth)
@@ -145,15 +146,17 @@ def _solve(problem: Problem, refine: float) -> Spectrum:
         raise (failure or error) from None
 
 
-def _attempts(problem: Problem, first: float) -> list[tuple[float, bool]]:
-    """How fine, and whether without the variation of rows and columns: better that than nothing."""
+def _attempts(problem: Problem, first: float) -> list[tuple[float, int]]:
+    """How fine, and which rung of `typical_batch`: better without some variation than nothing."""
     batch = typical_batch(problem)
+    if batch.exact is not None:
+        return [(first, rung) for rung in range(len(STRAY))]
     varies = batch.felt is not batch.spread
-    again = [(factor * first, varies) for factor in (0.84, 1.19)]
-    return [(first, False), *([(first, True)] if varies else []), *again]
+    again = [(factor * first, int(varies)) for factor in (0.84, 1.19)]
+    return [(first, 0), *([(first, 1)] if varies else []), *again]
 
 
-def _resolved(problem: Problem, refine: float, budget: Budget, *, smooth: bool) -> Spectrum:
+def _resolved(problem: Problem, refine: float, budget: Budget, *, smooth: int) -> Spectrum:
     """With every interval of the bulk between its edges."""
     atom = atom_of(problem)
     view = outlook(problem, refine=refine, smooth=smooth, budget=budget)
@@ -166,7 +169,9 @@ def _blurred(problem: Problem, refine: float) -> Spectrum:
     """With the bulk as one interval, seen from above the axis."""
     atom = atom_of(problem)
     view = outlook(problem, refine=refine)
-    part = blurred_interval(view.equations, view.edge.location, atom)
+    # Single samples make the outermost parts: with exact weights they are all in sight.
+    top = view.edge.location if view.equations.batch.exact is None else view.reach
+    part = blurred_interval(view.equations, top, atom)
     note = (
         "the bulk has too many parts to be resolved one by one: its density is blurred over "
         f"{BLUR:.1%} of its width, its lower end is approximate, and its mass with the atom is "
@@ -187,7 +192,7 @@ def _result(view: Outlook, parts: tuple[Interval, ...], atom: float, notes: list
         edge_scale=view.scale,
         entry_reach=view.reach,
         weights=weight_spectrum(batch),
-        validity=(*isotropic_notes(problem, spiked_weights(problem)), *notes),
+        validity=(*spectrum_notes(problem), *notes),
         mean=mean,
         mean_square=mean_square,
     )
@@ -252,13 +257,13 @@ def exact_moments(batch: Batch) -> tuple[float, float]:
     rows = (felt.T * weight) @ seen / batch.n[0]
     columns = ((batch.linear[0].T * weight) @ batch.linear[0]) ** 2 / batch.d[0]
     if batch.exact is not None:  # tr K_gK_h/d in place of ρ_g²ρ_h²
-        step, square = batch.exact.step, batch.norm[0] ** 2
-        columns *= 0.5 * batch.d[0] * step.sample_norm[0] / np.multiply.outer(square, square)
+        square = batch.norm[0] ** 2
+        columns *= bulk_products(batch.exact.step)[0] / np.multiply.outer(square, square)
     share = neurons / neurons.sum()
     return float(share @ size), float(share @ (size**2 + (rows + columns) @ neurons))
 
 
-def notes_of(view: Outlook, *, smooth: bool = False) -> list[str]:
+def notes_of(view: Outlook, *, smooth: int = 0) -> list[str]:
     """What to say of edge and spikes."""
     notes = []
     near = [spike for spike in view.spikes if not spike.resolved]
@@ -275,6 +280,8 @@ def notes_of(view: Outlook, *, smooth: bool = False) -> list[str]:
             "draw to draw"
         )
     batch = view.equations.batch
+    if batch.exact is not None:
+        return [*notes, *_stray_notes(view, smooth=smooth)]
     if smooth:
         notes.append(
             "heavy-tailed activation: rows and columns vary by chance, which is left out because "
@@ -284,6 +291,22 @@ def notes_of(view: Outlook, *, smooth: bool = False) -> list[str]:
         notes.append(
             "heavy-tailed activation: rows and columns vary by chance, which is included to first "
             f"order; single large entries may lie outside the bulk up to {view.reach:.4g}"
+        )
+    return notes
+
+
+def _stray_notes(view: Outlook, *, smooth: int) -> list[str]:
+    """What to say of single samples of the step."""
+    notes = []
+    if view.reach > view.edge.location * (1.0 + _FURTHER):
+        notes.append(
+            "large residuals of single samples stretch the weights: the bulk has no sharp edge, "
+            f"and draws have singular values up to about {view.reach**0.5:.4g}"
+        )
+    if smooth:
+        notes.append(
+            "the law of the step's residual is cut off elsewhere than usual, because the bulk was "
+            "not resolved with its tail: the edge is less certain"
         )
     return notes
 

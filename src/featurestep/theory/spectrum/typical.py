@@ -29,39 +29,48 @@ from ..typical_laws import count_of, extreme, typical_normal
 from .wobble import product, with_wobble
 
 _SPACING = 0.5
-_STRAY = 16.0  # twice the samples whose residual may exceed the end of the law of r
+# Twice the samples whose residual may exceed the end of the law of r: as a rule, and where the
+# tail of the law makes islands beside the bulk.
+STRAY = (40.0, 80.0, 20.0, 160.0)
 _BEYOND_ALL = 100.0  # |κ| of nodes that stand for the weights' own unknowns
 _HEAVY = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
 _RADII = 3  # nodes of ‖x‖, whose spread is small
 _LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against the bulk, likewise
 
 
-def typical_batch(problem: Problem, *, refine: float = 1.0, smooth: bool = False) -> Batch:
+def typical_batch(problem: Problem, *, refine: float = 1.0, smooth: int = 0) -> Batch:
     """Section 3's arrays for one problem, on the rules of a typical sample.
 
-    `smooth` leaves out that rows and columns vary by chance.
+    `smooth` is a rung of a ladder: above 0, rows and columns do not vary by chance, and the law of
+    the step's residual is cut off elsewhere.
     """
-    batch = smooth_batch(problem, refine=refine)
+    batch = smooth_batch(problem, refine=refine, smooth=smooth)
     return batch if smooth or batch.exact is not None else with_wobble(problem, batch)
 
 
-def smooth_batch(problem: Problem, *, refine: float = 1.0) -> Batch:
+def smooth_batch(problem: Problem, *, refine: float = 1.0, smooth: int = 0) -> Batch:
     """The same with rows and columns that do not vary by chance (`wobble`)."""
     weights = spiked_weights(problem)
     groups = _group_rule(problem, refine)
     nodes = _node_rule(problem, refine)
-    batch = _with_radii(problem, build_batch([problem], [weights], groups, nodes))
-    if groups[0].size > MOST_EXACT or batch.kappa.size > nodes[0].size:
-        return batch
-    if chosen_method(problem, weights, "auto") == "isotropic":
-        return batch
-    return _with_exact_weights(problem, batch)
+    batch = build_batch([problem], [weights], groups, nodes)
+    if spectral_method(problem) == "isotropic":
+        return _with_radii(problem, batch)
+    return _with_exact_weights(problem, batch, STRAY[smooth])
 
 
-def _with_exact_weights(problem: Problem, batch: Batch) -> Batch:
+def spectral_method(problem: Problem) -> str:
+    """Whether a spectrum has exact weights: those of few groups, and of features without tails."""
+    groups = finite_groups(problem)
+    if groups is None or groups[0].size > MOST_EXACT or _is_heavy(problem):
+        return "isotropic"
+    return chosen_method(problem, spiked_weights(problem), "auto")
+
+
+def _with_exact_weights(problem: Problem, batch: Batch, stray: float) -> Batch:
     """The batch with exact weights, of a step on a typical sample."""
     share = batch.neurons[0] / batch.neurons.sum()
-    side = exact_side(problem, (batch.g, share), batch.kappa, problem.step_samples / _STRAY)
+    side = exact_side(problem, (batch.g, share), batch.kappa, problem.step_samples / stray)
     step, columns = side.step, side.columns
     more = side.unknowns
 
@@ -154,7 +163,7 @@ def _refuse_if_many(problem: Problem, count: int, most: int, what: str) -> None:
 def _radius_rule(problem: Problem) -> Rule:
     """Nodes of ‖x‖/√d, where its spread 1/√(2d) can be seen in the spectrum."""
     sigma, d = problem.sigma, problem.d
-    heavy = _row_sensitivity(sigma) / math.sqrt(2.0 * d) > _HEAVY
+    heavy = _is_heavy(problem)
     c = coefficients(sigma, 2)
     variance = sigma.second_moment - float(c[0]) ** 2
     bulk = variance * (1.0 + math.sqrt(problem.width / problem.n)) ** 2
@@ -164,6 +173,11 @@ def _radius_rule(problem: Problem) -> Rule:
     z, weight = gauss_hermite(_RADII)
     cube = 2.0 / (9.0 * d)  # Wilson and Hilferty: (‖x‖²/d)^(1/3) is normal
     return np.maximum(1.0 - cube + math.sqrt(cube) * z, 0.1) ** 1.5, weight
+
+
+def _is_heavy(problem: Problem) -> bool:
+    """Whether the spread of ‖x‖ makes that of a row's power visible."""
+    return _row_sensitivity(problem.sigma) / math.sqrt(2.0 * problem.d) > _HEAVY
 
 
 def _row_sensitivity(sigma: Nonlinearity) -> float:

@@ -1,0 +1,13 @@
+"""How far a spectrum can be trusted."""
+
+from __future__ import annotations
+
+from ...problem import Problem
+from ...spiked import spiked_weights
+from ..validity import prediction_notes
+from .typical import spectral_method
+
+
+def spectrum_notes(problem: Problem) -> tuple[str, ...]:
+    """Notes on what the weights that a spectrum rests on leave out."""
+    return prediction_notes(problem, spiked_weights(problem), spectral_method(problem))
