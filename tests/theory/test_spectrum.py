@@ -1,17 +1,21 @@
 """Section 5 against closed forms, its own exact moments and the equations as they stand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, NotConverged, Problem, predict, spectrum
 from featurestep.quadrature import gauss_hermite
 from featurestep.spiked import spiked_weights
+from featurestep.theory.exact.resolvent import Readout, solve_resolvent
 from featurestep.theory.spectrum.continued import Equations
 from featurestep.theory.spectrum.edges import right_edge
 from featurestep.theory.spectrum.law import carried_degrees
 from featurestep.theory.spectrum.outliers import strengths
 from featurestep.theory.spectrum.solve import outlook, solve_spectrum
-from featurestep.theory.spectrum.typical import extreme, typical_batch, typical_normal
+from featurestep.theory.spectrum.typical import typical_batch
+from featurestep.theory.typical_laws import extreme, typical_normal
 from tests.theory.literal import Equations as LiteralEquations
 
 RELU = {"activation": "relu", "centre": True, "target": "H1 + H2/sqrt(2)", "ridge": 0.1}
@@ -135,7 +139,31 @@ def test_moments_are_traces_under_the_full_laws(changes):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"readout": "constant"}, {"activation": "tanh", "residual": "full"}, {"width": 4000}],
+    [
+        {"readout": "constant"},
+        {"readout": "rademacher", "step_exponent": 0.45, "centre": False},
+        {"readout": ((2.0, 0.2), (-0.5, 0.8)), "activation": "tanh", "residual": "full"},
+    ],
+)
+def test_exact_weights_at_negative_z_are_those_of_predictions(changes):
+    """Two ways to solve (7), (8), (22), (23), one of them with Ξ among Newton's unknowns."""
+    batch = typical_batch(problem(**changes))
+    nodes = batch.readout_nodes
+    equations = Equations(batch)
+    found = equations.far(np.array([-4.0 + 0j]))
+    for z in (-4.0, -1.0, -0.4, -0.1):
+        found = equations.at(np.array([z + 0j]), found)
+    step = replace(batch.exact.step, ridge=np.array([0.1]))
+    readout = Readout(step, batch.exact.columns, batch.kappa[:nodes], batch.weight[:nodes])
+    expected = solve_resolvent(readout)
+    assert expected.residual[0] < 1e-11
+    assert found.v2[0] == pytest.approx(expected.point.v2[0], rel=1e-8)
+    assert found.chi[0, :nodes] == pytest.approx(expected.point.chi[0], rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"readout": "uniform"}, {"activation": "tanh", "residual": "full"}, {"width": 4000}],
 )
 def test_the_literal_equations_hold_off_the_axis_and_on_it(changes):
     equations = Equations(typical_batch(problem(**changes)))

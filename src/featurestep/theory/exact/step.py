@@ -222,7 +222,9 @@ def bulk_products(step: Step) -> FloatArray:
     """tr(K_gK_h)/d, (B, K, K), for the law of r that the step's nodes stand for."""
     powers = step.r[:, None, :] ** np.arange(5)[:, None]
     moments = np.einsum("bjm,bm->bj", powers, step.r_weight)
-    return _covariance_products(step.k, step.delta, step.phi, moments)
+    kept = step.kept  # K_g = kept²[(I + (k/kept)S)² + (δ/kept²)S2]
+    scale = (kept[:, :, None] * kept[:, None, :]) ** 2
+    return scale * _covariance_products(step.k / kept, step.delta / kept**2, step.phi, moments)
 
 
 def _covariance_products(
