@@ -40,7 +40,7 @@ print("activation  exponent  quadratic  E(M − E[y|κ])²")
 shares: dict[str, list[float]] = {"tanh": [], "relu": []}
 for activation, found in shares.items():
     distances = []
-    for exponent in (0.0, 0.2, 0.3, 0.4):
+    for exponent in (0.0, 0.2, 0.3, 0.45):
         result = predict(base.replace(activation=activation, step_exponent=exponent))
         learned, best = result.learned(KAPPA), result.target_along(KAPPA)
         gamma = result.alignment
@@ -48,7 +48,7 @@ for activation, found in shares.items():
 
         found.append(share_of_even(learned, best))
         distances.append(float(WEIGHT @ (learned - best) ** 2))
-        print(f"{activation:10s}  {exponent:8.1f}  {abs(found[-1]):9.4f}  {distances[-1]:14.4f}")
+        print(f"{activation:10s}  {exponent:8.2f}  {abs(found[-1]):9.4f}  {distances[-1]:14.4f}")
         if activation == "tanh":
             assert np.abs(even_part(learned)).max() < 1e-10 * np.abs(learned).max()
     assert distances[-1] < distances[0]

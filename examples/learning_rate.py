@@ -19,7 +19,7 @@ problem = Problem(
     ridge=0.01,
     noise_std=0.5,
 )
-LARGEST = problem.n**0.5  # the maximal step, the largest the theory covers
+LARGEST = problem.n**0.5  # the maximal step of the published theory
 
 for target in ("H1 + H3/2", "H1"):
     asked = problem.replace(target=target)
@@ -40,5 +40,4 @@ for target in ("H1 + H3/2", "H1"):
         assert best.value > others.ridge_all_tuned
     else:
         assert not best.at_boundary
-        # The note speaks of a few per cent; the margin is wider than that.
         assert best.value < 0.95 * others.best_linear < others.ridge_all_tuned
