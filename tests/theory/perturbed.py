@@ -1,0 +1,78 @@
+"""Terms of the exact theory, multiplied: what a test must notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from featurestep.theory.exact import covariance, finite, regression, resolvent, solve
+
+Patch = Callable[[pytest.MonkeyPatch, float], None]
+
+
+def _step(*names: str) -> Patch:
+    """Constants of the step."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+        build = solve.build_step
+
+        def changed(*args: Any, **kwargs: Any) -> Any:
+            found = build(*args, **kwargs)
+            return replace(found, **{name: factor * getattr(found, name) for name in names})
+
+        monkeypatch.setattr(solve, "build_step", changed)
+
+    return patch
+
+
+def _result(module: Any, name: str) -> Patch:
+    """What a function returns."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+        function = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, **k: factor * function(*a, **k))
+
+    return patch
+
+
+def _demand(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    def found(self: Any, step: Any, v2: Any) -> Any:
+        trace = np.einsum("bgh,bhg->bg", self.information, self.blocks.phi_phi)
+        return step.neurons / (self.demand + factor * step.d[:, None] * trace / v2)
+
+    monkeypatch.setattr(resolvent.Reply, "found", found)
+
+
+def _own(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    special = covariance.special
+    monkeypatch.setattr(covariance, "special", lambda s, v, second: special(s, v, factor * second))
+
+
+def _columns(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    find = solve.anisotropy
+    monkeypatch.setattr(
+        solve, "anisotropy", lambda *a, **k: finite.Anisotropy(*(factor * x for x in find(*a, **k)))
+    )
+
+
+TERMS: dict[str, Patch] = {
+    "shift (3)": _step("shift"),
+    "norm (4)": _step("norm"),
+    "turn by S (19)": _step("k"),
+    "noise (21)": _step("delta"),
+    "scattering (22)": _result(resolvent, "scattering"),
+    "degrees (23)": _demand,
+    "own overlap (24)": _own,
+    "norms along weights (26a)": _step("along_weights"),
+    "norms along noise (26b)": _step("along_noise"),
+    "norms by chance (27)": _step("norm_variance"),
+    "covariance (28)": _result(regression, "field_covariance"),
+    "Gram (29)": _result(regression, "gram"),
+    "sample norms (29)": _step("sample_norm"),
+    "finite d (37)": _columns,
+    "initial norms (38)": _step("longer", "further"),
+}
