@@ -16,6 +16,7 @@ from ..special import factorials
 from ..theory import Limit, Prediction, baselines, limit, predict
 from ..theory.engine import Outcome, Solution, solve
 from ..theory.predict import status_of
+from ..theory.resolution import Effort
 from ..theory.spike_functions import exact_spikes
 from .state import State
 
@@ -23,6 +24,7 @@ DEGREES = 6
 STAIRS, ROUGH_STAIRS = 8, 4  # regimes drawn, in full and as a draft: beyond, they are narrow
 POINTS = {"exponent": 31, "samples": 41, "width": 41, "ridge": 31}  # of a curve, by its axis
 Data = dict[str, Any]
+_ROUGH = Effort(groups=0.6, nodes=0.8)
 _KAPPA = np.linspace(-3.0, 3.0, 61)
 BASELINES = ("untrained", "ridge_n_tuned", "best_given_direction", "noise_floor")
 _SPAN = 10  # of sizes, either way
@@ -122,10 +124,11 @@ def here(state: State) -> float | None:
 def curve(state: State, *, draft: bool = False) -> Data:
     """Errors along the axis at finite n; away from the exponent also without a step.
 
-    A draft has every other point.
+    A draft has every other point, and fewer groups of neurons than meet the eye.
     """
     problems = grid(state, (POINTS[state.over] + 1) // 2 if draft else None)
-    outcomes = solve(list(problems))
+    effort = _ROUGH if draft else None
+    outcomes = solve(list(problems), effort=effort)
     refused = [outcome for outcome in outcomes if not isinstance(outcome, Solution)]
     answer: Data = {
         "x": axis(state, problems).tolist(),
@@ -135,7 +138,7 @@ def curve(state: State, *, draft: bool = False) -> Data:
     }
     if state.over != "exponent" and problems.base.eta > 0:
         still = [problem.replace(step_size=0.0, residual="labels") for problem in problems]
-        answer["untrained"] = _column(solve(still), "test_error")
+        answer["untrained"] = _column(solve(still, effort=effort), "test_error")
     return answer
 
 

@@ -40,13 +40,7 @@ class Simulation(OverSeeds):
     @property
     def departures(self) -> tuple[str, ...]:
         """Where the theory's assumptions are left, in words; empty when they hold."""
-        problems = self.problem if isinstance(self.problem, Grid) else [self.problem]
-        exponents = [p.regime.exponent for p in problems]
-        largest = max((e for e in exponents if e is not None), default=0.0)
-        if largest <= 0.5 + 1e-9:
-            return self.setting.departures
-        beyond = f"step exponent {largest:.3g}: the theory goes up to 1/2"
-        return (*self.setting.departures, beyond)
+        return self.setting.departures
 
     @property
     def rate(self) -> float:

@@ -32,6 +32,7 @@ _INNER = 6.0  # |κ| beyond which roughness carries no weight
 _GAUSS_COUNTS = (7, 11, 15, 19)  # few sizes, so that problems share them
 _NODE_SPACING = 0.58
 _SMALLEST_SCALE = 2.0**-24
+_LIKELY = 2.4  # standard deviations of the initial output's mean
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,10 @@ class Resolution:
             return _finite_rule(problem, self.groups)
         if self.groups[0] == "gauss":
             return gauss_law(law.name, int(numbers[0]))
-        scale, widest, spacing, end = numbers
+        scale, widest, spacing, end, *others = numbers
         if law.name == "uniform":
             return stretched_uniform(scale, widest, spacing, int(end))
-        return stretched_normal(((0.0, scale),), widest, spacing, end)
+        return stretched_normal(((0.0, scale), *others), widest, spacing, end)
 
     def node_rule(self) -> Rule:
         """Nodes and weights of E over κ."""
@@ -172,7 +173,7 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float, cut: Cut) -
         return finite
     u = abs(weights.unit_shift)
     strength = math.log(problem.width / problem.ridge * (1.0 + 1.0 / problem.ridge)) + 20.0
-    reach = max(u, abs(weights.unit_drift), math.sqrt(weights.unit_growth))
+    reach = max(u, _largest_drift(problem, weights), math.sqrt(weights.unit_growth))
     count = math.inf
     if reach < 0.4:
         count = 3.0 + 1.2 * refine * strength / (-2.0 * math.log(reach))
@@ -187,13 +188,33 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float, cut: Cut) -
     tail = cut.tail + 0.12 * many + 0.25 * _degree(problem.sigma)
     end = 0.5 * math.ceil(2.0 * (tail + min(1.5, 0.5 * math.log2(refine))))
     if 2 * end / widest / spacing > cut.most:
+        cause = f"oscillates {u:.3g} times" if problem.sigma.oscillates else "varies too fast"
         raise NotConverged(
-            f"activation {problem.sigma.name} oscillates {u:.3g} times over the readout law: "
+            f"activation {problem.sigma.name} {cause} over the readout law: "
             f"more than {cut.most} groups of neurons would be needed"
         )
     if problem.law.name == "uniform":
         return ("stretched", scale, widest, spacing, cut.extra)
-    return ("stretched", scale, widest, spacing, end)
+    return ("stretched", scale, widest, spacing, end, *_shortest(weights, end))
+
+
+def _largest_drift(problem: Problem, weights: SpikedWeights) -> float:
+    """|unit_drift|, for every likely mean of the initial output (41)."""
+    drift = abs(weights.unit_drift)
+    if problem.residual == "labels":
+        return drift
+    c = coefficients(problem.sigma, 2)
+    step = problem.eta / problem.width**0.5
+    return float(drift + 2.0 * abs(c[2]) * step * _LIKELY * abs(c[0]))
+
+
+def _shortest(weights: SpikedWeights, end: float) -> tuple[tuple[float, float], ...]:
+    """Where the step all but cancels a neuron's own weights, and how sharply in g."""
+    drift = weights.unit_drift
+    if abs(drift) * end <= 1.0:
+        return ()
+    width = rounded_down(math.sqrt(weights.unit_growth) / drift**2)
+    return ((-round(1.0 / drift, 2), width),)
 
 
 def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:

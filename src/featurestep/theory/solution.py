@@ -66,4 +66,12 @@ def checked(solution: Solution) -> Outcome:
             iterations=solution.iterations,
             solution=solution,
         )
+    errors = (solution.test_error, solution.train_loss, solution.train_mse, solution.norm_squared)
+    if not min(errors) > 0.0:
+        return InconsistentSolution(
+            "an error came out negative: terms of order 1/d are too large at these sizes",
+            residual=solution.self_check,
+            iterations=solution.iterations,
+            solution=solution,
+        )
     return solution
