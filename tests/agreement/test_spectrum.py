@@ -30,6 +30,12 @@ ACTIVATIONS = {
         "readout": "rademacher",
     },
 }
+LARGE = {
+    "relu": "relu",
+    "sin(z + .6)": function(
+        lambda z: np.sin(z + 0.6), derivative=lambda z: np.cos(z + 0.6), name="sin(z + .6)"
+    ),
+}
 BASE = {"target": "H1 + H2/sqrt(2)", "n": 2000, "d": 1000, "width": 1500, "ridge": 0.1}
 
 
@@ -133,3 +139,38 @@ def test_weights_after_the_step():
     assert seen[:, 1].mean() == pytest.approx(law.edges[1], rel=0.03)
     untrained = simulated.singular_values("initial_weights")[:, 0].mean()
     assert untrained == pytest.approx(1 + (problem.width / problem.d) ** 0.5, rel=0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [0.25, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("samples", [2, 8])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_steps(name, samples, step):
+    """Steps of order √N on few samples, where the weights are far from isotropic (n = 4000)."""
+    n, seeds = 4000, range(4)
+    problem = Problem(
+        activation=LARGE[name],
+        target="H1 + H2/sqrt(2)",
+        n=n,
+        d=n // 2,
+        width=3 * n // 4,
+        n_step=samples * n // 2,
+        step_size=step * (3 * n / 4) ** 0.5,
+        ridge=0.01,
+        noise_std=0.2,
+        readout="constant",
+    )
+    predicted = spectrum(problem)
+    simulated = simulated_spectrum(problem, seeds=seeds)
+    eigenvalues, overlaps = simulated.eigenvalues(), simulated.hermite_overlaps()
+    spikes = [spike for spike in predicted.spikes if spike.resolved]
+    assert len(spikes) == 1
+    assert kolmogorov(predicted, eigenvalues[:, len(predicted.spikes) :]) <= 0.005
+    seen = eigenvalues[:, 0]
+    error = seen.std(ddof=1) / len(seeds) ** 0.5
+    gap = abs(seen.mean() - spikes[0].location)
+    assert gap < max(0.02 * spikes[0].location, 3.0 * error), (seen, spikes[0].location)
+    expected = [spikes[0].constant_overlap, *spikes[0].overlaps[:3]]
+    np.testing.assert_allclose(overlaps[:, 0, :4].mean(axis=0), expected, atol=0.02)
+    counts = (eigenvalues > predicted.edge + predicted.margin).sum(axis=1)
+    assert np.median(counts) == 1, counts

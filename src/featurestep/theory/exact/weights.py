@@ -1,28 +1,29 @@
 """Exact weights as a weight side: what the spectrum's equations ask, for few groups of neurons.
 
-The bulk's own unknowns Ξ (22) ride along with χ: a batch with exact weights has 4K² more nodes, of
-no weight, at which χ stands for the elements of Ξ. Newton's method then treats all unknowns alike,
-and goes smoothly through edges that the weights make. Everything may be complex.
+The bulk's own unknowns Ξ (22) ride along with χ: a batch with exact weights has K(2K+1) more nodes,
+of no weight, at which χ stands for the elements of Ξ, a symmetric matrix. Newton's method then
+treats all unknowns alike, and goes smoothly through edges that the weights make. Everything may be
+complex.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...problem import Problem
 from ...quadrature import FloatArray, Rule
-from ..batch import Batch
+from ..batch import Batch, IntArray
 from .columns import Columns, build_columns
 from .covariance import coupled_index
 from .dyson import Blocks, averaged, matmul, scattering, solve_blocks, transposed
 from .finite import anisotropy
 from .step import Row, Step, build_step
 
-MOST_GROUPS = 5
+MOST_GROUPS = 7
 R_NODES = 40  # of a typical sample's law of r: its tail shows in the spectrum
 
 
@@ -35,15 +36,16 @@ class ExactSide(NamedTuple):
     @property
     def unknowns(self) -> int:
         """Elements of Ξ."""
-        return 4 * int(self.step.k.shape[1]) ** 2
+        size = int(self.step.k.shape[1])
+        return size * (2 * size + 1)
 
     def free(self) -> FloatArray:
-        """Ξ at Ṽ = 0, where T = N + NΓN is explicit, (1, 4K²)."""
+        """Ξ at Ṽ = 0, where T = N + NΓN is explicit, (1, K(2K+1))."""
         step = self.step
         size = step.k.shape[1]
         nothing = np.zeros((1, size, size))
         alone = solve_blocks(step.kept, np.zeros((1, 2 * size, 2 * size)), nothing)
-        return averaged(step.r_weight, scattering(step, alone.coupled)).reshape(1, -1)
+        return _symmetric(2 * size).upper(averaged(step.r_weight, scattering(step, alone.coupled)))
 
 
 def exact_side(problem: Problem, groups: Rule, kappa: FloatArray, samples: float) -> ExactSide:
@@ -68,23 +70,29 @@ class ExactWeights:
         answered = matmul(self.direction, self.blocks.phi_phi)
         chi = (answered * self.direction).sum(axis=2)
         image = averaged(self.step.r_weight, self.scattered)
-        return np.concatenate([chi, image.reshape(len(chi), -1)], axis=1)
+        return np.concatenate([chi, _symmetric(image.shape[-1]).upper(image)], axis=1)
 
     def degrees(self) -> FloatArray:
         """V2_gζ_g of (23)."""
         trace = np.einsum("bgh,bhg->bg", self.information, self.blocks.phi_phi)
         return np.asarray(self.batch.d[:, None] * trace)
 
+    @property
+    def _size(self) -> int:
+        return int(self.direction.shape[2])
+
     @cached_property
     def _pairs(self) -> FloatArray:
-        """b_g b_h of every node, (B, Q, K²)."""
+        """b_g b_h of every node for g ≤ h, those of g < h twice, (B, Q, K(K+1)/2)."""
         b = self.direction
-        return np.asarray((b[..., :, None] * b[..., None, :]).reshape(*b.shape[:2], -1))
+        pairs = b[..., :, None] * b[..., None, :]
+        return _symmetric(self._size).columns(pairs.reshape(*b.shape[:2], -1))
 
     @cached_property
     def _own(self) -> FloatArray:
-        """G_φφ⊗G_φφ = −∂G_φφ/∂Ṽ at fixed Ξ, (B, K², K²)."""
-        return kronecker(self.blocks.phi_phi, self.blocks.phi_phi)
+        """G_φφ⊗G_φφ = −∂G_φφ/∂Ṽ at fixed Ξ, on symmetric matrices."""
+        some = _symmetric(self._size)
+        return some.both(kronecker(self.blocks.phi_phi, self.blocks.phi_phi), some)
 
     def respond(
         self,
@@ -99,41 +107,42 @@ class ExactWeights:
         In the unknowns Δ = √V2⁻¹ dV1 √V2⁻¹, dΞ and p = d log V2: x = r + b b·Δ + ν²V2 p.
         """
         seen, felt_noise = noise
-        batch, size = self.batch, self.direction.shape[2]
-        nodes, pairs = self.direction.shape[1], size * size
+        batch, size = self.batch, self._size
+        few, many = _symmetric(size), _symmetric(2 * size)
+        nodes, first_end = self.direction.shape[1], few.count
+        second_end = few.count + many.count
         d = batch.d[:, None, None]
         x_0, xi_0 = r[:, :nodes, None], r[:, nodes:, None]
         inside, outside = coupled_index(size), np.arange(size, 2 * size)
         whole = self.blocks.whole
         coupled, across = whole[:, inside[:, None], inside], whole[:, inside[:, None], outside]
-        halves = _half_sums(self.information)
-        back = kronecker(transposed(across), transposed(across))  # (B, K², 4K²)
-        forth = _repeated(self.step, self.scattered, across)  # (B, 4K², K²)
-        around = _repeated(self.step, self.scattered, coupled)  # (B, 4K², 4K²)
-        weighted = transposed(self._pairs * mass[:, :, None]) / d  # (B, K², Q)
+        halves = few.rows(_half_sums(self.information))
+        back = few.both(kronecker(transposed(across), transposed(across)), many)
+        forth = many.both(_repeated(self.step, self.scattered, across), few)
+        around = many.both(_repeated(self.step, self.scattered, coupled), many)
+        plain = self.direction[..., few.first] * self.direction[..., few.second]
+        weighted = transposed(plain * mass[:, :, None]) / d  # dṼ of −x
         asked = np.concatenate(
             [
                 -matmul(weighted, self._pairs),
-                np.zeros((len(r), pairs, 4 * pairs)),
+                np.zeros((len(r), few.count, many.count)),
                 halves - matmul(weighted, seen),
             ],
             axis=2,
         )  # dṼ of (Δ, dΞ, p)
         asked_0 = -matmul(weighted, x_0)
-        unit, wide = np.eye(pairs), np.eye(4 * pairs)
         first = matmul(self._own, asked)
-        first[:, :, :pairs] += unit
-        first[:, :, pairs : 5 * pairs] -= back
-        first[:, :, 5 * pairs :] -= _half_sums(self.blocks.phi_phi)
+        first[:, :, :first_end] += np.eye(few.count)
+        first[:, :, first_end:second_end] -= back
+        first[:, :, second_end:] -= few.rows(_half_sums(self.blocks.phi_phi))
         second = matmul(forth, asked)
-        second[:, :, pairs : 5 * pairs] += wide - around
-        reach = self._reach(halves)
-        heard = transposed((felt_noise + reach) * mass[:, :, None])  # (B, K, Q)
+        second[:, :, first_end:second_end] += np.eye(many.count) - around
+        heard = transposed((felt_noise + self._reach(halves)) * mass[:, :, None])  # (B, K, Q)
         third = np.concatenate(
             [
                 -matmul(heard, self._pairs),
-                self._degrees_by_xi(across),
-                -matmul(heard, seen) - self._coupling(halves) + _diagonal(diagonal),
+                many.columns(self._degrees_by_xi(across)),
+                -matmul(heard, seen) - self._coupling() + _diagonal(diagonal),
             ],
             axis=2,
         )
@@ -148,20 +157,21 @@ class ExactWeights:
             axis=1,
         )
         found: Any = np.linalg.solve(matrix, right)
-        change, own, p = found[:, :pairs], found[:, pairs : 5 * pairs], found[:, 5 * pairs :]
+        change, own, p = np.split(found, [first_end, second_end], axis=1)
         x = x_0 + matmul(self._pairs, change) + matmul(seen, p)
         return np.concatenate([x, own], axis=1)[:, :, 0], np.asarray(p[:, :, 0])
 
     def _reach(self, halves: FloatArray) -> FloatArray:
         """∂χ_q/∂log V2_g of the linear part at fixed Ξ and mass, (B, Q, K)."""
-        carried = _half_sums(self.blocks.phi_phi) - matmul(self._own, halves)
-        return matmul(self._pairs, carried)
+        own = _symmetric(self._size).rows(_half_sums(self.blocks.phi_phi))
+        return matmul(self._pairs, own - matmul(self._own, halves))
 
-    def _coupling(self, halves: FloatArray) -> FloatArray:
+    def _coupling(self) -> FloatArray:
         """Change of group g's degrees of freedom with log V2_h beyond scaling, (B, K, K)."""
         own, asked = self.blocks.phi_phi, self.information
         size = own.shape[1]
-        moved = -matmul(self._own, halves)  # dG
+        halves = _half_sums(asked)
+        moved = -matmul(kronecker(own, own), halves)  # dG
         by_asking = matmul(own[:, None], _matrices(halves, size))
         by_answer = matmul(asked[:, None], _matrices(moved, size))
         change = np.einsum("bkgg->bgk", by_asking + by_answer)
@@ -172,7 +182,7 @@ class ExactWeights:
         """d∂[ṼG_φφ]_gg/∂Ξ, (B, K, 4K²)."""
         left = matmul(self.information, transposed(across))  # (B, K, 2K)
         product = left[:, :, :, None] * transposed(across)[:, :, None, :]
-        size = self.direction.shape[2]
+        size = self._size
         return np.asarray(self.batch.d[:, None, None] * product.reshape(-1, size, 4 * size * size))
 
 
@@ -187,10 +197,54 @@ def exact_weights(
     scaled = direction * (mass[:, :nodes] / batch.d[:, None])[:, :, None]
     information = matmul(transposed(direction), scaled)
     many = step if len(step) == len(v2) else step.take(np.zeros(len(v2), dtype=np.intp))
-    blocks = solve_blocks(many.kept, xi.reshape(-1, 2 * size, 2 * size), information)
+    blocks = solve_blocks(many.kept, _symmetric(2 * size).whole(xi), information)
     return ExactWeights(
         batch, many, direction, information, blocks, scattering(many, blocks.coupled)
     )
+
+
+@dataclass(frozen=True)
+class _Symmetric:
+    """Symmetric matrices by their elements i ≤ j."""
+
+    size: int
+    first: IntArray
+    second: IntArray
+
+    @property
+    def count(self) -> int:
+        """Elements."""
+        return int(self.first.size)
+
+    def upper(self, matrix: FloatArray) -> FloatArray:
+        """The elements of matrices."""
+        return np.asarray(matrix[..., self.first, self.second])
+
+    def whole(self, elements: FloatArray) -> FloatArray:
+        """The matrices with these elements."""
+        matrix = np.empty((*elements.shape[:-1], self.size, self.size), dtype=elements.dtype)
+        matrix[..., self.first, self.second] = elements
+        matrix[..., self.second, self.first] = elements
+        return matrix
+
+    def rows(self, operator: FloatArray) -> FloatArray:
+        """Rows of an operator whose rows are all elements."""
+        return np.asarray(operator[:, self.first * self.size + self.second])
+
+    def columns(self, operator: FloatArray) -> FloatArray:
+        """An operator on all elements, for symmetric matrices."""
+        upper = operator[..., self.first * self.size + self.second]
+        lower = operator[..., self.second * self.size + self.first]
+        return np.where(self.first == self.second, upper, upper + lower)
+
+    def both(self, operator: FloatArray, other: _Symmetric) -> FloatArray:
+        """An operator from all elements of the others to all elements of these."""
+        return self.rows(other.columns(operator))
+
+
+@lru_cache(maxsize=64)
+def _symmetric(size: int) -> _Symmetric:
+    return _Symmetric(size, *np.triu_indices(size))
 
 
 def _repeated(step: Step, scattered: FloatArray, side: FloatArray) -> FloatArray:

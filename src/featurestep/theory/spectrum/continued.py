@@ -253,6 +253,8 @@ class Equations:
     def _tiled(self, z: ComplexArray) -> Batch:
         k, q = self.batch.g.size, self.batch.kappa.size
         unknowns = min(k * (k + 3) // 2, (q + k) * (0.5 if self.batch.mirrored else 1.0))
+        if self.batch.exact is not None:
+            unknowns += self.batch.exact.unknowns
         self.budget.left -= _OVERHEAD + z.size * unknowns**3
         if self.budget.left < 0.0:
             raise NotConverged(

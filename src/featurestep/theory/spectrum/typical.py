@@ -51,20 +51,26 @@ def typical_batch(problem: Problem, *, refine: float = 1.0, smooth: int = 0) -> 
 def smooth_batch(problem: Problem, *, refine: float = 1.0, smooth: int = 0) -> Batch:
     """The same with rows and columns that do not vary by chance (`wobble`)."""
     weights = spiked_weights(problem)
-    groups = _group_rule(problem, refine)
     nodes = _node_rule(problem, refine)
-    batch = build_batch([problem], [weights], groups, nodes)
-    if spectral_method(problem) == "isotropic":
-        return _with_radii(problem, batch)
-    return _with_exact_weights(problem, batch, STRAY[smooth])
+    few = _few_groups(problem)
+    if few is not None and spectral_method(problem) == "exact":
+        batch = build_batch([problem], [weights], few, nodes)
+        return _with_exact_weights(problem, batch, STRAY[smooth])
+    groups = _group_rule(problem, refine)
+    return _with_radii(problem, build_batch([problem], [weights], groups, nodes))
 
 
 def spectral_method(problem: Problem) -> str:
     """Whether a spectrum has exact weights: those of few groups, and of features without tails."""
-    groups = finite_groups(problem)
-    if groups is None or groups[0].size > MOST_EXACT or _is_heavy(problem):
+    if _few_groups(problem) is None or _is_heavy(problem):
         return "isotropic"
     return chosen_method(problem, spiked_weights(problem), "auto")
+
+
+def _few_groups(problem: Problem) -> Rule | None:
+    """A finite law's own groups, if they are few enough for exact weights."""
+    finite = finite_groups(problem)
+    return finite if finite is not None and finite[0].size <= MOST_EXACT else None
 
 
 def _with_exact_weights(problem: Problem, batch: Batch, stray: float) -> Batch:
