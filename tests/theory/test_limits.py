@@ -195,3 +195,39 @@ def test_spike_functions_are_the_expansion_of_the_mean_feature() -> None:
     even = (means[2] + means[1]) / (2 * weights.unit_shift**2)
     assert odd == pytest.approx(np.polynomial.polynomial.polyval(kappa, spikes[1]), abs=1e-6)
     assert even == pytest.approx(np.polynomial.polynomial.polyval(kappa, spikes[2]), abs=1e-4)
+
+
+@pytest.mark.parametrize("target", ["H0/2 + H1", "H1 + 0.5*H2"])
+def test_rows_that_are_not_normalised_have_a_limit_of_their_own(target: str) -> None:
+    """Their norms show a centred activation with c_2 ≠ 0 a constant, already at step 0 (40)."""
+
+    def far(n: int, degree: int, initial: str) -> Problem:
+        return Problem.from_ratios(
+            phi=0.5,
+            psi=0.7,
+            n=n,
+            n_step=300 * n,
+            activation="relu",
+            centre=True,
+            target=target,
+            readout="rademacher",
+            step_exponent=(-0.5, 1 / 6)[degree],
+            ridge=0.03,
+            noise_std=0.3,
+            initial=initial,
+        )
+
+    for initial in ("sphere", "gaussian"):
+        still = far(10**12, 0, initial)
+        expected = limit(still, 0)
+        found = predict(still, method="exact")
+        assert found.test_error == pytest.approx(expected.test_error, rel=1e-8)
+        assert found.train_loss == pytest.approx(expected.train_loss, rel=1e-8)
+        gaps = []
+        for n in (10**9, 10**12):
+            moved = far(n, 1, initial)
+            expected = limit(moved, 1, norm_growth=True)
+            gaps.append(predict(moved, method="exact").test_error / expected.test_error - 1.0)
+        assert abs(gaps[1]) < 0.12 * abs(gaps[0]) < 0.005
+    start = [limit(far(10**12, 0, initial), 0).test_error for initial in ("sphere", "gaussian")]
+    assert (start[1] < 0.9 * start[0]) == target.startswith("H0")
