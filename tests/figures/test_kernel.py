@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, Problem, predict, simulate
-from featurestep.figures.base import SHIFTED_SINE, left_out, tilt
+from featurestep.figures.base import SHIFTED_SINE
 from featurestep.figures.kernel import kernel_error
 
 
@@ -62,36 +61,9 @@ def stepped(law, target):
     )
 
 
-def test_the_tilt_is_the_gradient_to_first_order():
-    # E[y σ′(w·x) x] of the target H1 + 2H2 for β⋆·w = t, against its value and slope at t = 0
-    z, weight = np.polynomial.hermite_e.hermegauss(80)
-    weight = weight / weight.sum()
-    t = 1e-3
-    along, across = z[:, None], z[None, :]  # β⋆·x, and x along w less β⋆
-    y = along + 2.0 * (along**2 - 1.0)
-    mass = (
-        weight[:, None] * weight[None, :] * y * np.cos(t * along + (1 - t**2) ** 0.5 * across + 0.6)
-    )
-    found = np.array([(mass * along).sum(), (mass * across).sum()])
-    c = np.exp(-0.5) * np.array([np.sin(0.6), np.cos(0.6), -np.sin(0.6) / 2, -np.cos(0.6) / 6])
-    expected = np.array([c[1] + 8.0 * t * c[2], 6.0 * t * c[3]])
-    assert found == pytest.approx(expected, abs=20 * t**2)
-    problem = stepped("constant", "H1 + 2*H2")
-    assert tilt(problem) == pytest.approx(abs(8.0 * c[2]), rel=1e-6)
-    assert tilt(stepped("constant", "H1")) == pytest.approx(abs(6.0 * c[3]), rel=1e-6)
-
-
-def test_what_is_left_out_is_known():
-    steps = {"step_size": [0.1, 250**0.5]}
-    assert left_out(stepped("rademacher", "H1").vary(**steps)).tolist() == [0, 1]
-    assert left_out(stepped("constant", "H1").vary(**steps)).tolist() == [1, 1]
-    odd = stepped("constant", "H1 + H2/sqrt(2)").replace(activation="tanh")
-    assert left_out(odd.vary(**steps)).tolist() == [0, 0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("law", "sign"), [("constant", 1), ("rademacher", -1)])
-def test_what_is_left_out_is_not_small(law, sign):
+def test_what_isotropic_weights_leave_out_is_not_small(law, sign):
     problem = stepped(law, "H1 + H2/sqrt(2)")
     found = simulate(problem, seeds=24, variants=("trained", "srf")).dataset["test_error"]
     apart = sign * (found.sel(variant="trained") / found.sel(variant="srf") - 1.0).values

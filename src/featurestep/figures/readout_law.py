@@ -12,7 +12,7 @@ from ..plots_simulation import SIMULATED_NAME, points
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import baselines, limit, predict
-from .base import SHIFTED_SINE, TWO_COLUMNS, PaperFigure, Report, left_out, noted, parts
+from .base import SHIFTED_SINE, TWO_COLUMNS, PaperFigure, Report, noted, parts
 from .claims import Claim, agreement, below, settled
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _column(problem: Problem, degree: int, seeds: int, told: Any) -> xarray.Data
     draws = found.dataset["test_error"].isel(variant=0, drop=True)
     return data.assign(
         draws=draws,
-        noted=noted(at) | left_out(grid),
+        noted=noted(at),
         simulated=draws.mean("seed"),
         standard_error=draws.std("seed", ddof=1) / seeds**0.5,
         curve=curve.rename(step_exponent="curve_exponent"),
