@@ -15,12 +15,15 @@ from ..problem import Problem
 from ..quadrature import FloatArray
 from .engine import Solution, solve
 from .predict import Prediction, prediction
+from .resolution import Effort
 
 SEARCHABLE = ("ridge", "step_size")
 MEASURES = ("test_error", "train_loss", "train_mse")
 _COARSE = {1: 65, 2: 25}
 _FINE = {1: 17, 2: 9}
 _PRECISION = 1e-6  # of the logarithm of the location
+_ROUGHLY = 0.1  # half-width of the search, in logarithms, above which fewer groups will do
+_ROUGH = Effort(groups=0.6, nodes=0.8)
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def optimum(
             np.linspace(max(a, c - s), min(b, c + s), count)
             for a, b, c, s in zip(low, high, centre, spread, strict=True)
         ]
-        centre = search.best_of(axes)
+        centre = search.best_of(axes, rough=bool(np.all(spread > _ROUGHLY)))
         if np.all(spread < _PRECISION):
             break
         steps = np.array([axis[1] - axis[0] for axis in axes])
@@ -91,6 +94,7 @@ class _Search:
         self.names = names
         self.minimise = minimise
         self.evaluations = 0
+        self.rough = False
         self.best = math.inf
         self.where = np.zeros(len(names))
 
@@ -99,9 +103,13 @@ class _Search:
         changes = {name: float(v) for name, v in zip(self.names, values, strict=True)}
         return self.problem.replace(**changes)
 
-    def best_of(self, axes: list[FloatArray]) -> FloatArray:
+    def best_of(self, axes: list[FloatArray], *, rough: bool) -> FloatArray:
         points = list(itertools.product(*axes))
-        outcomes = solve([self.at(point) for point in points])
+        if self.rough and not rough:  # values with fewer groups are not those to beat
+            self.best = math.inf
+        self.rough = rough
+        effort = _ROUGH if rough else None
+        outcomes = solve([self.at(point) for point in points], effort=effort)
         self.evaluations += len(points)
         for point, outcome in zip(points, outcomes, strict=True):
             if isinstance(outcome, Solution) and getattr(outcome, self.minimise) < self.best:
