@@ -41,7 +41,7 @@ def left_out(problem: Problem, weights: SpikedWeights) -> float:
     spread = problem.phi_step * weights.residual_square
     c_star = coefficients(problem.sigma_star, 2)
     terms = [
-        (4.0 * s.c2**2 + problem.phi_step * s.rest) * e**2 * spread,
+        extreme**2 * bulk_left_out(problem, weights),
         4.0 * e * abs(s.c2 * float(c_star[2])),
         2.0 * e * abs(s.zz) * weights.beta_norm,
         e**2 * spread * s.norm_noise[0],
@@ -52,6 +52,14 @@ def left_out(problem: Problem, weights: SpikedWeights) -> float:
     if problem.residual == "full" and problem.eta:
         terms.append(extreme / math.sqrt(problem.width))
     return max(terms)
+
+
+def bulk_left_out(problem: Problem, weights: SpikedWeights) -> float:
+    """What isotropic weights leave out of a typical neuron's bulk, as a share of its square."""
+    s = slopes(problem.sigma)
+    e = problem.eta / math.sqrt(problem.width)
+    spread = problem.phi_step * weights.residual_square
+    return (4.0 * s.c2**2 + problem.phi_step * s.rest) * e**2 * spread
 
 
 def _bending(problem: Problem) -> float:

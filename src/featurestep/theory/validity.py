@@ -6,11 +6,12 @@ from ..hermite import coefficients
 from ..nonlinearity import HermiteSum, Nonlinearity, Shifted
 from ..problem import Problem
 from ..spiked import SpikedWeights
-from .method import left_out
+from .method import bulk_left_out, left_out
 
 _SMALL = 50
 _FEW = 1000
 _NOTED = 0.02  # share of the loss that isotropic weights may leave out without a word
+_NOTED_IN_BULK = 0.005  # of a neuron's square, in a spectrum
 
 
 def prediction_notes(problem: Problem, weights: SpikedWeights, method: str) -> tuple[str, ...]:
@@ -28,6 +29,19 @@ def isotropic_notes(problem: Problem, weights: SpikedWeights) -> tuple[str, ...]
         notes.append(
             "isotropic weights leave out what the step does beside the learned direction: terms "
             f"of up to {missing:.2g} of the loss (method 'exact' has them)"
+        )
+    return (*notes, *_exponent_notes(problem))
+
+
+def isotropic_bulk_notes(problem: Problem, weights: SpikedWeights) -> tuple[str, ...]:
+    """Notes on a spectrum whose weights were taken for isotropic."""
+    notes = list(_size_notes(problem))
+    missing = bulk_left_out(problem, weights)
+    if missing > _NOTED_IN_BULK:
+        notes.append(
+            "the readout law has too many values for exact weights: the bulk leaves out that the "
+            f"step stretches weights along its samples, a share {missing:.2g} of their square; "
+            "networks may have further outliers"
         )
     return (*notes, *_exponent_notes(problem))
 

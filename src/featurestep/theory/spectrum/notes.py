@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from ...problem import Problem
 from ...spiked import spiked_weights
-from ..validity import prediction_notes
+from ..validity import isotropic_bulk_notes, prediction_notes
 from .typical import spectral_method
 
 
 def spectrum_notes(problem: Problem) -> tuple[str, ...]:
     """Notes on what the weights that a spectrum rests on leave out."""
-    return prediction_notes(problem, spiked_weights(problem), spectral_method(problem))
+    weights, method = spiked_weights(problem), spectral_method(problem)
+    if method == "isotropic":
+        return isotropic_bulk_notes(problem, weights)
+    return prediction_notes(problem, weights, method)
