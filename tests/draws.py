@@ -33,7 +33,7 @@ LAWS = (
     "uniform",
     ((1.5, 0.4), (-((0.1 / 0.6) ** 0.5), 0.6)),
 )
-_OSCILLATING = 8.0
+_STEEP = 8.0
 
 
 def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
@@ -45,8 +45,8 @@ def random_problem(rng: np.random.Generator, *, largest: float = math.inf) -> Pr
     """Exponent 0–¾, φ and ψ in 0.02–50, n_step/d in ¼–100, ridge 1e-6–1e2, n 50–1e6 (one in ten
     up to 1e9), all laws, residuals, starts and activations.
 
-    Steps beyond `largest` √N are drawn again; for activations that oscillate, beyond 8√N: there a
-    continuous law needs more groups than the theory takes, which it says.
+    Steps beyond `largest` √N are drawn again; for activations that oscillate or grow like a quartic,
+    beyond 8√N: there a continuous law needs more groups than the theory takes, which it says.
     """
     while True:
         phi, psi = (log_uniform(rng, 0.02, 50.0) for _ in range(2))
@@ -72,7 +72,8 @@ def random_problem(rng: np.random.Generator, *, largest: float = math.inf) -> Pr
                 centre=bool(rng.integers(2)),
                 **step,
             )
-            bound = min(largest, _OSCILLATING) if problem.sigma.oscillates else largest
+            steep = problem.sigma.oscillates or "H4" in activation
+            bound = min(largest, _STEEP) if steep else largest
             if problem.eta <= bound * problem.width**0.5:
                 return problem
         except InvalidProblem as error:
