@@ -45,8 +45,9 @@ def random_problem(rng: np.random.Generator, *, largest: float = math.inf) -> Pr
     """Exponent 0–¾, φ and ψ in 0.02–50, n_step/d in ¼–100, ridge 1e-6–1e2, n 50–1e6 (one in ten
     up to 1e9), all laws, residuals, starts and activations.
 
-    Steps beyond `largest` √N are drawn again; for activations that oscillate or grow like a quartic,
-    beyond 8√N: there a continuous law needs more groups than the theory takes, which it says.
+    Steps beyond `largest` √N are drawn again; for activations that oscillate or grow like a
+    quartic, beyond 8√N: there a continuous law needs more groups than the theory takes, which it
+    says.
     """
     while True:
         phi, psi = (log_uniform(rng, 0.02, 50.0) for _ in range(2))
