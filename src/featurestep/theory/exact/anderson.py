@@ -11,6 +11,7 @@ from ...quadrature import FloatArray
 from ..batch import IntArray
 
 Map = Callable[[FloatArray, IntArray], FloatArray]  # states of some rows ↦ their images
+SWEEPS = 3  # of what is cheap for each of what is dear
 _REGULAR = 1e-13
 _PATIENCE = 30  # steps without progress
 
@@ -78,6 +79,35 @@ def fixed_point(
             here, f = here[going], f[going]
         before = here, f
     return best
+
+
+def patient_fixed_point(
+    image: Callable[[int], Map],
+    start: FloatArray,
+    *,
+    scale: FloatArray,
+    tolerance: float,
+    accepted: float,
+    reach: float = np.inf,
+) -> Fixed:
+    """The same for a map that comes with a number of inner sweeps: few of them where many fail."""
+    found = fixed_point(image(SWEEPS), start, scale=scale, tolerance=tolerance, reach=reach)
+    lost = np.flatnonzero(~(found.residual <= accepted))
+    if lost.size:
+        gentle = image(1)
+        again = fixed_point(
+            lambda states, rows: gentle(states, lost[rows]),
+            start[lost],
+            scale=scale[lost],
+            tolerance=tolerance,
+            reach=0.25 * reach,
+            most=1500,
+            depth=3,
+        )
+        better = again.residual < found.residual[lost]
+        for whole, part in zip(found, again, strict=True):
+            whole[lost[better]] = part[better]
+    return found
 
 
 def _move(

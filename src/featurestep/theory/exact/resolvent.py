@@ -13,14 +13,14 @@ import numpy as np
 
 from ...quadrature import FloatArray
 from ..batch import IntArray
-from .anderson import fixed_point
+from ..solution import ACCEPTED
+from .anderson import Map, patient_fixed_point
 from .columns import Columns
 from .dyson import Blocks, averaged, matmul, scattering, solve_blocks
 from .step import Step
 
 TOLERANCE = 1e-13
 REACH = 2.0  # of log V2, G_φφ and Ξ in one step
-SWEEPS = 3  # of the readout's side for each of the far dearer T(r)
 
 
 @dataclass(frozen=True)
@@ -141,19 +141,28 @@ def solve_resolvent(readout: Readout, start: float = 1.0) -> Resolvent:
     step = readout.step
     size = step.k.shape[1]
 
-    def image(states: FloatArray, rows: IntArray) -> FloatArray:
-        part = readout if rows.size == len(step) else readout.take(rows)
-        log_v2, response, xi = unpacked(states, size)
-        v2 = np.exp(log_v2)
-        for _ in range(SWEEPS):
-            answer = reply(part, v2, response, xi)
-            v2, response = answer.found(part.step, v2), answer.blocks.phi_phi
-        again = averaged(part.step.r_weight, scattering(part.step, answer.blocks.coupled))
-        return packed(np.log(np.maximum(v2, 1e-300)), response, again)
+    def image(sweeps: int) -> Map:
+        def once(states: FloatArray, rows: IntArray) -> FloatArray:
+            part = readout if rows.size == len(step) else readout.take(rows)
+            log_v2, response, xi = unpacked(states, size)
+            v2 = np.exp(log_v2)
+            for _ in range(sweeps):
+                answer = reply(part, v2, response, xi)
+                v2, response = answer.found(part.step, v2), answer.blocks.phi_phi
+            again = averaged(part.step.r_weight, scattering(part.step, answer.blocks.coupled))
+            return packed(np.log(np.maximum(v2, 1e-300)), response, again)
+
+        return once
 
     guess = _guess(readout, start)
-    scale = _scale(guess, size)
-    found = fixed_point(image, guess, scale=scale, tolerance=TOLERANCE, reach=REACH)
+    found = patient_fixed_point(
+        image,
+        guess,
+        scale=_scale(guess, size),
+        tolerance=TOLERANCE,
+        accepted=ACCEPTED,
+        reach=REACH,
+    )
     log_v2, response, xi = unpacked(found.state, size)
     return Resolvent(
         evaluate(readout, np.exp(log_v2), response, xi), found.residual, found.iterations

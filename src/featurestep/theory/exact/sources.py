@@ -10,19 +10,21 @@ is added to the free energy. ∂V2 gives ‖â_g‖², and ∂χ what fluctuatio
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ...quadrature import FloatArray
 from ..batch import IntArray
-from .anderson import fixed_point
+from .anderson import Map, patient_fixed_point
 from .covariance import Covariance, coupled_index, forces
 from .dyson import matmul, scattered_change, transposed
 from .regression import Fit
-from .resolvent import SWEEPS, Point, packed, unpacked
+from .resolvent import Point, packed, unpacked
 from .step import Step
 
 TOLERANCE = 1e-13
+ACCEPTED = 1e-11
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,14 @@ class _Tangent:
             np.zeros((len(step), size, size)),
             np.zeros((len(step), 2 * size, 2 * size)),
         )
-        first = self.image(nothing, every)
+        first = self.image(1)(nothing, every)
         scale = np.maximum(np.abs(first).max(axis=1, keepdims=True), 1e-300)
-        found = fixed_point(
-            self.image, first, scale=np.broadcast_to(scale, first.shape), tolerance=TOLERANCE
+        found = patient_fixed_point(
+            self.image,
+            first,
+            scale=np.broadcast_to(scale, first.shape),
+            tolerance=TOLERANCE,
+            accepted=ACCEPTED,
         )
         relative, response, _ = unpacked(found.state, size)
         bulk = self._bulk(relative, response, every)
@@ -97,12 +103,16 @@ class _Tangent:
         powers = self.point.v2[rows] * relative
         return np.asarray(linear + matmul(spread, powers[:, :, None])[:, :, 0])
 
-    def image(self, state: FloatArray, rows: IntArray) -> FloatArray:
-        """One pass of the linearised map, with forces."""
+    def image(self, sweeps: int) -> Map:
+        """The linearised map, with forces."""
+        return partial(self._once, sweeps)
+
+    def _once(self, sweeps: int, state: FloatArray, rows: IntArray) -> FloatArray:
+        """One pass."""
         step = self.step if rows.size == len(self.step) else self.step.take(rows)
         relative, response, xi = unpacked(state, self.size)
         change = self.forces.self_energy[rows] + _padded(xi, self.size)
-        for _ in range(SWEEPS):
+        for _ in range(sweeps):
             relative, moved = self._reply(step, rows, relative, response, change)
             response = moved[:, self.size : 2 * self.size, self.size : 2 * self.size]
         coupled = _coupled(moved, self.size)
