@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
 
 from featurestep import InconsistentSolution, InvalidProblem, NotConverged, Problem, predict
 from featurestep.theory import engine, resolvent, risk
-from featurestep.theory.exact import resolvent as exact_resolvent
+from featurestep.theory.exact import anderson
 from featurestep.theory.exact import solve as exact_solve
 
 BASE = Problem(
@@ -123,9 +123,13 @@ def test_a_violated_self_check_raises(monkeypatch: pytest.MonkeyPatch, method: s
 def test_an_unconverged_resolvent_raises_with_its_solution(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    hasty = functools.partial(exact_resolvent.fixed_point, most=3)
+    patient = anderson.fixed_point
+
+    def hasty(*args: Any, **options: Any) -> anderson.Fixed:
+        return patient(*args, **{**options, "most": 3})
+
     monkeypatch.setattr(resolvent, "MAX_ITERATIONS", 1)
-    monkeypatch.setattr(exact_resolvent, "fixed_point", hasty)
+    monkeypatch.setattr(anderson, "fixed_point", hasty)
     with pytest.raises(NotConverged, match="residual") as caught:
         predict(BASE, method=method)
     assert caught.value.residual > 1e-10
