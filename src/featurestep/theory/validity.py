@@ -63,7 +63,7 @@ def _exponent_notes(problem: Problem) -> list[str]:
     size = problem.eta / problem.width**0.5
     return [
         f"step exponent {exponent:.3g} is beyond 1/2, the largest of the published theory: here "
-        f"η = {size:.3g}√N; agreement with networks was tested up to 16√N (1 %)"
+        f"η = {size:.3g}√N; agreement with networks is tested up to 4√N"
     ]
 
 
