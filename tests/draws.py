@@ -33,7 +33,6 @@ LAWS = (
     "uniform",
     ((1.5, 0.4), (-((0.1 / 0.6) ** 0.5), 0.6)),
 )
-_STEEP = 8.0
 
 
 def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
@@ -41,13 +40,15 @@ def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
-def random_problem(rng: np.random.Generator, *, largest: float = math.inf) -> Problem:
+def random_problem(
+    rng: np.random.Generator, *, largest: float = math.inf, steep: float = math.inf
+) -> Problem:
     """Exponent 0–¾, φ and ψ in 0.02–50, n_step/d in ¼–100, ridge 1e-6–1e2, n 50–1e6 (one in ten
     up to 1e9), all laws, residuals, starts and activations.
 
     Steps beyond `largest` √N are drawn again; for activations that oscillate or grow like a
-    quartic, beyond 8√N: there a continuous law needs more groups than the theory takes, which it
-    says.
+    quartic, beyond `steep` √N: at large steps a continuous law needs more groups for them than the
+    theory takes, which it says.
     """
     while True:
         phi, psi = (log_uniform(rng, 0.02, 50.0) for _ in range(2))
@@ -73,8 +74,8 @@ def random_problem(rng: np.random.Generator, *, largest: float = math.inf) -> Pr
                 centre=bool(rng.integers(2)),
                 **step,
             )
-            steep = problem.sigma.oscillates or "H4" in activation
-            bound = min(largest, _STEEP) if steep else largest
+            is_steep = problem.sigma.oscillates or "H4" in activation
+            bound = min(largest, steep) if is_steep else largest
             if problem.eta <= bound * problem.width**0.5:
                 return problem
         except InvalidProblem as error:

@@ -23,7 +23,9 @@ from tests.theory.perturbed import TERMS
 
 RECORD = json.loads((Path(__file__).parent / "large_networks.json").read_text())
 FINEST = 0.005  # relative error bar: below it, terms of order 1/n are seen
-FINEST_MSE = 0.01  # the same for the training error, a small difference of the two others
+# The same for the training error, a small difference of the two others: chosen after the fact, its
+# rms z is 1.85 with FINEST.
+FINEST_MSE = 0.01
 LARGEST = 0.02
 # The outer value of the three-valued law makes its step 6√N. At n = 2400, d = 600 a network of that
 # kind lies 3.2 % below the prediction, and at four times the size 1 %: seen after the fact.

@@ -68,7 +68,7 @@ def test_results_do_not_depend_on_groups_nodes_or_start() -> None:
 @pytest.mark.slow
 def test_results_do_not_depend_on_groups_and_nodes_over_many_problems() -> None:
     rng = np.random.default_rng(12)
-    problems = [random_problem(rng) for _ in range(1500)]
+    problems = [random_problem(rng, steep=8.0) for _ in range(1500)]
     assert largest_change(solve(problems), solve(problems, effort=Effort(1.7, 1.7))) < 1e-6
 
 

@@ -67,7 +67,7 @@ def test_auto_is_not_seen() -> None:
     rng = np.random.default_rng(32)
     drawn = []
     while len(drawn) < 300:
-        problem = random_problem(rng)
+        problem = random_problem(rng, steep=8.0)
         if not problem.law.is_finite:
             continue
         size = float(rng.random() < 0.8) * log_uniform(rng, 1e-6, 3.0)
