@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from featurestep.simulation import simulate
-from featurestep.simulation.result import QUANTITIES
+from featurestep.simulation.network.result import QUANTITIES
 
 from .simulate_bench import BASE, N_TEST, RIDGES, STEP_SIZES
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from featurestep.sweep.tasks import Task, Values, Work
+from featurestep.sweeps.tasks import Task, Values, Work
 
 
 @dataclass(frozen=True, kw_only=True)

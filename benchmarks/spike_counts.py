@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from featurestep import Problem, function
-from featurestep.phase import PhasePoint, phase_diagram
+from featurestep.meeting.phase import PhasePoint, phase_diagram
 
 SIZES = (500, 1000, 2000, 4000, 8000, 16000)
 EXPONENTS = (0.15, 0.29, 0.36)

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from featurestep.problem import Problem
-from featurestep.sweep import sweep
-from featurestep.sweep.tasks import TASKS
+from featurestep.sweeps import sweep
+from featurestep.sweeps.tasks import TASKS
 
 from .idle_task import Idle
 

@@ -7,7 +7,7 @@ stays unlearned however large the step. A ReLU learns it once the step is large 
 import numpy as np
 
 from featurestep import Problem, predict
-from featurestep.quadrature import gauss_hermite
+from featurestep.functions.quadrature import gauss_hermite
 
 KAPPA, WEIGHT = gauss_hermite(61)  # E over κ ~ N(0, 1)
 base = Problem(

@@ -10,15 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from featurestep import (
-    InvalidProblem,
-    Problem,
-    baselines,
-    function,
-    limit,
-    optimum,
-    predict,
-)
+from featurestep import InvalidProblem, Problem, baselines, function, limit, optimum, predict
 
 from .command import run
 

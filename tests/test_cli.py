@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from featurestep import NotConverged, Problem, __version__, limit, predict, simulate, theory
-from featurestep.activations import NAMED
 from featurestep.cli import answers
 from featurestep.cli.options import Request
 from featurestep.cli.values import parse_axis
+from featurestep.functions.activations import NAMED
 from featurestep.problem import FIELDS
 
 from . import command

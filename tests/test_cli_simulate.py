@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from featurestep import Problem, compare, feature_gap, predict, simulate, simulation
-from featurestep.activations import NAMED
 from featurestep.cli import files
 from featurestep.cli.simulated import plus_minus
 from featurestep.cli.values import memory
+from featurestep.functions.activations import NAMED
 from featurestep.problem import FIELDS
-from featurestep.simulation.result import QUANTITIES
+from featurestep.simulation.network.result import QUANTITIES
 
 from .command import examples, run, run_json, run_until_work, stop
 
-COMPARE = sys.modules["featurestep.compare"]
+COMPARE = sys.modules["featurestep.meeting.comparison"]
 SIZES = ["--n", "120", "--d", "60", "--width", "90", "--n-test", "200"]
 PROBLEM = Problem(n=120, d=60, width=90, step_exponent=0.3, ridge=0.01)
 
@@ -304,9 +304,9 @@ def test_ctrl_c_leaves_a_message_and_nothing_else(verb, phase, tmp_path, monkeyp
         raise KeyboardInterrupt
 
     if phase == "run":
-        monkeypatch.setattr("featurestep.simulation.run.GroupRun.execute", interrupt)
+        monkeypatch.setattr("featurestep.simulation.network.run.GroupRun.execute", interrupt)
     elif phase == "figure":
-        monkeypatch.setattr("featurestep.plot_style.render", interrupt)
+        monkeypatch.setattr("featurestep.plots.style.render", interrupt)
     else:
         monkeypatch.setattr(files.os, "replace", interrupt)
     path = tmp_path / "figure.png"

@@ -8,7 +8,7 @@ import pytest
 
 from featurestep import NotConverged, Problem, critical_steps, spectrum
 from featurestep.cli import spectrum_run
-from featurestep.phase import phase_diagram
+from featurestep.meeting.phase import phase_diagram
 from featurestep.problem import FIELDS
 from featurestep.simulation import simulated_spectrum
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from featurestep import Comparison, InvalidProblem, Problem, Setting, compare, predict, simulate
-from featurestep.simulation.result import QUANTITIES
+from featurestep.simulation.network.result import QUANTITIES
 
 BASE = Problem(n=200, d=100, width=150, step_exponent=0.2, ridge=0.05, noise_std=0.3)
 GRID = BASE.vary(step_exponent=[0.0, 0.2], ridge=[0.05, 0.5, 1.0])
@@ -124,7 +124,7 @@ def test_progress_counts_flops():
 
 @pytest.mark.parametrize("seeds", [1, 0, -3, [5], [], [1, 1], 2.5, "8", None, True])
 def test_too_few_seeds_are_refused_before_the_run(seeds, monkeypatch):
-    monkeypatch.setattr(sys.modules["featurestep.compare"], "simulate", pytest.fail)
+    monkeypatch.setattr(sys.modules["featurestep.meeting.comparison"], "simulate", pytest.fail)
     with pytest.raises(InvalidProblem, match=r"^seeds must be"):
         compare(BASE, seeds=seeds)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featurestep import InvalidProblem
-from featurestep.formula import MAX_DEGREE, hermite_formula
+from featurestep.functions.formula import MAX_DEGREE, hermite_formula
 
 
 @pytest.mark.parametrize(

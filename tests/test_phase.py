@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import spike_counts
 from featurestep import FeaturestepError, InvalidProblem, NotConverged, spectrum
-from featurestep import phase as module
-from featurestep.phase import EXPONENTS, phase_diagram
+from featurestep.meeting import phase as module
+from featurestep.meeting.phase import EXPONENTS, phase_diagram
 from featurestep.regime import regime_of
 from featurestep.simulation import simulated_spectrum
 

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from featurestep import baselines, limit, predict, simulate
 from featurestep import compare as compare_problems
-from featurestep.plot_style import PALETTE, STYLE, figure_of, line_colour, new_axes, render
-from featurestep.plots import compare, curve, curves, learned, shade_regimes, staircase
-from featurestep.plots_simulation import agreement, draws, gaps, simulated
+from featurestep.plots.curves import compare, curve, curves, learned, shade_regimes, staircase
+from featurestep.plots.simulation import agreement, draws, gaps, simulated
+from featurestep.plots.style import PALETTE, STYLE, figure_of, line_colour, new_axes, render
 
 from .problems import CENTRED_RELU
 

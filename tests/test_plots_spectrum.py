@@ -8,10 +8,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from featurestep import InvalidProblem, critical_steps, spectrum
-from featurestep.phase import phase_diagram
-from featurestep.plot_style import figure_of, render
-from featurestep.plots_phase import phase, tracks
-from featurestep.plots_spectrum import degree_colour, features, overlaps, panels, weights
+from featurestep.meeting.phase import phase_diagram
+from featurestep.plots.phase import phase, tracks
+from featurestep.plots.spectra import degree_colour, features, overlaps, panels, weights
+from featurestep.plots.style import figure_of, render
 from featurestep.simulation import simulated_spectrum
 
 from .problems import CENTRED_RELU

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .activations import function
-    from .compare import Comparison, compare
     from .errors import (
         FeaturestepError,
         InaccurateQuadrature,
@@ -17,7 +13,9 @@ if TYPE_CHECKING:
         InvalidProblem,
         NotConverged,
     )
-    from .phase import PhaseDiagram, PhasePoint, phase_diagram
+    from .functions.activations import function
+    from .meeting.comparison import Comparison, compare
+    from .meeting.phase import PhaseDiagram, PhasePoint, phase_diagram
     from .problem import Grid, Problem
     from .simulation import (
         Estimate,
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
         simulate,
         simulated_spectrum,
     )
-    from .sweep import EngineError, StoreError, StoreInUse, sweep
+    from .sweeps import EngineError, StoreError, StoreInUse, sweep
     from .theory import (
         Baselines,
         CriticalStep,
@@ -112,19 +110,19 @@ __all__ = [
 ]
 
 _ROOMS = {  # and their names, each imported with its first use: `import featurestep` is quick
-    "activations": "function",
-    "compare": "Comparison compare",
+    "functions.activations": "function",
+    "meeting.comparison": "Comparison compare",
     "errors": (
         "FeaturestepError InaccurateQuadrature InconsistentSolution InvalidProblem NotConverged"
     ),
-    "phase": "PhaseDiagram PhasePoint phase_diagram",
+    "meeting.phase": "PhaseDiagram PhasePoint phase_diagram",
     "problem": "Grid Problem",
     "simulation": (
         "Estimate InsufficientMemory NonFiniteFeatures Setting SimulatedSpectrum "
         "Simulation SingularSystem Spikes Teacher estimate estimate_spectrum feature_gap "
         "find_spikes simulate simulated_spectrum"
     ),
-    "sweep": "EngineError StoreError StoreInUse sweep",
+    "sweeps": "EngineError StoreError StoreInUse sweep",
     "theory": (
         "Baselines CriticalStep CriticalSteps Groups Limit Optimum Prediction Spectrum "
         "Spike WeightSpectrum WeightSpike baselines critical_steps limit optimum predict "
@@ -134,22 +132,12 @@ _ROOMS = {  # and their names, each imported with its first use: `import feature
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 
-class _Package(ModuleType):
-    """A verb wins over the room of the same name: `featurestep.sweep` is the function."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _HOME:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
-        setattr(self, name, value)
-        return value
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        is_room = isinstance(value, ModuleType) and name in _HOME
-        super().__setattr__(name, getattr(value, name) if is_room else value)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *__all__})
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    return value
 
 
-sys.modules[__name__].__class__ = _Package
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .plot_style import PALETTE, new_axes, styled
-from .plots import LIMIT_NAME, curve, shade_regimes, staircase
-from .plots_simulation import SIMULATED_NAME, points
+from .plots.curves import LIMIT_NAME, curve, shade_regimes, staircase
+from .plots.simulation import SIMULATED_NAME, points
+from .plots.style import PALETTE, new_axes, styled
 from .problem import Problem
 from .simulation import Simulation, simulate
 from .theory import Limit, limit, predict

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import InvalidProblem
-from .nonlinearity import Nonlinearity
-from .readout import Law
+from .functions.nonlinearity import Nonlinearity
+from .functions.readout import Law
 
 if TYPE_CHECKING:
     from .problem import Problem

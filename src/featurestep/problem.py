@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from .activations import resolve
 from .checks import non_negative, number, positive, whole_number
 from .conventions import fields_from_cui, sizes_from_ratios
 from .errors import InvalidProblem
+from .functions.activations import resolve
+from .functions.hermite import coefficients
+from .functions.nonlinearity import Nonlinearity, UserFunction
+from .functions.readout import Law, freeze_law, resolve_law
 from .grid import Grid, unknown_field
-from .hermite import coefficients
-from .nonlinearity import Nonlinearity, UserFunction
-from .readout import Law, freeze_law, resolve_law
 from .regime import Regime, regime_of
 
 __all__ = ["FIELDS", "Grid", "Problem"]

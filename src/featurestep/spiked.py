@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .hermite import coefficients
+from .functions.hermite import coefficients
 from .problem import Problem
-from .quadrature import FloatArray
+from .types import FloatArray
 
 _SMALLEST_NORM = 1e-6
 

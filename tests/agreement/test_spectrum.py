@@ -5,7 +5,7 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 from featurestep import Problem, function, simulated_spectrum, spectrum
-from featurestep.nonlinearity import normalised_hermite
+from featurestep.functions.nonlinearity import normalised_hermite
 
 SEEDS = tuple(range(8))
 FEW = tuple(range(5))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from featurestep import Problem
-from featurestep.hermite import coefficients
-from featurestep.nonlinearity import gaussian_panels
+from featurestep.functions.hermite import coefficients
+from featurestep.functions.nonlinearity import gaussian_panels
 from featurestep.spiked import spiked_weights
 
 CASES: dict[str, dict[str, Any]] = {

@@ -6,13 +6,7 @@ import numpy as np
 import xarray
 
 from featurestep.demo import SETTINGS
-from featurestep.figures import (
-    double_descent,
-    exponent,
-    learning_curves,
-    maximal_step,
-    readout_law,
-)
+from featurestep.figures import double_descent, exponent, learning_curves, maximal_step, readout_law
 from featurestep.figures.alignment import DEGREES
 
 NAN = float("nan")

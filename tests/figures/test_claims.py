@@ -12,7 +12,7 @@ import xarray
 from featurestep import FeaturestepError
 from featurestep.figures import FIGURES, Claim, FigureClaimFailed, encoded, find
 from featurestep.figures.claims import agreement, below, settled
-from featurestep.plot_style import render
+from featurestep.plots.style import render
 
 from .falsified import FALSE, TRUE, changed
 

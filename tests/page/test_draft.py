@@ -17,9 +17,9 @@ from featurestep.page.pool import Memory, Overtaken, Pool, Task
 from featurestep.page.state import State
 from featurestep.page.views import DRAFTED, tasks_of
 from featurestep.page.worker import PARTS
-from featurestep.theory.spectrum import Spectrum, spectrum
-from featurestep.theory.spectrum.branch import Trail
-from featurestep.theory.spectrum.draft import Draft, draft_spectrum
+from featurestep.theory.spectra import Spectrum, spectrum
+from featurestep.theory.spectra.branch import Trail
+from featurestep.theory.spectra.draft import Draft, draft_spectrum
 
 _PIXELS = 300  # of a panel, across
 

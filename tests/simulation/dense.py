@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featurestep.hermite import coefficients
+from featurestep.functions.hermite import coefficients
 from featurestep.simulation import Setting
-from featurestep.simulation.backend import make_backend
-from featurestep.simulation.draw import Draw
-from featurestep.simulation.streams import Streams
+from featurestep.simulation.arrays.backend import make_backend
+from featurestep.simulation.draws.draw import Draw
+from featurestep.simulation.draws.streams import Streams
 from featurestep.spiked import spiked_weights
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.simulation.backend import make_backend
-from featurestep.simulation.cholesky import factor
+from featurestep.simulation.arrays.backend import make_backend
+from featurestep.simulation.arrays.cholesky import factor
 
 SIZE = 64
 

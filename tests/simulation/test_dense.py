@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.activations import function
+from featurestep.functions.activations import function
 from featurestep.problem import Problem
 from featurestep.simulation import Setting, Teacher, simulate
-from featurestep.simulation.result import QUANTITIES
+from featurestep.simulation.network.result import QUANTITIES
 
 from .dense import dense, draw_of, trained_weights
 

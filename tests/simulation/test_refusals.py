@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.activations import function
 from featurestep.errors import InvalidProblem
+from featurestep.functions.activations import function
 from featurestep.problem import Problem
 from featurestep.simulation import (
     InsufficientMemory,

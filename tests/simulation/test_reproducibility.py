@@ -8,8 +8,8 @@ from threadpoolctl import threadpool_limits
 
 from featurestep.problem import Problem
 from featurestep.simulation import Setting, estimate, simulate
-from featurestep.simulation.result import QUANTITIES
-from featurestep.simulation.streams import CHUNK, STREAMS, Streams
+from featurestep.simulation.draws.streams import CHUNK, STREAMS, Streams
+from featurestep.simulation.network.result import QUANTITIES
 
 from .dense import draw_of
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from featurestep.errors import InvalidProblem
-from featurestep.hermite import coefficients
+from featurestep.functions.hermite import coefficients
 from featurestep.problem import Problem
 from featurestep.simulation import edge_margin, find_spikes, simulated_spectrum
 

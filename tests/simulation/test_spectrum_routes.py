@@ -18,9 +18,9 @@ from featurestep.simulation import (
     estimate_spectrum,
     simulated_spectrum,
 )
-from featurestep.simulation import krylov as krylov_module
-from featurestep.simulation.lanczos import BlockLanczos, gauss_rule
-from featurestep.simulation.tridiagonal import eigenvalues_and_top
+from featurestep.simulation.arrays.tridiagonal import eigenvalues_and_top
+from featurestep.simulation.spectra import krylov as krylov_module
+from featurestep.simulation.spectra.lanczos import BlockLanczos, gauss_rule
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 VARIANTS = ("trained", "weights")

@@ -7,7 +7,7 @@ import pytest
 
 from featurestep.problem import Problem
 from featurestep.simulation import simulate
-from featurestep.simulation.step import gradient
+from featurestep.simulation.network.step import gradient
 from featurestep.spiked import spiked_weights
 
 from .dense import draw_of, whole

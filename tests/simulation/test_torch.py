@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.activations import function
 from featurestep.errors import InvalidProblem
+from featurestep.functions.activations import function
 from featurestep.problem import Problem
 from featurestep.simulation import SingularSystem, simulate
-from featurestep.simulation.result import QUANTITIES
+from featurestep.simulation.network.result import QUANTITIES
 
 torch = pytest.importorskip("torch")
 VARIANTS = ("trained", "initial", "spiked:2", "gaussian", "gaussian+spiked:1", "srf")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from featurestep import Problem
-from featurestep.hermite import coefficients
+from featurestep.functions.hermite import coefficients
 from featurestep.spiked import spiked_weights
 from featurestep.theory.batch import Batch
 from featurestep.theory.exact.slopes import slopes

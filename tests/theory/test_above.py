@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from featurestep import NotConverged, Problem, spectrum
-from featurestep.theory.spectrum.above import BLUR
+from featurestep.theory.spectra.above import BLUR
 
-SOLVE = import_module("featurestep.theory.spectrum.solve")
+SOLVE = import_module("featurestep.theory.spectra.solve")
 PROBLEMS: dict[str, dict[str, Any]] = {
     "one interval": {"n": 800, "d": 400, "width": 500},
     "two intervals": {"n": 5000, "d": 1000, "width": 4100, "activation": "tanh"},

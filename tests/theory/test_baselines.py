@@ -8,11 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featurestep import Problem, baselines, predict
-from featurestep.theory.baselines import (
-    linear_ridge_error,
-    marchenko_pastur,
-    tuned_ridge_error,
-)
+from featurestep.theory.baselines import linear_ridge_error, marchenko_pastur, tuned_ridge_error
 
 BASE = Problem(
     n=600, d=300, width=450, step_exponent=0.2, ridge=0.1, noise_std=0.3, target="H1 + 0.5*H2"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, Problem, critical_steps, predict
-from featurestep.nonlinearity import normalised_hermite
-from featurestep.quadrature import stretched_normal
-from featurestep.theory.spectrum.solve import outlook
+from featurestep.functions.nonlinearity import normalised_hermite
+from featurestep.functions.quadrature import stretched_normal
+from featurestep.theory.spectra.solve import outlook
 
 
 def problem(**changes):

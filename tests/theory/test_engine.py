@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featurestep import Problem, predict
-from featurestep.quadrature import gauss_hermite, gauss_law
+from featurestep.functions.quadrature import gauss_hermite, gauss_law
 from featurestep.spiked import spiked_weights
 from featurestep.theory.engine import Solution, solve
 from featurestep.theory.gain import gain_by_lu, gain_by_parity, gain_by_qr

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, Prediction, Problem, predict
-from featurestep.quadrature import stretched_normal
+from featurestep.functions.quadrature import stretched_normal
 from featurestep.spiked import spiked_weights
 from featurestep.theory.exact.covariance import covariance
 from featurestep.theory.exact.regression import fit

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from featurestep import Problem, spectrum
-from featurestep.theory.spectrum.continued import Equations
-from featurestep.theory.spectrum.typical import smooth_batch, typical_batch
+from featurestep.theory.spectra.continued import Equations
+from featurestep.theory.spectra.typical import smooth_batch, typical_batch
 
 
 def untrained(n, width, activation="H1 + H2 + H3", **changes):

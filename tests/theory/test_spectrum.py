@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, NotConverged, Problem, predict, spectrum
-from featurestep.quadrature import gauss_hermite
+from featurestep.functions.quadrature import gauss_hermite
 from featurestep.spiked import spiked_weights
 from featurestep.theory.exact.resolvent import Readout, solve_resolvent
-from featurestep.theory.spectrum.continued import Equations
-from featurestep.theory.spectrum.edges import right_edge
-from featurestep.theory.spectrum.law import carried_degrees
-from featurestep.theory.spectrum.outliers import strengths
-from featurestep.theory.spectrum.solve import outlook, solve_spectrum
-from featurestep.theory.spectrum.typical import typical_batch
+from featurestep.theory.spectra.continued import Equations
+from featurestep.theory.spectra.edges import right_edge
+from featurestep.theory.spectra.law import carried_degrees
+from featurestep.theory.spectra.outliers import strengths
+from featurestep.theory.spectra.solve import outlook, solve_spectrum
+from featurestep.theory.spectra.typical import typical_batch
 from featurestep.theory.typical_laws import extreme, typical_normal
 from tests.theory.literal import Equations as LiteralEquations
 

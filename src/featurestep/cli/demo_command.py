@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..compare import enough_seeds
+from ..meeting.comparison import enough_seeds
 from .files import check_folder, save_in
 from .options import DEFAULTS, Request, problem_options
 from .output import cell, describe, show_notes, show_table

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..problem import Problem
-from ..quadrature import FloatArray
 from ..simulation import feature_gap
+from ..types import FloatArray
 from .answers import Verb, answer
 from .options import Request, curve_options, problem_options
 from .run import SMALL

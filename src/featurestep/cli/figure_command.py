@@ -55,7 +55,7 @@ def figure(name: str | None, listed: bool, quick: bool, output: str) -> None:
 def _make(one: PaperFigure, quick: bool, output: str) -> FigureClaimFailed | None:
     """One figure: its files, then its claims; the failure if one does not hold."""
     from ..figures import FigureClaimFailed, encoded
-    from ..plot_style import render
+    from ..plots.style import render
 
     with watched_share(one.name) as told:
         data = one.compute(quick, told)

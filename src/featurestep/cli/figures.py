@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .. import theory
 from ..errors import FeaturestepError, InvalidProblem
-from ..plot_style import label, spans_decades
+from ..plots.style import label, spans_decades
 from ..problem import Problem
 from .options import Request
 from .output import fields_of, joined
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
 
-    from ..compare import Comparison
+    from ..meeting.comparison import Comparison
     from ..simulation import Simulation
 
 _CURVE_POINTS = 61
@@ -37,14 +37,14 @@ _TELLING = (
 
 def draw_learned(found: theory.Prediction) -> Axes:
     """What the network computes along the learned direction."""
-    from ..plots import learned
+    from ..plots.curves import learned
 
     return learned(found)
 
 
 def draw_errors(request: Request, results: xarray.Dataset) -> Axes:
     """Both errors against the first field, with the limits where it is the step exponent."""
-    from ..plots import curves
+    from ..plots.curves import curves
 
     stairs = [_limits(problem) for problem in request.lines] if _is_exponent(results) else []
     return curves(results, _ERRORS, stairs)[0]
@@ -52,7 +52,7 @@ def draw_errors(request: Request, results: xarray.Dataset) -> Axes:
 
 def draw_stairs(request: Request, results: xarray.Dataset) -> Axes:
     """The limits: exact steps against the step exponent, a plain curve against other fields."""
-    from ..plots import curves
+    from ..plots.curves import curves
 
     if not _is_exponent(results):
         return curves(results, _ERRORS)[0]
@@ -69,7 +69,7 @@ def draw_together(
     request: Request, results: xarray.Dataset, variables: Sequence[str], title: str
 ) -> Axes:
     """Several results of a kind in one panel against the one field."""
-    from ..plots import compare
+    from ..plots.curves import compare
 
     if len(request.axes) > 1:
         raise InvalidProblem("--plot", "takes a single --over for this command", request.over)
@@ -90,7 +90,7 @@ def _limits(problem: Problem) -> list[theory.Limit]:
 
 def draw_simulations(run: Run, found: Sequence[Simulation]) -> Axes:
     """Both errors with error bars: against the first field, or each variant's on its own."""
-    from ..plots_simulation import draws, simulated
+    from ..plots.simulation import draws, simulated
 
     if not run.request.over:
         return draws(found[0].dataset)
@@ -109,7 +109,7 @@ def check_lines(run: Run) -> None:
 
 def draw_comparisons(run: Run, found: Sequence[Comparison]) -> Axes:
     """The theory's curves with the simulated points, or the gaps of one problem."""
-    from ..plots_simulation import agreement, gaps
+    from ..plots.simulation import agreement, gaps
 
     if not run.request.over:
         return gaps(found[0].rows)

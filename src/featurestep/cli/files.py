@@ -25,7 +25,7 @@ def check_path(path: str | None) -> None:
 
 def save(path: str, ax: Axes) -> None:
     """Write the figure that holds some axes, in the format of the path's ending."""
-    from ..plot_style import figure_of, render
+    from ..plots.style import figure_of, render
 
     target = Path(path)
     write_whole("--plot", target, render(figure_of(ax), target.suffix[1:].lower()))
@@ -45,7 +45,7 @@ def check_folder(folder: str) -> None:
 
 def save_in(folder: str, name: str, ax: Axes) -> Path:
     """Write a figure into a folder, made if need be."""
-    from ..plot_style import figure_of, render
+    from ..plots.style import figure_of, render
 
     return write_in(folder, name, render(figure_of(ax), Path(name).suffix[1:]))
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from ..activations import NAMED
 from ..errors import InvalidProblem
+from ..functions.activations import NAMED
 from ..problem import Grid, Problem
 from .values import MAX_POINTS, parse_axis, value_of
 

@@ -15,7 +15,7 @@ from ..errors import InvalidProblem
 from ..problem import Grid, Problem
 from ..simulation import Estimate, Setting
 from ..simulation.arguments import make_draws, make_resources
-from ..simulation.experiment import make_experiment
+from ..simulation.network.experiment import make_experiment
 from .options import DEFAULTS, Command, Request
 from .progress import shifted, watched
 from .values import memory, number, numbers, one_or_list

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import simulation
-from ..compare import compare as compare_problems
-from ..compare import enough_seeds
+from ..meeting.comparison import compare as compare_problems
+from ..meeting.comparison import enough_seeds
 from .figures import check_lines, draw_comparisons, draw_simulations
 from .files import check_path, mention, save
 from .options import curve_options, problem_options

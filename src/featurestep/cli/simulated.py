@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from ..compare import Z_LIMIT, Comparison, Row, points_of
+from ..meeting.comparison import Z_LIMIT, Comparison, Row, points_of
 from ..problem import Grid, Problem
 from ..simulation import Simulation
-from ..simulation.result import QUANTITIES
+from ..simulation.network.result import QUANTITIES
 from .output import cell, fixed_fields, show_notes, show_table, shown_problem
 from .run import Run
 

@@ -10,7 +10,7 @@ import click
 
 from .. import theory
 from ..errors import InvalidProblem
-from ..phase import EXPONENTS, PhaseDiagram, phase_diagram
+from ..meeting.phase import EXPONENTS, PhaseDiagram, phase_diagram
 from ..problem import Problem
 from ..simulation.arguments import checked_seeds
 from .answers import report_curve
@@ -83,7 +83,7 @@ def _one_spectrum(
         found = theory.spectrum(problem)
         simulated = simulate_one(problem, seeds) if seeds else None
         if plot:
-            from ..plots_spectrum import panels
+            from ..plots.spectra import panels
 
             save(plot, panels(found, simulated)[0])
     if as_json:
@@ -138,7 +138,7 @@ def _read_seeds(text: str) -> tuple[int, ...]:
 
 def _draw_tracks(request: Request, results: xarray.Dataset, table: xarray.Dataset) -> Axes:
     """Edge and spikes against the field, with births over the step exponent."""
-    from ..plots_phase import tracks
+    from ..plots.phase import tracks
 
     (field,) = request.axes
     births = theory.critical_steps(request.problem).steps if field == "step_exponent" else ()
@@ -169,7 +169,7 @@ def critical(degrees: str, as_json: bool, plot: str | None, **options: Any) -> N
     with all_or_nothing():
         found = theory.critical_steps(request.problem, degrees=number(degrees))
         if plot:
-            from ..plots_phase import tracks
+            from ..plots.phase import tracks
 
             save(plot, tracks(joined(follow(request.grids)), found))
     if as_json:
@@ -210,7 +210,7 @@ def phase(
     with all_or_nothing():
         found = _diagrams(request, drawn)
         if plot:
-            from ..plots_phase import phase as draw
+            from ..plots.phase import phase as draw
 
             save(plot, draw(joined([each.dataset for each in found]))[0])
     table = joined([table_of(each.grid, list(map(phase_row, each.points))) for each in found])

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from ..phase import PhasePoint, count_beyond
+from ..meeting.phase import PhasePoint, count_beyond
 from ..problem import Grid
 from ..simulation import SimulatedSpectrum
 from ..theory import CriticalSteps, Spectrum, Spike
-from ..theory.spectrum.notes import spectrum_notes
+from ..theory.spectra.notes import spectrum_notes
 from .output import cell, describe, show_notes, show_table
 from .simulated import plus_minus
 

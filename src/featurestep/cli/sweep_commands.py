@@ -123,9 +123,9 @@ def export(file: str, store: str | None, output: str, provenance: bool) -> None:
       featurestep sweep export study.toml study.nc
       featurestep sweep export study.toml study.csv --provenance
     """
-    from ..sweep.export import check_target
-    from ..sweep.export import export as write
-    from ..sweep.store import Store
+    from ..sweeps.export import check_target
+    from ..sweeps.export import export as write
+    from ..sweeps.store import Store
 
     check_target(Path(output))
     plan = planned(file, store)
@@ -153,9 +153,9 @@ def plot(
       featurestep sweep plot study.toml study.pdf
       featurestep sweep plot study.toml loss.png --quantity train_loss --at variant=trained
     """
-    from ..plots_sweep import sweep_curves
-    from ..sweep.dataset import make_dataset
-    from ..sweep.store import Store
+    from ..plots.sweeps import sweep_curves
+    from ..sweeps.dataset import make_dataset
+    from ..sweeps.store import Store
 
     check_path(output)
     plan = planned(file, store)

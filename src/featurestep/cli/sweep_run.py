@@ -16,9 +16,9 @@ from .progress import INTERRUPTED, Advance, watched
 from .values import number
 
 if TYPE_CHECKING:  # what sweeps need is loaded by the commands that run them
-    from ..sweep.plan import Plan
-    from ..sweep.progress import Progress
-    from ..sweep.status import SweepStatus
+    from ..sweeps.plan import Plan
+    from ..sweeps.progress import Progress
+    from ..sweeps.status import SweepStatus
 
 _STATES = ("ok", "refused", "failed", "missing")
 _MOST_REASONS = 5
@@ -26,9 +26,9 @@ _MOST_REASONS = 5
 
 def planned(file: str, store: str | None, engine: dict[str, str | None] | None = None) -> Plan:
     """The plan of a file, with the options of the command line in place of its own."""
-    from ..sweep.plan import make_plan
-    from ..sweep.run import with_engine
-    from ..sweep.spec import load_sweep
+    from ..sweeps.plan import make_plan
+    from ..sweeps.run import with_engine
+    from ..sweeps.spec import load_sweep
 
     asked = load_sweep(Path(file))
     if store is not None:
@@ -66,8 +66,8 @@ def show_status(plan: Plan, *, as_json: bool) -> None:
 
 def _status(plan: Plan) -> SweepStatus:
     """What the store has by now."""
-    from ..sweep.status import make_status
-    from ..sweep.store import Store
+    from ..sweeps.status import make_status
+    from ..sweeps.store import Store
 
     if not store_path(plan).exists():
         return make_status(plan, None)
@@ -77,9 +77,9 @@ def _status(plan: Plan) -> SweepStatus:
 
 def compute(plan: Plan, *, retry: bool, as_json: bool) -> None:
     """Run what is missing under a progress bar, and report; exit code 1 if anything failed."""
-    from ..sweep.progress import Progress
-    from ..sweep.run import execute, open_store
-    from ..sweep.status import make_status
+    from ..sweeps.progress import Progress
+    from ..sweeps.run import execute, open_store
+    from ..sweeps.status import make_status
 
     started = time.perf_counter()
     engine = plan.sweep.engine.make()

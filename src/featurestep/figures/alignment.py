@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plot_style import figure_of, label, new_axes, styled
-from ..plots import shade_regimes
-from ..plots_simulation import SIMULATED_NAME, points
-from ..plots_spectrum import degree_colour
+from ..plots.curves import shade_regimes
+from ..plots.simulation import SIMULATED_NAME, points
+from ..plots.spectra import degree_colour
+from ..plots.style import figure_of, label, new_axes, styled
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
 from .base import TWO_COLUMNS, PaperFigure, Report, parts

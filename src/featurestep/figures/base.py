@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..activations import function
+from ..functions.activations import function
 from .claims import Claim
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compare import Z_LIMIT
 from ..errors import FeaturestepError
+from ..meeting.comparison import Z_LIMIT
 
 
 @dataclass(frozen=True)

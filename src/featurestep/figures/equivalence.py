@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plot_style import PALETTE, figure_of, label, new_axes, styled
-from ..plots_simulation import points
+from ..plots.simulation import points
+from ..plots.style import PALETTE, figure_of, label, new_axes, styled
 from ..problem import Problem
 from ..simulation import feature_gap, simulate
 from ..theory import predict

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..demo import SETTINGS
-from ..plot_style import PALETTE, figure_of, label, new_axes, styled
-from ..plots import LIMIT_NAME, shade_regimes
-from ..plots_simulation import SIMULATED_NAME, points
+from ..plots.curves import LIMIT_NAME, shade_regimes
+from ..plots.simulation import SIMULATED_NAME, points
+from ..plots.style import PALETTE, figure_of, label, new_axes, styled
 from ..problem import Problem
 from ..regime import interval
 from ..simulation import simulate

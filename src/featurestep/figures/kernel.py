@@ -10,7 +10,7 @@ c_{>1}² acts as further ridge.
 from __future__ import annotations
 
 from ..errors import InvalidProblem
-from ..hermite import coefficients
+from ..functions.hermite import coefficients
 from ..problem import Problem
 from ..theory.baselines import linear_ridge_error
 

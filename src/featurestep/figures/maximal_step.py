@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..nonlinearity import Nonlinearity
-from ..plot_style import PALETTE, figure_of, label, new_axes, styled
-from ..plots_simulation import SIMULATED_NAME, points
+from ..functions.nonlinearity import Nonlinearity
+from ..plots.simulation import SIMULATED_NAME, points
+from ..plots.style import PALETTE, figure_of, label, new_axes, styled
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import predict

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plot_style import PALETTE, figure_of, label, new_axes, styled
-from ..plots import shade_regimes
-from ..plots_simulation import SIMULATED_NAME, points
+from ..plots.curves import shade_regimes
+from ..plots.simulation import SIMULATED_NAME, points
+from ..plots.style import PALETTE, figure_of, label, new_axes, styled
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import baselines, limit, predict

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plot_style import PALETTE, figure_of, new_axes, styled
-from ..plots_spectrum import CARRIED, SIMULATED, degree_colour
+from ..plots.spectra import CARRIED, SIMULATED, degree_colour
+from ..plots.style import PALETTE, figure_of, new_axes, styled
 from ..problem import Problem
 from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..theory import Spectrum, spectrum

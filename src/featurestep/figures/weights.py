@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plot_style import PALETTE, figure_of, new_axes, styled
-from ..plots_spectrum import SIMULATED
+from ..plots.spectra import SIMULATED
+from ..plots.style import PALETTE, figure_of, new_axes, styled
 from ..simulation import SimulatedSpectrum, simulated_spectrum
-from ..simulation.spikes import edge_margin
+from ..simulation.spectra.spikes import edge_margin
 from ..theory import WeightSpectrum, spectrum
 from .base import TWO_COLUMNS, PaperFigure, Report, parts
 from .claims import Claim, agreement, settled

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from ..cli.values import parse_axis
-from ..hermite import coefficients
+from ..functions.hermite import coefficients
+from ..functions.quadrature import gauss_hermite
+from ..functions.special import factorials
 from ..problem import Grid, Problem
-from ..quadrature import FloatArray, gauss_hermite
 from ..regime import interval
-from ..special import factorials
 from ..theory import Limit, Prediction, baselines, limit, predict
 from ..theory.engine import Outcome, Solution, solve
 from ..theory.predict import status_of
 from ..theory.resolution import Effort
 from ..theory.spike_functions import exact_spikes
+from ..types import FloatArray
 from .state import State
 
 DEGREES = 6

@@ -11,11 +11,11 @@ import numpy as np
 
 from ..errors import NotConverged
 from ..problem import Problem
-from ..theory.spectrum import Spectrum, Spike
-from ..theory.spectrum import spectrum as solve
-from ..theory.spectrum.branch import Trail
-from ..theory.spectrum.draft import Draft, draft_spectrum
-from ..theory.spectrum.notes import spectrum_notes
+from ..theory.spectra import Spectrum, Spike
+from ..theory.spectra import spectrum as solve
+from ..theory.spectra.branch import Trail
+from ..theory.spectra.draft import Draft, draft_spectrum
+from ..theory.spectra.notes import spectrum_notes
 from . import figures
 from .state import State
 from .theme import THEMES, Theme

@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from ..activations import NAMED
 from ..conventions import sizes_from_ratios
 from ..errors import InvalidProblem
+from ..functions.activations import NAMED
 from ..problem import INITIALS, RESIDUALS, Problem
 
 MAX_QUERY = 2000

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..plot_style import PALETTE
+from ..plots.style import PALETTE
 
 BLUE, VERMILION, GREEN, PURPLE, AMBER, SKY, _ = PALETTE
 

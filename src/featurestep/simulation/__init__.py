@@ -1,14 +1,14 @@
 """The experiment of theory.md, section 1, run exactly on drawn data."""
 
-from .equivalence import feature_gap
-from .experiment import Estimate
+from .draws.setting import Setting, Teacher
 from .failures import InsufficientMemory, NonFiniteFeatures, SingularSystem
-from .result import Simulation
-from .setting import Setting, Teacher
-from .simulate import estimate, simulate
-from .spectrum import estimate_spectrum, simulated_spectrum
-from .spectrum_result import SimulatedSpectrum
-from .spikes import Spikes, edge_margin, find_spikes
+from .network.equivalence import feature_gap
+from .network.experiment import Estimate
+from .network.result import Simulation
+from .network.verb import estimate, simulate
+from .spectra.result import SimulatedSpectrum
+from .spectra.spikes import Spikes, edge_margin, find_spikes
+from .spectra.verb import estimate_spectrum, simulated_spectrum
 
 __all__ = [
     "Estimate",

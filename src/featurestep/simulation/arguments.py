@@ -10,10 +10,10 @@ import numpy as np
 
 from ..checks import positive, whole_number
 from ..errors import InvalidProblem
-from .backend import Backend, make_backend
-from .setting import Setting
-from .streams import CHUNK, checked_seed, checked_streams
-from .variants import Variant, parse_variants
+from .arrays.backend import Backend, make_backend
+from .draws.setting import Setting
+from .draws.streams import CHUNK, checked_seed, checked_streams
+from .network.variants import Variant, parse_variants
 
 Progress = Callable[[int, int], None]
 

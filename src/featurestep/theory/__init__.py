@@ -4,7 +4,7 @@ from .baselines import Baselines, baselines
 from .limits import Limit, limit
 from .optimum import Optimum, optimum
 from .predict import Groups, Prediction, predict
-from .spectrum import (
+from .spectra import (
     CriticalStep,
     CriticalSteps,
     Spectrum,

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import InvalidProblem
-from ..hermite import coefficients
+from ..functions.hermite import coefficients
 from ..problem import Problem
 from ..spiked import spiked_weights
 from .moments import target_moments

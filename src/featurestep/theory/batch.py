@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..quadrature import FloatArray
+from ..types import FloatArray
 
 IntArray = npt.NDArray[np.intp]
 SHARED = ("kappa", "weight", "g", "mirrored", "exact")  # by all problems of a batch

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..quadrature import FloatArray
+from ..types import FloatArray
 
 Gain = tuple[FloatArray, FloatArray, FloatArray]
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..problem import Problem
-from ..quadrature import FloatArray
 from ..spiked import SpikedWeights
+from ..types import FloatArray
 from .batch import Batch
 from .moments import build_batch
 from .resolution import Effort, Resolution, Roughness, choose

@@ -13,11 +13,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ..errors import InvalidProblem
-from ..hermite import coefficients, monomial_coefficients
+from ..functions.hermite import coefficients, monomial_coefficients
+from ..functions.special import factorials
 from ..problem import Problem
-from ..quadrature import FloatArray
-from ..special import factorials
 from ..spiked import SpikedWeights, spiked_weights
+from ..types import FloatArray
 from .engine import Solution, solve
 from .moments import build_batch
 from .resolution import target_nodes

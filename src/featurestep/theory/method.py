@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..errors import InvalidProblem
-from ..hermite import coefficients
+from ..functions.hermite import coefficients
 from ..problem import Problem
 from ..spiked import SpikedWeights
 from .exact.slopes import slopes

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..nonlinearity import Moments, Nonlinearity
+from ..functions.nonlinearity import Moments, Nonlinearity
+from ..functions.quadrature import Rule
 from ..problem import Problem
-from ..quadrature import FloatArray, Rule
 from ..spiked import SpikedWeights
+from ..types import FloatArray
 from .batch import Batch
 
 

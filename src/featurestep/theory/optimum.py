@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import InvalidProblem, NotConverged
 from ..problem import Problem
-from ..quadrature import FloatArray
+from ..types import FloatArray
 from .engine import Solution, solve
 from .predict import Prediction, prediction
 from .resolution import Effort

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from ..checks import whole_number
 from ..errors import FeaturestepError, InconsistentSolution, InvalidProblem
-from ..nonlinearity import normalised_hermite
+from ..functions.nonlinearity import normalised_hermite
+from ..functions.quadrature import stretched_normal
 from ..problem import Grid, Problem
-from ..quadrature import FloatArray, stretched_normal
+from ..types import FloatArray
 from . import isotropic
 from .engine import Outcome, Solution, solve
 from .exact.learned import error_given, learned_given, shares

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotConverged
-from ..hermite import coefficients
-from ..nonlinearity import HermiteSum, Nonlinearity, Shifted
+from ..functions.hermite import coefficients
+from ..functions.nonlinearity import HermiteSum, Nonlinearity, Shifted
+from ..functions.quadrature import Rule, gauss_law, stretched_normal, stretched_uniform
 from ..problem import Problem
-from ..quadrature import FloatArray, Rule, gauss_law, stretched_normal, stretched_uniform
 from ..spiked import SpikedWeights
+from ..types import FloatArray
 
 GroupKey = tuple[Any, ...]  # kind of rule, then its numbers
 NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]

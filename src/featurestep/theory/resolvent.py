@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..quadrature import FloatArray
+from ..types import FloatArray
 from .batch import Batch
 from .response import Point, evaluate, respond
 from .solution import ACCEPTED

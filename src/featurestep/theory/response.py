@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..quadrature import FloatArray
+from ..types import FloatArray
 from .batch import Batch
 from .exact.weights import ExactWeights, exact_weights
 from .weight_side import IsotropicWeights, weight_side

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..quadrature import FloatArray
+from ..types import FloatArray
 from .response import Point, respond
 from .signal import Signal
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..quadrature import FloatArray
+from ..types import FloatArray
 from .batch import Batch
 from .response import Point
 from .weight_side import Coupling, Frame

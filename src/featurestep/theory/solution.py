@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..errors import FeaturestepError, InconsistentSolution, NotConverged
-from ..quadrature import FloatArray, Rule
+from ..functions.quadrature import Rule
 from ..spiked import SpikedWeights
+from ..types import FloatArray
 
 ACCEPTED = 1e-10  # residual of the fixed-point equations
 SELF_CHECK = 1e-9  # relative gap of the two training losses

@@ -13,10 +13,10 @@ import math
 
 import numpy as np
 
-from ..hermite import coefficients
+from ..functions.hermite import coefficients
 from ..problem import Problem
-from ..quadrature import FloatArray
 from ..spiked import spiked_weights
+from ..types import FloatArray
 
 Spikes = dict[int, FloatArray]  # power of g → coefficients of 1, κ, κ², …
 

@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..quadrature import FloatArray, Rule, stretched_interval
-from ..special import normal_quantile
+from ..functions.quadrature import Rule, stretched_interval
+from ..functions.special import normal_quantile
+from ..types import FloatArray
 
 _EXTRA = 11
 _MATCHED = 3  # moments up to κ⁶ are those of the full law where positive weights allow it

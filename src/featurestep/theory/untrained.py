@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import NotConverged
-from ..hermite import coefficients
+from ..functions.hermite import coefficients
 from ..problem import Problem
 from ..roots import root_between
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..hermite import coefficients
-from ..nonlinearity import HermiteSum, Nonlinearity, Shifted
+from ..functions.hermite import coefficients
+from ..functions.nonlinearity import HermiteSum, Nonlinearity, Shifted
 from ..problem import Problem
 from ..spiked import SpikedWeights
 from .method import bulk_left_out, left_out

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..quadrature import FloatArray
+from ..types import FloatArray
 from .batch import Batch, IntArray, Pairs
 from .gain import gain_by_lu, gain_by_parity, gain_by_qr
 from .moments import across_alignment

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...quadrature import FloatArray
+from ...types import FloatArray
 from ..batch import IntArray
 
 Map = Callable[[FloatArray, IntArray], FloatArray]  # states of some rows ↦ their images

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...nonlinearity import Nonlinearity
-from ...quadrature import FloatArray
+from ...functions.nonlinearity import Nonlinearity
+from ...types import FloatArray
 from ..moments import target_moments
 from .finite import Anisotropy
 from .step import Step

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...quadrature import FloatArray
+from ...types import FloatArray
 from ..batch import IntArray
 from .dyson import Blocks, averaged, matmul, special, transposed
 from .step import Step

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...quadrature import FloatArray
+from ...types import FloatArray
 from .step import Step
 
 

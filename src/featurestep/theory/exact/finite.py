@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...quadrature import FloatArray
+from ...types import FloatArray
 from .covariance import covariance
 from .dyson import averaged, scattering, solve_blocks
 from .step import Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...problem import Problem
-from ...quadrature import FloatArray
+from ...types import FloatArray
 from ..solution import Detail
 from .columns import Columns, build_columns, build_labels
 from .dyson import matmul

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...quadrature import FloatArray
+from ...types import FloatArray
 from .columns import Columns, Labels
 from .covariance import Covariance
 from .dyson import matmul, solved, transposed

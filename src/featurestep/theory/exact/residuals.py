@@ -13,8 +13,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...nonlinearity import Nonlinearity, gaussian_panels
-from ...quadrature import FloatArray, Rule, gauss_hermite, trapezoid_normal
+from ...functions.nonlinearity import Nonlinearity, gaussian_panels
+from ...functions.quadrature import Rule, gauss_hermite, trapezoid_normal
+from ...types import FloatArray
 from ..typical_laws import extreme, typical_normal
 
 MOST_MOMENT = 6

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from ...quadrature import FloatArray
+from ...types import FloatArray
 from ..batch import IntArray
 from ..solution import ACCEPTED
 from .anderson import Map, patient_fixed_point

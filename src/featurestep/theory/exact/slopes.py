@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...hermite import coefficients
-from ...nonlinearity import Nonlinearity, gaussian_panels
-from ...quadrature import FloatArray
+from ...functions.hermite import coefficients
+from ...functions.nonlinearity import Nonlinearity, gaussian_panels
+from ...types import FloatArray
 
 
 class Slopes(NamedTuple):

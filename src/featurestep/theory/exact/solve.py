@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...functions.quadrature import Rule
 from ...problem import Problem
-from ...quadrature import FloatArray, Rule
 from ...spiked import SpikedWeights
+from ...types import FloatArray
 from ..resolution import Resolution, Roughness
 from ..solution import Detail, Outcome, Solution, checked
 from .columns import Labels, build_columns, build_labels

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from ...quadrature import FloatArray
+from ...types import FloatArray
 from ..batch import IntArray
 from .anderson import Map, patient_fixed_point
 from .covariance import Covariance, coupled_index, forces

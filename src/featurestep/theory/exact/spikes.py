@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ...quadrature import FloatArray
+from ...types import FloatArray
 from .columns import Columns
 from .covariance import covariance
 from .dyson import Blocks, matmul, transposed

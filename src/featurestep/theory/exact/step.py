@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ...functions.quadrature import Rule, gauss_hermite
 from ...problem import Problem
-from ...quadrature import FloatArray, Rule, gauss_hermite
+from ...types import FloatArray
 from ..moments import across_alignment
 from .residuals import Noise, residual_law, typical_law
 from .slopes import Slopes, slopes

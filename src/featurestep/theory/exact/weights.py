@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...functions.quadrature import Rule
 from ...problem import Problem
-from ...quadrature import FloatArray, Rule
+from ...types import FloatArray
 from ..batch import Batch, IntArray
 from .columns import Columns, build_columns
 from .covariance import coupled_index

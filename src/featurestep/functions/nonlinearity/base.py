@@ -1,0 +1,173 @@
+"""Scalar functions and their Gaussian moments, the only way the theory sees σ and σ⋆.
+
+Every function f answers, for s = ρz + t with z ~ N(0,1) (theory, eqs. 5 and 6):
+the mean E f(s), the slope E[z f(s)]/ρ and the spread, the variance of f left when its
+linear part in z is taken away. The mean and the slope begin the row of E f^{(k)}(s), the means
+of derivatives. Closed forms where they exist, otherwise quadrature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ...types import FloatArray
+from ..quadrature import normal_density, panels
+from ..special import factorials
+
+Function = Callable[[FloatArray], FloatArray]
+
+
+class Moments(NamedTuple):
+    """Mean, slope and spread of f(ρz + t), arrays of one shape."""
+
+    mean: FloatArray
+    slope: FloatArray
+    spread: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Nonlinearity:
+    """A scalar function with the Gaussian moments that the theory needs."""
+
+    name: str
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        """f(s), elementwise."""
+        raise TypeError(f"{type(self).__name__} is abstract")
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        """f′(s), elementwise (one-sided at kinks)."""
+        raise TypeError(f"{type(self).__name__} is abstract")
+
+    def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
+        """Moments of f(ρz + t) for every (ρ, t), broadcast together."""
+        raise TypeError(f"{type(self).__name__} is abstract")
+
+    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        """E f^{(k)}(ρz + t) for k = 0 … order, stacked along a new first axis.
+
+        They are E[f(ρz + t)H_k(z)]/ρ^k, so no derivative of f is taken.
+        """
+        raise TypeError(f"{type(self).__name__} is abstract")
+
+    def normalised_coefficients(self, order: int) -> FloatArray:
+        """E[f(z)H_k(z)]/√k! for k = 0 … order: the L² coordinates of f."""
+        raise TypeError(f"{type(self).__name__} is abstract")
+
+    @property
+    def oscillates(self) -> bool:
+        """Whether f varies at unit scale arbitrarily far from 0."""
+        return False
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Points where f is not smooth."""
+        return ()
+
+    def breaks(self, reach: float) -> FloatArray:
+        """Points on [−reach, reach] between which polynomials of moderate degree resolve f."""
+        kinks = np.array(self.kinks)
+        return np.asarray(kinks[np.abs(kinks) < reach])
+
+    @cached_property
+    def second_moment(self) -> float:
+        """E f(z)²."""
+        mean, slope, spread = self.moments(np.ones(1), np.zeros(1))
+        return float(mean[0] ** 2 + slope[0] ** 2 + spread[0])
+
+    @cached_property
+    def mean_slope(self) -> float:
+        """E f′(z), from the derivative itself."""
+        z, w = gaussian_panels(self)
+        return float(w @ self.derivative(z))
+
+    @cached_property
+    def slope_variance(self) -> float:
+        """Var f′(z)."""
+        z, w = gaussian_panels(self)
+        slopes = self.derivative(z)
+        return float(w @ (slopes - w @ slopes) ** 2)
+
+    def centred(self) -> Nonlinearity:
+        """f − E f(z)."""
+        offset = float(self.normalised_coefficients(0)[0])
+        return self if offset == 0.0 else Shifted(self.name, self, offset)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shifted(Nonlinearity):
+    """base − offset."""
+
+    base: Nonlinearity
+    offset: float
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        return self.base(s) - self.offset
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        return self.base.derivative(s)
+
+    def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
+        mean, slope, spread = self.base.moments(rho, t)
+        return Moments(mean - self.offset, slope, spread)
+
+    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        out = self.base.derivative_means(rho, t, order)
+        out[0] -= self.offset
+        return out
+
+    def normalised_coefficients(self, order: int) -> FloatArray:
+        out = self.base.normalised_coefficients(order).copy()
+        out[0] -= self.offset
+        return out
+
+    @property
+    def oscillates(self) -> bool:
+        return self.base.oscillates
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return self.base.kinks
+
+    def breaks(self, reach: float) -> FloatArray:
+        return self.base.breaks(reach)
+
+
+def gaussian_panels(f: Nonlinearity) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of E over z ~ N(0,1), split where f is not smooth."""
+    inside = f.breaks(16.0)
+    edges = np.unique(np.concatenate([np.linspace(-16.0, 16.0, 33), inside[np.abs(inside) < 16.0]]))
+    z, w = panels(edges, 16)
+    return z, w * normal_density(z)
+
+
+def normalised_hermite(order: int, x: FloatArray) -> FloatArray:
+    """H_k(x)/√k! for k = 0 … order, one row each, by the stable recurrence."""
+    out = np.empty((order + 1, *np.shape(x)))
+    out[0] = 1.0
+    if order:
+        out[1] = x
+    for k in range(1, order):
+        out[k + 1] = (x * out[k] - np.sqrt(k) * out[k - 1]) / np.sqrt(k + 1.0)
+    return out
+
+
+def hermite(order: int, x: FloatArray) -> FloatArray:
+    """H_k(x) for k = 0 … order, one row each."""
+    sizes = np.sqrt(factorials(order + 1)).reshape(-1, *[1] * np.ndim(x))
+    return normalised_hermite(order, x) * sizes
+
+
+def over_powers(rows: FloatArray, rho: FloatArray) -> FloatArray:
+    """Row k over ρ^k, in place."""
+    for k in range(1, len(rows)):
+        rows[k:] /= rho
+    return rows

@@ -1,0 +1,228 @@
+"""Functions known by their values: named analytic ones, and whatever callable a user brings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import InaccurateQuadrature
+from ...types import FloatArray
+from ..quadrature import Rule, trapezoid_normal
+from .base import (
+    Function,
+    Moments,
+    Nonlinearity,
+    gaussian_panels,
+    hermite,
+    normalised_hermite,
+    over_powers,
+)
+from .panels import PiecewisePanels, call_safely
+
+_CHUNK = 1 << 16  # elements of one (points × nodes) block, small enough to stay in cache
+_WIDEST = 6.0  # ρ up to which the equispaced rule serves, panels beyond
+_TAIL = 16.0  # normalised Hermite polynomials of degree ≤ 60 times φ have decayed there
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Analytic(Nonlinearity):
+    """A named function analytic in a strip |Im s| ≥ π/2: the equispaced rule converges fast."""
+
+    function: Function
+    slope_function: Function
+    is_ramp: bool = False  # f(s) = s + f(−s): evaluated where it decays, so nothing cancels
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        return self.function(s)
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        return self.slope_function(s)
+
+    @cached_property
+    def _panels(self) -> PiecewisePanels:
+        return PiecewisePanels(self.function, self.name, ())
+
+    def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
+        if self.is_ramp:
+            mean, slope, spread = self._moments(rho, -np.abs(t))
+            return Moments(mean + np.maximum(t, 0.0), np.where(t > 0, 1.0 - slope, slope), spread)
+        return self._moments(rho, t)
+
+    def _moments(self, rho: FloatArray, t: FloatArray) -> Moments:
+        rho, t = np.broadcast_arrays(rho, t)
+        flat_rho, flat_t = rho.ravel(), t.ravel()
+        out = np.empty((3, t.size))
+        for pick, bound in _octaves(flat_rho):
+            if bound <= _WIDEST:
+                rule = trapezoid_normal(8.5, 0.29 / bound)
+                out[:, pick] = _moments_by_rule(self.function, flat_rho[pick], flat_t[pick], rule)
+            else:
+                out[:, pick] = self._panels.moments(flat_rho[pick], flat_t[pick])
+        return Moments(*(row.reshape(t.shape) for row in out))
+
+    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        rho, t = np.broadcast_arrays(rho, t)
+        if not self.is_ramp:
+            return self._derivative_means(rho, t, order)
+        out = self._derivative_means(rho, -np.abs(t), order)
+        out[0] += np.maximum(t, 0.0)
+        out[1::2] *= np.where(t > 0, -1.0, 1.0)  # f^{(k)}(s) = (−1)^k f^{(k)}(−s) for k ≥ 2
+        out[1:2] += t > 0
+        return out
+
+    def _derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        flat_rho, flat_t = rho.ravel(), t.ravel()
+        out = np.empty((order + 1, t.size))
+        for pick, bound in _octaves(flat_rho):
+            at = flat_rho[pick], flat_t[pick]
+            if bound <= _WIDEST:
+                # Wider and finer than for the moments: H_k grows, off the real line too.
+                rule = trapezoid_normal(10.0, 0.25 / bound)
+                out[:, pick] = _hermite_means_by_rule(self.function, *at, order, rule)
+            else:
+                out[:, pick] = self._panels.hermite_means(*at, order)
+        return over_powers(out, flat_rho).reshape(order + 1, *t.shape)
+
+    def breaks(self, reach: float) -> FloatArray:
+        return self._panels.breaks(reach)
+
+    def normalised_coefficients(self, order: int) -> FloatArray:
+        z, w = trapezoid_normal(_TAIL, 0.1)
+        return normalised_hermite(order, z) @ (w * self.function(z))
+
+
+def _octaves(rho: FloatArray) -> Iterator[tuple[npt.NDArray[np.intp], float]]:
+    """The places of ρ in each sixth of an octave, and the upper end of it."""
+    octave = np.ceil(6 * np.log2(np.maximum(rho, 0.5)) - 1e-9).astype(int)
+    for level in np.unique(octave):
+        yield np.flatnonzero(octave == level), 2.0 ** (level / 6)
+
+
+def _values_in_blocks(
+    f: Function, rho: FloatArray, t: FloatArray, z: FloatArray
+) -> Iterator[tuple[slice, FloatArray]]:
+    """f(ρz + t) for flat ρ, t with one set of nodes in z, block by block."""
+    rows = max(1, _CHUNK // z.size)
+    for start in range(0, t.size, rows):
+        block = slice(start, start + rows)
+        points = np.multiply.outer(rho[block], z)  # (rows, nodes)
+        points += t[block, None]
+        yield block, f(points)
+
+
+def _moments_by_rule(f: Function, rho: FloatArray, t: FloatArray, rule: Rule) -> FloatArray:
+    """The three moments for flat ρ, t with one set of nodes in z.
+
+    The plain second moment is enough: f is of order 1 wherever this is called.
+    """
+    z, w = rule
+    out = np.empty((3, t.size))
+    projections = np.stack([w, w * z], axis=1)
+    for block, values in _values_in_blocks(f, rho, t, z):
+        mean, along = (values @ projections).T
+        out[0, block] = mean
+        out[1, block] = along / rho[block]
+        second = np.square(values, out=values) @ w
+        out[2, block] = np.maximum(second - mean**2 - along**2, 0.0)
+    return out
+
+
+def _hermite_means_by_rule(
+    f: Function, rho: FloatArray, t: FloatArray, order: int, rule: Rule
+) -> FloatArray:
+    """E[f(ρz + t)H_k(z)], k = 0 … order, for flat ρ, t with one set of nodes in z."""
+    z, w = rule
+    out = np.empty((order + 1, t.size))
+    projections = (w * hermite(order, z)[1:]).T
+    for block, values in _values_in_blocks(f, rho, t, z):
+        out[0, block] = mean = values @ w
+        values -= mean[:, None]  # E H_k = 0: less is lost to rounding when ρ is small
+        out[1:, block] = (values @ projections).T
+    return out
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UserFunction(Nonlinearity):
+    """A user's vectorised callable: adaptive panels, with undeclared kinks refused."""
+
+    function: Function
+    slope_function: Function | None = None
+    declared_kinks: tuple[float, ...] = ()
+    parameter: str = "activation"
+    _panels: PiecewisePanels = field(init=False)
+
+    def __post_init__(self) -> None:
+        panels = PiecewisePanels(self.function, self.parameter, self.declared_kinks)
+        object.__setattr__(self, "_panels", panels)
+        panels.refuse_divergent()
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return self.declared_kinks
+
+    def breaks(self, reach: float) -> FloatArray:
+        return self._panels.breaks(reach)
+
+    @property
+    def oscillates(self) -> bool:
+        """Judged by how many panels the range 16 … 64 needs beyond a few."""
+        return self._panels.breaks(64.0).size > self._panels.breaks(16.0).size + 40
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        return self._panels.evaluate(s)
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        """The declared derivative, or a fourth-order difference that stays on s's side of kinks."""
+        if self.slope_function is not None:
+            slopes = call_safely(self.slope_function, np.asarray(s), "derivative")
+            if slopes.shape != np.shape(s) or not np.issubdtype(slopes.dtype, np.number):
+                raise InaccurateQuadrature(
+                    "derivative", "must return one number for each input", slopes.shape
+                )
+            return slopes.astype(np.float64)
+        return one_sided_difference(self._panels.evaluate, np.asarray(s), self.declared_kinks)
+
+    def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
+        rho, t = np.broadcast_arrays(rho, t)
+        out = self._panels.moments(rho.ravel(), t.ravel())
+        return Moments(*(row.reshape(t.shape) for row in out))
+
+    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        rho, t = np.broadcast_arrays(rho, t)
+        out = self._panels.hermite_means(rho.ravel(), t.ravel(), order)
+        return over_powers(out, rho.ravel()).reshape(order + 1, *t.shape)
+
+    def normalised_coefficients(self, order: int) -> FloatArray:
+        z, w = gaussian_panels(self)
+        return normalised_hermite(order, z) @ (w * self._panels.evaluate(z))
+
+
+def one_sided_difference(f: Function, s: FloatArray, kinks: Sequence[float]) -> FloatArray:
+    """f′(s) from five points, shifted so that none lies beyond a kink."""
+    step = 1e-3
+    near = [np.any(np.abs(s - kink) < 2 * step) for kink in kinks]
+    if not any(near):
+        inner, outer = f(s + step) - f(s - step), f(s + 2 * step) - f(s - 2 * step)
+        return np.asarray((8 * inner - outer) / (12 * step))
+    shift = np.zeros(np.shape(s))  # in steps, of the stencil's centre
+    for kink in kinks:
+        gap = (s - kink) / step
+        shift = np.where((gap >= 0) & (gap < 2), 2 - gap, shift)
+        shift = np.where((gap < 0) & (gap > -2), -2 - gap, shift)
+    # Derivative at offset −shift of the quartic through the five values.
+    offsets = np.arange(-2.0, 3.0)
+    centre = s + shift * step
+    at = -shift
+    total = np.zeros(np.shape(s))
+    for i, a in enumerate(offsets):
+        others = np.delete(offsets, i)
+        scale = np.prod(a - others)
+        slope = np.zeros(np.shape(s))
+        for j in range(4):
+            slope = slope + np.prod([at - others[m] for m in range(4) if m != j], axis=0)
+        total = total + f(centre + a * step) * slope / scale
+    return np.asarray(total / step)

@@ -1,0 +1,119 @@
+"""Laws of the readout at the start: a_j = g_j/√N with E g² = 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
+
+from ..errors import InvalidProblem
+from ..types import FloatArray
+
+TOLERANCE = 1e-9
+RULE = (
+    "must be one of gaussian, rademacher, constant, uniform, "
+    "or a list of (value, probability) pairs"
+)
+
+
+@dataclass(frozen=True)
+class Law:
+    """A readout law: continuous by name, or a finite list of values and probabilities."""
+
+    name: str
+    values: tuple[float, ...] = ()
+    probabilities: tuple[float, ...] = ()
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether finitely many values describe the law exactly."""
+        return bool(self.values)
+
+    @property
+    def mean(self) -> float:
+        """E g (0 for the continuous laws, which are symmetric)."""
+        return float(np.dot(self.values, self.probabilities)) if self.is_finite else 0.0
+
+    def distinct_powers(self, degrees: Iterable[int]) -> list[int]:
+        """Degrees k whose power g^k is not a combination of the powers already taken."""
+        degrees = list(degrees)
+        if not self.is_finite:
+            return degrees
+        taken: list[int] = []
+        columns: list[FloatArray] = []
+        for k in degrees:
+            column = np.array(self.values) ** k
+            if _is_independent(columns, column):
+                taken.append(k)
+                columns.append(column)
+        return taken
+
+    def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
+        """Independent draws of g."""
+        if self.name == "gaussian":
+            return rng.standard_normal(size)
+        if self.name == "uniform":
+            return rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), size)
+        return rng.choice(np.array(self.values), size=size, p=np.array(self.probabilities))
+
+
+def _is_independent(columns: list[FloatArray], column: FloatArray) -> bool:
+    if not columns:
+        return bool(np.any(column))
+    basis = np.stack([c / np.linalg.norm(c) for c in columns], axis=1)
+    rest = column - basis @ np.linalg.lstsq(basis, column, rcond=None)[0]
+    return bool(np.linalg.norm(rest) > 1e-9 * np.linalg.norm(column))
+
+
+_NAMED = {
+    "gaussian": Law("gaussian"),
+    "uniform": Law("uniform"),
+    "rademacher": Law("rademacher", (-1.0, 1.0), (0.5, 0.5)),
+    "constant": Law("constant", (1.0,), (1.0,)),
+}
+
+
+def resolve_law(spec: object) -> Law:
+    """The law behind a name or a list of (value, probability)."""
+    if isinstance(spec, Law):
+        return spec
+    if isinstance(spec, str):
+        if spec not in _NAMED:
+            raise InvalidProblem("readout", RULE, spec)
+        return _NAMED[spec]
+    return finite_law(freeze_law(spec))
+
+
+def freeze_law(spec: object) -> tuple[tuple[float, float], ...]:
+    """A list of pairs as nested tuples of floats, or InvalidProblem."""
+    try:
+        pairs = [tuple(pair) for pair in cast(Any, spec)]
+        frozen = tuple((float(value), float(probability)) for value, probability in pairs)
+    except (TypeError, ValueError):
+        raise InvalidProblem("readout", RULE, spec) from None
+    return frozen
+
+
+@lru_cache(maxsize=256)
+def finite_law(pairs: tuple[tuple[float, float], ...]) -> Law:
+    """A law of finitely many values, checked."""
+    if not pairs or len(pairs) > 64:
+        raise InvalidProblem("readout", "must list 1 to 64 (value, probability) pairs", pairs)
+    values, probabilities = np.array(pairs).T
+    if not np.all(np.isfinite(values)):
+        raise InvalidProblem("readout", "values must be finite", pairs)
+    if not np.all((probabilities > 0) & (probabilities <= 1)):
+        raise InvalidProblem("readout", "probabilities must be in (0, 1]", pairs)
+    if not abs(probabilities.sum() - 1.0) <= TOLERANCE:
+        raise InvalidProblem("readout", "probabilities must sum to 1", float(probabilities.sum()))
+    if len(set(values.tolist())) < len(values):
+        raise InvalidProblem("readout", "values must differ from each other", pairs)
+    second = float(probabilities @ values**2)
+    if not abs(second - 1.0) <= TOLERANCE:
+        raise InvalidProblem("readout", "must have E g² = 1", second)
+    return Law(
+        "list", tuple(values.tolist()), tuple((probabilities / probabilities.sum()).tolist())
+    )

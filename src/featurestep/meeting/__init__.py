@@ -1,0 +1,1 @@
+"""Where theory and simulation meet: comparisons and the phase diagram."""

@@ -1,0 +1,266 @@
+"""How many spikes there are and which degrees are learned: published, predicted, simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import FeaturestepError, InvalidProblem
+from ..functions.hermite import coefficients
+from ..grid import Grid
+from ..problem import Problem
+from ..simulation import SimulatedSpectrum, simulated_spectrum
+from ..simulation.arguments import checked_seeds
+from ..theory.spectra.law import carried_degrees
+from ..theory.spectra.notes import spectrum_notes
+from ..theory.spectra.outliers import HIGHEST
+from ..theory.spectra.solve import Outlook, outlook
+from ..theory.spike_functions import learned_powers
+from ..types import FloatArray
+from .comparison import points_of
+
+if TYPE_CHECKING:
+    import xarray
+
+DEGREES = tuple(range(HIGHEST + 1))
+EXPONENTS = tuple((1 + 4 * i) / 200 for i in range(25))  # none is an end of an interval
+LOOKED_AT = 12  # largest simulated eigenvalues with overlaps
+CARRIED = 0.05  # squared overlap below which a simulated spike carries no function of κ
+MEANINGS = {
+    "published_count": "number of spikes as n → ∞; NaN where the regime has no degree",
+    "predicted_count": "number of predicted spikes at this n, beyond the edge by the margin",
+    "unresolved": "number of predicted spikes nearer to the edge than that",
+    "simulated_count": "mean number of simulated spikes beyond the same place",
+    "published_learned": "whether a spike carries the degree as n → ∞",
+    "predicted_learned": "whether a predicted spike carries it at this n",
+    "simulated_learned": "share of the seeds in which a simulated spike carries it",
+    "edge": "predicted upper edge of the bulk, as an eigenvalue of FᵀF/n",
+    "margin": "distance beyond the edge from which an eigenvalue counts as a spike",
+}
+Degrees = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class PhasePoint:
+    """One problem of a phase diagram; None or () where `status` or `regime` says why."""
+
+    problem: Problem
+    regime: str  # in words
+    published: tuple[int, ...] | None  # degrees of the spikes as n → ∞
+    predicted: tuple[int, ...] | None  # degrees of the resolved spikes, largest spike first
+    unresolved: int  # predicted spikes within the margin
+    edge: float  # NaN without a prediction
+    margin: float
+    simulated: tuple[Degrees, ...]  # by seed, as `predicted`; None for no function of κ
+    status: str
+    validity: tuple[str, ...]  # where the prediction leaves the range of an approximation
+
+    def draws(self, kind: str) -> tuple[Degrees, ...]:
+        """The degrees of `published`, `predicted` or each `simulated`; none where unknown."""
+        if kind == "simulated":
+            return self.simulated
+        degrees = getattr(self, kind)
+        return () if degrees is None else (degrees,)
+
+    def count(self, kind: str) -> float:
+        """The number of spikes, a mean over the seeds; NaN where unknown."""
+        return _mean([len(degrees) for degrees in self.draws(kind)])
+
+    def learned(self, kind: str, degree: int) -> float:
+        """Whether some spike carries a degree, or in what share of the seeds."""
+        return _mean([degree in degrees for degrees in self.draws(kind)])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Its numbers, ready for JSON."""
+        published, predicted = self.published, self.predicted
+        known = predicted is not None
+        return {
+            "regime": self.regime,
+            "published_count": None if published is None else len(published),
+            "predicted_count": None if predicted is None else len(predicted),
+            "simulated_count": self.count("simulated") if self.simulated else None,
+            "published_degrees": None if published is None else list(published),
+            "predicted_degrees": None if predicted is None else list(predicted),
+            "simulated_degrees": [list(degrees) for degrees in self.simulated],
+            "unresolved": self.unresolved if known else None,
+            "edge": self.edge if known else None,
+            "margin": self.margin if known else None,
+            "status": self.status,
+            "validity": list(self.validity),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseDiagram:
+    """Spikes over the step exponent and, if asked, a second field."""
+
+    grid: Grid
+    points: tuple[PhasePoint, ...]  # in the order of the grid
+    seeds: tuple[int, ...]  # of the simulations; () for none
+
+    @property
+    def problem(self) -> Problem:
+        """The problem around which the fields vary."""
+        return self.grid.base
+
+    @cached_property
+    def dataset(self) -> xarray.Dataset:
+        """Counts and learned degrees by exponent and field, with a status for each point."""
+        import xarray
+
+        columns = {name: _column(name, self.points) for name in MEANINGS}
+        if not self.seeds:
+            columns = {k: v for k, v in columns.items() if not k.startswith("simulated")}
+        arrays: dict[str, Any] = {}
+        for name, values in columns.items():
+            dims = (*self.grid.dims, *(("degree",) if values.ndim == 2 else ()))
+            shaped = values.reshape(*self.grid.shape, *values.shape[1:])
+            arrays[name] = (dims, shaped, {"long_name": MEANINGS[name]})
+        texts = {
+            "regime": [point.regime for point in self.points],
+            "status": [point.status for point in self.points],
+            "validity": ["\n".join(point.validity) for point in self.points],
+        }
+        for name, column in texts.items():
+            shaped = np.array(column, dtype=object).reshape(self.grid.shape)
+            arrays[name] = (self.grid.dims, shaped)
+        return xarray.Dataset(arrays, {**self.grid.coordinates(), "degree": list(DEGREES)})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every point with its coordinates, ready for JSON."""
+        places = points_of(self.grid)
+        rows = [{**at, **p.as_dict()} for at, p in zip(places, self.points, strict=True)]
+        return {"seeds": list(self.seeds), "points": rows}
+
+
+def phase_diagram(
+    problem: Problem,
+    *,
+    exponents: Iterable[float] | None = None,
+    field: str | None = None,
+    values: Iterable[Any] | None = None,
+    seeds: int | Iterable[int] = 0,
+    device: str = "cpu",
+    progress: Callable[[int, int], None] | None = None,
+) -> PhaseDiagram:
+    """Number of spikes and learned degrees over the step exponent and a second field.
+
+    For every point: the limit n → ∞ from the published intervals, the prediction at this n
+    (`spectrum`) and, with seeds, the real network, counted beyond the place where the prediction
+    starts to count. What cannot be predicted or simulated says so in its `status`.
+
+    exponents
+        Step exponents; by default 25 of them, equally spaced in (0, 1/2).
+    field, values
+        A second field of the problem and its values, e.g. `field="width", values=[500, 1000]`.
+    seeds
+        How many networks to simulate at each point, or their seeds; 0 for none.
+    device
+        Where to simulate, as for `simulated_spectrum`.
+    progress
+        Called with the points done and their number.
+    """
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", "must be a Problem", problem)
+    listed = () if _is_zero(seeds) else checked_seeds(seeds)
+    axes: dict[str, Any] = {"step_exponent": EXPONENTS if exponents is None else exponents}
+    axes.update(_second(field, values))
+    grid = problem.vary(**axes)
+    problems, points = list(grid), []
+    for done, each in enumerate(problems, start=1):
+        points.append(_point(each, listed, device))
+        if progress is not None:
+            progress(done, len(problems))
+    return PhaseDiagram(grid, tuple(points), listed)
+
+
+def _is_zero(seeds: object) -> bool:
+    return isinstance(seeds, int) and not isinstance(seeds, bool) and seeds == 0
+
+
+def _second(field: str | None, values: Iterable[Any] | None) -> Mapping[str, Any]:
+    if field is None and values is None:
+        return {}
+    if field is None or values is None:
+        raise InvalidProblem("field", "and values must be given together", (field, values))
+    if field in ("step_exponent", "step_size"):
+        raise InvalidProblem("field", "must not be the step, which the exponents vary", field)
+    return {field: values}
+
+
+def _point(problem: Problem, seeds: tuple[int, ...], device: str) -> PhasePoint:
+    regime = problem.regime
+    published = None if regime.degree is None else learned_powers(problem, regime.degree)
+    try:
+        view = outlook(problem)
+    except FeaturestepError as error:
+        nan = float("nan")
+        return PhasePoint(problem, str(regime), published, None, 0, nan, nan, (), str(error), ())
+    status, simulated = "ok", tuple[Degrees, ...]()
+    if seeds:
+        try:
+            simulated = _simulated(view, seeds, device)
+        except FeaturestepError as error:
+            status = f"not simulated: {error}"
+    resolved = tuple(spike.degree for spike in view.spikes if spike.resolved)
+    return PhasePoint(
+        problem=problem,
+        regime=str(regime),
+        published=published,
+        predicted=resolved,
+        unresolved=len(view.spikes) - len(resolved),
+        edge=view.edge.location,
+        margin=view.margin,
+        simulated=simulated,
+        status=status,
+        validity=spectrum_notes(problem),
+    )
+
+
+def count_beyond(found: SimulatedSpectrum, border: float) -> list[int]:
+    """Simulated eigenvalues of the trained features beyond a border, seed by seed.
+
+    The Krylov route knows the largest only, `found.top` of them.
+    """
+    if found.methods["trained"] == "dense":
+        values = found.eigenvalues("trained")
+    else:
+        values = found.singular_values("trained") ** 2
+    return [int(count) for count in (values > border).sum(axis=1)]
+
+
+def _simulated(view: Outlook, seeds: tuple[int, ...], device: str) -> tuple[Degrees, ...]:
+    """The degrees of the simulated spikes, seed by seed, counted where the prediction counts."""
+    problem = view.problem
+    top = min(LOOKED_AT, problem.n, problem.width)
+    found = simulated_spectrum(problem, seeds=seeds, top=top, device=device)
+    centred = abs(float(coefficients(problem.sigma, 0)[0])) < 1e-9
+    counts = count_beyond(found, view.edge.location + view.margin)
+    return tuple(
+        _carried(list(overlaps[:count]), centred) + (None,) * (count - top)
+        for count, overlaps in zip(counts, found.hermite_overlaps(), strict=True)
+    )
+
+
+def _carried(overlaps: list[FloatArray], centred: bool) -> Degrees:
+    """Degrees by `carried_degrees`, None for a spike that carries no function of κ."""
+    degrees = zip(carried_degrees(overlaps, centred), overlaps, strict=True)
+    return tuple(degree if row.max() >= CARRIED else None for degree, row in degrees)
+
+
+def _column(name: str, points: tuple[PhasePoint, ...]) -> np.ndarray[Any, Any]:
+    """One variable of the dataset: (points,) or (points, degrees)."""
+    kind, _, what = name.partition("_")
+    if what == "count":
+        return np.array([point.count(kind) for point in points])
+    if what == "learned":
+        return np.array([[point.learned(kind, k) for k in DEGREES] for point in points])
+    return np.array([getattr(point, name) for point in points])
+
+
+def _mean(values: list[int] | list[bool]) -> float:
+    return sum(values) / len(values) if values else float("nan")

@@ -1,0 +1,1 @@
+"""Results drawn: each function takes results and Axes, or makes its own, and returns the Axes."""

@@ -1,0 +1,176 @@
+"""Results drawn: each function takes results and Axes, or makes its own, and returns the Axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..regime import interval
+from .style import PALETTE, figure_of, label, line_colour, new_axes, spans_decades, styled
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+
+    from ..theory import Limit, Prediction
+
+LIMIT_NAME = "published limit"
+_NARROWEST = 0.01  # of the axis: regimes thinner than that are not shaded
+_MOST_NAMES = 8  # of lines in a legend
+
+
+@styled
+def learned(prediction: Prediction, ax: Axes | None = None) -> Axes:
+    """What the network computes along the learned direction, M(κ), over the best, E[y|κ]."""
+    ax = new_axes()[0] if ax is None else ax
+    kappa = np.linspace(-3.0, 3.0, 241)
+    best, found = prediction.target_along(kappa), prediction.learned(kappa)
+    ax.plot(kappa, best, color="0.45", linestyle=(0, (4, 1.5)), label=r"best, $E[y\,|\,\kappa]$")
+    ax.plot(kappa, found, color=PALETTE[0], label=r"learned, $M(\kappa)$")
+    ax.set_xlabel(r"input along the learned direction $\kappa$")
+    ax.set_ylabel("output")
+    ax.set_title(rf"alignment $\gamma$ = {prediction.alignment:.3f}")
+    ax.legend(loc="best")
+    return ax
+
+
+@styled
+def curve(results: xarray.Dataset, variable: str, ax: Axes | None = None) -> Axes:
+    """A variable of a grid's results against its first field, one line for each of its second."""
+    ax = new_axes()[0] if ax is None else ax
+    field, *second = map(str, results[variable].dims)
+    x = results[field].values
+    numeric = np.issubdtype(x.dtype, np.number)
+    values = results[variable].values.reshape(len(x), -1)
+    names = _line_names(results, second, values.shape[1])
+    style: dict[str, Any] = {
+        "marker": "o" if len(x) <= 15 else "",
+        "linestyle": "-" if numeric else "none",
+    }
+    for i, (column, name) in enumerate(zip(values.T, names, strict=True)):
+        ax.plot(x, column, color=line_colour(i, len(names)), label=name, **style)
+    if numeric and spans_decades(field, x.min(), x.max()):
+        ax.set_xscale("log")
+    ax.set_xlabel(label(field))
+    ax.set_ylabel(label(variable))
+    return ax
+
+
+def _line_names(results: xarray.Dataset, second: Sequence[str], count: int) -> list[str]:
+    """What the second field is on each line; of very many lines only some are named."""
+    if not second:
+        return [""]
+    stride = -(-count // _MOST_NAMES)
+    (field,) = second
+    return [
+        "" if i % stride else f"{label(field)} = {_short(value)}"
+        for i, value in enumerate(results[field].values)
+    ]
+
+
+@styled
+def staircase(
+    limits: Sequence[Limit], variable: str, ax: Axes, *, colour: Any = "black", name: str = ""
+) -> Axes:
+    """The limit n → ∞ of each regime as a step over its interval of exponents."""
+    inside = ax.get_xlim()
+    steps = []
+    for limit in sorted(limits, key=lambda limit: limit.degree or 0):
+        low, high = np.clip(interval(limit.degree or 0), *inside)
+        if low < high:
+            steps.append((low, high, getattr(limit, variable)))
+    if steps:
+        edges = [steps[0][0], *(high for _, high, _ in steps)]
+        style: dict[str, Any] = {"color": colour, "linewidth": 0.9, "linestyle": (0, (4, 1.5))}
+        ax.stairs([v for *_, v in steps], edges, baseline=None, label=name, **style)
+    ax.set_xlim(inside)
+    return ax
+
+
+@styled
+def shade_regimes(ax: Axes, *, names: bool = True) -> Axes:
+    """Tint every other regime of the step exponent and write its degree ℓ above."""
+    left, right = inside = ax.get_xlim()
+    for degree in range(1, int(1 / _NARROWEST)):
+        low, high = np.clip(interval(degree), left, right)
+        share = (high - low) / (right - left)
+        if share < _NARROWEST:
+            continue
+        if degree % 2 == 0:
+            ax.axvspan(low, high, color="0.93", linewidth=0, zorder=-1)
+        if names and share > 0.04:
+            text = rf"$\ell = {degree}$" if share > 0.12 else f"${degree}$"
+            where = ((low + high) / 2, 1.02)
+            ax.text(*where, text, transform=ax.get_xaxis_transform(), ha="center", fontsize=6.5)
+    ax.set_xlim(inside)
+    return ax
+
+
+@styled
+def curves(
+    results: xarray.Dataset,
+    variables: Sequence[str],
+    stairs: Sequence[Sequence[Limit]] = (),
+    *,
+    finite: bool = True,
+) -> list[Axes]:
+    """Panels under each other, one for each variable, over a field they share.
+
+    `stairs` has the limits for each line; without `finite` only they are drawn.
+    """
+    field, *second = map(str, results[variables[0]].dims)
+    panels = new_axes(rows=len(variables), height=0.6 + 1.8 * len(variables))
+    for row, (ax, variable) in enumerate(zip(panels, variables, strict=True)):
+        curve(results, variable, ax)
+        if field == "step_exponent":
+            ax.set_xlim(*_span(results[field].values))
+            shade_regimes(ax, names=row == 0)
+        _add_stairs(ax, variable, stairs, keep_lines=finite)
+        if row < len(variables) - 1:
+            ax.set_xlabel("")
+    if second:
+        handles = panels[0].get_legend_handles_labels()
+        figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=2)
+    elif stairs:
+        panels[0].legend(loc="best")
+    return panels
+
+
+def _add_stairs(
+    ax: Axes, variable: str, stairs: Sequence[Sequence[Limit]], *, keep_lines: bool
+) -> None:
+    lines = list(ax.lines)
+    for line, limits in zip(lines, stairs, strict=bool(stairs)):
+        colour = line.get_color() if len(lines) > 1 else "black"
+        name = LIMIT_NAME if line is lines[-1] else ""
+        staircase(limits, variable, ax, colour=colour, name=name)
+        if not keep_lines:
+            line.set(linestyle="none", marker=".")
+    if stairs and len(lines) == 1:
+        lines[0].set_label("finite $n$" if keep_lines else "asked for")
+
+
+def _span(values: Any) -> tuple[float, float]:
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if low < high else (low - 0.05, high + 0.05)
+
+
+@styled
+def compare(
+    results: xarray.Dataset, variables: Sequence[str], title: str, ax: Axes | None = None
+) -> Axes:
+    """Several results of a kind against a grid's one field, in one panel with one title."""
+    ax = new_axes(height=3.6)[0] if ax is None else ax
+    for i, variable in enumerate(variables):
+        curve(results, variable, ax)
+        line = ax.lines[-1]
+        line.set(color=line_colour(i, len(variables)), label=label(variable))
+    ax.set_ylabel(title)
+    figure_of(ax).legend(loc="outside lower center", ncols=2, fontsize=6.5)
+    return ax
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,241 @@
+"""Spikes drawn over the step: where they are, how many, and which degrees they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..regime import interval
+from .curves import shade_regimes
+from .spectra import CARRIED, degree_colour
+from .style import figure_of, label, new_axes, spans_decades, styled
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+
+    from ..theory import CriticalStep
+    from ..types import FloatArray
+
+PANELS = {
+    "published": r"published limit $n \to \infty$",
+    "predicted": "predicted at finite $n$",
+    "simulated": "simulated",
+}
+MOST = 5  # spikes that have a colour of their own
+_REFUSED = "0.8"
+
+
+@styled
+def tracks(
+    results: xarray.Dataset,
+    births: Iterable[CriticalStep] = (),
+    simulated: Sequence[Sequence[float]] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Predicted spikes of a grid over one field, above the bulk and its edge.
+
+    `results` is what `spectrum` gives for a grid, and `births` what `critical_steps` gives: over
+    the step exponent each degree's first spike is marked where it leaves the bulk. `simulated`
+    has some singular values for each point.
+    """
+    ax = new_axes(height=2.7)[0] if ax is None else ax
+    (field,) = map(str, results["status"].dims)
+    x = results[field].values
+    numeric = bool(np.issubdtype(x.dtype, np.number)) and len(x) > 1
+    edge = np.sqrt(results["edge"].values)
+    _bulk(ax, x, edge, numeric)
+    over_exponent = field == "step_exponent" and numeric
+    born = _births(births, x, edge) if over_exponent else {}
+    for degree, again, values in _lines(results):
+        track = (x, values) if again or degree not in born else _from_birth(x, values, born[degree])
+        style: dict[str, Any] = {
+            "color": degree_colour(degree),
+            "linestyle": "--" if again else "-",
+        }
+        if not numeric or np.isfinite(track[1]).sum() == 1:
+            style.update(linestyle="none", marker="o", clip_on=False)
+        ax.plot(*track, label="" if again else CARRIED[degree], **style)
+    if simulated is not None:
+        _dots(ax, x, simulated)
+    _scales(ax, field, x, numeric)
+    if over_exponent:
+        shade_regimes(ax)
+    for degree, place in born.items():
+        _mark_birth(ax, degree, place)
+    ax.set_xlabel(label(field))
+    ax.set_ylabel(r"singular value of $F/\sqrt{n}$")
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(loc="best", title="spike carries", title_fontsize=7, alignment="left")
+    return ax
+
+
+def _bulk(ax: Axes, x: FloatArray, edge: FloatArray, numeric: bool) -> None:
+    if not numeric:
+        ax.plot(x, edge, color="0.35", linestyle="none", marker="_", markersize=14, label="edge")
+        return
+    ax.plot(x, edge, color="0.35", linewidth=1.0)
+    ax.fill_between(x, 0.0, edge, color="0.88", linewidth=0, zorder=0.5)
+    ax.text(0.98, 0.03, "bulk", transform=ax.transAxes, ha="right", color="0.35", fontsize=7)
+
+
+def _dots(ax: Axes, x: FloatArray, simulated: Sequence[Sequence[float]]) -> None:
+    """Every simulated value, with one name for all."""
+    places = np.repeat(x, [len(values) for values in simulated])
+    values = np.concatenate([np.asarray(values, dtype=float) for values in simulated])
+    style: dict[str, Any] = {"linestyle": "none", "marker": "x", "color": "0.15", "markersize": 3.5}
+    ax.plot(places, values, label="simulated", zorder=4, clip_on=False, **style)
+
+
+def _scales(ax: Axes, field: str, x: FloatArray, numeric: bool) -> None:
+    """A log axis for singular values, and for a field over decades, with plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ax.set_yscale("log")
+    drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in ax.lines])
+    ax.set_ylim(0.6 * np.nanmin(drawn), 1.3 * np.nanmax(drawn))
+    axes: list[Any] = [ax.yaxis]
+    if numeric:
+        ax.set_xlim(x.min(), x.max())
+        if spans_decades(field, x.min(), x.max()):
+            ax.set_xscale("log")
+            axes.append(ax.xaxis)
+    for axis in axes:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
+
+
+def _lines(results: xarray.Dataset) -> Iterator[tuple[int, int, FloatArray]]:
+    """Degree, how many larger spikes have the same one, and the singular values over the grid."""
+    degrees, location = results["degree"].values, results["location"].values
+    found: dict[tuple[int, int], FloatArray] = {}
+    for row, listed in enumerate(degrees):
+        for rank, degree in enumerate(listed):
+            if degree >= 0:
+                key = (int(degree), int((listed[:rank] == degree).sum()))
+                line = found.setdefault(key, np.full(len(degrees), np.nan))
+                line[row] = np.sqrt(location[row, rank])
+    for (degree, again), values in sorted(found.items()):
+        yield degree, again, values
+
+
+def _births(
+    births: Iterable[CriticalStep], x: FloatArray, edge: FloatArray
+) -> dict[int, tuple[float, float]]:
+    """Exponent and edge at which each degree's first spike leaves the bulk, where in view."""
+    known = {step.degree: step.spike_exponent for step in births}
+    return {
+        degree: (born, float(np.interp(born, x, edge)))
+        for degree, born in known.items()
+        if born is not None and x.min() <= born <= x.max()
+    }
+
+
+def _from_birth(
+    x: FloatArray, values: FloatArray, place: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """A track that starts where its spike is born, between two points of the grid."""
+    at = int(np.searchsorted(x, place[0]))
+    return np.insert(x, at, place[0]), np.insert(values, at, place[1])
+
+
+def _mark_birth(ax: Axes, degree: int, place: tuple[float, float]) -> None:
+    colour = degree_colour(degree)
+    style: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": colour}
+    ax.plot(*place, marker="o", markersize=4, linestyle="none", zorder=4, **style)
+    offset: dict[str, Any] = {"xytext": (0, -9), "textcoords": "offset points", "ha": "center"}
+    ax.annotate(f"{place[0]:.3f}", place, fontsize=6.5, color=colour, **offset)
+
+
+@styled
+def phase(results: xarray.Dataset, axes: Sequence[Axes] | None = None) -> list[Axes]:
+    """A phase diagram in panels: the published limit, the prediction and, if any, the simulation.
+
+    `results` is the dataset of a `PhaseDiagram`. Colour is the number of spikes over the exponent
+    and the second field; without a second field, whether a spike carries a degree.
+    """
+    kinds = [kind for kind in PANELS if f"{kind}_count" in results]
+    if axes is None:
+        axes = new_axes(rows=len(kinds), height=0.75 + 1.25 * len(kinds))
+    fields = [str(name) for name in results["status"].dims if name != "step_exponent"]
+    colours, most = _colours(bool(fields))
+    image = None
+    for ax, kind in zip(axes, kinds, strict=True):
+        table, names = _table(results, kind, fields)
+        image = _mesh(ax, results, table, colours, most)
+        _rows(ax, results, fields, names)
+        ax.set_title(PANELS[kind], pad=3)
+    assert image is not None
+    axes[-1].set_xlabel(label("step_exponent"))
+    ticks = range(most + 1)
+    bar = figure_of(axes[0]).colorbar(image, ax=list(axes), pad=0.02, aspect=30)
+    if fields:
+        bar.set_label("number of spikes")
+        bar.set_ticks(list(ticks), labels=[*map(str, ticks[:-1]), f"≥ {most}"])
+    else:
+        bar.set_label("learned (share of seeds)" if "simulated" in kinds else "learned")
+        bar.set_ticks([0, 1])
+    return list(axes)
+
+
+def _colours(counts: bool) -> tuple[Colormap, int]:
+    """The scale of counts, or of shares, and its end; what is unknown is grey."""
+    from matplotlib import colormaps
+
+    scale = colormaps["viridis" if counts else "Blues"].with_extremes(bad=_REFUSED)
+    return scale, MOST if counts else 1
+
+
+def _table(
+    results: xarray.Dataset, kind: str, fields: Sequence[str]
+) -> tuple[FloatArray, list[str]]:
+    """Rows of a panel from below, and their names."""
+    if fields:
+        table = results[f"{kind}_count"].transpose(*fields, "step_exponent").values
+        return table, [_short(value) for value in results[fields[0]].values]
+    learned = results[f"{kind}_learned"].transpose("degree", "step_exponent")
+    first = 0 if np.any(results["published_learned"].sel(degree=0).values > 0) else 1
+    shown = learned.sel(degree=slice(first, None))
+    return shown.values, [CARRIED[int(k)] for k in shown["degree"].values]
+
+
+def _mesh(
+    ax: Axes, results: xarray.Dataset, table: FloatArray, colours: Colormap, most: int
+) -> Any:
+    """Cells around the points, with a line at each published end of an interval."""
+    x = results["step_exponent"].values
+    ends = _ends(x)
+    rows = np.arange(len(table) + 1) - 0.5
+    shown = np.ma.masked_invalid(np.minimum(table, most))
+    image = ax.pcolormesh(ends, rows, shown, cmap=colours, vmin=0, vmax=most, rasterized=True)
+    line = "white" if most > 1 else "0.4"
+    for degree in range(2, 6):
+        low = interval(degree)[0]
+        if ends[0] < low < ends[-1]:
+            ax.axvline(low, color=line, linewidth=0.7, linestyle=(0, (3, 2)))
+    ax.set_xlim(ends[0], ends[-1])
+    ax.spines[:].set_visible(True)
+    return image
+
+
+def _ends(x: FloatArray) -> FloatArray:
+    """Ends of cells around ascending points."""
+    if len(x) == 1:
+        return np.array([x[0] - 0.01, x[0] + 0.01])
+    middle = 0.5 * (x[1:] + x[:-1])
+    return np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
+
+
+def _rows(ax: Axes, results: xarray.Dataset, fields: Sequence[str], names: Sequence[str]) -> None:
+    stride = -(-len(names) // 8)
+    ax.set_yticks(range(0, len(names), stride), names[::stride])
+    ax.set_ylabel(label(fields[0]) if fields else "spike carries")
+    ax.tick_params(axis="y", length=0)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,134 @@
+"""Simulations drawn: means with error bars, over the theory's curve where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .curves import curves
+from .style import PALETTE, figure_of, label, line_colour, new_axes, styled
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+
+    from ..meeting.comparison import Row
+
+BAR = 2.0  # half length of an error bar, in standard errors
+SIMULATED_NAME = f"simulated, ± {BAR:g} s.e."
+_ERRORS = ("test_error", "train_loss")
+_BAR_STYLE: dict[str, Any] = {"markersize": 3, "elinewidth": 0.8, "capsize": 1.5, "capthick": 0.8}
+
+
+@styled
+def simulated(
+    mean: xarray.Dataset, error: xarray.Dataset | None, variables: Sequence[str]
+) -> list[Axes]:
+    """Means against a grid's first field, a line for each value of the second dimension."""
+    panels = curves(mean, variables)
+    if error is not None:
+        for ax, variable in zip(panels, variables, strict=True):
+            _add_bars(ax, mean[variable], error[variable], marker="none")
+    return panels
+
+
+@styled
+def agreement(
+    theory: xarray.Dataset, mean: xarray.Dataset, error: xarray.Dataset, variables: Sequence[str]
+) -> list[Axes]:
+    """The theory's curves, or dashes over categories, and the simulated points on them."""
+    panels = curves(theory, variables)
+    field = theory[variables[0]].dims[0]
+    for ax, variable in zip(panels, variables, strict=True):
+        for line in ax.lines:
+            is_curve = line.get_linestyle() == "-" and theory.sizes[field] > 1
+            line.set(marker="" if is_curve else "_", markersize=14)
+        if len(ax.lines) == 1:
+            ax.lines[0].set_label("theory")
+        _add_bars(ax, mean[variable], error[variable], marker="o")
+    figure = figure_of(panels[0])
+    for legend in list(figure.legends):
+        legend.remove()
+    handles = panels[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=2)
+    return panels
+
+
+def _add_bars(ax: Axes, mean: xarray.DataArray, error: xarray.DataArray, *, marker: str) -> None:
+    """Error bars in the colours of the lines, or beside a single line in another."""
+    x = mean[mean.dims[0]].values
+    means, errors = (array.values.reshape(len(x), -1) for array in (mean, error))
+    count = means.shape[1]
+    style: dict[str, Any] = {**_BAR_STYLE, "fmt": marker, "clip_on": False, "zorder": 3}
+    for i in range(count):
+        colour = line_colour(i, count) if count > 1 or marker == "none" else PALETTE[1]
+        ax.errorbar(x, means[:, i], yerr=BAR * errors[:, i], color=colour, **style)
+    if marker != "none":
+        colour = PALETTE[1] if count == 1 else "0.3"
+        style["label"] = SIMULATED_NAME
+        ax.errorbar(x[:1], [np.nan], yerr=[np.nan], color=colour, **style)
+
+
+def points(
+    ax: Axes,
+    x: Any,
+    mean: Any,
+    error: Any,
+    *,
+    colour: str,
+    noted: Any = False,
+    name: str = "",
+    marker: str = "o",
+) -> None:
+    """Means with error bars; open where the prediction carries a note on its validity."""
+    x, mean, error, noted = np.broadcast_arrays(
+        *(np.asarray(array) for array in (x, mean, error, noted))
+    )
+    style: dict[str, Any] = {**_BAR_STYLE, "fmt": marker, "color": colour, "zorder": 3}
+    for part, face in ((noted.astype(bool), "white"), (~noted.astype(bool), colour)):
+        if part.any():
+            bars = BAR * error[part]
+            ax.errorbar(x[part], mean[part], yerr=bars, markerfacecolor=face, **style)
+    if name:
+        ax.errorbar([], [], yerr=[], label=name, **style)
+
+
+@styled
+def gaps(rows: Sequence[Row], ax: Axes | None = None) -> Axes:
+    """How far each simulated quantity of one problem is from its prediction, in per cent."""
+    ax = new_axes(height=1.7)[0] if ax is None else ax
+    known = [row for row in rows if row.predicted]
+    heights = np.arange(len(known))[::-1]
+    for height, row in zip(heights, known, strict=True):
+        scale = 100.0 / (row.predicted or 1.0)
+        bar = BAR * row.standard_error * abs(scale)
+        where = (row.simulated * scale - 100.0, height)
+        ax.errorbar(*where, xerr=bar, fmt="o", color=PALETTE[1], **_BAR_STYLE)
+    ax.axvline(0.0, color=PALETTE[0], zorder=0)
+    ax.set_yticks(heights, [label(row.quantity) for row in known])
+    ax.set_ylim(-0.6, len(known) - 0.4)
+    ax.set_xlabel(f"simulated/predicted − 1 in %, ± {BAR:g} s.e.")
+    return ax
+
+
+@styled
+def draws(dataset: xarray.Dataset, ax: Axes | None = None) -> Axes:
+    """Both errors of every variant of one problem: a dot for each seed, and the mean's bar."""
+    names = [str(name) for name in dataset["variant"].values]
+    ax = new_axes(height=1.1 + 0.4 * len(names))[0] if ax is None else ax
+    seeds = dataset.sizes["seed"]
+    heights = np.arange(len(names))[::-1]
+    for i, quantity in enumerate(_ERRORS):
+        y = heights + 0.15 - 0.3 * i
+        values = dataset[quantity].values  # (variant, seed)
+        ax.plot(values.ravel(), np.repeat(y, seeds), ".", color="0.7", markersize=3, zorder=1)
+        bar = BAR * values.std(axis=1, ddof=1) / seeds**0.5 if seeds > 1 else None
+        style: dict[str, Any] = {**_BAR_STYLE, "color": PALETTE[i], "label": label(quantity)}
+        ax.errorbar(values.mean(axis=1), y, xerr=bar, fmt="o", **style)
+    ax.set_yticks(heights, names)
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.set_xlabel(f"error (grey: seeds; bars: mean ± {BAR:g} s.e.)")
+    figure_of(ax).legend(loc="outside upper center", ncols=2)
+    return ax

@@ -1,0 +1,224 @@
+"""Spectra drawn: bulks with their spikes, tracks of spikes, what spikes carry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidProblem
+from .style import PALETTE, figure_of, new_axes, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..simulation import SimulatedSpectrum
+    from ..theory import Spectrum, Spike
+    from ..types import FloatArray
+
+SIMULATED = "0.72"  # a grey behind the theory's lines
+CARRIED = ("1", r"$\kappa$", *(rf"$\kappa^{k}$" for k in range(2, 7)))
+_NEAR = 2.5  # upper edges: spikes up to there share the bulk's linear axis
+_BULK_SHARE = 0.62  # of the axis that the bulk takes where spikes lie far out
+_BINS = 40
+_PAIR = ("predicted", "simulated")
+
+
+def degree_colour(degree: int) -> str:
+    """The same colour for a degree in every figure; blue is the theory's own."""
+    return (PALETTE[-1], *PALETTE[1:-1], PALETTE[0])[degree]
+
+
+@styled
+def features(
+    theory: Spectrum, simulated: SimulatedSpectrum | None = None, ax: Axes | None = None
+) -> Axes:
+    """Singular values of F/√n: the predicted density and spikes over the simulated ones.
+
+    A spike is named by the power of κ that it carries, with the squared overlap of the two. Where
+    spikes lie far out, the axis is linear over the bulk and logarithmic beyond.
+    """
+    ax = new_axes()[0] if ax is None else ax
+    edge, spikes = float(np.sqrt(theory.edge)), theory.spikes
+    s, density = theory.curve()
+    top = _bulk_top(density)
+    outer = [spike.singular_value for spike in spikes]
+    if simulated is not None:
+        border = float(np.sqrt(theory.edge + theory.margin))
+        top = max(top, _draws(ax, simulated, "trained", border))
+        outer += _marks(ax, simulated.singular_values("trained"), border, top)
+    ax.plot(s, np.minimum(density, 2.0 * top), color=PALETTE[0], label="predicted")
+    _place(ax, edge, outer, top)
+    for rank, spike in enumerate(spikes):
+        height = top * (0.62 if rank % 2 == 0 else 0.36)
+        text = f"{CARRIED[spike.degree]}\n{_share(spike):.2f}"
+        _stem(ax, spike.singular_value, height, degree_colour(spike.degree), text)
+    if theory.atom > 0.0:
+        text = f"and {theory.atom:.0%} at 0"
+        ax.text(0.02, 0.98, text, transform=ax.transAxes, va="top", fontsize=6.5)
+    ax.set_xlabel(rf"singular value of $F/\sqrt{{n}}${_scale_note(ax)}")
+    ax.set_ylabel("density")
+    ax.legend(loc="upper right")
+    return ax
+
+
+@styled
+def weights(
+    theory: Spectrum, simulated: SimulatedSpectrum | None = None, ax: Axes | None = None
+) -> Axes:
+    """Singular values of the weights W after the step: their bulk and the one spike."""
+    ax = new_axes()[0] if ax is None else ax
+    law = theory.weights
+    low, edge = law.edges
+    s = 0.5 * (low + edge) - 0.5 * (edge - low) * np.cos(np.linspace(0.0, np.pi, 300))
+    density = law.density(s)
+    top, outer = _bulk_top(density), [] if law.spike is None else [law.spike.singular_value]
+    if simulated is not None:
+        top = max(top, _draws(ax, simulated, "weights", edge))
+        outer += _marks(ax, simulated.singular_values("weights"), edge, top)
+    ax.plot(s, density, color=PALETTE[0], label="predicted")
+    _place(ax, edge, outer, top)
+    if law.spike is not None:
+        text = rf"$\beta$  {law.spike.alignment:.2f}" + "\n"
+        text += rf"$\beta_\star$ {law.spike.target_alignment:.2f}"
+        _stem(ax, law.spike.singular_value, 0.62 * top, PALETTE[1], text)
+    ax.set_xlabel(f"singular value of $W${_scale_note(ax)}")
+    ax.set_ylabel("density")
+    ax.legend(loc="upper right")
+    return ax
+
+
+@styled
+def panels(theory: Spectrum, simulated: SimulatedSpectrum | None = None) -> list[Axes]:
+    """All of one spectrum: features, what their spikes carry, weights."""
+    rows = len(theory.spikes) * (1 if simulated is None else 2)
+    heights = [2.2, *([0.5 + 0.19 * rows] if rows else []), 2.0]
+    figure = figure_of(new_axes(height=sum(heights))[0])
+    figure.clear()
+    axes = list(figure.subplots(len(heights), height_ratios=heights, squeeze=False).flat)
+    features(theory, simulated, axes[0])
+    if rows:
+        overlaps(theory, simulated, axes[1])
+    weights(theory, simulated, axes[-1])
+    return axes
+
+
+def _bulk_top(density: FloatArray) -> float:
+    """The height of the bulk; a pole of the density at 0 does not set the scale."""
+    return float(min(density.max(), 3.0 * np.quantile(density, 0.7)))
+
+
+def _share(spike: Spike) -> float:
+    """Squared overlap with the power that the spike carries."""
+    return spike.power_overlaps[spike.degree - 1] if spike.degree else spike.constant_overlap
+
+
+def _draws(ax: Axes, simulated: SimulatedSpectrum, variant: str, border: float) -> float:
+    """The simulated bulk as a histogram without the zeros of the shape; its height."""
+    ends = np.linspace(0.0, border, _BINS + 1)
+    heights = np.diff(simulated.cumulative(ends**2, variant).mean) / np.diff(ends)
+    if variant == "weights":  # its law is that of the min(N, d) values that are not 0
+        heights *= simulated.problem.d / min(simulated.problem.d, simulated.problem.width)
+    ax.stairs(heights, ends, fill=True, color=SIMULATED, label="simulated", zorder=0)
+    return _bulk_top(heights[heights > 0])
+
+
+def _marks(ax: Axes, values: FloatArray, border: float, top: float) -> list[float]:
+    """Simulated values beyond the bulk, one tick for each."""
+    outside = values[values > border]
+    style: dict[str, Any] = {"linestyle": "none", "color": "0.35", "markersize": 4}
+    ax.plot(outside, np.full(outside.size, 0.02 * top), marker=2, clip_on=False, **style)
+    return [float(value) for value in outside]
+
+
+def _place(ax: Axes, edge: float, outer: Sequence[float], top: float) -> None:
+    """Limits and scale of the axes: what lies far out is brought near by a logarithm."""
+    furthest = max([edge, *outer])
+    ax.set_ylim(0.0, 1.15 * top)
+    if furthest <= _NEAR * edge:
+        ax.set_xlim(0.0, max(1.12 * edge, 1.08 * furthest))
+        return
+    bend, right = 1.08 * edge, 1.3 * furthest
+    decades = np.log(right / bend)
+    stretch = decades * _BULK_SHARE / (1.0 - _BULK_SHARE)
+
+    def forward(x: Any) -> Any:
+        x = np.asarray(x, dtype=float)
+        return np.where(x < bend, x / bend * stretch, stretch + np.log(np.maximum(x, bend) / bend))
+
+    def inverse(y: Any) -> Any:
+        y = np.asarray(y, dtype=float)
+        return np.where(y < stretch, y * bend / stretch, bend * np.exp(np.maximum(y - stretch, 0)))
+
+    ax.set_xscale("function", functions=(forward, inverse))
+    ax.set_xlim(0.0, right)
+    ax.set_xticks(_ticks(bend, right))
+    ax.set_xticks([], minor=True)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.axvline(bend, color="0.6", linewidth=0.6, linestyle=(0, (1, 2)), zorder=-1)
+
+
+def _ticks(bend: float, right: float) -> list[float]:
+    """Round numbers: even steps over the bulk, then 1, 2, 5, 10, … beyond."""
+    from matplotlib.ticker import MaxNLocator
+
+    inner = [float(x) for x in MaxNLocator(4).tick_values(0.0, bend) if 0.0 <= x < bend]
+    rounds = [m * 10.0**k for k in range(-3, 7) for m in (1, 2, 5)]
+    beyond = [x for x in rounds if bend * 1.25 < x < right]
+    stride = -(-len(beyond) // 3)
+    return inner + beyond[::-1][::stride][::-1]
+
+
+def _scale_note(ax: Axes) -> str:
+    return ", log beyond the bulk" if ax.get_xscale() == "function" else ""
+
+
+def _stem(ax: Axes, x: float, height: float, colour: str, text: str) -> None:
+    """A predicted spike with its name."""
+    style: dict[str, Any] = {"linewidth": 1.1, "markersize": 3.5, "color": colour}
+    ax.plot([x, x], [0.0, height], **style, zorder=3)
+    ax.plot([x], [height], marker="o", **style, zorder=3)
+    words: dict[str, Any] = {"fontsize": 7, "color": colour, "linespacing": 1.1}
+    place: dict[str, Any] = {"xytext": (0, 4), "textcoords": "offset points", "va": "bottom"}
+    ax.annotate(text, (x, height), ha="center", **place, **words)
+
+
+@styled
+def overlaps(
+    theory: Spectrum, simulated: SimulatedSpectrum | None = None, ax: Axes | None = None
+) -> Axes:
+    """What each spike carries: squared overlaps of its left vector with H_k(κ)."""
+    if not theory.spikes:
+        raise InvalidProblem("theory", "must have spikes for their overlaps", theory.problem)
+    rows = [np.array([[s.constant_overlap, *s.overlaps] for s in theory.spikes])]
+    if simulated is not None:
+        known = simulated.hermite_overlaps("trained").mean(axis=0)[: len(theory.spikes)]
+        rows.append(np.full(rows[0].shape, np.nan))
+        rows[1][: len(known)] = known
+    table = np.stack(rows, axis=1).reshape(-1, rows[0].shape[1])  # a spike's rows together
+    ax = new_axes(height=0.55 + 0.19 * len(table))[0] if ax is None else ax
+    ax.imshow(table, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    for (i, k), share in np.ndenumerate(table):
+        if share >= 0.005:
+            colour = "white" if share > 0.55 else "black"
+            style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "fontsize": 6.5}
+            ax.text(k, i, f"{share:.2f}", color=colour, **style)
+    _name_spikes(ax, theory.spikes, len(rows))
+    ax.set_xticks(range(table.shape[1]), [f"$H_{k}$" for k in range(table.shape[1])])
+    ax.set_xlabel(r"squared overlap with $H_k(\kappa)$")
+    return ax
+
+
+def _name_spikes(ax: Axes, spikes: Sequence[Spike], rows: int) -> None:
+    """A name at each row, and a line between spikes."""
+    names = [
+        f"spike {rank}" if rows == 1 else f"{rank}, {kind}"
+        for rank in range(1, len(spikes) + 1)
+        for kind in _PAIR[:rows]
+    ]
+    ax.set_yticks(range(len(names)), names)
+    ax.tick_params(length=0)
+    for rank in range(1, len(spikes)):
+        ax.axhline(rank * rows - 0.5, color="0.3", linewidth=0.6)
+    ax.spines[:].set_visible(True)

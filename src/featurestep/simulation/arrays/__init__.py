@@ -1,0 +1,1 @@
+"""Which array library computes, and the few factorisations that it needs."""

@@ -1,0 +1,238 @@
+"""The one place that knows which array library computes: SciPy's BLAS on the CPU, or torch.
+
+All matrices are row-major. On the CPU every heavy operation goes through SciPy's own BLAS, never
+NumPy's: the two wheels carry a thread pool each, and alternating between the pools halves the
+speed of both.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ...errors import InvalidProblem
+from ...functions.nonlinearity import Nonlinearity, UserFunction
+from ...threads import let_idle_threads_sleep, workers
+from ...types import FloatArray
+from ..failures import SingularSystem
+from .cholesky import blas_threads, copy_lower, factor, side_by_side, solve_factored
+from .tridiagonal import eigenvalues_and_top
+
+if TYPE_CHECKING:
+    from .torch_backend import TorchBackend
+
+Backend: TypeAlias = "CpuBackend | TorchBackend"
+Array = Any  # an array of the backend's library
+DTYPES = ("float64", "float32")
+TILE = 1 << 16  # elements of one piece of elementwise work, small enough to stay in cache
+
+CHOLESKY_FLOPS, EIGEN_FLOPS = 1 / 3, 9.0  # times m³
+
+
+class CpuBackend:
+    """NumPy arrays, SciPy's BLAS and LAPACK."""
+
+    name = "cpu"
+
+    def __init__(self, dtype: str) -> None:
+        let_idle_threads_sleep()
+        linalg = import_module("scipy.linalg")  # slow to load
+        self.dtype = dtype
+        self.itemsize = np.dtype(dtype).itemsize
+        self._scratch: list[Array] = []
+        sample = np.empty(1, dtype=dtype)
+        self._gemm: Any = linalg.get_blas_funcs("gemm", (sample,))
+        self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
+        self._eigh: Any = linalg.eigh
+
+    def empty(self, *shape: int) -> Array:
+        """Uninitialised (C order)."""
+        return np.empty(shape, dtype=self.dtype)
+
+    def zeros(self, *shape: int) -> Array:
+        """All 0 (C order)."""
+        return np.zeros(shape, dtype=self.dtype)
+
+    def put(self, values: np.ndarray[Any, Any]) -> Array:
+        """From float64 on the host."""
+        return np.ascontiguousarray(values, dtype=self.dtype)
+
+    def get(self, values: Array) -> np.ndarray[Any, Any]:
+        """To float64 on the host."""
+        return np.asarray(values, dtype=np.float64)
+
+    def product(self, left: Array, right: Array, out: Array) -> Array:
+        """out = left · rightᵀ, for (m, k) and (n, k)."""
+        self._into(out, self._gemm(1.0, right.T, left.T, trans_a=1, c=out.T, overwrite_c=1))
+        return out
+
+    def add_product(self, out: Array, left: Array, right: Array) -> None:
+        """out += leftᵀ · right, for (k, m) and (k, n)."""
+        done = self._gemm(1.0, right.T, left.T, trans_b=1, beta=1.0, c=out.T, overwrite_c=1)
+        self._into(out, done)
+
+    def add_gram(self, out: Array, F: Array, *, fresh: bool = False) -> None:
+        """Lower triangle of out += FᵀF, or of out = FᵀF if fresh: half the work of a product."""
+        keep = 0.0 if fresh else 1.0
+        self._into(out, self._syrk(1.0, F.T, beta=keep, c=out.T, overwrite_c=1, lower=0))
+
+    def outer_gram(self, F: Array) -> Array:
+        """Lower triangle of FFᵀ."""
+        return self._syrk(1.0, F.T, trans=1, lower=0).T
+
+    def solve(
+        self, gram: Array, shifts: list[float], rhs: list[Array], overwrite: bool
+    ) -> list[Array]:
+        """(gram + shift·I)⁻¹ rhs for each shift, from gram's lower triangle.
+
+        With `overwrite` the gram matrix may be used up.
+        """
+        pairs = list(zip(shifts, rhs, strict=True))
+        if by_eigenvectors(len(shifts)):
+            values, Q = self._eigh(gram, lower=True, check_finite=False, driver="evd")
+            refuse_indefinite(values, min(shifts), self.dtype)
+            return [self._in_basis(Q, values + shift, b) for shift, b in pairs]
+        if overwrite and len(pairs) == 1:
+            return [self._cholesky(gram, *pairs[0])]
+        threads = min(blas_threads(), len(pairs))
+        scratch = self._copies(threads, gram.shape)
+
+        def solve_one(pair: tuple[float, Array]) -> Array:
+            A = scratch.get()
+            try:
+                copy_lower(gram, A)
+                return self._cholesky(A, *pair)
+            finally:
+                scratch.put(A)
+
+        return side_by_side([partial(solve_one, pair) for pair in pairs], threads)
+
+    def _cholesky(self, A: Array, shift: float, rhs: Array) -> Array:
+        A.flat[:: len(A) + 1] += shift
+        info = factor(A)
+        pivots = np.abs(np.diagonal(A))
+        refuse_singular(info, pivots, shift, self.dtype)
+        return solve_factored(A, rhs)
+
+    def _copies(self, count: int, shape: tuple[int, ...]) -> SimpleQueue[Array]:
+        """Scratch matrices, kept from call to call: fresh memory costs more than a copy."""
+        if len(self._scratch) < count or self._scratch[0].shape != shape:
+            self._scratch = [self.empty(*shape) for _ in range(count)]
+        queue: SimpleQueue[Array] = SimpleQueue()
+        for array in self._scratch:
+            queue.put(array)
+        return queue
+
+    def _in_basis(self, Q: Array, values: Array, rhs: Array) -> Array:
+        """Q diag(1/values) Qᵀ rhs."""
+        inside = self._gemm(1.0, Q, rhs, trans_a=1)
+        inside /= values[:, None]
+        return self._gemm(1.0, Q, inside)
+
+    def eigen(self, gram: Array, top: int) -> tuple[FloatArray, FloatArray]:
+        """All eigenvalues, descending, and the vectors of the first `top`, as rows.
+
+        From the lower triangle, which is used up.
+        """
+        return eigenvalues_and_top(gram, top)
+
+    def each(self, f: Callable[..., None], arrays: Sequence[Array], parallel: bool) -> None:
+        """f(rows of every array …), in place, in pieces that stay in cache."""
+        rows = len(arrays[0])
+        widest = max(array[0].size for array in arrays) if rows else 1
+        step = max(1, TILE // max(1, widest))
+        team = workers()
+        shares = team.size if parallel else 1
+
+        def share(first: int) -> None:
+            with np.errstate(all="ignore"):  # what overflows is refused later, with its cause
+                for start in range(first * step, rows, shares * step):
+                    f(*(array[start : start + step] for array in arrays))
+
+        if parallel:
+            team.map(share, range(shares))
+        else:
+            share(0)
+
+    def value(self, f: Nonlinearity) -> Callable[[Array], Array]:
+        """σ itself."""
+        return f
+
+    def slope(self, f: Nonlinearity) -> Callable[[Array], Array]:
+        """σ′."""
+        return f.derivative
+
+    def describe(self) -> dict[str, str]:
+        """Versions and BLAS, for the record."""
+        import scipy
+
+        threads = import_module("threadpoolctl")
+        pools = [p for p in threads.threadpool_info() if p.get("user_api") == "blas"]
+        blas = ", ".join(
+            sorted(
+                {f"{p['internal_api']} {p['version']} ({p['num_threads']} threads)" for p in pools}
+            )
+        )
+        versions = {"numpy": np.__version__, "scipy": scipy.__version__}
+        return {**versions, "python": platform.python_version(), "blas": blas}
+
+    @staticmethod
+    def _into(out: Array, result: Array) -> None:
+        """A BLAS wrapper that had to copy did not write where it was told."""
+        if not np.shares_memory(out, result):
+            raise AssertionError("BLAS output was not written in place")
+
+
+def by_eigenvectors(ridges: int) -> bool:
+    """Cost model of many ridges on one Gram matrix of size m: which way is cheaper.
+
+    A Cholesky factorisation takes m³/3 flops for each ridge; one eigendecomposition takes 9m³,
+    after which a ridge is nearly free. Both run at about the same rate, so flops decide.
+    """
+    return ridges > EIGEN_FLOPS / CHOLESKY_FLOPS
+
+
+def refuse_indefinite(values: FloatArray, shift: float, dtype: str) -> None:
+    """The same as `refuse_singular`, from the eigenvalues before the shift."""
+    roots = np.sqrt(np.maximum(values + shift, 0.0))
+    refuse_singular(0 if np.all(np.isfinite(values)) else 1, roots, shift, dtype)
+
+
+def refuse_singular(info: int, pivots: FloatArray, shift: float, dtype: str) -> None:
+    """A factorisation that failed, or has pivots made of rounding errors, has no answer.
+
+    Rounding errors reach a few √m·eps of the largest squared pivot, m being the matrix's size.
+    """
+    low, high = float(pivots.min()) ** 2, float(pivots.max()) ** 2
+    noise = 4.0 * len(pivots) ** 0.5 * float(np.finfo(dtype).eps)
+    if info == 0 and np.isfinite(high) and low > noise * high:
+        return
+    raise SingularSystem(
+        f"the ridge system is singular to {dtype} precision: ridge·n = {shift:.3g} against a "
+        f"largest pivot of {high:.3g}; raise the ridge"
+    )
+
+
+def parallel_safe(f: Nonlinearity) -> bool:
+    """Whether f may run in several threads: a user's function may not."""
+    base = getattr(f, "base", f)
+    return not isinstance(base, UserFunction)
+
+
+def make_backend(device: object, dtype: object) -> Backend:
+    """The backend for `cpu`, `torch` (torch on the CPU) or `cuda`."""
+    if dtype not in DTYPES:
+        raise InvalidProblem("dtype", f"must be one of {', '.join(DTYPES)}", dtype)
+    if device == "cpu":
+        return CpuBackend(str(dtype))
+    if device not in ("torch", "cuda"):
+        raise InvalidProblem("device", "must be cpu, cuda or torch", device)
+    from .torch_backend import TorchBackend
+
+    return TorchBackend("cpu" if device == "torch" else "cuda", str(dtype))

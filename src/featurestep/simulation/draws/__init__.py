@@ -1,0 +1,1 @@
+"""What is random: named streams, inputs, labels, first weights."""

@@ -1,0 +1,178 @@
+"""What goes beyond the Problem: inputs, labels and steps outside the theory's assumptions."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...checks import number, whole_number
+from ...errors import InvalidProblem
+from ...types import FloatArray
+
+LAWS = ("gaussian", "rademacher", "uniform", "student_t(df)", "sphere")
+_STUDENT = re.compile(r"student_t\(\s*([0-9.eE+]+)\s*\)")
+
+
+@dataclass(frozen=True, eq=False)
+class Teacher:
+    """A target of several directions: y = function(XB) + noise, B orthonormal (d, directions).
+
+    `function` takes an array (rows, directions) and returns (rows,); it replaces the problem's
+    target.
+    """
+
+    directions: int
+    function: Callable[[FloatArray], Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "directions", whole_number("directions", self.directions))
+        if not callable(self.function):
+            raise InvalidProblem("function", "must be callable", self.function)
+
+    def __call__(self, projections: FloatArray) -> FloatArray:
+        """The clean labels of some rows."""
+        values = np.asarray(self.function(projections), dtype=np.float64)
+        if values.shape != projections.shape[:1]:
+            rule = f"must map {projections.shape} to {projections.shape[:1]}"
+            raise InvalidProblem("teacher", rule, values.shape)
+        return values
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Setting:
+    """How the experiment departs from theory, section 1; the default does not.
+
+    inputs
+        Law of the inputs' coordinates (mean 0, variance 1): `gaussian`, `rademacher`, `uniform`,
+        `student_t(df)` with df > 2; `sphere` (radius √d); or an array (rows, d) from which the
+        samples are taken without replacement.
+    spectrum
+        Eigenvalues of the inputs' covariance: each stands for an equal share of the coordinates.
+    teacher
+        A target of several directions, in place of the problem's.
+    corrupted
+        Fraction of the training labels replaced by the label of an unrelated Gaussian input.
+        Test labels are never corrupted.
+    data
+        `fresh`: the readout is fitted on a sample of its own; `same`: on the step's sample.
+    steps
+        A number of steps of size η each, or one multiple of η for each step.
+    batches
+        `fresh` or `same`: what the steps after the first are computed on.
+    """
+
+    inputs: Any = "gaussian"
+    spectrum: tuple[float, ...] | None = None
+    teacher: Teacher | None = None
+    corrupted: float = 0.0
+    data: str = "fresh"
+    steps: int | tuple[float, ...] = 1
+    batches: str = "fresh"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.inputs, str):
+            object.__setattr__(self, "inputs", _checked_array(self.inputs))
+        elif self.law is None:
+            raise InvalidProblem(
+                "inputs", f"must be one of {', '.join(LAWS)}, or an array", self.inputs
+            )
+        if self.spectrum is not None:
+            object.__setattr__(self, "spectrum", _checked_spectrum(self.spectrum))
+        if self.teacher is not None and not isinstance(self.teacher, Teacher):
+            raise InvalidProblem("teacher", "must be a Teacher", self.teacher)
+        number("corrupted", self.corrupted, "must be in [0, 1]", lambda v: 0 <= v <= 1)
+        for name in ("data", "batches"):
+            if getattr(self, name) not in ("fresh", "same"):
+                raise InvalidProblem(name, "must be fresh or same", getattr(self, name))
+        object.__setattr__(self, "steps", _checked_steps(self.steps))
+
+    @cached_property
+    def law(self) -> tuple[str, float] | None:
+        """Name and parameter of the inputs' law, None for an array or an unknown name."""
+        if not isinstance(self.inputs, str):
+            return None
+        if self.inputs in LAWS and self.inputs != "student_t(df)":
+            return self.inputs, 0.0
+        match = _STUDENT.fullmatch(self.inputs.strip())
+        if match is None:
+            return None
+        try:
+            df = float(match.group(1))
+        except ValueError:
+            return None
+        if not 2 < df < math.inf:
+            raise InvalidProblem("inputs", "student_t needs df > 2 for a variance", self.inputs)
+        return "student_t", df
+
+    @property
+    def multiples(self) -> tuple[float, ...]:
+        """Size of each step as a multiple of η."""
+        return (1.0,) * self.steps if isinstance(self.steps, int) else self.steps
+
+    @property
+    def directions(self) -> int:
+        """How many directions the target has."""
+        return 1 if self.teacher is None else self.teacher.directions
+
+    @property
+    def departures(self) -> tuple[str, ...]:
+        """In words, where the theory's assumptions are left; empty when they hold."""
+        named = self.inputs if isinstance(self.inputs, str) else "a given array"
+        checks = (
+            (named != "gaussian", f"inputs are {named}: the theory assumes Gaussian inputs"),
+            (self.spectrum is not None, "inputs have a covariance: the theory assumes identity"),
+            (self.teacher is not None, "the target has several directions: the theory has one"),
+            (self.corrupted > 0, f"{self.corrupted:.3g} of the training labels are corrupted"),
+            (
+                self.data == "same",
+                "the readout reuses the step's sample: the theory has a fresh one",
+            ),
+            (len(self.multiples) > 1, f"{len(self.multiples)} steps: the theory takes one"),
+        )
+        return tuple(text for departs, text in checks if departs)
+
+
+def _checked_array(inputs: Any) -> FloatArray:
+    try:
+        array = np.array(inputs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidProblem(
+            "inputs", "must be a law's name or an array (rows, d)", inputs
+        ) from None
+    if array.ndim != 2 or array.size == 0:
+        raise InvalidProblem("inputs", "must be an array (rows, d)", array.shape)
+    if not np.all(np.isfinite(array)):
+        raise InvalidProblem("inputs", "must be finite", "non-finite entries")
+    array.setflags(write=False)
+    return array
+
+
+def _checked_spectrum(spectrum: Any) -> tuple[float, ...]:
+    try:
+        values = tuple(float(v) for v in spectrum)
+    except (TypeError, ValueError):
+        raise InvalidProblem("spectrum", "must be a list of eigenvalues", spectrum) from None
+    if not values or not all(math.isfinite(v) and v >= 0 for v in values) or not any(values):
+        raise InvalidProblem("spectrum", "must be eigenvalues >= 0, not all 0", spectrum)
+    return values
+
+
+def _checked_steps(steps: Any) -> int | tuple[float, ...]:
+    rule = "must be a whole number >= 1 or one multiple of the step size for each step"
+    if isinstance(steps, (int, np.integer)) and not isinstance(steps, bool):
+        if steps < 1:
+            raise InvalidProblem("steps", rule, steps)
+        return int(steps)
+    try:
+        values = tuple(float(v) for v in steps)
+    except (TypeError, ValueError):
+        raise InvalidProblem("steps", rule, steps) from None
+    if not values or not all(math.isfinite(v) and v >= 0 for v in values):
+        raise InvalidProblem("steps", rule, steps)
+    return values

@@ -1,0 +1,1 @@
+"""The network itself: its step, its features, its readout."""

@@ -1,0 +1,198 @@
+"""What a run costs, counted before it starts: flops, and the peak of its memory.
+
+A flop is one addition or multiplication of a matrix product, a Gram matrix (half a product) or a
+factorisation; elementwise work and random numbers are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..arrays.backend import CHOLESKY_FLOPS, EIGEN_FLOPS, by_eigenvectors
+from ..arrays.cholesky import blas_threads
+from ..draws.setting import Setting
+from ..draws.streams import CHUNK
+from ..failures import InsufficientMemory, gibibytes
+from .plan import Fit, Group
+from .step import residual_basis
+from .variants import FeatureKey
+
+BUFFER_BYTES = 64 << 20  # row buffers aim at this much together
+GRAM_BYTES = 2 << 30  # Gram matrices held at once, unless max_memory says otherwise
+MAX_ROWS, MIN_ROWS = 1024, 256
+WORKSPACE = 12 << 20  # of BLAS and of pieces of elementwise work
+
+
+def solve_flops(size: int, fits: Sequence[Fit]) -> int:
+    """Flops of all the ridges and right-hand sides on one Gram matrix."""
+    ridges = len({fit.ridge for fit in fits})
+    solves = 2 * size * size * len(fits)
+    if by_eigenvectors(ridges):
+        return int(EIGEN_FLOPS * size**3) + 2 * solves
+    return int(CHOLESKY_FLOPS * ridges * size**3) + solves
+
+
+@dataclass(frozen=True)
+class GroupCost:
+    """How a group will be run, with its flops and its peak memory."""
+
+    rows: int  # of one block
+    buffers: int  # row buffers of width N
+    held: tuple[int, ...]  # sample sizes fitted with all their projections in memory
+    streamed: tuple[int, ...]  # sample sizes fitted block by block
+    passes: tuple[tuple[FeatureKey, ...], ...]  # keys streamed together, a Gram matrix each
+    flops: int  # for one draw
+    memory: int  # bytes at the peak
+
+
+def group_cost(
+    group: Group, setting: Setting, *, itemsize: int, rows: int | None, max_memory: int | None
+) -> GroupCost:
+    """The cheapest way to run a group that fits the memory, or InsufficientMemory.
+
+    n ≤ N: the sample is held. n > N: it is held when that takes less memory than a Gram matrix
+    for every key, and streamed otherwise, when memory no longer depends on n.
+    """
+    shape = Shape(group, setting, itemsize)
+    rows = shape.default_rows() if rows is None else rows
+    per_pass = max(1, GRAM_BYTES // shape.gram)
+    hold = shape.holding_is_smaller(per_pass)
+    if max_memory is not None:
+        if hold and shape.memory(rows, 1, hold=True) > max_memory:
+            hold = False
+        while rows > CHUNK and shape.memory(rows, 1, hold) > max_memory:
+            rows = max(CHUNK, rows // 2 // CHUNK * CHUNK)
+        spare = max_memory - shape.memory(rows, 1, hold)
+        if spare < 0:
+            raise InsufficientMemory(
+                f"needs at least {gibibytes(shape.memory(rows, 1, hold))} "
+                f"({shape.describe()}); max_memory is {gibibytes(max_memory)}"
+            )
+        per_pass = min(per_pass, 1 + spare // shape.gram)
+    held = shape.dual + shape.primal if hold else shape.dual
+    streamed = [] if hold else shape.primal
+    keys = keys_with(group, streamed)
+    passes = tuple(tuple(keys[i : i + per_pass]) for i in range(0, len(keys), per_pass))
+    return GroupCost(
+        rows=rows,
+        buffers=shape.buffers,
+        held=tuple(held),
+        streamed=tuple(streamed),
+        passes=passes,
+        flops=shape.flops(held, streamed, len(passes)),
+        memory=shape.memory(rows, max((len(keys) for keys in passes), default=1), hold),
+    )
+
+
+class Shape:
+    """Sizes of a group's arrays."""
+
+    def __init__(self, group: Group, setting: Setting, itemsize: int) -> None:
+        p = group.problem
+        self.group, self.setting, self.itemsize = group, setting, itemsize
+        self.N, self.d, self.n0 = p.width, p.d, p.step_samples
+        self.matrices = group.projections(setting)
+        self.draws_noise = any(key.base == "gaussian" for key in group.fits)
+        self.buffers = max(2, self.matrices + 1 + self.draws_noise)
+        self.primal, self.dual = group.sizes(dual=False), group.sizes(dual=True)
+        self.gram = self.N * self.N * itemsize
+        self.primal_keys = keys_with(group, self.primal)
+
+    def describe(self) -> str:
+        return f"n = {max(self.primal + self.dual)}, d = {self.d}, width = {self.N}"
+
+    def default_rows(self) -> int:
+        """As many rows as the buffers' share allows, between limits, a multiple of a chunk."""
+        fitting = BUFFER_BYTES // (self.itemsize * (self.buffers * self.N + self.d))
+        rows = max(MIN_ROWS, min(MAX_ROWS, fitting))
+        longest = max(self.n0, self.group.n_test, *self.primal, *self.dual)
+        return -(-min(rows, longest) // CHUNK) * CHUNK
+
+    def holding_is_smaller(self, per_pass: int) -> bool:
+        """Whether the whole sample's projections take less room than the Gram matrices."""
+        if not self.primal:
+            return False
+        grams = min(per_pass, len(self.primal_keys))
+        return self.buffers * self.primal[-1] * self.N * self.itemsize < (grams - 1) * self.gram
+
+    def memory(self, rows: int, grams: int, hold: bool) -> int:
+        """Peak over the phases: steps, held fits, streamed fits, test."""
+        N, d, item = self.N, self.d, self.itemsize
+        projected = self.matrices * N * d * item
+        phases = [projected, self.step_bytes()]  # the test needs no more
+        held = self.dual + self.primal if hold else self.dual
+        if held:
+            side = max(self.dual[-1] if self.dual else 0, N if hold else 0)
+            factors = self._factors() * side * side
+            phases.append(projected + (self.buffers * held[-1] * N + factors) * item)
+        if self.primal and not hold:
+            phases.append(projected + (grams + self._factors() - 1) * self.gram)
+        return self.block_bytes(rows) + max(phases) + WORKSPACE
+
+    def block_bytes(self, rows: int) -> int:
+        """Buffers for the rows of a block."""
+        N, d, item = self.N, self.d, self.itemsize
+        blocks = rows * (self.buffers * N * item + 8 * d) + self.draws_noise * rows * N * 8
+        return blocks + (rows * d * item if item != 8 else 0)
+
+    def step_bytes(self) -> int:
+        """Weights and gradients alive during the steps."""
+        if not self.group.steps_needed:
+            return 0
+        basis = residual_basis(self.group.levels)
+        moved = len(self.group.moves) - 1 if self.group.separate(self.setting) else 0
+        later = 1 if len(self.setting.multiples) > 1 else 0
+        return (1 + basis + moved + later) * self.N * self.d * self.itemsize
+
+    def _factors(self) -> int:
+        """Matrices of the Gram's size alive during a solve, itself included."""
+        ridges = self._most_ridges()
+        if by_eigenvectors(ridges):
+            return 4  # itself, the vectors and their workspace of two
+        if ridges == 1 and not self.dual and len(self.primal) == 1:
+            return 1  # factored in place
+        return 1 + min(ridges, blas_threads())
+
+    def _most_ridges(self) -> int:
+        counts: dict[tuple[FeatureKey, int], set[float]] = {}
+        for key, fits in self.group.fits.items():
+            for fit in fits:
+                counts.setdefault((key, fit.n), set()).add(fit.ridge)
+        return max(len(ridges) for ridges in counts.values())
+
+    def flops(self, held: list[int], streamed: list[int], passes: int) -> int:
+        """Of one draw: what `GroupRun` counts as it goes."""
+        N, d, group = self.N, self.d, self.group
+        total = self.step_flops() if group.steps_needed else 0
+        rows = group.n_test + max(held, default=0) + passes * max(streamed, default=0)
+        total += 2 * self.matrices * N * d * rows
+        for fits in group.fits.values():
+            sizes = {fit.n for fit in fits}
+            total += N * max((n for n in sizes if n <= N), default=0) ** 2
+            # Streamed rows go on to the largest size of any key.
+            total += self._accumulated(sizes) * N * (N + 4)
+            total += 2 * group.n_test * N * len(fits)
+            total += sum(self._fit_flops(n, [fit for fit in fits if fit.n == n]) for n in sizes)
+        return total
+
+    def step_flops(self) -> int:
+        """Of the gradients."""
+        first = 2 * (1 + residual_basis(self.group.levels)) * self.n0 * self.N * self.d
+        later = len(self.setting.multiples) - 1
+        return first + later * len(self.group.moves) * 4 * self.n0 * self.N * self.d
+
+    def _accumulated(self, sizes: set[int]) -> int:
+        return self.primal[-1] if any(n > self.N for n in sizes) else 0
+
+    def _fit_flops(self, n: int, fits: list[Fit]) -> int:
+        if not fits:
+            return 0
+        if n > self.N:
+            return solve_flops(self.N, fits)
+        return solve_flops(n, fits) + 2 * n * self.N * len(fits)
+
+
+def keys_with(group: Group, sizes: Sequence[int]) -> list[FeatureKey]:
+    """Keys that have a fit of one of the sizes."""
+    return [key for key, fits in group.fits.items() if any(fit.n in sizes for fit in fits)]

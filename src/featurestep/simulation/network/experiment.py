@@ -1,0 +1,91 @@
+"""A checked and costed experiment: everything `simulate` knows before it draws a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...checks import whole_number
+from ...errors import InvalidProblem
+from ...grid import Grid
+from ...problem import Problem
+from ..arguments import Draws, Resources
+from ..draws.draw import check_sizes
+from ..draws.setting import Setting
+from ..failures import gibibytes
+from .cost import GroupCost, group_cost
+from .plan import Group, default_test_size, make_groups
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a simulation will take: the peak of its memory and its counted flops."""
+
+    memory: int  # bytes, beyond what Python and its libraries hold before the run
+    flops: int  # over all seeds
+    block_rows: int  # the largest block in use
+
+    @staticmethod
+    def of_all(runs: Sequence[Estimate]) -> Estimate:
+        """Of runs one after the other: memory is their largest, flops their sum."""
+        return Estimate(
+            memory=max(each.memory for each in runs),
+            flops=sum(each.flops for each in runs),
+            block_rows=max(each.block_rows for each in runs),
+        )
+
+    def __str__(self) -> str:
+        rows = f"blocks of {self.block_rows} rows"
+        return f"{gibibytes(self.memory)} of memory, {self.flops:.3g} flops, {rows}"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Points, draws, resources and how each group of points will be run."""
+
+    problem: Problem | Grid
+    problems: tuple[Problem, ...]
+    draws: Draws
+    resources: Resources
+    n_test: int
+    groups: tuple[tuple[Group, GroupCost], ...]
+
+    @property
+    def estimate(self) -> Estimate:
+        """Of all groups and seeds; they run one after the other."""
+        seeds = len(self.draws.seeds)
+        return Estimate.of_all(
+            [Estimate(cost.memory, seeds * cost.flops, cost.rows) for _, cost in self.groups]
+        )
+
+
+def make_experiment(
+    problem: Problem | Grid, draws: Draws, resources: Resources, *, n_test: int | None
+) -> Experiment:
+    """Check the other arguments, form the groups, and fit them to the memory."""
+    if not isinstance(problem, (Problem, Grid)):
+        raise InvalidProblem("problem", "must be a Problem or a grid made by vary", problem)
+    problems = tuple(problem) if isinstance(problem, Grid) else (problem,)
+    count = default_test_size(problems) if n_test is None else whole_number("n_test", n_test)
+    for each in problems:
+        check_sizes(each, draws.setting, count)
+    groups = make_groups(problems, draws.variants, count, draws.setting)
+    costs = [_cost(group, draws.setting, resources) for group in groups]
+    return Experiment(
+        problem=problem,
+        problems=problems,
+        draws=draws,
+        resources=resources,
+        n_test=count,
+        groups=tuple(zip(groups, costs, strict=True)),
+    )
+
+
+def _cost(group: Group, setting: Setting, resources: Resources) -> GroupCost:
+    return group_cost(
+        group,
+        setting,
+        itemsize=resources.backend.itemsize,
+        rows=resources.block_rows,
+        max_memory=resources.max_memory,
+    )

@@ -1,0 +1,115 @@
+"""Which points share what, and what the run will cost, before anything is drawn.
+
+Points that agree on sizes, functions, residual and the laws of readout and first layer form a
+group: they share the draw, the gradient and the projections of every sample. In a group,
+features are computed once for each (variant, step size, noise level of the step), whatever the
+ridges and sample sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ...problem import Problem
+from ..draws.setting import Setting
+from .step import residual_basis
+from .variants import FeatureKey, Variant, feature_key
+
+Slot = tuple[int, int]  # variant, point: where a number goes in the result
+Move = tuple[float, float]  # step size, noise level of the step's labels
+
+
+class Fit(NamedTuple):
+    """One ridge regression on given features."""
+
+    n: int
+    ridge: float
+    noise: float
+
+
+@dataclass
+class Group:
+    """Points that share a draw."""
+
+    problem: Problem  # any of them: for sizes, functions, laws and residual
+    n_test: int
+    points: dict[int, Problem] = field(default_factory=dict)
+    fits: dict[FeatureKey, dict[Fit, list[Slot]]] = field(default_factory=dict)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Noise levels of the step's labels."""
+        return tuple(sorted({p.noise_std for p in self.points.values()}))
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """Every step taken by trained features."""
+        trained = {(k.eta, k.noise): None for k in self.fits if k.base == "trained"}
+        return tuple(trained)
+
+    @property
+    def steps_needed(self) -> bool:
+        """Whether anything depends on the gradient."""
+        return any(key.eta > 0 for key in self.fits)
+
+    @property
+    def initial_needed(self) -> bool:
+        """Whether any features use XW0ᵀ on its own."""
+        return any(key.base != "trained" for key in self.fits)
+
+    def separate(self, setting: Setting) -> bool:
+        """Whether to project each trained W on its own: no more products than W0 and G need.
+
+        After several steps there is no choice: W is not linear in the step size.
+        """
+        if len(setting.multiples) > 1:
+            return True
+        return len(self.moves) + self.initial_needed <= 1 + residual_basis(self.levels)
+
+    def projections(self, setting: Setting) -> int:
+        """How many matrices every sample is multiplied with."""
+        if not self.moves:
+            return 1
+        if self.separate(setting):
+            return len(self.moves) + self.initial_needed
+        return 1 + residual_basis(self.levels)
+
+    def sizes(self, dual: bool) -> list[int]:
+        """Sample sizes whose Gram matrix is on the sample's side (dual) or the neurons'."""
+        every = {fit.n for fits in self.fits.values() for fit in fits}
+        return sorted(n for n in every if (n <= self.problem.width) == dual)
+
+
+def make_groups(
+    problems: Sequence[Problem], variants: tuple[Variant, ...], n_test: int, setting: Setting
+) -> list[Group]:
+    """The groups of a list of points, in order of first appearance."""
+    groups: dict[Any, Group] = {}
+    for index, problem in enumerate(problems):
+        group = groups.setdefault(_group_key(problem), Group(problem, n_test))
+        group.points[index] = problem
+        for number, variant in enumerate(variants):
+            key = feature_key(variant, first_step(problem, setting), problem.noise_std)
+            fits = group.fits.setdefault(key, {})
+            fit = Fit(problem.n, problem.ridge, problem.noise_std)
+            fits.setdefault(fit, []).append((number, index))
+    return list(groups.values())
+
+
+def first_step(problem: Problem, setting: Setting) -> float:
+    """The step size that names a problem's features: of several steps, their common η."""
+    return problem.eta * (setting.multiples[0] if len(setting.multiples) == 1 else 1.0)
+
+
+def default_test_size(problems: Sequence[Problem]) -> int:
+    """Twice the largest n, between 4000 and 20,000: enough for the draws' own scatter to rule."""
+    return min(max(2 * max(p.n for p in problems), 4000), 20_000)
+
+
+def _group_key(problem: Problem) -> tuple[Any, ...]:
+    return (
+        *(problem.d, problem.width, problem.step_samples, problem.residual, problem.initial),
+        *(problem.sigma, problem.sigma_star, problem.law),
+    )

@@ -1,0 +1,236 @@
+"""One group of points on one draw: take the steps, fit the readouts, measure the test error."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from ...types import FloatArray
+from ..arrays.backend import Array
+from ..draws.draw import Block, Draw, Sample
+from ..draws.setting import Setting
+from ..failures import NonFiniteFeatures
+from .alignment import Alignment
+from .cost import GroupCost, keys_with, solve_flops
+from .plan import Fit, Group, Move
+from .readout import Labels, NormalEquations, Solution, solve_dual, solve_primal
+from .variants import FeatureKey, FeatureMaps, Projections
+from .weights import Trainer, Weights
+
+TRAIN, TEST = 0, 1  # parts of the stream `equivalent`
+
+
+@dataclass
+class Outcome:
+    """The numbers of a group on one draw."""
+
+    solutions: defaultdict[FeatureKey, list[Solution]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    test_error: dict[tuple[FeatureKey, Fit], float] = field(default_factory=dict)
+    alignment: dict[Move, list[Alignment]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Rows of a sample, projected on the weights."""
+
+    arrays: list[Array]  # X·matrixᵀ, each (rows, N)
+    kappa: dict[float, Array]  # Xβ by noise level, each (rows, 1)
+    noise: Array | None  # Z of the Gaussian equivalent
+
+
+class GroupRun:
+    """Runs a group on a draw; `count` is told the flops as they are done."""
+
+    def __init__(
+        self,
+        group: Group,
+        draw: Draw,
+        setting: Setting,
+        cost: GroupCost,
+        count: Callable[[int], None],
+    ) -> None:
+        self.group = group
+        self.draw = draw
+        self.setting = setting
+        self.cost = cost
+        self.count = count
+        self.backend = draw.backend
+        self.maps = FeatureMaps(group.problem, draw.readout, draw.backend)
+        self.equivalent = any(key.base == "gaussian" for key in group.fits)
+
+    def execute(self) -> Outcome:
+        """Steps, fits, test."""
+        weights, buffers = self.prepare()
+        outcome = Outcome(alignment=weights.alignment)
+        self._fit_held(weights, outcome)
+        for keys in self.cost.passes:
+            self._fit_streamed(weights, keys, buffers, outcome)
+        self._test(weights, buffers, outcome)
+        return outcome
+
+    def prepare(self) -> tuple[Weights, list[Array]]:
+        """The trained weights, and buffers for the rows of a block."""
+        buffers = self._buffers(self.cost.rows)
+        trainer = Trainer(self.group, self.draw, self.setting, self.cost.rows, buffers, self.count)
+        return trainer.weights(), buffers
+
+    def _buffers(self, rows: int) -> list[Array]:
+        N = self.group.problem.width
+        return [self.backend.empty(rows, N) for _ in range(self.cost.buffers)]
+
+    def blocks(
+        self, weights: Weights, sample: Sample, part: int, buffers: list[Array]
+    ) -> Iterator[tuple[Block, Projected]]:
+        """Blocks of a sample with their projections, in the buffers' first rows."""
+        for block in self.draw.blocks(sample, self.cost.rows):
+            rows = len(block.clean)
+            yield block, self._project(weights, block, part, [b[:rows] for b in buffers])
+
+    def _project(self, weights: Weights, block: Block, part: int, out: list[Array]) -> Projected:
+        p, rows = self.group.problem, len(block.clean)
+        for matrix, target in zip(weights.matrices, out, strict=False):
+            self.backend.product(block.X, matrix, target)
+            self.count(2 * rows * p.width * p.d)
+        kappa = {
+            noise: self.backend.product(block.X, beta, self.backend.empty(rows, 1))
+            for noise, beta in weights.beta.items()
+        }
+        noise = None
+        if self.equivalent:
+            Z = np.empty((rows, p.width))
+            self.draw.streams.rows("equivalent", part, block.start, Z, _normal)
+            noise = out[-2]
+            noise[:] = self.backend.put(Z)
+        return Projected(out[: len(weights.matrices)], kappa, noise)
+
+    def features(self, key: FeatureKey, weights: Weights, rows: Projected, out: Array) -> Array:
+        """The features of a key on projected rows, into out."""
+        terms = weights.terms[key.eta, key.noise] if key.base == "trained" else ()
+        parts = Projections(
+            rows.arrays[0],  # XW0ᵀ whenever a key asks for it
+            tuple((rows.arrays[i], weight) for i, weight in terms),
+            rows.kappa.get(key.noise),
+            rows.noise,
+        )
+        return self.maps.evaluate(key, parts, out)
+
+    def _fit_streamed(
+        self, weights: Weights, keys: Sequence[FeatureKey], buffers: list[Array], out: Outcome
+    ) -> None:
+        """FᵀF accumulated over row blocks, for all keys of a pass at once: memory without n."""
+        sizes = self.cost.streamed
+        labels = Labels(np.empty(sizes[-1]), np.empty(sizes[-1]))
+        sums = {key: self._normal_equations(labels) for key in keys}
+        sample = self.draw.readout_sample(sizes[-1])
+        for block, rows in self.blocks(weights, sample, TRAIN, buffers):
+            labels.put(block)
+            for key in keys:
+                F = self.features(key, weights, rows, buffers[-1][: len(block.clean)])
+                self._accumulate(sums[key], key, F, block.start, sizes, out)
+
+    def _fit_held(self, weights: Weights, out: Outcome) -> None:
+        """The projections of the whole sample are held, and features made key by key."""
+        sizes = self.cost.held
+        if not sizes:
+            return
+        n = sizes[-1]
+        whole = self._buffers(n)
+        labels = Labels(np.empty(n), np.empty(n))
+        kappa = {noise: self.backend.empty(n, 1) for noise in weights.beta}
+        for block in self.draw.blocks(self.draw.readout_sample(n), self.cost.rows):
+            labels.put(block)
+            at = slice(block.start, block.start + len(block.clean))
+            rows = self._project(weights, block, TRAIN, [array[at] for array in whole])
+            for noise, column in rows.kappa.items():
+                kappa[noise][at] = column
+        sample = Projected(whole, kappa, whole[-2])
+        large = [size for size in sizes if size > self.group.problem.width]
+        sums = self._normal_equations(labels) if large else None
+        for key in keys_with(self.group, sizes):
+            F = self.features(key, weights, sample, whole[-1])
+            self._fit_dual(key, F, labels, out)
+            if sums is not None and key in keys_with(self.group, large):
+                sums.clear()
+                self._accumulate(sums, key, F[: large[-1]], 0, large, out)
+
+    def _fit_dual(self, key: FeatureKey, F: Array, labels: Labels, out: Outcome) -> None:
+        """Fits with n ≤ N, from FFᵀ of the largest of them."""
+        N = self.group.problem.width
+        sizes = sorted({fit.n for fit in self.group.fits[key] if fit.n <= N})
+        if not sizes:
+            return
+        gram = self.backend.outer_gram(F[: sizes[-1]])
+        self.count(sizes[-1] ** 2 * N)
+        for size in sizes:
+            fits = self._fits(key, size)
+            out.solutions[key] += solve_dual(self.backend, gram, F, labels, fits)
+            self.count(solve_flops(size, fits) + 2 * size * N * len(fits))
+
+    def _normal_equations(self, labels: Labels) -> NormalEquations:
+        return NormalEquations(self.backend, self.group.problem.width, labels)
+
+    def _accumulate(
+        self,
+        sums: NormalEquations,
+        key: FeatureKey,
+        F: Array,
+        start: int,
+        sizes: Sequence[int],
+        out: Outcome,
+    ) -> None:
+        """Rows start … of F into the normal equations, solved at every size on the way."""
+        N = self.group.problem.width
+        for low, high in _pieces(start, start + len(F), sizes):
+            sums.add(F[low - start : high - start], low)
+            self.count((high - low) * N * (N + 4))
+            fits = self._fits(key, high)
+            if fits:
+                last = not any(fit.n > high for fit in self.group.fits[key])
+                out.solutions[key] += solve_primal(sums, fits, last=last)
+                self.count(solve_flops(N, fits))
+
+    def _fits(self, key: FeatureKey, n: int) -> list[Fit]:
+        return [fit for fit in self.group.fits[key] if fit.n == n]
+
+    def _test(self, weights: Weights, buffers: list[Array], out: Outcome) -> None:
+        """E(y − f)² = E(σ⋆ − f)² + noise_std²: the second term is exact, only the first sampled."""
+        N, n_test = self.group.problem.width, self.group.n_test
+        stacked = {key: self._stack(found) for key, found in out.solutions.items()}
+        sums = {key: np.zeros(len(found)) for key, found in out.solutions.items()}
+        for block, rows in self.blocks(weights, self.draw.test_sample(), TEST, buffers):
+            count = len(block.clean)
+            for key, readouts in stacked.items():
+                F = self.features(key, weights, rows, buffers[-1][:count])
+                output = self.backend.empty(count, len(readouts))
+                predicted = self.backend.get(self.backend.product(F, readouts, output))
+                sums[key] += np.sum((block.clean[:, None] - predicted) ** 2, axis=0)
+                self.count(2 * count * N * len(readouts))
+        for key, found in out.solutions.items():
+            for solution, total in zip(found, sums[key], strict=True):
+                error = float(total) / n_test + solution.fit.noise**2
+                if not np.isfinite(error):
+                    raise NonFiniteFeatures("a test prediction is not finite")
+                out.test_error[key, solution.fit] = error
+
+    def _stack(self, found: list[Solution]) -> Array:
+        """The fitted readouts as rows."""
+        stacked = self.backend.empty(len(found), self.group.problem.width)
+        for index, solution in enumerate(found):
+            stacked[index] = solution.a_hat
+        return stacked
+
+
+def _pieces(start: int, stop: int, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """start … stop cut at the sample sizes inside."""
+    cuts = [start, *(n for n in sizes if start < n < stop), stop]
+    yield from pairwise(cuts)
+
+
+def _normal(generator: np.random.Generator, out: FloatArray) -> None:
+    generator.standard_normal(out=out)

@@ -1,0 +1,123 @@
+"""The gradient step, exact (theory, section 1): no rank-one shortcut.
+
+G is linear in the residual, so labels of several noise levels need two gradients (of the signal
+and of the unit noise) however many the levels are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...problem import Problem
+from ...types import FloatArray
+from ..arrays.backend import Array, Backend, parallel_safe
+from ..draws.draw import Block
+from ..failures import NonFiniteFeatures
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """G and β for each residual of a basis."""
+
+    G: tuple[Array, ...]  # each (N, d)
+    beta: tuple[Array, ...]  # each (1, d): X0ᵀr/n0
+
+
+def residual_basis(levels: tuple[float, ...]) -> int:
+    """How many gradients the given noise levels need."""
+    return 1 if len(levels) == 1 else 2
+
+
+def weights_in_basis(noise: float, levels: tuple[float, ...]) -> tuple[float, ...]:
+    """Coordinates of a noise level's gradient in the basis."""
+    return (1.0,) if len(levels) == 1 else (1.0, noise)
+
+
+def gradient(
+    backend: Backend,
+    problem: Problem,
+    W: Array,
+    readout: FloatArray,
+    blocks: Iterable[Block],
+    levels: tuple[float, ...],
+    buffers: tuple[Array, Array],
+) -> Gradient:
+    """G = (1/n0)[(a rᵀ) ∘ σ′(WX0ᵀ)]X0 and β = X0ᵀr/n0, in row blocks.
+
+    r = y0 for `labels`, y0 − f(X0) for `full`.
+    """
+    N, d, n0 = problem.width, problem.d, problem.step_samples
+    count = residual_basis(levels)
+    G = tuple(backend.zeros(N, d) for _ in range(count))
+    beta = tuple(backend.zeros(1, d) for _ in range(count))
+    a_row = backend.put(readout[None, :])
+    for block in blocks:
+        rows = len(block.clean)
+        P, T = buffers[0][:rows], buffers[1][:rows]  # (rows, N)
+        backend.product(block.X, W, P)
+        output = _output(backend, problem, P, T, a_row) if problem.residual == "full" else 0.0
+        slopes(backend, problem, P)
+        for index, r in enumerate(_residuals(block, levels, output)):
+            column = backend.put(r[:, None])
+            backend.each(_scale_rows, [P, T, column], True)
+            backend.add_product(G[index], T, block.X)
+            backend.add_product(beta[index], column, block.X)
+    scale = backend.put(readout[:, None] / n0)
+    for index in range(count):
+        backend.each(_scale, [G[index], scale], True)
+        beta[index][:] = beta[index] / n0
+        if not np.isfinite(float(G[index].sum())):
+            raise NonFiniteFeatures(
+                "the gradient is not finite: σ′ or the residual overflows on these inputs"
+            )
+    return Gradient(G, beta)
+
+
+def slopes(backend: Backend, problem: Problem, P: Array) -> None:
+    """P ← σ′(P)."""
+    derivative = backend.slope(problem.sigma)
+
+    def piece(p: Array) -> None:
+        p[:] = derivative(p)
+
+    backend.each(piece, [P], parallel_safe(problem.sigma))
+
+
+def _output(backend: Backend, problem: Problem, P: Array, T: Array, a_row: Array) -> FloatArray:
+    """f(X0) = σ(X0W0ᵀ)a."""
+    sigma = backend.value(problem.sigma)
+
+    def piece(p: Array, t: Array) -> None:
+        t[:] = sigma(p)
+
+    backend.each(piece, [P, T], parallel_safe(problem.sigma))
+    return backend.get(backend.product(T, a_row, backend.empty(len(T), 1)))[:, 0]
+
+
+def _residuals(
+    block: Block, levels: tuple[float, ...], output: FloatArray | float
+) -> tuple[FloatArray, ...]:
+    signal = block.clean - output
+    return (signal + levels[0] * block.noise,) if len(levels) == 1 else (signal, block.noise)
+
+
+def _scale(values: Array, factors: Array) -> None:
+    values *= factors
+
+
+def _scale_rows(slope: Array, out: Array, r: Array) -> None:
+    out[:] = slope * r
+
+
+def combine(backend: Backend, terms: Iterable[tuple[Array, float]], out: Array) -> Array:
+    """out = Σ weight · matrix; out may be one of the matrices."""
+    matrices, weights = zip(*terms, strict=True)
+
+    def piece(target: Array, *pieces: Array) -> None:
+        target[:] = sum(weight * term for weight, term in zip(weights, pieces, strict=True))
+
+    backend.each(piece, [out, *matrices], True)
+    return out

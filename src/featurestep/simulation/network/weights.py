@@ -1,0 +1,112 @@
+"""The first layer after the steps, as few matrices as the sharing of step sizes allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..arrays.backend import Array, Backend
+from ..draws.draw import Draw
+from ..draws.setting import Setting
+from .alignment import Alignment, Overlaps
+from .plan import Group, Move
+from .step import Gradient, combine, gradient, weights_in_basis
+
+Count = Callable[[int], None]
+
+
+@dataclass
+class Weights:
+    """The matrices every sample is projected on, and each trained W in terms of them."""
+
+    matrices: list[Array]  # each (N, d)
+    terms: dict[Move, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    beta: dict[float, Array] = field(default_factory=dict)  # by noise level, each (1, d)
+    alignment: dict[Move, list[Alignment]] = field(default_factory=dict)
+
+
+class Trainer:
+    """Takes the steps of a group on one draw."""
+
+    def __init__(
+        self,
+        group: Group,
+        draw: Draw,
+        setting: Setting,
+        rows: int,
+        buffers: list[Array],
+        count: Count,
+    ) -> None:
+        self.group = group
+        self.draw = draw
+        self.setting = setting
+        self.rows = rows
+        self.buffers = buffers
+        self.count = count
+        self.backend: Backend = draw.backend
+
+    def weights(self) -> Weights:
+        """W0 and what the steps made of it."""
+        W0 = self.draw.initial_weights()
+        if not self.group.steps_needed:
+            return Weights([W0])
+        overlaps = Overlaps(W0, self.draw.readout, self.draw.directions, self.backend)
+        levels = self.group.levels
+        first = self._gradient(W0, 0, levels)
+        if self.group.separate(self.setting):
+            out = self._separate(W0, first, overlaps)
+        else:
+            out = self._shared(W0, first, overlaps)
+        for noise in levels:
+            basis = weights_in_basis(noise, levels)
+            pairs = zip(first.beta, basis, strict=True)
+            out.beta[noise] = combine(self.backend, pairs, self.backend.empty(1, W0.shape[1]))
+        return out
+
+    def _shared(self, W0: Array, first: Gradient, overlaps: Overlaps) -> Weights:
+        """W = W0 + ηG: two products (three for several noise levels) serve every step size."""
+        out = Weights([W0, *first.G])
+        for eta, noise in self.group.moves:
+            basis = weights_in_basis(noise, self.group.levels)
+            scaled = [(i + 1, eta * weight) for i, weight in enumerate(basis)]
+            out.terms[eta, noise] = ((0, 1.0), *scaled)
+            terms = [(out.matrices[i], weight) for i, weight in out.terms[eta, noise]]
+            out.alignment[eta, noise] = [overlaps.of(terms)]
+        return out
+
+    def _separate(self, W0: Array, first: Gradient, overlaps: Overlaps) -> Weights:
+        """Each W on its own, after all its steps."""
+        out = Weights([W0] if self.group.initial_needed else [])
+        for eta, noise in self.group.moves:
+            last = (eta, noise) == self.group.moves[-1]
+            several = len(self.setting.multiples) > 1
+            sizes = [eta * m for m in self.setting.multiples] if several else [eta]
+            basis = weights_in_basis(noise, self.group.levels)
+            step = [(G, sizes[0] * weight) for G, weight in zip(first.G, basis, strict=True)]
+            W = first.G[0] if last else self.backend.empty(*W0.shape)  # G is done with at the last
+            combine(self.backend, [(W0, 1.0), *step], W)
+            path = [self._once(overlaps, W)]
+            for number, size in enumerate(sizes[1:], start=1):
+                G = self._gradient(W, number, (noise,)).G[0]
+                combine(self.backend, [(W, 1.0), (G, size)], W)
+                path.append(self._once(overlaps, W))
+            out.terms[eta, noise] = ((len(out.matrices), 1.0),)
+            out.matrices.append(W)
+            out.alignment[eta, noise] = path
+        return out
+
+    @staticmethod
+    def _once(overlaps: Overlaps, W: Array) -> Alignment:
+        """Alignment of a matrix that is about to be replaced."""
+        found = overlaps.of([(W, 1.0)])
+        overlaps.forget()
+        return found
+
+    def _gradient(self, W: Array, step: int, levels: tuple[float, ...]) -> Gradient:
+        problem = self.group.problem
+        blocks = self.draw.blocks(self.draw.step_sample(step), self.rows)
+        pair = (self.buffers[0], self.buffers[1])
+        out = gradient(self.backend, problem, W, self.draw.readout, blocks, levels, pair)
+        products = 1 + len(out.G)
+        self.count(2 * products * problem.step_samples * problem.width * problem.d)
+        return out

@@ -1,0 +1,1 @@
+"""Singular values of the features and weights of the network."""

@@ -1,0 +1,165 @@
+"""Which route each matrix takes, and what it costs, before anything is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..draws.setting import Setting
+from ..draws.streams import CHUNK
+from ..failures import InsufficientMemory, gibibytes
+from ..network.cost import WORKSPACE, Shape
+from ..network.plan import Group
+from .krylov import KEPT_PIECE, PROBES, krylov_flops, likely_steps, most_steps
+from .singular import gram_flops, reduction_flops
+
+METHODS = ("auto", "dense", "krylov")
+DENSE_SIDE = 6000  # up to here the dense route takes seconds, and it gives every eigenvalue
+SLOW = 3.0  # a flop of a reduction or of a product with few vectors, against one of a large product
+KEPT_BYTES = {"float64": 8, "float32": 4}
+FUNCTIONS = 16  # at least as many as a left vector is compared with
+
+
+@dataclass(frozen=True)
+class Size:
+    """A matrix whose spectrum is asked for."""
+
+    rows: int
+    columns: int
+    feature_flops: int  # to compute it once; 0 for weights, which are in memory
+    extra_weights: int = 0  # weight matrices beside those that every variant finds in memory
+
+    @property
+    def side(self) -> int:
+        """The smaller side."""
+        return min(self.rows, self.columns)
+
+
+@dataclass(frozen=True)
+class Route:
+    """How a matrix's spectrum is found."""
+
+    method: str  # dense or krylov
+    keep: str | None  # krylov: the precision in which features are kept; None: not at all
+    memory: int  # bytes beyond weights and row buffers
+    flops: int  # at most, for one draw
+    effort: float  # flops that are likely, slow ones counted as more
+
+    def __str__(self) -> str:
+        return self.method if self.keep is None else f"{self.method}, features kept in {self.keep}"
+
+
+@dataclass(frozen=True)
+class SpectrumCost:
+    """Routes of all variants, with their block size, peak memory and flops."""
+
+    rows: int
+    routes: Mapping[str, Route]
+    memory: int
+    flops: int  # for one draw
+
+
+def spectrum_cost(
+    group: Group,
+    setting: Setting,
+    sizes: Mapping[str, Size],
+    *,
+    method: str,
+    itemsize: int,
+    copies: int,
+    rows: int | None,
+    max_memory: int | None,
+) -> SpectrumCost:
+    """The preferred routes that fit the memory, or InsufficientMemory.
+
+    The route is chosen with the smallest blocks; the blocks then grow into what memory is left.
+    `copies` is how many matrices of the Gram's size its eigenvalues take.
+    """
+    memory = _Memory(group, setting, itemsize)
+    routes = {}
+    for name, size in sizes.items():
+        possible = _routes(size, method, itemsize, copies)
+        peaks = [memory.peak(CHUNK, size, route) for route in possible]
+        if max_memory is not None and min(peaks) > max_memory:
+            raise InsufficientMemory(
+                f"{name} needs at least {gibibytes(min(peaks))} (method {method}, "
+                f"{memory.describe()}); max_memory is {gibibytes(max_memory)}"
+            )
+        pairs = zip(possible, peaks, strict=True)
+        routes[name] = _best([r for r, b in pairs if max_memory is None or b <= max_memory], size)
+    block = memory.shape.default_rows() if rows is None else rows
+    while max_memory is not None and block > CHUNK and memory.of(block, sizes, routes) > max_memory:
+        block = max(CHUNK, block // 2 // CHUNK * CHUNK)
+    flops = memory.shape.step_flops() + sum(route.flops for route in routes.values())
+    return SpectrumCost(block, routes, memory.of(block, sizes, routes), flops)
+
+
+class _Memory:
+    """Peaks of a run: of the step, and of each variant in turn."""
+
+    def __init__(self, group: Group, setting: Setting, itemsize: int) -> None:
+        self.n = group.problem.n
+        self.shape = Shape(group, setting, itemsize)
+        self.weight = self.shape.N * self.shape.d * itemsize
+
+    def describe(self) -> str:
+        return f"n = {self.n}, d = {self.shape.d}, width = {self.shape.N}"
+
+    def peak(self, block: int, size: Size, route: Route) -> int:
+        stepping = max(self.shape.step_bytes(), 2 * self.weight)  # β needs a gradient at any η
+        inside = (self.shape.matrices + size.extra_weights) * self.weight + route.memory
+        return self.shape.block_bytes(block) + max(stepping, inside) + WORKSPACE
+
+    def of(self, block: int, sizes: Mapping[str, Size], routes: Mapping[str, Route]) -> int:
+        return max(self.peak(block, sizes[name], route) for name, route in routes.items())
+
+
+def _best(fitting: list[Route], size: Size) -> Route:
+    """Dense when it is small or takes less effort; else the first that fits."""
+    dense = [route for route in fitting if route.method == "dense"]
+    others = [route for route in fitting if route.method != "dense"]
+    if dense and (not others or size.side <= DENSE_SIDE or dense[0].effort <= others[0].effort):
+        return dense[0]
+    return others[0]
+
+
+def _routes(size: Size, method: str, itemsize: int, copies: int) -> list[Route]:
+    routes = []
+    if method != "krylov":
+        routes.append(_dense(size, itemsize, copies))
+    if method != "dense":
+        kept = ("float64", "float32")[itemsize == 4 :] if size.feature_flops else ()
+        routes += [_krylov(size, keep) for keep in (*kept, None)]
+    return routes
+
+
+def _dense(size: Size, itemsize: int, copies: int) -> Route:
+    gram, reduction = gram_flops(size.rows, size.columns), reduction_flops(size.side)
+    held = size.side**2 * copies
+    if size.rows < size.columns and size.feature_flops:
+        held += size.rows * size.columns
+    memory = held * itemsize + _functions(size)
+    flops = size.feature_flops + gram + reduction
+    return Route("dense", None, memory, flops, size.feature_flops + gram + SLOW * reduction)
+
+
+def _krylov(size: Size, keep: str | None) -> Route:
+    m = size.side
+    basis = min((most_steps(m) + 1) * PROBES, m)
+    memory = 8 * basis * m + 4 * 8 * basis * basis + _functions(size)  # T, a copy, Ritz vectors
+    if keep is not None:
+        memory += KEPT_BYTES[keep] * size.rows * size.columns + 8 * KEPT_PIECE
+    sweeps = 1 if size.columns <= size.rows else 2
+
+    def features(steps: int) -> int:
+        """One pass for the overlaps, then one or two for each step and for the residuals."""
+        return size.feature_flops * (1 + sweeps * (steps + 1) if keep is None else 1)
+
+    flops = features(most_steps(m)) + krylov_flops(size.rows, size.columns, most_steps(m))
+    likely = krylov_flops(size.rows, size.columns, likely_steps(m))
+    return Route("krylov", keep, memory, flops, features(likely_steps(m)) + SLOW * likely)
+
+
+def _functions(size: Size) -> int:
+    """What left vectors are compared with, or its moments."""
+    return 8 * FUNCTIONS * size.side

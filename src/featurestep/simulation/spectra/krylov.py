@@ -1,0 +1,208 @@
+"""The Krylov route: the largest singular values and a density, without a Gram matrix.
+
+The matrix is applied to blocks of vectors. Features are computed once and kept, in the run's own
+precision where that fits the memory, else in float32; where neither fits they are computed anew in
+every pass. Products are in the run's own precision whatever is kept. Features kept in float32 are
+those of a matrix that differs by 6e-8 of every entry: singular values move by less than 1e-7 of
+themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from math import cbrt, ceil
+
+import numpy as np
+
+from ...errors import NotConverged
+from ...types import FloatArray
+from ..arrays.backend import Array, Backend, make_backend
+from ..draws.streams import Streams
+from ..failures import NonFiniteFeatures
+from .distribution import Distribution, all_known
+from .lanczos import BlockLanczos, Ritz, gauss_rule
+from .row_matrix import RowBlock, RowMatrix, VectorOverlaps, absent, apply_gram
+from .singular import Found
+
+PROBES = 16  # vectors of a block; a product with so many costs little more than with one
+KEPT_PIECE = 1 << 21  # elements turned back to the run's precision at a time, to stay in cache
+FIRST_CHECK, CHECK_EVERY = 60, 5  # steps; the density wants the first ones anyway
+ZERO = 1e4  # rounding units of the largest eigenvalue up to which a node is 0
+TOLERANCE = {"float64": 1e-10, "float32": 1e-4}  # of ‖Av − λv‖/λ
+
+
+def likely_steps(side: int) -> int:
+    """Steps that ten values at the edge of a bulk take: its gaps close like side^(−2/3)."""
+    return max(FIRST_CHECK, ceil(2.5 * cbrt(side)))
+
+
+def most_steps(side: int) -> int:
+    """Steps after which a value counts as unresolved."""
+    return 2 * likely_steps(side)
+
+
+def krylov_flops(rows: int, columns: int, steps: int) -> int:
+    """Products with the matrix, and orthogonalisation (four products with half the basis)."""
+    width = min(PROBES, rows, columns)
+    basis = min(steps * width, rows, columns)
+    return steps * width * (4 * rows * columns + 4 * basis * min(rows, columns))
+
+
+def krylov_spectrum(
+    backend: Backend, matrix: RowMatrix, top: int, streams: Streams, *, keep: str | None
+) -> Found:
+    """The first `top` eigenvalues of MᵀM/scale, each with its residual, and a quadrature.
+
+    A value whose residual stays above the tolerance raises NotConverged. `keep` is the precision
+    in which the matrix is kept; None computes its blocks anew in every pass.
+    """
+    overlaps = VectorOverlaps(backend, matrix)
+    matrix = _first_pass(backend, matrix, overlaps, keep)
+    apply = partial(apply_gram, backend, matrix)
+    probes = _probes(streams, matrix.side)
+    lanczos = BlockLanczos(
+        apply,
+        probes,
+        capacity=(most_steps(matrix.side) + 1) * len(probes),
+        precision=float(np.finfo(backend.dtype).eps),
+    )
+    ritz, limits = _converge(lanczos, top, backend.dtype)
+    vectors, values = lanczos.vectors(ritz, top), np.maximum(ritz.values[:top], 0.0)
+    residuals = np.sqrt(np.sum((apply(vectors) - values[:, None] * vectors) ** 2, axis=1))
+    if np.any(residuals > 10.0 * limits):
+        raise _unresolved(lanczos, values, residuals, limits)
+    left, right = overlaps.of(vectors, values)
+    return Found(
+        top=values,
+        left=left,
+        right=right,
+        residual=residuals / np.where(values > 0.0, values, 1.0),
+        distribution=_distribution(ritz, top, lanczos, matrix, absent(backend.dtype)),
+        flops=krylov_flops(matrix.rows, matrix.columns, lanczos.steps),
+    )
+
+
+def _first_pass(
+    backend: Backend, matrix: RowMatrix, overlaps: VectorOverlaps, keep: str | None
+) -> RowMatrix:
+    """Sums for the overlaps, and the matrix as later passes will see it."""
+    if keep is None:
+        for block in matrix.blocks():
+            _refuse_non_finite(block.values)
+            overlaps.add(block)
+        return matrix
+    kept = make_backend(backend.name, keep).empty(matrix.rows, matrix.columns)
+    start = 0
+    for block in matrix.blocks():
+        _refuse_non_finite(block.values)
+        overlaps.add(block)
+        kept[start : start + len(block.left)] = block.values
+        start += len(block.left)
+    return replace(matrix, blocks=partial(_kept_blocks, backend, kept))
+
+
+def _kept_blocks(backend: Backend, kept: Array) -> Iterator[RowBlock]:
+    """Rows of the kept matrix, in the run's own precision."""
+    step = max(1, min(len(kept), KEPT_PIECE // kept.shape[1]))
+    buffer = backend.empty(step, kept.shape[1])
+    for start in range(0, len(kept), step):
+        values = kept[start : start + step]
+        if values.dtype != buffer.dtype:
+            buffer[: len(values)] = values
+            values = buffer[: len(values)]
+        yield RowBlock(values, np.empty((len(values), 0)))
+
+
+def _refuse_non_finite(values: Array) -> None:
+    with np.errstate(all="ignore"):
+        total = float(values.sum())
+    if not np.isfinite(total):
+        raise NonFiniteFeatures("features are not finite: the activation overflows on these inputs")
+
+
+def _probes(streams: Streams, side: int) -> FloatArray:
+    """Unit vectors of random signs, as rows."""
+    signs = streams.generator("probes").integers(0, 2, (min(PROBES, side), side))
+    return np.asarray((2.0 * signs - 1.0) / side**0.5)
+
+
+def _converge(lanczos: BlockLanczos, top: int, dtype: str) -> tuple[Ritz, FloatArray]:
+    """Steps until the first `top` Ritz pairs are within tolerance, and the tolerances."""
+    while True:
+        lanczos.step()
+        last = lanczos.exhausted or lanczos.steps == most_steps(lanczos.basis.shape[1])
+        due = lanczos.steps >= FIRST_CHECK and lanczos.steps % CHECK_EVERY == 0
+        if not (last or due):
+            continue
+        ritz = lanczos.ritz()
+        values, residuals = ritz.values[:top], ritz.residuals[:top]
+        rounding = 100.0 * float(np.finfo(dtype).eps) * lanczos.norm
+        limits = np.maximum(TOLERANCE[dtype] * values, rounding)
+        if len(values) == top and np.all(residuals <= limits):
+            return ritz, limits
+        if last:
+            raise _unresolved(lanczos, values, residuals, limits)
+
+
+def _unresolved(
+    lanczos: BlockLanczos, values: FloatArray, residuals: FloatArray, limits: FloatArray
+) -> NotConverged:
+    good = int(np.count_nonzero(residuals <= limits))
+    worst = float(np.max(residuals, initial=0.0)) / lanczos.norm
+    return NotConverged(
+        f"{good} of the largest singular values are resolved after {lanczos.steps} steps; "
+        "ask for fewer, or for method='dense'",
+        residual=worst,
+        iterations=lanczos.steps,
+        solution=np.sqrt(np.maximum(values, 0.0)),
+    )
+
+
+def _distribution(
+    ritz: Ritz, top: int, lanczos: BlockLanczos, matrix: RowMatrix, least: float
+) -> Distribution:
+    """The top eigenvalues one by one, and for each probe a quadrature of the others.
+
+    What a probe has along the known eigenvectors is taken away: their mass is known.
+    """
+    values = np.maximum(ritz.values, 0.0)
+    if len(values) == matrix.side:  # a small matrix: the basis is the whole space
+        return all_known(values, matrix.columns)
+    known = int(np.count_nonzero(values[:top] > least * values[0]))
+    rest, mass = values[known:], (matrix.side - known) / matrix.columns
+    end = float(values[known - 1]) ** 0.5
+    rules = [gauss_rule(rest, row[known:], lanczos.steps) for row in ritz.weights]
+    zero = ZERO * lanczos.precision * float(values[0])
+    parts = [_knots(nodes, weights, mass, zero, end) for nodes, weights in rules]
+    knots, heights, resolution = (_stacked([part[i] for part in parts]) for i in range(3))
+    zeros = matrix.columns - matrix.side
+    return Distribution(matrix.columns, zeros, values[:known], knots, heights, resolution)
+
+
+def _knots(
+    nodes: FloatArray, weights: FloatArray, mass: float, least: float, end: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A cumulative function through the middle of every step of a quadrature.
+
+    At a node the true function lies within that node's step (Chebyshev, Markov, Stieltjes).
+    Nodes up to `least` are zeros. The function starts at 0 and ends at the known eigenvalues.
+    """
+    weights = mass * weights / np.sum(weights) if len(weights) else weights
+    zero = nodes <= least
+    nodes, steps = nodes[~zero], weights[~zero]
+    start = float(np.sum(weights[zero]))
+    heights = start + np.cumsum(steps) - 0.5 * steps
+    knots = np.concatenate([[0.0], np.minimum(np.sqrt(nodes), end), [end]])
+    return (
+        knots,
+        np.concatenate([[start], heights, [mass]]),
+        np.concatenate([steps[:1], steps, steps[-1:]]) / 2.0 if len(steps) else np.zeros(2),
+    )
+
+
+def _stacked(rows: list[FloatArray]) -> FloatArray:
+    """Rows of one length, the last value repeated where one is short."""
+    longest = max(len(row) for row in rows)
+    return np.stack([np.pad(row, (0, longest - len(row)), mode="edge") for row in rows])

@@ -1,0 +1,129 @@
+"""A checked and costed spectrum: everything `simulated_spectrum` knows before it draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...checks import positive, whole_number
+from ...errors import InvalidProblem
+from ...problem import Problem
+from ..arguments import Draws, Resources
+from ..draws.draw import check_sizes
+from ..draws.setting import Setting
+from ..network.experiment import Estimate
+from ..network.plan import Group, first_step, make_groups
+from ..network.variants import FeatureKey, Variant, feature_key
+from .cost import METHODS, Size, SpectrumCost, spectrum_cost
+
+OF_WEIGHTS = WEIGHTS, INITIAL_WEIGHTS = "weights", "initial_weights"
+TRAINED = Variant("trained", "trained")
+
+
+@dataclass(frozen=True)
+class SpectrumPlan:
+    """The arguments, checked, and how each variant will be run."""
+
+    problem: Problem
+    draws: Draws
+    resources: Resources
+    top: int
+    edges: dict[str, float]
+    group: Group
+    cost: SpectrumCost
+
+    @property
+    def estimate(self) -> Estimate:
+        """Peak memory and flops, both at most."""
+        return Estimate(self.cost.memory, len(self.draws.seeds) * self.cost.flops, self.cost.rows)
+
+    def key(self, variant: Variant) -> FeatureKey:
+        """The features of a variant; those of `trained` for `weights`."""
+        problem, base = self.problem, TRAINED if variant.name == WEIGHTS else variant
+        return feature_key(base, first_step(problem, self.draws.setting), problem.noise_std)
+
+
+def make_plan(
+    problem: Problem,
+    draws: Draws,
+    resources: Resources,
+    *,
+    edge: float | Mapping[str, float] | None,
+    top: int,
+    method: str,
+) -> SpectrumPlan:
+    """Check the other arguments, choose the routes, and fit them to the memory."""
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", "must be a Problem", problem)
+    if method not in METHODS:
+        raise InvalidProblem("method", f"must be one of {', '.join(METHODS)}", method)
+    check_sizes(problem, draws.setting, 0)
+    group = _group(problem, draws)
+    sizes = {v.name: _size(problem, v, group) for v in draws.variants}
+    return SpectrumPlan(
+        problem=problem,
+        draws=draws,
+        resources=resources,
+        top=_checked_top(top, sizes),
+        edges=_checked_edges(edge, draws.variants),
+        group=group,
+        cost=_cost(group, draws.setting, resources, sizes, method),
+    )
+
+
+def _cost(
+    group: Group, setting: Setting, resources: Resources, sizes: Mapping[str, Size], method: str
+) -> SpectrumCost:
+    backend = resources.backend
+    return spectrum_cost(
+        group,
+        setting,
+        sizes,
+        method=method,
+        itemsize=backend.itemsize,
+        copies=1 if backend.name == "cpu" else 4,  # torch keeps the vectors and their workspace
+        rows=resources.block_rows,
+        max_memory=resources.max_memory,
+    )
+
+
+def _group(problem: Problem, draws: Draws) -> Group:
+    """The features asked for; trained weights come with trained features."""
+    features = {v.name: v for v in draws.variants if v.name not in OF_WEIGHTS}
+    if any(v.name == WEIGHTS for v in draws.variants):
+        features.setdefault(TRAINED.name, TRAINED)
+    return make_groups([problem], tuple(features.values()), 1, draws.setting)[0]
+
+
+def _size(problem: Problem, variant: Variant, group: Group) -> Size:
+    n, d, N = problem.n, problem.d, problem.width
+    if variant.name == WEIGHTS:
+        return Size(N, d, 0)
+    if variant.name == INITIAL_WEIGHTS:
+        return Size(N, d, 0, extra_weights=int(bool(group.moves) and not group.initial_needed))
+    return Size(n, N, 2 * n * N * d)
+
+
+def _checked_top(top: Any, sizes: Mapping[str, Size]) -> int:
+    number = whole_number("top", top)
+    name, size = min(sizes.items(), key=lambda item: item[1].side)
+    if number > size.side:
+        rule = f"must be <= {size.side}, the smaller side of {name} ({size.rows} × {size.columns})"
+        raise InvalidProblem("top", rule, top)
+    return number
+
+
+def _checked_edges(edge: Any, variants: tuple[Variant, ...]) -> dict[str, float]:
+    """The edge of each variant that has one: a number is meant for features."""
+    names = [v.name for v in variants]
+    if edge is None:
+        return {}
+    if not isinstance(edge, Mapping):
+        number = positive("edge", edge)
+        return {name: number for name in names if name not in OF_WEIGHTS}
+    for name, value in edge.items():
+        if name not in names:
+            raise InvalidProblem("edge", f"must name some of {', '.join(names)}", name)
+        positive(f"edge[{name!r}]", value)
+    return {name: float(value) for name, value in edge.items()}

@@ -1,0 +1,133 @@
+"""A matrix M that comes as blocks of rows, and products with it on its smaller side.
+
+Features (n × N) and weights (N × d) are both seen this way. With M = Σ s u vᵀ, what is asked of
+a left vector u is its overlap with given functions of the rows, and of a right vector v its
+overlap with given directions; neither needs the other side's vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...types import FloatArray
+from ..arrays.backend import Array, Backend
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Consecutive rows of M."""
+
+    values: Array  # (rows, columns)
+    left: FloatArray  # (rows, functions): the functions at these rows
+
+
+@dataclass(frozen=True)
+class RowMatrix:
+    """M, and what its singular vectors are compared with."""
+
+    rows: int
+    columns: int
+    scale: float  # eigenvalues are those of MᵀM/scale
+    functions: int
+    directions: FloatArray  # (directions, columns), unit rows
+    blocks: Callable[[], Iterator[RowBlock]]  # from the first row to the last
+    whole: Array | None = None  # M in one piece, where it is in memory anyway
+
+    @property
+    def side(self) -> int:
+        """The smaller side: how many eigenvalues are not 0 for M's shape alone."""
+        return min(self.rows, self.columns)
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether the smaller side is the columns'."""
+        return self.columns <= self.rows
+
+
+class VectorOverlaps:
+    """Sums over rows that give the overlaps of singular vectors, known on the smaller side only.
+
+    From vᵀ: u·f = vᵀMᵀf/s. From u: v·g = uᵀMg/s.
+    """
+
+    def __init__(self, backend: Backend, matrix: RowMatrix) -> None:
+        self.backend = backend
+        self.matrix = matrix
+        self.squares = np.zeros(matrix.functions)  # ‖f‖²
+        self._across: list[FloatArray] = []  # M·directions, rows' side
+        self._left: list[FloatArray] = []  # the functions themselves, rows' side
+        self._moments = backend.zeros(matrix.columns, matrix.functions)  # Mᵀf, columns' side
+        self._right = backend.put(matrix.directions)
+
+    def add(self, block: RowBlock) -> None:
+        """The next rows."""
+        backend, count = self.backend, len(block.left)
+        self.squares += np.sum(block.left**2, axis=0)
+        if self.matrix.by_columns:
+            backend.add_product(self._moments, block.values, backend.put(block.left))
+            return
+        self._left.append(block.left)
+        if len(self.matrix.directions):
+            out = backend.empty(count, len(self.matrix.directions))
+            self._across.append(backend.get(backend.product(block.values, self._right, out)))
+
+    def of(self, vectors: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Squared overlaps (vectors, functions) and (vectors, directions).
+
+        `vectors` are unit rows on the smaller side, `values` their eigenvalues s² of MᵀM/scale.
+        """
+        s2 = (values * self.matrix.scale)[:, None]
+        resolved = s2 > absent(self.backend.dtype) * s2[0]
+        if self.matrix.by_columns:
+            left = _over(vectors @ self.backend.get(self._moments), s2, resolved)
+            right = (vectors @ self.matrix.directions.T) ** 2
+        else:
+            left = (vectors @ np.concatenate(self._left)) ** 2
+            across = (
+                np.concatenate(self._across) if self._across else np.empty((self.matrix.rows, 0))
+            )
+            right = _over(vectors @ across, s2, resolved)
+        return np.where(resolved, left / self.squares, np.nan), np.where(resolved, right, np.nan)
+
+
+def absent(dtype: str) -> float:
+    """The s² (of the largest) below which a pair is not resolved: s² is known to eps only."""
+    return float(np.sqrt(np.finfo(dtype).eps))
+
+
+def _over(inner: FloatArray, s2: FloatArray, resolved: FloatArray) -> FloatArray:
+    """inner²/s², where there is an s."""
+    return inner**2 / np.where(resolved, s2, 1.0)
+
+
+def apply_gram(backend: Backend, matrix: RowMatrix, vectors: FloatArray) -> FloatArray:
+    """MᵀM v/scale, or MMᵀ v/scale on the rows' side, for vectors as rows; no Gram matrix.
+
+    The columns' side takes one pass over the rows of M, the rows' side two.
+    """
+    count = len(vectors)
+    there = backend.zeros(count, matrix.columns)
+    if matrix.by_columns:
+        inside = backend.put(vectors)
+        for block in matrix.blocks():
+            along = backend.product(block.values, inside, backend.empty(len(block.left), count))
+            backend.add_product(there, along, block.values)
+        return backend.get(there) / matrix.scale
+    for start, block in _with_start(matrix):
+        stop = start + len(block.left)
+        backend.add_product(there, backend.put(vectors[:, start:stop].T), block.values)
+    out = np.empty_like(vectors)
+    for start, block in _with_start(matrix):
+        back = backend.product(block.values, there, backend.empty(len(block.left), count))
+        out[:, start : start + len(block.left)] = backend.get(back).T
+    return out / matrix.scale
+
+
+def _with_start(matrix: RowMatrix) -> Iterator[tuple[int, RowBlock]]:
+    start = 0
+    for block in matrix.blocks():
+        yield start, block
+        start += len(block.left)

@@ -1,0 +1,128 @@
+"""One draw: take the step, and find the spectrum of every variant, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ...types import FloatArray
+from ..arrays.backend import Array
+from ..draws.draw import Draw
+from ..draws.streams import Streams
+from ..network.cost import group_cost
+from ..network.run import TRAIN, GroupRun
+from ..network.step import gradient
+from ..network.variants import FeatureKey, Variant
+from ..network.weights import Weights
+from .krylov import krylov_spectrum
+from .plan import OF_WEIGHTS, WEIGHTS, SpectrumPlan
+from .row_matrix import RowBlock, RowMatrix
+from .singular import Found, dense_spectrum
+
+DEGREES = tuple(range(7))  # H_0(κ) … H_6(κ)
+POWERS = tuple(range(1, 7))  # κ … κ⁶
+
+
+class SpectrumRun:
+    """Runs a plan on one seed; `count` is told the flops as they are done."""
+
+    def __init__(self, plan: SpectrumPlan, seed: int, count: Callable[[int], None]) -> None:
+        self.plan = plan
+        self.count = count
+        self.backend = plan.resources.backend
+        self.streams = Streams(seed, plan.draws.streams)
+        group, setting = plan.group, plan.draws.setting
+        self.draw = Draw(plan.problem, setting, self.streams, self.backend, 1)
+        itemsize, rows = self.backend.itemsize, plan.cost.rows
+        cost = group_cost(group, setting, itemsize=itemsize, rows=rows, max_memory=None)
+        self.run = GroupRun(group, self.draw, setting, cost, count)
+
+    def execute(self) -> Iterator[tuple[str, Found]]:
+        """What is found for each variant, in order."""
+        weights, buffers = self.run.prepare()
+        beta = self._direction(weights, buffers)
+        for variant in self.plan.draws.variants:
+            yield variant.name, self._find(variant, weights, buffers, beta)
+
+    def _direction(self, weights: Weights, buffers: list[Array]) -> FloatArray:
+        """β/‖β‖, with β = X0ᵀr/n0 of this draw (theory, section 2), also when η is 0."""
+        problem, noise = self.plan.problem, self.plan.problem.noise_std
+        if noise not in weights.beta:
+            blocks = self.draw.blocks(self.draw.step_sample(0), self.plan.cost.rows)
+            W0, a = weights.matrices[0], self.draw.readout
+            pair = (buffers[0], buffers[1])
+            step = gradient(self.backend, problem, W0, a, blocks, (noise,), pair)
+            self.count(4 * problem.step_samples * problem.width * problem.d)
+            weights.beta[noise] = step.beta[0]
+        beta = self.backend.get(weights.beta[noise])[0]
+        return np.asarray(beta / np.sqrt(beta @ beta))
+
+    def _find(
+        self, variant: Variant, weights: Weights, buffers: list[Array], beta: FloatArray
+    ) -> Found:
+        route = self.plan.cost.routes[variant.name]
+        if variant.name in OF_WEIGHTS:
+            matrix = self._weight_matrix(variant, weights, beta)
+        else:
+            matrix = self._feature_matrix(self.plan.key(variant), weights, buffers)
+        if route.method == "dense":
+            found = dense_spectrum(self.backend, matrix, self.plan.top)
+        else:
+            found = krylov_spectrum(
+                self.backend, matrix, self.plan.top, self.streams, keep=route.keep
+            )
+        self.count(found.flops)
+        return found
+
+    def _weight_matrix(self, variant: Variant, weights: Weights, beta: FloatArray) -> RowMatrix:
+        """W (N × d): left vectors beside a, right vectors beside β and the target's directions."""
+        W = self._weights(variant, weights)
+        step = self.plan.cost.rows
+        a = self.draw.readout[:, None]
+
+        def blocks() -> Iterator[RowBlock]:
+            for start in range(0, len(W), step):
+                yield RowBlock(W[start : start + step], a[start : start + step])
+
+        directions = np.concatenate([beta[None, :], self.draw.directions])
+        return RowMatrix(len(W), W.shape[1], 1.0, 1, directions, blocks, whole=W)
+
+    def _weights(self, variant: Variant, weights: Weights) -> Array:
+        key = self.plan.key(variant)
+        if variant.name == WEIGHTS and key.base == "trained":
+            return _only(weights, key).matrices[0]
+        if self.plan.group.moves and not self.plan.group.initial_needed:
+            return self.draw.initial_weights()
+        return weights.matrices[0]
+
+    def _feature_matrix(self, key: FeatureKey, weights: Weights, buffers: list[Array]) -> RowMatrix:
+        """F (n × N): left vectors beside H_k(κ) and κ^k, κ = x·β/‖β‖."""
+        problem = self.plan.problem
+        alone = _only(weights, key)
+        length = float(np.linalg.norm(self.backend.get(weights.beta[problem.noise_std])))
+
+        def blocks() -> Iterator[RowBlock]:
+            sample = self.draw.readout_sample(problem.n)
+            for block, rows in self.run.blocks(alone, sample, TRAIN, buffers):
+                F = self.run.features(key, alone, rows, buffers[-1][: len(block.clean)])
+                kappa = self.backend.get(rows.kappa[problem.noise_std])[:, 0] / length
+                yield RowBlock(F, functions_of(kappa))
+
+        none = np.empty((0, problem.width))
+        count = len(DEGREES) + len(POWERS)
+        return RowMatrix(problem.n, problem.width, float(problem.n), count, none, blocks)
+
+
+def functions_of(kappa: FloatArray) -> FloatArray:
+    """Columns H_0(κ) … H_6(κ) (probabilists'), κ … κ⁶; none is centred."""
+    hermite = np.polynomial.hermite_e.hermevander(kappa, DEGREES[-1])
+    return np.concatenate([hermite, kappa[:, None] ** np.array(POWERS)], axis=1)
+
+
+def _only(weights: Weights, key: FeatureKey) -> Weights:
+    """What these features need of the weights: one matrix, W or W0, and β."""
+    if key.base != "trained":
+        return Weights([weights.matrices[0]], beta=weights.beta)
+    ((index, _),) = weights.terms[key.eta, key.noise]  # one step size: W is a matrix of its own
+    return Weights([weights.matrices[index]], {(key.eta, key.noise): ((0, 1.0),)}, weights.beta)

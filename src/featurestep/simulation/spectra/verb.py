@@ -1,0 +1,136 @@
+"""The verb: singular values of the real network's features and weights (theory, section 5)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from ...problem import Problem
+from ..arguments import Progress, checked_progress, make_draws, make_resources
+from ..draws.setting import Setting
+from ..network.experiment import Estimate
+from .plan import OF_WEIGHTS, SpectrumPlan, make_plan
+from .result import SimulatedSpectrum
+from .run import SpectrumRun
+from .singular import Found
+
+
+def simulated_spectrum(
+    problem: Problem,
+    *,
+    seeds: int | Iterable[int] = 4,
+    variants: Iterable[str] = ("trained",),
+    setting: Setting | None = None,
+    edge: float | Mapping[str, float] | None = None,
+    top: int = 10,
+    method: str = "auto",
+    max_memory: float | None = None,
+    block_rows: int | None = None,
+    dtype: str = "float64",
+    device: str = "cpu",
+    streams: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
+) -> SimulatedSpectrum:
+    """Eigenvalues of FᵀF/n, the largest singular values, and what their vectors carry.
+
+    The step is exact, and a seed is the network that `simulate` trains with that seed.
+
+    seeds
+        How many draws, or their seeds.
+    variants
+        Any of the feature maps of `simulate`, and `weights` (W after the step) and
+        `initial_weights` (W0), all on the same draw.
+    setting
+        Inputs, labels and steps outside the theory's assumptions.
+    edge
+        Right edge of the bulk, as an eigenvalue: a number for all features, or one for each
+        variant by name. With it the result has `spikes`.
+    top
+        How many of the largest singular values get overlaps.
+    method
+        `dense`: every eigenvalue, from the Gram matrix on the smaller side. `krylov`: the largest
+        and a density, without the Gram matrix. `auto`: dense where it fits the memory and either
+        side is at most 6000 or it takes less work; else krylov.
+    max_memory
+        Bytes the run may take; what cannot fit is refused before anything is allocated.
+    block_rows
+        Rows of a sample in memory at a time (rounded up to 64); results do not depend on it.
+    dtype, device
+        As for `simulate`.
+    streams
+        Seeds that pin streams, as for `simulate`; `probes` are the Krylov route's.
+    progress
+        Called with the flops done and those of the whole run (at most, for krylov).
+    """
+    draws = make_draws(
+        seeds=seeds, variants=variants, setting=setting, streams=streams, beside=OF_WEIGHTS
+    )
+    resources = make_resources(
+        dtype=dtype, device=device, max_memory=max_memory, block_rows=block_rows
+    )
+    plan = make_plan(problem, draws, resources, edge=edge, top=top, method=method)
+    return _Runner(plan, checked_progress(progress)).run()
+
+
+def estimate_spectrum(
+    problem: Problem,
+    *,
+    seeds: int | Iterable[int] = 4,
+    variants: Iterable[str] = ("trained",),
+    setting: Setting | None = None,
+    top: int = 10,
+    method: str = "auto",
+    max_memory: float | None = None,
+    block_rows: int | None = None,
+    dtype: str = "float64",
+) -> Estimate:
+    """Peak memory and flops of `simulated_spectrum` with the same arguments, before it runs.
+
+    Both are upper bounds for the Krylov route, whose number of steps shows only on the way.
+    """
+    draws = make_draws(seeds=seeds, variants=variants, setting=setting, beside=OF_WEIGHTS)
+    resources = make_resources(dtype=dtype, max_memory=max_memory, block_rows=block_rows)
+    return make_plan(problem, draws, resources, edge=None, top=top, method=method).estimate
+
+
+class _Runner:
+    """Runs every seed of a plan."""
+
+    def __init__(self, plan: SpectrumPlan, progress: Progress | None) -> None:
+        self.plan = plan
+        self.progress = progress
+        self.total = plan.estimate.flops
+        self.done = 0
+        self.saved = 0  # promised, and not needed
+
+    def run(self) -> SimulatedSpectrum:
+        started, plan = time.perf_counter(), self.plan
+        found: dict[str, list[Found]] = {variant.name: [] for variant in plan.draws.variants}
+        for number, seed in enumerate(plan.draws.seeds, start=1):
+            for name, one in SpectrumRun(plan, seed, self._count).execute():
+                found[name].append(one)
+            self.saved = number * plan.cost.flops - self.done
+            self._count(0)
+        return SimulatedSpectrum(
+            problem=plan.problem,
+            setting=plan.draws.setting,
+            variants=tuple(found),
+            seeds=plan.draws.seeds,
+            top=plan.top,
+            methods={name: route.method for name, route in plan.cost.routes.items()},
+            edges=plan.edges,
+            found={name: tuple(each) for name, each in found.items()},
+            wall_time=time.perf_counter() - started,
+            flops=self.done,
+            record=self._record(),
+        )
+
+    def _count(self, flops: int) -> None:
+        self.done += flops
+        if self.progress is not None:
+            self.progress(self.done + self.saved, self.total)
+
+    def _record(self) -> dict[str, str]:
+        routes = self.plan.cost.routes.items()
+        method = "; ".join(f"{name}: {route}" for name, route in routes)
+        return {**self.plan.resources.record(), "method": method}

@@ -1,0 +1,175 @@
+"""The task that runs the real network: one unit for each point, variant and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar
+
+from ...checks import positive, whole_number
+from ...errors import InvalidProblem
+from ...grid import Grid
+from ...problem import Problem
+from ...simulation import Setting, simulate
+from ...simulation.arguments import checked_seeds
+from ...simulation.arrays.backend import DTYPES
+from ...simulation.draws.draw import check_sizes
+from ...simulation.network.plan import default_test_size
+from ...simulation.network.result import QUANTITIES
+from ...simulation.network.variants import parse_variants
+from ...theory.predict import VARIABLES
+from ..reading import below, known_keys, one_of, table
+from .base import Part, Task, Values, Work
+
+Item = TypeVar("Item")
+MOST_STEPS = 8  # step sizes of one job: enough to share a draw, few enough to spread the work
+_FROM_FILE = tuple(f.name for f in fields(Setting) if f.name != "teacher")
+
+
+class Points(Grid):
+    """Problems one by one in the place of a grid."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.base = problems[0]
+        self.axes = {"point": tuple(range(len(problems)))}
+        self._problems = tuple(problems)
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self._problems)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulate(Task):
+    """The experiment itself; points of one draw travel together."""
+
+    name: ClassVar[str] = "simulate"
+    batch: ClassVar[int] = 1
+    meanings: ClassVar[Mapping[str, str]] = {
+        **{name: VARIABLES[name] for name in QUANTITIES},
+        "cosine": "cosine of the trained weights with the target's direction",
+        "energy": "share of the trained weights' square along the target's direction",
+    }
+    seeds: Any = 8
+    variants: Sequence[str] = ("trained",)
+    n_test: int | None = None
+    dtype: str = "float64"
+    device: str = "cpu"
+    max_memory: float | None = None
+    setting: Any = None
+
+    def __post_init__(self) -> None:
+        self._put("seeds", checked_seeds(self.seeds))
+        self._put("variants", tuple(v.name for v in parse_variants(self.variants)))
+        if self.n_test is not None:
+            self._put("n_test", whole_number("n_test", self.n_test))
+        one_of("dtype", self.dtype, DTYPES)
+        one_of("device", self.device, ("cpu", "cuda", "torch"))
+        if self.max_memory is not None:
+            self._put("max_memory", positive("max_memory", self.max_memory))
+        self._put("setting", _setting(self.setting))
+        if len(self.setting.multiples) > 1 and set(self.variants) - {"trained", "initial"}:
+            rule = "must be trained or initial when there are several steps"
+            raise InvalidProblem("variants", rule, list(self.variants))
+
+    def _put(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        return tuple(Part(variant, seed) for variant in self.variants for seed in self.seeds)
+
+    def options(self, work: Work) -> Mapping[str, Any]:
+        setting = self.setting
+        return {
+            "variant": work.part.variant,
+            "seed": work.part.seed,
+            "n_test": self._tests(work.problem),
+            "dtype": self.dtype,
+            "device": self.device,
+            "inputs": setting.inputs,
+            "spectrum": setting.spectrum,
+            "corrupted": float(setting.corrupted),
+            "data": setting.data,
+            "steps": setting.multiples,
+            "batches": setting.batches,
+        }
+
+    def _tests(self, problem: Problem) -> int:
+        """Of this problem alone: what else is in the grid must not change a unit."""
+        return self.n_test or default_test_size([problem])
+
+    def check(self, problem: Problem) -> None:
+        try:
+            check_sizes(problem, self.setting, self._tests(problem))
+        except InvalidProblem as error:
+            raise below("setting", error) from None
+
+    def bundles(self, work: Sequence[Work]) -> Iterator[list[int]]:
+        draws: dict[Any, dict[tuple[float, float], list[int]]] = {}
+        for index, unit in enumerate(work):
+            p = unit.problem
+            sizes = (p.d, p.width, p.n_step, self._tests(p))
+            kinds = (p.activation, p.target, p.readout, p.residual, p.initial, p.centre)
+            steps = draws.setdefault((unit.part.seed, sizes, kinds), {})
+            steps.setdefault((p.eta, p.noise_std), []).append(index)
+        for steps in draws.values():
+            moves = list(steps.values())
+            for start in range(0, len(moves), MOST_STEPS):
+                yield [index for move in moves[start : start + MOST_STEPS] for index in move]
+
+    def compute(self, work: Sequence[Work]) -> list[Values | Exception]:
+        problems, points = _places(unit.problem for unit in work)
+        names, variants = _places(str(unit.part.variant) for unit in work)
+        run = simulate(
+            Points(problems),
+            seeds=[work[0].part.seed or 0],
+            n_test=self._tests(problems[0]),
+            variants=names,
+            setting=self.setting,
+            dtype=self.dtype,
+            device=self.device,
+            max_memory=self.max_memory,
+        )
+        found: list[Values | Exception] = []
+        for point, variant in zip(points, variants, strict=True):
+            values = {name: float(run.values[name][variant, point, 0]) for name in QUANTITIES}
+            if names[variant] == "trained":
+                values.update(_alignment(run.values, point))
+            found.append(values)
+        return found
+
+
+def _places(items: Iterable[Item]) -> tuple[list[Item], list[int]]:
+    """The distinct items, and the place of each item among them."""
+    places: dict[Item, int] = {}
+    indices = [places.setdefault(item, len(places)) for item in items]
+    return list(places), indices
+
+
+def _alignment(arrays: Mapping[str, Any], point: int) -> dict[str, float]:
+    """After the step, or after each of several."""
+    numbers = {}
+    for name in ("cosine", "energy"):
+        steps = arrays[name][point, 0].tolist()
+        for step, value in enumerate(steps, 1):
+            numbers[name if len(steps) == 1 else f"{name}_{step}"] = float(value)
+    return numbers
+
+
+def _setting(value: Any) -> Setting:
+    """A setting that content can tell: no arrays, no functions."""
+    setting = value if isinstance(value, Setting) else _read_setting(value)
+    if setting.teacher is not None or not isinstance(setting.inputs, str):
+        which = "inputs" if setting.teacher is None else "teacher"
+        rule = "must be left out of a sweep unless it is a name: it has no content to tell it by"
+        raise InvalidProblem(f"setting.{which}", rule, getattr(setting, which))
+    return setting
+
+
+def _read_setting(value: Any) -> Setting:
+    options = {} if value is None else table("setting", value)
+    known_keys("setting", options, _FROM_FILE)
+    try:
+        return Setting(**options)
+    except InvalidProblem as error:
+        raise below("setting", error) from None

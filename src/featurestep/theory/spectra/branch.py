@@ -1,0 +1,115 @@
+"""Solutions of the resolvent equations at several places z."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...types import FloatArray
+
+ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Solutions at B places z."""
+
+    z: ComplexArray  # (B,)
+    v2: ComplexArray  # (B, K)
+    chi: ComplexArray  # (B, Q)
+    residual: FloatArray  # (B,)
+    accepted: float = 1e-9  # residual of a solution
+
+    @property
+    def converged(self) -> npt.NDArray[np.bool_]:
+        """Which places reached the accepted residual."""
+        return np.asarray(self.residual <= self.accepted)
+
+    def take(self, rows: Any) -> Branch:
+        """Some of the places."""
+        return Branch(
+            self.z[rows], self.v2[rows], self.chi[rows], self.residual[rows], self.accepted
+        )
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Where a branch has its unknowns."""
+
+    kappa: FloatArray  # (Q,)
+    g: FloatArray  # (K,)
+    neurons: FloatArray  # (K,)
+
+    def moved(self, branch: Branch, new: Nodes) -> Branch:
+        """A branch interpolated to other nodes; V2 counts neurons, so V2/N_g is a function of g."""
+        if np.array_equal(self.kappa, new.kappa) and np.array_equal(self.g, new.g):
+            return branch
+        v2 = _between(self.g, branch.v2 / self.neurons, new.g) * new.neurons
+        return replace(branch, v2=v2, chi=_between(self.kappa, branch.chi, new.kappa))
+
+    def lead_to(self, new: Nodes) -> bool:
+        """Whether they do."""
+        pairs = ((self.kappa, new.kappa), (self.g, new.g))
+        return all(np.array_equal(*pair) or _increase(*pair) for pair in pairs)
+
+
+def _increase(*nodes: FloatArray) -> bool:
+    return all(bool(np.all(np.diff(each) > 0.0)) for each in nodes)
+
+
+def _between(old: FloatArray, values: ComplexArray, new: FloatArray) -> ComplexArray:
+    """Values (B, old) at new places, linearly, and constant beyond the ends."""
+    if old.size == 1:
+        return np.repeat(values, new.size, axis=1)
+    index = np.clip(np.searchsorted(old, new), 1, old.size - 1)
+    share = np.clip((new - old[index - 1]) / (old[index] - old[index - 1]), 0.0, 1.0)
+    return np.asarray((1.0 - share) * values[:, index - 1] + share * values[:, index])
+
+
+@dataclass
+class Trail:
+    """Solutions that were met, from which those of a similar problem are not far."""
+
+    at: Nodes | None = None
+    upper: Branch | None = None  # at the upper edge of the bulk
+    lower: Branch | None = None  # at the lower one
+    nodes: tuple[FloatArray, Branch] | None = None  # angles in the bulk, and the solution there
+    spikes: tuple[float, Branch] | None = None  # the upper edge, and the solution at every spike
+    views: tuple[float, FloatArray, Branch] | None = None  # above the axis, see `draft`
+    blurred: int = 0  # drafts for which they are to be enough
+
+    def moved(self, new: Nodes) -> Trail:
+        """The same on the nodes of another problem; empty if that has nodes of another kind."""
+        old = self.at
+        if old is None or not old.lead_to(new):
+            return Trail(new)
+
+        def move(branch: Branch | None) -> Branch | None:
+            return None if branch is None else old.moved(branch, new)
+
+        nodes, spikes, views = self.nodes, self.spikes, self.views
+        return Trail(
+            new,
+            move(self.upper),
+            move(self.lower),
+            None if nodes is None else (nodes[0], old.moved(nodes[1], new)),
+            None if spikes is None else (spikes[0], old.moved(spikes[1], new)),
+            None if views is None else (*views[:2], old.moved(views[2], new)),
+            self.blurred,
+        )
+
+
+def joined(parts: list[Branch]) -> Branch:
+    """One branch of all places, from the highest to the lowest."""
+    z = np.concatenate([part.z for part in parts])
+    order = np.argsort(-z.real, kind="stable")
+    return Branch(
+        z[order],
+        np.concatenate([part.v2 for part in parts])[order],
+        np.concatenate([part.chi for part in parts])[order],
+        np.concatenate([part.residual for part in parts])[order],
+        max(part.accepted for part in parts),
+    )

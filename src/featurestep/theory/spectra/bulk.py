@@ -1,0 +1,204 @@
+"""The bulk's density (16): solved on Chebyshev nodes of every interval that carries it.
+
+Between two edges of the singular values s the solution is V2 = A + iB·sin θ with A and B analytic,
+cos θ running over the interval: few nodes are enough, and integrals converge as fast. Where the
+bulk begins at 0, s·V2 takes the place of V2 and the interval is mirrored at 0.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from ...errors import NotConverged
+from ...types import FloatArray
+from .branch import Branch, ComplexArray, joined
+from .continued import Equations
+from .edges import Edge, gap_edge, is_filled, left_edge
+from .interval import Interval, Scale, angles, interpolated
+
+_COMPLETE = 1e-7  # mass that may be missing without a search for it
+_SCAN = 48
+_NEXT = 1e-5  # relative distance from an edge of places next to it
+_ISLAND = 1.0  # eigenvalues of an interval too small to be resolved further
+
+
+def bulk(equations: Equations, atom: float, top: Edge) -> tuple[Interval, ...]:
+    """All intervals of the bulk, lowest first."""
+    low = float(np.sqrt(left_edge(equations, atom, top.location)))
+    parts = list(_intervals(equations, low, float(np.sqrt(top.location)), depth=8))
+    complete = 1.0 - max(_COMPLETE, equations.fineness.density)
+    if atom + sum(part.mass for part in parts) < complete:
+        gaps = [(below.high, above.low) for below, above in pairwise(parts)]
+        for gap in gaps:
+            parts.extend(_islands(equations, *gap))
+    return tuple(sorted(parts, key=lambda part: part.low))
+
+
+def single_interval(equations: Equations, atom: float, top: Edge) -> Interval:
+    """The bulk taken for one interval; its mass tells whether it is."""
+    low = float(np.sqrt(left_edge(equations, atom, top.location)))
+    (part,) = _intervals(equations, low, float(np.sqrt(top.location)), depth=0)
+    return part
+
+
+def _intervals(equations: Equations, low: float, high: float, depth: int) -> tuple[Interval, ...]:
+    """The interval itself, or the parts into which gaps divide it."""
+    scale: Scale = "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear"
+    theta, known, error = _begun(equations, low, high, scale)
+    while np.all(is_filled(equations, known)):
+        part = _interval(equations, known, theta, low, high, scale, error)
+        most = equations.fineness.most // (2 if scale == "mirrored" else 1)
+        fine = error < equations.fineness.density
+        if fine or theta.size >= most or part.mass * equations.width < _ISLAND:
+            equations.trail.nodes = theta, known
+            return (part,)
+        known, theta, error = _doubled(equations, known, theta, low, high, scale)
+    if depth == 0:  # a gap too narrow to be resolved; the mass tells whether that matters
+        return (_interval(equations, known, theta, low, high, scale, error),)
+    parts: list[Interval] = []
+    for start, end in _split(equations, known, low, high):
+        parts.extend(_intervals(equations, start, end, depth - 1))
+    return tuple(parts)
+
+
+def _begun(
+    equations: Equations, low: float, high: float, scale: Scale
+) -> tuple[FloatArray, Branch, float]:
+    """A few nodes and the solution there: that of a similar problem, which had enough of them."""
+    if equations.near.nodes is not None:
+        theta, near = equations.near.nodes
+        z = (_places(theta, low, high, scale) ** 2).astype(np.complex128)
+        scaled = Branch(near.z, near.v2 * (near.z / z)[:, None], near.chi, near.residual)
+        found = equations.at(z, scaled)
+        if np.all(found.converged & is_filled(equations, found)):
+            return theta, found, 0.0
+    theta = _angles(equations.fineness.first, scale)
+    return theta, _physical(equations, _places(theta, low, high, scale)), np.inf
+
+
+def _physical(equations: Equations, places: FloatArray) -> Branch:
+    found = equations.lowered(places**2)
+    if not np.all(found.converged):
+        raise NotConverged(
+            "the density of the bulk was not resolved", residual=float(found.residual.max())
+        )
+    return found
+
+
+def _split(
+    equations: Equations, coarse: Branch, low: float, high: float
+) -> list[tuple[float, float]]:
+    """Intervals between low and high that the gaps leave; nodes run from high to low."""
+    inner = np.array([high * (1.0 - _NEXT), max(low * (1.0 + _NEXT), _NEXT * high)])
+    ends_of = _physical(equations, inner)  # parts smaller than the nodes' spacing lie there
+    coarse = joined([ends_of.take([1]), coarse, ends_of.take([0])])
+    return _pairs([high, *_changes(equations, coarse), low])
+
+
+def _changes(equations: Equations, branch: Branch) -> list[float]:
+    """Edges between neighbouring places of which one lies in the bulk and one does not."""
+    filled = is_filled(equations, branch)
+    found = []
+    for j in np.flatnonzero(filled[1:] != filled[:-1]):
+        inside, outside = (j, j + 1) if filled[j] else (j + 1, j)
+        edge = gap_edge(equations, branch.take([inside]), branch.take([outside]))
+        found.append(float(np.sqrt(edge)))
+    return found
+
+
+def _pairs(ends: list[float]) -> list[tuple[float, float]]:
+    if len(ends) % 2:
+        raise NotConverged("an edge of the bulk was not resolved")
+    return sorted((ends[k + 1], ends[k]) for k in range(0, len(ends), 2))
+
+
+def _islands(equations: Equations, low: float, high: float) -> list[Interval]:
+    """Parts of the bulk inside a gap, which the nodes around it have missed."""
+    places = np.geomspace(high, low, _SCAN + 2)[1:-1]
+    found: list[Interval] = []
+    for start, end in _pairs(_changes(equations, _physical(equations, places))):
+        found.extend(_intervals(equations, start, end, depth=4))
+    return found
+
+
+def _angles(count: int, scale: Scale) -> FloatArray:
+    """Chebyshev nodes; of a mirrored interval the upper half, the rest being its image."""
+    theta = angles(count)
+    return theta[: count // 2] if scale == "mirrored" else theta
+
+
+def _places(theta: FloatArray, low: float, high: float, scale: Scale) -> FloatArray:
+    if scale == "mirrored":
+        return np.asarray(high * np.cos(theta))
+    a, b = (np.log(low), np.log(high)) if scale == "log" else (low, high)
+    t = 0.5 * (a + b) + 0.5 * (b - a) * np.cos(theta)
+    return np.asarray(np.exp(t) if scale == "log" else t)
+
+
+def _doubled(
+    equations: Equations, known: Branch, theta: FloatArray, low: float, high: float, scale: Scale
+) -> tuple[Branch, FloatArray, float]:
+    """Twice the nodes, and how far the old ones were from predicting the density on them."""
+    finer = _angles(2 * theta.size * (2 if scale == "mirrored" else 1), scale)
+    places = _places(finer, low, high, scale)
+    guess = _predicted(known, theta, finer, places, scale)
+    found = equations.at((places**2).astype(np.complex128), guess)
+    lost = ~found.converged | (found.v2.imag.sum(axis=1) < 0.0)
+    lost |= ~is_filled(equations, found)  # a gap, or a real solution met by accident
+    if np.any(lost):
+        found = _replaced(found, lost, _physical(equations, places[lost]))
+    m, expected = equations.trace(found), equations.trace(guess)
+    error = float(np.abs(m.imag - expected.imag).max() / np.abs(m.imag).max())
+    return found, finer, error
+
+
+def _interval(
+    equations: Equations,
+    known: Branch,
+    theta: FloatArray,
+    low: float,
+    high: float,
+    scale: Scale,
+    error: float,
+) -> Interval:
+    s = _places(theta, low, high, scale)
+    per_s = 2.0 * s * equations.trace(known).imag / np.pi  # density of singular values
+    profile = (per_s * s if scale == "log" else per_s) / np.sin(theta)
+    if scale == "mirrored":
+        theta, profile = np.concatenate([theta, np.pi - theta[::-1]]), _mirrored(profile)
+    return Interval(low, high, scale, theta, profile, error)
+
+
+def _replaced(found: Branch, rows: np.ndarray, other: Branch) -> Branch:
+    v2, chi, residual = found.v2.copy(), found.chi.copy(), found.residual.copy()
+    v2[rows], chi[rows], residual[rows] = other.v2, other.chi, other.residual
+    return Branch(found.z, v2, chi, residual, found.accepted)
+
+
+def _mirrored(values: FloatArray) -> FloatArray:
+    return np.concatenate([values, values[::-1]])
+
+
+def _predicted(
+    known: Branch, theta: FloatArray, finer: FloatArray, places: FloatArray, scale: Scale
+) -> Branch:
+    """Both parts of the solution, interpolated to more nodes."""
+    c = np.cos(finer)
+    sine = np.sin(finer)[:, None]
+    old_sine = np.sin(theta)[:, None]
+    pair: list[ComplexArray] = []
+    for values in (known.v2, known.chi):
+        if scale == "mirrored":
+            old = np.sqrt(known.z.real)[:, None] * values
+            even, odd = old.imag / old_sine, old.real
+            both = np.concatenate([theta, np.pi - theta[::-1]])
+            imaginary = interpolated(both, np.concatenate([even, even[::-1]]), c) * sine
+            real = interpolated(both, np.concatenate([odd, -odd[::-1]]), c)
+            pair.append((real + 1j * imaginary) / places[:, None])
+        else:
+            real = interpolated(theta, values.real, c)
+            pair.append(real + 1j * sine * interpolated(theta, values.imag / old_sine, c))
+    z = (places**2).astype(np.complex128)
+    return Branch(z, pair[0], pair[1], np.full(z.size, np.inf))

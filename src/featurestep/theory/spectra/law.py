@@ -1,0 +1,139 @@
+"""The spectrum of the features as one result: bulk, atom, spikes, what they carry (section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ...problem import Problem
+from ...types import FloatArray
+from .interval import Interval, curve, density
+from .outliers import HIGHEST
+from .weights_law import WeightSpectrum
+
+MARGIN = 3.0  # Tracy–Widom scales; the largest of a bulk exceeds its edge by as much once in 1,000
+
+
+@dataclass(frozen=True)
+class Spike:
+    """One eigenvalue of FᵀF/n outside the bulk, and the function of κ that it carries."""
+
+    location: float  # eigenvalue of FᵀF/n
+    degree: int  # degree of the polynomial of κ that it carries; 0 for a constant
+    overlaps: tuple[float, ...]  # squared overlaps of its left vector with H_1(κ), …, H_6(κ)
+    constant_overlap: float  # with the constant function
+    power_overlaps: tuple[float, ...]  # with κ, κ², …, κ⁶
+    distance: float  # (location − edge)/edge
+    resolved: bool  # whether it is further from the edge than the edge itself fluctuates
+    kappa: FloatArray = field(repr=False, compare=False)
+    function: FloatArray = field(repr=False, compare=False)
+
+    @property
+    def singular_value(self) -> float:
+        """The singular value of F/√n."""
+        return float(np.sqrt(self.location))
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues of FᵀF/n (N of them) in high dimension: bulk, atom at 0 and spikes."""
+
+    problem: Problem
+    intervals: tuple[Interval, ...] = field(repr=False)
+    atom: float
+    spikes: tuple[Spike, ...]
+    edge_scale: float  # Tracy–Widom scale of the upper edge, as an eigenvalue
+    entry_reach: float  # how far single large entries of F push eigenvalues, at least the edge
+    weights: WeightSpectrum = field(repr=False)
+    validity: tuple[str, ...]
+    mean: float = field(repr=False)  # exact first moment of the bulk with its atom
+    mean_square: float = field(repr=False)  # exact second moment
+
+    @property
+    def edges(self) -> tuple[tuple[float, float], ...]:
+        """Eigenvalue intervals that carry the bulk, the atom at 0 aside."""
+        return tuple((part.low**2, part.high**2) for part in self.intervals)
+
+    @property
+    def edge(self) -> float:
+        """The upper end of the bulk."""
+        return self.edges[-1][1]
+
+    @property
+    def margin(self) -> float:
+        """How far beyond the edge an eigenvalue must lie to count as a spike.
+
+        Three Tracy–Widom scales or, for activations with heavy tails, the reach of single entries.
+        """
+        return max(MARGIN * self.edge_scale, self.entry_reach - self.edge)
+
+    @cached_property
+    def mass(self) -> float:
+        """Total mass of bulk and atom: 1 up to the error of the solution."""
+        return self.atom + sum(part.mass for part in self.intervals)
+
+    def singular_density(self, s: npt.ArrayLike) -> FloatArray:
+        """Density of the singular values of F/√n at s > 0, the atom at 0 left out."""
+        return density(self.intervals, np.asarray(s, dtype=np.float64))
+
+    def density(self, x: npt.ArrayLike) -> FloatArray:
+        """Density of the eigenvalues of FᵀF/n at x > 0, the atom at 0 left out."""
+        place = np.asarray(x, dtype=np.float64)
+        root = np.sqrt(np.maximum(place, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self.singular_density(root) / (2.0 * root)
+        return np.where(place > 0.0, found, 0.0)
+
+    def cumulative(self, x: npt.ArrayLike) -> FloatArray:
+        """Share of eigenvalues at or below x, bulk and atom (spikes have no share)."""
+        place = np.asarray(x, dtype=np.float64)
+        root = np.sqrt(np.maximum(place, 0.0))
+        out = np.where(place >= 0.0, self.atom, 0.0)
+        for part in self.intervals:
+            flat = np.clip(root, part.low, part.high).ravel()
+            out = out + part.below(flat).reshape(root.shape)
+        return np.asarray(out)
+
+    def moment(self, order: int) -> float:
+        """∫ x^order over bulk and atom."""
+        total = sum(part.integral(part.nodes ** (2 * order)) for part in self.intervals)
+        return total + (self.atom if order == 0 else 0.0)
+
+    def curve(self, points: int = 400) -> tuple[FloatArray, FloatArray]:
+        """Singular values over all intervals and their density, for a plot."""
+        return curve(self.intervals, points)
+
+    @property
+    def count(self) -> int:
+        """Number of spikes that are resolved."""
+        return sum(spike.resolved for spike in self.spikes)
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """Degrees that resolved spikes carry, largest spike first."""
+        return tuple(spike.degree for spike in self.spikes if spike.resolved)
+
+
+def carried_degrees(hermite: list[FloatArray], centred: bool) -> list[int]:
+    """The degree that each spike carries, from squared overlaps with H_0, H_1, ….
+
+    Spikes choose in the order of their size, and no degree is taken twice. κ² + b is of degree 2,
+    though its overlap with a constant may be the larger one: a constant by itself is carried only
+    by an uncentred activation, and by one spike.
+    """
+    constant = -1
+    if hermite and not centred:
+        constant = int(np.argmax([row[0] for row in hermite]))
+        if hermite[constant][0] < hermite[constant][1:].max():
+            constant = -1
+    degrees: list[int] = []
+    for index, row in enumerate(hermite):
+        if index == constant:
+            degrees.append(0)
+            continue
+        free = [k for k in range(1, HIGHEST + 1) if k not in degrees] or list(range(1, HIGHEST + 1))
+        degrees.append(max(free, key=lambda k: float(row[k])))
+    return degrees

@@ -1,0 +1,248 @@
+"""Eigenvalues outside the bulk: where the matrix of (11) is singular (17), what they carry (18).
+
+The matrix is taken in units of √|V2| and √|D|. Above the bulk V2 < 0 and it is P − I with P ≥ 0
+decreasing in z: as many eigenvalues lie above z as P has eigenvalues above 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...errors import NotConverged
+from ...functions.nonlinearity import normalised_hermite
+from ...roots import root_between
+from ...types import FloatArray
+from ..exact.spikes import spike_system
+from ..exact.weights import ExactWeights
+from .branch import Branch, ComplexArray, joined
+from .continued import Equations
+from .edges import Edge
+
+HIGHEST = 6  # degree of the polynomials that spikes are compared with
+_LADDER = 4.0  # of z, from rung to rung beyond the way to the edge
+_MOST_SECANTS = 8
+_ASIDE = 0.004  # relative distance of the first two places of a secant
+_CLOSE = 2e-3  # of the last two
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """One eigenvalue of FᵀF/n outside the bulk."""
+
+    location: float
+    hermite: FloatArray  # (HIGHEST + 1,) squared overlaps with H_0(κ), H_1(κ), …
+    powers: FloatArray  # (HIGHEST,) with κ, κ², …
+    kappa: FloatArray  # (Q,)
+    function: FloatArray  # (Q,) mean of √n × the left singular vector given κ
+
+
+def above(equations: Equations, edge: Edge) -> list[Outlier]:
+    """Eigenvalues above the bulk, largest first."""
+    count = positive(equations, edge.at)
+    if count == 0:
+        return []
+    places = _followed(equations, edge, count) or _bracketed(equations, edge, count)
+    equations.trail.spikes = edge.location, places
+    slopes = _slopes(equations, places, edge)
+    return [_outlier(equations, places.take([i]), slopes[i], i) for i in range(count)]
+
+
+def _bracketed(equations: Equations, edge: Edge, count: int) -> Branch:
+    """Places of the spikes, by root search between places around each."""
+    ladder = _ladder(equations, edge)
+    tops = np.array([_eigenvalues(equations, rung)[0, ::-1][:count] for rung in ladder])
+    places = []
+    for i in range(count):
+        inside = np.flatnonzero(tops[:, i] > 0.0)  # rungs below the spike
+        if inside.size == 0 or inside[0] == 0:
+            raise NotConverged("a spike was not bracketed")
+        rung = int(inside[0])
+        places.append(_root(equations, ladder[rung], ladder[rung - 1], i))
+    return joined(places)
+
+
+def _followed(equations: Equations, edge: Edge, count: int) -> Branch | None:
+    """The same from the spikes of a similar problem, all at once; None if one is lost.
+
+    Secants on t = √(z/E − 1), in which an eigenvalue of P is smooth down to the edge E.
+    """
+    known = equations.near.spikes
+    if known is None or known[1].z.size != count:
+        return None
+    last, near = known
+    t = np.sqrt(near.z.real / last - 1.0)
+    before: tuple[FloatArray, FloatArray] | None = None
+    for _ in range(_MOST_SECANTS):
+        z = edge.location * (1.0 + t**2) + 0j
+        scaled = Branch(near.z, near.v2 * (near.z / z)[:, None], near.chi, near.residual)
+        near = equations.at(z, scaled)
+        if not (np.all(near.converged) and np.all(near.v2.real < 0.0)):
+            return None
+        value = _own_eigenvalues(equations, near)
+        if before is None:
+            step = _ASIDE * t * np.sign(value)
+        else:
+            step = -value * (t - before[0]) / (value - before[1])
+        if not np.all(np.abs(step) < 0.5 * t):
+            return None
+        before, t = (t, value), t + step
+        if np.all(np.abs(step) < _CLOSE * t):
+            return replace(near, z=edge.location * (1.0 + t**2) + 0j)
+    return None
+
+
+def _own_eigenvalues(equations: Equations, places: Branch) -> FloatArray:
+    """At the place of each spike, the eigenvalue that vanishes there."""
+    rows = np.arange(places.z.size)
+    return np.asarray(_eigenvalues(equations, places)[rows, -1 - rows])
+
+
+def _slopes(equations: Equations, places: Branch, edge: Edge) -> FloatArray:
+    """How fast each spike's eigenvalue falls with z: at the edge itself without bound."""
+    t = np.sqrt(places.z.real / edge.location - 1.0)
+    step = 3.0 * equations.fineness.seen * t
+    ends = []
+    for sign in (-1.0, 1.0):
+        near = equations.at(edge.location * (1.0 + (t + sign * step) ** 2) + 0j, places)
+        if not np.all(near.converged):
+            raise NotConverged(
+                "a spike was not resolved from the bulk", residual=float(near.residual.max())
+            )
+        ends.append(_own_eigenvalues(equations, near))
+    slope = (ends[1] - ends[0]) / (4.0 * t * step * edge.location)
+    return np.where(slope < 0.0, slope, -np.inf)
+
+
+def positive(equations: Equations, branch: Branch) -> int:
+    """How many eigenvalues lie above a place that is above the bulk."""
+    return int(np.count_nonzero(_eigenvalues(equations, branch) > 0.0))
+
+
+def strengths(equations: Equations, edge: Edge, count: int) -> FloatArray:
+    """Largest eigenvalues of P at the edge: those above 1 have left the bulk."""
+    return np.asarray(_eigenvalues(equations, edge.at)[0, ::-1][:count] + 1.0)
+
+
+def _ladder(equations: Equations, edge: Edge) -> list[Branch]:
+    """Real solutions from beyond every spike down to the edge."""
+    rungs = list(edge.path)
+    while positive(equations, rungs[0]) > 0:
+        z = float(rungs[0].z[0].real)
+        if z > 1e15 * edge.location:
+            raise NotConverged("a spike was not bracketed")
+        rungs.insert(0, _real_at(equations, _LADDER * z, rungs[0]))
+    return [*rungs, edge.at]
+
+
+def _real_at(equations: Equations, z: float, start: Branch) -> Branch:
+    found = equations.at(np.array([z + 0j]), start)
+    if not found.converged[0]:
+        raise NotConverged(
+            f"no solution of the resolvent equations at z = {z:.4g}",
+            residual=float(found.residual[0]),
+        )
+    return found
+
+
+def _root(equations: Equations, low: Branch, high: Branch, i: int) -> Branch:
+    """Where the i-th largest eigenvalue vanishes between two places."""
+    known = {float(b.z[0].real): b for b in (low, high)}
+
+    def value(z: float) -> float:
+        if z not in known:
+            near = min((place for place in known if place > a), key=lambda place: abs(place - z))
+            known[z] = _real_at(equations, z, known[near])
+        return float(_eigenvalues(equations, known[z])[0, -1 - i])
+
+    a, b = sorted(known)
+    z = root_between(value, a, b, relative=equations.fineness.spike)
+    value(z)
+    return known[z]
+
+
+@dataclass(frozen=True)
+class _System:
+    """The matrix of (17) in units of √|V2|, with its columns, at B places."""
+
+    matrix: FloatArray  # (B, size, size)
+    columns: FloatArray  # (B, Q, size) B̂ along κ
+    mass: FloatArray  # (B, Q) n w/(1+χ)
+
+
+def _system(equations: Equations, branch: Branch) -> _System:
+    point = equations.point(branch)
+    mass = equations.n * equations.batch.weight * point.shrink
+    if isinstance(point.weights, ExactWeights):
+        mass = mass[:, : equations.batch.readout_nodes]
+        columns = equations.batch.exact.columns
+        found = spike_system(point.weights, columns, point.v2.real, mass.real)
+        return _System(found.matrix, found.columns, mass.real)
+    frame = point.isotropic.frame(point.v2)
+    kappa = equations.batch.kappa[:, None]
+    phase = np.where(branch.v2.real < 0.0, 1j, 1.0)  # (B, K)
+    nothing = np.zeros_like(frame.means)
+    across: ComplexArray | None = None
+    if frame.coupling is not None:
+        along = [frame.means, kappa * frame.lines, nothing]
+        across = _beside(frame.coupling.means_across, nothing, frame.lines)
+    else:
+        along = [frame.means, kappa * frame.lines]
+    phases = np.tile(phase, len(along))[:, None, :]
+    seen = _beside(*along) / phases
+    matrix = _gram(seen, mass)
+    diagonal = np.arange(matrix.shape[1])
+    matrix[:, diagonal, diagonal] += phases[:, 0, :] ** -2
+    if across is not None:
+        matrix += _gram(across / phases, mass)
+    if frame.coupling is not None:
+        k = phase.shape[1]
+        penalty = frame.coupling.penalty / (phase[:, :, None] * phase[:, None, :])
+        matrix[:, :k, :k] += penalty
+        matrix[:, diagonal[:k], diagonal[:k]] -= phase**-2
+    return _System(matrix.real, seen.real, mass.real)
+
+
+def _beside(*parts: ComplexArray) -> ComplexArray:
+    return np.concatenate(parts, axis=2)
+
+
+def _gram(columns: ComplexArray, mass: ComplexArray) -> ComplexArray:
+    weighted = columns * mass[:, :, None]
+    return np.asarray(np.matmul(weighted.transpose(0, 2, 1), columns))
+
+
+def _eigenvalues(equations: Equations, branch: Branch) -> FloatArray:
+    """Ascending, (B, size)."""
+    return np.asarray(np.linalg.eigvalsh(_system(equations, branch).matrix))
+
+
+def _outlier(equations: Equations, place: Branch, slope: float, i: int) -> Outlier:
+    """Location and squared overlaps −Res T_ff/E f² (eq. 18) of the i-th largest spike.
+
+    `slope` is that of its eigenvalue with z.
+    """
+    z = float(place.z[0].real)
+    system = _system(equations, place)
+    _, vectors = np.linalg.eigh(system.matrix[0])
+    mass = system.mass[0]
+    carried = system.columns[0] @ vectors[:, -1 - i]  # B̂v at every κ
+    scale = -equations.n / (z * slope)
+    nodes = equations.batch.readout_nodes
+    kappa, weight = equations.batch.kappa[:nodes], equations.batch.weight[:nodes]
+    mass = mass[:nodes]
+    hermite = normalised_hermite(HIGHEST, kappa).T
+    powers = kappa[:, None] ** np.arange(1, HIGHEST + 1)
+
+    def overlap(f: FloatArray) -> FloatArray:
+        inner = (mass / equations.n * carried) @ f
+        return np.asarray(scale * inner**2 / (weight @ f**2))
+
+    return Outlier(
+        location=z,
+        hermite=overlap(hermite),
+        powers=overlap(powers),
+        kappa=kappa,
+        function=np.sqrt(max(scale, 0.0)) * mass / (equations.n * weight) * carried,
+    )

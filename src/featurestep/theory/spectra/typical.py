@@ -1,0 +1,200 @@
+"""The laws of κ, ‖x‖ and g as n samples and N neurons show them.
+
+Among n samples hardly any |κ| exceeds κ_n with P(|κ| > κ_n) = ½/n. Beyond it a row of F would lie
+outside the bulk by itself, but no such row is there; with the full law an unbounded activation has
+a bulk without an edge. So the rules end at κ_n (and for a Gaussian readout law at its g_N), and
+their outer weights are chosen such that low moments remain those of the full law.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ...errors import NotConverged
+from ...functions.hermite import coefficients
+from ...functions.nonlinearity import Nonlinearity
+from ...functions.quadrature import Rule, gauss_hermite, stretched_uniform
+from ...problem import Problem
+from ...spiked import spiked_weights
+from ...types import FloatArray
+from ..batch import Batch
+from ..exact.weights import MOST_GROUPS as MOST_EXACT
+from ..exact.weights import exact_side
+from ..method import chosen_method
+from ..moments import build_batch
+from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
+from ..typical_laws import count_of, extreme, typical_normal
+from .wobble import product, with_wobble
+
+_SPACING = 0.5
+# Twice the samples whose residual may exceed the end of the law of r: as a rule, and where the
+# tail of the law makes islands beside the bulk.
+STRAY = (40.0, 80.0, 20.0, 160.0)
+_BEYOND_ALL = 100.0  # |κ| of nodes that stand for the weights' own unknowns
+_HEAVY = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
+_RADII = 3  # nodes of ‖x‖, whose spread is small
+_LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against the bulk, likewise
+
+
+def typical_batch(problem: Problem, *, refine: float = 1.0, smooth: int = 0) -> Batch:
+    """Section 3's arrays for one problem, on the rules of a typical sample.
+
+    `smooth` is a rung of a ladder: above 0, rows and columns do not vary by chance, and the law of
+    the step's residual is cut off elsewhere.
+    """
+    batch = smooth_batch(problem, refine=refine, smooth=smooth)
+    return batch if smooth or batch.exact is not None else with_wobble(problem, batch)
+
+
+def smooth_batch(problem: Problem, *, refine: float = 1.0, smooth: int = 0) -> Batch:
+    """The same with rows and columns that do not vary by chance (`wobble`)."""
+    weights = spiked_weights(problem)
+    nodes = _node_rule(problem, refine)
+    few = _few_groups(problem)
+    if few is not None and spectral_method(problem) == "exact":
+        batch = build_batch([problem], [weights], few, nodes)
+        return _with_exact_weights(problem, batch, STRAY[smooth])
+    groups = _group_rule(problem, refine)
+    return _with_radii(problem, build_batch([problem], [weights], groups, nodes))
+
+
+def spectral_method(problem: Problem) -> str:
+    """Whether a spectrum has exact weights: those of few groups, and of features without tails."""
+    if _few_groups(problem) is None or _is_heavy(problem):
+        return "isotropic"
+    return chosen_method(problem, spiked_weights(problem), "auto")
+
+
+def _few_groups(problem: Problem) -> Rule | None:
+    """A finite law's own groups, if they are few enough for exact weights."""
+    finite = finite_groups(problem)
+    return finite if finite is not None and finite[0].size <= MOST_EXACT else None
+
+
+def _with_exact_weights(problem: Problem, batch: Batch, stray: float) -> Batch:
+    """The batch with exact weights, of a step on a typical sample."""
+    share = batch.neurons[0] / batch.neurons.sum()
+    side = exact_side(problem, (batch.g, share), batch.kappa, problem.step_samples / stray)
+    step, columns = side.step, side.columns
+    more = side.unknowns
+
+    def padded(values: FloatArray) -> FloatArray:
+        wide = [(0, 0)] * values.ndim
+        wide[min(1, values.ndim - 1)] = (0, more)
+        return np.pad(values, wide)
+
+    spread = padded(columns.spread)
+    nothing = np.zeros((1, batch.kappa.size + more))
+    return replace(
+        batch,
+        kappa=np.append(batch.kappa, _BEYOND_ALL + np.arange(more)),
+        weight=padded(batch.weight),
+        shift=step.shift,
+        norm=step.norm,
+        lean=np.zeros_like(batch.lean),
+        mean=padded(columns.plain[:, :, : batch.g.size]),
+        linear=padded(step.norm[:, None, :] * columns.slope),
+        spread=spread,
+        felt=spread,
+        target_mean=nothing,
+        target_linear=nothing,
+        target_rest=nothing,
+        mirrored=False,
+        exact=side,
+    )
+
+
+def _with_radii(problem: Problem, batch: Batch) -> Batch:
+    """Nodes (κ, ‖x‖) where the spread of ‖x‖ can be seen."""
+    radius, share = _radius_rule(problem)
+    if radius.size == 1:
+        return batch
+    nodes, masses, radii = product(batch.kappa, batch.weight, radius, share)
+    norm = batch.norm[:, None, :] * radii[:, None]  # (1, Q, K)
+    moments = problem.sigma.moments(norm, batch.shift[:, None, :] * nodes[:, None])
+    nothing = np.zeros((1, nodes.size))
+    return replace(
+        batch,
+        kappa=nodes,
+        weight=masses,
+        mean=moments.mean,
+        linear=batch.norm[:, None, :] * moments.slope,  # w·x has the spread of ‖x‖ already
+        spread=moments.spread,
+        felt=moments.spread,
+        target_mean=nothing,
+        target_linear=nothing,
+        target_rest=nothing,
+    )
+
+
+def _group_rule(problem: Problem, refine: float) -> Rule:
+    exact = finite_groups(problem)
+    if exact is not None:
+        return exact
+    weights = spiked_weights(problem)
+    reach = max(
+        abs(weights.unit_shift), abs(weights.unit_drift), math.sqrt(weights.unit_growth), 1e-300
+    )
+    scale = rounded_down(0.5 / reach)
+    widest = rounded_down(0.6 / reach) if problem.sigma.oscillates else 1.0
+    spacing = _SPACING / refine
+    if problem.law.name == "uniform":
+        return stretched_uniform(scale, widest, spacing)
+    end = extreme(problem.width)
+    _refuse_if_many(problem, count_of(end, scale, widest, spacing), MOST_GROUPS, "groups")
+    return typical_normal(end, scale, widest, spacing)
+
+
+def _node_rule(problem: Problem, refine: float) -> Rule:
+    sigma, weights = problem.sigma, spiked_weights(problem)
+    largest = max(map(abs, problem.law.values)) if problem.law.is_finite else 1.0
+    shift = max(abs(weights.unit_shift) * largest, 1e-300)
+    scale = rounded_down(0.5 / shift)
+    widest = rounded_down(1.0 / shift) if sigma.oscillates else 1.0
+    end, spacing = extreme(problem.n), _SPACING / refine
+    _refuse_if_many(problem, count_of(end, scale, widest, spacing), MOST_NODES, "nodes")
+    return typical_normal(end, scale, widest, spacing)
+
+
+def _refuse_if_many(problem: Problem, count: int, most: int, what: str) -> None:
+    if count > most:
+        raise NotConverged(
+            f"activation {problem.sigma.name} oscillates over the step's shifts: "
+            f"more than {most} {what} would be needed"
+        )
+
+
+def _radius_rule(problem: Problem) -> Rule:
+    """Nodes of ‖x‖/√d, where its spread 1/√(2d) can be seen in the spectrum."""
+    sigma, d = problem.sigma, problem.d
+    heavy = _is_heavy(problem)
+    c = coefficients(sigma, 2)
+    variance = sigma.second_moment - float(c[0]) ** 2
+    bulk = variance * (1.0 + math.sqrt(problem.width / problem.n)) ** 2
+    lifted = 2.0 * float(c[2]) ** 2 * problem.width / d > _LIFTED * bulk
+    if not (heavy or lifted):
+        return np.ones(1), np.ones(1)
+    z, weight = gauss_hermite(_RADII)
+    cube = 2.0 / (9.0 * d)  # Wilson and Hilferty: (‖x‖²/d)^(1/3) is normal
+    return np.maximum(1.0 - cube + math.sqrt(cube) * z, 0.1) ** 1.5, weight
+
+
+def _is_heavy(problem: Problem) -> bool:
+    """Whether the spread of ‖x‖ makes that of a row's power visible."""
+    return _row_sensitivity(problem.sigma) / math.sqrt(2.0 * problem.d) > _HEAVY
+
+
+def _row_sensitivity(sigma: Nonlinearity) -> float:
+    """|d log/d log r| at r = 1 of a row's mean square beside w·x: of ν², μ² and (m − c_0)²."""
+    step = 1e-3
+    sizes = []
+    c_0 = float(coefficients(sigma, 0)[0])
+    for radius in (1.0 - step, 1.0 + step):
+        mean, slope, spread = (
+            float(np.ravel(m)[0]) for m in sigma.moments(np.array([radius]), np.zeros(1))
+        )
+        sizes.append((mean - c_0) ** 2 + slope**2 + spread)
+    return abs(math.log(sizes[1] / sizes[0])) / (2.0 * step)
