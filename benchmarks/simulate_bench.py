@@ -61,7 +61,7 @@ def single_point(rounds: int = 5) -> None:
     ours, theirs = [], []
     for _ in range(rounds):
         ours.append(simulate(BASE, seeds=1, n_test=N_TEST).wall_time)
-        theirs.append(plain(BASE.eta, BASE.ridge))
+        theirs.append(plain(BASE.step_size, BASE.ridge))
     a, b = statistics.median(ours), statistics.median(theirs)
     print(f"single point      {a:8.2f} s   plain {b:8.2f} s   ratio {b / a:6.2f}   (goal 1.3)")
 

@@ -76,7 +76,7 @@ def random_problem(
             )
             is_steep = problem.sigma.oscillates or "H4" in activation
             bound = min(largest, steep) if is_steep else largest
-            if problem.eta <= bound * problem.width**0.5:
+            if problem.step_size <= bound * problem.width**0.5:
                 return problem
         except InvalidProblem as error:
             if error.parameter not in ("residual", "phi", "psi"):

@@ -64,7 +64,7 @@ def test_from_cui() -> None:
     )
     assert (problem.n, problem.n_step, problem.width) == (3000, 1500, 500)
     assert problem.readout == "constant"
-    assert problem.eta / math.sqrt(problem.width) == pytest.approx(1.3)
+    assert problem.step_size / math.sqrt(problem.width) == pytest.approx(1.3)
     assert problem.ridge == pytest.approx(0.2 * 500 / 3000)
 
 

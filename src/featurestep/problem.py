@@ -68,10 +68,10 @@ class Problem:
     n: int
     d: int
     width: int
-    n_step: int | None = None
+    n_step: int = None  # type: ignore[assignment]  # n when not given
     step_exponent: float | None = None
     step_scale: float = 1.0
-    step_size: float | None = None
+    step_size: float = None  # type: ignore[assignment]  # from the exponent when not given
     ridge: float
     noise_std: float = 0.0
     readout: Any = "gaussian"
@@ -86,8 +86,8 @@ class Problem:
         self._put("given", MappingProxyType({name: getattr(self, name) for name in FIELDS}))
         for name in ("n", "d", "width"):
             self._put(name, whole_number(name, getattr(self, name)))
-        n_step = self.n if self.n_step is None else whole_number("n_step", self.n_step)
-        self._put("n_step", n_step)
+        n_step = self.given["n_step"]
+        self._put("n_step", self.n if n_step is None else whole_number("n_step", n_step))
         self._put("ridge", number("ridge", positive("ridge", self.ridge), *RIDGE_RANGE))
         noise = number("noise_std", non_negative("noise_std", self.noise_std), *NOISE_RANGE)
         self._put("noise_std", noise)
@@ -106,18 +106,19 @@ class Problem:
     def _resolve_step(self) -> float:
         scale = positive("step_scale", self.step_scale)
         self._put("step_scale", scale)
-        if self.step_size is not None:
+        size = self.given["step_size"]
+        if size is not None:
             if self.step_exponent is not None:
                 raise InvalidProblem(
                     "step_size",
                     "must not be given together with step_exponent",
-                    (self.step_size, self.step_exponent),
+                    (size, self.step_exponent),
                 )
             if scale != 1.0:
                 raise InvalidProblem(
                     "step_scale", "goes with step_exponent, not with step_size", scale
                 )
-            return number("step_size", non_negative("step_size", self.step_size), *STEP_RANGE)
+            return number("step_size", non_negative("step_size", size), *STEP_RANGE)
         if self.step_exponent is None:
             raise InvalidProblem("step_exponent", "or step_size must be given", None)
         rule = "must be in [-4, 2]"
@@ -177,26 +178,18 @@ class Problem:
     @property
     def phi_step(self) -> float:
         """φ0 = d/n_step."""
-        return self.d / self.step_samples
-
-    @property
-    def step_samples(self) -> int:
-        """n0, never None."""
-        assert self.n_step is not None
-        return self.n_step
-
-    @property
-    def eta(self) -> float:
-        """η, never None."""
-        assert self.step_size is not None
-        return self.step_size
+        return self.d / self.n_step
 
     @property
     def regime(self) -> Regime:
         """Where the step's exponent lies among the published intervals, in words."""
         exponent = self.step_exponent
         if exponent is None:
-            exponent = math.log(self.eta) / math.log(self.n) if self.eta > 0 < self.n - 1 else None
+            exponent = (
+                math.log(self.step_size) / math.log(self.n)
+                if self.step_size > 0 < self.n - 1
+                else None
+            )
         return regime_of(exponent, at_size=self.n if self.step_exponent is None else None)
 
     @property

@@ -60,7 +60,7 @@ def spiked_weights(problem: Problem) -> SpikedWeights:
     square = star.second_moment + problem.noise_std**2 + (sigma.second_moment if full else 0.0)
     norm = float(np.sqrt(beta_norm_squared(c_star[1], c[1], problem.phi_step, square, full)))
     root_width = problem.width**0.5
-    step = problem.eta / root_width  # η a_j for g = 1
+    step = problem.step_size / root_width  # η a_j for g = 1
     return SpikedWeights(
         residual_mean=float(c_star[0]),
         residual_square=square,

@@ -42,11 +42,11 @@ def run_once(p: Problem, rng: np.random.Generator, n_test: int = 4000) -> list[f
         X = rng.standard_normal((n, p.d))
         return X, p.sigma_star(X @ beta_star) + p.noise_std * rng.standard_normal(n)
 
-    X_step, y_step = sample(p.step_samples)
+    X_step, y_step = sample(p.n_step)
     Z = X_step @ W0.T
     r = y_step - (p.sigma(Z) @ a if p.residual == "full" else 0.0)
-    G = ((r[:, None] * p.sigma.derivative(Z)) * a).T @ X_step / p.step_samples
-    W = W0 + p.eta * G
+    G = ((r[:, None] * p.sigma.derivative(Z)) * a).T @ X_step / p.n_step
+    W = W0 + p.step_size * G
 
     X, y = sample(p.n)
     F = p.sigma(X @ W.T)

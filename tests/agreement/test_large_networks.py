@@ -48,7 +48,7 @@ def outer_step(fields: dict[str, Any]) -> float:
     """The largest |e_g| of a finite law, 0 for the others."""
     problem = Problem(**fields)
     largest = max(map(abs, problem.law.values), default=0.0)
-    return float(problem.eta / problem.width**0.5 * largest)
+    return float(problem.step_size / problem.width**0.5 * largest)
 
 
 def rms(z: np.ndarray) -> float:

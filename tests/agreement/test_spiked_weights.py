@@ -32,15 +32,15 @@ def one_step(p: Problem, rng: np.random.Generator) -> dict[str, float]:
     W0 /= np.linalg.norm(W0, axis=1, keepdims=True)
     g = p.law.sample(rng, p.width)
     a = g / np.sqrt(p.width)
-    X = rng.standard_normal((p.step_samples, p.d))
-    y = p.sigma_star(X[:, 0]) + p.noise_std * rng.standard_normal(p.step_samples)
+    X = rng.standard_normal((p.n_step, p.d))
+    y = p.sigma_star(X[:, 0]) + p.noise_std * rng.standard_normal(p.n_step)
     Z = X @ W0.T
     r = y - (p.sigma(Z) @ a if p.residual == "full" else 0.0)
-    G = ((r[:, None] * p.sigma.derivative(Z)) * a).T @ X / p.step_samples
-    beta = X.T @ r / p.step_samples
+    G = ((r[:, None] * p.sigma.derivative(Z)) * a).T @ X / p.n_step
+    beta = X.T @ r / p.n_step
     norm = float(np.linalg.norm(beta))
-    along = p.eta * G @ beta / norm
-    W = W0 + p.eta * G
+    along = p.step_size * G @ beta / norm
+    W = W0 + p.step_size * G
 
     def beside(M: np.ndarray) -> np.ndarray:
         return np.sum(M**2, axis=1) - (M @ beta / norm) ** 2
@@ -60,7 +60,7 @@ def own_output(p: Problem) -> float:
     """A neuron's own output in the residual: −2η a_j²(E[σσ′z] − c_1²), below the order of (4)."""
     z, w = gaussian_panels(p.sigma)
     product = float(w @ (p.sigma(z) * p.sigma.derivative(z) * z))
-    return -2.0 * p.eta / p.width * (product - float(coefficients(p.sigma, 1)[1]) ** 2)
+    return -2.0 * p.step_size / p.width * (product - float(coefficients(p.sigma, 1)[1]) ** 2)
 
 
 @pytest.mark.parametrize("case", CASES)

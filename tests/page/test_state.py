@@ -44,9 +44,9 @@ def test_presets_are_problems_and_links(name: str) -> None:
 
 def test_the_maximal_step_is_twice_the_root_of_the_width() -> None:
     problem = PRESETS["maximal"].state.problem
-    assert problem.eta == pytest.approx(2.0 * problem.width**0.5, rel=1e-9)
+    assert problem.step_size == pytest.approx(2.0 * problem.width**0.5, rel=1e-9)
     assert (problem.n, problem.d, problem.width) == (2000, 1000, 1500)
-    assert problem.step_samples == 32 * problem.d
+    assert problem.n_step == 32 * problem.d
     exact, spiked = (
         predict(problem, method=method).test_error for method in ("exact", "isotropic")
     )
@@ -115,9 +115,11 @@ def test_a_formula_is_parsed_and_never_evaluated() -> None:
 
 
 def test_the_step_is_an_exponent_or_a_size() -> None:
-    assert State(step="exponent", step_exponent=0.25, n=10_000).problem.eta == pytest.approx(10.0)
+    assert State(step="exponent", step_exponent=0.25, n=10_000).problem.step_size == pytest.approx(
+        10.0
+    )
     still = State(step="size", step_size=0.0)
-    assert still.problem.eta == 0.0
+    assert still.problem.step_size == 0.0
     assert still.exponent is None
     assert State(step="size", step_size=10.0, n=100).exponent == pytest.approx(0.5)
     assert State(step_ratio=4.0, n=500).problem.n_step == 2000

@@ -67,7 +67,7 @@ def trained_weights(problem, draw):
     for step, multiple in enumerate(draw.setting.multiples):
         X0, clean, noise = whole(draw, draw.step_sample(step))
         y0 = clean + problem.noise_std * noise
-        W = W + problem.eta * multiple * gradient(problem, W, draw.readout, X0, y0)
+        W = W + problem.step_size * multiple * gradient(problem, W, draw.readout, X0, y0)
         path.append(W)
     return path
 
@@ -85,7 +85,7 @@ def features(problem, draw, variant, X, part):
     c = coefficients(sigma, 20)
     if variant == "trained":
         return sigma(X @ trained_weights(problem, draw)[-1].T)
-    eta = problem.eta * draw.setting.multiples[0]
+    eta = problem.step_size * draw.setting.multiples[0]
     if variant == "srf":
         rho = spiked_weights(problem.replace(step_size=eta)).norm(a * np.sqrt(problem.width))
         W = rho[:, None] * W0 + c[1] * eta * np.outer(a, beta_of(problem, draw))

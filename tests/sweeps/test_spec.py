@@ -100,7 +100,7 @@ def test_ratios_follow_n():
 
 
 def test_a_varied_step_replaces_that_of_the_base():
-    assert [p.eta for p in planned({"step_size": [0.0, 2.0]}).problems] == [0.0, 2.0]
+    assert [p.step_size for p in planned({"step_size": [0.0, 2.0]}).problems] == [0.0, 2.0]
 
 
 def test_a_grid_from_python_is_the_same_sweep_as_its_mapping(base):

@@ -137,7 +137,7 @@ class ManySamples(Literal):
         super().__init__(batch)
         s = slopes(problem.sigma)
         c_star = coefficients(problem.sigma_star, 2)
-        e = problem.eta / np.sqrt(problem.width) * batch.g
+        e = problem.step_size / np.sqrt(problem.width) * batch.g
         kept = 1.0 + 2.0 * s.c2 * e * c_star[0]  # 1 + k_g m_1
         place = batch.shift[0] * batch.kappa[:, None]
         bend = 0.5 * problem.sigma.derivative_means(self.rho, place, 2)[2]  # m′

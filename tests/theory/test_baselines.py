@@ -44,7 +44,7 @@ def simulate_linear(p: Problem, n: int, seed: int) -> float:
 
 @pytest.mark.parametrize("name", ["ridge_n", "ridge_all"])
 def test_linear_ridge_against_simulation(name: str) -> None:
-    n = BASE.n if name == "ridge_n" else BASE.n + BASE.step_samples
+    n = BASE.n if name == "ridge_n" else BASE.n + BASE.n_step
     runs = np.array([simulate_linear(BASE, n, seed) for seed in range(60)])
     error = runs.std(ddof=1) / np.sqrt(len(runs))
     predicted = getattr(baselines(BASE), name)

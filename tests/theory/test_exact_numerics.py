@@ -71,7 +71,7 @@ def test_auto_is_not_seen() -> None:
         if not problem.law.is_finite:
             continue
         size = float(rng.random() < 0.8) * log_uniform(rng, 1e-6, 3.0)
-        if problem.eta == 0.0:  # the only step its activation allows
+        if problem.step_size == 0.0:  # the only step its activation allows
             size = 0.0
         drawn.append(problem.replace(step_size=size * problem.width**0.5))
     auto, exact = (solve(drawn, method=method) for method in ("auto", "exact"))

@@ -174,7 +174,7 @@ def describe(problem: Problem, varied: Sequence[str] = ()) -> list[str]:
     if not {"n", "d", "width"} & set(varied):
         lines[1] += f" (φ = {problem.phi:.4g}, ψ = {problem.psi:.4g})"
     if not {"n", "step_size", "step_exponent", "step_scale"} & set(varied):
-        lines.append(f"step size η = {problem.eta:.5g}; {problem.regime}")
+        lines.append(f"step size η = {problem.step_size:.5g}; {problem.regime}")
     return [line for line in lines if line]
 
 

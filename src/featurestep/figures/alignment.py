@@ -52,7 +52,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
         "rank": list(DEGREES),
         "hermite": list(range(simulated.shape[-1])),
     }
-    sizes = {"n": base.n, "d": base.d, "width": base.width, "n_step": base.step_samples}
+    sizes = {"n": base.n, "d": base.d, "width": base.width, "n_step": base.n_step}
     return xarray.Dataset(data, coords, attrs={**sizes, "seeds": seeds})
 
 

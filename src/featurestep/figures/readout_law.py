@@ -40,7 +40,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     joined: xarray.Dataset = xarray.concat(rows, "learns")
     joined = joined.assign_coords(law=list(LAWS), learns=list(TARGETS))
     first = _problem(n, TARGETS[2], LAWS[0])
-    sizes = {"n": n, "d": first.d, "width": first.width, "n_step": first.step_samples}
+    sizes = {"n": n, "d": first.d, "width": first.width, "n_step": first.n_step}
     return joined.assign_attrs(**sizes, seeds=seeds)
 
 

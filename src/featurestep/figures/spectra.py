@@ -61,7 +61,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
         columns.append(_column(law, found))
     joined: xarray.Dataset = xarray.concat(columns, "exponent")
     return joined.assign_coords(exponent=list(EXPONENTS)).assign_attrs(
-        n=base.n, d=base.d, width=base.width, n_step=base.step_samples, step_scale=base.step_scale
+        n=base.n, d=base.d, width=base.width, n_step=base.n_step, step_scale=base.step_scale
     )
 
 

@@ -39,7 +39,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
         variant=list(_VARIANTS)
     )
     sizes = {"n": problem.n, "d": problem.d, "width": problem.width}
-    return joined.assign_attrs(**sizes, n_step=problem.step_samples, step_exponent=EXPONENT)
+    return joined.assign_attrs(**sizes, n_step=problem.n_step, step_exponent=EXPONENT)
 
 
 def _column(law: WeightSpectrum, found: SimulatedSpectrum, variant: str) -> xarray.Dataset:

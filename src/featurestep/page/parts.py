@@ -41,11 +41,11 @@ def point(state: State) -> Data:
         **{name: value for name, value in found.as_dict().items() if name != "validity"},
         "beta_norm": found.beta_norm,
         "validity": list(found.validity),
-        "eta": problem.eta,
+        "eta": problem.step_size,
         "n": problem.n,
         "d": problem.d,
         "width": problem.width,
-        "n_step": problem.step_samples,
+        "n_step": problem.n_step,
         "degree": regime.degree,
         "regime": regime.text,
         "baselines": {name: simpler[name] for name in BASELINES},
@@ -81,7 +81,7 @@ def base(state: State) -> Problem:
     if state.over == "exponent":
         scale = state.step_scale if state.step == "exponent" else 1.0
         return problem.replace(step_exponent=0.0, step_scale=scale)
-    return problem.replace(step_size=problem.eta, n_step=problem.step_samples)
+    return problem.replace(step_size=problem.step_size, n_step=problem.n_step)
 
 
 def axis_text(state: State, count: int | None = None) -> str:
@@ -137,7 +137,7 @@ def curve(state: State, *, draft: bool = False) -> Data:
         "train_loss": _column(outcomes, "train_loss"),
         "refused": status_of(refused[0]) if refused else "",
     }
-    if state.over != "exponent" and problems.base.eta > 0:
+    if state.over != "exponent" and problems.base.step_size > 0:
         still = [problem.replace(step_size=0.0, residual="labels") for problem in problems]
         answer["untrained"] = _column(solve(still, effort=effort), "test_error")
     return answer

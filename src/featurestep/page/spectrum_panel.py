@@ -62,7 +62,7 @@ def _nearest(problem: Problem) -> tuple[Problem, Trail] | None:
 
 def _distance(a: Problem, b: Problem) -> float:
     """How far two problems are from each other, in sliders' terms."""
-    sizes = ((a.n, b.n), (a.d, b.d), (a.width, b.width), (1.0 + a.eta, 1.0 + b.eta))
+    sizes = ((a.n, b.n), (a.d, b.d), (a.width, b.width), (1.0 + a.step_size, 1.0 + b.step_size))
     return sum(abs(math.log(x / y)) for x, y in sizes) + (a.sigma != b.sigma)
 
 

@@ -201,11 +201,11 @@ class State:
         if self.step == "exponent":
             step = {"step_exponent": self.step_exponent, "step_scale": self.step_scale}
         n_step = max(1, round(self.step_ratio * self.n))
+        step["n_step"] = None if n_step == self.n else n_step
         return Problem(
             activation=self.activation,
             target=self.target_text,
             **sizes_from_ratios(self.phi, self.psi, self.n, None, {}),
-            n_step=None if n_step == self.n else n_step,
             ridge=self.ridge,
             noise_std=self.noise_std,
             readout=self.readout,

@@ -65,7 +65,7 @@ def baselines(problem: Problem) -> Baselines:
     weights = spiked_weights(problem)
     kappa, weight = target_nodes(problem, weights, degree=0)
     _, y1, unexplained = target_moments(star, np.array([weights.alignment]), kappa)
-    few, many = problem.phi, problem.d / (problem.n + problem.step_samples)
+    few, many = problem.phi, problem.d / (problem.n + problem.n_step)
     return Baselines(
         problem=problem,
         untrained=predict(problem.replace(step_size=0.0, residual="labels")).test_error,

@@ -91,7 +91,7 @@ class _Job:
                 problem.sigma,
                 problem.sigma_star,
                 problem.law,
-                problem.residual if problem.eta else "labels",
+                problem.residual if problem.step_size else "labels",
                 problem.initial,
                 resolution,
             )

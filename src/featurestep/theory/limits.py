@@ -181,14 +181,14 @@ def _bulk(problem: Problem, weights: SpikedWeights, *, degree: int) -> Point:
 
 def _maximal(problem: Problem) -> tuple[float, float]:
     """The limit at fixed η/√N: the engine at sizes where the penalty on A has vanished."""
-    factor = max(1, _FAR // max(problem.n, problem.d, problem.width, problem.step_samples))
+    factor = max(1, _FAR // max(problem.n, problem.d, problem.width, problem.n_step))
     sizes = {
         "n": problem.n * factor,
         "d": problem.d * factor,
         "width": problem.width * factor,
-        "n_step": problem.step_samples * factor,
+        "n_step": problem.n_step * factor,
     }
-    (outcome,) = solve([problem.replace(step_size=problem.eta * factor**0.5, **sizes)])
+    (outcome,) = solve([problem.replace(step_size=problem.step_size * factor**0.5, **sizes)])
     if not isinstance(outcome, Solution):
         raise outcome
     return outcome.test_error, outcome.train_loss

@@ -37,7 +37,7 @@ def left_out(problem: Problem, weights: SpikedWeights) -> float:
     law = problem.law
     size = math.sqrt(sigma.second_moment)
     extreme = max(map(abs, law.values)) if law.is_finite else 3.0
-    e = problem.eta / math.sqrt(problem.width) * extreme
+    e = problem.step_size / math.sqrt(problem.width) * extreme
     spread = problem.phi_step * weights.residual_square
     c_star = coefficients(problem.sigma_star, 2)
     terms = [
@@ -49,7 +49,7 @@ def left_out(problem: Problem, weights: SpikedWeights) -> float:
     ]
     if problem.initial == "gaussian":
         terms.append((abs(s.c2) + abs(s.zz) * e) / size)
-    if problem.residual == "full" and problem.eta:
+    if problem.residual == "full" and problem.step_size:
         terms.append(extreme / math.sqrt(problem.width))
     return max(terms)
 
@@ -57,7 +57,7 @@ def left_out(problem: Problem, weights: SpikedWeights) -> float:
 def bulk_left_out(problem: Problem, weights: SpikedWeights) -> float:
     """What isotropic weights leave out of a typical neuron's bulk, as a share of its square."""
     s = slopes(problem.sigma)
-    e = problem.eta / math.sqrt(problem.width)
+    e = problem.step_size / math.sqrt(problem.width)
     spread = problem.phi_step * weights.residual_square
     return (4.0 * s.c2**2 + problem.phi_step * s.rest) * e**2 * spread
 
@@ -71,7 +71,7 @@ def _bending(problem: Problem) -> float:
     s = slopes(problem.sigma)
     if s.c2 == 0.0:
         return s.zz**2 / problem.d
-    if problem.eta > 0.0:
+    if problem.step_size > 0.0:
         return 1.0
     means = (s.c2 / s.c0) ** 2 / problem.d if s.c0 else 0.0
     return float(means + s.c2**2 * problem.width / problem.d**2)

@@ -107,7 +107,7 @@ def finite_groups(problem: Problem) -> Rule | None:
 
 
 def _finite_key(problem: Problem) -> GroupKey | None:
-    if problem.eta == 0.0:
+    if problem.step_size == 0.0:
         return ("single",)
     if problem.sigma.slope_variance == 0.0:  # affine: only E g and E g² matter
         return ("affine", problem.law.mean) if coefficients(problem.sigma, 0)[0] else ("single",)
@@ -205,7 +205,7 @@ def _largest_drift(problem: Problem, weights: SpikedWeights) -> float:
     if problem.residual == "labels":
         return drift
     c = coefficients(problem.sigma, 2)
-    step = problem.eta / problem.width**0.5
+    step = problem.step_size / problem.width**0.5
     return float(drift + 2.0 * abs(c[2]) * step * _LIKELY * abs(c[0]))
 
 

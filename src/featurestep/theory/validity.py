@@ -47,7 +47,7 @@ def isotropic_bulk_notes(problem: Problem, weights: SpikedWeights) -> tuple[str,
 
 
 def _size_notes(problem: Problem) -> list[str]:
-    smallest = min(problem.n, problem.d, problem.width, problem.step_samples)
+    smallest = min(problem.n, problem.d, problem.width, problem.n_step)
     if smallest >= _SMALL:
         return []
     return [
@@ -60,7 +60,7 @@ def _exponent_notes(problem: Problem) -> list[str]:
     exponent = problem.regime.exponent
     if exponent is None or exponent <= 0.5 + 1e-9:
         return []
-    size = problem.eta / problem.width**0.5
+    size = problem.step_size / problem.width**0.5
     return [
         f"step exponent {exponent:.3g} is beyond 1/2, the largest of the published theory: here "
         f"η = {size:.3g}√N; agreement with networks is tested up to 4√N"
@@ -69,10 +69,10 @@ def _exponent_notes(problem: Problem) -> list[str]:
 
 def _open_notes(problem: Problem) -> list[str]:
     """Finite-size terms that are known to be missing, where they have been seen."""
-    if problem.eta == 0.0 or problem.n >= 8 * _FEW:
+    if problem.step_size == 0.0 or problem.n >= 8 * _FEW:
         return []
     notes = []
-    step = problem.eta / problem.width**0.5
+    step = problem.step_size / problem.width**0.5
     if _degree(problem.sigma) >= 3 and step > 0.3:
         notes.append(
             f"an activation of degree {_degree(problem.sigma)} and a large step: terms of order "

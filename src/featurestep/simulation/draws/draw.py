@@ -79,7 +79,7 @@ class Draw:
 
     def step_sample(self, step: int) -> Sample:
         """The sample of a gradient step."""
-        n0 = self.problem.step_samples
+        n0 = self.problem.n_step
         same_batch = self.setting.batches == "same"
         batch = 0 if same_batch else step
         if self.setting.data == "same" and batch == 0:
@@ -91,7 +91,7 @@ class Draw:
         """Fresh rows for the test error."""
         if isinstance(self.setting.inputs, str):
             return Sample("test", 0, self.n_test)
-        used = sum(_batches(self.setting)) * self.problem.step_samples
+        used = sum(_batches(self.setting)) * self.problem.n_step
         return Sample("test", 0, self.n_test, len(self.setting.inputs) - used - self.n_test)
 
     def blocks(self, sample: Sample, rows: int) -> Iterator[Block]:
@@ -161,7 +161,7 @@ def check_sizes(problem: Problem, setting: Setting, n_test: int) -> None:
     if columns != d:
         raise InvalidProblem("inputs", f"must have d = {d} columns", setting.inputs.shape)
     fresh, shared = _batches(setting)
-    n0 = problem.step_samples
+    n0 = problem.n_step
     needed = max(problem.n, shared * n0) + fresh * n0 + n_test
     if rows < needed:
         rule = f"must have at least {needed} rows (readout, steps and {n_test} for testing)"

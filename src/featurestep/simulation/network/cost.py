@@ -91,7 +91,7 @@ class Shape:
     def __init__(self, group: Group, setting: Setting, itemsize: int) -> None:
         p = group.problem
         self.group, self.setting, self.itemsize = group, setting, itemsize
-        self.N, self.d, self.n0 = p.width, p.d, p.step_samples
+        self.N, self.d, self.n0 = p.width, p.d, p.n_step
         self.matrices = group.projections(setting)
         self.draws_noise = any(key.base == "gaussian" for key in group.fits)
         self.buffers = max(2, self.matrices + 1 + self.draws_noise)

@@ -30,8 +30,8 @@ def feature_gap(
     """
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", "must be a Problem", problem)
-    if problem.eta == 0:
-        raise InvalidProblem("step_size", "must be > 0, or F is F0", problem.eta)
+    if problem.step_size == 0:
+        raise InvalidProblem("step_size", "must be > 0, or F is F0", problem.step_size)
     if not isinstance(degrees, Iterable):
         raise InvalidProblem("degrees", "must be a list of degrees", degrees)
     variants = parse_variants(["trained", *(f"spiked:{degree}" for degree in degrees)])
@@ -46,7 +46,7 @@ def _gaps(problem: Problem, variants: tuple[Variant, ...], seed: int) -> FloatAr
     draw = Draw(problem, setting, Streams(seed), backend, 1)
     run = GroupRun(group, draw, setting, cost, lambda flops: None)
     weights, buffers = run.prepare()
-    trained, *spiked = (feature_key(v, problem.eta, problem.noise_std) for v in variants)
+    trained, *spiked = (feature_key(v, problem.step_size, problem.noise_std) for v in variants)
     grams = [backend.zeros(problem.width, problem.width) for _ in spiked]
     sample = draw.readout_sample(problem.n)
     for block, rows in run.blocks(weights, sample, TRAIN, buffers):

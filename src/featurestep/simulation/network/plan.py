@@ -100,7 +100,7 @@ def make_groups(
 
 def first_step(problem: Problem, setting: Setting) -> float:
     """The step size that names a problem's features: of several steps, their common η."""
-    return problem.eta * (setting.multiples[0] if len(setting.multiples) == 1 else 1.0)
+    return problem.step_size * (setting.multiples[0] if len(setting.multiples) == 1 else 1.0)
 
 
 def default_test_size(problems: Sequence[Problem]) -> int:
@@ -110,6 +110,6 @@ def default_test_size(problems: Sequence[Problem]) -> int:
 
 def _group_key(problem: Problem) -> tuple[Any, ...]:
     return (
-        *(problem.d, problem.width, problem.step_samples, problem.residual, problem.initial),
+        *(problem.d, problem.width, problem.n_step, problem.residual, problem.initial),
         *(problem.sigma, problem.sigma_star, problem.law),
     )

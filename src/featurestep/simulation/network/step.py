@@ -49,7 +49,7 @@ def gradient(
 
     r = y0 for `labels`, y0 − f(X0) for `full`.
     """
-    N, d, n0 = problem.width, problem.d, problem.step_samples
+    N, d, n0 = problem.width, problem.d, problem.n_step
     count = residual_basis(levels)
     G = tuple(backend.zeros(N, d) for _ in range(count))
     beta = tuple(backend.zeros(1, d) for _ in range(count))

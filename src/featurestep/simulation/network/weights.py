@@ -108,5 +108,5 @@ class Trainer:
         pair = (self.buffers[0], self.buffers[1])
         out = gradient(self.backend, problem, W, self.draw.readout, blocks, levels, pair)
         products = 1 + len(out.G)
-        self.count(2 * products * problem.step_samples * problem.width * problem.d)
+        self.count(2 * products * problem.n_step * problem.width * problem.d)
         return out

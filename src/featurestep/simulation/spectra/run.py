@@ -53,7 +53,7 @@ class SpectrumRun:
             W0, a = weights.matrices[0], self.draw.readout
             pair = (buffers[0], buffers[1])
             step = gradient(self.backend, problem, W0, a, blocks, (noise,), pair)
-            self.count(4 * problem.step_samples * problem.width * problem.d)
+            self.count(4 * problem.n_step * problem.width * problem.d)
             weights.beta[noise] = step.beta[0]
         beta = self.backend.get(weights.beta[noise])[0]
         return np.asarray(beta / np.sqrt(beta @ beta))

@@ -111,7 +111,7 @@ class Simulate(Task):
             sizes = (p.d, p.width, p.n_step, self._tests(p))
             kinds = (p.activation, p.target, p.readout, p.residual, p.initial, p.centre)
             steps = draws.setdefault((unit.part.seed, sizes, kinds), {})
-            steps.setdefault((p.eta, p.noise_std), []).append(index)
+            steps.setdefault((p.step_size, p.noise_std), []).append(index)
         for steps in draws.values():
             moves = list(steps.values())
             for start in range(0, len(moves), MOST_STEPS):

@@ -34,7 +34,7 @@ class Row:
 
 def sees_output(problem: Problem) -> bool:
     """Whether the step sees the initial output: at step 0 it does not matter what it sees."""
-    return problem.residual == "full" and problem.eta > 0.0
+    return problem.residual == "full" and problem.step_size > 0.0
 
 
 def rows_of(problem: Problem) -> list[Row]:
@@ -129,8 +129,8 @@ def build_step(
     g, share = groups
     problems = [row.problem for row in rows]
     n, d, width = (np.array([float(getattr(p, name)) for p in problems]) for name in _SIZES)
-    eta = np.array([p.eta for p in problems])
-    phi = d / np.array([float(p.step_samples) for p in problems])
+    eta = np.array([p.step_size for p in problems])
+    phi = d / np.array([float(p.n_step) for p in problems])
     moments = np.stack([law.moments for law in laws])
     overlaps = np.stack([law.overlaps for law in laws])
     full = sees_output(first)

@@ -43,7 +43,7 @@ def sample_reach(problem: Problem, equations: Equations, edge: Edge) -> float:
     hardly a draw exceeds.
     """
     law = residual_law(
-        problem.sigma_star, noise_of(Row(problem)), R_NODES, problem.step_samples / _EXPECTED
+        problem.sigma_star, noise_of(Row(problem)), R_NODES, problem.n_step / _EXPECTED
     )
     r = np.linspace(law.nodes.min(), law.nodes.max(), _POINTS)
     step = equations.batch.exact.step

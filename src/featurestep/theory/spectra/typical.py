@@ -77,7 +77,7 @@ def _few_groups(problem: Problem) -> Rule | None:
 def _with_exact_weights(problem: Problem, batch: Batch, stray: float) -> Batch:
     """The batch with exact weights, of a step on a typical sample."""
     share = batch.neurons[0] / batch.neurons.sum()
-    side = exact_side(problem, (batch.g, share), batch.kappa, problem.step_samples / stray)
+    side = exact_side(problem, (batch.g, share), batch.kappa, problem.n_step / stray)
     step, columns = side.step, side.columns
     more = side.unknowns
 
