@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from featurestep import InvalidProblem
-from featurestep.functions.formula import MAX_DEGREE, hermite_formula
+from featurestep.functions.formula import MAX_DEGREE, formula, hermite_formula
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,10 @@ from featurestep.functions.formula import MAX_DEGREE, hermite_formula
         (" H3*2 ", (0, 0, 0, 2)),
         ("H2 + H1 - H2", (0, 1)),
         ("sqrt(4)*H1 + +H2", (0, 2, 1)),
+        ("2^-0.5*H1 + (1 + 1)^2^0.5*H2", (0, 2**-0.5, 2 ** (2**0.5))),
+        ("-2^2 + 007*H1 + 00.5*H2 + 1e-05*H3", (-4, 7, 0.5, 1e-5)),
+        ("pi *\tH1", (0, np.pi)),
+        (" + ".join(["H1"] * 80), (0, 80)),
     ],
 )
 def test_sums(text: str, coefficients: tuple[float, ...]) -> None:
@@ -51,3 +56,70 @@ def test_any_text_is_a_sum_or_refused_in_one_line(text: str) -> None:
     if refusal is not None:
         assert refusal.parameter == "target"
         assert "\n" not in str(refusal)
+
+
+Z1, Z2, Z3 = np.random.default_rng(3).normal(size=(3, 50))
+IN_VARIABLES = {
+    "z1 + z2^2 - 1 + z1*z2": Z1 + Z2**2 - 1 + Z1 * Z2,
+    "z1 + 0.5*z2 + tanh(z1*z2)": Z1 + 0.5 * Z2 + np.tanh(Z1 * Z2),
+    "-z1^2/2 - H3(z2)/6": -(Z1**2) / 2 - (Z2**3 - 3 * Z2) / 6,
+    "exp(-z3**2) * cos(pi*z1) + sqrt(abs(z2))": np.exp(-(Z3**2)) * np.cos(np.pi * Z1)
+    + np.sqrt(np.abs(Z2)),
+    "3": np.full(50, 3.0),
+}
+
+
+def read(text: str, variables: tuple[str, ...] = ("z1", "z2", "z3")):
+    named = {"tanh": np.tanh, "abs": np.abs}
+    return formula(text, "target", variables=variables, functions=named)
+
+
+@pytest.mark.parametrize("text", IN_VARIABLES)
+def test_a_formula_in_several_variables_is_the_function_it_writes(text: str) -> None:
+    np.testing.assert_allclose(read(text)(Z1, Z2, Z3), IN_VARIABLES[text], rtol=1e-14)
+
+
+def test_a_formula_knows_which_variables_it_uses_and_may_have_one() -> None:
+    assert read("z3*z1 + H2(z1)").used == ("z1", "z3")
+    assert read("z + z^3", ("z",)).used == ("z",)
+    assert read("1/z1")(np.zeros(2), Z1[:2], Z2[:2]).tolist() == [np.inf, np.inf]
+    with pytest.raises(TypeError, match="takes 3 arrays; got 1"):
+        read("z1")(Z1)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("z1 + z4", "at character 6: unexpected 'z4'"),
+        ("z1 z2", "at character 4: unexpected 'z2'"),
+        ("2 z1", "at character 3: unexpected 'z1'"),
+        ("z1(2)", "at character 1: unexpected 'z1'"),
+        ("tanh + z1", "at character 1: unexpected 'tanh' without an argument"),
+        ("z1 + tanh()", "at character 11: unexpected ')'"),
+        ("tanh(z1, z2)", "at character 8: unexpected ','"),
+        ("z1 + open('x')", "at character 6: unexpected 'open'"),
+        ("z1.real", "at character 3: unexpected '.'"),
+        ("z1 if z1 else z2", "at character 4: unexpected 'if'"),
+        ("lambda: z1", "at character 1: unexpected 'lambda'"),
+        ("z1 + H21(z2)", "at character 6: degrees go up to 20"),
+        ("z1^2 + 1e31", "at character 8: numbers go up to 1e+30"),
+        ("(z1", "ends too early"),
+        ("z1 + ", "ends too early"),
+        ("", "nothing given"),
+        ("z1" + "^z1" * 60, "at character 124: nested too deeply"),
+    ],
+)
+def test_what_is_no_formula_is_refused_with_its_place(text: str, reason: str) -> None:
+    with pytest.raises(InvalidProblem) as refusal:
+        read(text)
+    assert f"must be a formula in z1, z2, z3 such as 'z1 + z2 + z3' ({reason}" in str(refusal.value)
+
+
+@given(st.text(alphabet="z12H^*/+-().0 eEsqrtpi\n", max_size=40))
+def test_any_text_is_a_formula_or_refused_in_one_line(text: str) -> None:
+    refusal = None
+    try:
+        assert read(text)(Z1, Z2, Z3).shape == Z1.shape
+    except InvalidProblem as error:
+        refusal = error
+    assert refusal is None or "\n" not in str(refusal)

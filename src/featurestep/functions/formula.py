@@ -1,38 +1,36 @@
-"""Hermite sums as text: a grammar of our own, never `eval`.
+"""Functions as text: sums of Hermite polynomials, and formulas in named variables.
 
-    sum     := term (('+' | '-') term)*
-    term    := factor (('*' | '/') factor)*
-    factor  := ('+' | '-') factor | number | 'H' digits | 'sqrt' '(' sum ')' | '(' sum ')'
-
-A product may have one Hermite polynomial at most, and divisors and roots are numbers, so the
-result is always a linear combination of H_0, H_1, …
+In a Hermite sum a product may have one Hermite polynomial at most, and divisors, powers and
+roots are of numbers, so the result is always a linear combination of H_0, H_1, … A formula in
+variables is evaluated on arrays.
 """
 
 from __future__ import annotations
 
+import ast
+import math
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..errors import InvalidProblem
 from ..types import FloatArray
+from .expression import Fault, Words, evaluate, parse
 
 MAX_DEGREE = 20
 LARGEST = 1e6
-LARGEST_NUMBER = 1e30
-_MAX_LENGTH = 400
-_MAX_DEPTH = 40
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<hermite>H\d+)|(?P<word>[A-Za-z_]\w*)"
-    r"|(?P<symbol>[-+*/()]))"
-)
+_CONSTANTS = {"pi": math.pi}
 
 
 def hermite_formula(text: str, parameter: str, names: tuple[str, ...] = ()) -> tuple[float, ...]:
     """Coefficients c_0, c_1, … of a Hermite sum, or InvalidProblem that says what is wrong."""
-    parser = _Parser(text, parameter, names)
-    with np.errstate(all="ignore"):
-        coefficients = parser.parse()
+    known = f"one of {', '.join(names)}, or " if names else ""
+    rule = f"must be {known}a Hermite sum such as 'H1 + 0.5*H2'"
+    coefficients = _read(text, parameter, rule, _HERMITE_SUMS)[1].vector
     if not np.all(np.abs(coefficients) <= LARGEST):
         raise InvalidProblem(parameter, f"must have coefficients of at most {LARGEST:.0e}", text)
     used = np.flatnonzero(coefficients)
@@ -41,123 +39,130 @@ def hermite_formula(text: str, parameter: str, names: tuple[str, ...] = ()) -> t
     return tuple(float(c) for c in coefficients[: used[-1] + 1])
 
 
-class _Parser:
-    """Recursive descent over the tokens; every value is a vector of coefficients."""
+@dataclass(frozen=True)
+class Formula:
+    """A function of named variables, called with one array for each, in their order."""
 
-    def __init__(self, text: str, parameter: str, names: tuple[str, ...]) -> None:
-        self.text = text
-        self.parameter = parameter
-        self.names = names
-        self.depth = 0
-        self.position = 0
-        self.tokens = self._tokenise()
+    text: str
+    variables: tuple[str, ...]
+    used: tuple[str, ...]  # the variables that the text names
+    _tree: ast.expr = field(repr=False, compare=False)
+    _functions: Mapping[str, Callable[[Any], Any]] = field(repr=False, compare=False)
 
-    def fail(self, reason: str) -> InvalidProblem:
-        known = f"one of {', '.join(self.names)}, or " if self.names else ""
-        rule = f"must be {known}a Hermite sum such as 'H1 + 0.5*H2' ({reason})"
-        return InvalidProblem(self.parameter, rule, self.text)
+    def __call__(self, *values: FloatArray) -> FloatArray:
+        """The value, elementwise; not finite where a division, a root or a logarithm is not."""
+        if len(values) != len(self.variables):
+            raise TypeError(f"takes {len(self.variables)} arrays; got {len(values)}")
+        names = {**_CONSTANTS, **dict(zip(self.variables, values, strict=True))}
+        with np.errstate(all="ignore"):
+            result = evaluate(self._tree, Words(names, self._functions, np.float64))
+        return np.array(np.broadcast_to(result, np.broadcast_shapes(*map(np.shape, values))))
 
-    def _tokenise(self) -> list[tuple[str, str]]:
-        if len(self.text) > _MAX_LENGTH:
-            raise self.fail(f"at most {_MAX_LENGTH} characters")
-        tokens, at = [], 0
-        stripped = self.text.rstrip()
-        while at < len(stripped):
-            match = _TOKEN.match(stripped, at)
-            if match is None:
-                raise self.fail(f"unexpected {stripped[at:].strip()[:1]!r}")
-            tokens.append((str(match.lastgroup), match.group(str(match.lastgroup))))
-            at = match.end()
-        if not tokens:
-            raise self.fail("nothing given")
-        return tokens
 
-    def parse(self) -> FloatArray:
-        value = self.sum()
-        if self.position < len(self.tokens):
-            raise self.fail(f"unexpected {self.tokens[self.position][1]!r}")
-        return value
+def formula(
+    text: str,
+    parameter: str,
+    *,
+    variables: tuple[str, ...] = ("z",),
+    functions: Mapping[str, Callable[[Any], Any]] | None = None,
+) -> Formula:
+    """The function of the variables that a text writes, or InvalidProblem that says what is wrong.
 
-    def peek(self) -> str:
-        return self.tokens[self.position][1] if self.position < len(self.tokens) else ""
+    It may use `sqrt`, `exp`, `log`, `cos`, the Hermite polynomials H0(z), H1(z), … and the
+    functions given.
 
-    def take(self) -> tuple[str, str]:
-        if self.position >= len(self.tokens):
-            raise self.fail("ends too early")
-        self.position += 1
-        return self.tokens[self.position - 1]
+    >>> formula("z1 + z2^2 - 1", "target", variables=("z1", "z2"))(np.ones(2), np.full(2, 3.0))
+    array([9., 9.])
+    """
+    example = " + ".join(variables) if len(variables) > 1 else f"{variables[0]} + {variables[0]}^3"
+    rule = f"must be a formula in {', '.join(variables)} such as '{example}'"
+    known = {**_FUNCTIONS, **(functions or {})}
+    names = {**_CONSTANTS, **dict.fromkeys(variables, np.zeros(1))}
+    # Nothing in a formula branches, so that one evaluation, anywhere, meets every fault.
+    tree, _ = _read(text, parameter, rule, Words(names, known, np.float64))
+    mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    used = tuple(name for name in variables if name in mentioned)
+    return Formula(text, variables, used, tree, known)
 
-    def sum(self) -> FloatArray:
-        value = self.term()
-        while self.peek() in ("+", "-"):
-            sign = 1.0 if self.take()[1] == "+" else -1.0
-            value = value + sign * self.term()
-        return value
 
-    def term(self) -> FloatArray:
-        value = self.factor()
-        while self.peek() in ("*", "/"):
-            operator = self.take()[1]
-            right = self.factor()
-            value = self.product(value, right) if operator == "*" else self.quotient(value, right)
-        return value
+def _read(text: str, parameter: str, rule: str, words: Words) -> tuple[ast.expr, Any]:
+    """The tree of a text and its value, or the refusal that says what is wrong and where."""
+    too_high = next((m for m in re.finditer(r"\bH(\d+)", text) if int(m[1]) > MAX_DEGREE), None)
+    try:
+        if too_high is not None:
+            raise Fault(f"degrees go up to {MAX_DEGREE}", too_high.start())
+        tree = parse(text, words)
+        with np.errstate(all="ignore"):
+            return tree, evaluate(tree, words)
+    except Fault as fault:
+        raise InvalidProblem(parameter, f"{rule} ({fault})", text) from None
 
-    def product(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        if np.any(left[1:]) and np.any(right[1:]):
-            raise self.fail("a product may have one Hermite polynomial at most")
-        return np.asarray(left * right[0] if np.any(left[1:]) else right * left[0])
 
-    def quotient(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        divisor = self.number(right, "a divisor")
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """Σ c_k H_k as a value that knows its few operations."""
+
+    vector: FloatArray
+
+    @classmethod
+    def number(cls, value: float) -> _Sum:
+        return cls(np.asarray(value * np.eye(MAX_DEGREE + 1)[0]))
+
+    def as_number(self, what: str) -> float:
+        if np.any(self.vector[1:]):
+            raise Fault(f"{what} must be a number")
+        return float(self.vector[0])
+
+    def __neg__(self) -> _Sum:
+        return _Sum(-self.vector)
+
+    def __add__(self, other: _Sum) -> _Sum:
+        return _Sum(self.vector + other.vector)
+
+    def __sub__(self, other: _Sum) -> _Sum:
+        return _Sum(self.vector - other.vector)
+
+    def __mul__(self, other: _Sum) -> _Sum:
+        if np.any(self.vector[1:]) and np.any(other.vector[1:]):
+            raise Fault("a product may have one Hermite polynomial at most")
+        scaled, factor = (self, other) if np.any(self.vector[1:]) else (other, self)
+        return _Sum(np.asarray(scaled.vector * factor.vector[0]))
+
+    def __truediv__(self, other: _Sum) -> _Sum:
+        divisor = other.as_number("a divisor")
         if divisor == 0.0:
-            raise self.fail("division by zero")
-        return np.asarray(left / divisor)
+            raise Fault("division by zero")
+        return _Sum(np.asarray(self.vector / divisor))
 
-    def number(self, value: FloatArray, what: str) -> float:
-        if np.any(value[1:]):
-            raise self.fail(f"{what} must be a number")
-        return float(value[0])
+    def __pow__(self, other: _Sum) -> _Sum:
+        base, exponent = self.as_number("what has a power"), other.as_number("a power")
+        return self.number(float(np.float64(base) ** exponent))
 
-    def factor(self) -> FloatArray:
-        self.depth += 1
-        if self.depth > _MAX_DEPTH:
-            raise self.fail("nested too deeply")
-        try:
-            return self._factor()
-        finally:
-            self.depth -= 1
+    def sqrt(self) -> _Sum:
+        radicand = self.as_number("the argument of sqrt")
+        if radicand < 0:
+            raise Fault("sqrt of a negative number")
+        return self.number(radicand**0.5)
 
-    def _factor(self) -> FloatArray:
-        kind, word = self.take()
-        if kind == "number":
-            if not float(word) <= LARGEST_NUMBER:
-                raise self.fail(f"numbers go up to {LARGEST_NUMBER:.0e}")
-            return np.asarray(self.unit(0) * float(word))
-        if kind == "hermite":
-            degree = int(word[1:])
-            if degree > MAX_DEGREE:
-                raise self.fail(f"degrees go up to {MAX_DEGREE}")
-            return self.unit(degree)
-        if word in ("+", "-"):
-            return np.asarray(self.factor() * (1.0 if word == "+" else -1.0))
-        if word == "(":
-            return self.closed()
-        if word == "sqrt" and self.peek() == "(":
-            self.take()
-            radicand = self.number(self.closed(), "the argument of sqrt")
-            if radicand < 0:
-                raise self.fail("sqrt of a negative number")
-            return np.asarray(self.unit(0) * radicand**0.5)
-        raise self.fail(f"unexpected {word!r}")
 
-    def closed(self) -> FloatArray:
-        value = self.sum()
-        if self.take()[1] != ")":
-            raise self.fail("missing ')'")
-        return value
+_HERMITE_SUMS = Words(
+    names={
+        **{name: _Sum.number(value) for name, value in _CONSTANTS.items()},
+        **{f"H{k}": _Sum(np.eye(MAX_DEGREE + 1)[k]) for k in range(MAX_DEGREE + 1)},
+    },
+    functions={"sqrt": _Sum.sqrt},
+    number=_Sum.number,
+)
 
-    @staticmethod
-    def unit(degree: int) -> FloatArray:
-        vector = np.zeros(MAX_DEGREE + 1)
-        vector[degree] = 1.0
-        return vector
+
+def _hermite(degree: int, x: FloatArray) -> FloatArray:
+    return np.asarray(np.polynomial.hermite_e.hermeval(x, [0.0] * degree + [1.0]))
+
+
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "cos": np.cos,
+    **{f"H{k}": partial(_hermite, k) for k in range(MAX_DEGREE + 1)},
+}
