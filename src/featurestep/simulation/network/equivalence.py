@@ -50,7 +50,7 @@ def _gaps(problem: Problem, variants: tuple[Variant, ...], seed: int) -> FloatAr
     grams = [backend.zeros(problem.width, problem.width) for _ in spiked]
     sample = draw.readout_sample(problem.n)
     for block, rows in run.blocks(weights, sample, TRAIN, buffers):
-        count = len(block.clean)
+        count = block.rows
         F = run.features(trained, weights, rows, backend.empty(count, problem.width))
         for key, gram in zip(spiked, grams, strict=True):
             F_ell = run.features(key, weights, rows, buffers[-1][:count])

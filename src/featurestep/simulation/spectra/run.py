@@ -105,7 +105,7 @@ class SpectrumRun:
         def blocks() -> Iterator[RowBlock]:
             sample = self.draw.readout_sample(problem.n)
             for block, rows in self.run.blocks(alone, sample, TRAIN, buffers):
-                F = self.run.features(key, alone, rows, buffers[-1][: len(block.clean)])
+                F = self.run.features(key, alone, rows, buffers[-1][: block.rows])
                 kappa = self.backend.get(rows.kappa[problem.noise_std])[:, 0] / length
                 yield RowBlock(F, functions_of(kappa))
 
