@@ -14,14 +14,13 @@ from ..functions.nonlinearity import HermiteSum, Nonlinearity
 from ..functions.readout import Law
 from ..problem import Problem
 
-# Raise by one whenever a change of the code changes numbers: stored results are then not reused.
-NUMERICS = 2
+Numerics = str | int  # a fingerprint; the first stores had a number in its place
 
 
-def describe(problem: Problem, task: str, options: Mapping[str, Any]) -> str:
-    """Everything that one result depends on, as canonical JSON."""
+def describe(problem: Problem, task: str, options: Mapping[str, Any], numerics: Numerics) -> str:
+    """Everything that one result depends on, as canonical JSON: the numerics stand first."""
     content = {
-        "numerics": NUMERICS,
+        "numerics": numerics,
         "task": task,
         "options": options,
         "problem": problem_content(problem),
@@ -30,6 +29,12 @@ def describe(problem: Problem, task: str, options: Mapping[str, Any]) -> str:
 
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+def under(description: str, numerics: Numerics) -> str:
+    """The same description with other numerics."""
+    _, _, rest = description.partition(",")
+    return f'{{"numerics":{_encode(numerics)},{rest}'
 
 
 def key_of(description: str) -> bytes:
