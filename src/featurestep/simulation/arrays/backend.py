@@ -39,12 +39,14 @@ SLICE = 256  # rows of a matrix multiplied elementwise at a time, to keep tempor
 
 @dataclass(frozen=True)
 class Limits:
-    """How a backend likes its work cut."""
+    """How a backend likes its work cut, in bytes where nothing else is said."""
 
-    buffer_bytes: int = 64 << 20  # row buffers aim at this much together
-    gram_bytes: int = 2 << 30  # Gram matrices held at once, unless max_memory says otherwise
-    max_rows: int = 1024
-    most_memory: int | None = None  # bytes of a device: a run may take no more
+    buffers: int = 64 << 20  # row buffers aim at this much together
+    grams: int = 2 << 30  # Gram matrices held at once, unless max_memory says otherwise
+    rows: int = 1024  # of a block, at most
+    workspace: int = 12 << 20  # of BLAS and of pieces of elementwise work
+    batch: int = 0  # draws of small networks that are computed at once aim at this much together
+    most: int | None = None  # what a device has: a run may take no more
 
 
 class CpuBackend:
@@ -65,6 +67,14 @@ class CpuBackend:
         self._gemm: Any = linalg.get_blas_funcs("gemm", (sample,))
         self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
         self._eigh: Any = linalg.eigh
+
+    @property
+    def precision(self) -> str:
+        """The dtype by which it was asked for."""
+        return self.dtype if self.solver is self else "mixed"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return make_backend, (self.name, self.precision)
 
     def empty(self, *shape: int) -> Array:
         """Uninitialised (C order)."""
@@ -208,6 +218,15 @@ class CpuBackend:
     def slope(self, f: Nonlinearity) -> Callable[[Array], Array]:
         """σ′."""
         return f.derivative
+
+    def factors(self, ridges: int) -> int:
+        """Matrices of the Gram's size alive during a solve with `overwrite`, itself included."""
+        if by_eigenvectors(ridges, self.eigen_flops):
+            return 4  # itself, the vectors and their workspace of two
+        return 1 if ridges == 1 else 1 + min(ridges, blas_threads())
+
+    def synchronise(self) -> None:
+        """Wait for what was asked for; here nothing is ever outstanding."""
 
     def describe(self) -> dict[str, str]:
         """Versions and BLAS, for the record."""

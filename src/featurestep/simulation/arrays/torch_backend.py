@@ -23,12 +23,20 @@ from ...functions.nonlinearity import (
     Shifted,
     Sine,
 )
-from .backend import EIGEN_FLOPS, Array, Limits, by_eigenvectors, refuse_indefinite, refuse_singular
+from .backend import (
+    EIGEN_FLOPS,
+    Array,
+    Limits,
+    by_eigenvectors,
+    make_backend,
+    refuse_indefinite,
+    refuse_singular,
+)
 
 STRIPS, LEAST_STRIP = 8, 512  # of a Gram matrix's lower triangle, and the least width of one
 CUDA_EIGEN_FLOPS = 300.0  # an eigendecomposition's time in products' flops, over m³
 SHARE = 0.9  # of a device's free memory that a run may take
-SLICE_BYTES = 64 << 20  # of a matrix multiplied elementwise at a time
+PIECE_BYTES = {"cuda": 256 << 20, "torch": 1 << 20}  # of elementwise work done at a time
 ROOT_TWO = 2.0**0.5
 ROOT_TAU = (2.0 * np.pi) ** 0.5
 
@@ -58,9 +66,35 @@ class TorchBackend:
     def limits(self) -> Limits:
         """On a GPU, shares of the memory that is free now."""
         if self.name != "cuda":
-            return Limits()
+            return Limits(batch=64 << 20)
         free = int(SHARE * self.free_memory())
-        return Limits(buffer_bytes=free // 8, gram_bytes=free // 2, max_rows=8192, most_memory=free)
+        return Limits(
+            buffers=free // 8,
+            grams=free // 2,
+            rows=8192,
+            workspace=5 * PIECE_BYTES["cuda"],
+            batch=free // 4,
+            most=free,
+        )
+
+    @property
+    def precision(self) -> str:
+        """The dtype by which it was asked for."""
+        return self.dtype if self.solver is self else "mixed"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return make_backend, (self.name, self.precision)
+
+    def factors(self, ridges: int) -> int:
+        """Matrices of the Gram's size alive during a solve with `overwrite`, itself included."""
+        if by_eigenvectors(ridges, self.eigen_flops):
+            return 4
+        return 1 if ridges == 1 else 2
+
+    def synchronise(self) -> None:
+        """Wait for what was asked for."""
+        if self.name == "cuda":
+            self.torch.cuda.synchronize(self.device)
 
     def free_memory(self) -> int:
         """Bytes of the GPU that no one holds, or that torch holds and does not use."""
@@ -108,7 +142,7 @@ class TorchBackend:
 
     def inner(self, left: Array, right: Array) -> Array:
         """⟨M, K⟩ of matrices, in float64."""
-        step = max(1, SLICE_BYTES // max(1, 8 * left.shape[-1]))
+        step = self._piece(left)
         pieces = zip(left.split(step, -2), right.split(step, -2), strict=True)
         return sum((a * b).sum((-2, -1), dtype=self.torch.float64) for a, b in pieces)
 
@@ -184,8 +218,15 @@ class TorchBackend:
         return self.get(values.flip(0)), self.get(vectors)
 
     def each(self, f: Callable[..., None], arrays: Sequence[Array], parallel: bool) -> None:
-        """f on the whole arrays at once: the device does the rest."""
-        f(*arrays)
+        """f(rows of every array …), in place, in pieces that bound its temporaries."""
+        step = min(map(self._piece, arrays))
+        for start in range(0, arrays[0].shape[-2], step):
+            f(*(array[..., start : start + step, :] for array in arrays))
+
+    def _piece(self, array: Array) -> int:
+        """How many rows of an array to take at a time."""
+        row = array.numel() // max(1, array.shape[-2]) * self.itemsize
+        return max(1, PIECE_BYTES[self.name] // max(1, int(row)))
 
     def value(self, f: Nonlinearity) -> Callable[[Array], Array]:
         """σ on tensors; a user's function is evaluated by NumPy on the host."""

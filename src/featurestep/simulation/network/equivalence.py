@@ -42,7 +42,7 @@ def feature_gap(
 def _gaps(problem: Problem, variants: tuple[Variant, ...], seed: int) -> FloatArray:
     backend, setting = make_backend("cpu", "float64"), Setting()
     (group,) = make_groups([problem], variants, 1, setting)
-    cost = group_cost(group, setting, itemsize=8, rows=None, max_memory=None)
+    cost = group_cost(group, setting, backend, rows=None, max_memory=None)
     draw = Draw(problem, setting, Streams(seed), backend, 1)
     run = GroupRun(group, draw, setting, cost, lambda flops: None)
     weights, buffers = run.prepare()

@@ -173,7 +173,7 @@ class GroupRun:
         for size in sizes:
             fits = self._fits(key, size)
             out.solutions[key] += solve_dual(solver, gram, F, labels, fits)
-            self.count(solve_flops(size, fits) + 2 * size * N * len(fits))
+            self.count(self._solve_flops(size, fits) + 2 * size * N * len(fits))
 
     def _normal_equations(self, labels: Labels) -> NormalEquations:
         return NormalEquations(self.backend, self.group.problem.width, labels, self.lead)
@@ -200,7 +200,10 @@ class GroupRun:
             if fits:
                 last = not any(fit.n > high for fit in self.group.fits[key])
                 out.solutions[key] += solve_primal(sums, fits, last=last)
-                self.count(solve_flops(N, fits))
+                self.count(self._solve_flops(N, fits))
+
+    def _solve_flops(self, size: int, fits: Sequence[Fit]) -> int:
+        return solve_flops(size, fits, self.backend.solver.eigen_flops)
 
     def _fits(self, key: FeatureKey, n: int) -> list[Fit]:
         return [fit for fit in self.group.fits[key] if fit.n == n]
