@@ -50,7 +50,7 @@ ROOMS = {
     "sweeps": {*ASKED.split(), "functions", "theory", "simulation", "meeting"},
     "plots": {*ASKED.split(), "functions", "theory", "simulation", "meeting", "sweeps"},
 }
-EDGES = {"bench", "figures", "demo", "cli", "page"}
+EDGES = {"figures", "demo", "cli", "page"}
 
 
 def rooms_of(path: Path) -> set[str]:

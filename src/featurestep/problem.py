@@ -18,6 +18,8 @@ from .functions.activations import resolve
 from .functions.hermite import coefficients
 from .functions.nonlinearity import Nonlinearity, UserFunction
 from .functions.readout import Law, freeze_law, resolve_law
+from .functions.targets import resolve_target
+from .functions.teacher import Frame, Teacher
 from .grid import Grid, unknown_field
 from .regime import Regime, regime_of
 
@@ -28,7 +30,7 @@ INITIALS = ("sphere", "gaussian")
 RIDGE_RANGE = ("must be in [1e-15, 1e12]", lambda v: 1e-15 <= v <= 1e12)
 NOISE_RANGE = ("must be at most 1e6", lambda v: v <= 1e6)
 STEP_RANGE = ("must be at most 1e12", lambda v: v <= 1e12)
-Spec = str | Nonlinearity | Callable[..., Any]
+Spec = str | Nonlinearity | Teacher | Callable[..., Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,7 +42,9 @@ class Problem:
     (theory, section 1).
 
     activation, target
-        A name (`tanh`, `relu`, …), a Hermite sum (`"H1 + 0.5*H2"`) or a vectorised callable.
+        A name (`tanh`, `relu`, …), a Hermite sum (`"H1 + 0.5*H2"`) or a vectorised callable. A
+        target may also have several directions: a formula in z1, z2, z3 (`"z1 + z1*z2"`) or a
+        `Teacher`.
     n, d, width
         Samples for the readout, input dimension, neurons.
     n_step
@@ -128,8 +132,8 @@ class Problem:
         return number("step_scale", size, "must give a step size of at most 1e12", STEP_RANGE[1])
 
     def _check_functions(self) -> None:
-        sigma, star, law = self.sigma, self.sigma_star, self.law
-        if star.second_moment + self.noise_std**2 <= 0:
+        sigma, law = self.sigma, self.law
+        if self._is_zero and self.noise_std == 0:
             raise InvalidProblem("target", "must not be zero when noise_std is 0", self.target)
         if sigma.second_moment <= 0:
             raise InvalidProblem("activation", "must not be zero", self.activation)
@@ -157,8 +161,38 @@ class Problem:
 
     @cached_property
     def sigma_star(self) -> Nonlinearity:
-        """The target's function σ⋆."""
-        return resolve(self.target, "target")
+        """The target's function σ⋆ of its one direction; refused where it has several."""
+        if self.teacher is not None:
+            rule = "must have one direction here: this is not known for several"
+            raise InvalidProblem("target", rule, self.target)
+        assert isinstance(self._resolved_target, Nonlinearity)
+        return self._resolved_target
+
+    @cached_property
+    def teacher(self) -> Teacher | None:
+        """The target's function where it has several directions."""
+        found = self._resolved_target
+        return found if isinstance(found, Teacher) else None
+
+    @cached_property
+    def _resolved_target(self) -> Nonlinearity | Teacher:
+        return resolve_target(self.target)
+
+    @cached_property
+    def star(self) -> Nonlinearity | Frame:
+        """The target as the theory sees it: σ⋆, or its several directions in the basis of (45)."""
+        return self.sigma_star if self.teacher is None else self.teacher.frame()
+
+    @property
+    def directions(self) -> int:
+        """r, how many directions the target has."""
+        return 1 if self.teacher is None else self.teacher.directions
+
+    @property
+    def _is_zero(self) -> bool:
+        if self.teacher is not None:
+            return self.teacher.is_zero
+        return self.sigma_star.second_moment <= 0.0
 
     @cached_property
     def law(self) -> Law:

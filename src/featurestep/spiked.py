@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .functions.hermite import coefficients
+from .functions.nonlinearity import Nonlinearity
+from .functions.teacher import Frame
 from .problem import Problem
 from .types import FloatArray
 
@@ -51,23 +53,31 @@ def beta_norm_squared(
     return c_star_1**2 + (c_1**2 if full else 0.0) + phi_step * residual_square
 
 
+def linear_part(star: Nonlinearity | Frame) -> tuple[float, float]:
+    """c⋆_0 = E y and c⋆_1, or ‖E[y z]‖ for several directions (45)."""
+    if isinstance(star, Frame):
+        return star.mean, star.slope
+    c = coefficients(star, 1)
+    return float(c[0]), float(c[1])
+
+
 def spiked_weights(problem: Problem) -> SpikedWeights:
     """The step's scalars for one problem (eqs. 1 to 4)."""
-    sigma, star = problem.sigma, problem.sigma_star
+    sigma, star = problem.sigma, problem.star
     c = coefficients(sigma, 2)
-    c_star = coefficients(star, 1)
+    mean, slope = linear_part(star)
     full = problem.residual == "full"
     square = star.second_moment + problem.noise_std**2 + (sigma.second_moment if full else 0.0)
-    norm = float(np.sqrt(beta_norm_squared(c_star[1], c[1], problem.phi_step, square, full)))
+    norm = float(np.sqrt(beta_norm_squared(slope, c[1], problem.phi_step, square, full)))
     root_width = problem.width**0.5
     step = problem.step_size / root_width  # η a_j for g = 1
     return SpikedWeights(
-        residual_mean=float(c_star[0]),
+        residual_mean=mean,
         residual_square=square,
         beta_norm=norm,
-        alignment=float(c_star[1]) / norm,
+        alignment=slope / norm,
         unit_shift=float(c[1]) * step * norm,
-        unit_drift=2.0 * float(c[2]) * step * float(c_star[0]),
+        unit_drift=2.0 * float(c[2]) * step * mean,
         unit_growth=step**2 * problem.phi_step * square * sigma.slope_variance,
         correlation=float(c[1]) / (norm * root_width) if full else 0.0,
     )

@@ -49,6 +49,11 @@ class Formula:
     _tree: ast.expr = field(repr=False, compare=False)
     _functions: Mapping[str, Callable[[Any], Any]] = field(repr=False, compare=False)
 
+    @property
+    def canonical(self) -> str:
+        """The text with one spelling for spaces and brackets."""
+        return ast.unparse(self._tree)
+
     def __call__(self, *values: FloatArray) -> FloatArray:
         """The value, elementwise; not finite where a division, a root or a logarithm is not."""
         if len(values) != len(self.variables):

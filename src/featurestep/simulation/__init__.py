@@ -1,6 +1,7 @@
 """The experiment of theory.md, section 1, run exactly on drawn data."""
 
-from .draws.setting import Setting, Teacher
+from ..functions.teacher import Teacher
+from .draws.setting import Setting
 from .failures import InsufficientMemory, NonFiniteFeatures, SingularSystem
 from .network.equivalence import feature_gap
 from .network.experiment import Estimate

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .identity import NUMERICS
 from .plan import Plan
 from .store import Row, Store
 from .table import MISSING, label, quantities_of
@@ -97,5 +98,5 @@ def _attributes(plan: Plan) -> dict[str, Any]:
     return {
         "sweep": plan.sweep.name,
         "problem": json.dumps(base, ensure_ascii=False),
-        "numerics": json.dumps(plan.numerics),
+        "numerics": NUMERICS,
     }

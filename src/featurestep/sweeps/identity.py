@@ -12,15 +12,18 @@ from ..errors import InvalidProblem
 from ..functions.activations import NAMED, resolve
 from ..functions.nonlinearity import HermiteSum, Nonlinearity
 from ..functions.readout import Law
+from ..functions.targets import resolve_target, target_formula
+from ..functions.teacher import Teacher
 from ..problem import Problem
 
-Numerics = str | int  # a fingerprint; the first stores had a number in its place
+# Raise by one whenever a change of the code changes numbers: stored results are then not reused.
+NUMERICS = 2
 
 
-def describe(problem: Problem, task: str, options: Mapping[str, Any], numerics: Numerics) -> str:
-    """Everything that one result depends on, as canonical JSON: the numerics stand first."""
+def describe(problem: Problem, task: str, options: Mapping[str, Any]) -> str:
+    """Everything that one result depends on, as canonical JSON."""
     content = {
-        "numerics": numerics,
+        "numerics": NUMERICS,
         "task": task,
         "options": options,
         "problem": problem_content(problem),
@@ -29,12 +32,6 @@ def describe(problem: Problem, task: str, options: Mapping[str, Any], numerics: 
 
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
-
-
-def under(description: str, numerics: Numerics) -> str:
-    """The same description with other numerics."""
-    _, _, rest = description.partition(",")
-    return f'{{"numerics":{_encode(numerics)},{rest}'
 
 
 def key_of(description: str) -> bytes:
@@ -50,7 +47,7 @@ def problem_content(problem: Problem) -> dict[str, Any]:
         step = {"size": problem.step_size}
     return {
         "activation": function_content(problem.activation, "activation"),
-        "target": function_content(problem.target, "target"),
+        "target": _target_content(problem.target),
         "n": problem.n,
         "d": problem.d,
         "width": problem.width,
@@ -76,7 +73,7 @@ def portable(problem: Problem) -> Problem:
     for name in ("activation", "target"):
         spec = getattr(problem, name)
         if not isinstance(spec, str):
-            function_content(spec, name)
+            _target_content(spec) if name == "target" else function_content(spec, name)
             changes[name] = resolve(spec, name).name
     return problem.replace(**changes) if changes else problem
 
@@ -95,6 +92,21 @@ def function_content(spec: Any, parameter: str) -> str | tuple[float, ...]:
         "must be a name or a Hermite sum in a sweep: a function has no content to tell it by",
         spec,
     )
+
+
+@lru_cache(maxsize=256)
+def _target_content(spec: Any) -> str | tuple[float, ...] | dict[str, str]:
+    """The same for a target, which may be a formula in its directions."""
+    text = target_formula(spec)
+    if text is None:
+        if isinstance(spec, Teacher):
+            rule = "must be a formula in a sweep: a Teacher has no content to tell it by"
+            raise InvalidProblem("target", rule, spec)
+        return function_content(spec, "target")
+    found = resolve_target(spec)
+    if isinstance(found, HermiteSum):
+        return tuple(float(c) for c in found.coefficients)
+    return {"formula": text}
 
 
 def _same(found: HermiteSum, text: str, parameter: str) -> bool:

@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import InvalidProblem
-from ..functions.hermite import coefficients
 from ..problem import Problem
-from ..spiked import spiked_weights
-from .moments import target_moments
+from ..spiked import linear_part, spiked_weights
+from .labels import label_moments
 from .predict import predict
 from .resolution import target_nodes
 
@@ -42,7 +41,7 @@ class Baselines:
         "best_affine": "the best linear function of x plus a constant",
         "best_given_direction": "the best function of κ, the input along the learned direction",
         "best_given_direction_and_linear": (
-            "the best function of κ, plus the target's other direction times a function of κ: "
+            "the best function of κ, plus the target's other directions times functions of κ: "
             "no readout of these features reaches less"
         ),
         "noise_floor": "the variance of the label noise",
@@ -57,14 +56,15 @@ def baselines(problem: Problem) -> Baselines:
     """Test errors of the baselines for one problem."""
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", "must be a Problem", problem)
-    star = problem.sigma_star
-    c = coefficients(star, 1)
+    star = problem.star
+    mean, slope = linear_part(star)
     noise = problem.noise_std**2
-    signal = float(c[1]) ** 2
+    signal = slope**2
     rest = max(star.second_moment - signal, 0.0) + noise
     weights = spiked_weights(problem)
     kappa, weight = target_nodes(problem, weights, degree=0)
-    _, y1, unexplained = target_moments(star, np.array([weights.alignment]), kappa)
+    labels = label_moments(star, np.array([weights.alignment]), kappa)
+    beside, unexplained = (labels.linear[0] ** 2).sum(axis=0), labels.rest[0]
     few, many = problem.phi, problem.d / (problem.n + problem.n_step)
     return Baselines(
         problem=problem,
@@ -74,9 +74,9 @@ def baselines(problem: Problem) -> Baselines:
         ridge_all=linear_ridge_error(signal, rest, many, problem.ridge),
         ridge_all_tuned=tuned_ridge_error(signal, rest, many),
         best_linear=rest,
-        best_affine=max(rest - float(c[0]) ** 2, noise),
-        best_given_direction=float(weight @ (unexplained[0] + y1[0] ** 2)) + noise,
-        best_given_direction_and_linear=float(weight @ unexplained[0]) + noise,
+        best_affine=max(rest - mean**2, noise),
+        best_given_direction=float(weight @ (unexplained + beside)) + noise,
+        best_given_direction_and_linear=float(weight @ unexplained) + noise,
         noise_floor=noise,
     )
 

@@ -19,6 +19,7 @@ from ..problem import Problem
 from ..spiked import SpikedWeights, spiked_weights
 from ..types import FloatArray
 from .engine import Solution, solve
+from .labels import along_first
 from .moments import build_batch
 from .resolution import target_nodes
 from .resolvent import solve_resolvent
@@ -88,13 +89,14 @@ def limit(
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", "must be a Problem", problem)
     chosen = _chosen_degree(problem, degree)
-    base = _spiked_limit(problem, published_spikes(problem, 0))
+    seen = along_first(problem)
+    base = _spiked_limit(seen, published_spikes(seen, 0))
     if chosen is None:
         spikes: Spikes = {}
         test, train = _maximal(problem)
     else:
-        spikes = (exact_spikes if norm_growth else published_spikes)(problem, chosen)
-        risk = _spiked_limit(problem, spikes)
+        spikes = (exact_spikes if norm_growth else published_spikes)(seen, chosen)
+        risk = _spiked_limit(seen, spikes)
         test, train = float(risk.test_error[0]), float(risk.train_loss[0])
     m = traces(problem)
     return Limit(

@@ -23,6 +23,11 @@ def checked_method(method: object) -> str:
 
 def chosen_method(problem: Problem, weights: SpikedWeights, method: str) -> str:
     """The method itself, or what `auto` takes for this problem."""
+    if problem.directions > 1:
+        if method == "isotropic":
+            rule = "must be exact or auto for a target of several directions"
+            raise InvalidProblem("method", rule, method)
+        return "exact"
     if method != "auto":
         return method
     return "isotropic" if left_out(problem, weights) < NEGLIGIBLE else "exact"

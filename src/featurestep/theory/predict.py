@@ -18,8 +18,8 @@ from ..types import FloatArray
 from . import isotropic
 from .engine import Outcome, Solution, solve
 from .exact.learned import error_given, learned_given, shares
+from .labels import Labels, label_moments
 from .method import checked_method
-from .moments import target_moments
 from .validity import prediction_notes
 
 if TYPE_CHECKING:
@@ -121,8 +121,10 @@ class Prediction:
     def target_along(self, kappa: npt.ArrayLike) -> FloatArray:
         """E[y|κ]: what the best function of the learned direction would be (eq. 6)."""
         at = np.asarray(kappa, dtype=np.float64)
-        y0, _, _ = target_moments(self.problem.sigma_star, np.array([self.alignment]), at.ravel())
-        return np.asarray(y0[0].reshape(at.shape))
+        return np.asarray(self._labels(at.ravel()).mean[0].reshape(at.shape))
+
+    def _labels(self, kappa: FloatArray) -> Labels:
+        return label_moments(self.problem.star, np.array([self.alignment]), kappa)
 
     def as_dict(self) -> dict[str, float | int | str | list[str]]:
         """The numbers and notes, ready for JSON."""

@@ -18,6 +18,7 @@ from ..errors import NotConverged
 from ..functions.hermite import coefficients
 from ..functions.nonlinearity import HermiteSum, Nonlinearity, Shifted
 from ..functions.quadrature import Rule, gauss_law, stretched_normal, stretched_uniform
+from ..functions.teacher import Frame
 from ..problem import Problem
 from ..spiked import SpikedWeights
 from ..types import FloatArray
@@ -27,7 +28,7 @@ NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 
 MOST_GROUPS = 1500
 MOST_NODES = 4000
-ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolves, per spacing
+ROUGH_GROUPS = 0.5  # change of log(V2/N) from group to group that the rule resolves
 ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
 _GAUSS_COUNTS = (7, 11, 15, 19)  # few sizes, so that problems share them
@@ -48,7 +49,7 @@ class Cut:
 
 
 # A group of the exact weights costs far more than one of isotropic weights.
-_CUTS = {"isotropic": Cut(0.55, 1.0, 4.5, 17, MOST_GROUPS), "exact": Cut(0.65, 1.5, 4.5, 13, 200)}
+_CUTS = {"isotropic": Cut(0.42, 0.6, 5.0, 27, MOST_GROUPS), "exact": Cut(0.65, 1.5, 4.5, 13, 200)}
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Resolution:
 
     groups: GroupKey
     nodes: NodeKey
-    rough_groups: float
+    rough_groups: float = ROUGH_GROUPS
 
     @property
     def adapts(self) -> bool:
@@ -132,8 +133,8 @@ def choose(
     """Rules for one problem at one effort."""
     cut = _CUTS[method]
     groups = _groups(problem, weights, effort.groups, cut)
-    nodes = _nodes(problem, weights, effort.nodes)
-    return Resolution(groups, nodes, ROUGH_GROUPS * cut.spacing)
+    rough = ROUGH_GROUPS * cut.spacing / _CUTS["isotropic"].spacing
+    return Resolution(groups, _nodes(problem, weights, effort.nodes), rough)
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,7 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     far = max((abs(k) for k in sigma.kinks), default=0.0)
     centres = ((0.0, rounded_down(scale)),) * max(1, math.ceil(far / 2))
     widest = rounded_down(1.0 / u) if sigma.oscillates and u > 0 else 1.0
-    end = 8.75 + 0.25 * (_degree(problem.sigma_star) + _degree(sigma))
+    end = 8.75 + 0.25 * (_degree(problem.star) + _degree(sigma))
     spacing = _NODE_SPACING / refine
     if 2 * end / widest / spacing > MOST_NODES:
         raise NotConverged(
@@ -242,17 +243,21 @@ def _target_centres(problem: Problem, weights: SpikedWeights) -> tuple[tuple[flo
     blur = math.sqrt(max(1.0 - gamma**2, 1e-16)) / max(gamma, 1e-300)
     if blur >= 0.7:
         return ()
-    places = (kink / weights.alignment for kink in problem.sigma_star.kinks)
+    if isinstance(problem.star, Frame):  # its kinks, if any, are not known
+        return ()
+    places = (kink / weights.alignment for kink in problem.star.kinks)
     return tuple((place, rounded_down(blur)) for place in places if abs(place) < 9.0)
 
 
 def target_nodes(problem: Problem, weights: SpikedWeights, *, degree: int) -> Rule:
     """Nodes for the target and for powers of κ up to `degree`, whatever the activation."""
     centres = ((0.0, 1.0), *_target_centres(problem, weights))
-    end = 9.0 + 0.25 * (_degree(problem.sigma_star) + degree)
+    end = 9.0 + 0.25 * (_degree(problem.star) + degree)
     return stretched_normal(centres, 1.0, 0.4, end)
 
 
-def _degree(f: Nonlinearity) -> int:
+def _degree(f: Nonlinearity | Frame) -> int:
+    if isinstance(f, Frame):
+        return f.growth
     base = f.base if isinstance(f, Shifted) else f
     return len(base.coefficients) - 1 if isinstance(base, HermiteSum) else 1

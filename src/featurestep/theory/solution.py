@@ -18,7 +18,7 @@ class Detail(NamedTuple):
 
     groups: Rule
     r_nodes: int
-    used: FloatArray  # (R, F) fields A, τ, ψ, Δ (, Ω), K of each
+    used: FloatArray  # (R, F) fields A, τ, ψ_1 … ψ_r, Δ (, Ω), K of each
     powers: FloatArray  # (R, K) P_g
     bulk: FloatArray  # (R, K, K) Q_gh
 
@@ -43,7 +43,7 @@ class Solution(NamedTuple):
     norm: FloatArray  # (K,)
     use: FloatArray  # (K,) A_g
     along: FloatArray  # (K,) τ_g
-    across: FloatArray  # (K,) ψ_g
+    across: FloatArray  # (K,) ψ_g, or (r, K) for a target of several directions
     detail: Detail | None = None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..functions.hermite import coefficients
 from ..functions.nonlinearity import HermiteSum, Nonlinearity, Shifted
+from ..functions.teacher import Frame
 from ..problem import Problem
 from ..spiked import SpikedWeights
 from .method import bulk_left_out, left_out
@@ -18,7 +19,20 @@ def prediction_notes(problem: Problem, weights: SpikedWeights, method: str) -> t
     """Notes on a prediction made by `method`."""
     if method == "isotropic":
         return isotropic_notes(problem, weights)
-    return (*_size_notes(problem), *_exponent_notes(problem), *_open_notes(problem))
+    return (
+        *_size_notes(problem),
+        *_exponent_notes(problem),
+        *_open_notes(problem),
+        *_target_notes(problem),
+    )
+
+
+def _target_notes(problem: Problem) -> list[str]:
+    """Whether averages over a target's several directions are accurate."""
+    star = problem.star
+    if not isinstance(star, Frame) or star.is_accurate:
+        return []
+    return [f"the target is not smooth: averages over its directions are off by {star.gap:.1g}"]
 
 
 def isotropic_notes(problem: Problem, weights: SpikedWeights) -> tuple[str, ...]:

@@ -4,44 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ...checks import number, whole_number
+from ...checks import number
 from ...errors import InvalidProblem
+from ...functions.teacher import Teacher
+from ...problem import Problem
 from ...types import FloatArray
 
 LAWS = ("gaussian", "rademacher", "uniform", "student_t(df)", "sphere")
 _STUDENT = re.compile(r"student_t\(\s*([0-9.eE+]+)\s*\)")
-
-
-@dataclass(frozen=True, eq=False)
-class Teacher:
-    """A target of several directions: y = function(XB) + noise, B orthonormal (d, directions).
-
-    `function` takes an array (rows, directions) and returns (rows,); it replaces the problem's
-    target.
-    """
-
-    directions: int
-    function: Callable[[FloatArray], Any]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "directions", whole_number("directions", self.directions))
-        if not callable(self.function):
-            raise InvalidProblem("function", "must be callable", self.function)
-
-    def __call__(self, projections: FloatArray) -> FloatArray:
-        """The clean labels of some rows."""
-        values = np.asarray(self.function(projections), dtype=np.float64)
-        if values.shape != projections.shape[:1]:
-            rule = f"must map {projections.shape} to {projections.shape[:1]}"
-            raise InvalidProblem("teacher", rule, values.shape)
-        return values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,7 +31,7 @@ class Setting:
     spectrum
         Eigenvalues of the inputs' covariance: each stands for an equal share of the coordinates.
     teacher
-        A target of several directions, in place of the problem's.
+        A target in place of the problem's, which may have several directions itself.
     corrupted
         Fraction of the training labels replaced by the label of an unrelated Gaussian input.
         Test labels are never corrupted.
@@ -115,10 +91,14 @@ class Setting:
         """Size of each step as a multiple of η."""
         return (1.0,) * self.steps if isinstance(self.steps, int) else self.steps
 
-    @property
-    def directions(self) -> int:
+    def directions(self, problem: Problem) -> int:
         """How many directions the target has."""
-        return 1 if self.teacher is None else self.teacher.directions
+        return problem.directions if self.teacher is None else self.teacher.directions
+
+    def clean_labels(self, problem: Problem, along: FloatArray) -> FloatArray:
+        """The target at inputs with these projections (rows, directions)."""
+        teacher = problem.teacher if self.teacher is None else self.teacher
+        return problem.sigma_star(along[:, 0]) if teacher is None else teacher(along)
 
     @property
     def departures(self) -> tuple[str, ...]:
@@ -127,7 +107,7 @@ class Setting:
         checks = (
             (named != "gaussian", f"inputs are {named}: the theory assumes Gaussian inputs"),
             (self.spectrum is not None, "inputs have a covariance: the theory assumes identity"),
-            (self.teacher is not None, "the target has several directions: the theory has one"),
+            (self.teacher is not None, "a teacher replaces the problem's target"),
             (self.corrupted > 0, f"{self.corrupted:.3g} of the training labels are corrupted"),
             (
                 self.data == "same",

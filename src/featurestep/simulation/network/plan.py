@@ -111,5 +111,5 @@ def default_test_size(problems: Sequence[Problem]) -> int:
 def _group_key(problem: Problem) -> tuple[Any, ...]:
     return (
         *(problem.d, problem.width, problem.n_step, problem.residual, problem.initial),
-        *(problem.sigma, problem.sigma_star, problem.law),
+        *(problem.sigma, problem.teacher or problem.sigma_star, problem.law),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...problem import Problem
-from ...theory.spectra.solve import solve_spectrum
+from ...theory.spectra.solve import outlook
 from ...theory.spectra.verb import VARIABLES
 from .base import Task, Values, Work, each
 
@@ -32,11 +32,11 @@ class SpectrumTask(Task):
 
 
 def _summary(problem: Problem) -> Values:
-    found = solve_spectrum(problem)
+    found = outlook(problem)
     values: Values = {
-        "edge": float(found.edge),
+        "edge": float(found.edge.location),
         "margin": float(found.margin),
-        "count": found.count,
+        "count": sum(bool(spike.resolved) for spike in found.spikes),
     }
     for rank, spike in enumerate(found.spikes, start=1):
         values[f"location_{rank}"] = float(spike.location)

@@ -1,51 +1,38 @@
 """What a sample shows of every group of neurons, given κ: columns of the regression (29).
 
-Given κ and s (the rest of the target's direction) a field contributes B_0 + sB_1 + (s² − 1)B_2 to
-the output. Fields are A (means), τ and ψ (bulk directions along β and beside it), Δ (norms) and,
-for rows of W0 that are not normalised, Ω (their initial norms).
+Given κ and s (the rest of the target's directions) a field contributes B_0 + Σ s_iB_1i +
+Σ (s_is_k − δ_ik)B_2ik, i ≤ k, to the output. Fields are A (means), τ and ψ_1 … ψ_r (bulk directions
+along β and beside it), Δ (norms) and, for rows of W0 that are not normalised, Ω (initial norms).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...functions.nonlinearity import Nonlinearity
+from ...functions.teacher import Frame
 from ...types import FloatArray
-from ..moments import target_moments
+from ..labels import Labels, label_moments, pairs
 from .finite import Anisotropy
 from .step import Step
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Arrays at Q values of κ; fields in the order A, τ, ψ, Δ (, Ω), K of each."""
+    """Arrays at Q values of κ; fields in the order A, τ, ψ_1 … ψ_r, Δ (, Ω), K of each."""
 
     slope: FloatArray  # (B, Q, K) μ_g
     spread: FloatArray  # (B, Q, K) ν_g²
     curvature: FloatArray  # (B, Q, K) m′_g
     plain: FloatArray  # (B, Q, F) B_0
-    linear: FloatArray  # (B, Q, F) B_1
-    square: FloatArray  # (B, Q, F) B_2
+    linear: FloatArray  # (B, r, Q, F) B_1i
+    square: FloatArray  # (B, P, Q, F) B_2ik, pairs i ≤ k
 
     def take(self, rows: object) -> Columns:
         """The same for some of the rows."""
         return Columns(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Moments of y given κ: parts along 1, s and s² − 1, and the rest of E y²."""
-
-    mean: FloatArray  # (B, Q) y_0
-    linear: FloatArray  # (B, Q) y_1
-    square: FloatArray  # (B, Q) E[(s² − 1)y]
-    rest: FloatArray  # (B, Q) E y² − y_0² − y_1²
-
-    def take(self, rows: object) -> Labels:
-        """The same for some of the rows."""
-        return Labels(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
 def build_columns(
@@ -56,33 +43,73 @@ def build_columns(
     mean, slope, spread = sigma.moments(norm, place)
     curvature = 0.5 * sigma.derivative_means(norm, place, 2)[2]
     k = kappa[:, None]
-    size = curvature / step.d[:, None, None]
-    kk, ks, ss = (part[:, None, :] for part in anisotropy)
-    plain = mean + size * (k**2 - 1.0) * kk
-    linear, square = 2.0 * k * size * ks, size * ss
+    means = _means(step, anisotropy, k, mean, curvature)
     tilt = np.zeros_like(mean)  # ℓ
     if step.is_full:  # a neuron's own direction in β (44)
         a = step.a[:, None, :]
-        along = (step.lean / step.beta)[:, None, None]  # f_1
-        beside = (step.alignment / step.across)[:, None, None] * along  # f_2
-        plain = plain + a * along * k * slope - curvature * a**2 * (2.0 - along**2)
-        linear = linear + 2.0 * k * curvature * a**2 * along * beside
-        square = square - curvature * (a * beside) ** 2
+        along, beside = own_direction(step)
+        means[0][:] += a * along * k * slope - curvature * a**2 * (2.0 - along**2)
+        means[1][:, 0] += 2.0 * k * curvature * a**2 * along * beside
+        means[2][:, 0] -= curvature * (a * beside) ** 2
         tilt = 2.0 * curvature * a * beside
-    nothing = np.zeros_like(mean)
-    fields = [
-        (plain, linear, square),
-        (k * slope, k * tilt, nothing),
-        (tilt, slope, tilt),
-        (curvature, nothing, nothing),
-    ]
+    fields = [means, _along(step, k * slope, k * tilt), *_across(step, slope, tilt)]
+    fields.append(_plain(step, curvature))
     if step.is_gaussian:
         longer, further = step.longer[:, None, :], step.further[:, None, :] * k
-        bend = _bend(sigma, step, kappa) / step.d[:, None, None]
-        fields[0] = (plain + bend, linear, square)
-        fields.append((longer * curvature + further * slope, nothing, nothing))
-    stacked = (np.concatenate(parts, axis=2) for parts in zip(*fields, strict=True))
+        means[0][:] += _bend(sigma, step, kappa) / step.d[:, None, None]
+        fields.append(_plain(step, longer * curvature + further * slope))
+    stacked = (np.concatenate(parts, axis=-1) for parts in zip(*fields, strict=True))
     return Columns(slope, spread, curvature, *stacked)
+
+
+_Field = tuple[FloatArray, FloatArray, FloatArray]  # B_0, B_1 and B_2 of one field
+
+
+def own_direction(step: Step) -> tuple[FloatArray, FloatArray]:
+    """f_1 and f_2 of (43): the start of the readout along κ and along s_1, (B, 1, 1)."""
+    along = (step.lean / step.beta)[:, None, None]
+    return along, (step.alignment / step.across)[:, None, None] * along
+
+
+def _means(
+    step: Step, anisotropy: Anisotropy, k: FloatArray, mean: FloatArray, curvature: FloatArray
+) -> _Field:
+    """The column of A: means, and norms that depend on κ and s (37), (51)."""
+    size = curvature / step.d[:, None, None]  # (B, Q, K)
+    both = pairs(step.directions)
+    twice = np.array([1.0 + float(i != j) for i, j in both])[:, None, None]
+    across = np.stack([anisotropy.across[:, i, j] for i, j in both], axis=1)  # (B, P, K)
+    return (
+        mean + size * (k**2 - 1.0) * anisotropy.along[:, None, :],
+        2.0 * (k * size)[:, None] * anisotropy.mixed[:, :, None, :],
+        twice * size[:, None] * across[:, :, None, :],
+    )
+
+
+def _plain(step: Step, values: FloatArray) -> _Field:
+    """A field that s does not touch."""
+    rows, count, size = values.shape
+    r = step.directions
+    nothing = np.zeros((rows, r, count, size)), np.zeros((rows, len(pairs(r)), count, size))
+    return (values, *nothing)
+
+
+def _along(step: Step, values: FloatArray, tilted: FloatArray) -> _Field:
+    """τ: κ(μ + ℓs_1)."""
+    field = _plain(step, values)
+    field[1][:, 0] = tilted
+    return field
+
+
+def _across(step: Step, slope: FloatArray, tilt: FloatArray) -> list[_Field]:
+    """ψ_i: s_i(μ + ℓs_1)."""
+    fields = []
+    for i in range(step.directions):
+        field = _plain(step, tilt if i == 0 else np.zeros_like(slope))
+        field[1][:, i] = slope
+        field[2][:, i] = tilt  # pairs begin with (1, 1), (1, 2), …
+        fields.append(field)
+    return fields
 
 
 def _bend(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> FloatArray:
@@ -96,9 +123,7 @@ def _bend(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> FloatArray:
     )
 
 
-def build_labels(star: Nonlinearity, step: Step, kappa: FloatArray) -> Labels:
-    """Equation (6), with one more Hermite degree in s."""
-    y0, y1, rest = target_moments(star, step.alignment, kappa)
-    across = step.across[:, None]
-    curved = star.derivative_means(across, step.alignment[:, None] * kappa, 2)[2]
-    return Labels(y0, y1, across**2 * curved, rest + step.noise[:, None])
+def build_labels(star: Nonlinearity | Frame, step: Step, kappa: FloatArray) -> Labels:
+    """Equations (6) and (50), with one more Hermite degree in s and the label noise."""
+    found = label_moments(star, step.alignment, kappa)
+    return replace(found, rest=found.rest + step.noise[:, None])

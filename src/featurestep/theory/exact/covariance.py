@@ -1,8 +1,8 @@
-"""Covariances of what the readout can pick up of the special directions: (24), (28), (34), (35).
+"""Covariances of what the readout picks up of the special directions: (24), (28), (34), (35), (48).
 
-Fields τ, ψ and Δ of a group are made of the vectors β_j = X0ᵀr^j/n0 and of the target's direction,
-each seen by the group's fields p, φ, φ̂. A field's place among these is a column of `parts` and
-`star`; covariances, and forces that act back on the bulk, are the same sums for all of them.
+Fields τ, ψ_1 … ψ_r and Δ of a group are made of the vectors β_j = X0ᵀr^j/n0 and of the target's r
+directions, each seen by the group's fields p, φ, φ̂. A field's place among these is a column of
+`parts` and `star`; covariances, and forces that act back on the bulk, are the same sums for all.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _ORDERS = (1, 2, 3)  # of β_j
 
 @dataclass(frozen=True)
 class Covariance:
-    """Ĉ of the fields (τ, ψ, Δ) in scaled units, with the sums it is made of."""
+    """Ĉ of the fields (τ, ψ_1 … ψ_r, Δ), f of them, in scaled units, and what it is made of."""
 
-    parts: FloatArray  # (B, 3, 3K, 3K) fields as combinations of β_1, β_2, β_3
-    star: FloatArray  # (B, S, 3K, 3K) and of the special directions
-    answered: FloatArray  # (B, 3, 3K, 3K) φ0 G·parts
-    met: FloatArray  # (B, 3KS, 3K) what the special directions show of each field
+    parts: FloatArray  # (B, 3, 3K, f) fields as combinations of β_1, β_2, β_3
+    star: FloatArray  # (B, S, 3K, f) and of the special directions
+    answered: FloatArray  # (B, 3, 3K, f) φ0 G·parts
+    met: FloatArray  # (B, 3KS, f) what the special directions show of each field
     special: FloatArray  # (B, 3KS, 3KS) H
-    matrix: FloatArray  # (B, 3K, 3K) Ĉ without the lean of `full`
-    lean: FloatArray  # (B, K, 3K) −c_1 a_h (G·parts_1) in row p_h, 0 for labels
+    matrix: FloatArray  # (B, f, f) Ĉ without the lean of `full`
+    lean: FloatArray  # (B, K, f) −c_1 a_h (G·parts_1) in row p_h, 0 for labels
 
     @property
     def total(self) -> FloatArray:
@@ -45,7 +45,7 @@ def covariance(
     inside = coupled_index(size)
     parts, star = _parts(step), _star(step)
     answered = step.phi[:, None, None, None] * matmul(blocks.whole[:, None], parts)
-    seen = answered[:, :, inside]  # (B, 3, 2K, 3K)
+    seen = answered[:, :, inside]  # (B, 3, 2K, f)
     powers = step.r[:, None, :] ** np.arange(7)[:, None]  # (B, 7, M)
     orders = averaged(step.r_weight[:, None] * powers[:, 2:], scattered)  # E[r^n T], n = 2 … 6
     first = averaged(step.r_first[:, :, None] * powers[:, None, 1:4], scattered)
@@ -53,7 +53,7 @@ def covariance(
     h = special(step, information, second)
     met = star + np.einsum("bsj,bjpf->bspf", step.r_overlaps[:, :, 1:], parts)
     met[:, :, inside] += matmul(first, seen[:, None]).sum(axis=2)
-    met = met.reshape(len(step), -1, 3 * size)
+    met = met.reshape(len(step), -1, parts.shape[-1])
     matrix = matmul(transposed(met), h, met)
     for i in _ORDERS:
         for j in _ORDERS:
@@ -74,10 +74,10 @@ def coupled_index(size: int) -> IntArray:
 
 def _parts(step: Step) -> FloatArray:
     rows, size = step.k.shape
-    parts = np.zeros((rows, 3, 3 * size, 3 * size))
+    parts = np.zeros((rows, 3, 3 * size, (2 + step.directions) * size))
     g = np.arange(size)
     p, phi, hat = g, size + g, 2 * size + g
-    tau, psi, delta = g, size + g, 2 * size + g
+    tau, psi, delta = g, size + g, (1 + step.directions) * size + g
     parts[:, 0, phi, tau] = (1.0 / step.beta)[:, None]
     parts[:, 0, phi, psi] = -(step.alignment / (step.across * step.beta))[:, None]
     for j in range(3):
@@ -87,10 +87,13 @@ def _parts(step: Step) -> FloatArray:
 
 
 def _star(step: Step) -> FloatArray:
+    """ψ_1 = (φ·θ_1 − γτ)/q and ψ_i = φ·θ_i (48): the parts along the directions."""
     rows, size = step.k.shape
-    star = np.zeros((rows, step.r_first.shape[1], 3 * size, 3 * size))
+    star = np.zeros((rows, step.r_first.shape[1], 3 * size, (2 + step.directions) * size))
     g = np.arange(size)
     star[:, 0, size + g, size + g] = (1.0 / step.across)[:, None]
+    for i in range(1, step.directions):
+        star[:, i, size + g, (1 + i) * size + g] = 1.0
     return star
 
 
@@ -105,7 +108,7 @@ class Forces:
 def forces(
     step: Step, found: Covariance, scattered: FloatArray, asked: FloatArray, use: FloatArray
 ) -> Forces:
-    """Gradients of x̃ᵀĈx̃ by G and by Ṽ; `asked` is x̃ of (τ, ψ, Δ) and `use` that of A."""
+    """Gradients of x̃ᵀĈx̃ by G and by Ṽ; `asked` is x̃ of (τ, ψ_i, Δ) and `use` that of A."""
     size = step.k.shape[1]
     inside = coupled_index(size)
     phi = step.phi[:, None, None]

@@ -1,4 +1,4 @@
-"""Variance of a neuron's pre-activation along and beside the learned direction, for (37)."""
+"""Variance of a neuron's pre-activation along and beside the learned direction, for (37), (51)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .step import Step
 
 
 class Anisotropy(NamedTuple):
-    """K_ββ, K_βs and K_ss of every group, (B, K) each."""
+    """K_ββ, K_βi and K_ik of every group."""
 
-    along: FloatArray
-    mixed: FloatArray
-    across: FloatArray
+    along: FloatArray  # (B, K)
+    mixed: FloatArray  # (B, r, K)
+    across: FloatArray  # (B, r, r, K)
 
 
 def anisotropy(step: Step, *, finite: bool = True) -> Anisotropy:
@@ -26,12 +26,16 @@ def anisotropy(step: Step, *, finite: bool = True) -> Anisotropy:
     Nothing without `finite`: (37) is a term of order 1/d.
     """
     rows, size = step.k.shape
+    r = step.directions
     if not finite:
-        return Anisotropy(*np.zeros((3, rows, size)))
+        shapes = ((rows, size), (rows, r, size), (rows, r, r, size))
+        return Anisotropy(*(np.zeros(shape) for shape in shapes))
     nothing = np.zeros((rows, size, size))
     free = solve_blocks(step.kept, np.zeros((rows, 2 * size, 2 * size)), nothing)
     scattered = scattering(step, free.coupled)
     blocks = solve_blocks(step.kept, averaged(step.r_weight, scattered), nothing)
     found = covariance(step, nothing, blocks, scattered).matrix
-    g = np.arange(size)
-    return Anisotropy(found[:, g, g], found[:, g, size + g], found[:, size + g, size + g])
+    bulk = (1 + r) * size
+    shape = (rows, 1 + r, size, 1 + r, size)
+    own = np.einsum("bigkg->bikg", found[:, :bulk, :bulk].reshape(shape))
+    return Anisotropy(own[:, 0, 0], own[:, 0, 1:], own[:, 1:, 1:])

@@ -23,7 +23,7 @@ def learned_given(problem: Problem, detail: Detail, kappa: FloatArray) -> FloatA
 def error_given(problem: Problem, detail: Detail, kappa: FloatArray) -> FloatArray:
     """E[(y − f)²|κ], (R, points): the misfit and the fluctuations v of (13)."""
     step, columns = _seen(problem, detail, kappa)
-    labels = build_labels(problem.sigma_star, step, kappa)
+    labels = build_labels(problem.star, step, kappa)
     missed = misfit(columns, labels, step.sample_norm, detail.used)
     bulk = np.einsum("bqg,bqg->bq", matmul(columns.slope, detail.bulk), columns.slope)
     return np.asarray(missed + bulk + matmul(columns.spread, detail.powers[:, :, None])[:, :, 0])

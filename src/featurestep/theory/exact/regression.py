@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...types import FloatArray
-from .columns import Columns, Labels
+from ..labels import Labels, pairs
+from .columns import Columns
 from .covariance import Covariance
 from .dyson import matmul, solved, transposed
 from .resolvent import Point, Readout
@@ -15,7 +16,7 @@ from .resolvent import Point, Readout
 
 @dataclass(frozen=True)
 class Fit:
-    """The solution of (29): fields in the order A, τ, ψ, Δ (, Ω), K of each."""
+    """The solution of (29): fields in the order A, τ, ψ_1 … ψ_r, Δ (, Ω), K of each."""
 
     asked: FloatArray  # (B, F) x̂
     used: FloatArray  # (B, F) X = Cx̂
@@ -31,42 +32,58 @@ def field_covariance(readout: Readout, v2: FloatArray, found: Covariance) -> Flo
     scaled = np.zeros((len(step), count, count), dtype=found.matrix.dtype)
     g = np.arange(size)
     scaled[:, g, g] = step.d[:, None]
-    special = slice(size, 4 * size)
+    norms = (2 + step.directions) * size  # where Δ begins
+    special = slice(size, norms + size)
     scaled[:, special, special] = found.total
     cross = np.sqrt(step.d)[:, None, None] * found.lean
     scaled[:, :size, special] = cross
     scaled[:, special, :size] = transposed(cross)
-    scaled[:, 3 * size + g, 3 * size + g] += step.norm_variance
+    scaled[:, norms + g, norms + g] += step.norm_variance
     if step.is_gaussian:
-        scaled[:, 4 * size + g, 4 * size + g] = 2.0
+        scaled[:, norms + size + g, norms + size + g] = 2.0
     root = np.tile(np.sqrt(v2 / step.d[:, None]), count // size)
     return np.asarray(root[:, :, None] * scaled * root[:, None, :])
 
 
 def gram(readout: Readout, mass: FloatArray) -> FloatArray:
-    """𝒢 of (29), with the weights n w/(1+χ) of every node in `mass`."""
+    """𝒢 of (29), (49), with the weights n w/(1+χ) of every node in `mass`."""
     step, columns, kappa = readout.step, readout.columns, readout.kappa
     size = step.k.shape[1]
-    means, along, across = (slice(i * size, (i + 1) * size) for i in range(3))
+    means, along = slice(0, size), slice(size, 2 * size)
 
     def product(left: FloatArray, right: FloatArray, weight: FloatArray) -> FloatArray:
         return matmul(transposed(left), right * weight[:, :, None])
 
     total = product(columns.plain, columns.plain, mass)
     if step.is_full:
-        total = total + product(columns.square, columns.square, 2.0 * mass)
-    total = total + product(columns.linear, columns.linear, mass)
+        for part, norm in zip(_parts(columns.square), _norms(step.directions), strict=True):
+            total = total + product(part, part, norm * mass)
+    for part in _parts(columns.linear):
+        total = total + product(part, part, mass)
     # Blocks in which parts cancel, or belong to the sample norms, are written by themselves.
     own = columns.plain[:, :, means]
     bent = product(columns.curvature, columns.curvature, mass)
     total[:, means, means] = product(own, own, mass) + step.sample_norm * bent
     total[:, along, along] = product(columns.slope, columns.slope, mass * (kappa**2 - 1.0))
-    total[:, across, across] = 0.0
+    tilted = np.zeros_like(bent)
     if step.is_full:
-        tilt = columns.plain[:, :, across]
+        tilt = columns.plain[:, :, 2 * size : 3 * size]
         total[:, along, along] += product(tilt, tilt, mass * kappa**2)
-        total[:, across, across] = product(tilt, tilt, 3.0 * mass)
+        tilted = product(tilt, tilt, mass)
+    for i in range(step.directions):
+        across = slice((2 + i) * size, (3 + i) * size)
+        total[:, across, across] = (3.0 if i == 0 else 1.0) * tilted
     return total
+
+
+def _parts(columns: FloatArray) -> FloatArray:
+    """Columns (B, j, Q, F) one j at a time."""
+    return np.moveaxis(columns, 1, 0)
+
+
+def _norms(count: int) -> FloatArray:
+    """E of the squares of s_is_k − δ_ik."""
+    return np.array([2.0 if i == k else 1.0 for i, k in pairs(count)])
 
 
 def fit(point: Point, labels: Labels, found: Covariance) -> Fit:
@@ -74,11 +91,10 @@ def fit(point: Point, labels: Labels, found: Covariance) -> Fit:
     step, columns = point.readout.step, point.readout.columns
     mass = step.n[:, None] * point.readout.weight * point.shrink
     c = field_covariance(point.readout, point.v2, found)
-    right = (
-        _moment(columns.plain, mass * labels.mean)
-        + _moment(columns.linear, mass * labels.linear)
-        + _moment(columns.square, mass * labels.square)
-    )
+    right = _moment(columns.plain, mass * labels.mean)
+    for of, seen in ((columns.linear, labels.linear), (columns.square, labels.square)):
+        for i, part in enumerate(_parts(of)):
+            right = right + _moment(part, mass * seen[:, i])
     scale = np.sqrt(np.einsum("bff->bf", c))
     scale = np.where(scale > 0.0, scale, 1.0)
     shape = c / (scale[:, :, None] * scale[:, None, :])
@@ -94,11 +110,11 @@ def fit(point: Point, labels: Labels, found: Covariance) -> Fit:
 
 
 def _seen_twice(point: Point, used: FloatArray) -> FloatArray:
-    """τᵀV̂1τ + ψᵀV̂1ψ, (B,)."""
+    """τᵀV̂1τ + Σψ_iᵀV̂1ψ_i, (B,)."""
     step = point.readout.step
-    size = step.k.shape[1]
-    root = np.tile(np.sqrt(step.d[:, None] / point.v2), 2)
-    scaled = (used[:, size : 3 * size] * root).reshape(len(step), 2, size)
+    size, fields = step.k.shape[1], 1 + step.directions
+    root = np.tile(np.sqrt(step.d[:, None] / point.v2), fields)
+    scaled = (used[:, size : (1 + fields) * size] * root).reshape(len(step), fields, size)
     return np.asarray((matmul(scaled, point.information) * scaled).sum(axis=(1, 2)))
 
 
@@ -111,23 +127,19 @@ def misfit(
 ) -> FloatArray:
     """E[(y − B·X)²|κ] with the term of the sample norms, (B, Q): (12) for all fields."""
     size = columns.slope.shape[2]
-    plain, linear, square = (
-        matmul(part, used[:, :, None])[:, :, 0]
-        for part in (columns.plain, columns.linear, columns.square)
-    )
     use = used[:, :size]
-    own_linear, own_square = (
-        matmul(part[:, :, :size], use[:, :, None])[:, :, 0]
-        for part in (columns.linear, columns.square)
-    )
+    missed = labels.rest + (labels.mean - _shown(columns.plain, used)) ** 2
+    for i, part in enumerate(_parts(columns.linear)):
+        own = _shown(part[:, :, :size], use)
+        missed = missed + (labels.linear[:, i] - _shown(part, used)) ** 2 - own**2
+    norms = _norms(columns.linear.shape[1])
+    for i, (part, norm) in enumerate(zip(_parts(columns.square), norms, strict=True)):
+        shown, own = _shown(part, used), _shown(part[:, :, :size], use)
+        missed = missed - 2.0 * labels.square[:, i] * shown + norm * (shown**2 - own**2)
     bent = columns.curvature * use[:, None, :]
-    norms = np.einsum("bqg,bqg->bq", matmul(bent, sample_norm), bent)
-    return np.asarray(
-        labels.rest
-        + (labels.mean - plain) ** 2
-        + (labels.linear - linear) ** 2
-        - own_linear**2
-        - 2.0 * labels.square * square
-        + 2.0 * (square**2 - own_square**2)
-        + norms
-    )
+    return np.asarray(missed + np.einsum("bqg,bqg->bq", matmul(bent, sample_norm), bent))
+
+
+def _shown(columns: FloatArray, used: FloatArray) -> FloatArray:
+    """What fields show at every node, (B, Q)."""
+    return matmul(columns, used[:, :, None])[:, :, 0]

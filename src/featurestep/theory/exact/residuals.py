@@ -4,17 +4,22 @@ Everything the weights' bulk needs is an average E[f(t) r^j T(r)] with f among 1
 same for the direction of the initial readout, under the `full` residual). Gauss nodes of the law of
 r, by Lanczos' method on a fine grid, serve them all: weights for other f are interpolatory. Lanczos
 runs in asinh(2r/rms r), in which heavy tails do no harm.
+
+A target of several directions is first reduced to nodes of its own law, with weights for its
+directions and their products; noise is added to these.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import comb
 
 import numpy as np
 
 from ...functions.nonlinearity import Nonlinearity, gaussian_panels
 from ...functions.quadrature import Rule, gauss_hermite, trapezoid_normal
+from ...functions.teacher import Frame
 from ...types import FloatArray
 from ..typical_laws import extreme, typical_normal
 
@@ -22,6 +27,7 @@ MOST_MOMENT = 6
 _NOISE_NODES = 15
 _SPACING = 0.2
 _BREAKDOWN = 1e-13
+_TARGET_NODES = 54  # of the law of a target of several directions, before noise is added
 
 
 @dataclass(frozen=True)
@@ -48,17 +54,21 @@ class Noise:
     mean: float = 0.0
     leaning: float | None = None  # c_1 for the full residual
 
-    @property
-    def directions(self) -> int:
-        """Number of special directions beside the bulk."""
-        return 1 if self.leaning is None else 2
+    def leaning_on(self, added: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """E[κ_a|noise] and E[κ_a²|noise], `full` only (section 17)."""
+        assert self.leaning is not None
+        share = self.leaning / self.variance
+        along = -share * added
+        return along, along**2 + 1.0 - self.leaning * share
 
 
 @lru_cache(maxsize=512)
 def residual_law(
-    star: Nonlinearity, noise: Noise, count: int, samples: float | None = None
+    star: Nonlinearity | Frame, noise: Noise, count: int, samples: float | None = None
 ) -> ResidualLaw:
     """The law of r = σ⋆(t) + noise with `count` nodes, or as so many samples show it."""
+    if isinstance(star, Frame):
+        return _several_directions(star, noise, count, samples)
     t, r, w, added = _grid(star, noise, samples)
     functions = _directions(t, added, noise)  # (S, points)
     products = _products(t, added, noise)  # (S, S, points)
@@ -105,7 +115,7 @@ def _grid(
 
 def _target_rule(star: Nonlinearity) -> Rule:
     if not star.kinks and not star.breaks(10.0).size:
-        return trapezoid_normal(10.0, 0.2)
+        return trapezoid_normal(10.0, 0.1)
     z, w = gaussian_panels(star)
     keep = np.abs(z) < 10.0
     return z[keep], w[keep] / w[keep].sum()
@@ -115,16 +125,114 @@ def _directions(t: FloatArray, added: FloatArray, noise: Noise) -> FloatArray:
     """E[θ_s·x | point]: t, and for `full` κ_a given its noise (section 17)."""
     if noise.leaning is None:
         return t[None]
-    return np.stack([t, -noise.leaning * added / noise.variance])
+    return np.stack([t, noise.leaning_on(added)[0]])
 
 
 def _products(t: FloatArray, added: FloatArray, noise: Noise) -> FloatArray:
     if noise.leaning is None:
         return (t * t)[None, None]
-    share = noise.leaning / noise.variance
-    along = -share * added
-    own = along**2 + 1.0 - noise.leaning * share
+    along, own = noise.leaning_on(added)
     return np.stack([np.stack([t * t, t * along]), np.stack([t * along, own])])
+
+
+@dataclass(frozen=True)
+class _TargetLaw:
+    """Nodes of g(z) with weights for the target's directions, and moments with them."""
+
+    nodes: FloatArray  # (m,)
+    weight: FloatArray  # (m,)
+    first: FloatArray  # (r, m)
+    second: FloatArray  # (r, r, m)
+    moments: FloatArray  # (1 + r, 7) E[g^j], E[z_i g^j]
+
+
+@lru_cache(maxsize=128)
+def _target_law(star: Frame, samples: float | None) -> _TargetLaw:
+    z, w = star.z, star.weight
+    values = star.values
+    if samples is not None:
+        z, w = _typical_directions(star.directions, samples)
+        values = star(z)
+    nodes, basis, at_nodes = _lanczos(values, w, _TARGET_NODES)
+
+    def interpolated(f: FloatArray) -> FloatArray:
+        return np.asarray(((w * f) @ basis) @ at_nodes)
+
+    return _TargetLaw(
+        nodes=nodes,
+        weight=at_nodes[0],
+        first=np.stack([interpolated(x) for x in z.T]),
+        second=np.stack([[interpolated(x * y) for y in z.T] for x in z.T]),
+        moments=star.moments(MOST_MOMENT),
+    )
+
+
+def _typical_directions(count: int, samples: float) -> Rule:
+    """Directions as so many samples show them: hardly one lies outside the ball."""
+    end = extreme(samples)
+    x, w = typical_normal(end, 1.0, 1.0, _SPACING if count < 3 else 2.0 * _SPACING)
+    z = np.stack(np.meshgrid(*[x] * count, indexing="ij"), axis=-1).reshape(-1, count)
+    weight = np.ones(1)
+    for _ in range(count):
+        weight = np.multiply.outer(weight, w).ravel()
+    kept = (z**2).sum(axis=1) <= end**2
+    return z[kept], weight[kept] / weight[kept].sum()
+
+
+def _several_directions(
+    star: Frame, noise: Noise, count: int, samples: float | None
+) -> ResidualLaw:
+    """r = g(z) + noise: directions of the target first, then that of the readout's start."""
+    target = _target_law(star, samples)
+    x, w_x = gauss_hermite(_NOISE_NODES)
+    if samples is not None:
+        x, w_x = typical_normal(extreme(samples), 1.0, 1.0, _SPACING)
+    if noise.variance == 0.0:
+        x, w_x = np.zeros(1), np.ones(1)
+    added = np.sqrt(noise.variance) * x
+    r = np.add.outer(target.nodes, added + noise.mean).ravel()
+    nodes, basis, at_nodes = _lanczos(r, np.multiply.outer(target.weight, w_x).ravel(), count)
+
+    def interpolated(of_target: FloatArray, of_noise: FloatArray) -> FloatArray:
+        weight = np.multiply.outer(of_target, of_noise).ravel()
+        return np.asarray((weight @ basis) @ at_nodes)
+
+    one = target.weight
+    first = [interpolated(f, w_x) for f in target.first]
+    second = [[interpolated(f, w_x) for f in row] for row in target.second]
+    plain = _noise_powers(noise, w_x, added)
+    overlaps = [_binomial(row, plain)[:4] for row in target.moments[1:]]
+    if noise.leaning is not None:
+        along, own = noise.leaning_on(added)
+        mixed = [interpolated(f, w_x * along) for f in target.first]
+        for row, f in zip(second, mixed, strict=True):
+            row.append(f)
+        second.append([*mixed, interpolated(one, w_x * own)])
+        first.append(interpolated(one, w_x * along))
+        overlaps.append(_binomial(target.moments[0], _noise_powers(noise, w_x * along, added))[:4])
+    return ResidualLaw(
+        nodes=nodes,
+        weight=at_nodes[0],
+        first=np.stack(first),
+        second=np.stack([np.stack(row) for row in second]),
+        moments=_binomial(target.moments[0], plain),
+        overlaps=np.stack(overlaps),
+    )
+
+
+def _noise_powers(noise: Noise, weight: FloatArray, added: FloatArray) -> FloatArray:
+    """E[f (noise)^l] for l = 0 … 6."""
+    return np.asarray((added + noise.mean) ** np.arange(MOST_MOMENT + 1)[:, None] @ weight)
+
+
+def _binomial(target: FloatArray, noise: FloatArray) -> FloatArray:
+    """Moments of a sum of independent parts from theirs."""
+    return np.array(
+        [
+            sum(comb(j, k) * target[j - k] * noise[k] for k in range(j + 1))
+            for j in range(MOST_MOMENT + 1)
+        ]
+    )
 
 
 def _lanczos(r: FloatArray, w: FloatArray, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -134,17 +242,17 @@ def _lanczos(r: FloatArray, w: FloatArray, count: int) -> tuple[FloatArray, Floa
     """
     scale = 0.5 * np.sqrt(w @ r**2)
     x = np.arcsinh(r / scale)
-    basis = np.empty((r.size, count))
+    basis = np.empty((count, r.size))
     diagonal, beside = np.zeros(count), np.zeros(count)
     column = np.ones(r.size)
     size = count
     for k in range(count):
-        basis[:, k] = column
-        column = x * basis[:, k]
-        diagonal[k] = (w * basis[:, k]) @ column
-        known = basis[:, : k + 1]
+        basis[k] = column
+        column = x * basis[k]
+        diagonal[k] = (w * basis[k]) @ column
+        known = basis[: k + 1]
         for _ in range(2):  # twice is enough
-            column = column - known @ (known.T @ (w * column))
+            column = column - (known @ (w * column)) @ known
         beside[k] = np.sqrt(w @ column**2)
         if beside[k] < _BREAKDOWN * (1.0 + abs(diagonal[k])):
             size = k + 1
@@ -154,4 +262,4 @@ def _lanczos(r: FloatArray, w: FloatArray, count: int) -> tuple[FloatArray, Floa
     nodes, vectors = np.linalg.eigh(np.diag(diagonal[:size]) + upper + upper.T)
     at_nodes = np.zeros((size, count))  # nodes that the law does not have get no weight
     at_nodes[:, :size] = vectors * vectors[0]
-    return np.append(scale * np.sinh(nodes), np.zeros(count - size)), basis[:, :size], at_nodes
+    return np.append(scale * np.sinh(nodes), np.zeros(count - size)), basis[:size].T, at_nodes

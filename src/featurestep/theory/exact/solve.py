@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
+from ...functions.teacher import Frame
 from ...problem import Problem
 from ...spiked import SpikedWeights
 from ...types import FloatArray
+from ..labels import Labels
 from ..resolution import Resolution, Roughness
 from ..solution import Detail, Outcome, Solution, checked
-from .columns import Labels, build_columns, build_labels
+from .columns import build_columns, build_labels
 from .covariance import covariance
 from .finite import anisotropy
 from .regression import Fit, fit
@@ -23,6 +27,7 @@ from .step import Row, Step, build_step, rows_of
 
 BLOCK = 400_000  # rows × elements of T(r) of one batch
 R_NODES, MORE_R_NODES = 14, 36  # of the law of r, and where it has heavy tails
+SEVERAL_R_NODES = {2: 24, 3: 36}  # where products of several directions make it less smooth
 _FAR, _HEAVY = 8.0, 60.0  # a target that grows faster than a parabola, in units of its size
 
 
@@ -38,9 +43,22 @@ class Answer(NamedTuple):
 
 def r_nodes(problem: Problem) -> int:
     """Nodes of the law of r for errors below 1e-6: more for a target that grows fast."""
-    star = problem.sigma_star
+    star = problem.star
     size = np.sqrt(star.second_moment + problem.noise_std**2)
-    return MORE_R_NODES if np.abs(star(np.array([-_FAR, _FAR]))).max() > _HEAVY * size else R_NODES
+    if np.abs(_far_values(star)).max() > _HEAVY * size:
+        return MORE_R_NODES
+    if isinstance(star, Nonlinearity) or star.is_single:
+        return R_NODES
+    return SEVERAL_R_NODES[star.directions]
+
+
+def _far_values(star: Nonlinearity | Frame) -> FloatArray:
+    """The target far out, in every direction that an axis or a diagonal points to."""
+    if isinstance(star, Nonlinearity):
+        return star(np.array([-_FAR, _FAR]))
+    signs = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=star.directions)))
+    signs = signs[np.any(signs, axis=1)]
+    return star(_FAR * signs / np.sqrt((signs**2).sum(axis=1))[:, None])
 
 
 def rows_of_block(resolution: Resolution, problem: Problem) -> int:
@@ -64,7 +82,7 @@ def answer(
     kappa, weight = nodes
     step = build_step(rows, groups, count, finite=finite)
     columns = build_columns(problem.sigma, step, anisotropy(step, finite=finite), kappa)
-    labels = build_labels(problem.sigma_star, step, kappa)
+    labels = build_labels(problem.star, step, kappa)
     resolvent = solve_resolvent(Readout(step, columns, kappa, weight), start)
     point = resolvent.point
     found = covariance(step, point.information, point.blocks, point.scattered)
@@ -93,6 +111,13 @@ def solve_block(
     ]
     worst = (part.reshape(len(problems), each).max(axis=1) for part in (rough.nodes, rough.groups))
     return outcomes, Roughness(*worst)
+
+
+def _across(fields: FloatArray, step: Step) -> FloatArray:
+    """ψ_g, (K,), or for several directions (r, K)."""
+    size, count = step.k.shape[1], step.directions
+    across = fields[2 * size : (2 + count) * size]
+    return across if count == 1 else across.reshape(count, size)
 
 
 def _outcome(
@@ -135,7 +160,7 @@ def _outcome(
             norm=part @ step.norm[rows],
             use=fields[:size],
             along=fields[size : 2 * size],
-            across=fields[2 * size : 3 * size],
+            across=_across(fields, step),
             detail=Detail(groups, count, used, powers, found.errors.bulk[rows]),
         )
     )

@@ -54,11 +54,11 @@ class _Tangent:
         fields = fitted.used.shape[1] // size
         root = np.sqrt(point.v2 / step.d[:, None])
         asked = fitted.asked * np.tile(root, fields)
-        self.forces = forces(
-            step, found, point.scattered, asked[:, size : 4 * size], asked[:, :size]
-        )
-        along, across = fitted.used[:, size : 2 * size], fitted.used[:, 2 * size : 3 * size]
-        direct = -along[:, :, None] * along[:, None, :] - across[:, :, None] * across[:, None, :]
+        special = asked[:, size : (3 + step.directions) * size]
+        self.forces = forces(step, found, point.scattered, special, asked[:, :size])
+        fitted_bulk = fitted.used[:, size : (2 + step.directions) * size]
+        fitted_bulk = fitted_bulk.reshape(len(step), 1 + step.directions, size)  # τ, ψ_1 … ψ_r
+        direct = -matmul(transposed(fitted_bulk), fitted_bulk)
         answer = self.forces.response
         self.bulk_force = root[:, :, None] * answer * root[:, None, :] + direct
         work = (fitted.asked * fitted.used).reshape(len(step), fields, size).sum(axis=1)

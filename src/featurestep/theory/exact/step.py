@@ -87,6 +87,11 @@ class Step:
         flags = ("is_full", "is_gaussian")
         return Step(**{n: v if n in flags else v[rows] for n, v in values.items()})
 
+    @property
+    def directions(self) -> int:
+        """r, those of the target: `full` has the readout's start as one more special direction."""
+        return int(self.r_first.shape[1]) - int(self.is_full)
+
     def __len__(self) -> int:
         return int(self.n.size)
 
@@ -118,7 +123,7 @@ def build_step(
     """
     first = rows[0].problem
     s = slopes(first.sigma)
-    star = first.sigma_star
+    star = first.star
     laws = [residual_law(star, noise_of(row), count) for row in rows]
     seen = laws
     if samples is not None:
@@ -135,6 +140,7 @@ def build_step(
     overlaps = np.stack([law.overlaps for law in laws])
     full = sees_output(first)
     lean = s.c1 if full else 0.0
+    # The frame of (45): of the target's directions the first alone has an overlap with β.
     beta = np.sqrt(overlaps[:, 0, 1] ** 2 + lean**2 + phi * moments[:, 2])  # (1)
     gamma = overlaps[:, 0, 1] / beta
     across = across_alignment(gamma)
