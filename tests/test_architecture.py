@@ -47,7 +47,8 @@ ROOMS = {
     "theory": {*ASKED.split(), "functions"},
     "simulation": {*ASKED.split(), "functions"},
     "meeting": {*ASKED.split(), "functions", "theory", "simulation"},
-    "sweeps": {*ASKED.split(), "functions", "theory", "simulation", "meeting"},
+    "processes": {"errors"},
+    "sweeps": {*ASKED.split(), "functions", "theory", "simulation", "meeting", "processes"},
     "plots": {*ASKED.split(), "functions", "theory", "simulation", "meeting", "sweeps"},
 }
 EDGES = {"figures", "demo", "cli", "page"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -188,8 +189,9 @@ def test_what_takes_too_long_is_stopped_and_the_worker_replaced() -> None:
         pool.deadline = 60.0
         (found,) = pool.ask([Task("point", State().to_query())])
         assert found["test_error"] == predict(State().problem).test_error
-        pool.workers[0].process.kill()
-        pool.workers[0].process.join()
+        pool.seats[0].kill()
+        while pool.seats[0].process.lives:
+            time.sleep(0.01)
         (again,) = pool.ask([Task("point", State(n=500).to_query())])
         (refused,) = pool.ask([Task("point", State(activation="abs").to_query())])
         assert again["n"] == 500

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from featurestep.processes import process
 from featurestep.sweeps import EngineError, sweep
-from featurestep.sweeps.engines import EngineChoice, dask_engine, processes
+from featurestep.sweeps.engines import EngineChoice, dask_engine
 from featurestep.sweeps.engines.base import Attempt
 from featurestep.sweeps.engines.processes import Processes
 from featurestep.sweeps.job import Job, Report, run_job
@@ -100,7 +101,7 @@ def test_a_failing_bundle_is_halved_until_its_culprit_is_alone(grid):
 
 
 def test_workers_that_cannot_start_are_one_line(grid, monkeypatch):
-    monkeypatch.setattr(processes, "COMMAND", "raise SystemExit('no such module')")
+    monkeypatch.setattr(process, "COMMAND", "raise SystemExit('no such module')")
     with pytest.raises(EngineError, match="worker processes do not start: no such module"):
         run("processes", grid)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
@@ -120,11 +121,11 @@ def test_closing_an_engine_ends_its_workers(grid):
     plan = make_plan(read_sweep(grid, {"chore": {"pause": 0.05}}))
     running = Processes(2).run(plan.jobs({unit.key for unit in plan.units}))
     next(running)
-    team = running.gi_frame.f_locals["team"]
-    workers = list(team._workers)
+    pool = running.gi_frame.f_locals["pool"]
+    workers = [seat.process for seat in pool.seats]
     running.close()
-    assert workers
-    assert all(worker._process.poll() is not None for worker in workers)
+    assert all(workers)
+    assert all(worker._handle.poll() is not None for worker in workers)
 
 
 @pytest.mark.parametrize("address", ["nowhere.json", "tcp://127.0.0.1:9", "???"])

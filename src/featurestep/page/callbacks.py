@@ -10,12 +10,12 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ..errors import FeaturestepError
+from ..processes import always
 from . import reproduce
 from .controls import control_ids
 from .jobs import Jobs
 from .latest import Latest
 from .layout import page
-from .pool import always
 from .presets import PRESETS
 from .state import State as View
 from .views import Views, main_view, spectrum_view

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import queue
 import secrets
 import threading
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
 from typing import Any
 
 from ..errors import FeaturestepError, InvalidProblem
+from ..processes import Process
+from ..processes.program import DONE, TOLD
 from .parts import grid
 from .state import LIMITS, Number, State
 
@@ -55,8 +57,7 @@ def sized(state: State) -> State:
 class Job:
     """A simulation: its process while it runs, then its data or its error."""
 
-    process: Any
-    pipe: Connection
+    process: Process | None
     asked: State
     state: State  # as it runs, perhaps at a smaller n
     share: float = 0.0
@@ -72,17 +73,16 @@ class Job:
 
     def look(self) -> None:
         """Take in what the process has told since."""
-        try:
-            while self.running and self.pipe.poll():
-                kind, told = self.pipe.recv()
-                if kind == "progress":
-                    self.share = float(told)
-                elif kind == "done":
-                    self.data = told
-                else:
-                    self.error = told
-        except (EOFError, OSError):
-            self.error = self.error or "the simulation ended without a result"
+        with suppress(queue.Empty):
+            while self.running and self.process is not None:
+                event = self.process.events.get_nowait()
+                if event.kind == TOLD:
+                    self.share = float(event.what)
+                elif event.kind == DONE:
+                    kind, found = event.what
+                    self.data, self.error = (found, "") if kind == "done" else (None, found)
+                elif event.kind is None:
+                    self.error = "the simulation ended without a result"
         if self.running and time.monotonic() - self.started > TIME_LIMIT:
             self.error = f"stopped after {TIME_LIMIT:g} s"
         if not self.running:
@@ -91,10 +91,7 @@ class Job:
     def stop(self) -> None:
         """End the process; what it has found stays."""
         if self.process is not None:
-            self.process.kill()
-            self.process.join()
-            self.process.close()
-            self.pipe.close()
+            self.process.end()
             self.process = None
 
 
@@ -108,21 +105,18 @@ class Jobs:
 
     def start(self, state: State) -> str:
         """Begin a simulation and return its name."""
-        from .worker import run_simulation
+        from .worker import simulated
 
         small = sized(state)
         with self._lock:
             self._tidy()
             if sum(job.running for job in self._jobs.values()) >= AT_ONCE:
                 raise Busy(f"{AT_ONCE} simulations are running already; wait or cancel one")
-            context = multiprocessing.get_context("spawn")
-            ours, theirs = context.Pipe(duplex=False)
-            arguments = (theirs, small.to_query(), POINTS, SEEDS)
-            process = context.Process(target=run_simulation, args=arguments, daemon=True)
-            process.start()
-            theirs.close()
+            process = Process(simulated, yielding=True, one_thread=False)
+            process.listen(queue.SimpleQueue())
+            process.give(small.to_query(), POINTS, SEEDS)
             name = secrets.token_urlsafe(9)
-            self._jobs[name] = Job(process, ours, state, small)
+            self._jobs[name] = Job(process, state, small)
         return name
 
     def look(self, name: str) -> Job | None:

@@ -9,8 +9,9 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..processes import Wanted, always
 from . import figures, reproduce, spectrum_panel, words
-from .pool import Memory, Pool, Task, Wanted, always
+from .pool import Memory, Pool, Task
 from .state import State
 from .worker import DRAFT
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from ..failures import EngineError
 from ..job import Job, Report
+from .alone import run_alone
 from .base import GUARD, MOST_DEATHS
-from .worker import run_alone
 
 IN_FLIGHT = 512  # jobs that the scheduler holds at a time
 PATIENCE = "20s"  # to reach a scheduler

@@ -1,0 +1,19 @@
+"""Worker processes that can be killed: one pool serves sweeps, the page and its simulations."""
+
+from .failures import CannotStart
+from .pool import Answer, Call, Pool, Seat, Wanted, always
+from .process import Ending, Process
+from .program import tell
+
+__all__ = [
+    "Answer",
+    "Call",
+    "CannotStart",
+    "Ending",
+    "Pool",
+    "Process",
+    "Seat",
+    "Wanted",
+    "always",
+    "tell",
+]

@@ -1,0 +1,229 @@
+"""One process from its start to its end, and the thread that listens to it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import IO, Any, NamedTuple
+
+from .failures import CannotStart
+from .program import DROP, DROPPED, ONE_THREAD, READY, serve
+
+COMMAND = "from featurestep.processes.program import main; main()"
+_LAST_WORDS = 2000  # characters of a dead worker's stderr that are kept
+
+
+class Event(NamedTuple):
+    """Something that a process said; no kind is its end."""
+
+    process: Process
+    kind: str | None
+    what: Any = None
+
+
+class Ending(NamedTuple):
+    """How a process ended, and the end of what it wrote to stderr."""
+
+    how: str
+    words: str
+
+    @property
+    def why(self) -> str:
+        """In one line."""
+        return self.words.splitlines()[-1] if self.words else self.how
+
+
+Events = SimpleQueue[Event]
+
+
+class Process:
+    """A worker. Its answers go to `events`, once somebody listens."""
+
+    def __init__(
+        self, function: Callable[..., Any], *, yielding: bool = False, one_thread: bool = True
+    ) -> None:
+        """A program of its own: it inherits neither threads nor locks nor the user's `__main__`."""
+        self._begin(function)
+        threads = ONE_THREAD if one_thread else {}
+        how = "yielding" if yielding else "eager"
+        self._words: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115 closed in `end`
+        try:
+            popen = subprocess.Popen(
+                [sys.executable, "-P", "-c", COMMAND, function.__module__, how],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._words,
+                env={**os.environ, **threads, "PYTHONPATH": _import_path()},
+            )
+        except OSError as error:
+            self._words.close()
+            reason = error.strerror or "no interpreter"
+            raise CannotStart(f"worker processes do not start: {reason}") from None
+        assert popen.stdin is not None
+        assert popen.stdout is not None
+        self._calls, self._answers = popen.stdin, popen.stdout
+        self._handle: Any = popen
+
+    @classmethod
+    def forked(
+        cls, function: Callable[..., Any], *, yielding: bool, inherited: Sequence[Any]
+    ) -> Process:
+        """A copy of this process, which must have one thread; it is spared the imports.
+
+        `inherited` is what the copy must not keep open.
+        """
+        self = cls.__new__(cls)
+        self._begin(function)
+        self._words = None
+        theirs, ours = os.pipe(), os.pipe()
+        self._calls, self._answers = os.fdopen(theirs[1], "wb"), os.fdopen(ours[0], "rb")
+        closed = [*inherited, self._calls, self._answers]
+        context: Any = multiprocessing.get_context("fork")
+        arguments = (theirs[0], ours[1], yielding, closed)
+        self._handle = context.Process(target=_serve_fork, args=arguments, daemon=True)
+        self._handle.start()
+        os.close(theirs[0])
+        os.close(ours[1])
+        return self
+
+    def _begin(self, function: Callable[..., Any]) -> None:
+        self.ready = False
+        self.events: Events = SimpleQueue()
+        self._function = function
+        self._waiting: tuple[Any, ...] | None = None  # for it to be ready
+        self._thread: Thread | None = None
+        self._lock = Lock()
+
+    @property
+    def pipes(self) -> list[IO[bytes]]:
+        """Our ends of its pipes, which no other process may keep open."""
+        return [self._calls, self._answers]
+
+    @property
+    def pid(self) -> int:
+        """The number by which the operating system knows it."""
+        return int(self._handle.pid)
+
+    def listen(self, events: Events) -> None:
+        """From now on its words go to these events; not before threads may be started."""
+        self.events = events
+        if self._thread is None:
+            self._thread = Thread(target=self._listen, daemon=True)
+            self._thread.start()
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                kind, what = pickle.load(self._answers)
+                if kind == READY:
+                    self._be_ready()
+                self.events.put(Event(self, kind, what))
+        except Exception:  # the pipe ended, perhaps in the middle of an answer
+            self.events.put(Event(self, None))
+
+    def give(self, *arguments: Any) -> None:
+        """Hand it a call, as soon as it is ready."""
+        with self._lock:
+            if not self.ready:
+                self._waiting = arguments
+                return
+        self._send(arguments)
+
+    def _be_ready(self) -> None:
+        with self._lock:
+            self.ready = True
+            waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._send(waiting)
+
+    def _send(self, arguments: tuple[Any, ...]) -> None:
+        with suppress(OSError, ValueError):  # it has just died: its end is on the way to us
+            pickle.dump((self._function, arguments), self._calls, pickle.HIGHEST_PROTOCOL)
+            self._calls.flush()
+
+    @property
+    def lives(self) -> bool:
+        """Whether it can still be given something."""
+        if self._thread is not None and not self._thread.is_alive():
+            return False
+        return self._exit_code() is None
+
+    def drop(self) -> None:
+        """Tell it that its call is not wanted any more; it answers so, and stays warm."""
+        with self._lock:
+            unsent, self._waiting = self._waiting, None
+        if unsent is not None:
+            self.events.put(Event(self, DROPPED))
+        elif DROP is not None and self.ready:  # before, the signal would end it
+            self._signal(DROP)
+
+    def kill(self) -> None:
+        """End it now, whatever it is doing; who waits for it is told."""
+        self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+
+    def _signal(self, number: int) -> None:
+        with self._lock, suppress(OSError):
+            if self._exit_code() is None:
+                os.kill(self.pid, number)
+
+    def _exit_code(self) -> int | None:
+        if isinstance(self._handle, subprocess.Popen):
+            return self._handle.poll()
+        code: int | None = self._handle.exitcode
+        return code
+
+    def end(self) -> Ending:
+        """Make sure that it has ended, and tell how."""
+        self.kill()
+        if isinstance(self._handle, subprocess.Popen):
+            code = self._handle.wait()
+        else:
+            self._handle.join()
+            code = int(self._handle.exitcode)
+        if self._thread is not None:
+            self._thread.join()
+        for pipe in self.pipes:
+            with suppress(OSError):
+                pipe.close()
+        return Ending(_ending(code), self._last_words())
+
+    def _last_words(self) -> str:
+        if self._words is None:
+            return ""
+        with self._words as words:
+            words.seek(0)
+            return words.read().decode(errors="replace").strip()[-_LAST_WORDS:]
+
+
+def _serve_fork(calls: int, answers: int, yielding: bool, inherited: Sequence[Any]) -> None:
+    """In a forked copy: let go of what is not its own, and of the parent's threads of BLAS."""
+    from threadpoolctl import threadpool_limits
+
+    for each in inherited:
+        each.close()
+    os.environ.update(ONE_THREAD)  # for libraries that are still to be loaded
+    with threadpool_limits(limits=1):
+        serve(os.fdopen(calls, "rb"), os.fdopen(answers, "wb"), yielding=yielding)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"with exit code {code}"
+    try:
+        return f"by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"by signal {-code}"
+
+
+def _import_path() -> str:
+    """Where this process finds modules: a worker must find the same ones."""
+    return os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
