@@ -1,16 +1,83 @@
-"""The benchmark grid of `simulate_bench` on a CUDA device, beside the same machine's CPU."""
+"""A CUDA device: its generator against the plain arithmetic, then the table of `featurestep bench`.
+
+`python -m benchmarks.gpu_bench FOLDER` also writes the table there, with the machine's name.
+"""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
+from featurestep.bench import bench, grid_of
 from featurestep.simulation import simulate
+from featurestep.simulation.arrays import philox
 from featurestep.simulation.network.result import QUANTITIES
 
-from .simulate_bench import BASE, N_TEST, RIDGES, STEP_SIZES
+
+def seconds(torch: Any, work: Callable[[], object]) -> float:
+    work()
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - started
 
 
-def main() -> None:
+def generator(torch: Any, show: Callable[[str], None]) -> None:
+    """Numbers of the kernel, of plain operations on the GPU and of the CPU are the same."""
+    keys = np.array([[12, 34], [5, 2**32 - 1]], dtype=np.uint32)
+    found = {}
+    for name, device in (("kernel", "cuda"), ("plain", "cuda"), ("cpu", "cpu")):
+        out = torch.empty((2, 1000, 777), dtype=torch.float64, device=device)
+        law = philox.normals if name == "kernel" else lambda *a: philox.normals(*a)
+        philox.fill(torch, keys, 10**6, out, law)
+        found[name] = out.cpu()
+    for name in ("plain", "cpu"):
+        gap = float((found["kernel"] - found[name]).abs().max())
+        show(f"normals: kernel against {name}: largest gap {gap:.1e}")
+    out = torch.empty((20_000, 8000), dtype=torch.float64, device="cuda")
+    for name in ("kernel", "plain"):
+        law = philox.normals if name == "kernel" else lambda *a: philox.normals(*a)
+        taken = seconds(torch, lambda law=law: philox.fill(torch, keys[0], 0, out, law))
+        show(f"normals: {name} {out.numel() / taken / 1e9:.3g}e9 a second")
+
+
+def factorisations(torch: Any, show: Callable[[str], None]) -> None:
+    """What the choices between Cholesky, eigenvectors and batches rest on."""
+    for shape in ((750, 750), (64, 750, 750), (4000, 4000), (12_000, 12_000)):
+        A = torch.randn(shape, dtype=torch.float64, device="cuda")
+        A = A @ A.mT + shape[-1] * torch.eye(shape[-1], dtype=torch.float64, device="cuda")
+        taken = seconds(torch, lambda A=A: torch.linalg.cholesky_ex(A))
+        line = f"cholesky {shape}: {1e3 * taken:.2f} ms"
+        if shape[-1] <= 4000 and len(shape) == 2:
+            line += f", eigh {1e3 * seconds(torch, lambda A=A: torch.linalg.eigh(A)):.1f} ms"
+        if len(shape) == 3:
+            loop = lambda A=A: [torch.linalg.cholesky_ex(a) for a in A]  # noqa: E731
+            line += f", one by one {1e3 * seconds(torch, loop):.2f} ms"
+        show(line)
+
+
+def against_numpy(show: Callable[[str], None], n: int = 8000) -> None:
+    """The same grid, drawn on the host for both, on the GPU and on this machine's cores."""
+    options = {"seeds": 1, "n_test": 16_000}
+    simulate(grid_of(500), **options, device="cuda")
+    gpu = simulate(grid_of(n), **options, device="cuda")
+    host = simulate(grid_of(n), **options, device="cuda", drawn="host")
+    cpu = simulate(grid_of(n), **options)
+    gap = max(float(np.max(np.abs(host.values[q] / cpu.values[q] - 1.0))) for q in QUANTITIES)
+    show(
+        f"6 × 6 grid, n = {n}: cuda {gpu.wall_time:.2f} s, cpu {cpu.wall_time:.2f} s: "
+        f"{cpu.wall_time / gpu.wall_time:.1f}× NumPy; drawn on the host {host.wall_time:.2f} s, "
+        f"largest relative gap to the CPU {gap:.1e}"
+    )
+
+
+def main(folder: str | None = None) -> None:
     try:
         import torch
     except ImportError:
@@ -19,21 +86,19 @@ def main() -> None:
     if not torch.cuda.is_available():
         print("GPU: no CUDA device")
         return
-    grid = BASE.vary(step_size=STEP_SIZES, ridge=RIDGES)
-    print(f"GPU: {torch.cuda.get_device_name()}; grid 12 × 8 at n = {BASE.n}, n_test = {N_TEST}")
-    cpu = simulate(grid, seeds=1, n_test=N_TEST)
-    print(f"cpu  float64 {cpu.wall_time:8.2f} s {cpu.rate / 1e9:9.1f} Gflop/s")
-    for dtype in ("float64", "float32"):
-        simulate(BASE, seeds=1, n_test=N_TEST, device="cuda", dtype=dtype)
-        gpu = simulate(grid, seeds=1, n_test=N_TEST, device="cuda", dtype=dtype)
-        gap = max(
-            float(np.max(np.abs(gpu.values[name] / cpu.values[name] - 1.0))) for name in QUANTITIES
-        )
-        print(
-            f"cuda {dtype} {gpu.wall_time:8.2f} s {gpu.rate / 1e9:9.1f} Gflop/s   "
-            f"{cpu.wall_time / gpu.wall_time:5.1f}× the CPU   largest relative gap {gap:.1e}"
-        )
+    lines: list[str] = []
+
+    def show(line: str) -> None:
+        print(line, flush=True)
+        lines.append(line)
+        if folder is not None:
+            (Path(folder) / "gpu.txt").write_text("\n".join(lines) + "\n")
+
+    generator(torch, show)
+    factorisations(torch, show)
+    bench("cuda", show=show)
+    against_numpy(show)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

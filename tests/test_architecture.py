@@ -51,7 +51,7 @@ ROOMS = {
     "sweeps": {*ASKED.split(), "functions", "theory", "simulation", "meeting", "processes"},
     "plots": {*ASKED.split(), "functions", "theory", "simulation", "meeting", "sweeps"},
 }
-EDGES = {"figures", "demo", "cli", "page"}
+EDGES = {"bench", "figures", "demo", "cli", "page"}
 
 
 def rooms_of(path: Path) -> set[str]:

@@ -73,14 +73,14 @@ def test_default_exponents_avoid_the_ends_of_intervals():
 
 
 def test_a_refused_point_keeps_its_status_and_spoils_no_other(monkeypatch):
-    true = module.outlook
+    true = module.solve_spectrum
 
     def refuse(problem):
         if problem.readout == "constant":
             raise NotConverged("no edge found")
         return true(problem)
 
-    monkeypatch.setattr(module, "outlook", refuse)
+    monkeypatch.setattr(module, "solve_spectrum", refuse)
     found = phase_diagram(
         PROBLEM, exponents=[0.3], field="readout", values=["constant", "rademacher"]
     )

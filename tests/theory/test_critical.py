@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from featurestep import InvalidProblem, Problem, critical_steps, predict
+from featurestep import InvalidProblem, Problem, critical_steps, predict, spectrum
 from featurestep.functions.nonlinearity import normalised_hermite
 from featurestep.functions.quadrature import stretched_normal
-from featurestep.theory.spectra.solve import outlook
 
 
 def problem(**changes):
@@ -35,7 +34,7 @@ def test_spikes_appear_at_their_steps(relu):
     for degree, before in ((1, 0), (2, 1)):
         step = relu[degree].spike_step
         below, above = (
-            len(outlook(problem().replace(step_size=factor * step)).outliers)
+            len(spectrum(problem().replace(step_size=factor * step)).spikes)
             for factor in (0.99, 1.01)
         )
         assert (below, above) == (before, before + 1)

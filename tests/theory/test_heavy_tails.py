@@ -5,7 +5,7 @@ import pytest
 
 from featurestep import Problem, spectrum
 from featurestep.theory.spectra.continued import Equations
-from featurestep.theory.spectra.typical import smooth_batch, typical_batch
+from featurestep.theory.spectra.typical import typical_batch
 
 
 def untrained(n, width, activation="H1 + H2 + H3", **changes):
@@ -81,7 +81,7 @@ def test_every_law_is_split_into_pairs(law):
         step_exponent=0.2,
         readout=law,
     )
-    smooth, batch = smooth_batch(problem), typical_batch(problem)
+    smooth, batch = typical_batch(problem, varies=False), typical_batch(problem)
     assert batch.neurons.sum() == pytest.approx(400)
     assert batch.weight.sum() == pytest.approx(1)
     assert (batch.kappa.size, batch.g.size) == (2 * smooth.kappa.size, 2 * smooth.g.size)

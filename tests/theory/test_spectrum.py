@@ -10,10 +10,10 @@ from featurestep.functions.quadrature import gauss_hermite
 from featurestep.spiked import spiked_weights
 from featurestep.theory.exact.resolvent import Readout, solve_resolvent
 from featurestep.theory.spectra.continued import Equations
-from featurestep.theory.spectra.edges import right_edge
 from featurestep.theory.spectra.law import carried_degrees
-from featurestep.theory.spectra.outliers import strengths
-from featurestep.theory.spectra.solve import outlook, solve_spectrum
+from featurestep.theory.spectra.model import model_of
+from featurestep.theory.spectra.outlook import strengths
+from featurestep.theory.spectra.solve import solve_spectrum
 from featurestep.theory.spectra.typical import typical_batch
 from featurestep.theory.typical_laws import extreme, typical_normal
 from tests.theory.literal import Equations as LiteralEquations
@@ -276,7 +276,7 @@ def test_spikes_carry_what_the_first_paper_says():
         assert 0 < total <= 1.0 + 1e-6
         assert spike.distance == pytest.approx(spike.location / found.edge - 1)
         # the left vector's mean given κ has the same overlaps
-        batch = outlook(problem(step_exponent=0.38)).equations.batch
+        batch = model_of(problem(step_exponent=0.38)).batch
         inner = batch.weight @ (spike.function * batch.kappa)
         assert inner**2 == pytest.approx(spike.overlaps[0], abs=1e-4)
 
@@ -334,8 +334,7 @@ def test_progress_is_told():
 
 
 def test_strengths_pass_one_where_spikes_appear():
-    equations = Equations(typical_batch(problem()))
-    assert np.sum(strengths(equations, right_edge(equations), 5) > 1) == 2
+    assert np.sum(strengths(model_of(problem()), 5) > 1) == 2
 
 
 @pytest.mark.parametrize("count", [60, 2000, 10**6])

@@ -10,7 +10,7 @@ import click
 from ..errors import InvalidProblem
 from .files import check_path, mention, save
 from .options import Command
-from .sweep_run import compute, planned, show_status, store_path
+from .sweep_run import as_stored, compute, planned, show_status, store_path
 from .values import number
 
 
@@ -36,6 +36,15 @@ def _engine(command: Command) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def _numerics(command: Command) -> Command:
+    return click.option(
+        "--numerics",
+        multiple=True,
+        metavar="TAG",
+        help="read what other numerics have stored, as `status` names them; may repeat",
+    )(command)
 
 
 @click.group()
@@ -113,7 +122,10 @@ def status(file: str, store: str | None, as_json: bool) -> None:
 @_file
 @click.argument("output", metavar="OUTPUT")
 @click.option("--provenance", is_flag=True, help="add when, where and by what each was computed")
-def export(file: str, store: str | None, output: str, provenance: bool) -> None:
+@_numerics
+def export(
+    file: str, store: str | None, output: str, provenance: bool, numerics: tuple[str, ...]
+) -> None:
     """Write what is stored to OUTPUT: .nc, .parquet, .csv or .json.
 
     CSV, JSON and Parquet have one row for each unit; netCDF has arrays over the grid.
@@ -130,7 +142,7 @@ def export(file: str, store: str | None, output: str, provenance: bool) -> None:
     check_target(Path(output))
     plan = planned(file, store)
     with Store.for_reading(store_path(plan)) as opened:
-        write(plan, opened, output, provenance=provenance)
+        write(as_stored(plan, opened, numerics), opened, output, provenance=provenance)
     click.echo(f"wrote {output}")
 
 
@@ -140,8 +152,15 @@ def export(file: str, store: str | None, output: str, provenance: bool) -> None:
 @click.option("--quantity", metavar="NAME", default="test_error", show_default=True)
 @click.option("--x", metavar="FIELD", help="the horizontal axis  [default: the first dimension]")
 @click.option("--at", multiple=True, metavar="FIELD=VALUE", help="fix a dimension; may repeat")
+@_numerics
 def plot(
-    file: str, store: str | None, output: str, quantity: str, x: str | None, at: tuple[str, ...]
+    file: str,
+    store: str | None,
+    output: str,
+    quantity: str,
+    x: str | None,
+    at: tuple[str, ...],
+    numerics: tuple[str, ...],
 ) -> None:
     """Draw one quantity of every task to OUTPUT: .png, .pdf or .svg.
 
@@ -161,7 +180,7 @@ def plot(
     plan = planned(file, store)
     fixed = dict(map(_fixed, at))
     with Store.for_reading(store_path(plan)) as opened:
-        results = make_dataset(plan, opened)
+        results = make_dataset(as_stored(plan, opened, numerics), opened)
     try:
         save(output, sweep_curves(results, quantity, x=x, at=fixed))
     except InvalidProblem as error:

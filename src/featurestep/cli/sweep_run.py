@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what sweeps need is loaded by the commands that run them
     from ..sweeps.plan import Plan
     from ..sweeps.progress import Progress
     from ..sweeps.status import SweepStatus
+    from ..sweeps.store import Store
 
 _STATES = ("ok", "refused", "failed", "missing")
 _MOST_REASONS = 5
@@ -50,6 +51,16 @@ def store_path(plan: Plan) -> Path:
     return plan.sweep.store
 
 
+def as_stored(plan: Plan, store: Store, numerics: tuple[str, ...]) -> Plan:
+    """The plan with its results as the numerics that were asked for have stored them."""
+    from ..sweeps.earlier import under_numerics
+
+    try:
+        return under_numerics(plan, store, numerics)
+    except InvalidProblem as error:
+        raise InvalidProblem("--numerics", error.rule, error.value) from None
+
+
 def show_status(plan: Plan, *, as_json: bool) -> None:
     """Print how far a sweep is, and why some units have no number."""
     found = _status(plan)
@@ -59,7 +70,9 @@ def show_status(plan: Plan, *, as_json: bool) -> None:
     click.echo(f"sweep {plan.sweep.name}, {found.total} units; store {store_path(plan)}")
     rows = [[name, *(str(states[s]) for s in _STATES)] for name, states in found.by_task.items()]
     show_table(["", *_STATES], rows)
-    show_notes(_reasons(found))
+    show_notes([*_reasons(found), *_earlier(found)])
+    named = ", ".join(f"{task} {tag}" for task, tag in found.numerics.items())
+    click.echo(f"numerics: {named}")
     for origin in found.origins:
         click.echo("computed by " + ", ".join(f"{k} {v}" for k, v in origin.items()))
 
@@ -128,12 +141,18 @@ def _report(
     )
     states = ", ".join(f"{found.count(state)} {state}" for state in _STATES[:3])
     click.echo(f"now {states}; store {store_path(plan)}")
-    show_notes(_reasons(found))
+    show_notes([*_reasons(found), *_earlier(found)])
 
 
 def _show_json(plan: Plan, found: SweepStatus, **run: float) -> None:
     where = {"sweep": plan.sweep.name, "store": str(store_path(plan))}
     show_json({**where, **run, **found.as_dict()})
+
+
+def _earlier(found: SweepStatus) -> list[str]:
+    """What other numerics have left in the store."""
+    use = "not used here; export and plot read them with --numerics"
+    return [f"{each}: {use} {each.numerics}" for each in found.earlier]
 
 
 def _reasons(found: SweepStatus) -> list[str]:

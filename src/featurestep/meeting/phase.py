@@ -15,10 +15,9 @@ from ..grid import Grid
 from ..problem import Problem
 from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..simulation.arguments import checked_seeds
-from ..theory.spectra.law import carried_degrees
-from ..theory.spectra.notes import spectrum_notes
+from ..theory.spectra.law import Spectrum, carried_degrees
 from ..theory.spectra.outliers import HIGHEST
-from ..theory.spectra.solve import Outlook, outlook
+from ..theory.spectra.solve import solve_spectrum
 from ..theory.spike_functions import learned_powers
 from ..types import FloatArray
 from .comparison import points_of
@@ -196,28 +195,27 @@ def _point(problem: Problem, seeds: tuple[int, ...], device: str) -> PhasePoint:
     regime = problem.regime
     published = None if regime.degree is None else learned_powers(problem, regime.degree)
     try:
-        view = outlook(problem)
+        found = solve_spectrum(problem)
     except FeaturestepError as error:
         nan = float("nan")
         return PhasePoint(problem, str(regime), published, None, 0, nan, nan, (), str(error), ())
     status, simulated = "ok", tuple[Degrees, ...]()
     if seeds:
         try:
-            simulated = _simulated(view, seeds, device)
+            simulated = _simulated(found, seeds, device)
         except FeaturestepError as error:
             status = f"not simulated: {error}"
-    resolved = tuple(spike.degree for spike in view.spikes if spike.resolved)
     return PhasePoint(
         problem=problem,
         regime=str(regime),
         published=published,
-        predicted=resolved,
-        unresolved=len(view.spikes) - len(resolved),
-        edge=view.edge.location,
-        margin=view.margin,
+        predicted=found.degrees,
+        unresolved=len(found.spikes) - found.count,
+        edge=found.edge,
+        margin=found.margin,
         simulated=simulated,
         status=status,
-        validity=spectrum_notes(problem),
+        validity=found.validity,
     )
 
 
@@ -233,13 +231,13 @@ def count_beyond(found: SimulatedSpectrum, border: float) -> list[int]:
     return [int(count) for count in (values > border).sum(axis=1)]
 
 
-def _simulated(view: Outlook, seeds: tuple[int, ...], device: str) -> tuple[Degrees, ...]:
+def _simulated(law: Spectrum, seeds: tuple[int, ...], device: str) -> tuple[Degrees, ...]:
     """The degrees of the simulated spikes, seed by seed, counted where the prediction counts."""
-    problem = view.problem
+    problem = law.problem
     top = min(LOOKED_AT, problem.n, problem.width)
     found = simulated_spectrum(problem, seeds=seeds, top=top, device=device)
     centred = abs(float(coefficients(problem.sigma, 0)[0])) < 1e-9
-    counts = count_beyond(found, view.edge.location + view.margin)
+    counts = count_beyond(found, law.edge + law.margin)
     return tuple(
         _carried(list(overlaps[:count]), centred) + (None,) * (count - top)
         for count, overlaps in zip(counts, found.hermite_overlaps(), strict=True)

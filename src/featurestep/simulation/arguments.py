@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,16 @@ import numpy as np
 
 from ..checks import positive, whole_number
 from ..errors import InvalidProblem
-from .arrays.backend import Backend, make_backend
+from ..problem import Problem
+from .arrays.backend import Backend, CpuBackend, make_backend
+from .draws.draw import Draw
 from .draws.setting import Setting
-from .draws.streams import CHUNK, checked_seed, checked_streams
+from .draws.source import DeviceSource, HostSource, Source
+from .draws.streams import CHUNK, Streams, checked_seed, checked_streams
 from .network.variants import Variant, parse_variants
 
 Progress = Callable[[int, int], None]
+DRAWN = ("host", "device")
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,28 @@ class Resources:
     backend: Backend
     max_memory: int | None  # bytes
     block_rows: int | None  # whole chunks, in which rows are drawn
+    drawn: str = "host"  # where random numbers are made
+
+    def draw(
+        self,
+        problem: Problem,
+        setting: Setting,
+        streams: Streams | Sequence[Streams],
+        n_test: int,
+    ) -> Draw:
+        """One seed's draw, or that of several seeds."""
+        source: Source
+        if self.drawn == "device" and not isinstance(self.backend, CpuBackend):
+            source = DeviceSource(streams, self.backend)
+        else:
+            source = HostSource(streams, self.backend)
+        return Draw(problem, setting, streams, self.backend, n_test, source=source)
 
     def record(self) -> dict[str, str]:
         """Versions, BLAS, dtype and device."""
         backend = self.backend
-        return {**backend.describe(), "dtype": backend.dtype, "device": backend.name}
+        made = {"dtype": backend.precision, "device": backend.name, "drawn": self.drawn}
+        return {**backend.describe(), **made}
 
 
 def make_draws(
@@ -63,12 +84,18 @@ def make_resources(
     *,
     dtype: str,
     device: str = "cpu",
+    drawn: str | None = None,
     max_memory: float | None = None,
     block_rows: int | None = None,
 ) -> Resources:
-    """The checked resources."""
+    """The checked resources; a GPU draws its own numbers unless it is told otherwise."""
+    if drawn not in (None, *DRAWN):
+        raise InvalidProblem("drawn", f"must be {' or '.join(DRAWN)}", drawn)
+    if drawn == "device" and device == "cpu":
+        raise InvalidProblem("drawn", "must be host where the device is cpu", drawn)
     return Resources(
         backend=make_backend(device, dtype),
+        drawn=drawn or ("device" if device == "cuda" else "host"),
         max_memory=None if max_memory is None else int(positive("max_memory", max_memory)),
         block_rows=None if block_rows is None else _whole_chunks(block_rows),
     )

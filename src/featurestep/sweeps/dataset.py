@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .identity import NUMERICS
 from .plan import Plan
 from .store import Row, Store
 from .table import MISSING, label, quantities_of
@@ -98,5 +97,5 @@ def _attributes(plan: Plan) -> dict[str, Any]:
     return {
         "sweep": plan.sweep.name,
         "problem": json.dumps(base, ensure_ascii=False),
-        "numerics": NUMERICS,
+        "numerics": json.dumps(plan.numerics),
     }

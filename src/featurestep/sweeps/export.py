@@ -14,7 +14,6 @@ import numpy as np
 from ..errors import InvalidProblem
 from ..files import check_file, write_whole
 from .dataset import make_dataset
-from .identity import NUMERICS
 from .plan import Plan
 from .store import Store
 from .table import Columns, label, make_table
@@ -83,7 +82,7 @@ def _json(plan: Plan, store: Store, provenance: bool) -> bytes:
     content = {
         "sweep": plan.sweep.name,
         "problem": {name: label(value) for name, value in plan.sweep.problem.items()},
-        "numerics": NUMERICS,
+        "numerics": plan.numerics,
         "rows": rows,
     }
     return (json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1) + "\n").encode()

@@ -16,14 +16,13 @@ from ..functions.targets import resolve_target, target_formula
 from ..functions.teacher import Teacher
 from ..problem import Problem
 
-# Raise by one whenever a change of the code changes numbers: stored results are then not reused.
-NUMERICS = 2
+Numerics = str | int  # a fingerprint; the first stores had a number in its place
 
 
-def describe(problem: Problem, task: str, options: Mapping[str, Any]) -> str:
-    """Everything that one result depends on, as canonical JSON."""
+def describe(problem: Problem, task: str, options: Mapping[str, Any], numerics: Numerics) -> str:
+    """Everything that one result depends on, as canonical JSON: the numerics stand first."""
     content = {
-        "numerics": NUMERICS,
+        "numerics": numerics,
         "task": task,
         "options": options,
         "problem": problem_content(problem),
@@ -32,6 +31,12 @@ def describe(problem: Problem, task: str, options: Mapping[str, Any]) -> str:
 
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+def under(description: str, numerics: Numerics) -> str:
+    """The same description with other numerics."""
+    _, _, rest = description.partition(",")
+    return f'{{"numerics":{_encode(numerics)},{rest}'
 
 
 def key_of(description: str) -> bytes:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, NamedTuple
 
 from ..errors import FeaturestepError
 from ..simulation import InsufficientMemory
 from ..threads import let_idle_threads_sleep
+from .numerics import installed
 from .tasks import Task, Values, Work
 
 Status = Literal["ok", "refused", "failed"]
@@ -113,16 +113,9 @@ def origin() -> dict[str, str]:
         "host": platform.node(),
         "system": platform.platform(),
         "python": platform.python_version(),
-        **{name: _version(name) for name in ("featurestep", "numpy", "scipy")},
+        **{name: installed(name) for name in ("featurestep", "numpy", "scipy")},
         "blas": _blas(),
     }
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _blas() -> str:

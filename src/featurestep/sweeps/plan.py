@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..errors import InvalidProblem
 from ..problem import Problem
 from .axes import RATIOS, Dimension
-from .identity import describe, key_of, portable
+from .identity import Numerics, describe, key_of, portable, under
 from .job import Job
 from .reading import below
 from .scales import MAX_POINTS
@@ -39,6 +39,18 @@ class Plan:
     sweep: Sweep
     problems: tuple[Problem, ...]
     units: tuple[Unit, ...]
+    earlier: Mapping[str, Numerics] = field(default_factory=dict)  # read in place of today's
+
+    @property
+    def numerics(self) -> dict[str, Numerics]:
+        """The numerics behind each task's results."""
+        return {task.name: self.earlier.get(task.name, task.numerics) for task in self.sweep.tasks}
+
+    def under(self, earlier: Mapping[str, Numerics]) -> Plan:
+        """The same units as other numerics stored them; tasks not named keep their own."""
+        tags = [earlier.get(task.name) for task in self.sweep.tasks]
+        units = (u if tags[u.task] is None else _retagged(u, tags[u.task]) for u in self.units)
+        return replace(self, units=tuple(units), earlier=dict(earlier))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -78,6 +90,12 @@ class Plan:
                     yield Job(next(numbers), task, tuple(work[i] for i in wanted), keys)
 
 
+def _retagged(unit: Unit, numerics: Numerics | None) -> Unit:
+    assert numerics is not None
+    description = under(unit.description, numerics)
+    return unit._replace(key=key_of(description), description=description)
+
+
 def _seen(key: bytes, taken: set[bytes]) -> bool:
     if key in taken:
         return True
@@ -107,11 +125,11 @@ def _check(task: Task, problems: Sequence[Problem]) -> None:
 
 def _units(tasks: Sequence[Task], problems: Sequence[Problem]) -> Iterator[Unit]:
     for index, task in enumerate(tasks):
-        parts = task.parts
+        parts, numerics = task.parts, task.numerics
         for point, problem in enumerate(problems):
             for part in parts:
                 options = task.options(Work(problem, part))
-                description = describe(problem, task.name, options)
+                description = describe(problem, task.name, options, numerics)
                 yield Unit(index, point, part, key_of(description), description)
 
 

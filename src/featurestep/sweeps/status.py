@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .earlier import Earlier, earlier_results
+from .identity import Numerics
 from .plan import Plan
 from .store import Store
 from .table import MISSING
@@ -23,6 +25,8 @@ class SweepStatus:
     executions: int
     seconds: float  # of computing, over all workers
     origins: tuple[Mapping[str, str], ...]
+    numerics: Mapping[str, Numerics]  # by task
+    earlier: tuple[Earlier, ...]  # what other numerics have stored of the same units
 
     def count(self, state: str) -> int:
         """Units in a state."""
@@ -47,6 +51,8 @@ class SweepStatus:
             "executions": self.executions,
             "seconds": self.seconds,
             "origins": [dict(origin) for origin in self.origins],
+            "numerics": dict(self.numerics),
+            "earlier": [each.as_dict() for each in self.earlier],
         }
 
 
@@ -73,4 +79,6 @@ def make_status(plan: Plan, store: Store | None) -> SweepStatus:
         executions=executions,
         seconds=seconds,
         origins=tuple(known[number] for number in sorted(origins)),
+        numerics=plan.numerics,
+        earlier=tuple(earlier_results(plan, store)) if store is not None else (),
     )

@@ -54,6 +54,22 @@ FROM temp.wanted JOIN results USING (key) ORDER BY wanted.place
 """
 
 
+_VERSIONS = """
+SELECT json_extract(description, '$.task'), json_extract(description, '$.numerics'),
+       max(finished), origin
+FROM results GROUP BY 1, 2 ORDER BY 3 DESC
+"""
+
+
+class Version(NamedTuple):
+    """Numerics that have results of a task in a store: when the last was made, and by what."""
+
+    task: str
+    numerics: str | int
+    finished: float
+    origin: int
+
+
 class Row(NamedTuple):
     """One stored result, with its place in the list of keys asked for."""
 
@@ -201,6 +217,11 @@ class Store:
         with self._explained():
             rows = self._db.execute("SELECT id, content FROM origins").fetchall()
         return {number: json.loads(content) for number, content in rows}
+
+    def versions(self) -> list[Version]:
+        """The numerics of each task's results, the newest first."""
+        with self._explained():
+            return [Version(*row) for row in self._db.execute(_VERSIONS)]
 
     def _want(self, keys: Iterable[bytes]) -> None:
         self._db.execute("DROP TABLE IF EXISTS temp.wanted")

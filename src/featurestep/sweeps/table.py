@@ -19,7 +19,8 @@ MISSING = "missing"
 def make_table(plan: Plan, store: Store, *, provenance: bool = False) -> Columns:
     """Columns of equal length: task, fields, status, quantities; None where there is nothing.
 
-    `provenance` adds when and how long each unit was computed, how often, where and by what.
+    `provenance` adds when and how long each unit was computed, how often, where and by what;
+    numerics that are not today's are always told.
     """
     rows = list(_rows(plan, store, provenance))
     names = dict.fromkeys(name for row in rows for name in row)
@@ -31,6 +32,7 @@ def make_table(plan: Plan, store: Store, *, provenance: bool = False) -> Columns
 
 def _rows(plan: Plan, store: Store, provenance: bool) -> Iterator[dict[str, Any]]:
     origins = store.origins() if provenance else {}
+    numerics = list(plan.numerics.values())
     stored = {row.place: row for row in store.fetch([unit.key for unit in plan.units])}
     for place, unit in enumerate(plan.units):
         row = stored.get(place)
@@ -38,6 +40,7 @@ def _rows(plan: Plan, store: Store, provenance: bool) -> Iterator[dict[str, Any]
             **_where(plan, unit),
             "status": MISSING if row is None else row.status,
             "error": row.error if row is not None and row.error else None,
+            **({"numerics": str(numerics[unit.task])} if provenance or plan.earlier else {}),
             **(_traced(row, origins) if provenance else {}),
             **quantities_of(row),
         }

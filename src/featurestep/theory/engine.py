@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from operator import attrgetter
 from types import ModuleType
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = ["SELF_CHECK", "Outcome", "Solution", "solve"]
 
 SETTLED = 3e-7  # relative change under refinement that ends it
 _ROUNDS = 6
+_SHIFT = attrgetter("unit_shift")
 _SOLVERS: dict[str, ModuleType] = {"isotropic": isotropic, "exact": exact}
 
 
@@ -96,6 +98,8 @@ class _Job:
                 resolution,
             )
             buckets.setdefault(key, (method, resolution, []))[2].append(index)
+        for _, _, members in buckets.values():  # problems of one step share its moments
+            members.sort(key=lambda index: _SHIFT(self.weights[index]))
         return list(buckets.values())
 
     def _solve_block(

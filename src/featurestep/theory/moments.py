@@ -24,19 +24,22 @@ def build_batch(
     g, share = groups
     kappa, weight = nodes
     sigma, star = problems[0].sigma, problems[0].sigma_star
-    shift = np.stack([w.shift(g) for w in weights])  # (B, K)
-    norm = np.stack([w.norm(g) for w in weights])
-    kept = np.stack([w.kept(g) for w in weights])
-    alignment = np.array([w.alignment for w in weights])
-    correlation = np.array([w.correlation for w in weights])
+    steps, of = _distinct(weights)
+    shift, norm, kept = (  # (steps, K)
+        np.stack([f(w, g) for w in steps])
+        for f in (SpikedWeights.shift, SpikedWeights.norm, SpikedWeights.kept)
+    )
+    alignment = np.array([w.alignment for w in steps])
+    correlation = np.array([w.correlation for w in steps])
     noise = np.array([p.noise_std for p in problems])
     mirrored = bool(
         np.array_equal(g, -g[::-1])
         and np.array_equal(kappa, -kappa[::-1])
         and np.array_equal(norm, norm[:, ::-1])
     )
-    mean, slope, spread = feature_moments(sigma, norm, shift, kappa, mirrored=mirrored)
-    y0, y1, rest = target_moments(star, alignment, kappa)
+    moments = feature_moments(sigma, norm, shift, kappa, mirrored=mirrored)
+    mean, slope, spread = (np.take(moment, of, axis=0) for moment in moments)
+    y0, y1, rest = (x[of] for x in target_moments(star, alignment, kappa))
     return Batch(
         n=np.array([float(p.n) for p in problems]),
         d=np.array([float(p.d) for p in problems]),
@@ -45,12 +48,12 @@ def build_batch(
         weight=weight,
         g=g,
         neurons=np.array([float(p.width) for p in problems])[:, None] * share,
-        shift=shift,
-        norm=norm,
-        lean=correlation[:, None] * kept * g,
-        alignment=alignment,
+        shift=shift[of],
+        norm=norm[of],
+        lean=(correlation[:, None] * kept * g)[of],
+        alignment=alignment[of],
         mean=mean,
-        linear=norm[:, None, :] * slope,
+        linear=norm[of][:, None, :] * slope,
         spread=spread,
         felt=spread,
         target_mean=y0,
@@ -58,6 +61,13 @@ def build_batch(
         target_rest=rest + noise[:, None] ** 2,
         mirrored=mirrored,
     )
+
+
+def _distinct(weights: Sequence[SpikedWeights]) -> tuple[list[SpikedWeights], list[int]]:
+    """The different steps, and which of them each problem takes: ridges may share one."""
+    first: dict[SpikedWeights, int] = {}
+    of = [first.setdefault(step, len(first)) for step in weights]
+    return list(first), of
 
 
 def feature_moments(

@@ -28,7 +28,7 @@ NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 
 MOST_GROUPS = 1500
 MOST_NODES = 4000
-ROUGH_GROUPS = 0.5  # change of log(V2/N) from group to group that the rule resolves
+ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolves, per spacing
 ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
 _GAUSS_COUNTS = (7, 11, 15, 19)  # few sizes, so that problems share them
@@ -49,7 +49,7 @@ class Cut:
 
 
 # A group of the exact weights costs far more than one of isotropic weights.
-_CUTS = {"isotropic": Cut(0.42, 0.6, 5.0, 27, MOST_GROUPS), "exact": Cut(0.65, 1.5, 4.5, 13, 200)}
+_CUTS = {"isotropic": Cut(0.55, 1.0, 4.5, 17, MOST_GROUPS), "exact": Cut(0.65, 1.5, 4.5, 13, 200)}
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Resolution:
 
     groups: GroupKey
     nodes: NodeKey
-    rough_groups: float = ROUGH_GROUPS
+    rough_groups: float
 
     @property
     def adapts(self) -> bool:
@@ -133,8 +133,8 @@ def choose(
     """Rules for one problem at one effort."""
     cut = _CUTS[method]
     groups = _groups(problem, weights, effort.groups, cut)
-    rough = ROUGH_GROUPS * cut.spacing / _CUTS["isotropic"].spacing
-    return Resolution(groups, _nodes(problem, weights, effort.nodes), rough)
+    nodes = _nodes(problem, weights, effort.nodes)
+    return Resolution(groups, nodes, ROUGH_GROUPS * cut.spacing)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from queue import SimpleQueue
@@ -29,27 +30,51 @@ if TYPE_CHECKING:
 
 Backend: TypeAlias = "CpuBackend | TorchBackend"
 Array = Any  # an array of the backend's library
-DTYPES = ("float64", "float32")
+DTYPES = ("float64", "float32", "mixed")
 TILE = 1 << 16  # elements of one piece of elementwise work, small enough to stay in cache
 
 CHOLESKY_FLOPS, EIGEN_FLOPS = 1 / 3, 9.0  # times m³
+SLICE = 256  # rows of a matrix multiplied elementwise at a time, to keep temporaries small
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How a backend likes its work cut, in bytes where nothing else is said."""
+
+    buffers: int = 64 << 20  # row buffers aim at this much together
+    grams: int = 2 << 30  # Gram matrices held at once, unless max_memory says otherwise
+    rows: int = 1024  # of a block, at most
+    workspace: int = 12 << 20  # of BLAS and of pieces of elementwise work
+    batch: int = 0  # draws of small networks that are computed at once aim at this much together
+    most: int | None = None  # what a device has: a run may take no more
 
 
 class CpuBackend:
     """NumPy arrays, SciPy's BLAS and LAPACK."""
 
     name = "cpu"
+    eigen_flops = EIGEN_FLOPS
 
-    def __init__(self, dtype: str) -> None:
+    def __init__(self, dtype: str, solver: CpuBackend | None = None) -> None:
         let_idle_threads_sleep()
         linalg = import_module("scipy.linalg")  # slow to load
         self.dtype = dtype
+        self.solver = self if solver is None else solver  # for Gram matrices and what follows
+        self.limits = Limits()
         self.itemsize = np.dtype(dtype).itemsize
         self._scratch: list[Array] = []
         sample = np.empty(1, dtype=dtype)
         self._gemm: Any = linalg.get_blas_funcs("gemm", (sample,))
         self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
         self._eigh: Any = linalg.eigh
+
+    @property
+    def precision(self) -> str:
+        """The dtype by which it was asked for."""
+        return self.dtype if self.solver is self else "mixed"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return make_backend, (self.name, self.precision)
 
     def empty(self, *shape: int) -> Array:
         """Uninitialised (C order)."""
@@ -66,6 +91,32 @@ class CpuBackend:
     def get(self, values: Array) -> np.ndarray[Any, Any]:
         """To float64 on the host."""
         return np.asarray(values, dtype=np.float64)
+
+    def wide(self, values: Array) -> Array:
+        """The same in float64, where the arrays live."""
+        return np.asarray(values, dtype=np.float64)
+
+    def wide_empty(self, *shape: int) -> Array:
+        """Uninitialised float64."""
+        return np.empty(shape)
+
+    def cast(self, values: Array) -> Array:
+        """The same in this backend's precision; not copied where it is so already."""
+        return np.asarray(values, dtype=self.dtype)
+
+    def where(self, condition: Array, yes: Array, no: Array) -> Array:
+        """Either, elementwise."""
+        return np.where(condition, yes, no)
+
+    def stack(self, arrays: Sequence[Array]) -> Array:
+        """Along a new last axis."""
+        return np.stack(arrays, axis=-1)
+
+    def inner(self, left: Array, right: Array) -> Array:
+        """⟨M, K⟩ of two matrices, in float64."""
+        pieces = range(0, len(left), SLICE)
+        products = (left[i : i + SLICE] * right[i : i + SLICE] for i in pieces)
+        return np.float64(sum(float(piece.sum()) for piece in products))
 
     def product(self, left: Array, right: Array, out: Array) -> Array:
         """out = left · rightᵀ, for (m, k) and (n, k)."""
@@ -94,7 +145,7 @@ class CpuBackend:
         With `overwrite` the gram matrix may be used up.
         """
         pairs = list(zip(shifts, rhs, strict=True))
-        if by_eigenvectors(len(shifts)):
+        if by_eigenvectors(len(shifts), self.eigen_flops):
             values, Q = self._eigh(gram, lower=True, check_finite=False, driver="evd")
             refuse_indefinite(values, min(shifts), self.dtype)
             return [self._in_basis(Q, values + shift, b) for shift, b in pairs]
@@ -168,6 +219,15 @@ class CpuBackend:
         """σ′."""
         return f.derivative
 
+    def factors(self, ridges: int) -> int:
+        """Matrices of the Gram's size alive during a solve with `overwrite`, itself included."""
+        if by_eigenvectors(ridges, self.eigen_flops):
+            return 4  # itself, the vectors and their workspace of two
+        return 1 if ridges == 1 else 1 + min(ridges, blas_threads())
+
+    def synchronise(self) -> None:
+        """Wait for what was asked for; here nothing is ever outstanding."""
+
     def describe(self) -> dict[str, str]:
         """Versions and BLAS, for the record."""
         import scipy
@@ -189,13 +249,13 @@ class CpuBackend:
             raise AssertionError("BLAS output was not written in place")
 
 
-def by_eigenvectors(ridges: int) -> bool:
+def by_eigenvectors(ridges: int, eigen_flops: float = EIGEN_FLOPS) -> bool:
     """Cost model of many ridges on one Gram matrix of size m: which way is cheaper.
 
-    A Cholesky factorisation takes m³/3 flops for each ridge; one eigendecomposition takes 9m³,
-    after which a ridge is nearly free. Both run at about the same rate, so flops decide.
+    A Cholesky factorisation takes m³/3 flops for each ridge; one eigendecomposition takes as long
+    as `eigen_flops` times m³, after which a ridge is nearly free.
     """
-    return ridges > EIGEN_FLOPS / CHOLESKY_FLOPS
+    return ridges > eigen_flops / CHOLESKY_FLOPS
 
 
 def refuse_indefinite(values: FloatArray, shift: float, dtype: str) -> None:
@@ -209,10 +269,11 @@ def refuse_singular(info: int, pivots: FloatArray, shift: float, dtype: str) -> 
 
     Rounding errors reach a few √m·eps of the largest squared pivot, m being the matrix's size.
     """
-    low, high = float(pivots.min()) ** 2, float(pivots.max()) ** 2
-    noise = 4.0 * len(pivots) ** 0.5 * float(np.finfo(dtype).eps)
-    if info == 0 and np.isfinite(high) and low > noise * high:
+    lows, highs = pivots.min(axis=-1) ** 2, pivots.max(axis=-1) ** 2
+    noise = 4.0 * pivots.shape[-1] ** 0.5 * float(np.finfo(dtype).eps)
+    if info == 0 and np.all(np.isfinite(highs) & (lows > noise * highs)):
         return
+    high = float(np.max(highs))
     raise SingularSystem(
         f"the ridge system is singular to {dtype} precision: ridge·n = {shift:.3g} against a "
         f"largest pivot of {high:.3g}; raise the ridge"
@@ -229,10 +290,14 @@ def make_backend(device: object, dtype: object) -> Backend:
     """The backend for `cpu`, `torch` (torch on the CPU) or `cuda`."""
     if dtype not in DTYPES:
         raise InvalidProblem("dtype", f"must be one of {', '.join(DTYPES)}", dtype)
+    working = "float32" if dtype == "mixed" else str(dtype)
     if device == "cpu":
-        return CpuBackend(str(dtype))
+        return CpuBackend(working, CpuBackend("float64") if dtype == "mixed" else None)
     if device not in ("torch", "cuda"):
         raise InvalidProblem("device", "must be cpu, cuda or torch", device)
     from .torch_backend import TorchBackend
 
-    return TorchBackend("cpu" if device == "torch" else "cuda", str(dtype))
+    where = "cpu" if device == "torch" else "cuda"
+    return TorchBackend(
+        where, working, TorchBackend(where, "float64") if dtype == "mixed" else None
+    )

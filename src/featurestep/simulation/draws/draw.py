@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,8 +13,10 @@ from ...problem import Problem
 from ...types import FloatArray
 from ..arrays.backend import Array, Backend
 from ..failures import NonFiniteFeatures
+from .laws import CORRUPTION, law_of_initial, law_of_inputs
 from .setting import Setting
-from .streams import Fill, Streams
+from .source import HostSource, Source
+from .streams import Streams
 
 READOUT_PART, FIRST_STEP_PART = 0, 1  # parts of the streams `data` and `noise`
 
@@ -24,9 +26,14 @@ class Block:
     """Consecutive rows of a sample."""
 
     start: int
-    X: Array  # (rows, d)
-    clean: FloatArray  # σ⋆(X·β⋆), corrupted where the setting says so
-    noise: FloatArray  # standard normal: y = clean + noise_std · noise
+    X: Array  # (rows, d); every array may have an axis of draws in front
+    clean: Array  # (rows,) in float64: σ⋆(X·β⋆), corrupted where the setting says so
+    noise: Array  # (rows,) in float64, standard normal: y = clean + noise_std · noise
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return int(self.X.shape[-2])
 
 
 @dataclass(frozen=True)
@@ -37,41 +44,62 @@ class Sample:
     part: int
     count: int
     first_row: int = 0  # where they lie among the shuffled rows of a user's array
+    start: int = 0  # rows before this one are left to others; a multiple of CHUNK
 
 
 class Draw:
-    """The random objects of one seed, the same for every point that shares the sizes."""
+    """The random objects of one seed, the same for every point that shares the sizes.
+
+    Given streams of several seeds, it is all their draws at once: each array has one more axis,
+    in front.
+    """
 
     def __init__(
-        self, problem: Problem, setting: Setting, streams: Streams, backend: Backend, n_test: int
+        self,
+        problem: Problem,
+        setting: Setting,
+        streams: Streams | Sequence[Streams],
+        backend: Backend,
+        n_test: int,
+        *,
+        source: Source | None = None,
     ) -> None:
         self.problem = problem
         self.setting = setting
-        self.streams = streams
         self.backend = backend
         self.n_test = n_test
-        self._fill = _filler(setting)
-        self._buffer: FloatArray | None = None  # of inputs, for every sample in turn
+        self.source = HostSource(streams, backend) if source is None else source
+        self.lead = self.source.lead
+        self._law = law_of_inputs(setting.law, problem.d)
+
+    @property
+    def streams(self) -> Streams:
+        """Of the first seed."""
+        return self.source.each[0]
 
     @cached_property
     def directions(self) -> FloatArray:
         """Orthonormal rows (directions, d): β⋆, or the target's several."""
         shape = (self.problem.d, self.setting.directions(self.problem))
-        basis, R = np.linalg.qr(self.streams.generator("teacher").standard_normal(shape))
-        return np.ascontiguousarray((basis * np.sign(np.diagonal(R))).T)
+
+        def one(streams: Streams) -> FloatArray:
+            basis, R = np.linalg.qr(streams.generator("teacher").standard_normal(shape))
+            return np.ascontiguousarray((basis * np.sign(np.diagonal(R))).T)
+
+        return self.source.stacked([one(streams) for streams in self.source.each])
 
     def initial_weights(self) -> Array:
         """W0: the same normals scaled to unit rows, or to N(0, I/d) (theory, section 1)."""
-        W0 = np.empty((self.problem.width, self.problem.d))
-        self.streams.rows("initialisation", 0, 0, W0, _INITIAL_ROWS[self.problem.initial])
-        return self.backend.put(W0)
+        shape = (self.problem.width, self.problem.d)
+        law = law_of_initial(self.problem.initial, self.problem.d)
+        return self.source.rows("initialisation", 0, 0, shape, law, reuse=False)
 
     @cached_property
     def readout(self) -> FloatArray:
         """a_j = g_j/√N."""
-        N = self.problem.width
-        g = self.problem.law.sample(self.streams.generator("readout"), N)
-        return np.asarray(g / N**0.5)
+        N, law = self.problem.width, self.problem.law
+        drawn = [law.sample(streams.generator("readout"), N) for streams in self.source.each]
+        return np.asarray(self.source.stacked(drawn) / N**0.5)
 
     def readout_sample(self, n: int) -> Sample:
         """The sample the readout is fitted on; smaller ones are its first rows."""
@@ -95,56 +123,75 @@ class Draw:
         return Sample("test", 0, self.n_test, len(self.setting.inputs) - used - self.n_test)
 
     def blocks(self, sample: Sample, rows: int) -> Iterator[Block]:
-        """The sample in blocks of rows; the inputs' buffer is reused from block to block."""
-        d = self.problem.d
-        if self._buffer is None or len(self._buffer) < min(rows, sample.count):
-            self._buffer = np.empty((min(rows, sample.count), d))
-        for start in range(0, sample.count, rows):
-            X = self._buffer[: min(rows, sample.count - start)]
-            self._inputs(sample, start, X)
-            on_device = self.backend.put(X)
-            clean, noise = self._labels(sample, start, on_device)
-            yield Block(start, on_device, clean, noise)
+        """The sample in blocks of rows; the inputs' memory is reused from block to block."""
+        for start in range(sample.start, sample.count, rows):
+            X = self._inputs(sample, start, min(rows, sample.count - start))
+            clean, noise = self._labels(sample, start, X)
+            yield Block(start, X, clean, noise)
 
-    def _inputs(self, sample: Sample, start: int, X: FloatArray) -> None:
+    def _inputs(self, sample: Sample, start: int, rows: int) -> Array:
+        d = self.problem.d
         if isinstance(self.setting.inputs, str):
-            self.streams.rows(sample.stream, sample.part, start, X, self._fill)
+            at = (sample.stream, sample.part, start)
+            X = self.source.rows(*at, (rows, d), self._law, reuse=True)
         else:
             first = sample.first_row + start
-            np.take(self.setting.inputs, self._order[first : first + len(X)], axis=0, out=X)
+            taken = [self.setting.inputs[order[first : first + rows]] for order in self._orders]
+            X = self.backend.put(self.source.stacked(taken))
         if self.setting.spectrum is not None:
-            X *= np.sqrt(coordinate_variances(self.setting.spectrum, X.shape[1]))
+            X *= self.backend.put(np.sqrt(coordinate_variances(self.setting.spectrum, d)))
+        return X
 
     @cached_property
-    def _order(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return self.streams.generator("data").permutation(len(self.setting.inputs))
+    def _orders(self) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+        count = len(self.setting.inputs)
+        return [streams.generator("data").permutation(count) for streams in self.source.each]
 
-    def _labels(self, sample: Sample, start: int, X: Array) -> tuple[FloatArray, FloatArray]:
-        rows, k = len(X), len(self.directions)
-        out = self.backend.empty(rows, k)
-        along = self.backend.product(X, self.backend.put(self.directions), out)
-        clean = self._target(self.backend.get(along))
-        noise = np.zeros(rows)
-        if sample.stream != "test":
-            self.streams.rows("noise", 2 * sample.part, start, noise, _normal)
-            clean = self._corrupt(sample, start, clean)
-        return clean, noise
+    def _labels(self, sample: Sample, start: int, X: Array) -> tuple[Array, Array]:
+        rows = X.shape[-2]
+        out = self.backend.empty(*self.lead, rows, self.directions.shape[-2])
+        along = self.backend.product(X, self._on_device, out)
+        clean = self._target(self.backend.wide(along))
+        if sample.stream == "test":
+            return clean, 0.0 * clean
+        noise = self.source.column("noise", 2 * sample.part, start, rows)
+        return self._corrupt(sample, start, clean), noise
 
-    def _target(self, along: FloatArray) -> FloatArray:
+    @cached_property
+    def _on_device(self) -> Array:
+        return self.backend.put(self.directions)
+
+    def _target(self, along: Array) -> Array:
+        """σ⋆ of projections (…, rows, directions), in float64."""
+        teacher = self.setting.teacher_of(self.problem)
         with np.errstate(all="ignore"):
-            values = self.setting.clean_labels(self.problem, along)
-        if not np.all(np.isfinite(values)):
-            where = along[~np.isfinite(values)][0]
-            raise NonFiniteFeatures(f"the target is not finite at projections {where.tolist()}")
-        return np.asarray(values, dtype=np.float64)
+            if teacher is None:
+                values = self.backend.value(self.problem.sigma_star)(along[..., 0])
+            else:
+                on_host = self.backend.get(along)
+                flat = teacher(on_host.reshape(-1, on_host.shape[-1]))
+                values = self.backend.wide(flat.reshape(on_host.shape[:-1]))
+        total = float(values.sum())
+        if not np.isfinite(total):
+            self._refuse(self.backend.get(along), self.backend.get(values))
+        return values
 
-    def _corrupt(self, sample: Sample, start: int, clean: FloatArray) -> FloatArray:
+    @staticmethod
+    def _refuse(along: FloatArray, values: FloatArray) -> None:
+        wrong = ~np.isfinite(values)
+        if wrong.any():
+            where = along[wrong][0].tolist()
+            raise NonFiniteFeatures(f"the target is not finite at projections {where}")
+
+    def _corrupt(self, sample: Sample, start: int, clean: Array) -> Array:
         if self.setting.corrupted == 0:
             return clean
-        draws = np.empty((len(clean), 1 + len(self.directions)))
-        self.streams.rows("noise", 2 * sample.part + 1, start, draws, _corruption)
-        unrelated = self._target(draws[:, 1:])
-        return np.where(draws[:, 0] < self.setting.corrupted, unrelated, clean)
+        shape = (clean.shape[-1], 1 + self.directions.shape[-2])
+        at = ("noise", 2 * sample.part + 1, start)
+        draws = self.backend.wide(self.source.rows(*at, shape, CORRUPTION, reuse=False))
+        chosen = draws[..., 0] < self.setting.corrupted
+        unrelated = self._target(draws[..., 1:])
+        return self.backend.where(chosen, unrelated, clean)
 
 
 def check_sizes(problem: Problem, setting: Setting, n_test: int) -> None:
@@ -178,52 +225,3 @@ def _batches(setting: Setting) -> tuple[int, int]:
     batches = 1 if setting.batches == "same" else len(setting.multiples)
     shared = int(setting.data == "same")
     return batches - shared, shared
-
-
-def _normal(generator: np.random.Generator, out: FloatArray) -> None:
-    generator.standard_normal(out=out)
-
-
-def _unit_rows(generator: np.random.Generator, out: FloatArray) -> None:
-    generator.standard_normal(out=out)
-    out /= np.sqrt(np.einsum("ij,ij->i", out, out))[:, None]
-
-
-def _gaussian_rows(generator: np.random.Generator, out: FloatArray) -> None:
-    generator.standard_normal(out=out)
-    out /= np.sqrt(out.shape[1])
-
-
-_INITIAL_ROWS: dict[str, Fill] = {"sphere": _unit_rows, "gaussian": _gaussian_rows}
-
-
-def _corruption(generator: np.random.Generator, out: FloatArray) -> None:
-    generator.standard_normal(out=out)
-    out[:, 0] = generator.random(len(out))
-
-
-def _filler(setting: Setting) -> Fill:
-    """How a chunk of inputs is drawn: mean 0 and variance 1 in every coordinate."""
-    name, df = setting.law or ("gaussian", 0.0)
-
-    def sphere(generator: np.random.Generator, out: FloatArray) -> None:
-        _unit_rows(generator, out)
-        out *= np.sqrt(out.shape[1])
-
-    def rademacher(generator: np.random.Generator, out: FloatArray) -> None:
-        out[:] = 2.0 * generator.integers(0, 2, out.shape) - 1.0
-
-    def uniform(generator: np.random.Generator, out: FloatArray) -> None:
-        out[:] = generator.uniform(-np.sqrt(3.0), np.sqrt(3.0), out.shape)
-
-    def student(generator: np.random.Generator, out: FloatArray) -> None:
-        out[:] = generator.standard_t(df, out.shape) * np.sqrt((df - 2.0) / df)
-
-    laws: dict[str, Fill] = {
-        "gaussian": _normal,
-        "sphere": sphere,
-        "rademacher": rademacher,
-        "uniform": uniform,
-        "student_t": student,
-    }
-    return laws[name]

@@ -95,10 +95,9 @@ class Setting:
         """How many directions the target has."""
         return problem.directions if self.teacher is None else self.teacher.directions
 
-    def clean_labels(self, problem: Problem, along: FloatArray) -> FloatArray:
-        """The target at inputs with these projections (rows, directions)."""
-        teacher = problem.teacher if self.teacher is None else self.teacher
-        return problem.sigma_star(along[:, 0]) if teacher is None else teacher(along)
+    def teacher_of(self, problem: Problem) -> Teacher | None:
+        """The target of several directions, where there is one."""
+        return problem.teacher if self.teacher is None else self.teacher
 
     @property
     def departures(self) -> tuple[str, ...]:

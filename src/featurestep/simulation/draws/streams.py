@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -34,9 +35,15 @@ class Streams:
 
     def generator(self, name: str, *key: int) -> np.random.Generator:
         """The generator of a stream at a key."""
+        return np.random.Generator(np.random.Philox(self._sequence(name, *key)))
+
+    def _sequence(self, name: str, *key: int) -> np.random.SeedSequence:
         entropy = self.fixed.get(name, self.seed)
-        sequence = np.random.SeedSequence(entropy, spawn_key=(STREAMS.index(name), *key))
-        return np.random.Generator(np.random.Philox(sequence))
+        return np.random.SeedSequence(entropy, spawn_key=(STREAMS.index(name), *key))
+
+    def key(self, name: str, *key: int) -> np.ndarray[Any, Any]:
+        """The two words that stand for a stream at a key in the device's generator."""
+        return self._sequence(name, *key).generate_state(2)
 
     def rows(self, name: str, part: int, start: int, out: FloatArray, fill: Fill) -> None:
         """Rows start … start + len(out) of a part of a stream; start is a multiple of CHUNK."""

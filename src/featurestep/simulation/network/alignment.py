@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ...types import FloatArray
 from ..arrays.backend import Array, Backend
 
-SLICE = 256  # rows of a weight matrix multiplied at a time, to keep temporaries small
-
 Terms = Sequence[tuple[Array, float]]  # a matrix Σ weight · term that is never formed
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """Two measures of alignment with the span of the target's directions B."""
+    """Two measures of alignment with the span of the target's directions B.
 
-    cosine: float  # |cos| of (W − W0)ᵀa with the span: |γ| of theory, eq. 2, after one step
-    energy: float  # ‖WB‖²/‖W‖²: about directions/d before the first step
+    Numbers, or arrays over several draws.
+    """
+
+    cosine: Any  # |cos| of (W − W0)ᵀa with the span: |γ| of theory, eq. 2, after one step
+    energy: Any  # ‖WB‖²/‖W‖²: about directions/d before the first step
 
 
 class Overlaps:
@@ -30,11 +32,11 @@ class Overlaps:
         self, W0: Array, readout: FloatArray, directions: FloatArray, backend: Backend
     ) -> None:
         self.backend = backend
-        self.a = backend.put(readout[:, None])
+        self.a = backend.put(readout[..., None])
         self.B = backend.put(directions)
         self.directions = directions
         self._along: dict[int, tuple[Array, FloatArray, FloatArray]] = {}
-        self._inner: dict[tuple[int, int], float] = {}
+        self._inner: dict[tuple[int, int], FloatArray] = {}
         self.start = self._of(W0)[1]
 
     def of(self, terms: Terms) -> Alignment:
@@ -42,10 +44,13 @@ class Overlaps:
         inside = sum(weight * self._of(matrix)[0] for matrix, weight in terms)
         learned = sum(weight * self._of(matrix)[1] for matrix, weight in terms) - self.start
         square = sum(v * w * self._product(M, K) for M, v in terms for K, w in terms)
-        along = self.directions @ learned
-        length = float(np.sqrt(learned @ learned))
-        cosine = float(np.sqrt(along @ along)) / length if length > 0 else 0.0
-        return Alignment(min(cosine, 1.0), float(np.sum(np.square(inside))) / float(square))
+        along = np.einsum("...kd,...d->...k", self.directions, learned)
+        length = np.sqrt(np.sum(np.square(learned), axis=-1))
+        inner = np.sqrt(np.sum(np.square(along), axis=-1))
+        cosine = np.where(length > 0, inner / np.where(length > 0, length, 1.0), 0.0)
+        return Alignment(
+            np.minimum(cosine, 1.0), np.sum(np.square(inside), axis=(-2, -1)) / np.asarray(square)
+        )
 
     def forget(self) -> None:
         """Let go of the matrices met so far, and of what was kept about them."""
@@ -55,20 +60,19 @@ class Overlaps:
     def _of(self, matrix: Array) -> tuple[FloatArray, FloatArray]:
         """MB and Mᵀa."""
         if id(matrix) not in self._along:
-            inside = self.backend.empty(len(matrix), len(self.directions))
+            *lead, N, d = matrix.shape
+            inside = self.backend.empty(*lead, N, self.directions.shape[-2])
             self.backend.product(matrix, self.B, inside)
-            weighted = self.backend.zeros(1, matrix.shape[1])
+            weighted = self.backend.zeros(*lead, 1, d)
             self.backend.add_product(weighted, self.a, matrix)
             # The matrix is kept with its numbers, so that its id is not taken by another.
-            kept = (matrix, self.backend.get(inside), self.backend.get(weighted)[0])
+            kept = (matrix, self.backend.get(inside), self.backend.get(weighted)[..., 0, :])
             self._along[id(matrix)] = kept
         return self._along[id(matrix)][1:]
 
-    def _product(self, left: Array, right: Array) -> float:
+    def _product(self, left: Array, right: Array) -> FloatArray:
         """⟨M, K⟩."""
         key = (min(id(left), id(right)), max(id(left), id(right)))
         if key not in self._inner:
-            pieces = range(0, len(left), SLICE)
-            products = (left[i : i + SLICE] * right[i : i + SLICE] for i in pieces)
-            self._inner[key] = sum(float(piece.sum()) for piece in products)
+            self._inner[key] = self.backend.get(self.backend.inner(left, right))
         return self._inner[key]

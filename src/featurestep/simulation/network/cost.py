@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..arrays.backend import CHOLESKY_FLOPS, EIGEN_FLOPS, by_eigenvectors
-from ..arrays.cholesky import blas_threads
+from ..arrays.backend import CHOLESKY_FLOPS, EIGEN_FLOPS, Backend, by_eigenvectors
 from ..draws.setting import Setting
 from ..draws.streams import CHUNK
 from ..failures import InsufficientMemory, gibibytes
@@ -18,17 +17,14 @@ from .plan import Fit, Group
 from .step import residual_basis
 from .variants import FeatureKey
 
-BUFFER_BYTES = 64 << 20  # row buffers aim at this much together
-GRAM_BYTES = 2 << 30  # Gram matrices held at once, unless max_memory says otherwise
-MAX_ROWS, MIN_ROWS = 1024, 256
-WORKSPACE = 12 << 20  # of BLAS and of pieces of elementwise work
+MIN_ROWS = 256
 
 
-def solve_flops(size: int, fits: Sequence[Fit]) -> int:
+def solve_flops(size: int, fits: Sequence[Fit], eigen_flops: float = EIGEN_FLOPS) -> int:
     """Flops of all the ridges and right-hand sides on one Gram matrix."""
     ridges = len({fit.ridge for fit in fits})
     solves = 2 * size * size * len(fits)
-    if by_eigenvectors(ridges):
+    if by_eigenvectors(ridges, eigen_flops):
         return int(EIGEN_FLOPS * size**3) + 2 * solves
     return int(CHOLESKY_FLOPS * ridges * size**3) + solves
 
@@ -47,16 +43,17 @@ class GroupCost:
 
 
 def group_cost(
-    group: Group, setting: Setting, *, itemsize: int, rows: int | None, max_memory: int | None
+    group: Group, setting: Setting, backend: Backend, *, rows: int | None, max_memory: int | None
 ) -> GroupCost:
     """The cheapest way to run a group that fits the memory, or InsufficientMemory.
 
     n ≤ N: the sample is held. n > N: it is held when that takes less memory than a Gram matrix
     for every key, and streamed otherwise, when memory no longer depends on n.
     """
-    shape = Shape(group, setting, itemsize)
+    shape = Shape(group, setting, backend)
     rows = shape.default_rows() if rows is None else rows
-    per_pass = max(1, GRAM_BYTES // shape.gram)
+    per_pass = max(1, shape.limits.grams // shape.gram)
+    max_memory = shape.limits.most if max_memory is None else max_memory
     hold = shape.holding_is_smaller(per_pass)
     if max_memory is not None:
         if hold and shape.memory(rows, 1, hold=True) > max_memory:
@@ -88,15 +85,17 @@ def group_cost(
 class Shape:
     """Sizes of a group's arrays."""
 
-    def __init__(self, group: Group, setting: Setting, itemsize: int) -> None:
+    def __init__(self, group: Group, setting: Setting, backend: Backend) -> None:
         p = group.problem
-        self.group, self.setting, self.itemsize = group, setting, itemsize
+        self.group, self.setting, self.backend = group, setting, backend
+        self.itemsize, self.solver_itemsize = backend.itemsize, backend.solver.itemsize
+        self.limits = backend.limits
         self.N, self.d, self.n0 = p.width, p.d, p.n_step
         self.matrices = group.projections(setting)
         self.draws_noise = any(key.base == "gaussian" for key in group.fits)
         self.buffers = max(2, self.matrices + 1 + self.draws_noise)
         self.primal, self.dual = group.sizes(dual=False), group.sizes(dual=True)
-        self.gram = self.N * self.N * itemsize
+        self.gram = self.N * self.N * self.solver_itemsize
         self.primal_keys = keys_with(group, self.primal)
 
     def describe(self) -> str:
@@ -104,8 +103,8 @@ class Shape:
 
     def default_rows(self) -> int:
         """As many rows as the buffers' share allows, between limits, a multiple of a chunk."""
-        fitting = BUFFER_BYTES // (self.itemsize * (self.buffers * self.N + self.d))
-        rows = max(MIN_ROWS, min(MAX_ROWS, fitting))
+        fitting = self.limits.buffers // (self.itemsize * (self.buffers * self.N + self.d))
+        rows = max(MIN_ROWS, min(self.limits.rows, fitting))
         longest = max(self.n0, self.group.n_test, *self.primal, *self.dual)
         return -(-min(rows, longest) // CHUNK) * CHUNK
 
@@ -124,17 +123,24 @@ class Shape:
         held = self.dual + self.primal if hold else self.dual
         if held:
             side = max(self.dual[-1] if self.dual else 0, N if hold else 0)
-            factors = self._factors() * side * side
-            phases.append(projected + (self.buffers * held[-1] * N + factors) * item)
+            factors = self._factors() * side * side * self.solver_itemsize
+            cast = held[-1] * N * self.solver_itemsize if self.mixed else 0
+            phases.append(projected + self.buffers * held[-1] * N * item + cast + factors)
         if self.primal and not hold:
             phases.append(projected + (grams + self._factors() - 1) * self.gram)
-        return self.block_bytes(rows) + max(phases) + WORKSPACE
+        return self.block_bytes(rows) + max(phases) + self.limits.workspace
+
+    @property
+    def mixed(self) -> bool:
+        """Whether features change precision on their way into a Gram matrix."""
+        return self.itemsize != self.solver_itemsize
 
     def block_bytes(self, rows: int) -> int:
         """Buffers for the rows of a block."""
         N, d, item = self.N, self.d, self.itemsize
         blocks = rows * (self.buffers * N * item + 8 * d) + self.draws_noise * rows * N * 8
-        return blocks + (rows * d * item if item != 8 else 0)
+        cast = rows * N * self.solver_itemsize if self.mixed else 0
+        return blocks + cast + (rows * d * item if item != 8 else 0)
 
     def step_bytes(self) -> int:
         """Weights and gradients alive during the steps."""
@@ -148,11 +154,8 @@ class Shape:
     def _factors(self) -> int:
         """Matrices of the Gram's size alive during a solve, itself included."""
         ridges = self._most_ridges()
-        if by_eigenvectors(ridges):
-            return 4  # itself, the vectors and their workspace of two
-        if ridges == 1 and not self.dual and len(self.primal) == 1:
-            return 1  # factored in place
-        return 1 + min(ridges, blas_threads())
+        used_up = not self.dual and len(self.primal) == 1  # a lone solve may factor in place
+        return self.backend.factors(ridges) if ridges > 1 or used_up else 2
 
     def _most_ridges(self) -> int:
         counts: dict[tuple[FeatureKey, int], set[float]] = {}
@@ -185,12 +188,15 @@ class Shape:
     def _accumulated(self, sizes: set[int]) -> int:
         return self.primal[-1] if any(n > self.N for n in sizes) else 0
 
+    def _solve(self, size: int, fits: list[Fit]) -> int:
+        return solve_flops(size, fits, self.backend.eigen_flops)
+
     def _fit_flops(self, n: int, fits: list[Fit]) -> int:
         if not fits:
             return 0
         if n > self.N:
-            return solve_flops(self.N, fits)
-        return solve_flops(n, fits) + 2 * n * self.N * len(fits)
+            return self._solve(self.N, fits)
+        return self._solve(n, fits) + 2 * n * self.N * len(fits)
 
 
 def keys_with(group: Group, sizes: Sequence[int]) -> list[FeatureKey]:

@@ -42,7 +42,7 @@ def feature_gap(
 def _gaps(problem: Problem, variants: tuple[Variant, ...], seed: int) -> FloatArray:
     backend, setting = make_backend("cpu", "float64"), Setting()
     (group,) = make_groups([problem], variants, 1, setting)
-    cost = group_cost(group, setting, itemsize=8, rows=None, max_memory=None)
+    cost = group_cost(group, setting, backend, rows=None, max_memory=None)
     draw = Draw(problem, setting, Streams(seed), backend, 1)
     run = GroupRun(group, draw, setting, cost, lambda flops: None)
     weights, buffers = run.prepare()
@@ -50,7 +50,7 @@ def _gaps(problem: Problem, variants: tuple[Variant, ...], seed: int) -> FloatAr
     grams = [backend.zeros(problem.width, problem.width) for _ in spiked]
     sample = draw.readout_sample(problem.n)
     for block, rows in run.blocks(weights, sample, TRAIN, buffers):
-        count = len(block.clean)
+        count = block.rows
         F = run.features(trained, weights, rows, backend.empty(count, problem.width))
         for key, gram in zip(spiked, grams, strict=True):
             F_ell = run.features(key, weights, rows, buffers[-1][:count])

@@ -16,6 +16,9 @@ from ..failures import gibibytes
 from .cost import GroupCost, group_cost
 from .plan import Group, default_test_size, make_groups
 
+SMALL = 2000  # samples and neurons up to which several draws are computed at once
+MOST_DRAWS = 128
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -55,8 +58,21 @@ class Experiment:
         """Of all groups and seeds; they run one after the other."""
         seeds = len(self.draws.seeds)
         return Estimate.of_all(
-            [Estimate(cost.memory, seeds * cost.flops, cost.rows) for _, cost in self.groups]
+            [
+                Estimate(self.batch(index) * cost.memory, seeds * cost.flops, cost.rows)
+                for index, (_, cost) in enumerate(self.groups)
+            ]
         )
+
+    def batch(self, index: int) -> int:
+        """How many draws of a group are computed at once: of small networks, on torch."""
+        group, cost = self.groups[index]
+        limits = self.resources.backend.limits
+        room = limits.batch if self.resources.max_memory is None else self.resources.max_memory
+        largest = max(*group.sizes(dual=False), *group.sizes(dual=True), group.problem.width)
+        if limits.batch == 0 or max(largest, group.problem.n_step) > SMALL:
+            return 1
+        return max(1, min(len(self.draws.seeds), MOST_DRAWS, room // cost.memory))
 
 
 def make_experiment(
@@ -85,7 +101,7 @@ def _cost(group: Group, setting: Setting, resources: Resources) -> GroupCost:
     return group_cost(
         group,
         setting,
-        itemsize=resources.backend.itemsize,
+        resources.backend,
         rows=resources.block_rows,
         max_memory=resources.max_memory,
     )

@@ -16,43 +16,41 @@ from .plan import Fit
 
 @dataclass(frozen=True)
 class Labels:
-    """The readout's labels, y = clean + noise_std · noise."""
+    """The readout's labels in float64, y = clean + noise_std · noise."""
 
-    clean: FloatArray
-    noise: FloatArray
+    clean: Array  # (n,); every array may have an axis of draws in front
+    noise: Array
 
     def put(self, block: Block) -> None:
         """The labels of a block, in their place."""
-        rows = slice(block.start, block.start + len(block.clean))
-        self.clean[rows], self.noise[rows] = block.clean, block.noise
+        rows = slice(block.start, block.start + block.rows)
+        self.clean[..., rows], self.noise[..., rows] = block.clean, block.noise
 
-    def at(self, fit: Fit) -> FloatArray:
+    def at(self, fit: Fit) -> Array:
         """y of the fit's own size and noise level."""
-        return self.clean[: fit.n] + fit.noise * self.noise[: fit.n]
-
-    def basis(self, start: int, stop: int) -> FloatArray:
-        """Columns (clean, noise) of some rows."""
-        return np.stack([self.clean[start:stop], self.noise[start:stop]], axis=1)
+        return self.clean[..., : fit.n] + fit.noise * self.noise[..., : fit.n]
 
 
 @dataclass(frozen=True)
 class Solution:
-    """One fitted readout."""
+    """One fitted readout; its numbers are arrays where there are several draws."""
 
     fit: Fit
     a_hat: Array  # (N,)
-    train_loss: float
-    train_mse: float
-    readout_norm: float
+    train_loss: FloatArray
+    train_mse: FloatArray
+    readout_norm: FloatArray
 
 
 class NormalEquations:
     """FᵀF and Fᵀ(clean, noise), accumulated over rows, with the labels of all rows."""
 
-    def __init__(self, backend: Backend, N: int, labels: Labels) -> None:
-        self.backend = backend
-        self.gram = backend.empty(N, N)
-        self.moments = backend.zeros(N, 2)
+    def __init__(
+        self, backend: Backend, N: int, labels: Labels, lead: tuple[int, ...] = ()
+    ) -> None:
+        self.backend = backend.solver
+        self.gram = self.backend.empty(*lead, N, N)
+        self.moments = self.backend.zeros(*lead, N, 2)
         self.labels = labels
         self._fresh = True
 
@@ -62,11 +60,13 @@ class NormalEquations:
         self._fresh = True
 
     def add(self, F: Array, start: int) -> None:
-        """The features of rows start … start + len(F)."""
+        """The features of rows start … start + rows of F."""
+        F, labels = self.backend.cast(F), self.labels
+        rows = slice(start, start + F.shape[-2])
         self.backend.add_gram(self.gram, F, fresh=self._fresh)
         self._fresh = False
-        y = self.backend.put(self.labels.basis(start, start + len(F)))
-        self.backend.add_product(self.moments, F, y)
+        y = self.backend.stack([labels.clean[..., rows], labels.noise[..., rows]])
+        self.backend.add_product(self.moments, F, self.backend.cast(y))
 
 
 def solve_primal(sums: NormalEquations, fits: Sequence[Fit], *, last: bool) -> list[Solution]:
@@ -77,50 +77,61 @@ def solve_primal(sums: NormalEquations, fits: Sequence[Fit], *, last: bool) -> l
     """
     backend, labels, n = sums.backend, sums.labels, fits[0].n
     refuse_non_finite(backend, sums.gram)
-    moments = backend.get(sums.moments)  # (N, 2)
+    moments = backend.wide(sums.moments)  # (N, 2)
     by_ridge = _by_ridge(fits)
-    rhs = [np.stack([moments @ (1.0, f.noise) for f in same], axis=1) for same in by_ridge]
+    rhs = [
+        backend.stack([moments[..., 0] + f.noise * moments[..., 1] for f in same])
+        for same in by_ridge
+    ]
     shifts = [same[0].ridge * n for same in by_ridge]
-    columns = backend.solve(sums.gram, shifts, [backend.put(b) for b in rhs], last)
+    columns = backend.solve(sums.gram, shifts, [backend.cast(b) for b in rhs], last)
     out = []
     for same, b, solved in zip(by_ridge, rhs, columns, strict=True):
-        a_hat = backend.get(solved)  # (N, fits)
+        a_hat = backend.wide(solved)  # (N, fits)
+        squares = (a_hat * a_hat).sum(-2)
+        labelled = backend.stack([(y * y).sum(-1) for y in map(labels.at, same)])
+        losses = (labelled - (b * a_hat).sum(-2)) / n
+        found = backend.get(backend.stack([losses, squares]))  # (fits, 2)
         for index, fit in enumerate(same):
-            y = labels.at(fit)
-            square = float(np.sum(a_hat[:, index] ** 2))
-            loss = float(np.sum(y * y) - np.sum(b[:, index] * a_hat[:, index])) / n
-            mse = max(loss - fit.ridge * square, 0.0)
-            out.append(_solution(fit, solved[:, index], loss, mse, square))
+            loss, square = found[..., index, 0], found[..., index, 1]
+            mse = np.maximum(loss - fit.ridge * square, 0.0)
+            out.append(_solution(fit, solved[..., index], loss, mse, square))
     return out
 
 
 def solve_dual(
     backend: Backend, gram: Array, F: Array, labels: Labels, fits: Sequence[Fit]
 ) -> list[Solution]:
-    """â = Fᵀα with α = (FFᵀ + λnI)⁻¹y, for fits of one n ≤ N; the residual y − Fâ is λnα."""
+    """â = Fᵀα with α = (FFᵀ + λnI)⁻¹y, for fits of one n ≤ N; the residual y − Fâ is λnα.
+
+    `backend` is the solver's, and gram is its own; F may be of another precision.
+    """
     n = fits[0].n
     refuse_non_finite(backend, gram)
     by_ridge = _by_ridge(fits)
-    rhs = [np.stack([labels.at(f) for f in same], axis=1) for same in by_ridge]
+    rhs = [backend.stack([labels.at(f) for f in same]) for same in by_ridge]
     shifts = [same[0].ridge * n for same in by_ridge]
-    columns = backend.solve(gram[:n, :n], shifts, [backend.put(b) for b in rhs], False)
+    columns = backend.solve(gram[..., :n, :n], shifts, [backend.cast(b) for b in rhs], False)
+    F = backend.cast(F[..., :n, :])
     out = []
     for same, y, solved in zip(by_ridge, rhs, columns, strict=True):
-        a_hat = backend.zeros(len(same), F.shape[1])
-        backend.add_product(a_hat, backend.put(backend.get(solved)), F[:n])
-        alpha = backend.get(solved)  # (n, fits)
-        squares = np.sum(backend.get(a_hat) ** 2, axis=1)
+        a_hat = backend.zeros(*F.shape[:-2], len(same), F.shape[-1])
+        backend.add_product(a_hat, solved, F)
+        alpha, wide = backend.wide(solved), backend.wide(a_hat)  # (n, fits), (fits, N)
+        sums = [(y * alpha).sum(-2), (alpha * alpha).sum(-2), (wide * wide).sum(-1)]
+        found = backend.get(backend.stack(sums))  # (fits, 3)
         for index, fit in enumerate(same):
-            loss = fit.ridge * float(np.sum(y[:, index] * alpha[:, index]))
-            mse = n * fit.ridge**2 * float(np.sum(alpha[:, index] ** 2))
-            out.append(_solution(fit, a_hat[index], loss, mse, float(squares[index])))
+            loss, mse = fit.ridge * found[..., index, 0], n * fit.ridge**2 * found[..., index, 1]
+            out.append(_solution(fit, a_hat[..., index, :], loss, mse, found[..., index, 2]))
     return out
 
 
-def _solution(fit: Fit, a_hat: Array, loss: float, mse: float, square: float) -> Solution:
-    if not np.isfinite([loss, mse, square]).all():
+def _solution(
+    fit: Fit, a_hat: Array, loss: FloatArray, mse: FloatArray, square: FloatArray
+) -> Solution:
+    if not (np.isfinite(loss) & np.isfinite(mse) & np.isfinite(square)).all():
         raise NonFiniteFeatures(f"the readout at ridge {fit.ridge:.3g} is not finite")
-    return Solution(fit, a_hat, loss, mse, square**0.5)
+    return Solution(fit, a_hat, loss, mse, np.sqrt(square))
 
 
 def _by_ridge(fits: Sequence[Fit]) -> list[list[Fit]]:
@@ -130,7 +141,7 @@ def _by_ridge(fits: Sequence[Fit]) -> list[list[Fit]]:
 
 def refuse_non_finite(backend: Backend, gram: Array) -> None:
     """NonFiniteFeatures when a Gram matrix has a diagonal that is not finite."""
-    squares = backend.get(gram.diagonal())
+    squares = backend.get(gram.diagonal(0, -2, -1))
     if not np.isfinite(squares.sum()):
         bad = int(np.count_nonzero(~np.isfinite(squares)))
         raise NonFiniteFeatures(

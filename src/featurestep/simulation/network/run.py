@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
 from ...types import FloatArray
 from ..arrays.backend import Array
 from ..draws.draw import Block, Draw, Sample
+from ..draws.laws import NORMAL
 from ..draws.setting import Setting
 from ..failures import NonFiniteFeatures
 from .alignment import Alignment
@@ -26,12 +28,12 @@ TRAIN, TEST = 0, 1  # parts of the stream `equivalent`
 
 @dataclass
 class Outcome:
-    """The numbers of a group on one draw."""
+    """The numbers of a group on one draw, or arrays of them over several."""
 
     solutions: defaultdict[FeatureKey, list[Solution]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    test_error: dict[tuple[FeatureKey, Fit], float] = field(default_factory=dict)
+    test_error: dict[tuple[FeatureKey, Fit], FloatArray] = field(default_factory=dict)
     alignment: dict[Move, list[Alignment]] = field(default_factory=dict)
 
 
@@ -59,7 +61,9 @@ class GroupRun:
         self.draw = draw
         self.setting = setting
         self.cost = cost
-        self.count = count
+        self.lead = draw.lead
+        draws = prod(self.lead)
+        self.count: Callable[[int], None] = lambda flops: count(draws * flops)
         self.backend = draw.backend
         self.maps = FeatureMaps(group.problem, draw.readout, draw.backend)
         self.equivalent = any(key.base == "gaussian" for key in group.fits)
@@ -82,31 +86,29 @@ class GroupRun:
 
     def _buffers(self, rows: int) -> list[Array]:
         N = self.group.problem.width
-        return [self.backend.empty(rows, N) for _ in range(self.cost.buffers)]
+        return [self.backend.empty(*self.lead, rows, N) for _ in range(self.cost.buffers)]
 
     def blocks(
         self, weights: Weights, sample: Sample, part: int, buffers: list[Array]
     ) -> Iterator[tuple[Block, Projected]]:
         """Blocks of a sample with their projections, in the buffers' first rows."""
         for block in self.draw.blocks(sample, self.cost.rows):
-            rows = len(block.clean)
-            yield block, self._project(weights, block, part, [b[:rows] for b in buffers])
+            yield block, self._project(weights, block, part, _first(buffers, block.rows))
 
     def _project(self, weights: Weights, block: Block, part: int, out: list[Array]) -> Projected:
-        p, rows = self.group.problem, len(block.clean)
+        p, rows = self.group.problem, block.rows
         for matrix, target in zip(weights.matrices, out, strict=False):
             self.backend.product(block.X, matrix, target)
             self.count(2 * rows * p.width * p.d)
         kappa = {
-            noise: self.backend.product(block.X, beta, self.backend.empty(rows, 1))
+            noise: self.backend.product(block.X, beta, self.backend.empty(*self.lead, rows, 1))
             for noise, beta in weights.beta.items()
         }
         noise = None
         if self.equivalent:
-            Z = np.empty((rows, p.width))
-            self.draw.streams.rows("equivalent", part, block.start, Z, _normal)
             noise = out[-2]
-            noise[:] = self.backend.put(Z)
+            at = ("equivalent", part, block.start)
+            noise[:] = self.draw.source.rows(*at, (rows, p.width), NORMAL, reuse=False)
         return Projected(out[: len(weights.matrices)], kappa, noise)
 
     def features(self, key: FeatureKey, weights: Weights, rows: Projected, out: Array) -> Array:
@@ -125,13 +127,13 @@ class GroupRun:
     ) -> None:
         """FᵀF accumulated over row blocks, for all keys of a pass at once: memory without n."""
         sizes = self.cost.streamed
-        labels = Labels(np.empty(sizes[-1]), np.empty(sizes[-1]))
+        labels = self._labels(sizes[-1])
         sums = {key: self._normal_equations(labels) for key in keys}
         sample = self.draw.readout_sample(sizes[-1])
         for block, rows in self.blocks(weights, sample, TRAIN, buffers):
             labels.put(block)
             for key in keys:
-                F = self.features(key, weights, rows, buffers[-1][: len(block.clean)])
+                F = self.features(key, weights, rows, *_first(buffers[-1:], block.rows))
                 self._accumulate(sums[key], key, F, block.start, sizes, out)
 
     def _fit_held(self, weights: Weights, out: Outcome) -> None:
@@ -141,14 +143,14 @@ class GroupRun:
             return
         n = sizes[-1]
         whole = self._buffers(n)
-        labels = Labels(np.empty(n), np.empty(n))
-        kappa = {noise: self.backend.empty(n, 1) for noise in weights.beta}
+        labels = self._labels(n)
+        kappa = {noise: self.backend.empty(*self.lead, n, 1) for noise in weights.beta}
         for block in self.draw.blocks(self.draw.readout_sample(n), self.cost.rows):
             labels.put(block)
-            at = slice(block.start, block.start + len(block.clean))
-            rows = self._project(weights, block, TRAIN, [array[at] for array in whole])
+            at = slice(block.start, block.start + block.rows)
+            rows = self._project(weights, block, TRAIN, [array[..., at, :] for array in whole])
             for noise, column in rows.kappa.items():
-                kappa[noise][at] = column
+                kappa[noise][..., at, :] = column
         sample = Projected(whole, kappa, whole[-2])
         large = [size for size in sizes if size > self.group.problem.width]
         sums = self._normal_equations(labels) if large else None
@@ -157,7 +159,7 @@ class GroupRun:
             self._fit_dual(key, F, labels, out)
             if sums is not None and key in keys_with(self.group, large):
                 sums.clear()
-                self._accumulate(sums, key, F[: large[-1]], 0, large, out)
+                self._accumulate(sums, key, F[..., : large[-1], :], 0, large, out)
 
     def _fit_dual(self, key: FeatureKey, F: Array, labels: Labels, out: Outcome) -> None:
         """Fits with n ≤ N, from FFᵀ of the largest of them."""
@@ -165,15 +167,20 @@ class GroupRun:
         sizes = sorted({fit.n for fit in self.group.fits[key] if fit.n <= N})
         if not sizes:
             return
-        gram = self.backend.outer_gram(F[: sizes[-1]])
+        solver = self.backend.solver
+        gram = solver.outer_gram(solver.cast(F[..., : sizes[-1], :]))
         self.count(sizes[-1] ** 2 * N)
         for size in sizes:
             fits = self._fits(key, size)
-            out.solutions[key] += solve_dual(self.backend, gram, F, labels, fits)
-            self.count(solve_flops(size, fits) + 2 * size * N * len(fits))
+            out.solutions[key] += solve_dual(solver, gram, F, labels, fits)
+            self.count(self._solve_flops(size, fits) + 2 * size * N * len(fits))
 
     def _normal_equations(self, labels: Labels) -> NormalEquations:
-        return NormalEquations(self.backend, self.group.problem.width, labels)
+        return NormalEquations(self.backend, self.group.problem.width, labels, self.lead)
+
+    def _labels(self, n: int) -> Labels:
+        shape = (*self.lead, n)
+        return Labels(self.backend.wide_empty(*shape), self.backend.wide_empty(*shape))
 
     def _accumulate(
         self,
@@ -186,51 +193,56 @@ class GroupRun:
     ) -> None:
         """Rows start … of F into the normal equations, solved at every size on the way."""
         N = self.group.problem.width
-        for low, high in _pieces(start, start + len(F), sizes):
-            sums.add(F[low - start : high - start], low)
+        for low, high in _pieces(start, start + F.shape[-2], sizes):
+            sums.add(F[..., low - start : high - start, :], low)
             self.count((high - low) * N * (N + 4))
             fits = self._fits(key, high)
             if fits:
                 last = not any(fit.n > high for fit in self.group.fits[key])
                 out.solutions[key] += solve_primal(sums, fits, last=last)
-                self.count(solve_flops(N, fits))
+                self.count(self._solve_flops(N, fits))
+
+    def _solve_flops(self, size: int, fits: Sequence[Fit]) -> int:
+        return solve_flops(size, fits, self.backend.solver.eigen_flops)
 
     def _fits(self, key: FeatureKey, n: int) -> list[Fit]:
         return [fit for fit in self.group.fits[key] if fit.n == n]
 
     def _test(self, weights: Weights, buffers: list[Array], out: Outcome) -> None:
         """E(y − f)² = E(σ⋆ − f)² + noise_std²: the second term is exact, only the first sampled."""
-        N, n_test = self.group.problem.width, self.group.n_test
+        N, n_test, solver = self.group.problem.width, self.group.n_test, self.backend.solver
         stacked = {key: self._stack(found) for key, found in out.solutions.items()}
-        sums = {key: np.zeros(len(found)) for key, found in out.solutions.items()}
+        sums: dict[FeatureKey, Array] = dict.fromkeys(stacked, 0.0)
         for block, rows in self.blocks(weights, self.draw.test_sample(), TEST, buffers):
-            count = len(block.clean)
             for key, readouts in stacked.items():
-                F = self.features(key, weights, rows, buffers[-1][:count])
-                output = self.backend.empty(count, len(readouts))
-                predicted = self.backend.get(self.backend.product(F, readouts, output))
-                sums[key] += np.sum((block.clean[:, None] - predicted) ** 2, axis=0)
-                self.count(2 * count * N * len(readouts))
+                F = self.features(key, weights, rows, *_first(buffers[-1:], block.rows))
+                fits = readouts.shape[-2]
+                output = solver.empty(*self.lead, block.rows, fits)
+                predicted = solver.wide(solver.product(solver.cast(F), readouts, output))
+                sums[key] = sums[key] + ((block.clean[..., None] - predicted) ** 2).sum(-2)
+                self.count(2 * block.rows * N * fits)
         for key, found in out.solutions.items():
-            for solution, total in zip(found, sums[key], strict=True):
-                error = float(total) / n_test + solution.fit.noise**2
-                if not np.isfinite(error):
+            totals = self.backend.get(sums[key])  # (fits,)
+            for index, solution in enumerate(found):
+                error = totals[..., index] / n_test + solution.fit.noise**2
+                if not np.isfinite(error).all():
                     raise NonFiniteFeatures("a test prediction is not finite")
                 out.test_error[key, solution.fit] = error
 
     def _stack(self, found: list[Solution]) -> Array:
         """The fitted readouts as rows."""
-        stacked = self.backend.empty(len(found), self.group.problem.width)
+        stacked = self.backend.solver.empty(*self.lead, len(found), self.group.problem.width)
         for index, solution in enumerate(found):
-            stacked[index] = solution.a_hat
+            stacked[..., index, :] = solution.a_hat
         return stacked
+
+
+def _first(arrays: Sequence[Array], rows: int) -> list[Array]:
+    """Their first rows."""
+    return [array[..., :rows, :] for array in arrays]
 
 
 def _pieces(start: int, stop: int, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
     """start … stop cut at the sample sizes inside."""
     cuts = [start, *(n for n in sizes if start < n < stop), stop]
     yield from pairwise(cuts)
-
-
-def _normal(generator: np.random.Generator, out: FloatArray) -> None:
-    generator.standard_normal(out=out)

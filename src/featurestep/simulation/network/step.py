@@ -51,21 +51,21 @@ def gradient(
     """
     N, d, n0 = problem.width, problem.d, problem.n_step
     count = residual_basis(levels)
-    G = tuple(backend.zeros(N, d) for _ in range(count))
-    beta = tuple(backend.zeros(1, d) for _ in range(count))
-    a_row = backend.put(readout[None, :])
+    lead = readout.shape[:-1]
+    G = tuple(backend.zeros(*lead, N, d) for _ in range(count))
+    beta = tuple(backend.zeros(*lead, 1, d) for _ in range(count))
+    a_row = backend.put(readout[..., None, :])
     for block in blocks:
-        rows = len(block.clean)
-        P, T = buffers[0][:rows], buffers[1][:rows]  # (rows, N)
+        P, T = (buffer[..., : block.rows, :] for buffer in buffers)  # (rows, N)
         backend.product(block.X, W, P)
         output = _output(backend, problem, P, T, a_row) if problem.residual == "full" else 0.0
         slopes(backend, problem, P)
         for index, r in enumerate(_residuals(block, levels, output)):
-            column = backend.put(r[:, None])
+            column = backend.cast(r[..., None])
             backend.each(_scale_rows, [P, T, column], True)
             backend.add_product(G[index], T, block.X)
             backend.add_product(beta[index], column, block.X)
-    scale = backend.put(readout[:, None] / n0)
+    scale = backend.put(readout[..., None] / n0)
     for index in range(count):
         backend.each(_scale, [G[index], scale], True)
         beta[index][:] = beta[index] / n0
@@ -86,7 +86,7 @@ def slopes(backend: Backend, problem: Problem, P: Array) -> None:
     backend.each(piece, [P], parallel_safe(problem.sigma))
 
 
-def _output(backend: Backend, problem: Problem, P: Array, T: Array, a_row: Array) -> FloatArray:
+def _output(backend: Backend, problem: Problem, P: Array, T: Array, a_row: Array) -> Array:
     """f(X0) = σ(X0W0ᵀ)a."""
     sigma = backend.value(problem.sigma)
 
@@ -94,12 +94,10 @@ def _output(backend: Backend, problem: Problem, P: Array, T: Array, a_row: Array
         t[:] = sigma(p)
 
     backend.each(piece, [P, T], parallel_safe(problem.sigma))
-    return backend.get(backend.product(T, a_row, backend.empty(len(T), 1)))[:, 0]
+    return backend.wide(backend.product(T, a_row, backend.empty(*T.shape[:-1], 1)))[..., 0]
 
 
-def _residuals(
-    block: Block, levels: tuple[float, ...], output: FloatArray | float
-) -> tuple[FloatArray, ...]:
+def _residuals(block: Block, levels: tuple[float, ...], output: Array | float) -> tuple[Array, ...]:
     signal = block.clean - output
     return (signal + levels[0] * block.noise,) if len(levels) == 1 else (signal, block.noise)
 

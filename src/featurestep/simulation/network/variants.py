@@ -92,8 +92,8 @@ class FeatureMaps:
         self.sigma = backend.value(problem.sigma)
         self.parallel = parallel_safe(problem.sigma)
         self.c = coefficients(problem.sigma, MAX_DEGREE)
-        self.g = readout * problem.width**0.5
-        self.a = backend.put(readout)
+        self.g = readout[..., None, :] * problem.width**0.5
+        self.a = backend.put(readout[..., None, :])  # (1, N)
         rest = problem.sigma.second_moment - self.c[0] ** 2 - self.c[1] ** 2
         self.c_rest = float(np.sqrt(max(rest, 0.0)))  # c_{>1}
 

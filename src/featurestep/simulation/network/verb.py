@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
-
-import numpy as np
 
 from ...grid import Grid
 from ...problem import Problem
-from ...types import FloatArray
 from ..arguments import Progress, checked_progress, make_draws, make_resources
-from ..draws.draw import Draw
 from ..draws.setting import Setting
-from ..draws.streams import Streams
-from .experiment import Estimate, Experiment, make_experiment
-from .plan import Group
-from .result import QUANTITIES, Simulation
-from .run import GroupRun, Outcome
+from .experiment import Estimate, make_experiment
+from .result import Simulation
+from .runner import Runner
 
 
 def simulate(
@@ -29,6 +22,7 @@ def simulate(
     setting: Setting | None = None,
     dtype: str = "float64",
     device: str = "cpu",
+    drawn: str | None = None,
     max_memory: float | None = None,
     block_rows: int | None = None,
     streams: Mapping[str, int] | None = None,
@@ -45,8 +39,16 @@ def simulate(
         `gaussian+spiked:ℓ`, `srf`.
     setting
         Inputs, labels and steps outside the theory's assumptions.
+    dtype
+        `float64`; `float32`; or `mixed`: features in float32, Gram matrices, solves and tests in
+        float64. What is not float64 says in `record["precision"]` how far its first draw is from
+        the same draw in float64.
     device
         `cpu`, `cuda` (through torch) or `torch` (torch on the CPU).
+    drawn
+        Where random numbers are made: `host` (a seed is the same network on every device) or
+        `device` (fast on a GPU; a seed is the same network on every torch device). By default
+        `device` on cuda, else `host`.
     max_memory
         Bytes the run may take; what cannot fit is refused before anything is allocated.
     block_rows
@@ -59,10 +61,10 @@ def simulate(
     """
     draws = make_draws(seeds=seeds, variants=variants, setting=setting, streams=streams)
     resources = make_resources(
-        dtype=dtype, device=device, max_memory=max_memory, block_rows=block_rows
+        dtype=dtype, device=device, drawn=drawn, max_memory=max_memory, block_rows=block_rows
     )
     experiment = make_experiment(problem, draws, resources, n_test=n_test)
-    return _Runner(experiment, checked_progress(progress)).run()
+    return Runner(experiment, checked_progress(progress)).run()
 
 
 def estimate(
@@ -80,74 +82,3 @@ def estimate(
     draws = make_draws(seeds=seeds, variants=variants, setting=setting)
     resources = make_resources(dtype=dtype, max_memory=max_memory, block_rows=block_rows)
     return make_experiment(problem, draws, resources, n_test=n_test).estimate
-
-
-class _Runner:
-    """Runs the groups of an experiment and puts their numbers in place."""
-
-    def __init__(self, experiment: Experiment, progress: Progress | None) -> None:
-        self.experiment = experiment
-        self.progress = progress
-        self.total = experiment.estimate.flops
-        self.done = 0
-        draws = experiment.draws
-        points, seeds = len(experiment.problems), len(draws.seeds)
-        steps = len(draws.setting.multiples)
-        shape = (len(draws.variants), points, seeds)
-        self.values: dict[str, FloatArray] = {name: np.empty(shape) for name in QUANTITIES}
-        if any(variant.base == "trained" for variant in draws.variants):
-            for name in ("cosine", "energy"):
-                self.values[name] = np.zeros((points, seeds, steps))
-
-    def run(self) -> Simulation:
-        started = time.perf_counter()
-        draws = self.experiment.draws
-        for number, seed in enumerate(draws.seeds):
-            for index in range(len(self.experiment.groups)):
-                self._run_group(index, number, Streams(seed, draws.streams))
-        return self._result(time.perf_counter() - started)
-
-    def _run_group(self, index: int, number: int, streams: Streams) -> None:
-        e, setting = self.experiment, self.experiment.draws.setting
-        group, cost = e.groups[index]
-        draw = Draw(group.problem, setting, streams, e.resources.backend, e.n_test)
-        outcome = GroupRun(group, draw, setting, cost, self._count).execute()
-        self._place(group, outcome, number)
-
-    def _count(self, flops: int) -> None:
-        self.done += flops
-        if self.progress is not None:
-            self.progress(self.done, self.total)
-
-    def _place(self, group: Group, outcome: Outcome, seed: int) -> None:
-        for key, found in outcome.solutions.items():
-            for solution in found:
-                numbers = {name: getattr(solution, name) for name in QUANTITIES[1:]}
-                numbers["test_error"] = outcome.test_error[key, solution.fit]
-                for variant, point in group.fits[key][solution.fit]:
-                    for name, number in numbers.items():
-                        self.values[name][variant, point, seed] = number
-                    moved = outcome.alignment.get((key.eta, key.noise))
-                    if key.base == "trained" and moved is not None:
-                        self.values["cosine"][point, seed] = [step.cosine for step in moved]
-                        self.values["energy"][point, seed] = [step.energy for step in moved]
-
-    def _result(self, wall_time: float) -> Simulation:
-        e, draws = self.experiment, self.experiment.draws
-        shape = e.problem.shape if isinstance(e.problem, Grid) else ()
-        variants, points, seeds = len(draws.variants), len(e.problems), len(draws.seeds)
-        shaped = {}
-        for name, array in self.values.items():
-            lead, rest = ((variants,), (seeds,)) if name in QUANTITIES else ((), array.shape[1:])
-            shaped[name] = array.reshape(*lead, *shape, *rest)
-        assert points == np.prod(shape, dtype=int)
-        return Simulation(
-            problem=e.problem,
-            setting=draws.setting,
-            variants=tuple(variant.name for variant in draws.variants),
-            seeds=draws.seeds,
-            values=shaped,
-            wall_time=wall_time,
-            flops=self.done,
-            record={**e.resources.record(), "n_test": str(e.n_test)},
-        )

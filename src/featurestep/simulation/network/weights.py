@@ -60,8 +60,11 @@ class Trainer:
         for noise in levels:
             basis = weights_in_basis(noise, levels)
             pairs = zip(first.beta, basis, strict=True)
-            out.beta[noise] = combine(self.backend, pairs, self.backend.empty(1, W0.shape[1]))
+            out.beta[noise] = combine(self.backend, pairs, self._empty_row())
         return out
+
+    def _empty_row(self) -> Array:
+        return self.backend.empty(*self.draw.lead, 1, self.group.problem.d)
 
     def _shared(self, W0: Array, first: Gradient, overlaps: Overlaps) -> Weights:
         """W = W0 + ηG: two products (three for several noise levels) serve every step size."""

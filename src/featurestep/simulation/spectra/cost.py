@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..arrays.backend import EIGEN_FLOPS, Backend
 from ..draws.setting import Setting
 from ..draws.streams import CHUNK
 from ..failures import InsufficientMemory, gibibytes
-from ..network.cost import WORKSPACE, Shape
+from ..network.cost import Shape
 from ..network.plan import Group
 from .krylov import KEPT_PIECE, PROBES, krylov_flops, likely_steps, most_steps
 from .singular import gram_flops, reduction_flops
@@ -62,23 +63,21 @@ class SpectrumCost:
 def spectrum_cost(
     group: Group,
     setting: Setting,
+    backend: Backend,
     sizes: Mapping[str, Size],
     *,
     method: str,
-    itemsize: int,
-    copies: int,
     rows: int | None,
     max_memory: int | None,
 ) -> SpectrumCost:
     """The preferred routes that fit the memory, or InsufficientMemory.
 
     The route is chosen with the smallest blocks; the blocks then grow into what memory is left.
-    `copies` is how many matrices of the Gram's size its eigenvalues take.
     """
-    memory = _Memory(group, setting, itemsize)
+    memory = _Memory(group, setting, backend)
     routes = {}
     for name, size in sizes.items():
-        possible = _routes(size, method, itemsize, copies)
+        possible = _routes(size, method, backend)
         peaks = [memory.peak(CHUNK, size, route) for route in possible]
         if max_memory is not None and min(peaks) > max_memory:
             raise InsufficientMemory(
@@ -97,10 +96,10 @@ def spectrum_cost(
 class _Memory:
     """Peaks of a run: of the step, and of each variant in turn."""
 
-    def __init__(self, group: Group, setting: Setting, itemsize: int) -> None:
+    def __init__(self, group: Group, setting: Setting, backend: Backend) -> None:
         self.n = group.problem.n
-        self.shape = Shape(group, setting, itemsize)
-        self.weight = self.shape.N * self.shape.d * itemsize
+        self.shape = Shape(group, setting, backend)
+        self.weight = self.shape.N * self.shape.d * backend.itemsize
 
     def describe(self) -> str:
         return f"n = {self.n}, d = {self.shape.d}, width = {self.shape.N}"
@@ -108,7 +107,7 @@ class _Memory:
     def peak(self, block: int, size: Size, route: Route) -> int:
         stepping = max(self.shape.step_bytes(), 2 * self.weight)  # β needs a gradient at any η
         inside = (self.shape.matrices + size.extra_weights) * self.weight + route.memory
-        return self.shape.block_bytes(block) + max(stepping, inside) + WORKSPACE
+        return self.shape.block_bytes(block) + max(stepping, inside) + self.shape.limits.workspace
 
     def of(self, block: int, sizes: Mapping[str, Size], routes: Mapping[str, Route]) -> int:
         return max(self.peak(block, sizes[name], route) for name, route in routes.items())
@@ -123,24 +122,27 @@ def _best(fitting: list[Route], size: Size) -> Route:
     return others[0]
 
 
-def _routes(size: Size, method: str, itemsize: int, copies: int) -> list[Route]:
+def _routes(size: Size, method: str, backend: Backend) -> list[Route]:
     routes = []
     if method != "krylov":
-        routes.append(_dense(size, itemsize, copies))
+        routes.append(_dense(size, backend))
     if method != "dense":
-        kept = ("float64", "float32")[itemsize == 4 :] if size.feature_flops else ()
+        kept = ("float64", "float32")[backend.itemsize == 4 :] if size.feature_flops else ()
         routes += [_krylov(size, keep) for keep in (*kept, None)]
     return routes
 
 
-def _dense(size: Size, itemsize: int, copies: int) -> Route:
+def _dense(size: Size, backend: Backend) -> Route:
     gram, reduction = gram_flops(size.rows, size.columns), reduction_flops(size.side)
+    copies = 1 if backend.name == "cpu" else 4  # torch keeps the vectors and their workspace
     held = size.side**2 * copies
     if size.rows < size.columns and size.feature_flops:
         held += size.rows * size.columns
-    memory = held * itemsize + _functions(size)
+    memory = held * backend.solver.itemsize + _functions(size)
     flops = size.feature_flops + gram + reduction
-    return Route("dense", None, memory, flops, size.feature_flops + gram + SLOW * reduction)
+    on_cpu = backend.eigen_flops == EIGEN_FLOPS
+    slow = SLOW * reduction if on_cpu else backend.eigen_flops * size.side**3
+    return Route("dense", None, memory, flops, size.feature_flops + gram + slow)
 
 
 def _krylov(size: Size, keep: str | None) -> Route:

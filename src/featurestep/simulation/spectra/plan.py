@@ -79,12 +79,11 @@ def _cost(
     return spectrum_cost(
         group,
         setting,
+        backend,
         sizes,
         method=method,
-        itemsize=backend.itemsize,
-        copies=1 if backend.name == "cpu" else 4,  # torch keeps the vectors and their workspace
         rows=resources.block_rows,
-        max_memory=resources.max_memory,
+        max_memory=backend.limits.most if resources.max_memory is None else resources.max_memory,
     )
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from ...types import FloatArray
 from ..arrays.backend import Array
-from ..draws.draw import Draw
 from ..draws.streams import Streams
 from ..network.cost import group_cost
 from ..network.run import TRAIN, GroupRun
@@ -20,6 +19,7 @@ from .plan import OF_WEIGHTS, WEIGHTS, SpectrumPlan
 from .row_matrix import RowBlock, RowMatrix
 from .singular import Found, dense_spectrum
 
+UNLIMITED = 1 << 62  # bytes: no readout is fitted here, so its memory is no one's concern
 DEGREES = tuple(range(7))  # H_0(κ) … H_6(κ)
 POWERS = tuple(range(1, 7))  # κ … κ⁶
 
@@ -33,9 +33,8 @@ class SpectrumRun:
         self.backend = plan.resources.backend
         self.streams = Streams(seed, plan.draws.streams)
         group, setting = plan.group, plan.draws.setting
-        self.draw = Draw(plan.problem, setting, self.streams, self.backend, 1)
-        itemsize, rows = self.backend.itemsize, plan.cost.rows
-        cost = group_cost(group, setting, itemsize=itemsize, rows=rows, max_memory=None)
+        self.draw = plan.resources.draw(plan.problem, setting, self.streams, 1)
+        cost = group_cost(group, setting, self.backend, rows=plan.cost.rows, max_memory=UNLIMITED)
         self.run = GroupRun(group, self.draw, setting, cost, count)
 
     def execute(self) -> Iterator[tuple[str, Found]]:
@@ -105,7 +104,7 @@ class SpectrumRun:
         def blocks() -> Iterator[RowBlock]:
             sample = self.draw.readout_sample(problem.n)
             for block, rows in self.run.blocks(alone, sample, TRAIN, buffers):
-                F = self.run.features(key, alone, rows, buffers[-1][: len(block.clean)])
+                F = self.run.features(key, alone, rows, buffers[-1][: block.rows])
                 kappa = self.backend.get(rows.kappa[problem.noise_std])[:, 0] / length
                 yield RowBlock(F, functions_of(kappa))
 

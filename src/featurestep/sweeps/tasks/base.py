@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from ...errors import InvalidProblem
 from ...problem import Problem
+from ..numerics import fingerprint
 from ..reading import below, known_keys
 
 Values = dict[str, Any]  # numbers, text or None by quantity
@@ -35,6 +36,7 @@ class Task(ABC):
     name: ClassVar[str]
     batch: ClassVar[int]  # units of one job
     meanings: ClassVar[Mapping[str, str]]  # of its quantities
+    engine: ClassVar[str] = "theory"  # or "simulation": where its numbers come from
 
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> Self:
@@ -45,6 +47,11 @@ class Task(ABC):
             return cls(**options)
         except InvalidProblem as error:
             raise below(path, error) from None
+
+    @property
+    def numerics(self) -> str:
+        """The fingerprint of the code behind its numbers."""
+        return fingerprint(type(self).__module__, self.engine)
 
     @property
     def parts(self) -> Sequence[Part]:

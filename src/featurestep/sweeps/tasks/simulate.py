@@ -44,6 +44,7 @@ class Simulate(Task):
 
     name: ClassVar[str] = "simulate"
     batch: ClassVar[int] = 1
+    engine: ClassVar[str] = "simulation"
     meanings: ClassVar[Mapping[str, str]] = {
         **{name: VARIABLES[name] for name in QUANTITIES},
         "cosine": "cosine of the trained weights with the target's direction",

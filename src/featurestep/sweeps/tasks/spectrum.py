@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...problem import Problem
-from ...theory.spectra.solve import outlook
+from ...theory.spectra.solve import solve_spectrum
 from ...theory.spectra.verb import VARIABLES
 from .base import Task, Values, Work, each
 
@@ -32,11 +32,11 @@ class SpectrumTask(Task):
 
 
 def _summary(problem: Problem) -> Values:
-    found = outlook(problem)
+    found = solve_spectrum(problem)
     values: Values = {
-        "edge": float(found.edge.location),
+        "edge": float(found.edge),
         "margin": float(found.margin),
-        "count": sum(bool(spike.resolved) for spike in found.spikes),
+        "count": found.count,
     }
     for rank, spike in enumerate(found.spikes, start=1):
         values[f"location_{rank}"] = float(spike.location)

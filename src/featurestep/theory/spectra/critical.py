@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -18,22 +17,21 @@ from ...functions.quadrature import stretched_normal
 from ...problem import Problem
 from ...regime import interval
 from ...roots import root_between
-from ...threads import one_thread
 from ...types import FloatArray
 from ..engine import solve
 from ..predict import Prediction, predict, prediction
 from ..spike_functions import learned_powers
-from .continued import Equations
-from .edges import right_edge
+from .model import Rung, model_of
 from .notes import spectrum_notes
-from .outliers import HIGHEST, strengths
-from .solve import outlook
-from .typical import typical_batch
+from .outliers import HIGHEST
+from .outlook import outlook, strengths
+from .solve import solve_whole
 
 _LOWEST = 1e-3  # smallest step searched
 _HIGHEST = 4.0  # largest step searched, in units of √N
 _SCAN = 13
 _CURVE = 65
+_BEYOND = 1.001  # factor on it at which the spectrum says how it was resolved
 _BORN = 1.1  # factor on the critical step at which a new spike's degree is read off
 _PRESENT = 1e-9  # coefficients below it count as none
 
@@ -93,30 +91,22 @@ def critical_steps(problem: Problem, *, degrees: int = 4) -> CriticalSteps:
     for k in range(1, degrees + 1):
         half, note = halves.find(k)
         birth = births.get(k)
-        notes = [] if birth is not None else [f"no spike of degree {k} up to η = {largest:.4g}"]
-        if note:
-            notes.append(note)
-        at_birth = validity_at(problem, birth)
+        step = birth.step if birth else None
+        notes = [] if birth else [f"no spike of degree {k} up to η = {largest:.4g}"]
+        notes += [note] if note else []
+        notes += birth.notes if birth else ()
         steps.append(
             CriticalStep(
                 degree=k,
-                spike_step=birth,
-                spike_exponent=_exponent(problem, birth),
+                spike_step=step,
+                spike_exponent=_exponent(problem, step),
                 half_step=half,
                 half_exponent=_exponent(problem, half),
                 published_exponent=interval(k)[0] if k in powers else None,
-                notes=(*notes, *at_birth),
+                notes=tuple(notes),
             )
         )
     return CriticalSteps(problem, tuple(steps), largest)
-
-
-def validity_at(problem: Problem, step: float | None) -> tuple[str, ...]:
-    """Validity notes of the problem at another step."""
-    if step is None:
-        return ()
-    moved = problem.replace(step_size=step)
-    return spectrum_notes(moved)
 
 
 def _exponent(problem: Problem, step: float | None) -> float | None:
@@ -126,55 +116,77 @@ def _exponent(problem: Problem, step: float | None) -> float | None:
     return math.log(step / problem.step_scale) / math.log(problem.n)
 
 
-def _births(problem: Problem, largest: float) -> dict[int, float]:
+@dataclass(frozen=True)
+class _Birth:
+    """The step at which a spike leaves the bulk, and what to say of it."""
+
+    step: float
+    degree: int
+    notes: tuple[str, ...]
+
+
+def _births(problem: Problem, largest: float) -> dict[int, _Birth]:
     """The smallest step at which a spike of each degree leaves the bulk."""
-    found: dict[int, float] = {}
-    most = HIGHEST + 1
-
-    def strength(log_step: float) -> FloatArray:
-        moved = problem.replace(step_size=math.exp(log_step))
-        with one_thread(), np.errstate(all="ignore"):
-            equations = Equations(typical_batch(moved))
-            values = strengths(equations, right_edge(equations), most)
-        return np.pad(values, (0, most - values.size))
-
+    found: dict[int, _Birth] = {}
+    search = _Search(problem)
     places = np.linspace(math.log(_LOWEST), math.log(largest), _SCAN)
-    scan = [_try(strength, place) for place in places]
+    scan = [search.tried(place) for place in places]
     for (low, before), (high, after) in pairwise(zip(places, scan, strict=True)):
         if before is None or after is None:
             continue
         for i in np.flatnonzero((before < 1.0) & (after > 1.0)):
-            step = _crossing(partial(_entry, strength, int(i)), float(low), float(high))
-            degree = _degree_born(problem, step, int(i))
-            if degree is not None:
-                found.setdefault(degree, step)
+            birth = search.birth(int(i), float(low), float(high))
+            if birth is not None:
+                found.setdefault(birth.degree, birth)
     return found
 
 
-def _entry(function: Callable[[float], FloatArray], i: int, place: float) -> float:
-    return float(function(place)[i])
+class _Search:
+    """Spikes as functions of the step, on the rung of the ladder that `spectrum` takes there."""
 
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
 
-def _try(function: Callable[[float], FloatArray], place: float) -> FloatArray | None:
-    try:
-        return function(place)
-    except FeaturestepError:
-        return None
+    def at(self, step: float) -> Problem:
+        return self.problem.replace(step_size=step)
 
+    def tried(self, place: float) -> FloatArray | None:
+        """Strengths at a step, given by its logarithm, on the first rung."""
+        try:
+            return strengths(model_of(self.at(math.exp(place))), HIGHEST + 1)
+        except FeaturestepError:
+            return None
 
-def _crossing(strength: Callable[[float], float], low: float, high: float) -> float:
-    """The step at which a strength passes 1: it grows like a power of the step."""
+    def birth(self, rank: int, low: float, high: float) -> _Birth | None:
+        """Where the strength of a rank passes 1: the rung is that of the spectrum just beyond."""
+        rung, notes, tried = Rung(), list[str](), set[Rung]()
+        while rung not in tried:
+            tried.add(rung)
+            try:
+                step = self._crossing(rung, rank, low, high)
+            except FeaturestepError:
+                return None
+            try:
+                rung = solve_whole(self.at(_BEYOND * step))[0].model.rung
+            except FeaturestepError as error:
+                notes.append(f"the spectrum at this step is refused ({error})")
+        try:
+            spikes = outlook(model_of(self.at(_BORN * step), rung)).spikes
+        except FeaturestepError:
+            return None
+        if rank >= len(spikes):
+            return None
+        told = spectrum_notes(self.at(step))
+        return _Birth(step, spikes[rank].degree, (*told, *notes))
 
-    def gap(t: float) -> float:
-        return math.log(max(strength(t), 1e-300))
+    def _crossing(self, rung: Rung, rank: int, low: float, high: float) -> float:
+        """The step at which a strength passes 1: it grows like a power of the step."""
 
-    return math.exp(root_between(gap, low, high, absolute=1e-7))
+        def gap(t: float) -> float:
+            found = strengths(model_of(self.at(math.exp(t)), rung), HIGHEST + 1)
+            return math.log(max(float(found[rank]), 1e-300))
 
-
-def _degree_born(problem: Problem, step: float, rank: int) -> int | None:
-    """The degree of the spike that has just left the bulk."""
-    spikes = outlook(problem.replace(step_size=_BORN * step)).spikes
-    return spikes[rank].degree if rank < len(spikes) else None
+        return math.exp(root_between(gap, low, high, absolute=1e-7))
 
 
 class _Halves:

@@ -21,9 +21,8 @@ from .continued import Equations
 from .fineness import DRAFT, Budget
 from .interval import Interval, curve
 from .law import Spike
-from .notes import spectrum_notes
-from .solve import FINEST, Outlook, atom_of, exact_moments, fineness_of_rules, notes_of, outlook
-from .typical import smooth_batch
+from .model import FINEST, model_of
+from .outlook import Outlook, outlook
 
 _FEW = 4  # groups of neurons: more nodes are then no burden
 _POINTS = 100  # of a curve on the nodes of one interval
@@ -54,26 +53,24 @@ class Draft:
 def draft_spectrum(problem: Problem, near: Trail | None = None) -> tuple[Draft, Trail]:
     """A draft, and the trail for the next one; raises `NotConverged` beyond its work."""
     with one_thread(), np.errstate(all="ignore"):
-        batch = smooth_batch(problem)
-        finest = FINEST if batch.g.size <= _FEW else 1.0
-        refine = min(finest, fineness_of_rules(batch, DRAFT.rules))
-        view = outlook(problem, refine=refine, fineness=DRAFT, near=near)
-        equations, atom = view.equations, atom_of(problem)
+        finest = FINEST if problem.law.is_finite and len(problem.law.values) <= _FEW else 1.0
+        view = outlook(model_of(problem, least=DRAFT.rules, most=finest), fineness=DRAFT, near=near)
+        equations, atom = view.equations, view.model.atom
         blurred = equations.near.blurred
         part = None if blurred else _on_the_axis(view, atom)
         if part is None:
             equations.trail.blurred = blurred - 1 if blurred else _PATIENCE
-            s, density = _from_above(equations, view.edge.location, atom)
+            s, density = _from_above(equations, view.edge, atom)
         else:
             s, density = curve((part,), _POINTS)
         found = Draft(
             problem=problem,
             s=s,
             density=density,
-            edge=view.edge.location,
+            edge=view.edge,
             atom=atom,
             spikes=view.spikes,
-            validity=(*spectrum_notes(problem), *notes_of(view)),
+            validity=view.notes,
             blurred=part is None,
         )
         return found, equations.trail
@@ -83,10 +80,10 @@ def _on_the_axis(view: Outlook, atom: float) -> Interval | None:
     """The bulk as one interval; None if that is not what it is."""
     equations = view.equations
     try:
-        part = single_interval(equations, atom, view.edge)
+        part = single_interval(equations, atom, view.end)
     except NotConverged:
         return None
-    _, mean_square = exact_moments(equations.batch)
+    _, mean_square = view.model.moments()
     gap = abs(part.integral(part.nodes**4) / mean_square - 1.0)
     whole = abs(atom + part.mass - 1.0) < DRAFT.density and gap < DRAFT.moment
     return part if whole else None

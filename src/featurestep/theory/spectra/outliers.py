@@ -120,9 +120,9 @@ def positive(equations: Equations, branch: Branch) -> int:
     return int(np.count_nonzero(_eigenvalues(equations, branch) > 0.0))
 
 
-def strengths(equations: Equations, edge: Edge, count: int) -> FloatArray:
-    """Largest eigenvalues of P at the edge: those above 1 have left the bulk."""
-    return np.asarray(_eigenvalues(equations, edge.at)[0, ::-1][:count] + 1.0)
+def strengths_at(equations: Equations, place: Branch) -> FloatArray:
+    """Eigenvalues of P, largest first: as many eigenvalues lie above the place as exceed 1."""
+    return np.asarray(_eigenvalues(equations, place)[0, ::-1] + 1.0)
 
 
 def _ladder(equations: Equations, edge: Edge) -> list[Branch]:

@@ -30,35 +30,29 @@ from ..typical_laws import count_of, extreme, typical_normal
 from .wobble import product, with_wobble
 
 _SPACING = 0.5
-# Twice the samples whose residual may exceed the end of the law of r: as a rule, and where the
-# tail of the law makes islands beside the bulk.
-STRAY = (40.0, 80.0, 20.0, 160.0)
+STRAY = 40.0  # twice the samples whose residual may exceed the end of the law of r
 _BEYOND_ALL = 100.0  # |κ| of nodes that stand for the weights' own unknowns
 _HEAVY = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
 _RADII = 3  # nodes of ‖x‖, whose spread is small
 _LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against the bulk, likewise
 
 
-def typical_batch(problem: Problem, *, refine: float = 1.0, smooth: int = 0) -> Batch:
+def typical_batch(
+    problem: Problem, *, refine: float = 1.0, stray: float = STRAY, varies: bool = True
+) -> Batch:
     """Section 3's arrays for one problem, on the rules of a typical sample.
 
-    `smooth` is a rung of a ladder: above 0, rows and columns do not vary by chance, and the law of
-    the step's residual is cut off elsewhere.
+    With `varies`, rows and columns vary by chance where that can be seen (`wobble`).
     """
-    batch = smooth_batch(problem, refine=refine, smooth=smooth)
-    return batch if smooth or batch.exact is not None else with_wobble(problem, batch)
-
-
-def smooth_batch(problem: Problem, *, refine: float = 1.0, smooth: int = 0) -> Batch:
-    """The same with rows and columns that do not vary by chance (`wobble`)."""
     weights = spiked_weights(problem)
     nodes = _node_rule(problem, refine)
     few = _few_groups(problem)
     if few is not None and spectral_method(problem) == "exact":
         batch = build_batch([problem], [weights], few, nodes)
-        return _with_exact_weights(problem, batch, STRAY[smooth])
+        return _with_exact_weights(problem, batch, stray)
     groups = _group_rule(problem, refine)
-    return _with_radii(problem, build_batch([problem], [weights], groups, nodes))
+    batch = _with_radii(problem, build_batch([problem], [weights], groups, nodes))
+    return with_wobble(problem, batch) if varies else batch
 
 
 def spectral_method(problem: Problem) -> str:

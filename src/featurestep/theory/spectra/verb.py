@@ -11,7 +11,7 @@ from ...errors import FeaturestepError, InvalidProblem
 from ...problem import Grid, Problem
 from .law import Spectrum
 from .outliers import HIGHEST
-from .solve import Outlook, outlook, solve_spectrum
+from .solve import solve_spectrum
 
 if TYPE_CHECKING:
     import xarray
@@ -40,7 +40,8 @@ def spectrum(
 
     One problem gives a `Spectrum`: the bulk's density and edges, the atom at 0, the spikes with
     the polynomial that each carries, and the same for the weights. A grid gives an
-    `xarray.Dataset` that follows edge and spikes over the grid, with a `status` for each point.
+    `xarray.Dataset` that follows edge and spikes over the grid, with a `status` and the notes in
+    `validity` for each point: the numbers are those of each problem by itself.
 
     >>> from featurestep import Problem, spectrum
     >>> p = Problem(activation="relu", centre=True, target="H1 + H2/sqrt(2)",
@@ -57,11 +58,11 @@ def spectrum(
 
 def _follow(grid: Grid, progress: Progress | None) -> xarray.Dataset:
     """Edge and spikes at every point of a grid."""
-    views: list[Outlook | FeaturestepError] = []
+    views: list[Spectrum | FeaturestepError] = []
     problems = list(grid)
     for done, problem in enumerate(problems, start=1):
         try:
-            views.append(outlook(problem))
+            views.append(solve_spectrum(problem))
         except FeaturestepError as error:
             views.append(error)
         if progress is not None:
@@ -69,12 +70,12 @@ def _follow(grid: Grid, progress: Progress | None) -> xarray.Dataset:
     return _dataset(grid, views)
 
 
-def _dataset(grid: Grid, views: list[Outlook | FeaturestepError]) -> xarray.Dataset:
+def _dataset(grid: Grid, views: list[Spectrum | FeaturestepError]) -> xarray.Dataset:
     import xarray
 
     points = len(views)
-    found = [view if isinstance(view, Outlook) else None for view in views]
-    most = max((len(view.outliers) for view in found if view), default=0)
+    found = [view if isinstance(view, Spectrum) else None for view in views]
+    most = max((len(view.spikes) for view in found if view), default=0)
     values: dict[str, np.ndarray] = {
         "edge": np.full(points, np.nan),
         "margin": np.full(points, np.nan),
@@ -88,15 +89,18 @@ def _dataset(grid: Grid, views: list[Outlook | FeaturestepError]) -> xarray.Data
     for row, view in enumerate(found):
         if view is None:
             continue
-        values["edge"][row], values["margin"][row] = view.edge.location, view.margin
+        values["edge"][row], values["margin"][row] = view.edge, view.margin
         for rank, spike in enumerate(view.spikes):
             values["location"][row, rank] = spike.location
             values["degree"][row, rank] = spike.degree
             values["resolved"][row, rank] = spike.resolved
             values["constant_overlap"][row, rank] = spike.constant_overlap
             values["overlap"][row, rank] = spike.overlaps
-        values["count"][row] = values["resolved"][row].sum()
-    status = np.array(["ok" if view else str(views[row]) for row, view in enumerate(found)])
+        values["count"][row] = view.count
+    texts = {
+        "status": ["ok" if view else str(views[row]) for row, view in enumerate(found)],
+        "validity": ["\n".join(view.validity) if view else "" for view in found],
+    }
     dims: dict[int, tuple[str, ...]] = {1: (), 2: ("spike",), 3: ("spike", "hermite_degree")}
     data = {
         name: (
@@ -112,5 +116,6 @@ def _dataset(grid: Grid, views: list[Outlook | FeaturestepError]) -> xarray.Data
         "hermite_degree": np.arange(1, HIGHEST + 1),
     }
     dataset = xarray.Dataset(data, coords=coordinates)
-    dataset["status"] = (grid.dims, status.reshape(grid.shape))
+    for name, words in texts.items():
+        dataset[name] = (grid.dims, np.array(words, dtype=object).reshape(grid.shape))
     return dataset

@@ -1,0 +1,119 @@
+"""How fast the simulation runs here: a table of cases against the machine's own product rate."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .grid import Grid
+from .problem import Problem
+from .simulation import simulate, simulated_spectrum
+from .simulation.arguments import make_resources
+from .simulation.rates import Rates, measured_rates
+
+STEP_SIZES = tuple(float(v) for v in np.geomspace(0.5, 20.0, 6))
+RIDGES = tuple(float(v) for v in np.geomspace(1e-3, 1.0, 6))
+N_TEST = 20_000
+
+
+def proportional(n: int, **changes: Any) -> Problem:
+    """d = n/2 inputs and 3n/4 neurons."""
+    sizes = {"n": n, "d": n // 2, "width": 3 * n // 4}
+    return Problem(**{**sizes, "ridge": 0.01, "noise_std": 0.1, "step_size": 3.0, **changes})
+
+
+def grid_of(n: int) -> Grid:
+    """Six steps by six ridges."""
+    return proportional(n).vary(step_size=list(STEP_SIZES), ridge=list(RIDGES))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something to time."""
+
+    name: str
+    problem: Problem | Grid
+    seeds: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict)
+    spectrum: bool = False
+
+
+def cases(device: str) -> Iterator[Case]:
+    """What is timed on a device, from small to large."""
+    small = device != "cuda"
+    for n in (500, 1000, 2000) if small else (4000, 8000, 16_000, 40_000):
+        yield Case(f"6 × 6 grid, n = {n}", grid_of(n))
+    for dtype in ("float32", "mixed"):
+        n = 1000 if small else 16_000
+        yield Case(f"6 × 6 grid, n = {n}, {dtype}", grid_of(n), options={"dtype": dtype})
+    draws, n = (20, 200) if small else (1000, 1000)
+    yield Case(f"{draws} draws, n = {n}", proportional(n), seeds=draws, options={"n_test": 4000})
+    long = (20_000, 200, 300) if small else (400_000, 10_000, 20_000)
+    sizes = dict(zip(("n", "d", "width"), long, strict=True))
+    yield Case(f"n = {long[0]}, width = {long[2]}, in blocks", proportional(4000, **sizes))
+    n = 1000 if small else 16_000
+    options = {"method": "krylov"}
+    yield Case(f"spectrum, n = {n}, krylov", proportional(n), options=options, spectrum=True)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A case that was run."""
+
+    case: Case
+    seconds: float
+    flops: int
+    share: float  # of the machine's product rate
+    note: str = ""
+
+    def __str__(self) -> str:
+        each = f"{self.seconds / self.case.seeds:9.3f} s a draw"
+        rate = f"{self.flops / self.seconds / 1e12:8.3f} Tflop/s  {self.share:4.0%}"
+        return f"{self.case.name:36s} {self.seconds:9.2f} s {each} {rate}  {self.note}".rstrip()
+
+
+def bench(device: str, *, show: Callable[[str], None]) -> list[Timing]:
+    """Run the cases, telling each line as it is known."""
+    resources = make_resources(dtype="float64", device=device)
+    rates = measured_rates(resources.backend, resources.drawn)
+    show(f"machine: {machine(device)}")
+    show(describe(rates))
+    done = []
+    for case in cases(device):
+        try:
+            done.append(_timed(case, device, rates))
+            show(str(done[-1]))
+        except MemoryError as error:
+            show(f"{case.name:36s} {error}")
+    return done
+
+
+def _timed(case: Case, device: str, rates: Rates) -> Timing:
+    options = dict(case.options)
+    if case.spectrum:
+        found: Any = simulated_spectrum(case.problem, seeds=case.seeds, device=device, **options)  # type: ignore[arg-type]
+    else:
+        options.setdefault("n_test", N_TEST if device == "cuda" else 2000)
+        found = simulate(case.problem, seeds=case.seeds, device=device, **options)
+    share = found.rate / rates.products
+    return Timing(case, found.wall_time, found.flops, share, found.record.get("precision", ""))
+
+
+def describe(rates: Rates) -> str:
+    """The machine's own speed."""
+    return (
+        f"products {rates.products / 1e12:.3g} Tflop/s, factorisations "
+        f"{rates.solves / 1e12:.3g} Tflop/s, normals {rates.numbers / 1e9:.3g}e9 a second"
+    )
+
+
+def machine(device: str) -> str:
+    """Device, processor and versions, in one line."""
+    backend = make_resources(dtype="float64", device=device).backend
+    words = [f"{name} {version}" for name, version in backend.describe().items()]
+    return f"{platform.machine()}, {os.cpu_count()} cores; " + ", ".join(words)

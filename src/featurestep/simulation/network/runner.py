@@ -1,0 +1,137 @@
+"""Runs a whole experiment: every group of points on every draw, small ones many at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ...errors import FeaturestepError
+from ...grid import Grid
+from ...types import FloatArray
+from ..arguments import Progress
+from ..arrays.backend import make_backend
+from ..draws.streams import Streams
+from .experiment import Experiment, make_experiment
+from .result import QUANTITIES, Simulation
+from .run import GroupRun, Outcome
+
+Task = tuple[int, slice]  # a group, and some of the seeds
+
+
+class Runner:
+    """Runs the groups of an experiment and puts their numbers in place."""
+
+    def __init__(self, experiment: Experiment, progress: Progress | None) -> None:
+        self.experiment = experiment
+        self.progress = progress
+        self.total = experiment.estimate.flops
+        self.done = 0
+        draws = experiment.draws
+        points, seeds = len(experiment.problems), len(draws.seeds)
+        steps = len(draws.setting.multiples)
+        shape = (len(draws.variants), points, seeds)
+        self.values: dict[str, FloatArray] = {name: np.empty(shape) for name in QUANTITIES}
+        if any(variant.base == "trained" for variant in draws.variants):
+            for name in ("cosine", "energy"):
+                self.values[name] = np.zeros((points, seeds, steps))
+
+    def run(self) -> Simulation:
+        """All of it, one task after the other."""
+        started = time.perf_counter()
+        for task in tasks(self.experiment):
+            self.place(task, run_task(self.experiment, task, self.count))
+        return self.result(time.perf_counter() - started)
+
+    def count(self, flops: int) -> None:
+        """So many more are done."""
+        self.done += flops
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+    def place(self, task: Task, outcome: Outcome) -> None:
+        """The numbers of a task."""
+        index, seeds = task
+        group, _ = self.experiment.groups[index]
+        for key, found in outcome.solutions.items():
+            for solution in found:
+                numbers = {name: getattr(solution, name) for name in QUANTITIES[1:]}
+                numbers["test_error"] = outcome.test_error[key, solution.fit]
+                moved = outcome.alignment.get((key.eta, key.noise))
+                for variant, point in group.fits[key][solution.fit]:
+                    for name, number in numbers.items():
+                        self.values[name][variant, point, seeds] = number
+                    if key.base == "trained" and moved is not None:
+                        for name in ("cosine", "energy"):
+                            path = [getattr(step, name) for step in moved]
+                            self.values[name][point, seeds] = np.stack(path, axis=-1)
+
+    def result(self, wall_time: float) -> Simulation:
+        """What was found, of the grid's shape."""
+        e, draws = self.experiment, self.experiment.draws
+        shape = e.problem.shape if isinstance(e.problem, Grid) else ()
+        variants, points, seeds = len(draws.variants), len(e.problems), len(draws.seeds)
+        shaped = {}
+        for name, array in self.values.items():
+            lead, rest = ((variants,), (seeds,)) if name in QUANTITIES else ((), array.shape[1:])
+            shaped[name] = array.reshape(*lead, *shape, *rest)
+        assert points == np.prod(shape, dtype=int)
+        record = {**e.resources.record(), "n_test": str(e.n_test)}
+        if e.resources.backend.precision != "float64":
+            record["precision"] = self._precision()
+        return Simulation(
+            problem=e.problem,
+            setting=draws.setting,
+            variants=tuple(variant.name for variant in draws.variants),
+            seeds=draws.seeds,
+            values=shaped,
+            wall_time=wall_time,
+            flops=self.done,
+            record=record,
+        )
+
+    def _precision(self) -> str:
+        """How far the run's first draw is from the same draw in float64, in words.
+
+        Measured where rounding shows most: at the point of the least ridge, and among those at
+        the largest step.
+        """
+        e, each = self.experiment, self.experiment.problems
+        point = min(range(len(each)), key=lambda i: (each[i].ridge, -each[i].step_size))
+        draws = replace(e.draws, seeds=e.draws.seeds[:1])
+        backend = make_backend(e.resources.backend.name, "float64")
+        resources = replace(e.resources, backend=backend)
+        try:
+            exact = make_experiment(each[point], draws, resources, n_test=e.n_test)
+            found = Runner(exact, None).run().values
+        except FeaturestepError as error:
+            return f"not measured: {error}"
+        gaps = {
+            name: np.max(np.abs(self.values[name][:, point, 0] / found[name][..., 0] - 1.0))
+            for name in QUANTITIES
+        }
+        words = ", ".join(f"{name} {gap:.1e}" for name, gap in gaps.items())
+        where = f"seed {draws.seeds[0]}, ridge {each[point].ridge:.3g}"
+        return f"relative gaps to float64 on {where}: {words}"
+
+
+def tasks(experiment: Experiment) -> Iterator[Task]:
+    """Every group on every draw; draws that are small go many at a time."""
+    seeds = len(experiment.draws.seeds)
+    for index in range(len(experiment.groups)):
+        step = experiment.batch(index)
+        for start in range(0, seeds, step):
+            yield index, slice(start, min(seeds, start + step))
+
+
+def run_task(experiment: Experiment, task: Task, count: Callable[[int], None]) -> Outcome:
+    """The outcome of a group on some seeds; one alone has no axis of its own."""
+    index, seeds = task
+    draws, resources = experiment.draws, experiment.resources
+    group, cost = experiment.groups[index]
+    streams = [Streams(seed, draws.streams) for seed in draws.seeds[seeds]]
+    several = streams if len(streams) > 1 else streams[0]
+    draw = resources.draw(group.problem, draws.setting, several, experiment.n_test)
+    return GroupRun(group, draw, draws.setting, cost, count).execute()

@@ -1,0 +1,72 @@
+"""What a backend does in a second, measured now: products, factorisations, random numbers."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .arrays.backend import CHOLESKY_FLOPS, Backend, CpuBackend
+from .draws.laws import NORMAL
+from .draws.source import DeviceSource, HostSource, Source
+from .draws.streams import Streams
+
+SIDE = {"cuda": 8192, "cpu": 1024, "torch": 1024}  # of the matrices that are timed
+RUNS = 3
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Per second."""
+
+    products: float  # flops of matrix products
+    solves: float  # flops of Cholesky factorisations
+    numbers: float  # random normals
+
+    def seconds(self, products: float, solves: float, numbers: float) -> dict[str, float]:
+        """The time each kind of work takes."""
+        return {
+            "matrix products": products / self.products,
+            "factorisations": solves / self.solves,
+            "random numbers": numbers / self.numbers,
+        }
+
+
+def measured_rates(backend: Backend, drawn: str) -> Rates:
+    """A short measurement: less than a second on a GPU, a few on a CPU."""
+    m = SIDE[backend.name]
+    source: Source
+    if drawn == "device" and not isinstance(backend, CpuBackend):
+        source = DeviceSource(Streams(0), backend)
+    else:
+        source = HostSource(Streams(0), backend)
+
+    def draw() -> None:
+        source.rows("data", 0, 0, (m, m), NORMAL, reuse=True)
+
+    X = source.rows("data", 0, 0, (m, m), NORMAL, reuse=False)
+    solver = backend.solver
+    gram = solver.outer_gram(solver.cast(X))
+    rhs = solver.put(np.ones((m, 1)))
+    out = backend.empty(m, m)
+    return Rates(
+        products=2 * m**3 / _seconds(backend, lambda: backend.product(X, X, out)),
+        solves=CHOLESKY_FLOPS * m**3
+        / _seconds(backend, lambda: solver.solve(gram, [float(m)] * 2, [rhs, rhs], False)) * 2,
+        numbers=m * m / _seconds(backend, draw),
+    )  # fmt: skip
+
+
+def _seconds(backend: Backend, work: Callable[[], object]) -> float:
+    """The median of a few runs after one that warms up."""
+    times = []
+    for _ in range(RUNS + 1):
+        backend.synchronise()
+        started = time.perf_counter()
+        work()
+        backend.synchronise()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times[1:])

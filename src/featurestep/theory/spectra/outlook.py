@@ -1,0 +1,160 @@
+"""The upper end of the bulk and what lies beyond it: which eigenvalues count as spikes."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...errors import NotConverged
+from ...functions.hermite import coefficients
+from ...threads import one_thread
+from ...types import FloatArray
+from .branch import Branch, Trail
+from .continued import Equations
+from .edges import Edge, right_edge
+from .entries import entry_reach, sample_reach
+from .fineness import FULL, Budget, Fineness
+from .law import MARGIN, Spike, carried_degrees
+from .model import Model
+from .outliers import Outlier, above, strengths_at
+
+_FURTHER = 0.02  # of the edge, that single samples must reach beyond to be told
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The upper end of the bulk and what lies beyond it, without the bulk's density."""
+
+    model: Model
+    equations: Equations
+    end: Edge  # where the solution turns
+    edge: float  # where the bulk ends, see `front`
+    outliers: tuple[Outlier, ...]
+    scale: float  # Tracy–Widom scale of the edge
+    reach: float  # how far single large entries of F push eigenvalues, at least the edge
+
+    @property
+    def margin(self) -> float:
+        """How far beyond the edge an eigenvalue must lie to count as a spike."""
+        return max(MARGIN * self.scale, self.reach - self.edge)
+
+    @cached_property
+    def spikes(self) -> tuple[Spike, ...]:
+        """The outliers with their degrees, largest first."""
+        top = self.edge
+        c_0 = float(coefficients(self.model.problem.sigma, 0)[0])
+        degrees = carried_degrees([o.hermite for o in self.outliers], centred=abs(c_0) < 1e-9)
+        return tuple(
+            Spike(
+                location=o.location,
+                degree=degree,
+                overlaps=tuple(map(float, o.hermite[1:])),
+                constant_overlap=float(o.hermite[0]),
+                power_overlaps=tuple(map(float, o.powers)),
+                distance=o.location / top - 1.0,
+                resolved=o.location > top + self.margin,
+                kappa=o.kappa,
+                function=o.function,
+            )
+            for o, degree in zip(self.outliers, degrees, strict=True)
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say of the model, of the edge and of the spikes."""
+        notes = list(self.model.validity)
+        near = sum(not spike.resolved for spike in self.spikes)
+        if near:
+            notes.append(
+                f"{near} spike(s) within {MARGIN:g} Tracy–Widom scales of the edge: not resolved "
+                "from the bulk at this size"
+            )
+        heavy = self.equations.largest_row / self.equations.size
+        if heavy > 3.0:
+            notes.append(
+                f"heavy rows: a typical sample's most extreme row has {heavy:.3g} times the mean "
+                "square of a feature, so single rows lie outside the bulk and its edge varies from "
+                "draw to draw"
+            )
+        if self.model.is_exact and self.reach > self.end.location * (1.0 + _FURTHER):
+            notes.append(
+                "large residuals of single samples stretch the weights: the bulk has no sharp "
+                f"edge, and draws have singular values up to about {self.reach**0.5:.4g}"
+            )
+        if self.model.is_heavy:
+            notes.append(
+                "heavy-tailed activation: rows and columns vary by chance, which is included to "
+                "first order; single large entries may lie outside the bulk up to "
+                f"{self.reach:.4g}"
+            )
+        return tuple(notes)
+
+
+def outlook(
+    model: Model,
+    *,
+    fineness: Fineness = FULL,
+    near: Trail | None = None,
+    budget: Budget | None = None,
+) -> Outlook:
+    """Edge and spikes of one model."""
+    with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
+        equations = Equations(model.batch, fineness, near, budget)
+        end = right_edge(equations)
+        edge, reach = float(front(model, equations, end).z[0].real), _reach(model, equations, end)
+        outliers = tuple(each for each in above(equations, end) if each.location > edge)
+        return Outlook(model, equations, end, edge, outliers, edge_scale(equations, end), reach)
+
+
+def front(model: Model, equations: Equations, end: Edge) -> Branch:
+    """The solution where the bulk ends.
+
+    Single samples make the outermost parts of a bulk with exact weights: seen from above the axis
+    they are all in sight.
+    """
+    if not (model.rung.blurred and model.is_exact):
+        return end.at
+    place = np.array([_reach(model, equations, end) + 0j])
+    found = equations.at(place, end.path[-1])
+    if not found.converged[0]:
+        raise NotConverged("the end of the bulk was not resolved", residual=found.residual[0])
+    return found
+
+
+def _reach(model: Model, equations: Equations, end: Edge) -> float:
+    reach_of = sample_reach if model.is_exact else entry_reach
+    return reach_of(model.problem, equations, end)
+
+
+def strengths(model: Model, count: int) -> FloatArray:
+    """Largest eigenvalues of P where the bulk ends: those above 1 belong to spikes."""
+    with one_thread(), np.errstate(all="ignore"):
+        equations = Equations(model.batch)
+        values = strengths_at(equations, front(model, equations, right_edge(equations)))[:count]
+    return np.pad(values, (0, count - values.size))
+
+
+def edge_scale(equations: Equations, edge: Edge) -> float:
+    """(C N)^(−2/3) for a density (C/π)√(E − x) below the edge E: the scale of Tracy and Widom.
+
+    Near the edge z − E = ½ z″(Y)(Y − Y_E)² and m is linear in Y, which gives C.
+    """
+    if edge.root is not None:
+        return float((edge.root * equations.width) ** (-2.0 / 3.0))
+    level = float(equations.level(edge.at)[0])
+    sizes = (1e-3, 1e-2, 3e-2, 1e-4, 1e-5)
+    steps = [size * level for size in sizes if size >= equations.fineness.seen]
+    tries = itertools.product(steps, (edge.at, edge.path[-1]))
+    for step, start in tries:
+        ends = [equations.at_level(level + sign * step, start)[0] for sign in (-1.0, 1.0)]
+        if not all(end.converged[0] for end in ends):
+            continue
+        bend = sum(float(end.z[0].real) - edge.location for end in ends) / step**2  # z″
+        m = [float(equations.trace(end)[0].real) for end in ends]
+        slope = (m[1] - m[0]) / (2.0 * step)
+        root = abs(slope) * np.sqrt(2.0 / abs(bend))
+        return float((root * equations.width) ** (-2.0 / 3.0))
+    raise NotConverged("the density next to the edge of the bulk was not resolved")

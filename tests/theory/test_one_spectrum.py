@@ -1,0 +1,159 @@
+"""One road to every spectrum: scalar, grid, sweep and critical steps climb the same ladder."""
+
+from __future__ import annotations
+
+import random
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from featurestep import FeaturestepError, NotConverged, Problem, critical_steps, spectrum
+from featurestep.sweeps.tasks.spectrum import _summary
+from featurestep.theory.spectra import Spectrum
+from featurestep.theory.spectra.draft import draft_spectrum
+from featurestep.theory.spectra.model import Model, Rung, ladder, model_of
+
+SOLVE = import_module("featurestep.theory.spectra.solve")
+CUBIC = {"activation": "H1 + H2 + H3", "target": "H1", "n": 2000, "d": 1000, "width": 1500}
+SIDES = (0.995, 1.005)
+
+
+def random_problem(rng: random.Random, laws: tuple[str, ...]) -> Problem:
+    n = round(10 ** rng.uniform(2.5, 4.0))
+    return Problem(
+        activation=rng.choice(("relu", "tanh", "erf", "H1 + H2/4", "softplus")),
+        centre=rng.random() < 0.6,
+        target=rng.choice(("H1", "H1 + H2/sqrt(2)", "tanh")),
+        readout=rng.choice(laws),
+        residual=rng.choice(("labels", "full")) if rng.random() < 0.3 else "labels",
+        n=n,
+        d=round(n * 10 ** rng.uniform(-0.7, 0.5)),
+        width=round(n * 10 ** rng.uniform(-0.7, 0.5)),
+        n_step=round(n * 10 ** rng.uniform(-0.3, 1.0)),
+        step_exponent=rng.uniform(0.0, 0.45),
+        noise_std=rng.choice((0.0, 0.3)),
+        ridge=0.1,
+    )
+
+
+def tried(problem: Problem) -> Spectrum | None:
+    try:
+        return spectrum(problem)
+    except FeaturestepError:
+        return None
+
+
+def check_grid(problem: Problem, steps: tuple[float, ...]) -> None:
+    """A grid's numbers are those of each problem by itself, to the last bit."""
+    grid = problem.vary(step_exponent=steps)
+    seen = spectrum(grid)
+    for row, each in enumerate(grid):
+        alone, here = tried(each), seen.isel(step_exponent=row)
+        if alone is None:
+            assert here.status.item() != "ok"
+            assert np.isnan(here.edge)
+            continue
+        assert here.status.item() == "ok"
+        assert here.edge.item() == alone.edge
+        assert here.margin.item() == alone.margin
+        assert here["count"].item() == alone.count
+        assert here.validity.item() == "\n".join(alone.validity)
+        many = len(alone.spikes)
+        assert np.isnan(here.location.values[many:]).all()
+        assert here.location.values[:many].tolist() == [s.location for s in alone.spikes]
+        assert here.degree.values[:many].tolist() == [s.degree for s in alone.spikes]
+        assert here.resolved.values[:many].tolist() == [s.resolved for s in alone.spikes]
+        assert here.overlap.values[:many].tolist() == [list(s.overlaps) for s in alone.spikes]
+
+
+def check_critical(problem: Problem, degrees: int = 3) -> int:
+    """Just below a critical step there is one spike less than just above; how many there are."""
+    steps = [step.spike_step for step in critical_steps(problem, degrees=degrees)]
+    known = sorted(step for step in steps if step is not None)
+    for step in known:
+        below, above = (tried(problem.replace(step_size=side * step)) for side in SIDES)
+        if below is not None and above is not None:
+            assert len(above.spikes) == len(below.spikes) + 1
+    return len(known)
+
+
+def test_a_grid_has_the_numbers_of_each_problem() -> None:
+    rng = random.Random(5)
+    for _ in range(4):
+        problem = random_problem(rng, ("constant", "gaussian"))
+        check_grid(problem, (0.0, 0.2, 0.35))
+
+
+@pytest.mark.slow
+def test_many_grids_have_the_numbers_of_each_problem() -> None:
+    rng = random.Random(7)
+    for _ in range(50):
+        problem = random_problem(rng, ("constant", "rademacher", "uniform", "gaussian"))
+        check_grid(problem, tuple(rng.uniform(0.0, 0.45) for _ in range(4)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("law", "exponent"), [("uniform", 0.42), ("gaussian", 0.45)])
+def test_a_bulk_that_takes_another_rung_takes_it_in_a_grid_too(law: str, exponent: float) -> None:
+    problem = Problem(**CUBIC, readout=law, step_exponent=exponent, ridge=0.1)
+    check_grid(problem, (exponent,))
+
+
+def test_a_critical_step_has_the_corrections_of_the_spectrum() -> None:
+    problem = Problem(
+        activation="0.2*H1 + 0.4*H3", target="H1", readout="constant", n=4000, d=400, width=3000,
+        n_step=40000, step_size=1.0, ridge=0.1,
+    )  # fmt: skip
+    assert check_critical(problem, degrees=1) == 1
+
+
+@pytest.mark.slow
+def test_critical_steps_are_where_spectra_gain_a_spike() -> None:
+    rng = random.Random(3)
+    laws = ("constant", "rademacher", "uniform", "gaussian")
+    assert sum(check_critical(random_problem(rng, laws)) for _ in range(16)) >= 16
+
+
+def test_everything_takes_the_next_rung_when_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(
+        activation="relu", target="H1 + H2/sqrt(2)", readout="rademacher", n=800, d=400,
+        width=600, n_step=800, step_exponent=0.42, noise_std=0.5, ridge=0.1, centre=True,
+    )  # fmt: skip
+    usual, attempt = spectrum(problem), SOLVE._attempt
+
+    def fail_first(model: Model, budget: object) -> object:
+        if model.rung == Rung():
+            raise NotConverged("a part was lost")
+        return attempt(model, budget)
+
+    monkeypatch.setattr(SOLVE, "_attempt", fail_first)
+    other = spectrum(problem)
+    assert other.edge != usual.edge
+    assert any("cut off elsewhere" in note for note in other.validity)
+    seen, task = spectrum(problem.vary(step_exponent=[0.42])), _summary(problem)
+    assert seen.edge.item() == task["edge"] == other.edge
+    assert seen["count"].item() == task["count"] == other.count
+    assert check_critical(problem, degrees=1) == 1
+
+
+def test_a_model_is_frozen_and_says_what_it_leaves_out() -> None:
+    problem = Problem(**CUBIC, readout="constant", step_exponent=0.2, ridge=0.1)
+    model = model_of(problem)
+    with pytest.raises(AttributeError):
+        model.rung = Rung(blurred=True)  # type: ignore[misc]
+    for rung in ladder(model)[1:-1]:
+        told = set(model_of(problem, rung).validity) - set(model.validity)
+        assert len(told) == 1
+
+
+def test_a_draft_is_of_the_first_rung() -> None:
+    problem = Problem(
+        activation="relu", centre=True, target="H1 + H2/sqrt(2)", readout="rademacher",
+        n=800, d=400, width=600, step_exponent=0.3, ridge=0.1,
+    )  # fmt: skip
+    draft, _ = draft_spectrum(problem)
+    full = spectrum(problem)
+    assert [spike.resolved for spike in draft.spikes] == [s.resolved for s in full.spikes]
+    assert draft.edge == pytest.approx(full.edge, rel=1e-3)
+    assert set(draft.validity) <= set(full.validity)
