@@ -67,6 +67,7 @@ class CpuBackend:
         self._gemm: Any = linalg.get_blas_funcs("gemm", (sample,))
         self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
         self._eigh: Any = linalg.eigh
+        self._qr: Any = linalg.qr
 
     @property
     def precision(self) -> str:
@@ -185,6 +186,11 @@ class CpuBackend:
         inside = self._gemm(1.0, Q, rhs, trans_a=1)
         inside /= values[:, None]
         return self._gemm(1.0, Q, inside)
+
+    def orthonormal(self, Z: Array) -> tuple[FloatArray, Array]:
+        """Z = L · Q with orthonormal rows Q and a small L, on the host; Z has few rows."""
+        Q, R = self._qr(Z.T, mode="economic", check_finite=False)
+        return np.asarray(R.T), np.ascontiguousarray(Q.T)
 
     def eigen(self, gram: Array, top: int) -> tuple[FloatArray, FloatArray]:
         """All eigenvalues, descending, and the vectors of the first `top`, as rows.

@@ -211,6 +211,11 @@ class TorchBackend:
         refuse_singular(int(info.max()), pivots, shift, self.dtype)
         return self.torch.cholesky_solve(rhs, U, upper=True)
 
+    def orthonormal(self, Z: Array) -> tuple[np.ndarray[Any, Any], Array]:
+        """Z = L · Q with orthonormal rows Q and a small L, on the host; Z has few rows."""
+        Q, R = self.torch.linalg.qr(Z.T)
+        return self.get(R.T), Q.T.contiguous()
+
     def eigen(self, gram: Array, top: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """All eigenvalues, descending, and the vectors of the first `top`, as rows."""
         values, Q = self.torch.linalg.eigh(gram)

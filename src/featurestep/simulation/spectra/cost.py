@@ -11,7 +11,7 @@ from ..draws.streams import CHUNK
 from ..failures import InsufficientMemory, gibibytes
 from ..network.cost import Shape
 from ..network.plan import Group
-from .krylov import KEPT_PIECE, PROBES, krylov_flops, likely_steps, most_steps
+from .krylov import PROBES, kept_piece, krylov_flops, likely_steps, most_steps
 from .singular import gram_flops, reduction_flops
 
 METHODS = ("auto", "dense", "krylov")
@@ -128,7 +128,7 @@ def _routes(size: Size, method: str, backend: Backend) -> list[Route]:
         routes.append(_dense(size, backend))
     if method != "dense":
         kept = ("float64", "float32")[backend.itemsize == 4 :] if size.feature_flops else ()
-        routes += [_krylov(size, keep) for keep in (*kept, None)]
+        routes += [_krylov(size, keep, backend) for keep in (*kept, None)]
     return routes
 
 
@@ -145,12 +145,12 @@ def _dense(size: Size, backend: Backend) -> Route:
     return Route("dense", None, memory, flops, size.feature_flops + gram + slow)
 
 
-def _krylov(size: Size, keep: str | None) -> Route:
+def _krylov(size: Size, keep: str | None, backend: Backend) -> Route:
     m = size.side
     basis = min((most_steps(m) + 1) * PROBES, m)
     memory = 8 * basis * m + 4 * 8 * basis * basis + _functions(size)  # T, a copy, Ritz vectors
     if keep is not None:
-        memory += KEPT_BYTES[keep] * size.rows * size.columns + 8 * KEPT_PIECE
+        memory += KEPT_BYTES[keep] * size.rows * size.columns + 8 * kept_piece(backend)
     sweeps = 1 if size.columns <= size.rows else 2
 
     def features(steps: int) -> int:

@@ -28,6 +28,7 @@ from .singular import Found
 
 PROBES = 16  # vectors of a block; a product with so many costs little more than with one
 KEPT_PIECE = 1 << 21  # elements turned back to the run's precision at a time, to stay in cache
+DEVICE_PIECE = 1 << 27  # the same on a device, to be worth a launch
 FIRST_CHECK, CHECK_EVERY = 60, 5  # steps; the density wants the first ones anyway
 ZERO = 1e4  # rounding units of the largest eigenvalue up to which a node is 0
 TOLERANCE = {"float64": 1e-10, "float32": 1e-4}  # of ‖Av − λv‖/λ
@@ -41,6 +42,11 @@ def likely_steps(side: int) -> int:
 def most_steps(side: int) -> int:
     """Steps after which a value counts as unresolved."""
     return 2 * likely_steps(side)
+
+
+def kept_piece(backend: Backend) -> int:
+    """Elements of a kept matrix that are turned to the products' precision at a time."""
+    return DEVICE_PIECE if backend.name == "cuda" else KEPT_PIECE
 
 
 def krylov_flops(rows: int, columns: int, steps: int) -> int:
@@ -58,6 +64,7 @@ def krylov_spectrum(
     A value whose residual stays above the tolerance raises NotConverged. `keep` is the precision
     in which the matrix is kept; None computes its blocks anew in every pass.
     """
+    dtype = backend.solver.dtype
     overlaps = VectorOverlaps(backend, matrix)
     matrix = _first_pass(backend, matrix, overlaps, keep)
     apply = partial(apply_gram, backend, matrix)
@@ -66,11 +73,13 @@ def krylov_spectrum(
         apply,
         probes,
         capacity=(most_steps(matrix.side) + 1) * len(probes),
-        precision=float(np.finfo(backend.dtype).eps),
+        precision=float(np.finfo(dtype).eps),
+        backend=make_backend(backend.name, "float64"),
     )
-    ritz, limits = _converge(lanczos, top, backend.dtype)
-    vectors, values = lanczos.vectors(ritz, top), np.maximum(ritz.values[:top], 0.0)
-    residuals = np.sqrt(np.sum((apply(vectors) - values[:, None] * vectors) ** 2, axis=1))
+    ritz, limits = _converge(lanczos, top, dtype)
+    on_device, values = lanczos.vectors(ritz, top), np.maximum(ritz.values[:top], 0.0)
+    vectors, applied = backend.get(on_device), backend.get(apply(on_device))
+    residuals = np.sqrt(np.sum((applied - values[:, None] * vectors) ** 2, axis=1))
     if np.any(residuals > 10.0 * limits):
         raise _unresolved(lanczos, values, residuals, limits)
     left, right = overlaps.of(vectors, values)
@@ -79,7 +88,7 @@ def krylov_spectrum(
         left=left,
         right=right,
         residual=residuals / np.where(values > 0.0, values, 1.0),
-        distribution=_distribution(ritz, top, lanczos, matrix, absent(backend.dtype)),
+        distribution=_distribution(ritz, top, lanczos, matrix, absent(dtype)),
         flops=krylov_flops(matrix.rows, matrix.columns, lanczos.steps),
     )
 
@@ -104,9 +113,9 @@ def _first_pass(
 
 
 def _kept_blocks(backend: Backend, kept: Array) -> Iterator[RowBlock]:
-    """Rows of the kept matrix, in the run's own precision."""
-    step = max(1, min(len(kept), KEPT_PIECE // kept.shape[1]))
-    buffer = backend.empty(step, kept.shape[1])
+    """Rows of the kept matrix, in the precision of the products with it."""
+    step = max(1, min(len(kept), kept_piece(backend) // kept.shape[1]))
+    buffer = backend.solver.empty(step, kept.shape[1])
     for start in range(0, len(kept), step):
         values = kept[start : start + step]
         if values.dtype != buffer.dtype:

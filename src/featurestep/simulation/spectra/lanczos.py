@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from ...types import FloatArray
-from ..arrays.backend import CpuBackend
+from ..arrays.backend import Array, Backend, CpuBackend
 
-Apply = Callable[[FloatArray], FloatArray]
+Apply = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -34,23 +34,30 @@ class Ritz:
 class BlockLanczos:
     """Grows an orthonormal basis of the block Krylov space of a symmetric operator.
 
-    Vectors are rows, in float64 whatever the operator computes in; `precision` is the operator's
-    rounding unit: directions that small are dropped, so that an exhausted space ends the growth.
+    Vectors are rows of a backend's float64 arrays, whatever the operator computes in; what is
+    small is on the host. `precision` is the operator's rounding unit: directions that small are
+    dropped, so that an exhausted space ends the growth.
     """
 
     def __init__(
-        self, apply: Apply, probes: FloatArray, *, capacity: int, precision: float
+        self,
+        apply: Apply,
+        probes: FloatArray,
+        *,
+        capacity: int,
+        precision: float,
+        backend: Backend | None = None,
     ) -> None:
         self.apply = apply
         self.precision = precision
-        self.host = CpuBackend("float64")
+        self.backend: Backend = CpuBackend("float64") if backend is None else backend
         self._linalg: Any = import_module("scipy.linalg")
         room = min(capacity, probes.shape[1])
-        self.basis = np.empty((room, probes.shape[1]))
+        self.basis = self.backend.empty(room, probes.shape[1])
         self.T = np.zeros((room, room))
         self.norm = 0.0  # of A, from below
         self.start = self.size = self.steps = 0
-        self._mix = self._append(np.array(probes), 1.0)  # probes = mix · first block
+        self._mix = self._append(self.backend.put(np.array(probes)), 1.0)  # mix · first block
         self._coupling = np.empty((0, 0))
 
     @property
@@ -62,7 +69,7 @@ class BlockLanczos:
         """One application of A, and the next block."""
         here = slice(self.start, self.size)
         Z = self.apply(self.basis[here])
-        self.norm = max(self.norm, float(np.sqrt(np.max(np.sum(Z**2, axis=1)))))
+        self.norm = max(self.norm, float((Z**2).sum(-1).max()) ** 0.5)
         inside = self._remove_basis(Z)  # (block, size)
         self.T[here, : self.size] = inside
         self.T[: self.size, here] = inside.T
@@ -83,14 +90,14 @@ class BlockLanczos:
         weights = (self._mix @ S[: self._mix.shape[1]]) ** 2
         return Ritz(values, residuals, weights, S)
 
-    def vectors(self, ritz: Ritz, top: int) -> FloatArray:
+    def vectors(self, ritz: Ritz, top: int) -> Array:
         """The first Ritz vectors, as rows."""
-        coordinates = np.ascontiguousarray(ritz.coordinates[:, :top])
-        out = self.host.zeros(coordinates.shape[1], self.basis.shape[1])
-        self.host.add_product(out, coordinates, self.basis[: len(coordinates)])
-        return np.asarray(out)
+        coordinates = self.backend.put(np.ascontiguousarray(ritz.coordinates[:, :top]))
+        out = self.backend.zeros(coordinates.shape[1], self.basis.shape[1])
+        self.backend.add_product(out, coordinates, self.basis[: len(coordinates)])
+        return out
 
-    def _append(self, Z: FloatArray, norm: float) -> FloatArray:
+    def _append(self, Z: Array, norm: float) -> FloatArray:
         """Orthonormal rows Q for what is new in Z, with Z = coefficients · Q."""
         rounding = 4.0 * self.precision * self.basis.shape[1] ** 0.5
         coefficients, rows = self._factor(Z, rounding * norm)
@@ -101,23 +108,28 @@ class BlockLanczos:
         self.size += room
         return np.asarray((coefficients @ inner)[:, :room])
 
-    def _factor(self, Z: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
+    def _factor(self, Z: Array, least: float) -> tuple[FloatArray, Array]:
         """Z = coefficients · rows, from the singular vectors of singular values above a limit."""
         if not len(Z):
             return np.empty((0, 0)), Z
-        U, s, V = self._linalg.svd(Z, full_matrices=False, check_finite=False)
+        L, Q = self.backend.orthonormal(Z)
+        U, s, V = self._linalg.svd(L, full_matrices=False, check_finite=False)
         keep = s > least
-        return (U * s)[:, keep], np.ascontiguousarray(V[keep])
+        rows = self.backend.zeros(int(np.count_nonzero(keep)), Q.shape[1])
+        if len(rows):
+            self.backend.add_product(rows, self.backend.put(V[keep].T), Q)
+        return (U * s)[:, keep], rows
 
-    def _remove_basis(self, Z: FloatArray) -> FloatArray:
+    def _remove_basis(self, Z: Array) -> FloatArray:
         """Z ← Z − (ZQᵀ)Q, twice; the coefficients ZQᵀ."""
         Q = self.basis[: self.size]
         total = np.zeros((len(Z), self.size))
         if not (self.size and len(Z)):
             return total
+        backend = self.backend
         for _ in range(2):
-            inside = self.host.product(Z, Q, self.host.empty(len(Z), self.size))
-            self.host.add_product(Z, np.ascontiguousarray(-inside.T), Q)
+            inside = backend.get(backend.product(Z, Q, backend.empty(len(Z), self.size)))
+            backend.add_product(Z, backend.put(-inside.T), Q)
             total += inside
         return total
 

@@ -80,7 +80,7 @@ class VectorOverlaps:
         `vectors` are unit rows on the smaller side, `values` their eigenvalues s² of MᵀM/scale.
         """
         s2 = (values * self.matrix.scale)[:, None]
-        resolved = s2 > absent(self.backend.dtype) * s2[0]
+        resolved = s2 > absent(self.backend.solver.dtype) * s2[0]
         if self.matrix.by_columns:
             left = _over(vectors @ self.backend.get(self._moments), s2, resolved)
             right = (vectors @ self.matrix.directions.T) ** 2
@@ -103,31 +103,33 @@ def _over(inner: FloatArray, s2: FloatArray, resolved: FloatArray) -> FloatArray
     return inner**2 / np.where(resolved, s2, 1.0)
 
 
-def apply_gram(backend: Backend, matrix: RowMatrix, vectors: FloatArray) -> FloatArray:
+def apply_gram(backend: Backend, matrix: RowMatrix, vectors: Array) -> Array:
     """MᵀM v/scale, or MMᵀ v/scale on the rows' side, for vectors as rows; no Gram matrix.
 
-    The columns' side takes one pass over the rows of M, the rows' side two.
+    Vectors are in float64, products in the solver's precision. The columns' side takes one pass
+    over the rows of M, the rows' side two.
     """
-    count = len(vectors)
-    there = backend.zeros(count, matrix.columns)
+    solver, count = backend.solver, len(vectors)
+    there = solver.zeros(count, matrix.columns)
+    inside = solver.cast(vectors)
     if matrix.by_columns:
-        inside = backend.put(vectors)
         for block in matrix.blocks():
-            along = backend.product(block.values, inside, backend.empty(len(block.left), count))
-            backend.add_product(there, along, block.values)
-        return backend.get(there) / matrix.scale
-    for start, block in _with_start(matrix):
-        stop = start + len(block.left)
-        backend.add_product(there, backend.put(vectors[:, start:stop].T), block.values)
-    out = np.empty_like(vectors)
-    for start, block in _with_start(matrix):
-        back = backend.product(block.values, there, backend.empty(len(block.left), count))
-        out[:, start : start + len(block.left)] = backend.get(back).T
+            values = solver.cast(block.values)
+            along = solver.product(values, inside, solver.empty(len(values), count))
+            solver.add_product(there, along, values)
+        return solver.wide(there) / matrix.scale
+    for start, values in _with_start(backend, matrix):
+        part = inside[:, start : start + len(values)].T
+        solver.add_product(there, part, values)
+    out = solver.wide_empty(*vectors.shape)
+    for start, values in _with_start(backend, matrix):
+        back = solver.product(values, there, solver.empty(len(values), count))
+        out[:, start : start + len(values)] = back.T
     return out / matrix.scale
 
 
-def _with_start(matrix: RowMatrix) -> Iterator[tuple[int, RowBlock]]:
+def _with_start(backend: Backend, matrix: RowMatrix) -> Iterator[tuple[int, Array]]:
     start = 0
     for block in matrix.blocks():
-        yield start, block
+        yield start, backend.solver.cast(block.values)
         start += len(block.left)

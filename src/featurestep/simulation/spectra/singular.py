@@ -43,8 +43,8 @@ def dense_spectrum(backend: Backend, matrix: RowMatrix, top: int) -> Found:
     """All eigenvalues of MᵀM/scale, and the overlaps of the first `top` pairs."""
     overlaps = VectorOverlaps(backend, matrix)
     gram = _gram(backend, matrix, overlaps)
-    refuse_non_finite(backend, gram)
-    values, vectors = backend.eigen(gram, top)
+    refuse_non_finite(backend.solver, gram)
+    values, vectors = backend.solver.eigen(gram, top)
     values = np.maximum(values, 0.0) / matrix.scale
     left, right = overlaps.of(vectors, values[:top])
     return Found(
@@ -60,10 +60,11 @@ def dense_spectrum(backend: Backend, matrix: RowMatrix, top: int) -> Found:
 def _gram(backend: Backend, matrix: RowMatrix, overlaps: VectorOverlaps) -> Array:
     """MᵀM over blocks of rows, or MMᵀ from the whole of M when it has fewer rows."""
     if matrix.by_columns:
-        gram, fresh = backend.empty(matrix.columns, matrix.columns), True
+        solver = backend.solver
+        gram, fresh = solver.empty(matrix.columns, matrix.columns), True
         for block in matrix.blocks():
             overlaps.add(block)
-            backend.add_gram(gram, block.values, fresh=fresh)
+            solver.add_gram(gram, solver.cast(block.values), fresh=fresh)
             fresh = False
         return gram
     whole = backend.empty(matrix.rows, matrix.columns) if matrix.whole is None else matrix.whole
@@ -73,4 +74,4 @@ def _gram(backend: Backend, matrix: RowMatrix, overlaps: VectorOverlaps) -> Arra
         if matrix.whole is None:
             whole[start : start + len(block.left)] = block.values
         start += len(block.left)
-    return backend.outer_gram(whole)
+    return backend.solver.outer_gram(backend.solver.cast(whole))

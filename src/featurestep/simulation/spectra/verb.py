@@ -28,6 +28,7 @@ def simulated_spectrum(
     block_rows: int | None = None,
     dtype: str = "float64",
     device: str = "cpu",
+    drawn: str | None = None,
     streams: Mapping[str, int] | None = None,
     progress: Progress | None = None,
 ) -> SimulatedSpectrum:
@@ -55,7 +56,7 @@ def simulated_spectrum(
         Bytes the run may take; what cannot fit is refused before anything is allocated.
     block_rows
         Rows of a sample in memory at a time (rounded up to 64); results do not depend on it.
-    dtype, device
+    dtype, device, drawn
         As for `simulate`.
     streams
         Seeds that pin streams, as for `simulate`; `probes` are the Krylov route's.
@@ -66,7 +67,7 @@ def simulated_spectrum(
         seeds=seeds, variants=variants, setting=setting, streams=streams, beside=OF_WEIGHTS
     )
     resources = make_resources(
-        dtype=dtype, device=device, max_memory=max_memory, block_rows=block_rows
+        dtype=dtype, device=device, drawn=drawn, max_memory=max_memory, block_rows=block_rows
     )
     plan = make_plan(problem, draws, resources, edge=edge, top=top, method=method)
     return _Runner(plan, checked_progress(progress)).run()
