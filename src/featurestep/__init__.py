@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .borders import Border
     from .errors import (
         FeaturestepError,
         InaccurateQuadrature,
@@ -59,6 +60,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Baselines",
+    "Border",
     "Comparison",
     "CriticalStep",
     "CriticalSteps",
@@ -110,6 +112,7 @@ __all__ = [
 ]
 
 _ROOMS = {  # and their names, each imported with its first use: `import featurestep` is quick
+    "borders": "Border",
     "functions.activations": "function",
     "meeting.comparison": "Comparison compare",
     "errors": (

@@ -78,10 +78,19 @@ def test_the_spectrum_is_the_engine_s() -> None:
     drawn = spectrum_panel.figure(state, data)
     labels = [note["text"] for note in drawn["layout"]["annotations"]]
     assert sum("κ" in label for label in labels) == len(found.spikes)
+    square = next(spike for spike in found.spikes if spike.degree == 2)
+    assert square.share == square.power_overlaps[1] > square.overlaps[1] + 0.2
+    assert any(f"κ²</b> {square.share:.0%}" in label for label in labels)  # as figures label it
 
 
 def test_a_far_spike_is_named_at_the_edge_and_an_atom_is_told() -> None:
-    spike = {"overlaps": [0.0] * 6, "constant_overlap": 1.0, "degree": 0, "resolved": True}
+    spike = {
+        "overlaps": [0.0] * 6,
+        "constant_overlap": 1.0,
+        "share": 1.0,
+        "degree": 0,
+        "resolved": True,
+    }
     data = {
         "s": [0.1, 1.0],
         "density": [1.0, 0.0],

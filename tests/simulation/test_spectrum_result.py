@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from featurestep.borders import Border
 from featurestep.errors import InvalidProblem
 from featurestep.functions.hermite import coefficients
 from featurestep.problem import Problem
-from featurestep.simulation import edge_margin, find_spikes, simulated_spectrum
+from featurestep.simulation import find_spikes, simulated_spectrum
+from featurestep.theory import spectrum
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 VARIANTS = ("trained", "initial", "weights", "initial_weights")
@@ -43,7 +45,11 @@ def bulk_edge(p):
 
 @pytest.fixture(scope="module")
 def found():
-    return simulated_spectrum(BASE, seeds=3, variants=VARIANTS, edge=bulk_edge(BASE))
+    borders = {
+        "trained": spectrum(BASE).border,
+        "initial": spectrum(BASE.replace(step_size=0.0, step_exponent=None)).border,
+    }
+    return simulated_spectrum(BASE, seeds=3, variants=VARIANTS, border=borders)
 
 
 def test_cumulative_is_the_share_up_to_x(found):
@@ -82,7 +88,7 @@ def test_density_is_a_sum_of_gaussians(found):
 def test_spikes_of_trained_and_untrained_networks(found):
     trained, initial = found.spikes("trained"), found.spikes("initial")
     for seed, spikes in enumerate(trained):
-        beyond = found.eigenvalues("trained")[seed] > spikes.edge + spikes.margin
+        beyond = found.eigenvalues("trained")[seed] > spikes.border.place
         assert spikes.count == np.count_nonzero(beyond) >= 1
         np.testing.assert_array_equal(spikes.locations, found.eigenvalues("trained")[seed][beyond])
         np.testing.assert_allclose(spikes.singular_values**2, spikes.locations)
@@ -90,44 +96,64 @@ def test_spikes_of_trained_and_untrained_networks(found):
         assert spikes.overlaps[0, 1] > 0.8  # the first spike carries H_1
         assert spikes.complete
     assert [spikes.count for spikes in initial] == [0, 0, 0]
-    with pytest.raises(InvalidProblem, match="edge must be given for the spikes of weights"):
+    with pytest.raises(InvalidProblem, match="border must be given for the spikes of weights"):
         found.spikes("weights")
 
 
 def test_spikes_of_weights_and_of_few_values():
     edge = (1.0 + np.sqrt(BASE.width / BASE.d)) ** 2
-    edges = {"weights": 1.5 * edge, "initial_weights": edge}  # the step's remainder widens W's
-    result = simulated_spectrum(BASE, seeds=2, variants=VARIANTS, edge=edges)
+    law = spectrum(BASE.replace(step_size=0.0, step_exponent=None)).weights
+    assert law.border.edge == pytest.approx(edge)
+    # the step's remainder widens W's bulk
+    borders = {"weights": Border(1.5 * edge, law.border.margin), "initial_weights": law.border}
+    result = simulated_spectrum(BASE, seeds=2, variants=VARIANTS, border=borders)
     for seed, spikes in enumerate(result.spikes("weights")):
         assert spikes.count == 1
         assert result.direction_overlaps()["beta"][seed, 0] > 0.8
     assert [spikes.count for spikes in result.spikes("initial_weights")] == [0, 0]
-    one = simulated_spectrum(BASE, seeds=1, edge=bulk_edge(BASE), method="krylov", top=1)
+    one = simulated_spectrum(BASE, seeds=1, border=spectrum(BASE).border, method="krylov", top=1)
     assert one.spikes()[0].count == 1
     assert not one.spikes()[0].complete
 
 
 def test_find_spikes():
-    margin = edge_margin(4.0, n=1000, width=1000)
-    assert margin == pytest.approx(6 * 4 * (2 * 1000**0.5) ** (-2 / 3) * 0.1)
-    values = [1.0, 4.0, 4.0 + 0.9 * margin, 4.0 + 1.1 * margin, 9.0]
-    spikes = find_spikes(values, edge=4.0, n=1000, width=1000)
-    np.testing.assert_allclose(spikes.locations, [9.0, 4.0 + 1.1 * margin])
-    assert (spikes.edge, spikes.margin) == (4.0, margin)
-    assert find_spikes(values, edge=4.0, n=1000, width=1000, constant=5.0).count == 3
-    assert find_spikes([], edge=4.0, n=10, width=10).count == 0
+    border = Border(4.0, 0.5)
+    spikes = find_spikes([1.0, 4.0, 4.45, 4.55, 9.0], border)
+    np.testing.assert_allclose(spikes.locations, [9.0, 4.55])
+    assert spikes.border == border
+    assert find_spikes([], border).count == 0
     with pytest.raises(InvalidProblem, match="values must be a list of finite numbers"):
-        find_spikes([[1.0]], edge=4.0, n=10, width=10)
+        find_spikes([[1.0]], border)
+    with pytest.raises(InvalidProblem, match="border must be a Border"):
+        find_spikes([1.0], 4.0)
     with pytest.raises(InvalidProblem, match="edge must be > 0"):
-        find_spikes([1.0], edge=0.0, n=10, width=10)
+        Border(0.0, 1.0)
+    with pytest.raises(InvalidProblem, match="margin must be >= 0"):
+        Border(1.0, float("nan"))
+    with pytest.raises(InvalidProblem, match="border must be a Border"):
+        simulated_spectrum(BASE, seeds=1, border=4.0)
+    with pytest.raises(InvalidProblem, match="border must name some of trained"):
+        simulated_spectrum(BASE, seeds=1, border={"initial": border})
 
 
-def test_margin_is_the_scale_of_independent_entries():
+def test_a_predicted_and_a_simulated_spike_are_the_same_thing(found):
+    """One place: what theory calls resolved lies beyond the border at which draws are counted."""
+    law = spectrum(BASE)
+    assert found.borders["trained"] == law.border
+    assert law.border.place == law.edge + law.margin
+    assert [s.resolved for s in law.spikes] == [s.location > law.border.place for s in law.spikes]
+    beyond = (found.eigenvalues("trained") > law.edge + law.margin).sum(axis=1)
+    assert [spikes.count for spikes in found.spikes("trained")] == beyond.tolist()
+    lower = Border(0.5 * law.edge, 0.0)
+    counts = [spikes.count for spikes in found.spikes("trained", lower)]
+    assert counts == (found.eigenvalues("trained") > lower.place).sum(axis=1).tolist()
+
+
+def test_the_margin_of_weights_is_the_scale_of_independent_entries():
     """Johnstone's centring and scaling: σ_np = (√n + √N)(1/√n + 1/√N)^(1/3), over n."""
-    n, N = 700, 300
-    edge = (1 + np.sqrt(N / n)) ** 2
-    scale = (n**0.5 + N**0.5) * (n**-0.5 + N**-0.5) ** (1 / 3) / n
-    assert edge_margin(edge, n=n, width=N, constant=1.0) == pytest.approx(scale, rel=1e-12)
+    p = BASE.replace(step_size=0.0, step_exponent=None, d=700, width=300)
+    scale = (700**0.5 + 300**0.5) * (700**-0.5 + 300**-0.5) ** (1 / 3) / 700
+    assert spectrum(p).weights.border.margin == pytest.approx(3 * scale, rel=1e-6)
 
 
 def test_dataset(found):
@@ -182,12 +208,9 @@ def test_an_untrained_network_seldom_passes_the_margin():
         p = Problem(
             n=200, d=100, width=width, ridge=0.1, step_size=0.0, activation=activation, centre=True
         )
-        edge = bulk_edge(p)
-        found = simulated_spectrum(p, seeds=300, variants=("initial",), edge=edge, top=1)
+        border = spectrum(p).border
+        assert border.edge == pytest.approx(bulk_edge(p), rel=0.02)
+        found = simulated_spectrum(p, seeds=300, variants=("initial",), border=border, top=1)
         counts = [spikes.count for spikes in found.spikes()]
         passed, draws = passed + np.count_nonzero(counts), draws + len(counts)
-        top = found.singular_values()[:, 0] ** 2
-        unit = edge_margin(edge, n=p.n, width=width, constant=1.0)
-        assert -6.0 < np.mean(top - edge) / unit < 0.0  # the margin's unit is that of the scatter
-        assert 1.0 < np.std(top) / unit < 3.0
     assert passed < 0.01 * draws

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from ..meeting.phase import PhasePoint, count_beyond
+from ..borders import Border
+from ..meeting.phase import PhasePoint
 from ..problem import Grid
 from ..simulation import SimulatedSpectrum
 from ..theory import CriticalSteps, Spectrum, Spike
@@ -71,6 +72,11 @@ def _followed_row(point: Mapping[str, np.ndarray[Any, Any]]) -> Record:
     }
 
 
+def _counts(found: SimulatedSpectrum, border: Border) -> list[int]:
+    """Simulated spikes of the trained features, seed by seed."""
+    return [spikes.count for spikes in found.spikes("trained", border)]
+
+
 def _simulated_row(found: SimulatedSpectrum | str, row: Record) -> Record:
     """Mean count beyond edge and margin, and the mean singular values of as many or more."""
     if isinstance(found, str):
@@ -78,7 +84,7 @@ def _simulated_row(found: SimulatedSpectrum | str, row: Record) -> Record:
         return {"simulated_count": None, "simulated_values": [], "status": status}
     if row["count"] is None:
         return {"simulated_count": None, "simulated_values": []}
-    counts = count_beyond(found, row["edge"] + row["margin"])
+    counts = _counts(found, Border(row["edge"], row["margin"]))
     count = sum(counts) / len(counts)
     values = found.singular_values("trained").mean(axis=0)
     shown = max(len(row["locations"]), round(count))
@@ -135,7 +141,7 @@ def _spike_record(spike: Spike) -> Record:
 def _simulated_record(found: Spectrum, simulated: SimulatedSpectrum) -> Record:
     return {
         "seeds": list(simulated.seeds),
-        "counts": count_beyond(simulated, found.edge + found.margin),
+        "counts": _counts(simulated, found.border),
         "singular_values": simulated.singular_values("trained").tolist(),
         "hermite_overlaps": simulated.hermite_overlaps("trained").tolist(),
         "weights": {
@@ -159,7 +165,7 @@ def show_spectrum(found: Spectrum, simulated: SimulatedSpectrum | None) -> None:
     _show_weights(found, simulated)
     show_notes(found.validity)
     if simulated is not None:
-        counts = count_beyond(simulated, found.edge + found.margin)
+        counts = _counts(simulated, found.border)
         listed = ", ".join(map(str, counts))
         click.echo(f"Simulated spikes, seed by seed: {listed} (predicted: {found.count}).")
         rate = simulated.flops / simulated.wall_time / 1e9

@@ -76,8 +76,7 @@ def _column(law: Spectrum, found: SimulatedSpectrum) -> xarray.Dataset:
     spikes = [spike for spike in law.spikes if spike.resolved][:_MOST]
     padded = np.full((3, _MOST), np.nan)
     for i, spike in enumerate(spikes):
-        share = spike.power_overlaps[spike.degree - 1]
-        padded[:, i] = spike.singular_value, spike.degree, share
+        padded[:, i] = spike.singular_value, spike.degree, spike.share
     arrays: dict[str, Any] = {
         "singular_value": ("point", np.resize(s, _POINTS)),
         "density": ("point", np.resize(density, _POINTS)),

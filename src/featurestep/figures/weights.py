@@ -9,7 +9,6 @@ import numpy as np
 from ..plots.spectra import SIMULATED
 from ..plots.style import PALETTE, figure_of, new_axes, styled
 from ..simulation import SimulatedSpectrum, simulated_spectrum
-from ..simulation.spectra.spikes import edge_margin
 from ..theory import WeightSpectrum, spectrum
 from .base import TWO_COLUMNS, PaperFigure, Report, parts
 from .claims import Claim, agreement, settled
@@ -48,7 +47,7 @@ def _column(law: WeightSpectrum, found: SimulatedSpectrum, variant: str) -> xarr
     d, width = found.problem.d, found.problem.width
     low, high = law.edges
     s = 0.5 * (low + high) - 0.5 * (high - low) * np.cos(np.linspace(0.0, np.pi, _POINTS))
-    border = float(np.sqrt(high**2 + edge_margin(high**2, n=width, width=d)))
+    border = float(np.sqrt(law.border.place))
     ends = np.linspace(0.0, border, _BINS + 1)
     heights = np.diff(found.cumulative(ends**2, variant).mean) / np.diff(ends)
     spike = law.spike

@@ -13,7 +13,7 @@ from ..errors import FeaturestepError, InvalidProblem
 from ..functions.hermite import coefficients
 from ..grid import Grid
 from ..problem import Problem
-from ..simulation import SimulatedSpectrum, simulated_spectrum
+from ..simulation import simulated_spectrum
 from ..simulation.arguments import checked_seeds
 from ..theory.spectra.law import Spectrum, carried_degrees
 from ..theory.spectra.outliers import HIGHEST
@@ -219,25 +219,13 @@ def _point(problem: Problem, seeds: tuple[int, ...], device: str) -> PhasePoint:
     )
 
 
-def count_beyond(found: SimulatedSpectrum, border: float) -> list[int]:
-    """Simulated eigenvalues of the trained features beyond a border, seed by seed.
-
-    The Krylov route knows the largest only, `found.top` of them.
-    """
-    if found.methods["trained"] == "dense":
-        values = found.eigenvalues("trained")
-    else:
-        values = found.singular_values("trained") ** 2
-    return [int(count) for count in (values > border).sum(axis=1)]
-
-
 def _simulated(law: Spectrum, seeds: tuple[int, ...], device: str) -> tuple[Degrees, ...]:
     """The degrees of the simulated spikes, seed by seed, counted where the prediction counts."""
     problem = law.problem
     top = min(LOOKED_AT, problem.n, problem.width)
     found = simulated_spectrum(problem, seeds=seeds, top=top, device=device)
     centred = abs(float(coefficients(problem.sigma, 0)[0])) < 1e-9
-    counts = count_beyond(found, law.edge + law.margin)
+    counts = [spikes.count for spikes in found.spikes("trained", law.border)]
     return tuple(
         _carried(list(overlaps[:count]), centred) + (None,) * (count - top)
         for count, overlaps in zip(counts, found.hermite_overlaps(), strict=True)

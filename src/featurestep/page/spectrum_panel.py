@@ -72,6 +72,7 @@ def _spike(spike: Spike) -> dict[str, Any]:
         "degree": spike.degree,
         "overlaps": list(spike.overlaps),
         "constant_overlap": spike.constant_overlap,
+        "share": spike.share,
         "resolved": bool(spike.resolved),
     }
 
@@ -138,8 +139,7 @@ def _shares(spike: Mapping[str, Any]) -> str:
 
 
 def _name(spike: Mapping[str, Any]) -> str:
-    share = spike["overlaps"][spike["degree"] - 1] if spike["degree"] else spike["constant_overlap"]
-    return f"<b>{_CARRIED[spike['degree']]}</b> {share:.0%}"
+    return f"<b>{_CARRIED[spike['degree']]}</b> {spike['share']:.0%}"
 
 
 def _label(spike: Mapping[str, Any], x: float, y: float, theme: Theme) -> figures.Figure:

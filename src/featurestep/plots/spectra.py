@@ -45,14 +45,14 @@ def features(
     top = _bulk_top(density)
     outer = [spike.singular_value for spike in spikes]
     if simulated is not None:
-        border = float(np.sqrt(theory.edge + theory.margin))
+        border = float(np.sqrt(theory.border.place))
         top = max(top, _draws(ax, simulated, "trained", border))
         outer += _marks(ax, simulated.singular_values("trained"), border, top)
     ax.plot(s, np.minimum(density, 2.0 * top), color=PALETTE[0], label="predicted")
     _place(ax, edge, outer, top)
     for rank, spike in enumerate(spikes):
         height = top * (0.62 if rank % 2 == 0 else 0.36)
-        text = f"{CARRIED[spike.degree]}\n{_share(spike):.2f}"
+        text = f"{CARRIED[spike.degree]}\n{spike.share:.2f}"
         _stem(ax, spike.singular_value, height, degree_colour(spike.degree), text)
     if theory.atom > 0.0:
         text = f"and {theory.atom:.0%} at 0"
@@ -75,8 +75,9 @@ def weights(
     density = law.density(s)
     top, outer = _bulk_top(density), [] if law.spike is None else [law.spike.singular_value]
     if simulated is not None:
-        top = max(top, _draws(ax, simulated, "weights", edge))
-        outer += _marks(ax, simulated.singular_values("weights"), edge, top)
+        border = float(np.sqrt(law.border.place))
+        top = max(top, _draws(ax, simulated, "weights", border))
+        outer += _marks(ax, simulated.singular_values("weights"), border, top)
     ax.plot(s, density, color=PALETTE[0], label="predicted")
     _place(ax, edge, outer, top)
     if law.spike is not None:
@@ -107,11 +108,6 @@ def panels(theory: Spectrum, simulated: SimulatedSpectrum | None = None) -> list
 def _bulk_top(density: FloatArray) -> float:
     """The height of the bulk; a pole of the density at 0 does not set the scale."""
     return float(min(density.max(), 3.0 * np.quantile(density, 0.7)))
-
-
-def _share(spike: Spike) -> float:
-    """Squared overlap with the power that the spike carries."""
-    return spike.power_overlaps[spike.degree - 1] if spike.degree else spike.constant_overlap
 
 
 def _draws(ax: Axes, simulated: SimulatedSpectrum, variant: str, border: float) -> float:

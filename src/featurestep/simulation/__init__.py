@@ -8,7 +8,7 @@ from .network.experiment import Estimate
 from .network.result import Simulation
 from .network.verb import estimate, simulate
 from .spectra.result import SimulatedSpectrum
-from .spectra.spikes import Spikes, edge_margin, find_spikes
+from .spectra.spikes import Spikes, find_spikes
 from .spectra.verb import estimate_spectrum, simulated_spectrum
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "SingularSystem",
     "Spikes",
     "Teacher",
-    "edge_margin",
     "estimate",
     "estimate_spectrum",
     "feature_gap",

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...checks import positive, whole_number
+from ...borders import Border
+from ...checks import whole_number
 from ...errors import InvalidProblem
 from ...problem import Problem
 from ..arguments import Draws, Resources
@@ -29,7 +30,7 @@ class SpectrumPlan:
     draws: Draws
     resources: Resources
     top: int
-    edges: dict[str, float]
+    borders: dict[str, Border]
     group: Group
     cost: SpectrumCost
 
@@ -49,7 +50,7 @@ def make_plan(
     draws: Draws,
     resources: Resources,
     *,
-    edge: float | Mapping[str, float] | None,
+    border: Border | Mapping[str, Border] | None,
     top: int,
     method: str,
 ) -> SpectrumPlan:
@@ -66,7 +67,7 @@ def make_plan(
         draws=draws,
         resources=resources,
         top=_checked_top(top, sizes),
-        edges=_checked_edges(edge, draws.variants),
+        borders=_checked_borders(border, draws.variants),
         group=group,
         cost=_cost(group, draws.setting, resources, sizes, method),
     )
@@ -113,16 +114,17 @@ def _checked_top(top: Any, sizes: Mapping[str, Size]) -> int:
     return number
 
 
-def _checked_edges(edge: Any, variants: tuple[Variant, ...]) -> dict[str, float]:
-    """The edge of each variant that has one: a number is meant for features."""
+def _checked_borders(border: Any, variants: tuple[Variant, ...]) -> dict[str, Border]:
+    """The border of each variant that has one: one by itself is meant for features."""
     names = [v.name for v in variants]
-    if edge is None:
+    if border is None:
         return {}
-    if not isinstance(edge, Mapping):
-        number = positive("edge", edge)
-        return {name: number for name in names if name not in OF_WEIGHTS}
-    for name, value in edge.items():
+    if not isinstance(border, Mapping):
+        border = {name: border for name in names if name not in OF_WEIGHTS}
+    for name, value in border.items():
         if name not in names:
-            raise InvalidProblem("edge", f"must name some of {', '.join(names)}", name)
-        positive(f"edge[{name!r}]", value)
-    return {name: float(value) for name, value in edge.items()}
+            raise InvalidProblem("border", f"must name some of {', '.join(names)}", name)
+        if not isinstance(value, Border):
+            rule = "must be a Border, as spectrum(problem).border is"
+            raise InvalidProblem("border", rule, value)
+    return dict(border)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...borders import Border
 from ...checks import positive
 from ...errors import InvalidProblem
 from ...problem import Problem
@@ -43,7 +44,7 @@ class SimulatedSpectrum(OverSeeds):
     seeds: tuple[int, ...]
     top: int  # singular values with vectors
     methods: Mapping[str, str]  # the route of each variant: dense or krylov
-    edges: Mapping[str, float]  # right edges of the bulks, as given
+    borders: Mapping[str, Border]  # of the bulks, as given
     found: Mapping[str, tuple[Found, ...]]  # by variant, one for each seed
     wall_time: float  # seconds
     flops: int
@@ -103,23 +104,24 @@ class SimulatedSpectrum(OverSeeds):
         smooth = default_width(found) if width is None else positive("width", width)
         return density_curve(found, points, smooth)
 
-    def spikes(self, variant: str | None = None) -> tuple[Spikes, ...]:
-        """Of each seed, the eigenvalues beyond the given edge and its margin.
+    def spikes(
+        self, variant: str | None = None, border: Border | None = None
+    ) -> tuple[Spikes, ...]:
+        """Of each seed, the eigenvalues beyond a border, by default the one that was given.
 
-        Their overlaps are those of left vectors: with H_0(κ) … H_6(κ), κ … κ⁶ for features, with
-        the readout for weights.
+        It is where predicted eigenvalues begin to count as spikes, `spectrum(problem).border`. The
+        Krylov route knows the largest eigenvalues only, `top` of them. Overlaps are those of left
+        vectors: with H_0(κ) … H_6(κ), κ … κ⁶ for features, with the readout for weights.
         """
         name = self._name(variant)
-        if name not in self.edges:
-            raise InvalidProblem("edge", f"must be given for the spikes of {name}", None)
-        rows, columns = self._shape(name)
+        border = self.borders.get(name) if border is None else border
+        if border is None:
+            raise InvalidProblem("border", f"must be given for the spikes of {name}", None)
         dense = self.methods[name] == "dense"
         return tuple(
             find_spikes(
                 found.distribution.atoms if dense else found.top,
-                edge=self.edges[name],
-                n=rows,
-                width=columns,
+                border,
                 overlaps=found.left,
                 complete=dense,
             )

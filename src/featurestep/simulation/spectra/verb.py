@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
+from ...borders import Border
 from ...problem import Problem
 from ..arguments import Progress, checked_progress, make_draws, make_resources
 from ..draws.setting import Setting
@@ -21,7 +22,7 @@ def simulated_spectrum(
     seeds: int | Iterable[int] = 4,
     variants: Iterable[str] = ("trained",),
     setting: Setting | None = None,
-    edge: float | Mapping[str, float] | None = None,
+    border: Border | Mapping[str, Border] | None = None,
     top: int = 10,
     method: str = "auto",
     max_memory: float | None = None,
@@ -43,9 +44,9 @@ def simulated_spectrum(
         `initial_weights` (W0), all on the same draw.
     setting
         Inputs, labels and steps outside the theory's assumptions.
-    edge
-        Right edge of the bulk, as an eigenvalue: a number for all features, or one for each
-        variant by name. With it the result has `spikes`.
+    border
+        Where the bulk ends and spikes begin, `spectrum(problem).border`: one for all features, or
+        one for each variant by name. With it the result has `spikes`.
     top
         How many of the largest singular values get overlaps.
     method
@@ -69,7 +70,7 @@ def simulated_spectrum(
     resources = make_resources(
         dtype=dtype, device=device, drawn=drawn, max_memory=max_memory, block_rows=block_rows
     )
-    plan = make_plan(problem, draws, resources, edge=edge, top=top, method=method)
+    plan = make_plan(problem, draws, resources, border=border, top=top, method=method)
     return _Runner(plan, checked_progress(progress)).run()
 
 
@@ -91,7 +92,7 @@ def estimate_spectrum(
     """
     draws = make_draws(seeds=seeds, variants=variants, setting=setting, beside=OF_WEIGHTS)
     resources = make_resources(dtype=dtype, max_memory=max_memory, block_rows=block_rows)
-    return make_plan(problem, draws, resources, edge=None, top=top, method=method).estimate
+    return make_plan(problem, draws, resources, border=None, top=top, method=method).estimate
 
 
 class _Runner:
@@ -119,7 +120,7 @@ class _Runner:
             seeds=plan.draws.seeds,
             top=plan.top,
             methods={name: route.method for name, route in plan.cost.routes.items()},
-            edges=plan.edges,
+            borders=plan.borders,
             found={name: tuple(each) for name, each in found.items()},
             wall_time=time.perf_counter() - started,
             flops=self.done,

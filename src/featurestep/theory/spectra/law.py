@@ -8,13 +8,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ...borders import Border, border_of
 from ...problem import Problem
 from ...types import FloatArray
 from .interval import Interval, curve, density
 from .outliers import HIGHEST
 from .weights_law import WeightSpectrum
-
-MARGIN = 3.0  # Tracy–Widom scales; the largest of a bulk exceeds its edge by as much once in 1,000
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,14 @@ class Spike:
     def singular_value(self) -> float:
         """The singular value of F/√n."""
         return float(np.sqrt(self.location))
+
+    @property
+    def share(self) -> float:
+        """Squared overlap with the power of κ that it carries: what a label of it says.
+
+        κ² is not orthogonal to a constant: `overlaps` has the smaller share of H_2 in it.
+        """
+        return self.power_overlaps[self.degree - 1] if self.degree else self.constant_overlap
 
 
 @dataclass(frozen=True)
@@ -63,12 +70,17 @@ class Spectrum:
         return self.edges[-1][1]
 
     @property
+    def border(self) -> Border:
+        """Where spikes begin, for simulated eigenvalues too."""
+        return border_of(self.edge, self.edge_scale, self.entry_reach)
+
+    @property
     def margin(self) -> float:
         """How far beyond the edge an eigenvalue must lie to count as a spike.
 
         Three Tracy–Widom scales or, for activations with heavy tails, the reach of single entries.
         """
-        return max(MARGIN * self.edge_scale, self.entry_reach - self.edge)
+        return self.border.margin
 
     @cached_property
     def mass(self) -> float:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ...borders import MARGIN, Border, border_of
 from ...errors import NotConverged
 from ...functions.hermite import coefficients
 from ...threads import one_thread
@@ -17,7 +18,7 @@ from .continued import Equations
 from .edges import Edge, right_edge
 from .entries import entry_reach, sample_reach
 from .fineness import FULL, Budget, Fineness
-from .law import MARGIN, Spike, carried_degrees
+from .law import Spike, carried_degrees
 from .model import Model
 from .outliers import Outlier, above, strengths_at
 
@@ -37,14 +38,14 @@ class Outlook:
     reach: float  # how far single large entries of F push eigenvalues, at least the edge
 
     @property
-    def margin(self) -> float:
-        """How far beyond the edge an eigenvalue must lie to count as a spike."""
-        return max(MARGIN * self.scale, self.reach - self.edge)
+    def border(self) -> Border:
+        """Where spikes begin."""
+        return border_of(self.edge, self.scale, self.reach)
 
     @cached_property
     def spikes(self) -> tuple[Spike, ...]:
         """The outliers with their degrees, largest first."""
-        top = self.edge
+        border = self.border
         c_0 = float(coefficients(self.model.problem.sigma, 0)[0])
         degrees = carried_degrees([o.hermite for o in self.outliers], centred=abs(c_0) < 1e-9)
         return tuple(
@@ -54,8 +55,8 @@ class Outlook:
                 overlaps=tuple(map(float, o.hermite[1:])),
                 constant_overlap=float(o.hermite[0]),
                 power_overlaps=tuple(map(float, o.powers)),
-                distance=o.location / top - 1.0,
-                resolved=o.location > top + self.margin,
+                distance=o.location / border.edge - 1.0,
+                resolved=o.location > border.place,
                 kappa=o.kappa,
                 function=o.function,
             )

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ...borders import Border, border_of
 from ...roots import root_between
 from ...types import FloatArray
 from ..batch import Batch
@@ -54,6 +55,13 @@ class WeightSpectrum:
             return 0.0, float(np.sqrt(self._place(self._upper)))
         low, high = (self._place(m) for m in self._turns)
         return float(np.sqrt(max(low, 0.0))), float(np.sqrt(high))
+
+    @cached_property
+    def border(self) -> Border:
+        """Where a spike begins, as an eigenvalue of WᵀW: z − E = ½z″(m − m_E)² at the edge."""
+        m, high = self._upper, self.edges[1] ** 2
+        bend = 2.0 * (self.ratio * (self.square / (1.0 + self.square * m)) ** 3).sum() - 2.0 / m**3
+        return border_of(high, float(np.sqrt(2.0 / bend) * self.d) ** (-2.0 / 3.0))
 
     @property
     def _upper(self) -> float:
