@@ -27,7 +27,7 @@ GroupKey = tuple[Any, ...]  # kind of rule, then its numbers
 NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 
 MOST_GROUPS = 1500
-MOST_NODES = 4000
+MOST_NODES = 16_000
 ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolves, per spacing
 ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
@@ -49,7 +49,7 @@ class Cut:
 
 
 # A group of the exact weights costs far more than one of isotropic weights.
-_CUTS = {"isotropic": Cut(0.55, 1.0, 4.5, 17, MOST_GROUPS), "exact": Cut(0.65, 1.5, 4.5, 13, 200)}
+_CUTS = {"isotropic": Cut(0.55, 1.0, 4.5, 17, MOST_GROUPS), "exact": Cut(0.65, 1.5, 4.5, 13, 600)}
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,8 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float, cut: Cut) -
     many = math.log10(problem.width * (1.0 + 1.0 / problem.ridge))
     tail = cut.tail + 0.12 * many + 0.25 * _degree(problem.sigma)
     end = 0.5 * math.ceil(2.0 * (tail + min(1.5, 0.5 * math.log2(refine))))
-    if 2 * end / widest / spacing > cut.most:
+    span = 3.0**0.5 if problem.law.name == "uniform" else end
+    if 2 * span / widest / spacing > cut.most:
         cause = f"oscillates {u:.3g} times" if problem.sigma.oscillates else "varies too fast"
         raise NotConverged(
             f"activation {problem.sigma.name} {cause} over the readout law: "
