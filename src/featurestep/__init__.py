@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         CriticalStep,
         CriticalSteps,
         Groups,
+        Learnable,
         Limit,
         Optimum,
         Prediction,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         WeightSpike,
         baselines,
         critical_steps,
+        learnable,
         limit,
         optimum,
         predict,
@@ -73,6 +75,7 @@ __all__ = [
     "InconsistentSolution",
     "InsufficientMemory",
     "InvalidProblem",
+    "Learnable",
     "Limit",
     "NonFiniteFeatures",
     "NotConverged",
@@ -101,6 +104,7 @@ __all__ = [
     "feature_gap",
     "find_spikes",
     "function",
+    "learnable",
     "limit",
     "optimum",
     "phase_diagram",
@@ -127,8 +131,8 @@ _ROOMS = {  # and their names, each imported with its first use: `import feature
     ),
     "sweeps": "EngineError StoreError StoreInUse sweep",
     "theory": (
-        "Baselines CriticalStep CriticalSteps Groups Limit Optimum Prediction Spectrum "
-        "Spike WeightSpectrum WeightSpike baselines critical_steps limit optimum predict "
+        "Baselines CriticalStep CriticalSteps Groups Learnable Limit Optimum Prediction Spectrum "
+        "Spike WeightSpectrum WeightSpike baselines critical_steps learnable limit optimum predict "
         "spectrum"
     ),
 }

@@ -13,7 +13,7 @@ from ..errors import FeaturestepError
 from .progress import INTERRUPTED
 
 COMMANDS = {  # and their modules
-    **dict.fromkeys(("predict", "limit", "baselines", "optimum"), "theory_commands"),
+    **dict.fromkeys(("predict", "limit", "baselines", "learnable", "optimum"), "theory_commands"),
     **dict.fromkeys(("simulate", "compare"), "simulate_commands"),
     **dict.fromkeys(("spectrum", "critical", "phase"), "spectrum_commands"),
     "equivalence": "equivalence_command",

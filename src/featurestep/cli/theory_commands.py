@@ -1,4 +1,4 @@
-"""Commands that predict from the theory alone: predict, limit, baselines, optimum."""
+"""Commands that predict from the theory alone: predict, limit, baselines, learnable, optimum."""
 
 from __future__ import annotations
 
@@ -123,6 +123,38 @@ def baselines(over: tuple[str, ...], as_json: bool, plot: str | None, **options:
         draw_many=draw_baselines,
     )
     answer(verb, Request(options, over), as_json=as_json, plot=plot)
+
+
+@click.command()
+@problem_options
+@click.option("--json", "as_json", is_flag=True, help="strict JSON, not a table")
+def learnable(as_json: bool, **options: Any) -> None:
+    """Which parts of a target one step can learn, in part or never.
+
+    Lists the Hermite terms of the target, in the basis whose first axis is E[y z]; how much of each
+    any network could learn after a step on n_step samples, and how much this activation and readout
+    law can express; the floors on the test error that follow, and what would lower them.
+
+    \b
+    Examples
+      featurestep learnable --target "z1 + z1*z2 + z2^2 - 1" --activation relu --readout rademacher
+      featurestep learnable --target "z1 + z1*z2*z3" --step-exponent 0.5 --n-step 20000 --json
+    """
+    found = theory.learnable(Request(options).problem)
+    if as_json:
+        report(found, {}, as_json=True, plot=None)
+        return
+    report(found, theory.Learnable.DESCRIPTIONS, as_json=False, plot=None)
+    if any("=" in axis for axis in found.axes):
+        click.echo("\n".join(("in the basis", *(f"  {axis}" for axis in found.axes))))
+    show_table(
+        ("", "size", "possible", "expressed", "verdict"),
+        [
+            (t.name, cell(t.size), f"{t.possible:.0%}", f"{t.expressed:.0%}", t.verdict)
+            for t in found.terms
+        ],
+    )
+    show_notes(found.advice)
 
 
 @click.command()

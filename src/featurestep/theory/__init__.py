@@ -1,6 +1,7 @@
 """The theory: predictions, limits, baselines and optima, without a single simulated number."""
 
 from .baselines import Baselines, baselines
+from .learnable import Learnable, Term, learnable
 from .limits import Limit, limit
 from .optimum import Optimum, optimum
 from .predict import Groups, Prediction, predict
@@ -20,15 +21,18 @@ __all__ = [
     "CriticalStep",
     "CriticalSteps",
     "Groups",
+    "Learnable",
     "Limit",
     "Optimum",
     "Prediction",
     "Spectrum",
     "Spike",
+    "Term",
     "WeightSpectrum",
     "WeightSpike",
     "baselines",
     "critical_steps",
+    "learnable",
     "limit",
     "optimum",
     "predict",

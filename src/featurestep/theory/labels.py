@@ -62,34 +62,34 @@ Moments = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 @lru_cache(maxsize=256)
 def _of_frame(star: Frame, gamma: float, place: bytes) -> Moments:
     """The moments at one alignment, by quadrature in s."""
-    return _moments(star, gamma, np.frombuffer(place), _fineness(star))
+    return _moments(star, gamma, np.frombuffer(place), fineness(star))
 
 
 @lru_cache(maxsize=128)
-def _fineness(star: Frame) -> int:
+def fineness(star: Frame) -> int:
     """The coarsest rule in s that the finest does not contradict."""
     weight = np.exp(-0.5 * _TRIED**2)
 
-    def tried(fineness: int) -> FloatArray:
-        found = _moments(star, _TRIED_ALIGNMENT, _TRIED, fineness)
+    def tried(level: int) -> FloatArray:
+        found = _moments(star, _TRIED_ALIGNMENT, _TRIED, level)
         return np.concatenate([np.atleast_2d(part) for part in found]) * weight
 
     finest = tried(FINEST)
-    for fineness in range(FINEST):
-        apart = np.abs(tried(fineness) - finest).max()
+    for level in range(FINEST):
+        apart = np.abs(tried(level) - finest).max()
         if apart <= _RESOLVED * star.second_moment:
-            return fineness
+            return level
     return FINEST
 
 
-def _moments(star: Frame, gamma: float, kappa: FloatArray, fineness: int) -> Moments:
-    s, weight = directions_rule(star.directions, fineness)
+def _moments(star: Frame, gamma: float, kappa: FloatArray, level: int) -> Moments:
+    s, weight = directions_rule(star.directions, level)
     both = pairs(star.directions)
     products = np.stack([s[:, i] * s[:, k] - float(i == k) for i, k in both], axis=1)
     functions = np.concatenate([np.ones((len(s), 1)), s, products], axis=1) * weight[:, None]
     count = star.directions
     moments, rest = [], []
-    for y in _values(star, gamma, kappa, s):
+    for y in target_values(star, gamma, kappa, s):
         found = y @ functions  # (q, 1 + r + P)
         left = y - found[:, :1] - found[:, 1 : 1 + count] @ s.T
         moments.append(found)
@@ -115,7 +115,7 @@ def along_first(problem: Problem) -> Problem:
 @lru_cache(maxsize=64)
 def _given_first(star: Frame) -> Nonlinearity:
     """E[g|z_1]."""
-    s, weight = directions_rule(star.directions - 1, max(1, _fineness(star)))
+    s, weight = directions_rule(star.directions - 1, max(1, fineness(star)))
 
     def mean(t: FloatArray) -> FloatArray:
         z = np.empty((t.size, len(s), star.directions))
@@ -125,7 +125,9 @@ def _given_first(star: Frame) -> Nonlinearity:
     return function(mean, name="E[y|z1]")
 
 
-def _values(star: Frame, gamma: float, kappa: FloatArray, s: FloatArray) -> Iterator[FloatArray]:
+def target_values(
+    star: Frame, gamma: float, kappa: FloatArray, s: FloatArray
+) -> Iterator[FloatArray]:
     """g at z_1 = γκ + qs_1, z_i = s_i (45), some κ at a time: (q, points)."""
     across = float(across_alignment(np.array(gamma)))
     size = max(1, _CHUNK // len(s))

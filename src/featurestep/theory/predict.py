@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +12,13 @@ import numpy.typing as npt
 from ..checks import whole_number
 from ..errors import FeaturestepError, InconsistentSolution, InvalidProblem
 from ..functions.nonlinearity import normalised_hermite
-from ..functions.quadrature import stretched_normal
+from ..functions.teacher import Frame
 from ..problem import Grid, Problem
 from ..types import FloatArray
 from . import isotropic
+from .degrees import KAPPA, MOST_DEGREE, WEIGHT, Degrees, missed_by_degree
 from .engine import Outcome, Solution, solve
-from .exact.learned import error_given, learned_given, shares
+from .exact.learned import beside_given, error_given, learned_given, shares
 from .labels import Labels, label_moments
 from .method import checked_method
 from .validity import prediction_notes
@@ -48,9 +49,6 @@ class Groups:
     use: FloatArray  # A_g, total fitted readout
     along: FloatArray  # τ_g, bulk directions fitted along κ
     across: FloatArray  # ψ_g, bulk directions fitted along the rest of the target
-
-
-DegreeErrors = dict[int | str, float]
 
 
 @dataclass(frozen=True)
@@ -101,19 +99,58 @@ class Prediction:
         found = error_given(self.problem, detail, at.ravel())
         return np.asarray((shares(self.problem) @ found).reshape(at.shape))
 
-    def error_by_degree(self, highest: int = 6) -> DegreeErrors:
+    def learned_parts(self, kappa: npt.ArrayLike) -> FloatArray:
+        """f_0(κ), f_1(κ) … f_r(κ): the network computes f_0 + Σ s_i f_i, and noise (section 25).
+
+        s_i is what κ does not show of the target's i-th direction. The parts come stacked along a
+        new first axis.
+        """
+        at = np.asarray(kappa, dtype=np.float64)
+        detail = self.solution.detail
+        if detail is None:
+            groups, place = self.groups, self.groups.shift * at.reshape(-1, 1)
+            beside = (self.problem.sigma.moments(groups.norm, place)[1] @ groups.across)[None]
+        else:
+            found = beside_given(self.problem, detail, at.ravel())
+            beside = np.tensordot(shares(self.problem), found, axes=1)
+        star = self.problem.star
+        if isinstance(star, Frame):
+            beside = star.rotation.T @ beside
+        parts = np.concatenate([self.learned(at.ravel())[None], beside])
+        return np.asarray(parts.reshape(-1, *at.shape))
+
+    @property
+    def alignments(self) -> tuple[float, ...]:
+        """Cosines of the learned direction with each of the target's."""
+        star = self.problem.star
+        if not isinstance(star, Frame):
+            return (self.alignment,)
+        return tuple(float(c) * self.alignment for c in star.rotation[0])
+
+    def error_by_degree(self, highest: int | None = None) -> Degrees:
         """Where the test error comes from.
 
-        For k = 0 … `highest` the squared coefficient of H_k(κ)/√k! in what the network misses on
-        average, E[y − f|κ]; then `"higher"`, the same for all higher degrees, and `"rest"`: the
-        target's other direction, fluctuations and noise. The values add up to the test error.
+        For k = 0 … `highest` (6 by default) the squared coefficient of H_k(κ)/√k! in what the
+        network misses on average, E[y − f|κ]; then `"higher"`, the same for all higher degrees, and
+        `"rest"`: the target's other direction, fluctuations and noise. For a target of several
+        directions the keys are degrees (k, k_1, …, k_r) in κ and in s_1 … s_r, with a sum of at
+        most `highest` (4 by default). The values add up to the test error.
         """
+        star = self.problem.star
+        if highest is None:
+            highest = 4 if isinstance(star, Frame) else 6
         count = whole_number("highest", highest) if highest != 0 else 0
-        kappa, weight = stretched_normal(((0.0, 0.25),), 1.0, 0.2, 9.5)
+        if isinstance(star, Frame):
+            if count > MOST_DEGREE:
+                rule = f"must be at most {MOST_DEGREE} for several directions"
+                raise InvalidProblem("highest", rule, highest)
+            parts = self.learned_parts(KAPPA)
+            return missed_by_degree(star, self.alignment, parts, self.test_error, count)
+        kappa, weight = KAPPA, WEIGHT
         missed = self.target_along(kappa) - self.learned(kappa)
         parts = (normalised_hermite(count, kappa) @ (weight * missed)) ** 2
         total = float(weight @ missed**2)
-        degrees: DegreeErrors = {k: float(part) for k, part in enumerate(parts)}
+        degrees: Degrees = {k: float(part) for k, part in enumerate(parts)}
         degrees["higher"] = max(total - float(parts.sum()), 0.0)
         degrees["rest"] = self.test_error - float(parts.sum()) - float(degrees["higher"])
         return degrees
@@ -126,16 +163,15 @@ class Prediction:
     def _labels(self, kappa: FloatArray) -> Labels:
         return label_moments(self.problem.star, np.array([self.alignment]), kappa)
 
-    def as_dict(self) -> dict[str, float | int | str | list[str]]:
+    def as_dict(self) -> dict[str, Any]:
         """The numbers and notes, ready for JSON."""
-        numbers: dict[str, float | int | str | list[str]] = {
-            name: float(getattr(self, name)) for name in VARIABLES
-        }
+        numbers: dict[str, Any] = {name: float(getattr(self, name)) for name in VARIABLES}
         return {
             **numbers,
             "iterations": self.iterations,
             "method": self.method,
             "validity": list(self.validity),
+            **({"alignments": list(self.alignments)} if self.problem.directions > 1 else {}),
         }
 
 

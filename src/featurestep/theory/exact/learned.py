@@ -20,6 +20,12 @@ def learned_given(problem: Problem, detail: Detail, kappa: FloatArray) -> FloatA
     return np.asarray(matmul(columns.plain, detail.used[:, :, None])[:, :, 0])
 
 
+def beside_given(problem: Problem, detail: Detail, kappa: FloatArray) -> FloatArray:
+    """E[s_i f|κ], (R, r, points): in the basis of (45) where there are several directions."""
+    _, columns = _seen(problem, detail, kappa)
+    return np.asarray(matmul(columns.linear, detail.used[:, None, :, None])[..., 0])
+
+
 def error_given(problem: Problem, detail: Detail, kappa: FloatArray) -> FloatArray:
     """E[(y − f)²|κ], (R, points): the misfit and the fluctuations v of (13)."""
     step, columns = _seen(problem, detail, kappa)

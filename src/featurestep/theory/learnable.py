@@ -1,0 +1,280 @@
+"""`learnable`: which parts of a target one step can learn, in words and numbers (eq. 52)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import FeaturestepError, InvalidProblem
+from ..functions.hermite import normalised_coefficients
+from ..functions.nonlinearity import Nonlinearity, normalised_hermite
+from ..functions.teacher import Frame
+from ..problem import Problem
+from ..spiked import spiked_weights
+from ..types import FloatArray
+from .degrees import multi_indices
+from .reach import MANY, Reach, floors, reaches, second_step_floor
+
+HIGHEST = {1: 12, 2: 8, 3: 6}  # degree of the terms that are looked at, by number of directions
+SMALL = 1e-4  # share of E y² below which a term is not told
+WHOLE, NOTHING = 0.99, 0.01  # shares of a term from which it counts as learned, or as not
+LAWS = ("constant", "rademacher", "gaussian")
+ACTIVATIONS = ("relu", "tanh", "gelu", "sigmoid")
+
+
+@dataclass(frozen=True)
+class Term:
+    """One Hermite term of the target, in the basis whose first axis is E[y z]."""
+
+    degrees: tuple[int, ...]
+    name: str
+    size: float  # its part of E y²
+    possible: float  # the share of it that (52) leaves to any activation and law, at this n_step
+    possible_many: float  # the same as n_step/d → ∞
+    expressed: float  # the share that this activation, law and step can express, by itself
+
+    @property
+    def verdict(self) -> str:
+        """What becomes of it, as n and the width grow."""
+        if self.possible_many <= NOTHING:
+            return "never"
+        if self.expressed <= NOTHING:
+            return "not with this activation and law"
+        return "learned" if self.expressed >= WHOLE else "in part"
+
+
+@dataclass(frozen=True)
+class Learnable:
+    """What one step can learn of a target, and what it cannot, whatever the samples and neurons."""
+
+    problem: Problem
+    power: float  # E y², noise included
+    floor: float  # (52)
+    class_floor: float
+    floor_many: float
+    class_floor_many: float
+    floor_second: float
+    alignments: tuple[float, ...]
+    axes: tuple[str, ...]  # the basis, in the target's directions
+    terms: tuple[Term, ...]
+    other_laws: dict[str, float]  # class floors
+    other_activations: dict[str, float]
+    best_pair: tuple[str, str, float]  # of these activations and laws, with its class floor
+
+    DESCRIPTIONS: ClassVar[dict[str, str]] = {
+        "power": "E y², noise included: the error of predicting 0",
+        "floor": "test error that no readout law, activation, width, ridge, n or step can beat",
+        "class_floor": "the same with this activation, readout law and step",
+        "floor_many": "the first floor as n_step/d → ∞",
+        "class_floor_many": "the second floor as n_step/d → ∞",
+        "floor_second": "the first floor after a second step on fresh samples, as n_step/d → ∞",
+    }
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers, ready for JSON."""
+        numbers = {name: float(getattr(self, name)) for name in self.DESCRIPTIONS}
+        terms = [{**vars(term), "verdict": term.verdict} for term in self.terms]
+        return {
+            **numbers,
+            "alignments": list(self.alignments),
+            "axes": list(self.axes),
+            "terms": [{**term, "degrees": list(term["degrees"])} for term in terms],
+            "other_laws": dict(self.other_laws),
+            "other_activations": dict(self.other_activations),
+            "best_pair": list(self.best_pair),
+            "advice": list(self.advice),
+        }
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What would lower the floors, one line each."""
+        return tuple(_advice(self))
+
+
+def learnable(problem: Problem) -> Learnable:
+    """Which Hermite terms of the target one step can learn, in part or never (section 25).
+
+    >>> p = Problem(n=2000, d=1000, width=1500, step_exponent=0.5, ridge=0.01, activation="tanh",
+    ...             target="z1 + z1*z2 + z2^2 - 1", readout="rademacher")
+    >>> for term in learnable(p).terms:
+    ...     print(term.name, term.verdict)
+    z1 in part
+    z1*z2 not with this activation and law
+    H2(z2) never
+    """
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", "must be a Problem", problem)
+    star = problem.star
+    floor, class_floor = floors(problem)
+    floor_many, class_many = floors(problem.replace(n_step=MANY))
+    gamma = spiked_weights(problem).alignment
+    axes, names = _axes(problem)
+    own = reaches(problem)
+    terms = [
+        Term(
+            degrees=index,
+            name=_named(index, names),
+            size=size,
+            possible=_possible(index, gamma),
+            possible_many=_possible(index, 1.0 if gamma else 0.0),
+            expressed=sum(share * _expressed(index, gamma, reach) for share, reach in own),
+        )
+        for index, size in _sizes(star)
+    ]
+    first = star.rotation[0] if isinstance(star, Frame) else np.ones(1)
+    return Learnable(
+        problem=problem,
+        power=star.second_moment + problem.noise_std**2,
+        floor=floor,
+        class_floor=class_floor,
+        floor_many=floor_many,
+        class_floor_many=class_many,
+        floor_second=second_step_floor(problem),
+        alignments=tuple(float(gamma * c) + 0.0 for c in first),
+        axes=axes,
+        terms=tuple(terms),
+        other_laws=_others(problem, "readout", LAWS),
+        other_activations=_others(problem, "activation", ACTIVATIONS),
+        best_pair=_best_pair(problem, class_floor),
+    )
+
+
+def _sizes(star: Nonlinearity | Frame) -> list[tuple[tuple[int, ...], float]]:
+    """Terms (a, b) of the target with a!b!c_ab², but the constant and the small ones."""
+    if isinstance(star, Frame):
+        found = _frame_sizes(star)
+    else:
+        c = normalised_coefficients(star, HIGHEST[1])
+        found = {(k,): float(value) ** 2 for k, value in enumerate(c)}
+    least = SMALL * star.second_moment
+    return [(index, size) for index, size in found.items() if size > least and any(index)]
+
+
+def _frame_sizes(star: Frame) -> dict[tuple[int, ...], float]:
+    z = star.z if star.slope else star.z @ star.rotation  # without E[y z] any basis will do
+    tables = [normalised_hermite(HIGHEST[star.directions], column) for column in z.T]
+    weighted = star.weight * star.values
+    return {
+        index: float(weighted @ np.prod([t[k] for t, k in zip(tables, index, strict=True)], axis=0))
+        ** 2
+        for index in multi_indices(star.directions, HIGHEST[star.directions])
+    }
+
+
+def _possible(index: tuple[int, ...], gamma: float) -> float:
+    """The share of a term that (52) leaves: functions of κ, and linear ones of s times them."""
+    a, beside = index[0], sum(index[1:])
+    if beside == 0:
+        return float(gamma ** (2 * a) + a * gamma ** (2 * a - 2) * (1.0 - gamma**2))
+    return float(gamma ** (2 * a)) if beside == 1 else 0.0
+
+
+def _expressed(index: tuple[int, ...], gamma: float, reach: Reach) -> float:
+    """The share of a term, alone, that lies in the span of the network's functions."""
+    a, beside = index[0], sum(index[1:])
+    if beside > 1:
+        return 0.0
+    hermite = normalised_hermite(a, reach.kappa)
+    nothing = np.zeros_like(reach.kappa)
+    along = gamma**a * hermite[a]
+    if beside == 1:
+        parts: tuple[FloatArray, FloatArray] = nothing, along
+    else:
+        linear = np.sqrt(a * (1.0 - gamma**2)) * gamma ** (a - 1) * hermite[a - 1]
+        parts = along, linear
+    whole = sum(float(reach.weight @ part**2) for part in parts)
+    return max(whole - reach.missed(parts[0], parts[1][None]), 0.0)
+
+
+def _axes(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The basis in words, and names of its axes: the given ones where it is made of them."""
+    star = problem.star
+    if not isinstance(star, Frame):
+        return ("z1",), ("z1",)
+    labels = star.teacher.labels
+    if star.slope == 0.0:
+        return labels, labels
+    plain = np.abs(np.abs(star.rotation).max(axis=1) - 1.0).max() < 1e-9
+    if plain:
+        places = np.abs(star.rotation).argmax(axis=1)
+        names = tuple(labels[i] for i in places)
+        return names, names
+    names = tuple(f"u{i + 1}" for i in range(star.directions))
+    texts = tuple(
+        f"{name} = " + " ".join(f"{c:+.3f} {label}" for c, label in zip(row, labels, strict=True))
+        for name, row in zip(names, star.rotation, strict=True)
+    )
+    return texts, names
+
+
+def _named(index: tuple[int, ...], names: tuple[str, ...]) -> str:
+    factors = [
+        name if degree == 1 else f"H{degree}({name})"
+        for name, degree in zip(names, index, strict=True)
+        if degree
+    ]
+    return "*".join(factors)
+
+
+def _others(problem: Problem, field: str, values: tuple[str, ...]) -> dict[str, float]:
+    found = {
+        value: _class_floor(problem, **{field: value})
+        for value in values
+        if problem.given[field] != value
+    }
+    return {value: floor for value, floor in found.items() if floor is not None}
+
+
+def _best_pair(problem: Problem, own: float) -> tuple[str, str, float]:
+    """The activation and law with the lowest floor; the problem's own where none is lower."""
+    best = (problem.sigma.name, problem.law.name, own)
+    for activation, law in itertools.product(ACTIVATIONS, LAWS):
+        floor = _class_floor(problem, activation=activation, readout=law)
+        if floor is not None and floor < best[2] * (1.0 - 1e-6):
+            best = (activation, law, floor)
+    return best
+
+
+def _class_floor(problem: Problem, **changes: str) -> float | None:
+    """The floor of the same problem with another activation or law, None if it cannot be asked."""
+    try:
+        return floors(problem.replace(**changes))[1]
+    except FeaturestepError:
+        return None
+
+
+def _advice(found: Learnable) -> Iterator[str]:
+    gain = max(0.05 * (found.class_floor - found.problem.noise_std**2), 0.005 * found.power)
+    if spiked_weights(found.problem).alignment == 0.0:
+        yield (
+            "E[y z] = 0: the step finds no direction of the target, and nothing but its mean is "
+            "learned at n_step of order d"
+        )
+        return
+    if found.class_floor - found.class_floor_many > gain:
+        yield f"more samples in the step: the floor falls to {found.class_floor_many:.4g}"
+    single = found.class_floor
+    for what, others in (
+        ("readout law", found.other_laws),
+        ("activation", found.other_activations),
+    ):
+        if others:
+            best = min(others, key=lambda name: others[name])
+            single = min(single, others[best])
+            if found.class_floor - others[best] > gain:
+                yield f"another {what}: {best} has a floor of {others[best]:.4g}"
+    activation, law, floor = found.best_pair
+    if single - floor > gain:
+        yield f"another activation and law: {activation} with {law} has a floor of {floor:.4g}"
+    if found.floor_many - found.floor_second > gain:
+        yield (
+            "a second step, on fresh samples: it sees directions that the first one could only "
+            f"use linearly, and the floor falls to {found.floor_second:.4g}"
+        )
+    never = [term.name for term in found.terms if term.verdict == "never"]
+    if never:
+        yield f"no activation, law or number of samples makes one step learn {', '.join(never)}"
