@@ -50,6 +50,7 @@ ROOMS = {
     "processes": {"errors"},
     "sweeps": {*ASKED.split(), "functions", "theory", "simulation", "meeting", "processes"},
     "plots": {*ASKED.split(), "functions", "theory", "simulation", "meeting", "sweeps"},
+    "estimators": {*ASKED.split(), "functions", "theory", "simulation", "plots"},
 }
 EDGES = {"bench", "figures", "demo", "cli", "page"}
 

@@ -147,7 +147,7 @@ class CpuBackend:
         """
         pairs = list(zip(shifts, rhs, strict=True))
         if by_eigenvectors(len(shifts), self.eigen_flops):
-            values, Q = self._eigh(gram, lower=True, check_finite=False, driver="evd")
+            values, Q = self.eigenbasis(gram)
             refuse_indefinite(values, min(shifts), self.dtype)
             return [self._in_basis(Q, values + shift, b) for shift, b in pairs]
         if overwrite and len(pairs) == 1:
@@ -191,6 +191,11 @@ class CpuBackend:
         """Z = L · Q with orthonormal rows Q and a small L, on the host; Z has few rows."""
         Q, R = self._qr(Z.T, mode="economic", check_finite=False)
         return np.asarray(R.T), np.ascontiguousarray(Q.T)
+
+    def eigenbasis(self, gram: Array) -> tuple[Array, Array]:
+        """All eigenvalues, ascending, and the vectors as columns, from the lower triangle."""
+        values, Q = self._eigh(gram, lower=True, check_finite=False, driver="evd")
+        return values, Q
 
     def eigen(self, gram: Array, top: int) -> tuple[FloatArray, FloatArray]:
         """All eigenvalues, descending, and the vectors of the first `top`, as rows.

@@ -187,7 +187,7 @@ class TorchBackend:
         """
         pairs = list(zip(shifts, rhs, strict=True))
         if by_eigenvectors(len(shifts), self.eigen_flops):
-            values, Q = self.torch.linalg.eigh(gram)
+            values, Q = self.eigenbasis(gram)
             refuse_indefinite(self.get(values), min(shifts), self.dtype)
             return [Q @ ((Q.mT @ b) / (values + shift)[..., None]) for shift, b in pairs]
         if overwrite and len(pairs) == 1:
@@ -215,6 +215,11 @@ class TorchBackend:
         """Z = L · Q with orthonormal rows Q and a small L, on the host; Z has few rows."""
         Q, R = self.torch.linalg.qr(Z.T)
         return self.get(R.T), Q.T.contiguous()
+
+    def eigenbasis(self, gram: Array) -> tuple[Array, Array]:
+        """All eigenvalues, ascending, and the vectors as columns."""
+        values, Q = self.torch.linalg.eigh(gram)
+        return values, Q
 
     def eigen(self, gram: Array, top: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """All eigenvalues, descending, and the vectors of the first `top`, as rows."""

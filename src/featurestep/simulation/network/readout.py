@@ -126,6 +126,40 @@ def solve_dual(
     return out
 
 
+def smaller_gram(backend: Backend, F: Array) -> Array:
+    """FFᵀ when there are no more samples than features, else FᵀF (lower triangle)."""
+    n, N = F.shape
+    if n <= N:
+        gram = backend.outer_gram(F)
+    else:
+        gram = backend.empty(N, N)
+        backend.add_gram(gram, F, fresh=True)
+    refuse_non_finite(backend, gram)
+    return gram
+
+
+def readouts(
+    backend: Backend, F: Array, Y: Array, ridges: Sequence[float], gram: Array | None = None
+) -> list[Array]:
+    """â (N, outputs) of every ridge for features that are held whole, and labels of any number.
+
+    `gram` is the smaller Gram matrix of F where it is known already.
+    """
+    n, N = F.shape
+    gram = smaller_gram(backend, F) if gram is None else gram
+    shifts = [ridge * n for ridge in ridges]
+    if n > N:
+        moments = backend.zeros(N, Y.shape[1])
+        backend.add_product(moments, F, Y)
+        return backend.solve(gram, shifts, [moments] * len(shifts), False)
+    out = []
+    for alpha in backend.solve(gram, shifts, [Y] * len(shifts), False):
+        a_hat = backend.zeros(N, Y.shape[1])
+        backend.add_product(a_hat, F, alpha)
+        out.append(a_hat)
+    return out
+
+
 def _solution(
     fit: Fit, a_hat: Array, loss: FloatArray, mse: FloatArray, square: FloatArray
 ) -> Solution:

@@ -1,0 +1,16 @@
+"""scikit-learn estimators of one gradient step and a ridge readout, on anyone's data."""
+
+from __future__ import annotations
+
+try:
+    import sklearn  # noqa: F401
+except ImportError:
+    raise ImportError(
+        "featurestep.estimators needs scikit-learn: pip install 'featurestep[sklearn]'"
+    ) from None
+
+from .classifier import OneStepClassifier
+from .features import OneStepFeatures
+from .regressor import OneStepRegressor
+
+__all__ = ["OneStepClassifier", "OneStepFeatures", "OneStepRegressor"]

@@ -1,0 +1,237 @@
+"""What the three estimators share: their parameters, the fit, the features."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..checks import non_negative, number, positive, whole_number
+from ..errors import InvalidProblem
+from ..problem import RIDGE_RANGE, Problem
+from ..simulation.arrays.backend import make_backend
+from ..types import FloatArray
+from .inputs import InputMap, input_map
+from .network import ROWS, Network
+from .selection import Fitted, Judge, Plan, Rows, Sample, Verdict, outputs, train
+
+SPLITS = ("half", "reuse")
+SMALLEST = 4  # rows: two for the step, two for the readout
+PARAMETERS = """Parameters
+    ----------
+    width : int
+        Neurons N.
+    activation, readout
+        As in `Problem`: a name, a Hermite sum or a callable; the law of the initial readout.
+        The activation is centred, E σ(z) = 0.
+    step_size : "auto" or float
+        η, for labels of mean 0 and variance 1 (theory, section 1); 0 is random features. "auto"
+        tries 0 and multiples of the step that changes the pre-activations as much as they are
+        large.
+    ridge : "auto" or float
+        λ in (1/n)‖y − Fa‖² + λ‖a‖², n the rows of the readout. "auto" tries multiples of the mean
+        eigenvalue of the features' Gram matrix over n.
+    steps : int
+        Gradient steps of that size, all on the same rows.
+    split : "half" or "reuse"
+        "half": the step sees one half of the rows and the readout the other, as in the theory;
+        "auto" then judges by exact leave-one-out of the readout. "reuse": both see all rows. The
+        features have then seen the labels that leave-one-out would leave out, which makes it
+        optimistic; so "auto" judges by 3 folds there, each with a step of its own.
+    standardise, whiten : bool
+        Columns to mean 0 and variance 1; then to uncorrelated ones.
+    fit_intercept : bool
+        Whether labels and features are centred, so that the mean is not penalised. The theory has
+        no intercept.
+    random_state : int, RandomState or None
+        An int is the seed of `simulate`: the same weights are drawn.
+    device : str
+        "cpu", "cuda" or "torch", as in `simulate`."""
+
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def documented(kind: Kind) -> Kind:
+    """The class with the shared parameters in its docstring."""
+    kind.__doc__ = (kind.__doc__ or "").replace("{PARAMETERS}", PARAMETERS.strip())
+    return kind
+
+
+class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """One gradient step on the first layer, then a ridge readout; see the subclasses."""
+
+    def __init__(
+        self,
+        *,
+        width: int = 1000,
+        activation: Any = "relu",
+        readout: Any = "gaussian",
+        step_size: Any = "auto",
+        ridge: Any = "auto",
+        steps: int = 1,
+        split: str = "half",
+        standardise: bool = True,
+        whiten: bool = False,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        device: str = "cpu",
+    ) -> None:
+        self.width = width
+        self.activation = activation
+        self.readout = readout
+        self.step_size = step_size
+        self.ridge = ridge
+        self.steps = steps
+        self.split = split
+        self.standardise = standardise
+        self.whiten = whiten
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.device = device
+
+    def transform(self, X: Any) -> Any:
+        """The trained features σ(Wx), (rows, width), in the dtype of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        network = self._network_of()
+        W = network.backend.put(self.weights_)
+        out = np.empty((len(X), self.weights_.shape[0]), dtype=X.dtype)
+        for start in range(0, len(X), ROWS):
+            rows = slice(start, start + ROWS)
+            F = network.features_of(self._inputs(X[rows]), W)
+            out[rows] = network.backend.get(F)
+        return out
+
+    @property
+    def directions_(self) -> FloatArray:
+        """(outputs, columns): β of each output on the scaled columns, of length 1."""
+        check_is_fitted(self)
+        found = self.input_map_.on_columns(self.beta_)
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        return np.asarray(found / np.where(lengths > 0, lengths, 1.0))
+
+    def _fit(self, X: Any, Y: FloatArray, classes: Any, judge: Judge) -> Fitted:
+        """The fit for labels (n, outputs); `classes` (n,) are kept in both halves."""
+        plan, (seed, rng) = self._plan(), self._randomness()
+        self.input_map_: InputMap = input_map(X, standardise=self.standardise, whiten=self.whiten)
+        Z = self._inputs(X)
+        self.seed_ = seed
+        halves = split_rows(rng, len(X), classes, reuse=plan.reuse)
+        if plan.reuse:  # folds are taken of shuffled rows
+            order = halves[0]
+            Z, Y, halves = Z[order], Y[order], (np.arange(len(X)), np.arange(len(X)))
+        seen = Y[halves[0]]
+        centre = seen.mean(axis=0) if plan.intercept else np.zeros(Y.shape[1])
+        scale = np.sqrt(np.mean((seen - centre) ** 2, axis=0))
+        scale[scale <= 10 * np.finfo(np.float64).eps * np.abs(centre)] = 1.0
+        sample = Sample(Z, (Y - centre) / scale, Y)
+        self._outputs = Y.shape[1]
+        self._dtype = str(Z.dtype)
+        network = self._network_of()
+        fitted = train(network, plan, sample, halves, judge)
+        self.label_mean_, self.label_scale_ = centre, scale
+        self.weights_ = network.backend.get(fitted.W).astype(Z.dtype)
+        self.step_size_, self.ridge_ = fitted.step_size, fitted.ridge
+        self.selection_ = fitted.selection
+        self.beta_ = fitted.beta
+        self._sample, self._halves = sample, halves
+        self._n_features_out = self.weights_.shape[0]
+        return fitted
+
+    def _outputs_of(self, X: Any) -> Any:
+        """f(x), (rows, outputs), in the dtype of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        network = self._network_of()
+        W = network.backend.put(self.weights_)
+        a_hat = np.asarray(self.readout_, dtype=np.float64).reshape(len(W), -1)
+        out = np.empty((len(X), a_hat.shape[1]), dtype=X.dtype)
+        for start in range(0, len(X), ROWS):
+            rows = slice(start, start + ROWS)
+            F = network.features_of(self._inputs(X[rows]), W)
+            out[rows] = outputs(network, F, a_hat) + self.intercept_
+        return out
+
+    def _inputs(self, X: Any) -> Any:
+        return np.ascontiguousarray(self.input_map_(X))
+
+    def _network_of(self) -> Network:
+        """The network at its start, drawn again rather than kept."""
+        backend = make_backend(self.device, self._dtype)
+        return Network(
+            self._problem(self.input_map_.d), backend, seed=self.seed_, outputs=self._outputs
+        )
+
+    def _problem(self, d: int, **fields: Any) -> Problem:
+        """The problem of these parameters, which also checks them."""
+        given = {"n": 1, "step_size": 1.0, "ridge": 1.0, "target": "H1", **fields}
+        return Problem(
+            activation=self.activation,
+            readout=self.readout,
+            width=self.width,
+            d=d,
+            centre=True,
+            **given,
+        )
+
+    def _plan(self) -> Plan:
+        if self.split not in SPLITS:
+            raise InvalidProblem("split", f"must be one of {', '.join(SPLITS)}", self.split)
+        ridge = _given("ridge", self.ridge)
+        step = _given("step_size", self.step_size)
+        return Plan(
+            steps=whole_number("steps", self.steps),
+            step_size=None if step is None else non_negative("step_size", step),
+            ridge=None
+            if ridge is None
+            else number("ridge", positive("ridge", ridge), *RIDGE_RANGE),
+            intercept=bool(self.fit_intercept),
+            reuse=self.split == "reuse",
+        )
+
+    def _randomness(self) -> tuple[int, np.random.Generator]:
+        """The seed of the network, and what shuffles the rows."""
+        given = self.random_state
+        if isinstance(given, (int, np.integer)) and not isinstance(given, bool) and given >= 0:
+            seed = int(given)
+        else:
+            seed = int(check_random_state(given).randint(2**31 - 1))
+        return seed, np.random.default_rng(seed)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.target_tags.required = True
+        tags.non_deterministic = False
+        return tags
+
+
+def _given(name: str, value: Any) -> Any:
+    """None for "auto", or the number."""
+    if isinstance(value, str):
+        if value == "auto":
+            return None
+        raise InvalidProblem(name, "must be auto or a number", value)
+    return value
+
+
+def split_rows(rng: np.random.Generator, n: int, classes: Any, *, reuse: bool) -> tuple[Rows, Rows]:
+    """Rows of the step and of the readout, shuffled; a half has half of each class."""
+    order = rng.permutation(n)
+    if classes is not None:
+        order = order[np.argsort(classes[order], kind="stable")]
+    if not reuse:
+        return order[1::2], order[0::2]
+    return order, order
+
+
+def squared_error(guess: FloatArray, labels: FloatArray) -> Verdict:
+    """Judges numbers: the mean square of what is missed, each output in its own variance."""
+    spread = labels.var(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    loss = float(np.mean(np.mean((guess - labels) ** 2, axis=0) / spread))
+    return Verdict(-loss, loss)

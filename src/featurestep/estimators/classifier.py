@@ -1,0 +1,78 @@
+"""`OneStepClassifier`: classes as labels, each coded by a number of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from ..errors import InvalidProblem
+from ..types import FloatArray
+from .base import SMALLEST, OneStepBase, documented
+from .selection import Verdict
+
+
+@documented
+class OneStepClassifier(ClassifierMixin, OneStepBase):  # type: ignore[misc]
+    """One large gradient step on the first layer, then ridge regression on class codes.
+
+    Two classes are coded −1 and 1, more as 0 and 1 in one output each, with one gradient each. A
+    row gets the class of its largest output. "auto" judges by the accuracy of held-out rows, and
+    by their squared error where that is equal.
+
+    {PARAMETERS}
+
+    Attributes
+    ----------
+    classes_
+        The labels met.
+    weights_, readout_, intercept_, step_size_, ridge_, selection_
+        As in `OneStepRegressor`.
+    """
+
+    def fit(self, X: Any, y: Any) -> OneStepClassifier:
+        """Fit on rows X and their classes y."""
+        X, y = validate_data(
+            self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=SMALLEST
+        )
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InvalidProblem("y", "must have at least 2 classes", f"{len(self.classes_)} class")
+        fitted = self._fit(X, coded(codes, len(self.classes_)), codes, accuracy)
+        readout = fitted.a_hat.astype(self.weights_.dtype)
+        self.readout_ = readout[:, 0] if readout.shape[1] == 1 else readout
+        self.intercept_ = fitted.intercept
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """The outputs: (rows,) for two classes, else (rows, classes)."""
+        found = self._outputs_of(X)
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    def predict(self, X: Any) -> Any:
+        """The class of every row."""
+        check_is_fitted(self)
+        return self.classes_[largest(self._outputs_of(X))]
+
+
+def coded(codes: Any, count: int) -> FloatArray:
+    """Labels (n, outputs) of classes 0 … count − 1."""
+    if count == 2:
+        return np.asarray(2.0 * codes[:, None] - 1.0)
+    return np.asarray(np.eye(count)[codes])
+
+
+def largest(outputs: Any) -> Any:
+    """The class that outputs speak for."""
+    return (outputs[:, 0] > 0).astype(int) if outputs.shape[1] == 1 else outputs.argmax(axis=1)
+
+
+def accuracy(guess: FloatArray, labels: FloatArray) -> Verdict:
+    """Judges classes."""
+    right = float(np.mean(largest(guess) == largest(labels)))
+    return Verdict(right, float(np.mean((guess - labels) ** 2)))

@@ -1,0 +1,107 @@
+"""The simulation's network on given rows: its draws, its gradient step, its features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..problem import Problem
+from ..simulation.arrays.backend import Array, Backend
+from ..simulation.draws.draw import Block, Draw
+from ..simulation.draws.setting import Setting
+from ..simulation.draws.streams import Streams
+from ..simulation.network.step import combine, gradient
+from ..simulation.network.variants import FeatureKey, FeatureMaps, Projections
+from ..types import FloatArray
+
+ROWS = 1024  # of a sample in memory at a time
+_TRAINED = FeatureKey("trained", 0, 1.0, 0.0)
+Terms = tuple[tuple[Array, float], ...]  # XWᵀ as a combination of projections
+
+
+@dataclass(frozen=True)
+class Step:
+    """The sum of the outputs' gradients, and β of each."""
+
+    G: Array  # (N, d)
+    beta: FloatArray  # (outputs, d)
+
+
+class Network:
+    """f(x) = Aσ(Wx), A of shape (outputs, N): one initial readout for each output."""
+
+    def __init__(self, problem: Problem, backend: Backend, *, seed: int, outputs: int) -> None:
+        self.problem = problem
+        self.backend = backend
+        self.outputs = outputs
+        self._draw = Draw(problem, Setting(), Streams(seed), backend, 1)
+        self._maps = FeatureMaps(problem, self._draw.readout, backend)
+
+    @cached_property
+    def W0(self) -> Array:  # noqa: N802
+        """The first layer at the start, that of `simulate` for the same seed."""
+        return self._draw.initial_weights()
+
+    @cached_property
+    def initial_readouts(self) -> FloatArray:
+        """(outputs, N): the first is that of `simulate`, the others are drawn like it."""
+        N, streams = self.problem.width, self._draw.streams
+        draws = (
+            self.problem.law.sample(streams.generator("readout", k), N) / N**0.5
+            for k in range(1, self.outputs)
+        )
+        return np.stack([self._draw.readout, *draws])
+
+    def step(self, W: Array, X: Any, R: FloatArray) -> Step:
+        """Σ_k (1/n0)[(a_k r_kᵀ) ∘ σ′(WXᵀ)]X over the outputs k (theory, section 1)."""
+        N, rows = self.problem.width, min(ROWS, len(X))
+        at_size = self.problem.replace(n_step=len(X))
+        buffers = (self.backend.empty(rows, N), self.backend.empty(rows, N))
+        total: Array | None = None
+        beta = []
+        for a, r in zip(self.initial_readouts, R.T, strict=True):
+            found = gradient(self.backend, at_size, W, a, self._blocks(X, r), (0.0,), buffers)
+            G = found.G[0]
+            total = G if total is None else combine(self.backend, [(total, 1.0), (G, 1.0)], total)
+            beta.append(self.backend.get(found.beta[0])[0])
+        return Step(total, np.stack(beta))
+
+    def stepped(self, first: Step, X: Any, R: FloatArray, eta: float, steps: int) -> Array:
+        """W after so many steps of size η on the same rows, the first of which is known."""
+        W = combine(
+            self.backend, [(self.W0, 1.0), (first.G, eta)], self.backend.empty(*self.W0.shape)
+        )
+        for _ in range(steps - 1):
+            G = self.step(W, X, R).G
+            combine(self.backend, [(W, 1.0), (G, eta)], W)
+        return W
+
+    def project(self, X: Any, W: Array) -> Array:
+        """XWᵀ, (n, N)."""
+        out = self.backend.empty(len(X), len(W))
+        return self.backend.product(self.backend.put(X), W, out)
+
+    def features(self, terms: Terms, out: Array) -> Array:
+        """σ(Σ weight · projection), into out."""
+        return self._maps.evaluate(_TRAINED, Projections(None, terms, None, None), out)
+
+    def features_of(self, X: Any, W: Array) -> Array:
+        """σ(XWᵀ)."""
+        P = self.project(X, W)
+        return self.features(((P, 1.0),), P)
+
+    def _blocks(self, X: Any, r: FloatArray) -> Iterator[Block]:
+        for start in range(0, len(r), ROWS):
+            rows = slice(start, start + ROWS)
+            labels = self.backend.wide(r[rows])
+            yield Block(start, self.backend.put(X[rows]), labels, 0.0 * labels)
+
+
+def sum_of_squares(values: Array) -> float:
+    """Of all entries, in pieces so that no second copy is made."""
+    pieces = (values[i : i + ROWS] for i in range(0, len(values), ROWS))
+    return sum(float((piece * piece).sum()) for piece in pieces)

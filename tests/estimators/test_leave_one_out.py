@@ -1,0 +1,90 @@
+"""Leave-one-out in closed form is leave-one-out; folds see no label twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from featurestep.estimators import OneStepClassifier, OneStepRegressor
+from featurestep.estimators.leave_one_out import Spectrum, centred
+from featurestep.simulation.arrays.backend import make_backend
+
+RIDGES = (1e-4, 0.03, 2.0)
+
+
+def brute_force(F, Y, ridge, intercept):
+    """Refit without each row in turn; the penalty λn stays that of all rows."""
+    n = len(F)
+    design = np.column_stack([np.ones(n), F]) if intercept else F
+    penalty = ridge * n * np.eye(design.shape[1])
+    if intercept:
+        penalty[0, 0] = 0.0
+    missed = np.empty_like(Y)
+    for i in range(n):
+        kept = np.arange(n) != i
+        A = design[kept]
+        missed[i] = Y[i] - design[i] @ np.linalg.solve(A.T @ A + penalty, A.T @ Y[kept])
+    return missed
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("shape", [(40, 15), (30, 30), (25, 60)])
+def test_it_equals_brute_force(shape, intercept):
+    rng = np.random.default_rng(3)
+    F = rng.standard_normal(shape) + rng.standard_normal(shape[1])  # columns with a mean
+    Y = rng.standard_normal((shape[0], 2)) + 3.0
+    backend = make_backend("cpu", "float64")
+    features, labels = F.copy(), Y
+    if intercept:
+        centred(features)
+        labels = Y - Y.mean(axis=0)
+    found = Spectrum(backend, features, intercept=intercept).held_out(labels, RIDGES)
+    for ridge, missed in zip(RIDGES, found, strict=True):
+        expected = brute_force(F, Y, ridge, intercept)
+        assert np.max(np.abs(missed - expected)) < 1e-8 * np.max(np.abs(expected))
+
+
+@pytest.mark.parametrize("width", [20, 80])
+def test_the_selection_of_a_fit_is_what_brute_force_gives(width):
+    """From the fitted estimator's own weights, rows and table of scores."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 8))
+    y = X[:, 0] + X[:, 0] ** 2 + 0.1 * rng.standard_normal(100)
+    model = OneStepRegressor(width=width, random_state=5).fit(X, y)
+    tried = model.selection_
+    step, ridge = tried.best
+    assert (model.step_size_, model.ridge_) == (tried.step_sizes[step], tried.ridges[step, ridge])
+    rows = model._halves[1]
+    F, Y = model.transform(X)[rows], y[rows, None]
+    for index, value in enumerate(tried.ridges[step]):
+        if index % 4:
+            continue
+        missed = brute_force(F, Y, value, True)
+        expected = np.mean(missed**2) / Y.var()
+        assert tried.losses[step, index] == pytest.approx(expected, rel=1e-8)
+
+
+def test_classes_are_judged_by_accuracy_of_held_out_rows():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((120, 5))
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    model = OneStepClassifier(width=15, random_state=0, step_size=3.0).fit(X, y)
+    rows = model._halves[1]
+    F, Y = model.transform(X)[rows], np.eye(3)[y[rows]]
+    for value, score in zip(model.selection_.ridges[0], model.selection_.scores[0], strict=True):
+        guess = Y - brute_force(F, Y, value, True)
+        assert score == pytest.approx(np.mean(guess.argmax(axis=1) == y[rows]), abs=1e-12)
+
+
+def test_leave_one_out_would_be_optimistic_where_the_step_has_seen_the_labels():
+    """Pure noise: folds find nothing to learn, leave-one-out after a step on all rows does."""
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((200, 100)), rng.standard_normal(200)
+    model = OneStepRegressor(width=100, split="reuse", random_state=0, step_size=50.0).fit(X, y)
+    assert model.selection_.method == "folds"
+    assert model.selection_.losses.min() > 0.97
+    F = centred(model.transform(X))[0]
+    labels = (y - y.mean())[:, None]
+    spectrum = Spectrum(make_backend("cpu", "float64"), F, intercept=True)
+    missed = spectrum.held_out(labels, model.selection_.ridges[0])
+    assert np.mean(missed**2, axis=(1, 2)).min() / y.var() < 0.8
