@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from ..errors import InvalidProblem
 from ..types import FloatArray
-from .base import SMALLEST, OneStepBase, documented
+from .base import SMALLEST, documented
+from .explained import Explained
 from .selection import Verdict
 
 
 @documented
-class OneStepClassifier(ClassifierMixin, OneStepBase):  # type: ignore[misc]
+class OneStepClassifier(ClassifierMixin, Explained):  # type: ignore[misc]
     """One large gradient step on the first layer, then ridge regression on class codes.
 
     Two classes are coded −1 and 1, more as 0 and 1 in one output each, with one gradient each. A
@@ -27,11 +28,15 @@ class OneStepClassifier(ClassifierMixin, OneStepBase):  # type: ignore[misc]
 
     Attributes
     ----------
+    directions_, direction_stability_, learned_curve_, spikes_, feature_importances_, theory_
+        What was learned, computed when asked for; `plot` draws it.
     classes_
         The labels met.
     weights_, readout_, intercept_, step_size_, ridge_, selection_
         As in `OneStepRegressor`.
     """
+
+    _judged_in_variances = False
 
     def fit(self, X: Any, y: Any) -> OneStepClassifier:
         """Fit on rows X and their classes y."""

@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from .base import SMALLEST, OneStepBase, documented, squared_error
+from .base import SMALLEST, documented, squared_error
+from .explained import Explained
 
 
 @documented
-class OneStepRegressor(RegressorMixin, OneStepBase):  # type: ignore[misc]
+class OneStepRegressor(RegressorMixin, Explained):  # type: ignore[misc]
     """One large gradient step on the first layer, then ridge regression on its features.
 
     Several outputs take one gradient each: as many directions are learned as there are outputs.
@@ -21,6 +22,8 @@ class OneStepRegressor(RegressorMixin, OneStepBase):  # type: ignore[misc]
 
     Attributes
     ----------
+    directions_, direction_stability_, learned_curve_, spikes_, feature_importances_, theory_
+        What was learned, computed when asked for; `plot` draws it.
     weights_ : (width, d)
         The first layer after the step, on the standardised columns (or whitened directions).
     readout_ : (width,) or (width, outputs); intercept_

@@ -79,7 +79,12 @@ def spans_decades(field: str, low: float, high: float) -> bool:
 
 @styled
 def new_axes(
-    *, rows: int = 1, columns: int = 1, width: float = COLUMN, height: float = 2.4
+    *,
+    rows: int = 1,
+    columns: int = 1,
+    width: float = COLUMN,
+    height: float = 2.4,
+    sharex: bool = True,
 ) -> list[Axes]:
     """Axes of a new figure, row by row, without pyplot's global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -87,7 +92,7 @@ def new_axes(
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    return list(figure.subplots(rows, columns, sharex=True, squeeze=False).flat)
+    return list(figure.subplots(rows, columns, sharex=sharex, squeeze=False).flat)
 
 
 @styled

@@ -1,0 +1,100 @@
+"""What the theory says for these sizes and this target, and how far the data are from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..functions.nonlinearity import HermiteSum
+from ..functions.special import factorials
+from ..problem import Problem
+from ..theory import Prediction
+from ..types import FloatArray
+from .directions import DEGREES
+
+_SIGNIFICANT = 2.0  # standard errors of a coefficient that counts
+_LEAST_COSINE = 0.1  # below it nothing can be said about the target beyond noise
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The theory's answer for one output, in units of the labels' variance."""
+
+    problem: Problem  # its target is the one estimated from the data
+    prediction: Prediction
+    measured: float | None  # the same error, held out; None where nothing was chosen
+    departures: tuple[str, ...]  # where the data leave the theory's assumptions
+
+    @property
+    def expected(self) -> float:
+        """The predicted test error as a share of the labels' variance."""
+        return self.prediction.test_error
+
+    def __str__(self) -> str:
+        seen = "" if self.measured is None else f", {self.measured:.3g} measured"
+        lines = [f"test error {self.expected:.3g} of the labels' variance expected{seen}"]
+        return "\n".join([*lines, *(f"  but: {text}" for text in self.departures)])
+
+
+@dataclass(frozen=True)
+class Target:
+    """Hermite coefficients c⋆_k of a single-index target, and the noise that is left."""
+
+    coefficients: tuple[float, ...]  # of H_0 … H_DEGREES
+    noise_std: float
+
+    @property
+    def function(self) -> HermiteSum:
+        """σ⋆."""
+        return HermiteSum("estimated", self.coefficients)
+
+
+def estimated_target(kappa: FloatArray, y: FloatArray, cosine: float) -> Target:
+    """From labels of variance 1 and κ of rows that the step has not seen.
+
+    E[y H_k(κ)] = k!c⋆_kγ^k for Gaussian inputs. Coefficients within two standard errors of 0
+    count as 0; where those that are left explain more than all of y they are scaled down.
+    """
+    c = np.zeros(DEGREES + 1)
+    sizes = factorials(DEGREES + 1)
+    if cosine > _LEAST_COSINE:
+        powers = np.polynomial.hermite_e.hermevander(kappa, DEGREES) * y[:, None]
+        means, errors = powers.mean(axis=0), powers.std(axis=0, ddof=1) / len(y) ** 0.5
+        shown = np.abs(means) > _SIGNIFICANT * errors
+        shown[0] = False  # the labels are centred
+        c = np.where(shown, means / sizes / cosine ** np.arange(DEGREES + 1), 0.0)
+    explained = float(np.sum(sizes * c**2))
+    if explained > 1.0:
+        c /= np.sqrt(explained)
+        explained = 1.0
+    return Target(tuple(c.tolist()), float(np.sqrt(max(1.0 - explained, 1e-12))))
+
+
+def departures_of_inputs(X: Any, kappa: FloatArray) -> tuple[str, ...]:
+    """In words and numbers, where the inputs are not N(0, I); empty when they could be."""
+    Z = np.asarray(X, dtype=np.float64)
+    Z = Z - Z.mean(axis=0)
+    n, d = Z.shape
+    notes = []
+    total = float(np.sum(Z**2)) / n
+    gram = Z @ Z.T if n < d else Z.T @ Z
+    squares = float(np.sum(gram**2)) / n**2 - total**2 / n  # tr Σ² without its sampling part
+    effective = total**2 / squares if squares > 0 else float(d)
+    if effective < 0.8 * d:
+        notes.append(
+            f"the inputs are correlated: their covariance counts as {effective:.0f} of {d} "
+            "directions; the theory has equal variance in all"
+        )
+    lengths = np.sum(Z**2, axis=1) / max(total, np.finfo(float).tiny)
+    spread, gaussian = float(lengths.std()), (2.0 / max(effective, 1.0)) ** 0.5
+    if spread > 1.5 * gaussian and spread > 0.05:
+        notes.append(
+            f"the rows' squared lengths vary by {spread:.0%}; those of Gaussian inputs would by "
+            f"{gaussian:.0%}"
+        )
+    excess = float(np.mean(kappa**4)) - 3.0
+    if abs(excess) > 5.0 * (24.0 / n) ** 0.5:
+        notes.append(f"κ is not Gaussian: its excess kurtosis is {excess:.2g}")
+    return tuple(notes)

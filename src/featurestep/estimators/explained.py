@@ -1,0 +1,137 @@
+"""The explanations of a fitted regressor or classifier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..theory import predict
+from ..types import FloatArray
+from .base import OneStepBase
+from .curves import LearnedCurve, gradient_squares, learned_curve
+from .directions import Along, Stability, along, stability
+from .expectation import Expectation, departures_of_inputs, estimated_target
+from .spikes import FeatureSpikes, feature_spikes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Explained(OneStepBase):
+    """What a network with a readout has learned; everything is computed when asked for."""
+
+    @property
+    def direction_stability_(self) -> Stability:
+        """How well the directions of random halves of the step's rows agree."""
+        check_is_fitted(self)
+        rows = self._halves[0]
+        return stability(self._sample.X[rows], self._sample.R[rows], self.seed_)
+
+    @property
+    def learned_curve_(self) -> tuple[LearnedCurve, ...]:
+        """For each output the mean output along its direction, with the degrees in it."""
+        check_is_fitted(self)
+        network = self._network_of()
+        W, X = network.backend.put(self.weights_), self._sample.X
+        readout, offset = self._readout()
+        return tuple(
+            learned_curve(network, W, (readout[:, k], float(offset[k])), place, X)
+            for k, place in enumerate(self._places())
+        )
+
+    @property
+    def spikes_(self) -> FeatureSpikes:
+        """Singular values of the features beyond the bulk, on the readout's rows."""
+        check_is_fitted(self)
+        network = self._network_of()
+        W, X = network.backend.put(self.weights_), self._sample.X[self._halves[1]]
+        return feature_spikes(network, W, X, self._places(), self.seed_)
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Mean squared slope of the output in each column, in its standard deviations; sum 1."""
+        check_is_fitted(self)
+        network = self._network_of()
+        W, X = network.backend.put(self.weights_), self._sample.X
+        readout, _ = self._readout()
+        slopes = gradient_squares(network, W, readout / self.label_scale_, X)
+        on_columns = self.input_map_.on_columns(slopes)  # (outputs, rows, columns)
+        squares = np.mean(on_columns**2, axis=(0, 1)) * self._column_variances()
+        total = float(squares.sum())
+        return np.asarray(squares / total if total > 0 else squares)
+
+    @property
+    def theory_(self) -> tuple[Expectation, ...]:
+        """For each output on its own: what the theory expects, and what it does not know."""
+        check_is_fitted(self)
+        cosines = self.direction_stability_.cosine
+        step, rows = self._halves
+        X = self._sample.X[rows]
+        Y = self._sample.Y[rows] - self.label_mean_
+        # In units of these rows' own spread: its fluctuation is shared by the coefficients.
+        spread = np.sqrt(np.mean(Y**2, axis=0))
+        Y = Y / np.where(spread > 0, spread, 1.0)
+        found = []
+        for k, place in enumerate(self._places()):
+            kappa = along(place.beta, X)(X)
+            target = estimated_target(kappa, Y[:, k], float(cosines[k]))
+            problem = self._problem(
+                self.input_map_.d,
+                n=len(rows),
+                n_step=len(step),
+                step_size=self.step_size_,
+                ridge=self.ridge_,
+                target=target.function,
+                noise_std=target.noise_std,
+            )
+            prediction = predict(problem)
+            notes = (*departures_of_inputs(X, kappa), *self._own_departures())
+            departures = (*notes, *prediction.validity)
+            found.append(Expectation(problem, prediction, self._measured(), departures))
+        return tuple(found)
+
+    def plot(self, axes: Any = None) -> list[Axes]:
+        """Learned curves, singular values and the columns that matter most, on three Axes."""
+        from .picture import draw
+
+        check_is_fitted(self)
+        return draw(self, axes)
+
+    def _readout(self) -> tuple[FloatArray, FloatArray]:
+        readout = np.asarray(self.readout_, dtype=np.float64).reshape(len(self.weights_), -1)
+        return readout, np.atleast_1d(np.asarray(self.intercept_, dtype=np.float64))
+
+    def _places(self) -> list[Along]:
+        return [along(beta, self._sample.X) for beta in self.beta_]
+
+    def _column_variances(self) -> FloatArray:
+        """Of the scaled columns: 1 where they were standardised."""
+        Z = np.asarray(self._sample.X, dtype=np.float64)
+        if self.input_map_.basis is None:
+            return np.asarray(Z.var(axis=0))
+        back = np.linalg.pinv(self.input_map_.basis)  # (d, columns)
+        return np.asarray(((Z - Z.mean(axis=0)) @ back).var(axis=0))
+
+    def _measured(self) -> float | None:
+        if self.selection_ is None or self._outputs > 1:
+            return None
+        loss = float(self.selection_.losses[self.selection_.best])
+        return loss if self._judged_in_variances else loss / float(self.label_scale_[0] ** 2)
+
+    _judged_in_variances = True
+
+    def _own_departures(self) -> tuple[str, ...]:
+        """Where this estimator does what the theory does not."""
+        checks = (
+            (self._outputs > 1, f"{self._outputs} outputs share the network; the theory has one"),
+            (self.split == "reuse", "the readout reuses the step's rows; the theory's are fresh"),
+            (self.steps > 1, f"{self.steps} steps; the theory takes one"),
+            (
+                bool(self.fit_intercept),
+                "the intercept is free; the theory has none, and expects more error where the "
+                "target has an even part",
+            ),
+        )
+        return tuple(text for departs, text in checks if departs)

@@ -1,0 +1,184 @@
+"""What a fitted estimator says of itself, against what was planted and what the theory says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from featurestep import InvalidProblem, predict
+from featurestep.estimators import OneStepClassifier, OneStepRegressor
+from featurestep.estimators.curves import degree_shares
+from featurestep.estimators.directions import orthonormal_polynomials, stability
+from featurestep.estimators.expectation import departures_of_inputs, estimated_target
+from featurestep.plots.style import render
+
+from .planted import PROBLEM, planted
+
+PLAIN = {"standardise": False, "fit_intercept": False, "width": PROBLEM.width}
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Four draws at a given step and ridge, with their directions."""
+    found = []
+    for seed in range(4):
+        X, y, direction = planted(seed, 2000)
+        model = OneStepRegressor(step_size=12.0, ridge=0.05, random_state=seed, **PLAIN)
+        found.append((model.fit(X, y), direction))
+    return found
+
+
+def test_the_cosine_is_estimated_from_the_data_alone():
+    """From the rows of the step, without the direction, over twenty-four draws."""
+    estimated = []
+    for seed in range(24):
+        X, y, _ = planted(seed, 1000)
+        estimated.append(stability(X, y[:, None], seed).cosine[0])
+    error = np.std(estimated, ddof=1) / len(estimated) ** 0.5
+    assert abs(np.mean(estimated) - predict(PROBLEM).alignment) < 3 * error
+    assert error < 0.01
+
+
+def test_noise_alone_has_no_stable_direction():
+    rng = np.random.default_rng(0)
+    found = stability(rng.standard_normal((500, 100)), rng.standard_normal((500, 1)), 0)
+    assert abs(found.mean[0]) < 4 * found.spread[0]
+    assert found.cosine[0] < 0.6
+
+
+def test_the_learned_curve_is_the_predicted_one(models):
+    """M(κ) of eq. 12 at quantiles of κ, within the spread over draws."""
+    curves = [model.learned_curve_[0] for model, _ in models]
+    middle = slice(10, 91, 20)
+    values = np.array([np.interp(curves[0].kappa, c.kappa, c.values)[middle] for c in curves])
+    error = values.std(axis=0, ddof=1) / 2.0
+    expected = predict(PROBLEM).learned(curves[0].kappa[middle])
+    assert np.all(np.abs(values.mean(axis=0) - expected) < 4 * error + 0.01)
+    assert curves[0].degrees == (1, 2)
+
+
+def test_degrees_of_known_curves():
+    kappa = np.random.default_rng(0).standard_normal(20_000)
+    shares = degree_shares(kappa, 3.0 + kappa + (kappa**2 - 1) / 2**0.5)
+    assert shares[1] == pytest.approx(0.5, abs=0.03)
+    assert shares[2] == pytest.approx(0.5, abs=0.03)
+    assert shares[3] + shares[4] + shares["higher"] < 0.01
+    assert degree_shares(kappa, np.ones(kappa.size))[1] == 0.0
+    basis = orthonormal_polynomials(kappa)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(5), atol=1e-10)
+
+
+def test_one_spike_carries_the_direction(models):
+    spikes = models[0][0].spikes_
+    assert spikes.count == 1
+    assert len(spikes.untrained) == 0
+    assert spikes.overlaps[0, 0, 1] > 0.8
+    assert spikes.values[0] > spikes.edge > spikes.bulk[1]
+
+
+def test_importances_are_those_of_the_columns_that_matter():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((600, 10)) * np.array([1.0, 100.0, *[1.0] * 8])
+    y = X[:, 1] / 100.0 + 0.5 * X[:, 4]
+    for whiten in (False, True):
+        model = OneStepRegressor(width=200, random_state=0, whiten=whiten).fit(X, y)
+        shares = model.feature_importances_
+        assert shares.sum() == pytest.approx(1.0)
+        assert list(np.argsort(shares)[::-1][:2]) == [1, 4]
+        assert shares[1] == pytest.approx(0.8, abs=0.05)
+        assert shares[4] == pytest.approx(0.2, abs=0.05)
+
+
+def test_importances_are_slopes():
+    """Against differences of predictions, column by column."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((300, 5)) * np.array([1.0, 3.0, 1.0, 0.2, 1.0])
+    y = np.tanh(X[:, 0]) + X[:, 1] * 0.2
+    model = OneStepRegressor(width=50, random_state=0, activation="tanh", whiten=True).fit(X, y)
+    squares = []
+    for column in range(5):
+        step = np.zeros(5)
+        step[column] = 1e-4 * X[:, column].std()
+        slope = (model.predict(X + step) - model.predict(X - step)) / 2e-4
+        squares.append(np.mean(slope**2))
+    np.testing.assert_allclose(model.feature_importances_, squares / np.sum(squares), rtol=1e-3)
+
+
+def test_the_theory_expects_what_is_measured():
+    """No intercept, inputs as the theory has them: expected and held-out error agree."""
+    ratios = []
+    for seed in range(6):
+        X, y, _ = planted(seed, 2000)
+        model = OneStepRegressor(step_size=12.0, random_state=seed, **PLAIN).fit(X, y)
+        (found,) = model.theory_
+        assert found.departures == ()
+        assert found.problem.n == found.problem.n_step == 1000
+        ratios.append(found.expected / found.measured)
+        assert "measured" in str(found)
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.05)
+    assert np.std(ratios) < 0.1
+
+
+def test_the_target_is_estimated_from_fresh_rows():
+    rng = np.random.default_rng(0)
+    s, kappa = rng.standard_normal((2, 40_000))
+    cosine = 0.8
+    at = cosine * kappa + 0.6 * s
+    y = 0.7 * at + 0.4 * (at**2 - 1) + 0.19**0.5 * rng.standard_normal(40_000)
+    found = estimated_target(kappa, y, cosine)
+    np.testing.assert_allclose(found.coefficients, [0.0, 0.7, 0.4, 0.0, 0.0], atol=0.02)
+    assert found.noise_std == pytest.approx(0.19**0.5, abs=0.05)
+    nothing = estimated_target(kappa, rng.standard_normal(40_000), 0.05)
+    assert nothing.coefficients == (0.0,) * 5
+    assert nothing.noise_std == pytest.approx(1.0)
+
+
+def test_departures_are_named_with_their_size():
+    rng = np.random.default_rng(0)
+    Z, kappa = rng.standard_normal((1000, 50)), rng.standard_normal(1000)
+    assert departures_of_inputs(Z, kappa) == ()
+    correlated = departures_of_inputs(Z * np.linspace(0.01, 2.0, 50) ** 2, kappa)
+    assert any("correlated" in text for text in correlated)
+    stretched = departures_of_inputs(Z * rng.uniform(0.2, 2.0, (1000, 1)), kappa)
+    assert any("lengths vary" in text for text in stretched)
+    heavy = departures_of_inputs(Z, kappa**3 / 15**0.5)
+    assert any("kurtosis" in text for text in heavy)
+
+
+def test_several_outputs_and_reuse_are_departures_too():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 60))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = OneStepClassifier(width=60, split="reuse", random_state=0, steps=2).fit(X, y)
+    text = " ".join(model.theory_[0].departures)
+    for words in ("3 outputs share", "reuses the step's rows", "2 steps", "intercept is free"):
+        assert words in text
+    assert len(model.theory_) == len(model.learned_curve_) == 3
+    assert model.spikes_.overlaps.shape[1] == 3
+
+
+def test_two_classes_are_measured_in_variances_too():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 50))
+    model = OneStepClassifier(width=60, random_state=0).fit(X, X[:, 0] > 0.8)
+    rows = model._halves[1]
+    labels = model._sample.Y[rows, 0]
+    loss = model.selection_.losses[model.selection_.best]
+    assert model.theory_[0].measured == pytest.approx(loss / labels.var(), rel=0.1)
+
+
+def test_the_picture_is_drawn_from_the_model(models):
+    axes = models[0][0].plot()
+    assert len(axes) == 3
+    figure = axes[0].get_figure()
+    assert render(figure, "svg").startswith(b"<?xml")
+    assert "1 beyond the edge, 0 untrained" in axes[1].get_title()
+    with pytest.raises(InvalidProblem, match="axes must be 3 Axes; got 2"):
+        models[0][0].plot(axes[:2])
+
+
+def test_nothing_is_explained_before_the_fit():
+    for name in ("directions_", "learned_curve_", "spikes_", "feature_importances_", "theory_"):
+        with pytest.raises(NotFittedError):
+            getattr(OneStepRegressor(), name)
