@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..borders import border_of
 from ..simulation import find_spikes
 from ..simulation.arrays.backend import Array
 from ..simulation.network.readout import smaller_gram
@@ -22,7 +23,7 @@ class FeatureSpikes:
     """Singular values of F/√n beyond the edge, on the readout's rows.
 
     The edge is the largest one of the untrained network on inputs whose columns were shuffled
-    each on its own, plus the margin of `find_spikes`: what no dependence could explain. Real
+    each on its own, plus the margin of `border_of`: what chance could explain. Real
     inputs have spikes of their own, without any step: those of `untrained`. The overlaps tell
     the two kinds apart.
     """
@@ -51,7 +52,8 @@ def feature_spikes(
     before = _spectrum(network, network.features_of(X, network.W0))[0]
     F = network.features_of(X, W)
     values, left = _spectrum(network, F)
-    found = [find_spikes(each, edge=edge, n=n, width=N) for each in (values, before)]
+    border = border_of(max(edge, np.finfo(float).tiny), edge * _scale(n, N))
+    found = [find_spikes(each, border) for each in (values, before)]
     overlaps = np.zeros((found[0].count, len(places), 5))
     for index, place in enumerate(places):
         basis = orthonormal_polynomials(place(X))  # (n, degrees)
@@ -61,10 +63,15 @@ def feature_spikes(
     return FeatureSpikes(
         found[0].singular_values,
         found[1].singular_values,
-        float(np.sqrt(edge + found[0].margin)),
+        float(np.sqrt(border.place)),
         overlaps,
         np.sqrt(values),
     )
+
+
+def _scale(n: int, N: int) -> float:
+    """Tracy–Widom scale of the largest eigenvalue over the edge, for independent entries."""
+    return float((n**0.5 + N**0.5) ** (-2 / 3) * float(n * N) ** (-1 / 6))
 
 
 def _spectrum(network: Network, F: Array) -> tuple[FloatArray, FloatArray]:
