@@ -46,7 +46,8 @@ class Case:
 def cases(device: str) -> Iterator[Case]:
     """What is timed on a device, from small to large."""
     small = device != "cuda"
-    for n in (500, 1000, 2000) if small else (4000, 8000, 16_000, 40_000):
+    sizes = (500, 1000, 2000) if small else (4000, 8000, 16_000, 40_000)
+    for n in sizes:
         yield Case(f"6 × 6 grid, n = {n}", grid_of(n))
     for dtype in ("float32", "mixed"):
         n = 1000 if small else 16_000
@@ -54,8 +55,8 @@ def cases(device: str) -> Iterator[Case]:
     draws, n = (20, 200) if small else (1000, 1000)
     yield Case(f"{draws} draws, n = {n}", proportional(n), seeds=draws, options={"n_test": 4000})
     long = (20_000, 200, 300) if small else (400_000, 10_000, 20_000)
-    sizes = dict(zip(("n", "d", "width"), long, strict=True))
-    yield Case(f"n = {long[0]}, width = {long[2]}, in blocks", proportional(4000, **sizes))
+    n, d, width = long
+    yield Case(f"n = {n}, width = {width}, in blocks", proportional(n, d=d, width=width))
     n = 1000 if small else 16_000
     options = {"method": "krylov"}
     yield Case(f"spectrum, n = {n}, krylov", proportional(n), options=options, spectrum=True)
@@ -80,9 +81,11 @@ class Timing:
 def bench(device: str, *, show: Callable[[str], None]) -> list[Timing]:
     """Run the cases, telling each line as it is known."""
     resources = make_resources(dtype="float64", device=device)
-    rates = measured_rates(resources.backend, resources.drawn)
+    rates = measured_rates(resources.backend, resources.drawn, proportional(100).sigma)
     show(f"machine: {machine(device)}")
     show(describe(rates))
+    for seeds in (1, 2):  # libraries and kernels are loaded
+        simulate(grid_of(200), seeds=seeds, n_test=100, device=device)
     done = []
     for case in cases(device):
         try:
@@ -100,7 +103,7 @@ def _timed(case: Case, device: str, rates: Rates) -> Timing:
     else:
         options.setdefault("n_test", N_TEST if device == "cuda" else 2000)
         found = simulate(case.problem, seeds=case.seeds, device=device, **options)
-    share = found.rate / rates.products
+    share = found.flops / found.wall_time / rates.products
     return Timing(case, found.wall_time, found.flops, share, found.record.get("precision", ""))
 
 

@@ -20,14 +20,15 @@ from .options import DEFAULTS, Command, Request
 from .progress import shifted, watched
 from .values import memory, number, numbers, one_or_list
 
-_RESOURCES = ("dtype", "device", "max_memory")
+_RESOURCES = ("dtype", "device", "drawn", "max_memory")
 SMALL = {**DEFAULTS, "n": 1000, "d": 500, "width": 750}  # a few seconds
 Found = TypeVar("Found")
 _OPTIONS = (
     ("seeds", "K", "draws to average, or their seeds as 3,5,8  [default: 8]"),
     ("n_test", "n_te", "test inputs  [default: 2n, from 4000 to 20000]"),
-    ("dtype", "TYPE", "float64 or float32  [default: float64]"),
+    ("dtype", "TYPE", "float64, float32, or mixed: features in float32  [default: float64]"),
     ("device", "NAME", "cpu, cuda, or torch (on the CPU)  [default: cpu]"),
+    ("drawn", "WHERE", "random numbers on the host or the device  [default: device for cuda]"),
     ("max_memory", "SIZE", "refuse what cannot run in this much, as 2GB or 500MiB"),
 )
 _SETTING = (
@@ -122,12 +123,16 @@ def _inputs(text: str) -> Any:
         raise InvalidProblem("inputs", f"must be a readable .npy file ({reason})", text) from None
 
 
-_DEFAULTS = {"seeds": 8, "n_test": None, "dtype": "float64", "device": "cpu", "max_memory": None}
+_DEFAULTS = {
+    **{"seeds": 8, "n_test": None, "dtype": "float64", "device": "cpu", "drawn": None},
+    "max_memory": None,
+}
 _READ: Mapping[str, Callable[[str], Any]] = {
     "seeds": one_or_list,
     "n_test": number,
     "dtype": str,
     "device": str,
+    "drawn": str,
     "max_memory": memory,
     "inputs": _inputs,
     "spectrum": numbers,

@@ -159,6 +159,7 @@ def compare(
     setting: Setting | None = None,
     dtype: str = "float64",
     device: str = "cpu",
+    drawn: str | None = None,
     max_memory: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
@@ -176,6 +177,7 @@ def compare(
         setting=setting,
         dtype=dtype,
         device=device,
+        drawn=drawn,
         max_memory=max_memory,
         progress=progress,
     )

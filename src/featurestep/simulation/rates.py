@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays.backend import CHOLESKY_FLOPS, Backend, CpuBackend
+from ..functions.nonlinearity import Nonlinearity
+from .arrays.backend import CHOLESKY_FLOPS, Array, Backend, CpuBackend, parallel_safe
 from .draws.laws import NORMAL
 from .draws.source import DeviceSource, HostSource, Source
 from .draws.streams import Streams
+from .network.cost import Work
 
 SIDE = {"cuda": 8192, "cpu": 1024, "torch": 1024}  # of the matrices that are timed
 RUNS = 3
@@ -25,17 +27,19 @@ class Rates:
     products: float  # flops of matrix products
     solves: float  # flops of Cholesky factorisations
     numbers: float  # random normals
+    features: float  # values of an activation
 
-    def seconds(self, products: float, solves: float, numbers: float) -> dict[str, float]:
+    def seconds(self, work: Work) -> dict[str, float]:
         """The time each kind of work takes."""
         return {
-            "matrix products": products / self.products,
-            "factorisations": solves / self.solves,
-            "random numbers": numbers / self.numbers,
+            "matrix products": work.products / self.products,
+            "factorisations": work.solves / self.solves,
+            "random numbers": work.numbers / self.numbers,
+            "activations": work.features / self.features,
         }
 
 
-def measured_rates(backend: Backend, drawn: str) -> Rates:
+def measured_rates(backend: Backend, drawn: str, sigma: Nonlinearity) -> Rates:
     """A short measurement: less than a second on a GPU, a few on a CPU."""
     m = SIDE[backend.name]
     source: Source
@@ -47,6 +51,9 @@ def measured_rates(backend: Backend, drawn: str) -> Rates:
     def draw() -> None:
         source.rows("data", 0, 0, (m, m), NORMAL, reuse=True)
 
+    def evaluate() -> None:
+        backend.each(_in_place(backend.value(sigma)), [out], parallel_safe(sigma))
+
     X = source.rows("data", 0, 0, (m, m), NORMAL, reuse=False)
     solver = backend.solver
     gram = solver.outer_gram(solver.cast(X))
@@ -57,7 +64,15 @@ def measured_rates(backend: Backend, drawn: str) -> Rates:
         solves=CHOLESKY_FLOPS * m**3
         / _seconds(backend, lambda: solver.solve(gram, [float(m)] * 2, [rhs, rhs], False)) * 2,
         numbers=m * m / _seconds(backend, draw),
+        features=m * m / _seconds(backend, evaluate),
     )  # fmt: skip
+
+
+def _in_place(function: Callable[[Array], Array]) -> Callable[[Array], None]:
+    def piece(values: Array) -> None:
+        values[:] = function(values)
+
+    return piece
 
 
 def _seconds(backend: Backend, work: Callable[[], object]) -> float:

@@ -12,10 +12,7 @@ BLOCK = 512
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def _normals(
-    out: Any, keys: Any, start: Any, rows: Any, columns: Any, half: Any, stride: Any, apart: Any,
-    BLOCK: tl.constexpr,
-) -> None:  # fmt: skip
+def _normals(out, keys, start, rows, columns, half, stride, apart, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     which = tl.program_id(1).to(tl.int64)
     row, column = at // half, at % half

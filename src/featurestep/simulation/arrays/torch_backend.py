@@ -34,7 +34,7 @@ from .backend import (
 )
 
 STRIPS, LEAST_STRIP = 8, 512  # of a Gram matrix's lower triangle, and the least width of one
-CUDA_EIGEN_FLOPS = 300.0  # an eigendecomposition's time in products' flops, over m³
+CUDA_EIGEN_FLOPS = 20.0  # an eigendecomposition takes as long as 60 factorisations there
 SHARE = 0.9  # of a device's free memory that a run may take
 PIECE_BYTES = {"cuda": 256 << 20, "torch": 1 << 20}  # of elementwise work done at a time
 ROOT_TWO = 2.0**0.5

@@ -30,6 +30,32 @@ def solve_flops(size: int, fits: Sequence[Fit], eigen_flops: float = EIGEN_FLOPS
 
 
 @dataclass(frozen=True)
+class Work:
+    """What a run does, by kind: flops of products and of factorisations, and elements."""
+
+    products: int
+    solves: int
+    numbers: int  # random normals, as far as they come in rows
+    features: int  # values of the activation
+
+    @property
+    def flops(self) -> int:
+        """Of both kinds."""
+        return self.products + self.solves
+
+    def times(self, count: int) -> Work:
+        """The same, so many times."""
+        each = (self.products, self.solves, self.numbers, self.features)
+        return Work(*(count * amount for amount in each))
+
+    @staticmethod
+    def of_all(each: Sequence[Work]) -> Work:
+        """All of them."""
+        names = ("products", "solves", "numbers", "features")
+        return Work(*(sum(getattr(one, name) for one in each) for name in names))
+
+
+@dataclass(frozen=True)
 class GroupCost:
     """How a group will be run, with its flops and its peak memory."""
 
@@ -38,8 +64,13 @@ class GroupCost:
     held: tuple[int, ...]  # sample sizes fitted with all their projections in memory
     streamed: tuple[int, ...]  # sample sizes fitted block by block
     passes: tuple[tuple[FeatureKey, ...], ...]  # keys streamed together, a Gram matrix each
-    flops: int  # for one draw
+    work: Work  # for one draw
     memory: int  # bytes at the peak
+
+    @property
+    def flops(self) -> int:
+        """For one draw."""
+        return self.work.flops
 
 
 def group_cost(
@@ -77,7 +108,7 @@ def group_cost(
         held=tuple(held),
         streamed=tuple(streamed),
         passes=passes,
-        flops=shape.flops(held, streamed, len(passes)),
+        work=shape.work(held, streamed, len(passes)),
         memory=shape.memory(rows, max((len(keys) for keys in passes), default=1), hold),
     )
 
@@ -164,20 +195,27 @@ class Shape:
                 counts.setdefault((key, fit.n), set()).add(fit.ridge)
         return max(len(ridges) for ridges in counts.values())
 
-    def flops(self, held: list[int], streamed: list[int], passes: int) -> int:
-        """Of one draw: what `GroupRun` counts as it goes."""
+    def work(self, held: list[int], streamed: list[int], passes: int) -> Work:
+        """Of one draw: its flops are what `GroupRun` counts as it goes."""
         N, d, group = self.N, self.d, self.group
-        total = self.step_flops() if group.steps_needed else 0
         rows = group.n_test + max(held, default=0) + passes * max(streamed, default=0)
-        total += 2 * self.matrices * N * d * rows
+        products = 2 * self.matrices * N * d * rows
+        solves, features = 0, 0
         for fits in group.fits.values():
             sizes = {fit.n for fit in fits}
-            total += N * max((n for n in sizes if n <= N), default=0) ** 2
+            products += N * max((n for n in sizes if n <= N), default=0) ** 2
             # Streamed rows go on to the largest size of any key.
-            total += self._accumulated(sizes) * N * (N + 4)
-            total += 2 * group.n_test * N * len(fits)
-            total += sum(self._fit_flops(n, [fit for fit in fits if fit.n == n]) for n in sizes)
-        return total
+            products += self._accumulated(sizes) * N * (N + 4)
+            products += 2 * group.n_test * N * len(fits)
+            solves += sum(self._fit_flops(n, [fit for fit in fits if fit.n == n]) for n in sizes)
+            features += (group.n_test + max(sizes)) * N
+        numbers = (rows + N) * d + self.draws_noise * rows * N
+        if group.steps_needed:
+            steps = self.n0 * len(self.setting.multiples)
+            products += self.step_flops()
+            numbers += steps * d
+            features += steps * N
+        return Work(products, solves, numbers, features)
 
     def step_flops(self) -> int:
         """Of the gradients."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...checks import whole_number
@@ -13,7 +13,7 @@ from ..arguments import Draws, Resources
 from ..draws.draw import check_sizes
 from ..draws.setting import Setting
 from ..failures import gibibytes
-from .cost import GroupCost, group_cost
+from .cost import GroupCost, Work, group_cost
 from .plan import Group, default_test_size, make_groups
 
 SMALL = 2000  # samples and neurons up to which several draws are computed at once
@@ -22,11 +22,15 @@ MOST_DRAWS = 128
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a simulation will take: the peak of its memory and its counted flops."""
+    """What a simulation will take: the peak of its memory, its counted flops, and its time.
 
-    memory: int  # bytes, beyond what Python and its libraries hold before the run
+    The time is a sum over kinds of work at rates that were measured just before; nothing overlaps.
+    """
+
+    memory: int  # bytes of the device, beyond what libraries hold before the run
     flops: int  # over all seeds
     block_rows: int  # the largest block in use
+    seconds: Mapping[str, float] | None = None  # by kind of work, where rates were measured
 
     @staticmethod
     def of_all(runs: Sequence[Estimate]) -> Estimate:
@@ -37,9 +41,23 @@ class Estimate:
             block_rows=max(each.block_rows for each in runs),
         )
 
+    @property
+    def time(self) -> float | None:
+        """Seconds of the whole run."""
+        return None if self.seconds is None else sum(self.seconds.values())
+
+    @property
+    def binds(self) -> str | None:
+        """The kind of work that takes longest."""
+        return None if self.seconds is None else max(self.seconds, key=self.seconds.__getitem__)
+
     def __str__(self) -> str:
         rows = f"blocks of {self.block_rows} rows"
-        return f"{gibibytes(self.memory)} of memory, {self.flops:.3g} flops, {rows}"
+        text = f"{gibibytes(self.memory)} of memory, {self.flops:.3g} flops, {rows}"
+        if self.time is None or self.time == 0.0:
+            return text
+        share = (self.seconds or {})[self.binds or ""] / self.time
+        return f"{text}, {self.time:.2g} s, of which {share:.0%} {self.binds}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +81,11 @@ class Experiment:
                 for index, (_, cost) in enumerate(self.groups)
             ]
         )
+
+    @property
+    def work(self) -> Work:
+        """Of all groups and seeds, by kind."""
+        return Work.of_all([cost.work for _, cost in self.groups]).times(len(self.draws.seeds))
 
     def batch(self, index: int) -> int:
         """How many draws of a group are computed at once: of small networks, on torch."""

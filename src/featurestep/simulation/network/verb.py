@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ...grid import Grid
 from ...problem import Problem
 from ..arguments import Progress, checked_progress, make_draws, make_resources
 from ..draws.setting import Setting
+from ..rates import measured_rates
 from .experiment import Estimate, make_experiment
 from .result import Simulation
 from .runner import Runner
@@ -75,10 +77,24 @@ def estimate(
     variants: Iterable[str] = ("trained",),
     setting: Setting | None = None,
     dtype: str = "float64",
+    device: str = "cpu",
+    drawn: str | None = None,
     max_memory: float | None = None,
     block_rows: int | None = None,
+    timed: bool = False,
 ) -> Estimate:
-    """Peak memory and flops of `simulate` with the same arguments, before it runs."""
+    """Peak memory and flops of `simulate` with the same arguments, before it runs.
+
+    With `timed` also its time on this machine, and which kind of work takes most of it; a second
+    or two are spent on measuring the device's rates.
+    """
     draws = make_draws(seeds=seeds, variants=variants, setting=setting)
-    resources = make_resources(dtype=dtype, max_memory=max_memory, block_rows=block_rows)
-    return make_experiment(problem, draws, resources, n_test=n_test).estimate
+    resources = make_resources(
+        dtype=dtype, device=device, drawn=drawn, max_memory=max_memory, block_rows=block_rows
+    )
+    experiment = make_experiment(problem, draws, resources, n_test=n_test)
+    if not timed:
+        return experiment.estimate
+    sigma = experiment.problems[0].sigma
+    rates = measured_rates(resources.backend, resources.drawn, sigma)
+    return replace(experiment.estimate, seconds=rates.seconds(experiment.work))

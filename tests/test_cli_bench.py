@@ -1,0 +1,42 @@
+"""`featurestep bench`: the table of speeds."""
+
+from __future__ import annotations
+
+import pytest
+
+from featurestep import bench as bench_module
+from featurestep.bench import Case, cases, grid_of, proportional
+
+from .command import run
+
+
+@pytest.fixture
+def few_cases(monkeypatch):
+    def chosen(device):
+        yield Case("a grid", grid_of(60))
+        yield Case("draws", proportional(60), seeds=3, options={"dtype": "mixed"})
+        yield Case("a spectrum", proportional(60), options={"method": "dense"}, spectrum=True)
+
+    monkeypatch.setattr(bench_module, "cases", chosen)
+
+
+@pytest.mark.usefixtures("few_cases")
+def test_a_line_for_every_case(tmp_path):
+    out = tmp_path / "table.txt"
+    done = run("bench", "--device", "cpu", "--out", str(out))
+    lines = done.stdout.splitlines()
+    assert lines == out.read_text().splitlines()
+    assert lines[0].startswith("machine: ")
+    assert "Tflop/s" in lines[1]
+    assert [line.split("  ")[0] for line in lines[2:]] == ["a grid", "draws", "a spectrum"]
+    assert "relative gaps to float64 on seed 0" in lines[3]
+
+
+def test_refusals():
+    assert "device must be cpu, cuda or torch" in run("bench", "--device", "tpu", code=2).stderr
+    assert "--out must end in .txt" in run("bench", "--out", "table.csv", code=2).stderr
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_every_case_is_a_problem(device):
+    assert all(case.seeds >= 1 for case in cases(device))
