@@ -50,7 +50,9 @@ def points(
     found = {}
     for n in sizes:
         drawn = seeds if n <= largest else 0
-        diagram = phase_diagram(problem(n), exponents=EXPONENTS, seeds=drawn, device=device)
+        diagram = phase_diagram(
+            problem(n).vary(step_exponent=EXPONENTS), seeds=drawn, device=device
+        )
         found.update({(p.problem.step_exponent, n): p for p in diagram.points})
     return found
 

@@ -206,7 +206,7 @@ CALLS = [
     (function, {"call": np.tanh, "kinks": ["a"]}, "kinks", "['a']"),
     (function, {"call": np.tanh, "kinks": [math.nan]}, "kinks", "nan"),
     *((verb, {"problem": 3}, "problem", "got 3") for verb in (predict, limit, baselines, optimum)),
-    (limit, {"problem": BASE.vary(ridge=[0.1])}, "problem", "Grid(ridge: 1"),
+    (optimum, {"problem": BASE.vary(ridge=[0.1])}, "over", "'ridge'"),
     *(
         (limit, {"problem": BASE, "degree": degree}, "degree", repr(degree))
         for degree in (-1, 31, 1.5, "two", True)
@@ -269,12 +269,10 @@ COMMANDS = [
     ("predict --plot folder.png", "'folder.png'"),
     ("limit --step-exponent 0.25", "exponent 0.25"),
     ("limit --degree two", "'two'"),
-    ("limit --plot stairs.png", "needs --over"),
-    ("baselines --plot bars.png", "needs --over"),
     ("baselines --over n=100,200 --over d=50,60 --plot bars.png", "single --over"),
-    ("optimum --over n", "'n'"),
-    ("optimum --over ridge=1", "NAME=LOW:HIGH"),
-    ("optimum --over ridge=2:1", "(2, 1)"),
+    ("optimum --best n", "'n'"),
+    ("optimum --best ridge=1", "NAME=LOW:HIGH"),
+    ("optimum --best ridge=2:1", "(2, 1)"),
     ("optimum --minimise loss", "'loss'"),
     ("demo --target H1", "--target"),
     ("demo --n 0", "got 0"),

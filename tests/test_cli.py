@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -156,7 +157,7 @@ def test_ratios_follow_a_varied_n():
     assert point["test_error"] == pytest.approx(predict(problem).test_error, rel=1e-9)
     assert (answer["problem"]["phi"], answer["problem"]["psi"]) == (0.5, 0.8)
     assert not {"n", "d", "width", "ridge"} & set(answer["problem"])
-    assert "phi = 0.5, psi = 0.8 at every n" in run("predict", *arguments)
+    assert "phi = 0.5, psi = 0.8 at every point" in run("predict", *arguments)
 
 
 def test_a_refused_point_is_null_with_a_status():
@@ -168,7 +169,7 @@ def test_a_refused_point_is_null_with_a_status():
     assert answer["points"][2]["degree"] == 2
     table = run("limit", "--over", "step_exponent=0.1,0.25,0.3")
     assert "status" in table
-    assert "Note: no number at step_exponent = 0.25: degree must be given" in table
+    assert "Note: no number at step_exponent = 0.25: refused: degree must be given" in table
     assert "more points have no number" in run("limit", "--over", "step_exponent=0.6:0.9:20")
 
 
@@ -183,10 +184,10 @@ def test_limit_and_baselines_json():
 
 
 def test_optimum_searches_within_bounds():
-    answer = run_json("optimum", "--over", "ridge=0.5:2")
+    answer = run_json("optimum", "--best", "ridge=0.5:2")
     assert answer["location"]["ridge"] == pytest.approx(0.5)
     assert len(answer["at_boundary"]) == 1
-    text = run("optimum", "--over", "ridge=0.5:2")
+    text = run("optimum", "--best", "ridge=0.5:2")
     assert "Note: ridge is at its lower bound" in text
 
 
@@ -238,7 +239,7 @@ def test_failures_of_the_solver_exit_with_1(monkeypatch):
 
 def test_a_number_that_is_not_finite_is_null_with_a_status(monkeypatch):
     found = theory.baselines(DEFAULT)
-    monkeypatch.setattr(type(found), "as_dict", lambda self: {"untrained": float("nan")})
+    monkeypatch.setattr(theory, "baselines", lambda p: replace(found, untrained=float("nan")))
     answer = run_json("baselines")
     assert answer["untrained"] is None
     assert answer["status"] == "not finite: untrained"
@@ -267,11 +268,11 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
             return True
 
     monkeypatch.setattr(answers, "_LONG", 2)
-    grids = Request({}, ("ridge=0.1,1,10",)).grids
+    request = Request({}, ("ridge=0.1,1,10",))
     seen = []
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stream)
-        answers._sweep(grids, lambda grid, told: predict(grid, progress=told))
+        answers.answer(predict, request, as_json=True, plot=None)
         seen.append(stream.getvalue())
     assert "points" in seen[0]
     assert seen[1] == ""
@@ -284,7 +285,7 @@ def test_ctrl_c_is_one_line(monkeypatch):
     monkeypatch.setattr(theory, "predict", interrupt)
     result = command.run("predict", code=130)
     assert result.stdout == ""
-    assert result.stderr.strip() == "interrupted"
+    assert result.stderr.strip() == "interrupted: nothing was written"
 
 
 def test_axes_are_read_as_written():

@@ -12,13 +12,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from featurestep import Problem, compare, feature_gap, predict, simulate, simulation
+from featurestep import Note, Problem, compare, feature_gap, predict, simulate, simulation
 from featurestep.cli import files
-from featurestep.cli.simulated import plus_minus
 from featurestep.cli.values import memory
 from featurestep.functions.activations import NAMED
 from featurestep.problem import FIELDS
-from featurestep.simulation.network.result import QUANTITIES
+from featurestep.results import QUANTITIES, plus_minus
 
 from .command import examples, run, run_json, run_until_work, stop
 
@@ -102,7 +101,7 @@ def test_simulate_a_grid_with_sizes_that_follow_n():
     expected = simulate(one, seeds=2, n_test=100).mean.test_error.item()
     assert answer["points"][2]["test_error"]["mean"] == pytest.approx(expected, rel=1e-9)
     text = run("simulate", *ratios, "--over", "n=100,160").stdout
-    assert "phi = 0.5, psi = 0.8 at every n" in text
+    assert "phi = 0.5, psi = 0.8 at every point" in text
 
 
 def test_settings_reach_the_simulation(tmp_path):
@@ -110,8 +109,8 @@ def test_settings_reach_the_simulation(tmp_path):
     np.save(path, np.random.default_rng(0).standard_normal((600, 60)))
     options = ["--inputs", str(path), "--corrupted", "0.2", "--steps", "1,0.5", "--batches", "same"]
     answer = run_json("simulate", *SIZES, *options, "--seeds", "1")
-    assert len(answer["departures"]) == 3
-    assert answer["setting"]["steps"] == "1,0.5"
+    assert len(answer["notes"]) == 3
+    assert answer["setting"]["steps"] == [1.0, 0.5]
     (point,) = answer["points"]
     assert [step["step"] for step in point["alignment"]] == [1, 2]
     assert point["test_error"]["standard_error"] is None
@@ -146,7 +145,8 @@ def wrong_prediction(monkeypatch, **changes):
         found = predict(problem)
         if isinstance(problem, Problem):
             return replace(found, test_error=found.test_error * 5, **changes)
-        return found.assign(test_error=found.test_error * 5)
+        columns = {**found.columns, "test_error": found.columns["test_error"] * 5}
+        return replace(found, columns=columns)
 
     monkeypatch.setattr(COMPARE, "predict", multiplied)
 
@@ -170,7 +170,7 @@ def test_check_fails_and_says_where(monkeypatch):
 
 
 def test_a_note_excuses_a_failed_check(monkeypatch):
-    wrong_prediction(monkeypatch, validity=("large step: far too large",))
+    wrong_prediction(monkeypatch, notes=(Note("large step: far too large"),))
     result = run("compare", *SIZES, "--check")
     assert "Note: large step: far too large." in result.stdout
     assert "see note" in result.stdout
@@ -180,9 +180,8 @@ def test_a_note_excuses_a_failed_check(monkeypatch):
 def test_a_refused_prediction_fails_the_check(monkeypatch):
     def refused(problem):
         found = predict(problem)
-        missing = {name: found[name].where(found.ridge > 0.05) for name in QUANTITIES}
-        status = found.status.where(found.ridge > 0.05, "not converged: residual 1")
-        return found.assign(**missing, status=status)
+        missing = {name: found.columns[name] * [np.nan, 1.0] for name in QUANTITIES}
+        return replace(found, columns=missing, statuses=("not converged: residual 1", "ok"))
 
     monkeypatch.setattr(COMPARE, "predict", refused)
     arguments = [*SIZES, "--over", "ridge=0.01,0.1"]
@@ -217,9 +216,8 @@ def test_every_result_can_be_drawn(arguments, tmp_path):
 def test_equivalence_prints_the_gaps_of_the_library(tmp_path):
     answer = run_json("equivalence", *SIZES[:6], "--degrees", "1,3", "--seeds", "0,2")
     gaps = feature_gap(PROBLEM, degrees=[1, 3], seeds=[0, 2])
-    assert [answer["gap_1"], answer["gap_3"]] == pytest.approx(gaps.mean(axis=1).tolist())
-    deviation = abs(gaps - gaps.mean(axis=1, keepdims=True)).max()
-    assert answer["largest_deviation"] == pytest.approx(deviation)
+    assert answer["gap"] == pytest.approx(gaps.gap.tolist())
+    assert answer["gap_error"] == pytest.approx(gaps.gap_error.tolist())
     ratios = ["--phi", "0.5", "--psi", "0.8", "--over", "n=60,100"]
     path = tmp_path / "gaps.svg"
     assert "gap 2" in run("equivalence", *ratios, "--plot", str(path)).stdout
@@ -278,7 +276,7 @@ def test_bad_input_is_one_line_before_anything_runs(verb, arguments, message, mo
         (
             ["simulate", "--variants", "trained,initial", "--over", "ridge=1,2",
              "--over", "noise_std=0,1", "--plot", "a.png"],
-            "--plot takes one --over or one variant",
+            "--plot takes a single --over",
         ),
         (["compare", "--seeds", "1"], "seeds must be two at least"),
         (["compare", "--seeds", "5,"], "seeds must be"),

@@ -140,11 +140,7 @@ def test_phase_has_the_numbers_of_the_library(tmp_path):
     arguments = ["phase", *SIZES, *over, "--seeds", "1"]
     answer = run_json(*arguments)
     found = phase_diagram(
-        PROBLEM,
-        exponents=[0.1, 0.25, 0.4625],
-        field="readout",
-        values=["gaussian", "rademacher"],
-        seeds=1,
+        PROBLEM.vary(step_exponent=[0.1, 0.25, 0.4625], readout=["gaussian", "rademacher"]), seeds=1
     )
     assert answer["points"] == json.loads(json.dumps(found.as_dict()["points"]))
     result = run(*arguments, "--plot", str(path))

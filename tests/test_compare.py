@@ -9,8 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from featurestep import Comparison, InvalidProblem, Problem, Setting, compare, predict, simulate
-from featurestep.simulation.network.result import QUANTITIES
+from featurestep import (
+    Comparison,
+    InvalidProblem,
+    Note,
+    Problem,
+    Setting,
+    compare,
+    predict,
+    simulate,
+)
+from featurestep.results import QUANTITIES, allowance
 
 BASE = Problem(n=200, d=100, width=150, step_exponent=0.2, ridge=0.05, noise_std=0.3)
 GRID = BASE.vary(step_exponent=[0.0, 0.2], ridge=[0.05, 0.5, 1.0])
@@ -73,16 +82,34 @@ def test_the_worst_row_sets_the_limit(found):
     assert found.disagreements(limit=abs(worst.z) * 0.999) == (worst,)
 
 
-def test_a_wrong_prediction_disagrees_unless_a_note_says_why(found):
+def test_a_wrong_prediction_disagrees_unless_its_own_note_admits_it(found):
     wrong = moved(found, test_error=3.0)
     assert {row.quantity for row in wrong.disagreements()} == {"test_error"}
     assert not wrong.agrees()
-    noted = replace(wrong, validity=(("large step",),) * len(GRID))
+    large = Note("large step: far too large", "large step", 1.0)
+    noted = replace(wrong, noted=((large,),) * len(GRID))
     assert noted.agrees()
     assert not noted.rows[0].agrees()
-    assert noted.dataset.validity.values[0, 0] == "large step"
-    partly = replace(wrong, validity=(*[("large step",)] * (len(GRID) - 1), ()))
+    assert noted.dataset.notes.values[0, 0] == large
+    partly = replace(wrong, noted=(*[(large,)] * (len(GRID) - 1), ()))
     assert [row.point for row in partly.disagreements()] == [{"step_exponent": 0.2, "ridge": 1.0}]
+    small = Note("small", "small", 0.1)
+    assert not replace(wrong, noted=((small,),) * len(GRID)).agrees()
+
+
+def test_notes_of_a_grid_belong_to_their_points():
+    """Over α = 0 … 0.9 four points of ten lie beyond 1/2, and no other is excused by them."""
+    found = compare(BASE.vary(step_exponent=[i / 10 for i in range(10)]), seeds=2, n_test=100)
+    beyond = [bool(any(n.kind == "step beyond 1/2" for n in notes)) for notes in found.noted]
+    assert beyond == [False] * 6 + [True] * 4
+    told = [note for note in found.notes if "beyond 1/2" in note]
+    assert len(told) == 1
+    assert told[0].startswith("4 of 10 points, the last at step_exponent = 0.9: ")
+    admitted = [allowance(notes) for notes in found.noted]
+    assert admitted[:6] == [0.0] * 6
+    wrong = moved(found, test_error=3.0)
+    judged = {row.point["step_exponent"]: row.passes() for row in wrong.rows[::4]}
+    assert not any(judged[i / 10] for i in range(6))
 
 
 def test_departures_of_the_simulation_are_notes():
@@ -94,14 +121,14 @@ def test_departures_of_the_simulation_are_notes():
 def test_validity_notes_of_predictions_are_kept():
     bold = BASE.replace(step_exponent=0.5, activation="H1 + H3/6", target="H1 + H2")
     found = compare(bold.vary(ridge=[0.1, 1.0]), **RUN)
-    assert all(row.notes == predict(bold).validity != () for row in found.rows)
+    assert all(row.notes == predict(bold).notes != () for row in found.rows)
 
 
 def test_a_refused_prediction_has_no_distance_and_never_agrees(found):
     missing = {name: np.full(GRID.shape, np.nan) for name in QUANTITIES}
     status = ("not converged: why",) * len(GRID)
     notes = (("large step",),) * len(GRID)
-    refused = replace(found, predicted=missing, status=status, validity=notes)
+    refused = replace(found, predicted=missing, statuses=status, noted=notes)
     row = refused.rows[0]
     assert (row.predicted, row.z, row.relative_gap, row.status) == (None, None, None, status[0])
     assert refused.worst.z is None

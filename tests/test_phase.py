@@ -22,18 +22,18 @@ PROBLEM = CENTRED_RELU
 @pytest.fixture(scope="module")
 def diagram():
     laws = ["gaussian", "rademacher"]
-    return phase_diagram(
-        PROBLEM, exponents=[0.1, 0.25, 0.3, 0.49], field="readout", values=laws, seeds=2
-    )
+    return phase_diagram(PROBLEM.vary(step_exponent=[0.1, 0.25, 0.3, 0.49], readout=laws), seeds=2)
 
 
 def test_the_limit_counts_the_powers_of_the_published_intervals():
-    found = phase_diagram(PROBLEM.replace(n=100, d=50, width=75), exponents=[-0.1, 0.1, 0.3, 0.39])
+    found = phase_diagram(
+        PROBLEM.replace(n=100, d=50, width=75).vary(step_exponent=[-0.1, 0.1, 0.3, 0.39])
+    )
     assert [point.published for point in found.points] == [(), (1,), (1, 2), (1, 2, 4)]
     assert found.dataset.published_count.values.tolist() == [0, 1, 2, 3]
     learned = found.dataset.published_learned
     assert learned.sel(step_exponent=0.39).values.tolist() == [0, 1, 1, 0, 1, 0, 0]
-    raw = phase_diagram(PROBLEM.replace(centre=False), exponents=[0.1])
+    raw = phase_diagram(PROBLEM.replace(centre=False).vary(step_exponent=[0.1]))
     assert raw.points[0].published == (0, 1)  # an uncentred mean is a spike from the start
 
 
@@ -44,7 +44,7 @@ def test_predictions_are_those_of_spectrum(diagram):
         assert point.edge == pytest.approx(expected.edge, rel=1e-6)
         assert point.margin == pytest.approx(expected.margin, rel=1e-4)
         assert point.unresolved == len(expected.spikes) - expected.count
-        assert set(point.validity) <= set(expected.validity)
+        assert set(point.notes) <= set(expected.validity)
 
 
 def test_simulated_spikes_are_counted_where_the_prediction_counts(diagram):
@@ -81,9 +81,7 @@ def test_a_refused_point_keeps_its_status_and_spoils_no_other(monkeypatch):
         return true(problem)
 
     monkeypatch.setattr(module, "solve_spectrum", refuse)
-    found = phase_diagram(
-        PROBLEM, exponents=[0.3], field="readout", values=["constant", "rademacher"]
-    )
+    found = phase_diagram(PROBLEM.vary(step_exponent=[0.3], readout=["constant", "rademacher"]))
     assert found.dataset.status.values.tolist() == [["no edge found", "ok"]]
     assert np.isnan(found.dataset.predicted_count.values[0, 0])
     assert found.dataset.predicted_count.values[0, 1] >= 1
@@ -97,7 +95,7 @@ def test_a_failed_simulation_keeps_the_prediction(monkeypatch):
         raise FeaturestepError("overflow")
 
     monkeypatch.setattr(module, "simulated_spectrum", fail)
-    (point,) = phase_diagram(PROBLEM, exponents=[0.3], seeds=1).points
+    (point,) = phase_diagram(PROBLEM.vary(step_exponent=[0.3]), seeds=1).points
     assert point.status == "not simulated: overflow"
     assert point.predicted == (1,)
     assert np.isnan(point.count("simulated"))
@@ -113,7 +111,7 @@ def test_a_diagram_is_strict_json(diagram):
 
 
 def test_without_seeds_nothing_simulated_is_reported():
-    found = phase_diagram(PROBLEM, exponents=[0.3])
+    found = phase_diagram(PROBLEM.vary(step_exponent=[0.3]))
     assert not [name for name in found.dataset if str(name).startswith("simulated")]
     assert found.dataset.status.dims == ("step_exponent",)
     assert found.problem is PROBLEM
@@ -122,30 +120,27 @@ def test_without_seeds_nothing_simulated_is_reported():
 def test_progress_counts_points():
     told = []
     phase_diagram(
-        PROBLEM,
-        exponents=[0.1, 0.3],
-        field="d",
-        values=[100, 200],
+        PROBLEM.vary(step_exponent=[0.1, 0.3], d=[100, 200]),
         progress=lambda *done: told.append(done),
     )
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("axes", "words"),
     [
-        ({"field": "width"}, "field and values must be given together"),
-        ({"values": [1]}, "field and values must be given together"),
-        ({"field": "step_size", "values": [1]}, "must not be the step"),
-        ({"field": "nonsense", "values": [1]}, "nonsense is not a field"),
-        ({"exponents": 0.3}, "step_exponent must be a list"),
-        ({"exponents": [7]}, "step_exponent must be in"),
-        ({"seeds": -1}, "seeds"),
+        ({"step_size": [1.0]}, "not the step size"),
+        ({"width": [1], "d": [2]}, "at most one further field"),
+        ({"nonsense": [1]}, "nonsense is not a field"),
+        ({"step_exponent": 0.3}, "step_exponent must be a list"),
+        ({"step_exponent": [7]}, "step_exponent must be in"),
     ],
 )
-def test_bad_input_names_the_parameter(arguments, words):
+def test_bad_input_names_the_parameter(axes, words):
     with pytest.raises(InvalidProblem, match=words):
-        phase_diagram(PROBLEM, **arguments)
+        phase_diagram(PROBLEM.vary(**axes))
+    with pytest.raises(InvalidProblem, match="seeds"):
+        phase_diagram(PROBLEM, seeds=-1)
     with pytest.raises(InvalidProblem, match="must be a Problem"):
         phase_diagram("relu")  # type: ignore[arg-type]
 
@@ -165,13 +160,13 @@ def test_outliers_that_the_theory_misses_need_few_samples_in_the_step():
     What the step leaves beside β is then not isotropic (theory, eq. 4).
     """
     large = PROBLEM.replace(n=1000, d=500, width=750)
-    found = phase_diagram(large, exponents=[0.45], field="n_step", values=[1000, 16000], seeds=3)
+    found = phase_diagram(large.vary(step_exponent=[0.45], n_step=[1000, 16000]), seeds=3)
     few, many = found.points
     assert few.predicted == many.predicted == (1, 2)
     assert min(len(degrees) for degrees in few.simulated) > 2
     assert {degrees[2] for degrees in few.simulated} == {None}  # they carry no function of κ
     assert set(many.simulated) == {(1, 2)}
-    assert any("c_2 ≠ 0" in note for note in few.validity)
+    assert any("c_2 ≠ 0" in note for note in few.notes)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from featurestep import InvalidProblem, critical_steps, spectrum
 from featurestep.meeting.phase import phase_diagram
-from featurestep.plots.phase import phase, tracks
+from featurestep.plots.diagrams import phase, tracks
 from featurestep.plots.spectra import degree_colour, features, overlaps, panels, weights
 from featurestep.plots.style import figure_of, render
 from featurestep.simulation import simulated_spectrum
@@ -171,9 +171,7 @@ def test_tracks_over_other_fields():
 
 def test_phase_panels_have_the_counts_of_the_dataset():
     laws = ["gaussian", "rademacher"]
-    found = phase_diagram(
-        PROBLEM, exponents=[0.1, 0.25, 0.3], field="readout", values=laws, seeds=1
-    )
+    found = phase_diagram(PROBLEM.vary(step_exponent=[0.1, 0.25, 0.3], readout=laws), seeds=1)
     axes = phase(found.dataset)
     kinds = ("published", "predicted", "simulated")
     for ax, kind in zip(axes, kinds, strict=True):
@@ -186,7 +184,7 @@ def test_phase_panels_have_the_counts_of_the_dataset():
 
 
 def test_phase_without_a_field_shows_the_degrees():
-    found = phase_diagram(PROBLEM, exponents=[0.1, 0.3])
+    found = phase_diagram(PROBLEM.vary(step_exponent=[0.1, 0.3]))
     published, predicted = phase(found.dataset)
     assert published.collections[0].get_array()[:2].tolist() == [[1, 1], [0, 1]]
     assert len(predicted.get_yticklabels()) == 6

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from .meeting.comparison import Comparison, compare
     from .meeting.phase import PhaseDiagram, PhasePoint, phase_diagram
     from .problem import Grid, Problem
+    from .results import GridResult, Note, Result
     from .simulation import (
         Estimate,
+        FeatureGap,
         InsufficientMemory,
         NonFiniteFeatures,
         Setting,
@@ -37,26 +39,22 @@ if TYPE_CHECKING:
     )
     from .sweeps import EngineError, StoreError, StoreInUse, sweep
     from .theory import (
-        Baselines,
         CriticalStep,
         CriticalSteps,
-        Groups,
         Learnable,
         Limit,
-        Optimum,
-        Prediction,
         Spectrum,
         Spike,
         WeightSpectrum,
         WeightSpike,
-        baselines,
         critical_steps,
         learnable,
         limit,
-        optimum,
-        predict,
         spectrum,
     )
+    from .theory.baselines import Baselines, baselines
+    from .theory.optimum import Optimum, optimum
+    from .theory.predict import Groups, Prediction, predict
 
 __version__ = "0.1.0"
 
@@ -68,8 +66,10 @@ __all__ = [
     "CriticalSteps",
     "EngineError",
     "Estimate",
+    "FeatureGap",
     "FeaturestepError",
     "Grid",
+    "GridResult",
     "Groups",
     "InaccurateQuadrature",
     "InconsistentSolution",
@@ -79,11 +79,13 @@ __all__ = [
     "Limit",
     "NonFiniteFeatures",
     "NotConverged",
+    "Note",
     "Optimum",
     "PhaseDiagram",
     "PhasePoint",
     "Prediction",
     "Problem",
+    "Result",
     "Setting",
     "SimulatedSpectrum",
     "Simulation",
@@ -124,8 +126,9 @@ _ROOMS = {  # and their names, each imported with its first use: `import feature
     ),
     "meeting.phase": "PhaseDiagram PhasePoint phase_diagram",
     "problem": "Grid Problem",
+    "results": "GridResult Note Result",
     "simulation": (
-        "Estimate InsufficientMemory NonFiniteFeatures Setting SimulatedSpectrum "
+        "Estimate FeatureGap InsufficientMemory NonFiniteFeatures Setting SimulatedSpectrum "
         "Simulation SingularSystem Spikes Teacher estimate estimate_spectrum feature_gap "
         "find_spikes simulate simulated_spectrum"
     ),

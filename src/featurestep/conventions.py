@@ -9,6 +9,8 @@ from typing import Any
 from .checks import non_negative, positive, rounded, whole_number
 from .errors import InvalidProblem
 
+RATIOS = ("phi", "psi", "phi_step")
+
 
 def sizes_from_ratios(
     phi: float, psi: float, n: int, phi_step: float | None, rest: Mapping[str, Any]
@@ -23,6 +25,29 @@ def sizes_from_ratios(
         _refuse(rest, ("n_step",), "is set by phi_step")
         steps = d / positive("phi_step", phi_step)
         sizes["n_step"] = rounded("phi_step", "n_step = d/phi_step", steps)
+    return sizes
+
+
+def sizes_at_ratios(d: int, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes with ratios turned into sizes: n = d/φ, width = d/ψ, n_step = d/φ0.
+
+    With n among the changes φ sets d = φ·n instead.
+    """
+    sizes = {name: value for name, value in changes.items() if name not in RATIOS}
+    if "phi" in changes:
+        phi = positive("phi", changes["phi"])
+        if "n" not in sizes:
+            sizes["n"] = rounded("phi", "n = d/phi", whole_number("d", sizes.get("d", d)) / phi)
+        elif "d" not in sizes:
+            sizes["d"] = rounded("phi", "d = phi·n", phi * whole_number("n", sizes["n"]))
+        else:
+            raise InvalidProblem("phi", "must not be given together with n and d", phi)
+    d = whole_number("d", sizes.get("d", d))
+    for ratio, size in (("psi", "width"), ("phi_step", "n_step")):
+        if ratio in changes:
+            _refuse(sizes, (size,), f"is set by {ratio}")
+            what = f"{size} = d/{ratio}"
+            sizes[size] = rounded(ratio, what, d / positive(ratio, changes[ratio]))
     return sizes
 
 

@@ -12,11 +12,11 @@ from .plots.curves import LIMIT_NAME, curve, shade_regimes, staircase
 from .plots.simulation import SIMULATED_NAME, points
 from .plots.style import PALETTE, new_axes, styled
 from .problem import Problem
+from .results import GridResult
 from .simulation import Simulation, simulate
 from .theory import Limit, limit, predict
 
 if TYPE_CHECKING:
-    import xarray
     from matplotlib.axes import Axes
 
 SETTINGS = (
@@ -40,8 +40,8 @@ class Setting:
     """One target's curves, at the sizes asked for, at far larger ones, in the limit; networks."""
 
     title: str
-    finite: xarray.Dataset
-    large: xarray.Dataset
+    finite: GridResult
+    large: GridResult
     limits: tuple[Limit, ...]
     grown: tuple[Limit, ...]  # limits with norm growth
     simulated: Simulation  # at EXPONENTS
@@ -100,16 +100,8 @@ def demo_rows(base: Problem, settings: list[Setting]) -> list[list[str | float]]
 
 
 def demo_notes(settings: list[Setting]) -> list[str]:
-    """From which exponent on the finite-n curves lean on an approximation, in one sentence."""
-    finite = settings[-1].finite
-    noted = finite["step_exponent"].values[finite["validity"].values != ""]
-    if not noted.size:
-        return []
-    return [
-        f"from step exponent {noted.min():.2g} on, predictions treat part of the step as isotropic "
-        "(theory, eq. 4) and are approximate; `featurestep predict` says by how much "
-        "its range is left"
-    ]
+    """How far to trust the finite-n curves."""
+    return list(dict.fromkeys(note for setting in settings for note in setting.finite.notes))
 
 
 @styled
@@ -119,8 +111,8 @@ def draw(base: Problem, settings: list[Setting]) -> Axes:
     for column, setting in enumerate(settings):
         for row, error in enumerate(_ERRORS):
             ax = panels[2 * row + column]
-            curve(setting.finite, error, ax)
-            curve(setting.large, error, ax)
+            curve(setting.finite.dataset, error, ax)
+            curve(setting.large.dataset, error, ax)
             ax.lines[0].set_label(f"n = {base.n:,}")
             ax.lines[1].set(label=f"n = {base.n * _FAR:,}", color=PALETTE[1], linewidth=0.9)
             ax.set_xlim(0.0, 0.5)

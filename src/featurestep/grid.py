@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .conventions import RATIOS
 from .errors import InvalidProblem
 from .functions.nonlinearity import Nonlinearity
 from .functions.readout import Law
@@ -18,21 +19,32 @@ if TYPE_CHECKING:
 
 
 class Grid:
-    """All combinations of some fields' values around one base problem."""
+    """All combinations of some fields' values around one base problem.
 
-    def __init__(
-        self, base: Problem, axes: Mapping[str, Iterable[Any]], known: tuple[str, ...]
-    ) -> None:
-        if not axes:
+    axes
+        The values of each varied field, in order; a ratio (`phi`, `psi`, `phi_step`) is one too.
+    fixed
+        Ratios that are held at every point, given as a single number.
+    """
+
+    fixed: Mapping[str, Any] = {}
+
+    def __init__(self, base: Problem, axes: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        self.fixed = {
+            name: value for name, value in axes.items() if name in RATIOS and np.ndim(value) == 0
+        }
+        varied = {name: values for name, values in axes.items() if name not in self.fixed}
+        if not varied:
             raise InvalidProblem("vary", "needs at least one field", "none")
-        if "step_size" in axes and ("step_exponent" in axes or "step_scale" in axes):
+        if "step_size" in varied and ("step_exponent" in varied or "step_scale" in varied):
             raise InvalidProblem("vary", "takes step_size or step_exponent, not both", list(axes))
-        self.base = base
         self.axes: dict[str, tuple[Any, ...]] = {}
-        for name, values in axes.items():
-            if name not in known:
+        for name, values in varied.items():
+            if name not in known and name not in RATIOS:
                 raise unknown_field(name, known)
             self.axes[name] = _axis(name, values)
+        anchor = {"n": self.axes["n"][0]} if "phi" in self.fixed and "n" in self.axes else {}
+        self.base = base.replace(**self.fixed, **anchor) if self.fixed else base
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -44,21 +56,48 @@ class Grid:
         """Names of the varied fields, in order."""
         return tuple(self.axes)
 
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """The fields that are not the same at every point: sizes follow their ratios."""
+        found = set(self.axes)
+        if "phi" in found or ("phi" in self.fixed and found & {"n", "d"}):
+            found.add("d" if "n" in found else "n")
+        for ratio, size in (("psi", "width"), ("phi_step", "n_step")):
+            if ratio in found or (ratio in self.fixed and "d" in found):
+                found.add(size)
+        return tuple(sorted(found))
+
     def __len__(self) -> int:
         return math.prod(self.shape)
 
     def __iter__(self) -> Iterator[Problem]:
-        names = list(self.axes)
         for combination in itertools.product(*self.axes.values()):
-            yield self.base.replace(**dict(zip(names, combination, strict=True)))
+            point = dict(zip(self.axes, combination, strict=True))
+            yield self.base.replace(**self.fixed, **point)
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """Coordinates of each point, in order."""
+        coordinates = self.coordinates()
+        for values in itertools.product(*coordinates.values()):
+            yield dict(zip(coordinates, values, strict=True))
 
     def coordinates(self) -> dict[str, list[Any]]:
         """Axis values as labels: numbers stay numbers, functions and laws become text."""
         return {name: [_label(v) for v in values] for name, values in self.axes.items()}
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Grid) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((self.base, self.dims, self.shape))
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.base, tuple(self.axes.items()), dict(self.fixed)
+
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{name}: {len(values)}" for name, values in self.axes.items())
-        return f"Grid({sizes}; base={self.base!r})"
+        sizes = [f"{name}: {len(values)}" for name, values in self.axes.items()]
+        held = [f"{name} = {value!r}" for name, value in self.fixed.items()]
+        return f"Grid({', '.join([*sizes, *held])}; base={self.base!r})"
 
 
 def _axis(name: str, values: Any) -> tuple[Any, ...]:
@@ -81,4 +120,5 @@ def _label(value: Any) -> Any:
 
 def unknown_field(name: str, known: tuple[str, ...]) -> InvalidProblem:
     """The refusal of a name that is not a field."""
-    return InvalidProblem(name, f"is not a field of Problem ({', '.join(known)})", name)
+    names = ", ".join([*known, *RATIOS])
+    return InvalidProblem(name, f"is not a field of Problem ({names})", name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .checks import non_negative, number, positive, whole_number
-from .conventions import fields_from_cui, sizes_from_ratios
+from .conventions import RATIOS, fields_from_cui, sizes_at_ratios, sizes_from_ratios
 from .errors import InvalidProblem
 from .functions.activations import resolve
 from .functions.hermite import coefficients
@@ -232,10 +232,16 @@ class Problem:
         return self.regime.degree
 
     def replace(self, **changes: Any) -> Problem:
-        """The same problem with some fields changed."""
-        unknown = set(changes) - set(FIELDS)
+        """The same problem with some fields changed.
+
+        A ratio sets the size it is named for: `phi` n = d/φ (or, with `n`, d = φ·n), `psi`
+        width = d/ψ, `phi_step` n_step = d/φ0.
+        """
+        unknown = set(changes) - {*FIELDS, *RATIOS}
         if unknown:
             raise unknown_field(sorted(unknown)[0], FIELDS)
+        if not changes.keys().isdisjoint(RATIOS):
+            changes = sizes_at_ratios(self.d, changes)
         given = dict(self.given)
         if "step_size" in changes and changes["step_size"] is not None:
             given.update(step_exponent=None, step_scale=1.0)
@@ -243,8 +249,12 @@ class Problem:
             given["step_size"] = None
         return Problem(**{**given, **changes})
 
-    def vary(self, **axes: Iterable[Any]) -> Grid:
-        """The grid of all combinations of the given values, in the order given."""
+    def vary(self, **axes: Any) -> Grid:
+        """The grid of all combinations of the given values, in the order given.
+
+        Ratios vary like fields, and a single ratio is held at every point:
+        `vary(psi=[0.5, 1, 2])`, `vary(n=[500, 1000, 2000], phi=0.5, psi=0.7)`.
+        """
         return Grid(self, axes, FIELDS)
 
     @classmethod

@@ -65,7 +65,7 @@ def errors_over_exponent(setting):
     level = 1.0 - x
     degrees = np.arange(31)
     published = np.where(degrees < 2, 1.2, 1.2 if setting == 1 else 0.6)
-    data = {"noted": ("step_exponent", (x > 0.3).astype(int))}
+    data = {"admitted": ("step_exponent", np.where(x > 0.3, 0.03, 0.0))}
     for name in exponent.ERRORS:
         data[f"predicted_{name}"] = ("step_exponent", level)
         data[f"simulated_{name}"] = ("step_exponent", level + 0.005)
@@ -150,7 +150,7 @@ def curves():
     return xarray.Dataset(
         {
             "predicted": (axes, level),
-            "noted": (axes, np.zeros(level.shape, int)),
+            "admitted": (axes, np.zeros(level.shape)),
             "simulated": ((*axes, "variant"), 1.01 * both),
             "standard_error": ((*axes, "variant"), 0.01 * both),
             "kernel": (axes[:2], flat),
@@ -178,7 +178,7 @@ def laws():
     return xarray.Dataset(
         {
             "predicted": (axes, level),
-            "noted": (axes, np.zeros(level.shape, int)),
+            "admitted": (axes, np.zeros(level.shape)),
             "draws": ((*axes, "seed"), level[..., None] * np.linspace(1.0, 1.02, 3)),
             "simulated": (axes, level + 0.01),
             "standard_error": (axes, 0.01 + 0.0 * level),

@@ -48,16 +48,18 @@ def test_a_failure_is_one_of_ours_and_survives_pickling():
     assert (again.figure, again.claims, str(again)) == ("x", claims, str(caught.value))
 
 
-def test_agreement_counts_only_points_without_a_note():
-    noted = [0, 0, 1]
-    claim = agreement("e", [1.0, 1.0, 1.0], [1.3, 0.9, 2.0], [0.1, 0.1, 0.1], noted)
+def test_agreement_is_excused_by_what_the_notes_admit_and_no_more():
+    admitted = [0.0, 0.0, 0.7]
+    claim = agreement("e", [1.0, 1.0, 1.0], [1.3, 0.9, 2.0], [0.1, 0.1, 0.1], admitted)
     assert claim.holds
     assert "2 points" in claim.text
     assert "3.0 s.e." in claim.text
+    assert "admit up to 70.0%" in claim.text
     assert "100.0% apart" in claim.text
+    assert not agreement("e", [1.0, 1.0], [1.3, 2.0], [0.1, 0.1], [0.0, 0.5]).holds
     assert not agreement("e", [1.0], [1.5], [0.1]).holds
     assert not agreement("e", [1.0], [np.nan], [0.1]).holds
-    assert not agreement("e", [1.0], [1.0], [0.1], True).holds
+    assert not agreement("e", [1.0], [1.0], [0.1], 0.1).holds
 
 
 def test_below_is_judged_in_standard_errors():

@@ -198,4 +198,4 @@ def test_thread_count_does_not_matter(width):
 def test_no_step_is_a_departure_from_the_theory():
     for exponent in (0.3, 0.7):
         found = simulate(PROBLEM.replace(step_exponent=exponent), seeds=1, n_test=50)
-        assert found.departures == ()
+        assert found.notes == ()

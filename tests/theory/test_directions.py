@@ -206,7 +206,7 @@ def test_a_single_direction_by_formula() -> None:
 
 def test_rough_targets_are_noted_or_refused() -> None:
     p = Problem(**BASE, target="relu(z1) + z2", activation="relu", readout="rademacher")
-    assert any("not smooth" in note for note in predict(p).validity)
+    assert any("not smooth" in note for note in predict(p).notes)
     jumps = Teacher(2, lambda z: np.where(z[:, 0] > 40.0 * np.sin(20.0 * z[:, 1]), 50.0, 0.0))
     assert isinstance(Problem(**BASE, target=jumps).teacher, Teacher)
     spikes = Teacher(2, lambda z: np.where(np.abs(z).sum(axis=1) < 0.02, 1e6, 1.0))

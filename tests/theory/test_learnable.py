@@ -124,7 +124,7 @@ def test_turned_directions_have_the_same_floors() -> None:
         return np.asarray(x[:, 0] + x[:, 0] * x[:, 1] + x[:, 1] * x[:, 2] / 2.0)
 
     first, second = learnable(p), learnable(p.replace(target=Teacher(3, g)))
-    for name in first.DESCRIPTIONS:
+    for name in first.MEANINGS:
         assert getattr(second, name) == pytest.approx(getattr(first, name), rel=1e-8)
     assert all("=" in axis for axis in second.axes)
 

@@ -34,7 +34,7 @@ def test_numbers_fit_together() -> None:
     assert result.train_loss == pytest.approx(total, rel=1e-12)
     assert BASE.noise_std**2 < result.train_mse < result.train_loss < result.test_error
     assert 0 < result.alignment < 1
-    assert result.residual <= 1e-10
+    assert result.solver_residual <= 1e-10
     assert result.self_check <= 1e-9
     groups = result.groups
     assert groups.neurons.sum() == pytest.approx(BASE.width)
@@ -150,7 +150,7 @@ def test_an_unconverged_resolvent_raises_with_its_solution(
     ],
 )
 def test_out_of_range_predictions_say_so(changes: dict[str, object], words: str) -> None:
-    assert any(words in note for note in predict(BASE.replace(**changes)).validity)
+    assert any(words in note for note in predict(BASE.replace(**changes)).notes)
 
 
 @pytest.mark.parametrize(
@@ -165,14 +165,14 @@ def test_out_of_range_predictions_say_so(changes: dict[str, object], words: str)
     ids=str,
 )
 def test_predictions_inside_the_range_carry_no_note(changes: dict[str, object]) -> None:
-    assert predict(BASE.replace(**changes)).validity == ()
+    assert predict(BASE.replace(**changes)).notes == ()
 
 
 def test_isotropic_weights_say_what_they_leave_out() -> None:
     bold = BASE.replace(step_exponent=0.5)
-    (note,) = predict(bold, method="isotropic").validity
+    (note,) = predict(bold, method="isotropic").notes
     assert note.startswith("isotropic weights leave out")
-    assert predict(BASE.replace(step_size=0.0, n=10**6), method="isotropic").validity == ()
+    assert predict(BASE.replace(step_size=0.0, n=10**6), method="isotropic").notes == ()
 
 
 def test_the_method_is_asked_for_chosen_and_told() -> None:

@@ -14,10 +14,9 @@ from .progress import INTERRUPTED
 
 COMMANDS = {  # and their modules
     **dict.fromkeys(("predict", "limit", "baselines", "learnable", "optimum"), "theory_commands"),
-    **dict.fromkeys(("simulate", "compare"), "simulate_commands"),
+    **dict.fromkeys(("simulate", "compare", "equivalence"), "simulate_commands"),
     **dict.fromkeys(("spectrum", "critical", "phase"), "spectrum_commands"),
     "bench": "bench_command",
-    "equivalence": "equivalence_command",
     "explore": "explore_command",
     "figure": "figure_command",
     "sweep": "sweep_commands",

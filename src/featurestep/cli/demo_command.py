@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from ..meeting.comparison import enough_seeds
+from ..results import Table, describe
 from .files import check_folder, save_in
 from .options import DEFAULTS, Request, problem_options
-from .output import cell, describe, show_notes, show_table
+from .output import show_notes, show_table
 from .progress import watched_share
 from .values import one_or_list
 
@@ -37,14 +38,14 @@ def demo(output: str, seeds: str, **options: Any) -> None:
     drawn = enough_seeds(one_or_list(seeds))
     with watched_share("simulating") as told:
         settings = run_demo(base, seeds=drawn, progress=told)
-    rows = [[cell(value) for value in row] for row in demo_rows(base, settings)]
+    rows = demo_rows(base, settings)
     path = save_in(output, "demo.png", draw(base, settings))
     click.echo("\n".join(describe(base, DEMO_FIXED)))
     header = ["step_exponent"]
     for which, (title, _) in enumerate(SETTINGS, 1):
         click.echo(title)
         header += [f"test error {which}", "simulated", "limit", "with norm growth"]
-    show_table(header, rows)
+    show_table(Table.of(header, rows))
     click.echo(EXPLANATION)
     show_notes(demo_notes(settings))
     click.echo(f"Figure: {path}")

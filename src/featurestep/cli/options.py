@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ..conventions import RATIOS
 from ..errors import InvalidProblem
 from ..functions.activations import NAMED
 from ..problem import Grid, Problem
@@ -40,6 +41,7 @@ _OPTIONS = (
     ("phi", "φ", "φ = d/n, with --psi in place of --d and --width"),
     ("psi", "ψ", "ψ = d/N, with --phi"),
     ("n_step", "n0", "fresh samples n0 for the gradient step  [default: n]"),
+    ("phi_step", "φ0", "φ0 = d/n0, in place of --n-step"),
     ("step_exponent", "α", "exponent α of the step η = step_scale·n^α"),
     ("step_scale", "c", "factor on n^α"),
     ("step_size", "η", "step η outright, in place of --step-exponent"),
@@ -121,51 +123,37 @@ class Request:
             raise InvalidProblem("--over", f"must give at most {MAX_POINTS} points", self.over)
         return axes
 
-    @property
+    @cached_property
     def problem(self) -> Problem:
         """The problem asked for, without the varied fields."""
-        return self._problem({})
+        return self._problem()
 
     @property
-    def grids(self) -> list[Grid]:
-        """The grid asked for; one for each n where φ and ψ fix the other sizes."""
-        if "phi" not in self.given or "n" not in self.axes:
-            return [self.problem.vary(**self.axes)]
-        return [self._problem({"n": n}).vary(**{**self.axes, "n": [n]}) for n in self.axes["n"]]
+    def target(self) -> Problem | Grid:
+        """What was asked about: one problem, or a grid over it."""
+        if not self.over:
+            return self.problem
+        moved = not {"n", "d"}.isdisjoint(self.axes)
+        held = {name: self.given[name] for name in RATIOS if moved and name in self.given}
+        return self.problem.vary(**self.axes, **held)
 
-    @property
-    def ratios(self) -> dict[str, Any]:
-        """φ and ψ where they make the other sizes follow a varied n."""
-        follows = "phi" in self.given and "n" in self.axes
-        return {name: self.given[name] for name in ("phi", "psi")} if follows else {}
-
-    @property
-    def varied(self) -> tuple[str, ...]:
-        """The fields that are not the same at every point."""
-        return (*self.axes, *(("d", "width") if self.ratios else ()))
-
-    @property
-    def lines(self) -> list[Problem]:
-        """The problem behind each line of the curves: one for each value of the second field."""
-        if len(self.axes) < 2:
-            return [self.problem]
-        _, (name, values) = self.axes.items()
-        return [self._problem({name: value}) for value in values]
-
-    def _problem(self, changes: Mapping[str, Any]) -> Problem:
-        given = {**self.given, **changes}
-        settings = {**self.defaults, **given}
+    def _problem(self) -> Problem:
+        given, settings = self.given, {**self.defaults, **self.given}
         if "step_size" in given and "step_exponent" not in given:
             del settings["step_exponent"]
-        if "phi" not in given and "psi" not in given:
-            return Problem(**settings)
-        for name, partner, rival in (("phi", "psi", "d"), ("psi", "phi", "width")):
-            if name not in given:
-                raise InvalidProblem(name, f"must be given together with {partner}", None)
+        ratios = {name: settings.pop(name) for name in RATIOS if name in settings}
+        pair = (("phi", "psi", "d"), ("psi", "phi", "width"))
+        for name, partner, rival in pair:
+            if name not in ratios:
+                continue
+            if partner not in ratios and partner not in self.axes:
+                raise InvalidProblem(partner, f"must be given together with {name}", None)
             if rival in given or rival in self.axes:
                 raise InvalidProblem(name, f"must not be given together with {rival}", given[name])
-            del settings[rival]
-        return Problem.from_ratios(**settings)
+        if "n_step" in given and "phi_step" in ratios:
+            raise InvalidProblem("phi_step", "must not be given together with n_step", ratios)
+        base = Problem(**settings)
+        return base.replace(n=base.n, **ratios) if "phi" in ratios else base.replace(**ratios)
 
 
 def output_options(command: Command) -> Command:

@@ -1,33 +1,21 @@
-"""The commands that run the real network: `simulate` and `compare`."""
+"""The commands that run the real network: `simulate`, `compare` and `equivalence`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from .. import simulation
+from ..meeting.comparison import Z_LIMIT, Comparison, enough_seeds
 from ..meeting.comparison import compare as compare_problems
-from ..meeting.comparison import enough_seeds
-from .figures import check_lines, draw_comparisons, draw_simulations
-from .files import check_path, mention, save
-from .options import curve_options, problem_options
-from .output import show_json
-from .progress import all_or_nothing
-from .run import SMALL, Found, Run, read_run, simulation_options
-from .simulated import (
-    comparisons_json,
-    failed_check,
-    show_comparisons,
-    show_simulations,
-    simulations_json,
-)
+from .answers import answer, check_plot, report
+from .options import Request, curve_options, problem_options
+from .run import SMALL, ran, read_run, simulation_options
+from .values import numbers
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+_MOST_NAMED = 3  # rows that a failed check spells out
 _problem_options = partial(problem_options, defaults=SMALL)
 
 
@@ -63,21 +51,27 @@ def simulate(
       featurestep simulate --n 40000 --d 1000 --width 2000 --seeds 2 --max-memory 1.5GB
     """
     names = tuple(name.strip() for name in variants.split(","))
-    run = read_run(options, over, variants=names)
-    check_path(plot)
-    if plot:
-        check_lines(run)
-    found = _found(run, simulation.simulate, draw_simulations, plot)
-    if as_json:
-        show_json(simulations_json(run, found))
-    else:
-        show_simulations(run, found)
-        mention(plot)
+    rest, arguments = read_run(options)
+    request = Request(rest, over, SMALL)
+    check_plot(plot, request, 2 if len(names) == 1 else 1)
+    cost = simulation.estimate(request.target, variants=names, **arguments)
+    run = partial(simulation.simulate, request.target, variants=names, **arguments)
+    found = ran(lambda told: run(progress=told), cost, plot)
+    report(found, as_json=as_json, plot=plot, **_asked(request, cost))
+
+
+def _asked(request: Request, cost: simulation.Estimate) -> dict[str, Any]:
+    return {
+        "over": dict(request.axes),
+        "estimate": {"memory": cost.memory, "flops": cost.flops},
+    }
 
 
 @click.command()
 @click.option(
-    "--check", is_flag=True, help="exit with 1 when |z| > 4 anywhere without a note that says why"
+    "--check",
+    is_flag=True,
+    help="exit with 1 when |z| > 4 anywhere beyond what the point's notes admit",
 )
 @_problem_options
 @simulation_options
@@ -99,32 +93,51 @@ def compare(
       featurestep compare
       featurestep compare --over step_exponent=0:0.45:10 --plot agreement.pdf
       featurestep compare --activation relu --centre --target "H1 + H2/sqrt(2)" --seeds 24 --check
-      featurestep compare --inputs student_t(5) --over ridge=log:0.001:1:7 --json
+      featurestep compare --inputs 'student_t(5)' --over ridge=log:0.001:1:7 --json
     """
-    run = read_run(options, over)
-    enough_seeds(run.arguments["seeds"])
-    check_path(plot)
-    found = _found(run, compare_problems, draw_comparisons, plot)
-    if as_json:
-        show_json(comparisons_json(run, found))
-    else:
-        show_comparisons(run, found)
-        mention(plot)
-    failure = failed_check(found) if check else None
+    rest, arguments = read_run(options)
+    request = Request(rest, over, SMALL)
+    check_plot(plot, request, 2)
+    enough_seeds(arguments["seeds"])
+    cost = simulation.estimate(request.target, **arguments)
+    run = partial(compare_problems, request.target, **arguments)
+    found = ran(lambda told: run(progress=told), cost, plot)
+    report(found, as_json=as_json, plot=plot, **_asked(request, cost))
+    failure = _failure(found) if check else None
     if failure is not None:
         click.echo(failure, err=True)
         raise click.exceptions.Exit(1)
 
 
-def _found(
-    run: Run,
-    work: Callable[..., Found],
-    draw: Callable[[Run, Sequence[Found]], Axes],
-    plot: str | None,
-) -> list[Found]:
-    """Compute and write the figure; interrupted before that, nothing is left."""
-    with all_or_nothing():
-        found = run.execute(work)
-        if plot:
-            save(plot, draw(run, found))
-    return found
+def _failure(found: Comparison) -> str | None:
+    """Which rows lie further off than their notes admit, or None."""
+    wrong = sorted(found.disagreements(), key=lambda row: -row.distance)
+    if not wrong:
+        return None
+    named = "; ".join(map(str, wrong[:_MOST_NAMED]))
+    more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+    return f"check failed, |z| > {Z_LIMIT:g}: {named}{more}"
+
+
+@click.command()
+@click.option("--degrees", metavar="ℓ,…", default="1,2,3", show_default=True, help="of F_ℓ")
+@_problem_options
+@partial(simulation_options, without=("n_test", "dtype", "device"))
+@curve_options
+def equivalence(
+    degrees: str, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
+) -> None:
+    """How near the spiked features F_ℓ are to the trained ones, ‖F − F_ℓ‖_op/√n.
+
+    It vanishes as n grows when ℓ is at least the degree of the step exponent's regime. For the
+    errors of these feature maps on the same draws, see `simulate --variants`.
+
+    \b
+    Examples
+      featurestep equivalence --n 400 --d 200 --width 300
+      featurestep equivalence --phi 0.5 --psi 0.7 --over n=250,500,1000 --plot gaps.pdf
+    """
+    rest, arguments = read_run(options)
+    request = Request(rest, over, SMALL)
+    asked = {"degrees": tuple(numbers(degrees)), **arguments}
+    answer(simulation.feature_gap, request, as_json=as_json, plot=plot, fields=1, **asked)

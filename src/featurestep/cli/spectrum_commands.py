@@ -11,23 +11,22 @@ import click
 from .. import theory
 from ..errors import InvalidProblem
 from ..meeting.phase import EXPONENTS, PhaseDiagram, phase_diagram
-from ..problem import Problem
+from ..problem import Grid, Problem
+from ..results import GridResult, describe, shared_fields
 from ..simulation.arguments import checked_seeds
-from .answers import report_curve
+from .answers import check_plot, report
 from .files import check_path, mention, save
 from .options import Request, curve_options, output_options, problem_options
-from .output import fixed_fields, joined, show_json, show_notes, shown_problem
+from .output import show_json, show_notes
 from .progress import all_or_nothing, shifted
 from .spectrum_output import (
-    followed_rows,
-    in_short,
-    phase_row,
+    followed_points,
+    phase_points,
     show_critical,
     show_spectrum,
     spectrum_record,
-    table_of,
 )
-from .spectrum_run import announce, bar, follow, simulate_all, simulate_one, starts
+from .spectrum_run import announce, bar, follow, simulate_all, simulate_one
 from .values import number, one_or_list
 
 if TYPE_CHECKING:
@@ -67,13 +66,12 @@ def spectrum(
       featurestep spectrum --over width=500,1000,2000 --over readout=gaussian,constant --json
     """
     request, drawn = Request(options, over), _read_seeds(seeds)
-    check_path(plot)
-    if not over:
-        _one_spectrum(request.problem, drawn, as_json, plot)
-        return
-    if plot and len(request.axes) > 1:
-        raise InvalidProblem("--plot", "takes a single --over for this command", over)
-    _many_spectra(request, drawn, as_json, plot)
+    check_plot(plot, request, 1)
+    target = request.target
+    if isinstance(target, Problem):
+        _one_spectrum(target, drawn, as_json, plot)
+    else:
+        _many_spectra(target, drawn, as_json, plot)
 
 
 def _one_spectrum(
@@ -93,42 +91,18 @@ def _one_spectrum(
     mention(plot)
 
 
-def _many_spectra(
-    request: Request, seeds: tuple[int, ...], as_json: bool, plot: str | None
-) -> None:
-    grids = request.grids
+def _many_spectra(grid: Grid, seeds: tuple[int, ...], as_json: bool, plot: str | None) -> None:
     with all_or_nothing():
-        parts = follow(grids)
-        simulated = simulate_all(grids, seeds) if seeds else None
-        tables = []
-        for grid, part, start in zip(grids, parts, starts(grids), strict=False):
-            own = None if simulated is None else simulated[start : start + len(grid)]
-            tables.append(table_of(grid, followed_rows(grid, part, own)))
-        table = joined(tables)
+        results = follow(grid)
+        simulated = simulate_all(grid, seeds) if seeds else None
+        table = followed_points(grid, results, simulated)
         if plot:
-            save(plot, _draw_tracks(request, joined(parts), table))
-    columns = ["singular_edge", "count", "degrees", "singular_values"]
-    columns += ["simulated_count", "simulated_values"] if seeds else []
-    _print(request, seeds, table, columns, as_json=as_json, plot=plot)
-    near = sum(not all(resolved) for resolved in table["resolved"].values.flat)
+            save(plot, _draw_tracks(grid, results, table))
+    report(table, as_json=as_json, plot=plot, seeds=seeds)
+    near = sum(not all(resolved or ()) for resolved in table.columns["resolved"])
     if near and not as_json:
         rest = "within the fluctuations of the edge: listed, not counted"
-        show_notes([f"{near} of {table['resolved'].size} points have a spike {rest}"])
-
-
-def _print(
-    request: Request,
-    seeds: tuple[int, ...],
-    table: xarray.Dataset,
-    columns: Sequence[str],
-    *,
-    as_json: bool,
-    plot: str | None,
-) -> None:
-    """The points of a grid, as a table with its notes or as JSON."""
-    table = table.transpose(*request.axes)
-    shown = in_short(table)
-    report_curve(request, table, columns, as_json=as_json, plot=plot, shown=shown, seeds=seeds)
+        show_notes([f"{near} of {len(grid)} points have a spike {rest}"])
 
 
 def _read_seeds(text: str) -> tuple[int, ...]:
@@ -136,14 +110,13 @@ def _read_seeds(text: str) -> tuple[int, ...]:
     return () if value == 0 else checked_seeds(value)
 
 
-def _draw_tracks(request: Request, results: xarray.Dataset, table: xarray.Dataset) -> Axes:
+def _draw_tracks(grid: Grid, results: xarray.Dataset, table: GridResult) -> Axes:
     """Edge and spikes against the field, with births over the step exponent."""
-    from ..plots.phase import tracks
+    from ..plots import tracks
 
-    (field,) = request.axes
-    births = theory.critical_steps(request.problem).steps if field == "step_exponent" else ()
-    simulated = list(table["simulated_values"].values) if "simulated_values" in table else None
-    return tracks(results, births, simulated)
+    births = theory.critical_steps(grid.base).steps if "step_exponent" in grid.axes else ()
+    simulated = table.columns.get("simulated_values")
+    return tracks(results, births, None if simulated is None else list(simulated))
 
 
 @click.command()
@@ -166,17 +139,18 @@ def critical(degrees: str, as_json: bool, plot: str | None, **options: Any) -> N
     """
     check_path(plot)
     request = Request(options, _exponents_first((), _TRACK))
+    grid = request.target
+    assert isinstance(grid, Grid)
     with all_or_nothing():
         found = theory.critical_steps(request.problem, degrees=number(degrees))
         if plot:
-            from ..plots.phase import tracks
+            from ..plots import tracks
 
-            save(plot, tracks(joined(follow(request.grids)), found))
+            save(plot, tracks(follow(grid), found))
     if as_json:
-        fixed = fixed_fields(request.problem, request)
-        show_json({"problem": fixed, "status": "ok", **found.as_dict()})
+        show_json({"problem": shared_fields(grid), "status": "ok", **found.as_dict()})
         return
-    click.echo(shown_problem(request.problem, request))
+    click.echo("\n".join(describe(grid)))
     show_critical(found)
     mention(plot)
 
@@ -208,15 +182,12 @@ def phase(
         rule = "must name step_exponent and one further field at most"
         raise InvalidProblem("--over", rule, over)
     with all_or_nothing():
-        found = _diagrams(request, drawn)
+        found = _diagram(request, drawn)
         if plot:
-            from ..plots.phase import phase as draw
+            from ..plots import phase as draw
 
-            save(plot, draw(joined([each.dataset for each in found]))[0])
-    table = joined([table_of(each.grid, list(map(phase_row, each.points))) for each in found])
-    columns = ["published_count", "predicted_count", *(["simulated_count"] if drawn else [])]
-    columns += ["published_degrees", "predicted_degrees"]
-    _print(request, drawn, table, columns, as_json=as_json, plot=plot)
+            save(plot, draw(found.dataset)[0])
+    report(phase_points(found), as_json=as_json, plot=plot, seeds=drawn)
 
 
 def _exponents_first(over: tuple[str, ...], exponents: Sequence[float]) -> tuple[str, ...]:
@@ -227,23 +198,10 @@ def _exponents_first(over: tuple[str, ...], exponents: Sequence[float]) -> tuple
     return (f"step_exponent={','.join(map(repr, exponents))}", *over)
 
 
-def _diagrams(request: Request, seeds: tuple[int, ...]) -> list[PhaseDiagram]:
-    """One diagram, or one for each n where φ and ψ fix the other sizes."""
-    grids = request.grids
+def _diagram(request: Request, seeds: tuple[int, ...]) -> PhaseDiagram:
+    grid = request.target
+    assert isinstance(grid, Grid)
     if seeds:
-        announce([problem for grid in grids for problem in grid], seeds, ("trained",))
-    fields = [name for name in request.axes if name != "step_exponent"]
-    field = fields[0] if fields else None
-    found = []
-    with bar(sum(map(len, grids)), "points", wanted=bool(seeds)) as advance:
-        for grid, start in zip(grids, starts(grids), strict=False):
-            diagram = phase_diagram(
-                grid.base,
-                exponents=grid.axes["step_exponent"],
-                field=field,
-                values=None if field is None else grid.axes[field],
-                seeds=seeds or 0,
-                progress=shifted(advance, start),
-            )
-            found.append(diagram)
-    return found
+        announce(list(grid), seeds, ("trained",))
+    with bar(len(grid), "points", wanted=bool(seeds)) as advance:
+        return phase_diagram(grid, seeds=seeds or 0, progress=shifted(advance, 0))

@@ -3,54 +3,105 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 import numpy as np
 
 from ..borders import Border
-from ..meeting.phase import PhasePoint
+from ..meeting.phase import PhaseDiagram
 from ..problem import Grid
+from ..results import (
+    GridResult,
+    Point,
+    Result,
+    Table,
+    cell,
+    collected,
+    describe,
+    plus_minus,
+)
 from ..simulation import SimulatedSpectrum
 from ..theory import CriticalSteps, Spectrum, Spike
-from ..theory.spectra.notes import spectrum_notes
-from .output import cell, describe, show_notes, show_table
-from .simulated import plus_minus
+from .output import show_notes, show_table
 
 if TYPE_CHECKING:
     import xarray
 
 HERMITE = tuple(f"H{k}" for k in range(7))
-_MOST = 6  # values of a list that a table spells out
 Record = dict[str, Any]
 
 
-def table_of(grid: Grid, rows: Sequence[Mapping[str, Any]]) -> xarray.Dataset:
-    """Rows of plain values, one for each point of a grid, as columns over its fields."""
-    import xarray
+class Followed(Result):
+    """Edge and spikes of a spectrum at one point of a grid."""
 
-    columns: Record = {}
-    for name in rows[0]:
-        column = np.empty(len(rows), dtype=object)
-        column[:] = [row[name] for row in rows]
-        columns[name] = (grid.dims, column.reshape(grid.shape))
-    return xarray.Dataset(columns, coords=grid.coordinates())
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        "edge": "upper edge of the bulk, as an eigenvalue of FᵀF/n",
+        "margin": "distance beyond the edge from which an eigenvalue counts as a spike",
+        "singular_edge": "the edge as a singular value of F/√n",
+        "count": "number of resolved spikes",
+        "degrees": "degree of the polynomial of κ that each spike carries",
+        "resolved": "whether it is further from the edge than the edge fluctuates",
+        "locations": "the spikes' eigenvalues",
+        "singular_values": "and their roots",
+        "constant_overlaps": "squared overlaps of the left vectors with a constant",
+        "overlaps": "and with H_1(κ), H_2(κ), …",
+    }
+    COLUMNS: ClassVar[tuple[str, ...]] = ("singular_edge", "count", "degrees", "singular_values")
 
 
-def followed_rows(
+class FollowedWithNetworks(Followed):
+    """The same beside simulated networks."""
+
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        **Followed.MEANINGS,
+        "simulated_count": "mean number of simulated spikes beyond the same place",
+        "simulated_values": "mean singular values of as many or more",
+    }
+    COLUMNS: ClassVar[tuple[str, ...]] = (*Followed.COLUMNS, "simulated_count", "simulated_values")
+
+
+class Phase(Result):
+    """One point of a phase diagram."""
+
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("regime", "published_count", "predicted_count", "simulated_count"), ""),
+        **dict.fromkeys(("published_degrees", "predicted_degrees", "simulated_degrees"), ""),
+        **dict.fromkeys(("unresolved", "edge", "margin"), ""),
+    }
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        *("published_count", "predicted_count", "published_degrees", "predicted_degrees"),
+    )
+
+
+class PhaseWithNetworks(Phase):
+    """The same beside simulated networks."""
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        *("published_count", "predicted_count", "simulated_count"),
+        *("published_degrees", "predicted_degrees"),
+    )
+
+
+def followed_points(
     grid: Grid, results: xarray.Dataset, found: Sequence[SimulatedSpectrum | str] | None
-) -> list[Record]:
-    """Each point of a grid as a row: edge, spikes, and what was simulated or why not."""
-    rows = []
-    for i, (index, problem) in enumerate(zip(np.ndindex(*grid.shape), grid, strict=True)):
+) -> GridResult:
+    """Each point of a grid: edge, spikes, and what was simulated or why not."""
+    points = []
+    for i, index in enumerate(np.ndindex(*grid.shape)):
         place = results.isel(dict(zip(grid.dims, index, strict=True)))
         row = _followed_row({str(name): array.values for name, array in place.items()})
-        notes = spectrum_notes(problem) if row["status"] == "ok" else ()
-        row["validity"] = "\n".join(notes)
+        told = place["validity"].item()
         if found is not None:
             row.update(_simulated_row(found[i], row))
-        rows.append(row)
-    return rows
+        points.append(Point(row, row["status"], tuple(told.split("\n")) if told else ()))
+    return collected(Followed if found is None else FollowedWithNetworks, grid, points)
+
+
+def phase_points(found: PhaseDiagram) -> GridResult:
+    """The points of a phase diagram."""
+    points = [Point(point.as_dict(), point.status, point.notes) for point in found.points]
+    return collected(PhaseWithNetworks if found.seeds else Phase, found.grid, points)
 
 
 def _followed_row(point: Mapping[str, np.ndarray[Any, Any]]) -> Record:
@@ -89,23 +140,6 @@ def _simulated_row(found: SimulatedSpectrum | str, row: Record) -> Record:
     values = found.singular_values("trained").mean(axis=0)
     shown = max(len(row["locations"]), round(count))
     return {"simulated_count": count, "simulated_values": values[:shown].tolist()}
-
-
-def in_short(table: xarray.Dataset) -> xarray.Dataset:
-    """The same for a table: lists with few digits, and cut where they are long."""
-    short = table.copy()
-    for name, array in table.items():
-        if any(isinstance(value, list) for value in array.values.flat):
-            texts = [_in_short(value) for value in array.values.flat]
-            short[name] = (array.dims, np.array(texts, dtype=object).reshape(array.shape))
-    return short
-
-
-def _in_short(values: Sequence[Any] | None) -> str:
-    if values is None:
-        return "–"
-    shown = ", ".join(map(cell, values[:_MOST]))
-    return (shown + (", …" if len(values) > _MOST else "")) or "–"
 
 
 def spectrum_record(found: Spectrum, simulated: SimulatedSpectrum | None) -> Record:
@@ -182,7 +216,7 @@ def _show_bulks(found: Spectrum) -> None:
     ]
     spike = int(found.weights.spike is not None)
     rows.append(("W", cell(low), cell(high), cell(zero), str(spike)))
-    show_table(("", "bulk from", "to", "share at 0", "spikes"), rows)
+    show_table(Table.of(("", "bulk from", "to", "share at 0", "spikes"), rows))
 
 
 def _show_spikes(found: Spectrum, simulated: SimulatedSpectrum | None) -> None:
@@ -199,7 +233,7 @@ def _show_spikes(found: Spectrum, simulated: SimulatedSpectrum | None) -> None:
             overlaps = simulated.hermite_overlaps("trained")[:, rank].mean(axis=0)
             numbers = [_spread(values), _spread(values**2), ""]
             rows.append(("", "simulated", *numbers, *_shares(overlaps), ""))
-    show_table(header, rows)
+    show_table(Table.of(header, rows))
 
 
 def _show_weights(found: Spectrum, simulated: SimulatedSpectrum | None) -> None:
@@ -215,7 +249,7 @@ def _show_weights(found: Spectrum, simulated: SimulatedSpectrum | None) -> None:
         rows.append(
             ("W simulated", _spread(simulated.singular_values("weights")[:, 0]), *_shares(shares))
         )
-    show_table(("", "singular_value", "along β", "along β⋆", "along a"), rows)
+    show_table(Table.of(("", "singular_value", "along β", "along β⋆", "along a"), rows))
 
 
 def _shares(values: Iterable[float]) -> list[str]:
@@ -242,11 +276,6 @@ def show_critical(found: CriticalSteps) -> None:
         )
         for step in found
     ]
-    show_table(header, rows)
+    show_table(Table.of(header, rows))
     for step in found:
         show_notes(f"degree {step.degree}: {note}" for note in step.notes)
-
-
-def phase_row(point: PhasePoint) -> Record:
-    """A point of a phase diagram."""
-    return {**point.as_dict(), "validity": "\n".join(point.validity)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -27,18 +27,10 @@ def bar(total: int, words: str, *, wanted: bool = False) -> AbstractContextManag
     return watched(total, lambda done: words) if wanted or total >= _LONG else nullcontext()
 
 
-def starts(grids: Sequence[Grid]) -> Iterator[int]:
-    """How many points come before each grid."""
-    return accumulate(map(len, grids), initial=0)
-
-
-def follow(grids: Sequence[Grid]) -> list[xarray.Dataset]:
-    """Edges and spikes of every grid."""
-    with bar(sum(map(len, grids)), "predicting") as advance:
-        return [
-            theory.spectrum(grid, progress=shifted(advance, start))
-            for grid, start in zip(grids, starts(grids), strict=False)
-        ]
+def follow(grid: Grid) -> xarray.Dataset:
+    """Edges and spikes of a grid."""
+    with bar(len(grid), "predicting") as advance:
+        return theory.spectrum(grid, progress=shifted(advance, 0))
 
 
 def announce(
@@ -58,10 +50,9 @@ def simulate_one(problem: Problem, seeds: tuple[int, ...]) -> SimulatedSpectrum:
     return found
 
 
-def simulate_all(grids: Sequence[Grid], seeds: tuple[int, ...]) -> list[SimulatedSpectrum | str]:
-    """Features at every point of the grids, or why there are none."""
-    problems = [problem for grid in grids for problem in grid]
-    found = _simulate(problems, seeds, ("trained",))
+def simulate_all(grid: Grid, seeds: tuple[int, ...]) -> list[SimulatedSpectrum | str]:
+    """Features at every point of a grid, or why there are none."""
+    found = _simulate(list(grid), seeds, ("trained",))
     return [f"not simulated: {f}" if isinstance(f, FeaturestepError) else f for f in found]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import InvalidProblem
+from ..results import Table
 from .output import show_json, show_notes, show_table
 from .progress import INTERRUPTED, Advance, watched
 from .values import number
@@ -69,7 +70,7 @@ def show_status(plan: Plan, *, as_json: bool) -> None:
         return
     click.echo(f"sweep {plan.sweep.name}, {found.total} units; store {store_path(plan)}")
     rows = [[name, *(str(states[s]) for s in _STATES)] for name, states in found.by_task.items()]
-    show_table(["", *_STATES], rows)
+    show_table(Table.of(["", *_STATES], rows))
     show_notes([*_reasons(found), *_earlier(found)])
     named = ", ".join(f"{task} {tag}" for task, tag in found.numerics.items())
     click.echo(f"numerics: {named}")

@@ -8,15 +8,9 @@ import click
 
 from .. import theory
 from ..theory.method import METHODS
-from ..theory.predict import VARIABLES
-from .answers import Verb, answer, report
-from .figures import draw_baselines, draw_errors, draw_learned, draw_stairs
-from .files import check_path, save
-from .options import Request, curve_options, output_options, problem_options
-from .output import cell, show_notes, show_table
+from .answers import answer
+from .options import Request, curve_options, problem_options
 from .values import number, parse_search
-
-_PREDICTED = {**VARIABLES, "method": "weights that the errors were computed with"}
 
 
 @click.command()
@@ -53,15 +47,7 @@ def predict(
       featurestep predict --phi 0.5 --psi 0.7 --n 10000 --readout rademacher --json
       featurestep predict --activation relu --step-exponent 0.5 --centre --method isotropic
     """
-    verb = Verb(
-        meanings=_PREDICTED,
-        columns=("test_error", "train_loss", "train_mse", "readout_norm", "alignment", "method"),
-        one=lambda problem: theory.predict(problem, method=method),
-        many=lambda grid, told: theory.predict(grid, method=method, progress=told),
-        draw_one=draw_learned,
-        draw_many=draw_errors,
-    )
-    answer(verb, Request(options, over), as_json=as_json, plot=plot)
+    answer(theory.predict, Request(options, over), as_json=as_json, plot=plot, method=method)
 
 
 @click.command()
@@ -95,13 +81,8 @@ def limit(
       featurestep limit --over step_exponent=0.01:0.45:45 --plot staircase.pdf
     """
     chosen = None if degree is None else number(degree)
-    verb = Verb(
-        meanings=theory.Limit.DESCRIPTIONS,
-        columns=("degree", "powers", "test_error", "train_loss", "test_gain", "train_gain"),
-        one=lambda problem: theory.limit(problem, degree=chosen, norm_growth=norm_growth),
-        draw_many=draw_stairs,
-    )
-    answer(verb, Request(options, over), as_json=as_json, plot=plot)
+    asked: dict[str, Any] = {"degree": chosen, "norm_growth": norm_growth}
+    answer(theory.limit, Request(options, over), as_json=as_json, plot=plot, **asked)
 
 
 @click.command()
@@ -115,20 +96,13 @@ def baselines(over: tuple[str, ...], as_json: bool, plot: str | None, **options:
       featurestep baselines --target "H1 + 0.5*H3" --noise-std 0.3
       featurestep baselines --over n=500:5000:10 --plot baselines.png
     """
-    meanings = theory.Baselines.DESCRIPTIONS
-    verb = Verb(
-        meanings=meanings,
-        columns=tuple(meanings),
-        one=theory.baselines,
-        draw_many=draw_baselines,
-    )
-    answer(verb, Request(options, over), as_json=as_json, plot=plot)
+    answer(theory.baselines, Request(options, over), as_json=as_json, plot=plot, fields=1)
 
 
 @click.command()
 @problem_options
-@click.option("--json", "as_json", is_flag=True, help="strict JSON, not a table")
-def learnable(as_json: bool, **options: Any) -> None:
+@curve_options
+def learnable(over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any) -> None:
     """Which parts of a target one step can learn, in part or never.
 
     Lists the Hermite terms of the target, in the basis whose first axis is E[y z]; how much of each
@@ -140,62 +114,42 @@ def learnable(as_json: bool, **options: Any) -> None:
       featurestep learnable --target "z1 + z1*z2 + z2^2 - 1" --activation relu --readout rademacher
       featurestep learnable --target "z1 + z1*z2*z3" --step-exponent 0.5 --n-step 20000 --json
     """
-    found = theory.learnable(Request(options).problem)
-    if as_json:
-        report(found, {}, as_json=True, plot=None)
-        return
-    report(found, theory.Learnable.DESCRIPTIONS, as_json=False, plot=None)
-    if any("=" in axis for axis in found.axes):
-        click.echo("\n".join(("in the basis", *(f"  {axis}" for axis in found.axes))))
-    show_table(
-        ("", "size", "possible", "expressed", "verdict"),
-        [
-            (t.name, cell(t.size), f"{t.possible:.0%}", f"{t.expressed:.0%}", t.verdict)
-            for t in found.terms
-        ],
-    )
-    show_notes(found.advice)
+    answer(theory.learnable, Request(options, over), as_json=as_json, plot=plot, fields=1)
 
 
 @click.command()
 @click.option(
-    "--over",
+    "--best",
     multiple=True,
     metavar="NAME[=LOW:HIGH]",
     help="what to choose: ridge, step_size, or both  [default: ridge]",
 )
 @click.option("--minimise", metavar="ERROR", default="test_error", show_default=True)
 @problem_options
-@output_options
+@curve_options
 def optimum(
-    over: tuple[str, ...], minimise: str, as_json: bool, plot: str | None, **options: Any
+    best: tuple[str, ...],
+    minimise: str,
+    over: tuple[str, ...],
+    as_json: bool,
+    plot: str | None,
+    **options: Any,
 ) -> None:
     """The best ridge λ, step size η, or both.
 
-    A bounded search; when the best point lies on a bound, a note says so.
+    A bounded search; when the best point lies on a bound, a note says so. --over repeats it along
+    another field.
 
     \b
     Examples
       featurestep optimum --noise-std 0.5
-      featurestep optimum --over ridge=1e-4:10 --over step_size --target "H1 + H2" --json
+      featurestep optimum --best ridge=1e-4:10 --best step_size --target "H1 + H2" --json
+      featurestep optimum --over noise_std=0:1:11 --plot ridges.pdf
     """
-    check_path(plot)
-    searched = dict(map(parse_search, over)) or {"ridge": None}
-    found = theory.optimum(
-        Request(options).problem,
-        over=tuple(searched),
-        minimise=minimise,
-        bounds={name: pair for name, pair in searched.items() if pair is not None},
-    )
-    if plot:
-        save(plot, draw_learned(found.prediction))
-    if as_json:
-        report(found, {}, as_json=True, plot=plot)
-        return
-    click.echo(f"smallest {minimise.replace('_', ' ')}: {cell(found.value)}, at")
-    show_table(
-        ("", "value"),
-        [(name.replace("_", " "), cell(value)) for name, value in found.location.items()],
-    )
-    show_notes(found.at_boundary)
-    report(found.prediction, _PREDICTED, as_json=False, plot=plot)
+    searched = dict(map(parse_search, best)) or {"ridge": None}
+    asked: dict[str, Any] = {
+        "over": tuple(searched),
+        "minimise": minimise,
+        "bounds": {name: pair for name, pair in searched.items() if pair is not None},
+    }
+    answer(theory.optimum, Request(options, over), as_json=as_json, plot=plot, fields=1, **asked)

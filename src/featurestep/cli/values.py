@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..conventions import RATIOS
 from ..errors import InvalidProblem
 from ..problem import FIELDS
 
@@ -24,8 +25,9 @@ def parse_axis(text: str) -> tuple[str, tuple[Any, ...]]:
     if not equals or not values.strip():
         rule = "must read FIELD=START:STOP:COUNT, FIELD=log:START:STOP:COUNT or FIELD=v1,v2,…"
         raise InvalidProblem("--over", rule, text)
-    if name not in FIELDS:
-        raise InvalidProblem("--over", f"must name a field ({', '.join(FIELDS)})", name)
+    known = (*FIELDS, *RATIOS)
+    if name not in known:
+        raise InvalidProblem("--over", f"must name a field ({', '.join(known)})", name)
     if ":" not in values:
         return name, tuple(value_of(name, part.strip()) for part in values.split(","))
     points = _points(text, values.strip())
@@ -42,7 +44,7 @@ def parse_search(text: str) -> tuple[str, tuple[Any, Any] | None]:
         return name, None
     bounds = tuple(map(number, values.split(":")))
     if len(bounds) != 2 or not all(map(_is_finite, bounds)):
-        raise InvalidProblem("--over", "must read NAME or NAME=LOW:HIGH", text)
+        raise InvalidProblem("--best", "must read NAME or NAME=LOW:HIGH", text)
     return name, (bounds[0], bounds[1])
 
 

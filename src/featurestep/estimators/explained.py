@@ -88,7 +88,7 @@ class Explained(OneStepBase):
             )
             prediction = predict(problem)
             notes = (*departures_of_inputs(X, kappa), *self._own_departures())
-            departures = (*notes, *prediction.validity)
+            departures = (*notes, *prediction.notes)
             found.append(Expectation(problem, prediction, self._measured(), departures))
         return tuple(found)
 

@@ -55,11 +55,6 @@ def means(found: Simulation, quantity: str) -> tuple[xarray.DataArray, xarray.Da
     return found.mean[quantity], found.standard_error[quantity]
 
 
-def noted(predictions: xarray.Dataset) -> xarray.DataArray:
-    """1 where a prediction carries a note on its validity."""
-    return (predictions["validity"] != "").astype("int8")
-
-
 def encoded(data: xarray.Dataset) -> bytes:
     """The data as a netCDF 3 file, which SciPy writes and everybody reads."""
     return bytes(data.to_netcdf(engine="scipy"))

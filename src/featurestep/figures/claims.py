@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FeaturestepError
-from ..meeting.comparison import Z_LIMIT
+from ..meeting.comparison import Z_LIMIT, within
 
 
 @dataclass(frozen=True)
@@ -42,26 +42,28 @@ def settled(figure: str, claims: Iterable[Claim]) -> tuple[Claim, ...]:
 
 
 def agreement(
-    what: str, predicted: Any, simulated: Any, standard_error: Any, noted: Any = False
+    what: str, predicted: Any, simulated: Any, standard_error: Any, admitted: Any = 0.0
 ) -> Claim:
-    """Theory within Z_LIMIT standard errors of a simulation, wherever it claims to be exact.
+    """Theory within Z_LIMIT standard errors of a simulation, and what its own notes admit.
 
-    At points that are `noted` the prediction is known to leave the range of an approximation:
-    there the claim only reports how far off it is.
+    `admitted` is the relative error that the notes of each point admit: the `allowance` of a
+    grid's predictions.
     """
-    predicted, simulated, error, noted = np.broadcast_arrays(
-        *(np.asarray(array) for array in (predicted, simulated, standard_error, noted))
+    predicted, simulated, error, admitted = np.broadcast_arrays(
+        *(np.asarray(array) for array in (predicted, simulated, standard_error, admitted))
     )
-    noted = noted.astype(bool)
-    z = np.abs(simulated - predicted) / error
-    exact = z[~noted]
-    text = f"{what}: theory within {Z_LIMIT:g} s.e. of the simulation at {exact.size} points"
-    text += f" (largest gap {exact.max(initial=0.0):.1f} s.e.)"
-    if noted.any():
-        gap = np.abs(simulated / predicted - 1.0)[noted].max()
-        text += f"; where it is approximate, at {noted.sum()} points, at most {gap:.1%} apart"
-    # A NaN must not pass.
-    return Claim(text, bool(exact.size and np.all(exact <= Z_LIMIT) and np.all(np.isfinite(z))))
+    gap, exact = simulated - predicted, admitted == 0.0
+    z = (np.abs(gap) / error)[exact]
+    text = f"{what}: theory within {Z_LIMIT:g} s.e. of the simulation at {z.size} points"
+    text += f" (largest gap {z.max(initial=0.0):.1f} s.e.)"
+    if not exact.all():
+        off = np.abs(gap / predicted)[~exact].max()
+        most = admitted.max()
+        text += f"; where its notes admit up to {most:.1%}, at {np.sum(~exact)} points, "
+        text += f"at most {off:.1%} apart"
+    # A NaN must not pass, nor a figure whose every point is excused.
+    holds = z.size and np.all(within(gap, predicted, error, admitted)) and np.all(np.isfinite(gap))
+    return Claim(text, bool(holds))
 
 
 def below(what: str, value: float, error: float, other: float, *, by: float = Z_LIMIT) -> Claim:

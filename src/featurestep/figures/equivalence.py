@@ -61,7 +61,7 @@ def _column(problem: Problem, told: Any) -> xarray.Dataset:
         "step_exponent",
     )  # (exponent, variant, seed)
     seeds = chosen.sizes["seed"]
-    gaps = np.stack([feature_gap(p, degrees=_DEGREES, seeds=4) for p in grid])
+    gaps = np.stack([feature_gap(p, degrees=_DEGREES, seeds=4).values for p in grid])
     apart = chosen.isel(variant=0) - chosen.isel(variant=1)
     axes = ("step_exponent", "degree")
     data: dict[str, Any] = {

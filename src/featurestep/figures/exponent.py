@@ -16,7 +16,7 @@ from ..problem import Problem
 from ..regime import interval
 from ..simulation import simulate
 from ..theory import baselines, limit, predict
-from .base import TWO_COLUMNS, PaperFigure, Report, noted, parts
+from .base import TWO_COLUMNS, PaperFigure, Report, parts
 from .claims import Claim, agreement, below, settled
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ def compute(fields: Mapping[str, Any], quick: bool, progress: Report) -> xarray.
     (told,) = parts(progress, [1.0])
     seeds = 16 if quick else 24
     found = simulate(grid, seeds=seeds, variants=("trained", "initial"), progress=told)
-    at_points = predict(grid)
-    fine = predict(problem.vary(step_exponent=np.linspace(0.0, 0.5, 101)))
+    at_points = predict(grid).dataset
+    fine = predict(problem.vary(step_exponent=np.linspace(0.0, 0.5, 101))).dataset
     fine = fine.rename(step_exponent="curve_exponent")
     data = at_points[list(ERRORS)].rename({name: f"predicted_{name}" for name in ERRORS})
-    data["noted"] = noted(at_points)
+    data["admitted"] = at_points["allowance"]
     for name in ERRORS:
         data[f"curve_{name}"] = fine[name]
         data[f"simulated_{name}"] = found.mean[name].sel(variant="trained", drop=True)
@@ -106,7 +106,11 @@ def _panel(ax: Axes, data: xarray.Dataset, name: str) -> None:
     curve = data[f"curve_{name}"]
     ax.plot(curve["curve_exponent"], curve, color=PALETTE[0], label=f"theory, $n = {n}$")
     mean, error = data[f"simulated_{name}"], data[f"error_{name}"]
-    place: dict[str, Any] = {"colour": PALETTE[1], "noted": data["noted"], "name": SIMULATED_NAME}
+    place: dict[str, Any] = {
+        "colour": PALETTE[1],
+        "noted": data["admitted"],
+        "name": SIMULATED_NAME,
+    }
     points(ax, data["step_exponent"], mean, error, **place)
     ax.set_xlabel(label("step_exponent"))
     ax.set_ylabel(label(name))
@@ -120,7 +124,7 @@ def check(setting: int, data: xarray.Dataset) -> tuple[Claim, ...]:
             data[f"predicted_{name}"],
             data[f"simulated_{name}"],
             data[f"error_{name}"],
-            data["noted"],
+            data["admitted"],
         )
         for name in ERRORS
     ]

@@ -11,7 +11,7 @@ from ..plots.style import PALETTE, figure_of, label, new_axes, styled
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import baselines, predict
-from .base import TWO_COLUMNS, PaperFigure, Report, noted, parts
+from .base import TWO_COLUMNS, PaperFigure, Report, parts
 from .claims import Claim, agreement, below, settled
 from .kernel import kernel_error
 
@@ -90,7 +90,7 @@ def _simulated(problem: Problem, seeds: int, told: Any) -> xarray.Dataset:
     known = baselines(problem)
     data: xarray.Dataset = at[["test_error"]].rename(test_error="predicted")
     data = data.assign(
-        noted=noted(at),
+        admitted=at["allowance"],
         simulated=found.mean["test_error"],
         standard_error=found.standard_error["test_error"],
         kernel=kernel_error(problem),
@@ -132,7 +132,7 @@ def _panel(ax: Axes, data: xarray.Dataset) -> None:
         ax.plot(x, at["curve"], color=colour, label=rf"theory, $\tilde\eta = {shift:g}$")
         for variant, marker in zip(VARIANTS, "xo", strict=True):
             one = at.sel(variant=variant)
-            open_marks = at["noted"] if variant == "trained" else False
+            open_marks = at["admitted"] if variant == "trained" else False
             mean, error = one["simulated"], one["standard_error"]
             points(ax, at["samples"], mean, error, colour=colour, noted=open_marks, marker=marker)
     points(ax, [], [], [], colour="0.3", marker="x", name="spiked model")
@@ -153,7 +153,7 @@ def check(data: xarray.Dataset) -> tuple[Claim, ...]:
         at = data.sel(case=name)
         for variant, words in (("srf", "spiked model"), ("trained", "network")):
             one = at.sel(variant=variant)
-            notes = at["noted"] if variant == "trained" else False
+            notes = at["admitted"] if variant == "trained" else False
             numbers = (at["predicted"], one["simulated"], one["standard_error"])
             claims.append(agreement(f"{name}, {words}", *numbers, notes))
         last = at.sel(variant="trained").isel(shift=-1)

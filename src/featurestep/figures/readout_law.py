@@ -12,7 +12,7 @@ from ..plots.style import PALETTE, figure_of, label, new_axes, styled
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import baselines, limit, predict
-from .base import SHIFTED_SINE, TWO_COLUMNS, PaperFigure, Report, noted, parts
+from .base import SHIFTED_SINE, TWO_COLUMNS, PaperFigure, Report, parts
 from .claims import Claim, agreement, below, settled
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _column(problem: Problem, degree: int, seeds: int, told: Any) -> xarray.Data
     draws = found.dataset["test_error"].isel(variant=0, drop=True)
     return data.assign(
         draws=draws,
-        noted=noted(at),
+        admitted=at["allowance"],
         simulated=draws.mean("seed"),
         standard_error=draws.std("seed", ddof=1) / seeds**0.5,
         curve=curve.rename(step_exponent="curve_exponent"),
@@ -91,7 +91,7 @@ def draw(data: xarray.Dataset) -> Figure:
             at = part.sel(law=law)
             ax.plot(at["curve_exponent"], at["curve"], color=PALETTE[i], label=f"{law} readout")
             mean, error = at["simulated"], at["standard_error"]
-            marker, notes = "os^D"[i], at["noted"]
+            marker, notes = "os^D"[i], at["admitted"]
             points(
                 ax, at["step_exponent"], mean, error, colour=PALETTE[i], noted=notes, marker=marker
             )
@@ -119,7 +119,7 @@ def check(data: xarray.Dataset) -> tuple[Claim, ...]:
                 part["predicted"],
                 part["simulated"],
                 part["standard_error"],
-                part["noted"],
+                part["admitted"],
             )
         )
         judged = part.sel(step_exponent=JUDGED[degree])

@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..errors import InvalidProblem
 from ..grid import Grid
 from ..problem import Problem
+from ..results import (
+    OK,
+    QUANTITIES,
+    Result,
+    Table,
+    allowance,
+    cell,
+    grouped,
+    plain,
+    plus_minus,
+    where,
+)
 from ..simulation import Setting, Simulation, simulate
-from ..simulation.arguments import checked_seeds
-from ..simulation.network.result import QUANTITIES
+from ..simulation.arguments import SEEDS, checked_seeds
 from ..theory import predict
 from ..types import FloatArray
 
@@ -50,22 +61,55 @@ class Row:
         return self.z is not None and abs(self.z) <= limit
 
     def passes(self, limit: float = Z_LIMIT) -> bool:
-        """Whether it agrees, or a note says why the prediction need not hold here."""
-        return self.agrees(limit) or (self.z is not None and bool(self.notes))
+        """Whether it agrees, or is no further off than the point's own notes admit."""
+        return self.agrees(limit) or (
+            self.predicted is not None
+            and within(self.simulated - self.predicted, self.predicted, self.standard_error,
+                       allowance(self.notes), limit)
+        )  # fmt: skip
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if self.z is None:
+            return "no prediction"
+        return "agrees" if self.agrees() else "see note" if self.passes() else "disagrees"
+
+    @property
+    def distance(self) -> float:
+        """|z|; infinite without a prediction."""
+        return np.inf if self.z is None else abs(self.z)
+
+    def __str__(self) -> str:
+        place = f" at {where(self.point)}" if self.point else ""
+        z = self.status if self.z is None else f"z = {self.z:+.2f}"
+        return f"{self.quantity.replace('_', ' ')}{place}, {z}"
 
     def as_dict(self) -> dict[str, Any]:
         """Its numbers and notes, ready for JSON."""
-        return {**vars(self), "point": dict(self.point), "notes": list(self.notes)}
+        return {**vars(self), "point": dict(self.point), "notes": list(map(str, self.notes))}
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Predictions and simulations of a problem, or of every point of a grid, side by side."""
+def within(gap: Any, predicted: Any, error: Any, admitted: Any, limit: float = Z_LIMIT) -> Any:
+    """Whether a gap is explained by the error bar and by what the notes admit, elementwise."""
+    bound = limit * np.asarray(error) + np.asarray(admitted) * np.abs(predicted)
+    return np.abs(gap) <= bound
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Result):
+    """Predictions and simulations of a problem, or of every point of a grid, side by side.
+
+    `predicted` has the theory's numbers by quantity, `simulation` the networks, `rows` every point
+    and quantity with z-score and verdict, `worst` the row that disagrees most.
+    """
+
+    MEANINGS: ClassVar[Mapping[str, str]] = MEASURES
 
     problem: Problem | Grid
     predicted: Mapping[str, FloatArray]  # by quantity, of the grid's shape; NaN where not "ok"
-    status: tuple[str, ...]  # of each point
-    validity: tuple[tuple[str, ...], ...]  # of each point
+    statuses: tuple[str, ...]  # of each point
+    noted: tuple[tuple[str, ...], ...]  # validity of each point's prediction
     simulation: Simulation
 
     def __post_init__(self) -> None:
@@ -75,9 +119,14 @@ class Comparison:
                 rule = f"must give draws that differ: the standard error of {name} is 0 somewhere"
                 raise InvalidProblem("seeds", rule, self.simulation.seeds)
 
+    def __getattr__(self, name: str) -> Any:
+        if name in MEASURES:
+            return self.dataset[name]
+        raise AttributeError(name)
+
     @cached_property
     def dataset(self) -> xarray.Dataset:
-        """The five measures by quantity and grid point; status and validity by grid point."""
+        """The five measures by quantity and grid point; status and notes by grid point."""
         import xarray
 
         simulated = _trained(self.simulation.mean)
@@ -91,15 +140,29 @@ class Comparison:
             name: (simulated.dims, array, {"long_name": text})
             for (name, text), array in zip(MEASURES.items(), numbers, strict=True)
         }
-        texts = {"status": self.status, "validity": ["\n".join(notes) for notes in self._notes]}
+        texts = {"status": self.statuses, "notes": ["\n".join(notes) for notes in self._notes]}
         for name, column in texts.items():
             shaped = np.array(column, dtype=object).reshape(simulated.shape[1:])
             arrays[name] = (simulated.dims[1:], shaped)
         return xarray.Dataset(arrays, simulated.coords, attrs=dict(self.simulation.record))
 
     @property
+    def numbers(self) -> dict[str, Any]:
+        """The measures of every quantity."""
+        return {name: self.dataset[name].values for name in MEASURES}
+
+    @property
     def _notes(self) -> list[tuple[str, ...]]:
-        return [(*notes, *self.simulation.departures) for notes in self.validity]
+        return [(*notes, *self.simulation.notes) for notes in self.noted]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Each kind of note once, with the points that have it, and why points have no number."""
+        told = [
+            (*notes, *([status] if status != OK else []))
+            for notes, status in zip(self._notes, self.statuses, strict=True)
+        ]
+        return tuple(grouped(zip(points_of(self.problem), told, strict=True)))
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -107,7 +170,7 @@ class Comparison:
         return tuple(self._rows())
 
     def _rows(self) -> Iterator[Row]:
-        count = len(self.status)
+        count = len(self.statuses)
         columns = {
             name: self.dataset[name].values.reshape(len(QUANTITIES), count) for name in MEASURES
         }
@@ -117,44 +180,60 @@ class Comparison:
                     name: float(column[q, i]) if np.isfinite(column[q, i]) else None
                     for name, column in columns.items()
                 }
-                yield Row(
-                    point=point,
-                    quantity=quantity,
-                    **numbers,
-                    status=self.status[i],
-                    notes=self._notes[i],
-                )
+                yield Row(point, quantity, **numbers, status=self.statuses[i], notes=self._notes[i])
 
     @property
     def worst(self) -> Row:
         """The row that disagrees most, in standard errors; one without a prediction comes first."""
-        return max(self.rows, key=lambda row: np.inf if row.z is None else abs(row.z))
+        return max(self.rows, key=lambda row: row.distance)
 
     def disagreements(self, limit: float = Z_LIMIT) -> tuple[Row, ...]:
-        """The rows beyond the limit that no note explains, and those without a prediction."""
+        """The rows further off than their notes admit, and those without a prediction."""
         return tuple(row for row in self.rows if not row.passes(limit))
 
     def agrees(self, limit: float = Z_LIMIT) -> bool:
-        """Whether every row lies within the limit, or its point has a note that says why not."""
+        """Whether every row lies within the limit, or within what its own notes admit."""
         return not self.disagreements(limit)
 
     def as_dict(self) -> dict[str, Any]:
-        """The rows and the record of the run, ready for JSON."""
+        """The rows, whether all agree, and the record of the run, ready for JSON."""
         return {
-            "rows": [row.as_dict() for row in self.rows],
+            **self.simulation.taken(),
+            "notes": list(self.notes),
+            "limit": Z_LIMIT,
             "agrees": self.agrees(),
-            "seeds": list(self.simulation.seeds),
-            "departures": list(self.simulation.departures),
-            "wall_time": self.simulation.wall_time,
-            "flops": self.simulation.flops,
-            "record": dict(self.simulation.record),
+            "worst": plain(self.worst.as_dict()),
+            "rows": [plain(row.as_dict()) for row in self.rows],
         }
+
+    def tables(self) -> list[Table]:
+        """One row for each point and quantity."""
+        fields = self.problem.dims if isinstance(self.problem, Grid) else ()
+        header = ("quantity", "predicted", "simulated", "z", "gap", "verdict")
+        rows = [[*row.point.values(), *_cells(row)] for row in self.rows]
+        return [Table.of([*fields, *header], rows)]
+
+    def closing(self) -> list[str]:
+        """The worst row, and what it took."""
+        return [f"Worst: {self.worst}.", *self.simulation.closing()]
+
+    def __repr__(self) -> str:
+        verdict = "agrees" if self.agrees() else "disagrees"
+        lines = [f"Comparison of {self.problem!r}", f"{verdict}; worst: {self.worst}"]
+        return "\n    ".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+def _cells(row: Row) -> list[str]:
+    simulated = plus_minus(row.simulated, row.standard_error)
+    z = "–" if row.z is None else f"{row.z:+.2f}"
+    gap = "–" if row.relative_gap is None else f"{100 * row.relative_gap:+.2f} %"
+    return [row.quantity.replace("_", " "), cell(row.predicted), simulated, z, gap, row.verdict]
 
 
 def compare(
     problem: Problem | Grid,
     *,
-    seeds: int | Iterable[int] = 8,
+    seeds: int | Iterable[int] = SEEDS,
     n_test: int | None = None,
     setting: Setting | None = None,
     dtype: str = "float64",
@@ -166,10 +245,10 @@ def compare(
     """Predict and simulate the same problems; the arguments are those of `simulate`.
 
     Two seeds at least: without a standard error there is nothing to compare with. A grid's point
-    whose prediction was refused keeps its simulation and says why in `status`.
+    whose prediction was refused keeps its simulation and says why in its status.
     """
     listed = enough_seeds(seeds)
-    predicted, status, validity = _predictions(problem)
+    predicted, statuses, noted = _predictions(problem)
     found = simulate(
         problem,
         seeds=listed,
@@ -181,7 +260,7 @@ def compare(
         max_memory=max_memory,
         progress=progress,
     )
-    return Comparison(problem, predicted, status, validity, found)
+    return Comparison(problem, predicted, statuses, noted, found)
 
 
 def enough_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
@@ -197,14 +276,13 @@ Predictions = tuple[dict[str, FloatArray], tuple[str, ...], tuple[tuple[str, ...
 
 
 def _predictions(problem: Problem | Grid) -> Predictions:
-    """Numbers by quantity, status and validity notes of every point."""
+    """Numbers by quantity, status and notes of every point."""
     if isinstance(problem, Grid):
-        table = predict(problem)
-        notes = (text.split("\n") if text else [] for text in table.validity.values.flat)
-        numbers = {name: table[name].values for name in QUANTITIES}
-        return numbers, tuple(map(str, table.status.values.flat)), tuple(map(tuple, notes))
+        found = predict(problem)
+        numbers = {name: found.columns[name].reshape(problem.shape) for name in QUANTITIES}
+        return numbers, found.statuses, found.noted
     one = predict(problem)
-    return {name: np.array(getattr(one, name)) for name in QUANTITIES}, ("ok",), (one.validity,)
+    return {name: np.array(getattr(one, name)) for name in QUANTITIES}, (OK,), (one.notes,)
 
 
 def _trained(results: xarray.Dataset) -> xarray.DataArray:
@@ -214,9 +292,4 @@ def _trained(results: xarray.Dataset) -> xarray.DataArray:
 
 def points_of(problem: Problem | Grid) -> Iterator[dict[str, Any]]:
     """Coordinates of a grid's points, in order; one problem has none."""
-    if isinstance(problem, Problem):
-        yield {}
-        return
-    coordinates = problem.coordinates()
-    for index in np.ndindex(*problem.shape):
-        yield {name: coordinates[name][i] for name, i in zip(problem.dims, index, strict=True)}
+    return iter([{}]) if isinstance(problem, Problem) else problem.points()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,6 @@ from ..theory.spectra.outliers import HIGHEST
 from ..theory.spectra.solve import solve_spectrum
 from ..theory.spike_functions import learned_powers
 from ..types import FloatArray
-from .comparison import points_of
 
 if TYPE_CHECKING:
     import xarray
@@ -56,7 +55,7 @@ class PhasePoint:
     margin: float
     simulated: tuple[Degrees, ...]  # by seed, as `predicted`; None for no function of κ
     status: str
-    validity: tuple[str, ...]  # where the prediction leaves the range of an approximation
+    notes: tuple[str, ...]  # where the prediction leaves the range of an approximation
 
     def draws(self, kind: str) -> tuple[Degrees, ...]:
         """The degrees of `published`, `predicted` or each `simulated`; none where unknown."""
@@ -89,7 +88,7 @@ class PhasePoint:
             "edge": self.edge if known else None,
             "margin": self.margin if known else None,
             "status": self.status,
-            "validity": list(self.validity),
+            "notes": list(self.notes),
         }
 
 
@@ -122,7 +121,7 @@ class PhaseDiagram:
         texts = {
             "regime": [point.regime for point in self.points],
             "status": [point.status for point in self.points],
-            "validity": ["\n".join(point.validity) for point in self.points],
+            "notes": ["\n".join(point.notes) for point in self.points],
         }
         for name, column in texts.items():
             shaped = np.array(column, dtype=object).reshape(self.grid.shape)
@@ -131,17 +130,14 @@ class PhaseDiagram:
 
     def as_dict(self) -> dict[str, Any]:
         """Every point with its coordinates, ready for JSON."""
-        places = points_of(self.grid)
+        places = self.grid.points()
         rows = [{**at, **p.as_dict()} for at, p in zip(places, self.points, strict=True)]
         return {"seeds": list(self.seeds), "points": rows}
 
 
 def phase_diagram(
-    problem: Problem,
+    problem: Problem | Grid,
     *,
-    exponents: Iterable[float] | None = None,
-    field: str | None = None,
-    values: Iterable[Any] | None = None,
     seeds: int | Iterable[int] = 0,
     device: str = "cpu",
     progress: Callable[[int, int], None] | None = None,
@@ -152,10 +148,9 @@ def phase_diagram(
     (`spectrum`) and, with seeds, the real network, counted beyond the place where the prediction
     starts to count. What cannot be predicted or simulated says so in its `status`.
 
-    exponents
-        Step exponents; by default 25 of them, equally spaced in (0, 1/2).
-    field, values
-        A second field of the problem and its values, e.g. `field="width", values=[500, 1000]`.
+    problem
+        A grid over the step exponent and at most one further field; around a problem, and in a
+        grid without them, 25 exponents are equally spaced in (0, 1/2).
     seeds
         How many networks to simulate at each point, or their seeds; 0 for none.
     device
@@ -163,12 +158,8 @@ def phase_diagram(
     progress
         Called with the points done and their number.
     """
-    if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem", problem)
+    grid = _over_exponents(problem)
     listed = () if _is_zero(seeds) else checked_seeds(seeds)
-    axes: dict[str, Any] = {"step_exponent": EXPONENTS if exponents is None else exponents}
-    axes.update(_second(field, values))
-    grid = problem.vary(**axes)
     problems, points = list(grid), []
     for done, each in enumerate(problems, start=1):
         points.append(_point(each, listed, device))
@@ -181,14 +172,18 @@ def _is_zero(seeds: object) -> bool:
     return isinstance(seeds, int) and not isinstance(seeds, bool) and seeds == 0
 
 
-def _second(field: str | None, values: Iterable[Any] | None) -> Mapping[str, Any]:
-    if field is None and values is None:
-        return {}
-    if field is None or values is None:
-        raise InvalidProblem("field", "and values must be given together", (field, values))
-    if field in ("step_exponent", "step_size"):
-        raise InvalidProblem("field", "must not be the step, which the exponents vary", field)
-    return {field: values}
+def _over_exponents(problem: Problem | Grid) -> Grid:
+    """The grid itself, with the default exponents first if it has none."""
+    if not isinstance(problem, (Problem, Grid)):
+        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
+    if isinstance(problem, Problem):
+        return problem.vary(step_exponent=EXPONENTS)
+    rule = "must vary step_exponent and at most one further field, not the step size"
+    if "step_size" in problem.axes or len(set(problem.axes) | {"step_exponent"}) > 2:
+        raise InvalidProblem("problem", rule, problem.dims)
+    if "step_exponent" in problem.axes:
+        return problem
+    return problem.base.vary(step_exponent=EXPONENTS, **problem.axes, **problem.fixed)
 
 
 def _point(problem: Problem, seeds: tuple[int, ...], device: str) -> PhasePoint:
@@ -215,7 +210,7 @@ def _point(problem: Problem, seeds: tuple[int, ...], device: str) -> PhasePoint:
         margin=found.margin,
         simulated=simulated,
         status=status,
-        validity=found.validity,
+        notes=found.validity,
     )
 
 

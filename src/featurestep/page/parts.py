@@ -13,9 +13,9 @@ from ..functions.quadrature import gauss_hermite
 from ..functions.special import factorials
 from ..problem import Grid, Problem
 from ..regime import interval
+from ..results import status_of
 from ..theory import Limit, Prediction, baselines, limit, predict
 from ..theory.engine import Outcome, Solution, solve
-from ..theory.predict import status_of
 from ..theory.resolution import Effort
 from ..theory.spike_functions import exact_spikes
 from ..types import FloatArray
@@ -38,10 +38,10 @@ def point(state: State) -> Data:
     simpler = baselines(problem).as_dict()
     regime = problem.regime
     return {
-        **{name: value for name, value in found.as_dict().items() if name != "validity"},
+        **found.numbers,
         "beta_norm": found.beta_norm,
-        "validity": list(found.validity),
-        "eta": problem.step_size,
+        "notes": list(found.notes),
+        "step_size": problem.step_size,
         "n": problem.n,
         "d": problem.d,
         "width": problem.width,

@@ -153,7 +153,7 @@ def main_view(state: State, answers: Mapping[str, Any]) -> dict[str, Any]:
         "shell": reproduce.shell_lines(state),
     }
     if isinstance(point, Mapping):
-        notes = [f"{note}." for note in point["validity"]]
+        notes = [f"{note}." for note in point["notes"]]
         shown |= {"sentence": words.sentence(point), "notes": notes, **words.values(point)}
     else:
         shown |= {"sentence": "", "notes": [], **{f"value-{name}": "–" for name, *_ in words.TILES}}

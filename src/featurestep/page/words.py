@@ -63,7 +63,7 @@ def _degrees(point: Any) -> str:
 
 def _worth(point: Any) -> str:
     test, still = point["test_error"], point["baselines"]["untrained"]
-    if point["eta"] == 0:
+    if point["step_size"] == 0:
         return f"Nothing is trained but the readout: the test error is {number(test)}."
     change = test / still - 1.0 if still > 0 else 0.0
     if abs(change) < 0.005:
@@ -93,7 +93,7 @@ TILES = (
     ("test_error", "test error", "L_te"),
     ("train_loss", "training loss", "L_tr"),
     ("alignment", "alignment", "γ"),
-    ("eta", "step size", "η"),
+    ("step_size", "step size", "η"),
     ("d", "dimension", "d"),
     ("width", "width", "N"),
 )
@@ -101,7 +101,7 @@ TILES = (
 
 def values(point: Mapping[str, Any]) -> dict[str, str]:
     """The numbers on top, by their element's id."""
-    shown = {name: number(point[name]) for name in ("test_error", "train_loss", "eta")}
+    shown = {name: number(point[name]) for name in ("test_error", "train_loss", "step_size")}
     shown["alignment"] = f"{point['alignment']:.3f}"
     shown |= {name: f"{point[name]:,}" for name in ("d", "width")}
     return {f"value-{name}": text for name, text in shown.items()}

@@ -3,7 +3,7 @@
 from ..functions.teacher import Teacher
 from .draws.setting import Setting
 from .failures import InsufficientMemory, NonFiniteFeatures, SingularSystem
-from .network.equivalence import feature_gap
+from .network.equivalence import FeatureGap, feature_gap
 from .network.experiment import Estimate
 from .network.result import Simulation
 from .network.verb import estimate, simulate
@@ -13,6 +13,7 @@ from .spectra.verb import estimate_spectrum, simulated_spectrum
 
 __all__ = [
     "Estimate",
+    "FeatureGap",
     "InsufficientMemory",
     "NonFiniteFeatures",
     "Setting",

@@ -20,6 +20,7 @@ from .network.variants import Variant, parse_variants
 
 Progress = Callable[[int, int], None]
 DRAWN = ("host", "device")
+SEEDS = 8  # draws of every verb that simulates, unless it is told otherwise
 
 
 @dataclass(frozen=True)

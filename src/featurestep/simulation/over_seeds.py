@@ -1,26 +1,40 @@
-"""What every result over seeds has: means and their standard errors."""
+"""What every result over seeds has: means and their standard errors, and what it took."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InvalidProblem
+from ..results import Note, Result
+from .draws.setting import Setting
 
 if TYPE_CHECKING:
     import xarray
 
 
-class OverSeeds(ABC):
+class OverSeeds(Result):
     """A result whose `dataset` has the dimension seed."""
 
-    @cached_property
-    @abstractmethod
-    def dataset(self) -> xarray.Dataset:
-        """All numbers."""
+    if TYPE_CHECKING:
+        setting: Setting
+        seeds: tuple[int, ...]
+        wall_time: float
+        flops: int
+        record: Mapping[str, str]
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Where the theory's assumptions are left, in words; empty when they hold."""
+        return self.setting.departures
+
+    @property
+    def rate(self) -> float:
+        """Counted flops per second."""
+        return self.flops / self.wall_time
 
     @cached_property
     def mean(self) -> xarray.Dataset:
@@ -35,3 +49,28 @@ class OverSeeds(ABC):
             raise InvalidProblem("seeds", "must be >= 2 for a standard error", seeds)
         spread = self.dataset.std("seed", ddof=1, keep_attrs=True)
         return spread.map(lambda values: values / np.sqrt(seeds), keep_attrs=True)
+
+    def taken(self) -> dict[str, Any]:
+        """Setting, seeds and cost, ready for JSON."""
+        return {
+            "setting": self.setting.given,
+            "seeds": list(self.seeds),
+            "flops": self.flops,
+            "wall_time": self.wall_time,
+            "rate": self.rate,
+            "record": dict(self.record),
+        }
+
+    def closing(self) -> list[str]:
+        """What it took."""
+        return [
+            f"{len(self.seeds)} seeds: {self.flops:.3g} flops in {self.wall_time:.3g} s "
+            f"({self.rate / 1e9:.3g} Gflop/s)"
+        ]
+
+
+def statistics(values: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Mean, standard error (None of one) and the values themselves."""
+    count = len(values)
+    error = float(values.std(ddof=1) / count**0.5) if count > 1 else None
+    return {"mean": float(values.mean()), "standard_error": error, "by_seed": values.tolist()}

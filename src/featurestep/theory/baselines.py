@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, overload
 
 import numpy as np
 
 from ..errors import InvalidProblem
-from ..problem import Problem
+from ..problem import Grid, Problem
+from ..results import GridResult, Note, Progress, Result, over_grid
 from ..spiked import linear_part, spiked_weights
 from .labels import label_moments
 from .predict import predict
 from .resolution import target_nodes
+from .validity import size_notes
 
 
-@dataclass(frozen=True)
-class Baselines:
+@dataclass(frozen=True, eq=False, repr=False)
+class Baselines(Result):
     """Test errors, noise included, of predictors to set the trained network against."""
 
-    problem: Problem
-    untrained: float
-    ridge_n: float
-    ridge_n_tuned: float
-    ridge_all: float
-    ridge_all_tuned: float
-    best_linear: float
-    best_affine: float
-    best_given_direction: float
-    best_given_direction_and_linear: float
-    noise_floor: float
-
-    DESCRIPTIONS: ClassVar[dict[str, str]] = {
+    MEANINGS: ClassVar[Mapping[str, str]] = {
         "untrained": "the same network with step 0 (random features)",
         "ridge_n": "ridge regression on the raw inputs, n samples, the same ridge",
         "ridge_n_tuned": "the same with its best ridge",
@@ -47,15 +38,36 @@ class Baselines:
         "noise_floor": "the variance of the label noise",
     }
 
-    def as_dict(self) -> dict[str, float]:
-        """The numbers, ready for JSON."""
-        return {f.name: float(getattr(self, f.name)) for f in fields(self) if f.name != "problem"}
+    problem: Problem
+    untrained: float
+    ridge_n: float
+    ridge_n_tuned: float
+    ridge_all: float
+    ridge_all_tuned: float
+    best_linear: float
+    best_affine: float
+    best_given_direction: float
+    best_given_direction_and_linear: float
+    noise_floor: float
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """How far to trust the untrained network's error; the others are exact as n → ∞."""
+        return size_notes(self.problem)
 
 
-def baselines(problem: Problem) -> Baselines:
-    """Test errors of the baselines for one problem."""
+@overload
+def baselines(problem: Problem) -> Baselines: ...
+@overload
+def baselines(problem: Grid, *, progress: Progress | None = None) -> GridResult: ...
+def baselines(
+    problem: Problem | Grid, *, progress: Progress | None = None
+) -> Baselines | GridResult:
+    """Test errors of the baselines, for one problem or every point of a grid."""
+    if isinstance(problem, Grid):
+        return over_grid(Baselines, problem, baselines, progress)
     if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem", problem)
+        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     star = problem.star
     mean, slope = linear_part(star)
     noise = problem.noise_std**2

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from ..errors import FeaturestepError, InvalidProblem
 from ..functions.hermite import normalised_coefficients
 from ..functions.nonlinearity import Nonlinearity, normalised_hermite
 from ..functions.teacher import Frame
-from ..problem import Problem
+from ..problem import Grid, Problem
+from ..results import GridResult, Progress, Result, Table, over_grid
 from ..spiked import spiked_weights
 from ..types import FloatArray
 from .degrees import multi_indices
@@ -47,9 +48,18 @@ class Term:
         return "learned" if self.expressed >= WHOLE else "in part"
 
 
-@dataclass(frozen=True)
-class Learnable:
+@dataclass(frozen=True, eq=False, repr=False)
+class Learnable(Result):
     """What one step can learn of a target, and what it cannot, whatever the samples and neurons."""
+
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        "power": "E y², noise included: the error of predicting 0",
+        "floor": "test error that no readout law, activation, width, ridge, n or step can beat",
+        "class_floor": "the same with this activation, readout law and step",
+        "floor_many": "the first floor as n_step/d → ∞",
+        "class_floor_many": "the second floor as n_step/d → ∞",
+        "floor_second": "the first floor after a second step on fresh samples, as n_step/d → ∞",
+    }
 
     problem: Problem
     power: float  # E y², noise included
@@ -65,24 +75,14 @@ class Learnable:
     other_activations: dict[str, float]
     best_pair: tuple[str, str, float]  # of these activations and laws, with its class floor
 
-    DESCRIPTIONS: ClassVar[dict[str, str]] = {
-        "power": "E y², noise included: the error of predicting 0",
-        "floor": "test error that no readout law, activation, width, ridge, n or step can beat",
-        "class_floor": "the same with this activation, readout law and step",
-        "floor_many": "the first floor as n_step/d → ∞",
-        "class_floor_many": "the second floor as n_step/d → ∞",
-        "floor_second": "the first floor after a second step on fresh samples, as n_step/d → ∞",
-    }
-
     def as_dict(self) -> dict[str, Any]:
         """The numbers, ready for JSON."""
-        numbers = {name: float(getattr(self, name)) for name in self.DESCRIPTIONS}
-        terms = [{**vars(term), "verdict": term.verdict} for term in self.terms]
+        terms = [{**vars(t), "degrees": list(t.degrees), "verdict": t.verdict} for t in self.terms]
         return {
-            **numbers,
+            **super().as_dict(),
             "alignments": list(self.alignments),
             "axes": list(self.axes),
-            "terms": [{**term, "degrees": list(term["degrees"])} for term in terms],
+            "terms": terms,
             "other_laws": dict(self.other_laws),
             "other_activations": dict(self.other_activations),
             "best_pair": list(self.best_pair),
@@ -90,12 +90,37 @@ class Learnable:
         }
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What would lower the floors."""
+        return self.advice
+
+    def heading(self) -> list[str]:
+        """The problem, and the basis where it is not the target's own."""
+        own = not any("=" in axis for axis in self.axes)
+        return [*super().heading(), *(() if own else ("in the basis " + ", ".join(self.axes),))]
+
+    def tables(self) -> list[Table]:
+        """The floors, then the terms."""
+        rows = [
+            (t.name, t.size, f"{t.possible:.0%}", f"{t.expressed:.0%}", t.verdict)
+            for t in self.terms
+        ]
+        header = ("", "size", "possible", "expressed", "verdict")
+        return [*super().tables(), Table.of(header, rows)]
+
+    @property
     def advice(self) -> tuple[str, ...]:
         """What would lower the floors, one line each."""
         return tuple(_advice(self))
 
 
-def learnable(problem: Problem) -> Learnable:
+@overload
+def learnable(problem: Problem) -> Learnable: ...
+@overload
+def learnable(problem: Grid, *, progress: Progress | None = None) -> GridResult: ...
+def learnable(
+    problem: Problem | Grid, *, progress: Progress | None = None
+) -> Learnable | GridResult:
     """Which Hermite terms of the target one step can learn, in part or never (section 25).
 
     >>> p = Problem(n=2000, d=1000, width=1500, step_exponent=0.5, ridge=0.01, activation="tanh",
@@ -106,8 +131,10 @@ def learnable(problem: Problem) -> Learnable:
     z1*z2 not with this activation and law
     H2(z2) never
     """
+    if isinstance(problem, Grid):
+        return over_grid(Learnable, problem, learnable, progress)
     if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem", problem)
+        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     star = problem.star
     floor, class_floor = floors(problem)
     floor_many, class_many = floors(problem.replace(n_step=MANY))

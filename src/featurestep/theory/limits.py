@@ -7,15 +7,18 @@ twice: from that regression, for every ℓ, and from the papers' closed forms.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from functools import partial
+from typing import ClassVar, Literal, overload
 
 import numpy as np
 
 from ..errors import InvalidProblem
 from ..functions.hermite import coefficients, monomial_coefficients
 from ..functions.special import factorials
-from ..problem import Problem
+from ..problem import Grid, Problem
+from ..results import GridResult, Note, Progress, Result, over_grid
 from ..spiked import SpikedWeights, spiked_weights
 from ..types import FloatArray
 from .engine import Solution, solve
@@ -33,9 +36,25 @@ MAX_DEGREE = 30
 _FAR = 10**13
 
 
-@dataclass(frozen=True)
-class Limit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Limit(Result):
     """Errors as n → ∞ at fixed ratios, and the gains over the untrained network."""
+
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        "degree": "ℓ, the regime of the step exponent",
+        "powers": "powers κ^k that enter the fit (with norm growth: leading powers)",
+        "test_error": "test error as n → ∞ at fixed φ and ψ, noise included",
+        "train_loss": "ridge objective at its minimum, as n → ∞",
+        "test_gain": "what the step takes off the untrained network's test error",
+        "train_gain": "what the step takes off the untrained network's training loss",
+        "m1": "m_1 = (N/n) tr R, R = (F0F0ᵀ + λn)⁻¹, of the untrained network",
+        "m2": "m_2 = (N/n) tr(RXXᵀ)/d",
+        "dm1": "∂m_1/∂λ",
+        "dm2": "∂m_2/∂λ",
+    }
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        *("degree", "powers", "test_error", "train_loss", "test_gain", "train_gain"),
+    )
 
     problem: Problem
     degree: int | None  # None at the maximal step, where every degree is learned
@@ -49,33 +68,35 @@ class Limit:
     dm1: float
     dm2: float
 
-    DESCRIPTIONS: ClassVar[dict[str, str]] = {
-        "degree": "ℓ, the regime of the step exponent",
-        "powers": "powers κ^k that enter the fit (with norm growth: leading powers)",
-        "test_error": "test error as n → ∞ at fixed φ and ψ, noise included",
-        "train_loss": "ridge objective at its minimum, as n → ∞",
-        "test_gain": "what the step takes off the untrained network's test error",
-        "train_gain": "what the step takes off the untrained network's training loss",
-        "m1": "m_1 = (N/n) tr R, R = (F0F0ᵀ + λn)⁻¹, of the untrained network",
-        "m2": "m_2 = (N/n) tr(RXXᵀ)/d",
-        "dm1": "∂m_1/∂λ",
-        "dm2": "∂m_2/∂λ",
-    }
-
-    def as_dict(self) -> dict[str, float | int | list[int] | None]:
-        """The numbers, ready for JSON."""
-        names = ("test_error", "train_loss", "test_gain", "train_gain", "m1", "m2", "dm1", "dm2")
-        numbers = {name: float(getattr(self, name)) for name in names}
-        return {"degree": self.degree, "powers": list(self.powers), **numbers}
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """None: a limit leaves nothing out that stays as n grows, or says so in its name."""
+        return ()
 
 
+Degree = int | Literal["maximal"] | None
+
+
+@overload
+def limit(problem: Problem, degree: Degree = None, *, norm_growth: bool = False) -> Limit: ...
+@overload
 def limit(
-    problem: Problem,
-    degree: int | Literal["maximal"] | None = None,
+    problem: Grid,
+    degree: Degree = None,
     *,
     norm_growth: bool = False,
-) -> Limit:
+    progress: Progress | None = None,
+) -> GridResult: ...
+def limit(
+    problem: Problem | Grid,
+    degree: Degree = None,
+    *,
+    norm_growth: bool = False,
+    progress: Progress | None = None,
+) -> Limit | GridResult:
     """Limiting train loss and test error of regime ℓ, or of the maximal step (exponent 1/2).
+
+    For one problem or every point of a grid.
 
     Without `degree` the regime is that of the problem's own step exponent; at an end of an
     interval there is none, and the error says so. `norm_growth` adds what the published limit
@@ -86,9 +107,13 @@ def limit(
     >>> limit(p).degree
     2
     """
+    asked = _checked_degree(degree)
+    if isinstance(problem, Grid):
+        one = partial(limit, degree=degree, norm_growth=norm_growth)
+        return over_grid(Limit, problem, one, progress)
     if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem", problem)
-    chosen = _chosen_degree(problem, degree)
+        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
+    chosen = _own_degree(problem) if degree is None else asked
     seen = along_first(problem)
     base = _spiked_limit(seen, published_spikes(seen, 0))
     if chosen is None:
@@ -114,17 +139,18 @@ def limit(
     )
 
 
-def _chosen_degree(problem: Problem, degree: object) -> int | None:
-    if degree is None:
-        regime = problem.regime
-        if regime.degree is None and problem.step_exponent != 0.5:
-            raise InvalidProblem(
-                "degree",
-                f"must be given (a whole number or 'maximal'), because {regime.text}",
-                degree,
-            )
-        return regime.degree
-    if degree == "maximal":
+def _own_degree(problem: Problem) -> int | None:
+    """The degree of the problem's own regime; None at the maximal step."""
+    regime = problem.regime
+    if regime.degree is None and problem.step_exponent != 0.5:
+        rule = f"must be given (a whole number or 'maximal'), because {regime.text}"
+        raise InvalidProblem("degree", rule, None)
+    return regime.degree
+
+
+def _checked_degree(degree: object) -> int | None:
+    """A degree that was given; None for 'maximal' or none."""
+    if degree is None or degree == "maximal":
         return None
     rule = f"must be a whole number from 0 to {MAX_DEGREE}, or 'maximal'"
     if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)):

@@ -6,12 +6,14 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
 from ..errors import InvalidProblem, NotConverged
-from ..problem import Problem
+from ..problem import Grid, Problem
+from ..results import GridResult, Progress, Result, cell, over_grid, where
 from ..types import FloatArray
 from .engine import Solution, solve
 from .predict import Prediction, prediction
@@ -26,9 +28,21 @@ _ROUGHLY = 0.1  # half-width of the search, in logarithms, above which fewer gro
 _ROUGH = Effort(groups=0.6, nodes=0.8)
 
 
-@dataclass(frozen=True)
-class Optimum:
-    """The best point found, and whether it lies on the edge of where the search may go."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Optimum(Result):
+    """The best point found, and whether it lies on the edge of where the search may go.
+
+    `problem` is the one at the optimum, `prediction` has all about it, and `location` what was
+    searched: `ridge`, `step_size` or both.
+    """
+
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        "ridge": "ridge λ: the best one, where it was searched",
+        "step_size": "step size η: the best one, where it was searched",
+        **{name: f"there: {text}" for name, text in Prediction.MEANINGS.items()},
+        "evaluations": "problems that the search solved",
+    }
+    COLUMNS: ClassVar[tuple[str, ...]] = ("ridge", "step_size", *MEASURES)
 
     problem: Problem
     value: float
@@ -38,35 +52,75 @@ class Optimum:
     evaluations: int
     minimise: str
 
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """What was found, and the prediction there."""
+        there = {"ridge": self.problem.ridge, "step_size": self.problem.step_size}
+        return {**there, **self.prediction.numbers, "evaluations": self.evaluations}
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.MEANINGS:
+            return self.numbers[name]
+        raise AttributeError(name)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Bounds that the optimum lies on, then how far to trust the prediction there."""
+        return (*self.at_boundary, *self.prediction.notes)
+
     def as_dict(self) -> dict[str, Any]:
         """The numbers and notes, ready for JSON."""
-        return {
-            "minimise": self.minimise,
-            "value": self.value,
-            "location": dict(self.location),
-            "at_boundary": list(self.at_boundary),
-            "evaluations": self.evaluations,
-            "prediction": self.prediction.as_dict(),
-        }
+        asked = {"minimise": self.minimise, "value": self.value, "location": dict(self.location)}
+        return {**asked, "at_boundary": list(self.at_boundary), **super().as_dict()}
+
+    def heading(self) -> list[str]:
+        """What is smallest where, then the problem there."""
+        found = f"smallest {self.minimise.replace('_', ' ')}: {cell(self.value)}"
+        return [f"{found}, at {where(self.location)}", *super().heading()]
 
 
+@overload
 def optimum(
     problem: Problem,
     *,
     over: Sequence[str] = ("ridge",),
     minimise: str = "test_error",
     bounds: Mapping[str, tuple[float, float]] | None = None,
-) -> Optimum:
-    """Minimise an error over the ridge, the step size, or both.
+) -> Optimum: ...
+@overload
+def optimum(
+    problem: Grid,
+    *,
+    over: Sequence[str] = ("ridge",),
+    minimise: str = "test_error",
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    progress: Progress | None = None,
+) -> GridResult: ...
+def optimum(
+    problem: Problem | Grid,
+    *,
+    over: Sequence[str] = ("ridge",),
+    minimise: str = "test_error",
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    progress: Progress | None = None,
+) -> Optimum | GridResult:
+    """Minimise an error over the ridge, the step size, or both, at a problem or along a grid.
 
     A coarse logarithmic grid finds the basin, then finer and finer grids around its best point.
     Default bounds: ridge from 1e-6 to 100, step size from 0.01 to 4√width.
     """
-    if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem", problem)
+    if not isinstance(problem, (Problem, Grid)):
+        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     if minimise not in MEASURES:
         raise InvalidProblem("minimise", f"must be one of {', '.join(MEASURES)}", minimise)
     names = _checked_names(over)
+    if isinstance(problem, Grid):
+        _checked_bounds(problem.base, names, bounds or {})
+        for name in names:
+            if name in problem.varied or (name == "step_size" and "step_exponent" in problem.axes):
+                raise InvalidProblem("over", "must not name what the grid varies", name)
+        one = partial(optimum, over=names, minimise=minimise, bounds=bounds)
+        return over_grid(Optimum, problem, one, progress)
     low, high = _checked_bounds(problem, names, bounds or {})
     search = _Search(problem, names, minimise)
     size = len(names)

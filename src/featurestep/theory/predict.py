@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from ..checks import whole_number
-from ..errors import FeaturestepError, InconsistentSolution, InvalidProblem
+from ..errors import InvalidProblem
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.teacher import Frame
 from ..problem import Grid, Problem
+from ..results import (
+    QUANTITIES,
+    GridResult,
+    Note,
+    Point,
+    Progress,
+    Result,
+    collected,
+    point_of,
+)
 from ..types import FloatArray
 from . import isotropic
 from .degrees import KAPPA, MOST_DEGREE, WEIGHT, Degrees, missed_by_degree
@@ -23,18 +33,13 @@ from .labels import Labels, label_moments
 from .method import checked_method
 from .validity import prediction_notes
 
-if TYPE_CHECKING:
-    import xarray
-
-VARIABLES = {
-    "test_error": "test error E(y − âᵀσ(Wx))², noise included",
-    "train_loss": "ridge objective at its minimum, (1/n)‖y − Fâ‖² + λ‖â‖²",
-    "train_mse": "training error (1/n)‖y − Fâ‖²",
-    "readout_norm": "norm of the fitted readout ‖â‖",
+MEANINGS = {
+    **QUANTITIES,
     "alignment": "cosine γ between the learned direction and the target's",
     "test_error_sd": "its standard deviation over the random mean of the initial output",
-    "residual": "largest relative residual of the fixed-point equations",
+    "solver_residual": "largest relative residual of the fixed-point equations",
     "self_check": "relative gap between the two expressions for the training loss",
+    "method": "weights that the errors were computed with",
 }
 
 
@@ -51,9 +56,14 @@ class Groups:
     across: FloatArray  # ψ_g, bulk directions fitted along the rest of the target
 
 
-@dataclass(frozen=True)
-class Prediction:
+@dataclass(frozen=True, eq=False, repr=False)
+class Prediction(Result):
     """Predicted errors of one problem, with what was learned and how far to trust it."""
+
+    MEANINGS: ClassVar[Mapping[str, str]] = MEANINGS
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        *("test_error", "train_loss", "train_mse", "readout_norm", "alignment", "method"),
+    )
 
     problem: Problem
     test_error: float
@@ -65,11 +75,11 @@ class Prediction:
     test_error_sd: float
     groups: Groups
     method: str  # "exact", or "isotropic" where nothing is lost by it
-    residual: float
+    solver_residual: float
     iterations: int
     self_check: float
     nodes: int
-    validity: tuple[str, ...]
+    notes: tuple[Note, ...]
     solution: Solution = field(repr=False, compare=False)
 
     def learned(self, kappa: npt.ArrayLike) -> FloatArray:
@@ -165,17 +175,8 @@ class Prediction:
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers and notes, ready for JSON."""
-        numbers: dict[str, Any] = {name: float(getattr(self, name)) for name in VARIABLES}
-        return {
-            **numbers,
-            "iterations": self.iterations,
-            "method": self.method,
-            "validity": list(self.validity),
-            **({"alignments": list(self.alignments)} if self.problem.directions > 1 else {}),
-        }
-
-
-Progress = Callable[[int, int], None]
+        several = {"alignments": list(self.alignments)} if self.problem.directions > 1 else {}
+        return {**super().as_dict(), **several}
 
 
 @overload
@@ -183,15 +184,15 @@ def predict(problem: Problem, *, method: str = "auto") -> Prediction: ...
 @overload
 def predict(
     problem: Grid, *, method: str = "auto", progress: Progress | None = None
-) -> xarray.Dataset: ...
+) -> GridResult: ...
 def predict(
     problem: Problem | Grid, *, method: str = "auto", progress: Progress | None = None
-) -> Prediction | xarray.Dataset:
+) -> Prediction | GridResult:
     """Predict train and test errors after one gradient step (theory, sections 3 and 11–20).
 
-    One problem gives a `Prediction`; a grid gives an `xarray.Dataset` with the grid's
-    coordinates and a `status` for each point ("ok" or the reason there is no number), and
-    `progress(done, total)` is called as its points are solved.
+    One problem gives a `Prediction`; a grid gives the same numbers over its fields, with a
+    `status` for each point ("ok" or the reason there is no number), and `progress(done, total)`
+    is called as its points are solved.
 
     `method` is "auto", "exact" or "isotropic". Exact weights hold for every step; isotropic ones
     are faster, and "auto" takes them only where they lose less than 1e-4 of the errors.
@@ -239,71 +240,24 @@ def prediction(problem: Problem, outcome: Outcome) -> Prediction:
             found.across,
         ),
         method=found.method,
-        residual=found.residual,
+        solver_residual=found.residual,
         iterations=found.iterations,
         self_check=found.self_check,
         nodes=found.nodes,
-        validity=prediction_notes(problem, found.weights, found.method),
+        notes=prediction_notes(problem, found.weights, found.method),
         solution=found,
     )
 
 
-def _predict_grid(grid: Grid, method: str, progress: Progress | None) -> xarray.Dataset:
-    import xarray
-
-    problems = list(grid)
-    table = _Table(len(problems))
+def _predict_grid(grid: Grid, method: str, progress: Progress | None) -> GridResult:
+    """Every point, in batches: a few groups of neurons are all that a point keeps."""
+    problems, points = list(grid), list[Point]()
     size = len(problems) if progress is None else max(64, len(problems) // 50)
     for start in range(0, len(problems), size):
         part = problems[start : start + size]
-        for row, outcome in enumerate(solve(part, method=method), start):
-            table.record(row, problems[row], outcome)
+        for problem, outcome in zip(part, solve(part, method=method), strict=True):
+            found = prediction(problem, outcome) if isinstance(outcome, Solution) else outcome
+            points.append(point_of(found))
         if progress is not None:
-            progress(min(start + size, len(problems)), len(problems))
-    shape, dims = grid.shape, grid.dims
-    data = {
-        name: (dims, table.numbers[i].reshape(shape), {"long_name": text})
-        for i, (name, text) in enumerate(VARIABLES.items())
-    }
-    texts = {"status": table.status, "method": table.method, "validity": table.validity}
-    columns = {
-        name: (dims, np.array(column, dtype=object).reshape(shape))
-        for name, column in texts.items()
-    }
-    return xarray.Dataset(
-        {**data, **columns}, coords=grid.coordinates(), attrs={"base": repr(grid.base)}
-    )
-
-
-class _Table:
-    """Columns of a grid's results; NaN where a status says why."""
-
-    def __init__(self, size: int) -> None:
-        self.numbers = np.full((len(VARIABLES), size), np.nan)
-        self.status = [""] * size
-        self.method = [""] * size
-        self.validity = [""] * size
-
-    def record(self, row: int, problem: Problem, outcome: Outcome) -> None:
-        if not isinstance(outcome, Solution):
-            self.status[row] = status_of(outcome)
-            return
-        self.status[row], self.method[row] = "ok", outcome.method
-        notes = prediction_notes(problem, outcome.weights, outcome.method)
-        self.validity[row] = "\n".join(notes)
-        self.numbers[:, row] = (
-            outcome.test_error,
-            outcome.train_loss,
-            outcome.train_mse,
-            outcome.norm_squared**0.5,
-            outcome.weights.alignment,
-            outcome.test_spread,
-            outcome.residual,
-            outcome.self_check,
-        )
-
-
-def status_of(error: FeaturestepError) -> str:
-    """A refused point's status: the kind of refusal and its reason."""
-    kind = "inconsistent" if isinstance(error, InconsistentSolution) else "not converged"
-    return f"{kind}: {error}"
+            progress(len(points), len(problems))
+    return collected(Prediction, grid, points)

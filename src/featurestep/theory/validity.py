@@ -1,11 +1,18 @@
-"""How far a prediction can be trusted: what it leaves out here, and by how much, in words."""
+"""How far an answer can be trusted: what is approximated, by how much, from when on it matters.
+
+Every threshold has its only home here. A note says what is left out and has as its `size` the
+relative error that this admits; nothing else excuses a disagreement with a network.
+"""
 
 from __future__ import annotations
+
+import math
 
 from ..functions.hermite import coefficients
 from ..functions.nonlinearity import HermiteSum, Nonlinearity, Shifted
 from ..functions.teacher import Frame
 from ..problem import Problem
+from ..results import Note
 from ..spiked import SpikedWeights
 from .method import bulk_left_out, left_out
 
@@ -13,97 +20,121 @@ _SMALL = 50
 _FEW = 1000
 _NOTED = 0.02  # share of the loss that isotropic weights may leave out without a word
 _NOTED_IN_BULK = 0.005  # of a neuron's square, in a spectrum
+_TESTED = 4.0  # steps in units of √N, up to which predictions are held to networks
+_HELD = 0.02  # to within that much of the test error
+Notes = tuple[Note, ...]
 
 
-def prediction_notes(problem: Problem, weights: SpikedWeights, method: str) -> tuple[str, ...]:
+def prediction_notes(problem: Problem, weights: SpikedWeights, method: str) -> Notes:
     """Notes on a prediction made by `method`."""
+    shared = (*size_notes(problem), *_direction_notes(problem, weights))
     if method == "isotropic":
-        return isotropic_notes(problem, weights)
+        return (*shared, *_isotropic_notes(problem, weights), *_exponent_notes(problem))
     return (
-        *_size_notes(problem),
+        *shared,
         *_exponent_notes(problem),
         *_open_notes(problem),
         *_target_notes(problem),
     )
 
 
-def _target_notes(problem: Problem) -> list[str]:
+def _target_notes(problem: Problem) -> Notes:
     """Whether averages over a target's several directions are accurate."""
     star = problem.star
     if not isinstance(star, Frame) or star.is_accurate:
-        return []
-    return [f"the target is not smooth: averages over its directions are off by {star.gap:.1g}"]
+        return ()
+    text = f"the target is not smooth: averages over its directions are off by {star.gap:.1g}"
+    return (Note(text, "the target is not smooth", star.gap),)
 
 
-def isotropic_notes(problem: Problem, weights: SpikedWeights) -> tuple[str, ...]:
-    """Notes on what was computed with isotropic weights (eq. 4)."""
-    notes = list(_size_notes(problem))
-    missing = left_out(problem, weights)
-    if missing > _NOTED:
-        notes.append(
-            "isotropic weights leave out what the step does beside the learned direction: terms "
-            f"of up to {missing:.2g} of the loss (method 'exact' has them)"
-        )
-    return (*notes, *_exponent_notes(problem))
-
-
-def isotropic_bulk_notes(problem: Problem, weights: SpikedWeights) -> tuple[str, ...]:
+def isotropic_bulk_notes(problem: Problem, weights: SpikedWeights) -> Notes:
     """Notes on a spectrum whose weights were taken for isotropic."""
-    notes = list(_size_notes(problem))
+    notes = list(size_notes(problem))
     missing = bulk_left_out(problem, weights)
     if missing > _NOTED_IN_BULK:
-        notes.append(
+        text = (
             "the readout law has too many values for exact weights: the bulk leaves out that the "
             f"step stretches weights along its samples, a share {missing:.2g} of their square; "
             "networks may have further outliers"
         )
+        notes.append(Note(text, "isotropic bulk", missing))
     return (*notes, *_exponent_notes(problem))
 
 
-def _size_notes(problem: Problem) -> list[str]:
+def size_notes(problem: Problem) -> Notes:
+    """Corrections of order 1/size, where a size is small."""
     smallest = min(problem.n, problem.d, problem.width, problem.n_step)
     if smallest >= _SMALL:
-        return []
-    return [
+        return ()
+    text = (
         f"small sizes: the smallest dimension is {smallest}, and corrections of order "
         f"1/{smallest} are left out"
-    ]
+    )
+    return (Note(text, "small sizes", 1.0 / smallest),)
 
 
-def _exponent_notes(problem: Problem) -> list[str]:
+def _direction_notes(problem: Problem, weights: SpikedWeights) -> Notes:
+    """A target without a linear part: nothing is approximated, but little is to be seen."""
+    if problem.step_size == 0.0 or weights.alignment != 0.0:
+        return ()
+    text = (
+        "there is nothing along the learned direction: the target has no linear part (c⋆_1 = 0), "
+        "so that the step's direction is that of its noise"
+    )
+    return (Note(text, "nothing along the learned direction", 0.0),)
+
+
+def _isotropic_notes(problem: Problem, weights: SpikedWeights) -> Notes:
+    """What isotropic weights (eq. 4) leave out of a prediction."""
+    missing = left_out(problem, weights)
+    if missing <= _NOTED:
+        return ()
+    text = (
+        "isotropic weights leave out what the step does beside the learned direction: terms "
+        f"of up to {missing:.2g} of the loss (method 'exact' has them)"
+    )
+    return (Note(text, "isotropic weights", missing),)
+
+
+def _exponent_notes(problem: Problem) -> Notes:
     exponent = problem.regime.exponent
     if exponent is None or exponent <= 0.5 + 1e-9:
-        return []
+        return ()
     size = problem.step_size / problem.width**0.5
-    return [
+    text = (
         f"step exponent {exponent:.3g} is beyond 1/2, the largest of the published theory: here "
-        f"η = {size:.3g}√N; agreement with networks is tested up to 4√N"
-    ]
+        f"η = {size:.3g}√N; agreement with networks is tested up to {_TESTED:g}√N, to "
+        f"{_HELD:.0%} of the test error"
+    )
+    return (Note(text, "step beyond 1/2", _HELD if size <= _TESTED else math.inf),)
 
 
-def _open_notes(problem: Problem) -> list[str]:
+def _open_notes(problem: Problem) -> Notes:
     """Finite-size terms that are known to be missing, where they have been seen."""
     if problem.step_size == 0.0 or problem.n >= 8 * _FEW:
-        return []
+        return ()
     notes = []
     step = problem.step_size / problem.width**0.5
     if _degree(problem.sigma) >= 3 and step > 0.3:
-        notes.append(
+        text = (
             f"an activation of degree {_degree(problem.sigma)} and a large step: terms of order "
             f"1/n are left out, up to 3 % at n = 2000 (here n = {problem.n})"
         )
+        notes.append(Note(text, "activation of degree 3", 0.03 * 2000 / problem.n))
     if problem.phi_step > 1.0 and problem.n < _FEW and step > 0.1:
-        notes.append(
+        text = (
             f"n_step < d at n = {problem.n}: terms of order 1/n are left out, 1 to 2 % of the "
             "test error"
         )
+        notes.append(Note(text, "n_step < d", 0.02))
     c_2 = float(coefficients(problem.sigma, 2)[2])
     if problem.initial == "gaussian" and problem.law.name == "rademacher" and c_2 and step > 0.3:
-        notes.append(
+        text = (
             "Gaussian rows of W0, c_2 ≠ 0 and a Rademacher law: terms of order 1/n are left out, "
             f"1 to 2 % at n = 2000 (here n = {problem.n})"
         )
-    return notes
+        notes.append(Note(text, "Gaussian rows", 0.02 * 2000 / problem.n))
+    return tuple(notes)
 
 
 def _degree(sigma: Nonlinearity) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from ...checks import number
 from ...errors import InvalidProblem
 from ...functions.teacher import Teacher
 from ...problem import Problem
+from ...results import Note, same
 from ...types import FloatArray
 
 LAWS = ("gaussian", "rademacher", "uniform", "student_t(df)", "sphere")
@@ -100,8 +101,11 @@ class Setting:
         return problem.teacher if self.teacher is None else self.teacher
 
     @property
-    def departures(self) -> tuple[str, ...]:
-        """In words, where the theory's assumptions are left; empty when they hold."""
+    def departures(self) -> tuple[Note, ...]:
+        """In words, where the theory's assumptions are left; empty when they hold.
+
+        There it claims nothing, so that these notes admit any error.
+        """
         named = self.inputs if isinstance(self.inputs, str) else "a given array"
         checks = (
             (named != "gaussian", f"inputs are {named}: the theory assumes Gaussian inputs"),
@@ -114,7 +118,26 @@ class Setting:
             ),
             (len(self.multiples) > 1, f"{len(self.multiples)} steps: the theory takes one"),
         )
-        return tuple(text for departs, text in checks if departs)
+        return tuple(Note(text, size=math.inf) for departs, text in checks if departs)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What differs from the default, ready for JSON; of arrays their shape."""
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {f.name: f.default for f in fields(self)}
+        return {name: _shown(v) for name, v in found.items() if not same(v, plain[name])}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Setting) and same(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.corrupted, self.data, self.steps, self.batches))
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape}"
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _checked_array(inputs: Any) -> FloatArray:

@@ -2,51 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
 from ...errors import InvalidProblem
+from ...grid import Grid
 from ...problem import Problem
+from ...results import GridResult, Note, Progress, Result, Table, over_grid, plus_minus
 from ...types import FloatArray
-from ..arguments import checked_seeds
-from ..arrays.backend import make_backend
-from ..draws.draw import Draw
+from ..arguments import SEEDS, Draws, Resources, make_draws, make_resources
+from ..draws.draw import Draw, check_sizes
 from ..draws.setting import Setting
 from ..draws.streams import Streams
 from .cost import group_cost
-from .plan import make_groups
+from .plan import first_step, make_groups
 from .run import TRAIN, GroupRun
-from .variants import Variant, feature_key, parse_variants
+from .variants import feature_key
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureGap(Result):
+    """‖F − F_ℓ‖_op/√n of one problem by degree; `values` has it by seed."""
+
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        "gap": "‖F − F_ℓ‖_op/√n, mean over the seeds, by degree ℓ",
+        "gap_error": "standard error of that mean; NaN of one seed",
+    }
+    DIMS: ClassVar[Mapping[str, tuple[str, ...]]] = {"gap": ("degree",), "gap_error": ("degree",)}
+    COLUMNS: ClassVar[tuple[str, ...]] = ("gap", "gap_error")
+
+    problem: Problem
+    setting: Setting
+    degrees: tuple[int, ...]
+    seeds: tuple[int, ...]
+    values: FloatArray  # (degree, seed)
+
+    @property
+    def gap(self) -> FloatArray:
+        """Means over the seeds, (degree,)."""
+        return np.asarray(self.values.mean(axis=1))
+
+    @property
+    def gap_error(self) -> FloatArray:
+        """Their standard errors, (degree,)."""
+        count = len(self.seeds)
+        if count < 2:
+            return np.full(len(self.degrees), np.nan)
+        return np.asarray(self.values.std(axis=1, ddof=1) / count**0.5)
+
+    @property
+    def coordinates(self) -> dict[str, Any]:
+        """The degrees."""
+        return {"degree": list(self.degrees)}
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Where the theory's assumptions are left."""
+        return self.setting.departures
+
+    def tables(self) -> list[Table]:
+        """A row for each degree."""
+        errors = [error if np.isfinite(error) else None for error in self.gap_error]
+        rows = [
+            (ell, plus_minus(float(mean), error), f"‖F − F_{ell}‖_op/√n, mean over the seeds")
+            for ell, mean, error in zip(self.degrees, self.gap, errors, strict=True)
+        ]
+        return [Table.of(("degree", "gap", "meaning"), rows)]
+
+
+@overload
 def feature_gap(
-    problem: Problem, *, degrees: Iterable[int] = (1, 2, 3), seeds: int | Iterable[int] = 4
-) -> FloatArray:
-    """‖F − F_ℓ‖_op/√n on the readout's sample: one row for each degree ℓ, one column for a seed.
+    problem: Problem,
+    *,
+    degrees: Iterable[int] = (1, 2, 3),
+    seeds: int | Iterable[int] = SEEDS,
+    setting: Setting | None = None,
+    max_memory: float | None = None,
+) -> FeatureGap: ...
+@overload
+def feature_gap(
+    problem: Grid,
+    *,
+    degrees: Iterable[int] = (1, 2, 3),
+    seeds: int | Iterable[int] = SEEDS,
+    setting: Setting | None = None,
+    max_memory: float | None = None,
+    progress: Progress | None = None,
+) -> GridResult: ...
+def feature_gap(
+    problem: Problem | Grid,
+    *,
+    degrees: Iterable[int] = (1, 2, 3),
+    seeds: int | Iterable[int] = SEEDS,
+    setting: Setting | None = None,
+    max_memory: float | None = None,
+    progress: Progress | None = None,
+) -> FeatureGap | GridResult:
+    """‖F − F_ℓ‖_op/√n on the readout's sample, for one problem or every point of a grid.
 
     Moniri et al. (Theorem 3.3) have it vanish as n grows for ℓ of the step exponent's regime. What
-    the growth of the neurons' norms adds (theory, section 4) is not in F_ℓ and stays.
+    the growth of the neurons' norms adds (theory, section 4) is not in F_ℓ and stays. The other
+    arguments are those of `simulate`.
     """
-    if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem", problem)
-    if problem.step_size == 0:
-        raise InvalidProblem("step_size", "must be > 0, or F is F0", problem.step_size)
     if not isinstance(degrees, Iterable):
         raise InvalidProblem("degrees", "must be a list of degrees", degrees)
-    variants = parse_variants(["trained", *(f"spiked:{degree}" for degree in degrees)])
-    gaps = [_gaps(problem, variants, seed) for seed in checked_seeds(seeds)]
-    return np.stack(gaps, axis=1)
+    listed = tuple(degrees)
+    variants = ["trained", *(f"spiked:{degree}" for degree in listed)]
+    draws = make_draws(seeds=seeds, variants=variants, setting=setting)
+    resources = make_resources(dtype="float64", max_memory=max_memory)
+    one = partial(_one, degrees=listed, draws=draws, resources=resources)
+    if isinstance(problem, Grid):
+        return over_grid(FeatureGap, problem, one, progress)
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
+    return one(problem)
 
 
-def _gaps(problem: Problem, variants: tuple[Variant, ...], seed: int) -> FloatArray:
-    backend, setting = make_backend("cpu", "float64"), Setting()
+def _one(
+    problem: Problem, *, degrees: tuple[int, ...], draws: Draws, resources: Resources
+) -> FeatureGap:
+    if problem.step_size == 0:
+        raise InvalidProblem("step_size", "must be > 0, or F is F0", problem.step_size)
+    check_sizes(problem, draws.setting, 1)
+    gaps = [_gaps(problem, draws, resources, seed) for seed in draws.seeds]
+    return FeatureGap(problem, draws.setting, degrees, draws.seeds, np.stack(gaps, axis=1))
+
+
+def _gaps(problem: Problem, draws: Draws, resources: Resources, seed: int) -> FloatArray:
+    backend, setting, variants = resources.backend, draws.setting, draws.variants
     (group,) = make_groups([problem], variants, 1, setting)
-    cost = group_cost(group, setting, backend, rows=None, max_memory=None)
+    cost = group_cost(group, setting, backend, rows=None, max_memory=resources.max_memory)
     draw = Draw(problem, setting, Streams(seed), backend, 1)
     run = GroupRun(group, draw, setting, cost, lambda flops: None)
     weights, buffers = run.prepare()
-    trained, *spiked = (feature_key(v, problem.step_size, problem.noise_std) for v in variants)
+    eta = first_step(problem, setting)
+    trained, *spiked = (feature_key(v, eta, problem.noise_std) for v in variants)
     grams = [backend.zeros(problem.width, problem.width) for _ in spiked]
     sample = draw.readout_sample(problem.n)
     for block, rows in run.blocks(weights, sample, TRAIN, buffers):

@@ -2,50 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...grid import Grid
 from ...problem import Problem
+from ...results import QUANTITIES, Table, cell, plus_minus
 from ...types import FloatArray
 from ..draws.setting import Setting
-from ..over_seeds import OverSeeds
+from ..over_seeds import OverSeeds, statistics
 
 if TYPE_CHECKING:
     import xarray
 
-QUANTITIES = ("test_error", "train_loss", "train_mse", "readout_norm")
+ALIGNMENT = {
+    "cosine": "cosine of the trained weights with the target's directions",
+    "energy": "share of the trained weights' square along the target's directions",
+}
+Row = dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Simulation(OverSeeds):
     """Simulated errors of every variant, grid point and seed.
 
     `test_error` is E(y − f)² on fresh inputs, noise included (theory, section 1): the noise's part
-    is exact and the rest is averaged over the test inputs. `cosine` and `energy` are the
-    alignment of the trained weights with the target after each step.
+    is exact and the rest is averaged over the test inputs. As attributes the numbers are means
+    over the seeds for the first variant, a float or an array over the grid; `dataset` has them by
+    variant and seed, with the weights' alignment after each step, `mean` and `standard_error`
+    the statistics.
     """
+
+    MEANINGS: ClassVar[Mapping[str, str]] = QUANTITIES
 
     problem: Problem | Grid
     setting: Setting
     variants: tuple[str, ...]
     seeds: tuple[int, ...]
     values: Mapping[str, FloatArray]  # (variant, *grid, seed); alignments (*grid, seed, step)
-    wall_time: float  # seconds
-    flops: int  # counted as in `estimate`
-    record: Mapping[str, str]  # versions, dtype, device, BLAS
+    wall_time: float = field(compare=False)  # seconds
+    flops: int = field(compare=False)  # counted as in `estimate`
+    record: Mapping[str, str] = field(compare=False)  # versions, dtype, device, BLAS
 
-    @property
-    def departures(self) -> tuple[str, ...]:
-        """Where the theory's assumptions are left, in words; empty when they hold."""
-        return self.setting.departures
-
-    @property
-    def rate(self) -> float:
-        """Counted flops per second."""
-        return self.flops / self.wall_time
+    def __getattr__(self, name: str) -> Any:
+        if name not in QUANTITIES:
+            raise AttributeError(name)
+        if isinstance(self.problem, Grid):
+            return self.mean[name].isel(variant=0, drop=True)
+        return float(self.values[name][0].mean())
 
     @cached_property
     def dataset(self) -> xarray.Dataset:
@@ -59,18 +65,62 @@ class Simulation(OverSeeds):
         coords["seed"] = list(self.seeds)
         arrays: dict[str, Any] = {}
         for name, values in self.values.items():
-            aligned = name not in QUANTITIES
-            axes = (*dims, "seed", "step") if aligned else ("variant", *dims, "seed")
-            arrays[name] = (axes, values)
-        if len(self.values) > len(QUANTITIES):
+            axes = (*dims, "seed", "step") if name in ALIGNMENT else ("variant", *dims, "seed")
+            arrays[name] = (axes, values, {"long_name": {**QUANTITIES, **ALIGNMENT}[name]})
+        if not ALIGNMENT.keys().isdisjoint(arrays):
             coords["step"] = list(range(1, len(self.setting.multiples) + 1))
-        notes = "; ".join(self.departures) or "none"
-        return xarray.Dataset(arrays, coords, attrs={**self.record, "departures": notes})
+        notes = "; ".join(self.notes) or "none"
+        return xarray.Dataset(arrays, coords, attrs={**self.record, "notes": notes})
 
-    def __str__(self) -> str:
-        points = len(self.problem) if isinstance(self.problem, Grid) else 1
-        return (
-            f"Simulation of {points} point(s), {len(self.variants)} variant(s), "
-            f"{len(self.seeds)} seed(s): {self.flops:.3g} flops in {self.wall_time:.3g} s "
-            f"({self.rate / 1e9:.3g} Gflop/s)"
-        )
+    def points(self) -> Iterator[Row]:
+        """Points by variant: coordinates, then each quantity's statistics."""
+        points = list(self.problem.points()) if isinstance(self.problem, Grid) else [{}]
+        for i, point in enumerate(points):
+            for v, variant in enumerate(self.variants):
+                row: Row = {**point, "variant": variant}
+                for name in QUANTITIES:
+                    flat = self.values[name].reshape(-1, len(points), len(self.seeds))
+                    row[name] = statistics(flat[v, i])
+                if variant == "trained":
+                    row["alignment"] = self._alignment(len(points), i)
+                yield row
+
+    def _alignment(self, count: int, i: int) -> list[Row]:
+        steps = range(len(self.setting.multiples))
+        arrays = {n: self.values[n].reshape(count, -1, len(steps))[i] for n in ALIGNMENT}
+        return [
+            {"step": k + 1, **{name: statistics(a[:, k]) for name, a in arrays.items()}}
+            for k in steps
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every number of every seed, and what the run took, ready for JSON."""
+        return {**self.taken(), "notes": list(map(str, self.notes)), "points": list(self.points())}
+
+    def tables(self) -> list[Table]:
+        """Mean ± standard error by point and variant; of one problem also the alignment."""
+        fields = self.problem.dims if isinstance(self.problem, Grid) else ()
+        keys = [*fields, *(["variant"] if len(self.variants) > 1 or not fields else [])]
+        rows = list(self.points())
+        cells = [[*(r[key] for key in keys), *(_spread(r[n]) for n in QUANTITIES)] for r in rows]
+        found = [Table.of([*keys, *QUANTITIES], cells)]
+        steps = [step for row in rows for step in row.get("alignment", ())]
+        if steps and not fields:
+            header = ("after_step", "cosine with the target", "share of ‖W‖² along it")
+            table = [(s["step"], _spread(s["cosine"]), _spread(s["energy"])) for s in steps]
+            found.append(Table.of(header, table))
+        return found
+
+    def __repr__(self) -> str:
+        told = [f"{len(self.problem)} points" if isinstance(self.problem, Grid) else _means(self)]
+        told += [f"variants {', '.join(self.variants)}; {self.closing()[0]}"]
+        notes = [f"note: {note}" for note in self.notes]
+        return "\n    ".join([f"Simulation of {self.problem!r}", *told, *notes])
+
+
+def _means(found: Simulation) -> str:
+    return ", ".join(f"{name} = {cell(getattr(found, name))}" for name in QUANTITIES)
+
+
+def _spread(found: Mapping[str, Any]) -> str:
+    return plus_minus(found["mean"], found["standard_error"])

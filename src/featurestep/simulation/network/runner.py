@@ -10,14 +10,16 @@ import numpy as np
 
 from ...errors import FeaturestepError
 from ...grid import Grid
+from ...results import QUANTITIES
 from ...types import FloatArray
 from ..arguments import Progress
 from ..arrays.backend import make_backend
 from ..draws.streams import Streams
 from .experiment import Experiment, make_experiment
-from .result import QUANTITIES, Simulation
+from .result import ALIGNMENT, Simulation
 from .run import GroupRun, Outcome
 
+_FITTED = tuple(name for name in QUANTITIES if name != "test_error")
 Task = tuple[int, slice]  # a group, and some of the seeds
 
 
@@ -35,7 +37,7 @@ class Runner:
         shape = (len(draws.variants), points, seeds)
         self.values: dict[str, FloatArray] = {name: np.empty(shape) for name in QUANTITIES}
         if any(variant.base == "trained" for variant in draws.variants):
-            for name in ("cosine", "energy"):
+            for name in ALIGNMENT:
                 self.values[name] = np.zeros((points, seeds, steps))
 
     def run(self) -> Simulation:
@@ -57,7 +59,7 @@ class Runner:
         group, _ = self.experiment.groups[index]
         for key, found in outcome.solutions.items():
             for solution in found:
-                numbers = {name: getattr(solution, name) for name in QUANTITIES[1:]}
+                numbers = {name: getattr(solution, name) for name in _FITTED}
                 numbers["test_error"] = outcome.test_error[key, solution.fit]
                 moved = outcome.alignment.get((key.eta, key.noise))
                 for variant, point in group.fits[key][solution.fit]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...grid import Grid
 from ...problem import Problem
-from ..arguments import Progress, checked_progress, make_draws, make_resources
+from ..arguments import SEEDS, Progress, checked_progress, make_draws, make_resources
 from ..draws.setting import Setting
 from ..rates import measured_rates
 from .experiment import Estimate, make_experiment
@@ -18,7 +18,7 @@ from .runner import Runner
 def simulate(
     problem: Problem | Grid,
     *,
-    seeds: int | Iterable[int] = 8,
+    seeds: int | Iterable[int] = SEEDS,
     n_test: int | None = None,
     variants: Iterable[str] = ("trained",),
     setting: Setting | None = None,
@@ -72,7 +72,7 @@ def simulate(
 def estimate(
     problem: Problem | Grid,
     *,
-    seeds: int | Iterable[int] = 8,
+    seeds: int | Iterable[int] = SEEDS,
     n_test: int | None = None,
     variants: Iterable[str] = ("trained",),
     setting: Setting | None = None,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ...borders import Border
 from ...problem import Problem
-from ..arguments import Progress, checked_progress, make_draws, make_resources
+from ..arguments import SEEDS, Progress, checked_progress, make_draws, make_resources
 from ..draws.setting import Setting
 from ..network.experiment import Estimate
 from .plan import OF_WEIGHTS, SpectrumPlan, make_plan
@@ -19,7 +19,7 @@ from .singular import Found
 def simulated_spectrum(
     problem: Problem,
     *,
-    seeds: int | Iterable[int] = 4,
+    seeds: int | Iterable[int] = SEEDS,
     variants: Iterable[str] = ("trained",),
     setting: Setting | None = None,
     border: Border | Mapping[str, Border] | None = None,
@@ -77,7 +77,7 @@ def simulated_spectrum(
 def estimate_spectrum(
     problem: Problem,
     *,
-    seeds: int | Iterable[int] = 4,
+    seeds: int | Iterable[int] = SEEDS,
     variants: Iterable[str] = ("trained",),
     setting: Setting | None = None,
     top: int = 10,

@@ -10,14 +10,13 @@ from ...checks import positive, whole_number
 from ...errors import InvalidProblem
 from ...grid import Grid
 from ...problem import Problem
+from ...results import QUANTITIES
 from ...simulation import Setting, simulate
 from ...simulation.arguments import checked_seeds
 from ...simulation.arrays.backend import DTYPES
 from ...simulation.draws.draw import check_sizes
 from ...simulation.network.plan import default_test_size
-from ...simulation.network.result import QUANTITIES
 from ...simulation.network.variants import parse_variants
-from ...theory.predict import VARIABLES
 from ..reading import below, known_keys, one_of, table
 from .base import Part, Task, Values, Work
 
@@ -46,7 +45,7 @@ class Simulate(Task):
     batch: ClassVar[int] = 1
     engine: ClassVar[str] = "simulation"
     meanings: ClassVar[Mapping[str, str]] = {
-        **{name: VARIABLES[name] for name in QUANTITIES},
+        **QUANTITIES,
         "cosine": "cosine of the trained weights with the target's direction",
         "energy": "share of the trained weights' square along the target's direction",
     }

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal
 from ...checks import whole_number
 from ...errors import InvalidProblem
 from ...problem import Problem
-from ...theory import Baselines, Limit, baselines, limit
+from ...theory import Baselines, Limit, Prediction, baselines, limit
 from ...theory.engine import solve
 from ...theory.limits import MAX_DEGREE
-from ...theory.predict import VARIABLES, prediction
+from ...theory.predict import prediction
 from .base import Task, Values, Work, each
 
 
@@ -22,7 +22,7 @@ class Predict(Task):
 
     name: ClassVar[str] = "predict"
     batch: ClassVar[int] = 1000
-    meanings: ClassVar[Mapping[str, str]] = VARIABLES
+    meanings: ClassVar[Mapping[str, str]] = Prediction.MEANINGS
 
     def compute(self, work: Sequence[Work]) -> list[Values | Exception]:
         outcomes = iter(solve([unit.problem for unit in work]))
@@ -35,7 +35,7 @@ class LimitTask(Task):
 
     name: ClassVar[str] = "limit"
     batch: ClassVar[int] = 20
-    meanings: ClassVar[Mapping[str, str]] = Limit.DESCRIPTIONS
+    meanings: ClassVar[Mapping[str, str]] = Limit.MEANINGS
     degree: int | Literal["maximal"] | None = None
     norm_growth: bool = False
 
@@ -64,10 +64,10 @@ class BaselinesTask(Task):
 
     name: ClassVar[str] = "baselines"
     batch: ClassVar[int] = 20
-    meanings: ClassVar[Mapping[str, str]] = Baselines.DESCRIPTIONS
+    meanings: ClassVar[Mapping[str, str]] = Baselines.MEANINGS
 
     def compute(self, work: Sequence[Work]) -> list[Values | Exception]:
-        return each(work, lambda problem: dict(baselines(problem).as_dict()))
+        return each(work, lambda problem: _joined(baselines(problem).as_dict()))
 
 
 def _joined(values: Mapping[str, Any]) -> Values:

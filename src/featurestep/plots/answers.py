@@ -1,0 +1,246 @@
+"""Which figure belongs to which result: what `.plot()` and the command line's --plot draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import FeaturestepError, InvalidProblem
+from ..grid import Grid
+from ..problem import Problem
+from ..results import GridResult, Result
+from ..theory import Baselines, Learnable, Limit, Optimum, Prediction, limit, predict
+from .curves import compare, curve, curves, learned
+from .simulation import agreement, draws, gaps, simulated
+from .style import PALETTE, label, new_axes, spans_decades, styled
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+
+    from ..meeting.comparison import Comparison
+    from ..simulation import FeatureGap, Simulation
+
+_CURVE_POINTS = 61
+ERRORS = ("train_loss", "test_error")
+_DEGREES = range(31)
+_TELLING = (
+    "untrained",
+    "ridge_n_tuned",
+    "ridge_all_tuned",
+    "best_linear",
+    "best_given_direction",
+    "best_given_direction_and_linear",
+    "noise_floor",
+)
+GAP = r"$\|F - F_\ell\|_{\mathrm{op}}/\sqrt{n}$"
+
+
+def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
+    """The figure of a result; with `ax`, on those Axes, where it is one panel."""
+    if isinstance(result, GridResult):
+        _most(result.problem, 2)
+        drawing = _MANY[result.kind.__name__]
+    else:
+        drawing = _ONE[type(result).__name__]
+    return drawing(result, **({} if ax is None else {"ax": ax}), **options)
+
+
+def _most(grid: Grid, fields: int) -> None:
+    if len(grid.dims) > fields:
+        rule = f"takes grids over {'one field' if fields == 1 else 'one or two fields'}"
+        raise InvalidProblem("plot", rule, grid.dims)
+
+
+def lines(grid: Grid) -> list[Problem]:
+    """The problem behind each line of the curves: one for each value of the second field."""
+    if len(grid.dims) < 2:
+        return [grid.base]
+    name = grid.dims[1]
+    return [grid.base.replace(**{name: value}) for value in grid.axes[name]]
+
+
+def limits(problem: Problem) -> list[Limit]:
+    """The limit of each regime worth drawing; none where the theory has none."""
+    try:
+        return [limit(problem, degree=degree) for degree in _DEGREES]
+    except FeaturestepError:
+        return []
+
+
+def _stairs(grid: Grid) -> list[list[Limit]]:
+    """Limits for each line, where the first field is the step exponent."""
+    return [limits(p) for p in lines(grid)] if grid.dims[0] == "step_exponent" else []
+
+
+def _prediction(result: Prediction, ax: Axes | None = None) -> Axes:
+    return learned(result, ax)
+
+
+def _predictions(result: GridResult) -> Axes:
+    return curves(result.dataset, ERRORS, _stairs(result.problem))[0]
+
+
+@styled
+def _limit(result: Limit, ax: Axes | None = None) -> Axes:
+    """The staircase of the problem, with this limit as a point on it."""
+    from .curves import shade_regimes, staircase
+
+    ax = new_axes()[0] if ax is None else ax
+    ax.set_xlim(0.0, 0.5)
+    for i, name in enumerate(ERRORS):
+        staircase(limits(result.problem), name, ax, colour=PALETTE[i], name=label(name))
+        if result.problem.regime.exponent is not None:
+            x = min(max(result.problem.regime.exponent, 0.0), 0.5)
+            ax.plot([x], [getattr(result, name)], "o", color=PALETTE[i], clip_on=False)
+    shade_regimes(ax)
+    ax.set_xlabel(label("step_exponent"))
+    ax.set_ylabel("limit $n \\to \\infty$")
+    ax.legend(loc="best")
+    return ax
+
+
+def _limits(result: GridResult) -> Axes:
+    stairs = _stairs(result.problem)
+    return curves(result.dataset, ERRORS, stairs, finite=not stairs)[0]
+
+
+@styled
+def _baselines(result: Baselines, ax: Axes | None = None) -> Axes:
+    """One bar for each baseline."""
+    names = list(result.MEANINGS)
+    ax = new_axes(height=0.8 + 0.2 * len(names))[0] if ax is None else ax
+    heights = np.arange(len(names))[::-1]
+    ax.barh(heights, [getattr(result, name) for name in names], color=PALETTE[0], height=0.6)
+    ax.set_yticks(heights, [label(name) for name in names])
+    ax.set_xlabel(label("test_error"))
+    return ax
+
+
+def _many_baselines(result: GridResult, ax: Axes | None = None) -> Axes:
+    _most(result.problem, 1)
+    return compare(result.dataset, _TELLING, label("test_error"), ax)
+
+
+def _optimum(result: Optimum, ax: Axes | None = None) -> Axes:
+    return learned(result.prediction, ax)
+
+
+def _optima(result: GridResult) -> Axes:
+    """The best ridge or step, above the error there, against the field."""
+    _most(result.problem, 1)
+    table = result.dataset
+    known = [name for name in ("ridge", "step_size") if name in table]
+    moved = [name for name in known if np.ptp(table[name].values.astype(float)) > 0]
+    return curves(table, (*(moved or known[:1]), "test_error"))[0]
+
+
+@styled
+def _learnable(result: Learnable, ax: Axes | None = None) -> Axes:
+    """Each term's part of the label: what any network could learn of it, and what this one can."""
+    ax = new_axes(height=1.0 + 0.35 * len(result.terms))[0] if ax is None else ax
+    heights = np.arange(len(result.terms))[::-1]
+    sizes = np.array([term.size for term in result.terms])
+    bars = {"in the target": np.ones(len(sizes)), "possible": [t.possible for t in result.terms],
+            "expressed here": [t.expressed for t in result.terms]}  # fmt: skip
+    for i, (name, shares) in enumerate(bars.items()):
+        colour = "0.85" if i == 0 else PALETTE[i - 1]
+        ax.barh(heights, sizes * shares, height=0.7 - 0.2 * i, color=colour, label=name)
+    ax.set_yticks(heights, [term.name for term in result.terms])
+    ax.set_xlabel("part of $E y^2$")
+    ax.legend(loc="best")
+    return ax
+
+
+def _many_learnable(result: GridResult, ax: Axes | None = None) -> Axes:
+    _most(result.problem, 1)
+    floors = ("floor", "class_floor", "floor_many", "class_floor_many")
+    return compare(result.dataset, floors, label("test_error"), ax)
+
+
+@styled
+def _gap(result: FeatureGap, ax: Axes | None = None) -> Axes:
+    """The gap against the degree: a dot for each seed, and the mean."""
+    ax = new_axes()[0] if ax is None else ax
+    x = np.repeat(result.degrees, len(result.seeds))
+    ax.plot(x, result.values.ravel(), ".", color="0.7", markersize=3)
+    ax.plot(result.degrees, result.gap, "o-", color=PALETTE[0])
+    ax.set_xticks(list(result.degrees))
+    ax.set_xlabel(r"degree $\ell$")
+    ax.set_ylabel(GAP)
+    return ax
+
+
+@styled
+def _many_gaps(result: GridResult, ax: Axes | None = None) -> Axes:
+    _most(result.problem, 1)
+    table = result.dataset
+    ax = new_axes()[0] if ax is None else ax
+    curve(table, "gap", ax)
+    ax.set_ylabel(GAP)
+    ax.legend(loc="best")
+    return ax
+
+
+def _simulation(result: Simulation, ax: Axes | None = None) -> Axes:
+    """Both errors with error bars: against the first field, or each variant's on its own."""
+    if not isinstance(result.problem, Grid):
+        return draws(result.dataset, ax)
+    _most(result.problem, 2 if len(result.variants) == 1 else 1)
+    mean = _errors(result.mean, result.problem)
+    several = len(result.seeds) > 1
+    error = _errors(result.standard_error, result.problem) if several else None
+    return simulated(mean, error, ERRORS)[0]
+
+
+def _comparison(result: Comparison, ax: Axes | None = None) -> Axes:
+    """The theory's curves with the simulated points, or the gaps of one problem."""
+    if not isinstance(result.problem, Grid):
+        return gaps(result.rows, ax)
+    _most(result.problem, 2)
+    found = result.simulation
+    mean, error = (_errors(each, found.problem) for each in (found.mean, found.standard_error))
+    return agreement(predict(_refined(result.problem)).dataset, mean, error, ERRORS)[0]
+
+
+def _refined(grid: Grid) -> Grid:
+    """The same grid with enough points for a curve along the first field, if a number."""
+    name, values = next(iter(grid.axes.items()))
+    if len(values) < 2 or not all(type(value) in (int, float) for value in values):
+        return grid
+    low, high = min(values), max(values)
+    spaced = np.geomspace if spans_decades(name, low, high) else np.linspace
+    dense: Sequence[Any] = [float(f"{x:.12g}") for x in spaced(low, high, _CURVE_POINTS)]
+    if all(type(value) is int for value in values):
+        dense = list(dict.fromkeys(round(x) for x in dense))
+    return grid.base.vary(**{**grid.axes, name: dense}, **grid.fixed)
+
+
+def _errors(results: xarray.Dataset, grid: Any) -> xarray.Dataset:
+    """Both errors by the fields asked for, and by variant where there are several."""
+    errors = results[list(ERRORS)]
+    if errors.sizes["variant"] == 1:
+        errors = errors.squeeze("variant", drop=True)
+    return errors.transpose(*grid.dims, ...)
+
+
+_ONE: dict[str, Callable[..., Axes]] = {
+    "Prediction": _prediction,
+    "Limit": _limit,
+    "Baselines": _baselines,
+    "Optimum": _optimum,
+    "Learnable": _learnable,
+    "FeatureGap": _gap,
+    "Simulation": _simulation,
+    "Comparison": _comparison,
+}
+_MANY: dict[str, Callable[..., Axes]] = {
+    "Prediction": _predictions,
+    "Limit": _limits,
+    "Baselines": _many_baselines,
+    "Optimum": _optima,
+    "Learnable": _many_learnable,
+    "FeatureGap": _many_gaps,
+}

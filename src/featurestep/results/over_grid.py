@@ -1,0 +1,200 @@
+"""Results of one kind at every point of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..errors import FeaturestepError
+from ..grid import Grid
+from ..problem import Problem
+from .contract import Result
+from .notes import OK, allowance, grouped, status_of, where
+from .tables import Table, plain
+
+if TYPE_CHECKING:
+    import xarray
+
+Progress = Callable[[int, int], None]
+Array = np.ndarray[Any, Any]
+_MOST_REASONS = 10
+
+
+class Point(NamedTuple):
+    """One point of a grid: its numbers, or why there are none."""
+
+    numbers: Mapping[str, Any]
+    status: str
+    notes: tuple[str, ...]
+
+
+def point_of(found: Result | FeaturestepError) -> Point:
+    """A result, or a refusal, as a point of a grid."""
+    if isinstance(found, Result):
+        return Point(found.numbers, OK, found.notes)
+    return Point({}, status_of(found), ())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GridResult(Result):
+    """The results of one kind at every point of a grid; one bad point spoils nothing.
+
+    The numbers have the names of a single result and are arrays over the grid's fields:
+    `predict(grid).test_error`. `status` is "ok" or the reason why a point has no number, and
+    `dataset.notes` has the notes of each point. Whatever an `xarray.Dataset` can do, it can do.
+    """
+
+    kind: type[Result]
+    problem: Grid
+    columns: Mapping[str, Array]  # (points, …) by name
+    statuses: tuple[str, ...]
+    noted: tuple[tuple[str, ...], ...]  # the notes of each point
+    inner: Mapping[str, Any]  # coordinates of further dimensions
+
+    @cached_property
+    def dataset(self) -> xarray.Dataset:
+        """Every number over the grid's fields, with status, notes and what the notes admit."""
+        import xarray
+
+        grid = self.problem
+        arrays: dict[str, Any] = {}
+        for name, column in self.columns.items():
+            dims = (*grid.dims, *self.kind.DIMS.get(name, ()))
+            shaped = column.reshape(*grid.shape, *column.shape[1:])
+            arrays[name] = (dims, shaped, {"long_name": self.kind.MEANINGS.get(name, name)})
+        texts = {"status": self.statuses, "notes": ["\n".join(notes) for notes in self.noted]}
+        for name, texts_of in texts.items():
+            arrays[name] = (grid.dims, np.array(texts_of, dtype=object).reshape(grid.shape))
+        admitted = np.array([allowance(notes) for notes in self.noted]).reshape(grid.shape)
+        arrays["allowance"] = (grid.dims, admitted, {"long_name": "relative error of the notes"})
+        coords = {**grid.coordinates(), **self.inner}
+        return xarray.Dataset(arrays, coords, attrs={"base": repr(grid.base)})
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The columns."""
+        return dict(self.columns)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why points have no number, then each kind of note once with the points that have it."""
+        refused = [s for s in self.statuses if s != OK]
+        told = [
+            f"no number at {where(point)}: {status}"
+            for point, status in zip(self.problem.points(), self.statuses, strict=True)
+            if status != OK
+        ][:_MOST_REASONS]
+        more = len(refused) - len(told)
+        told += [f"{more} more points have no number; --json has all"] if more else []
+        return (*told, *grouped(zip(self.problem.points(), self.noted, strict=True)))
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """Each point as plain values: coordinates, numbers, status and notes."""
+        for i, point in enumerate(self.problem.points()):
+            numbers = {name: plain(_item(column[i])) for name, column in self.columns.items()}
+            rest = {"status": self.statuses[i], "notes": list(map(str, self.noted[i]))}
+            yield {**point, **numbers, **rest}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The varied fields and every point, ready for JSON."""
+        return {"over": plain(self.problem.coordinates()), "points": list(self.points())}
+
+    def tables(self) -> list[Table]:
+        """A row for each point; a status where some point has no number."""
+        shown = dict(self._shown())
+        refused = any(status != OK for status in self.statuses)
+        if refused:
+            told = (OK if status == OK else "see below" for status in self.statuses)
+            shown["status"] = np.array(list(told), dtype=object)
+        rows = [
+            [*point.values(), *(_item(column[i]) for column in shown.values())]
+            for i, point in enumerate(self.problem.points())
+        ]
+        return [Table.of([*self.problem.dims, *shown], rows)]
+
+    def _shown(self) -> Iterator[tuple[str, Array]]:
+        """The columns of the table: an array gives one for each of its entries."""
+        for name in self.kind.COLUMNS or self.columns:
+            inner, column = self.kind.DIMS.get(name, ()), self.columns.get(name)
+            if column is None or len(inner) > 1:
+                continue
+            if not inner:
+                yield name, column
+            for j, value in enumerate(self.inner.get(inner[0], ()) if inner else ()):
+                yield f"{name}_{value}", column[:, j]
+
+    def __getitem__(self, name: Any) -> Any:
+        return self.dataset[name]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in {f.name for f in fields(self)}:
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.dataset
+
+    def __repr__(self) -> str:
+        refused = sum(status != OK for status in self.statuses)
+        what = f"{len(self.problem)} points, {refused} without a number"
+        noted = sum(map(bool, self.noted))
+        names = ", ".join(self.columns)
+        return f"{self.kind.__name__} of {self.problem!r}\n    {what}, {noted} noted\n    {names}"
+
+
+def over_grid(
+    kind: type[Result],
+    grid: Grid,
+    one: Callable[[Problem], Result],
+    progress: Progress | None = None,
+) -> GridResult:
+    """one(problem) at every point of a grid; a refusal becomes that point's status."""
+    points, inner = [], dict[str, Any]()
+    for problem in list(grid):
+        try:
+            found: Result | FeaturestepError = one(problem)
+        except FeaturestepError as error:
+            found = error
+        points.append(point_of(found))
+        if isinstance(found, Result):
+            inner = found.coordinates
+        if progress is not None:
+            progress(len(points), len(grid))
+    return collected(kind, grid, points, inner)
+
+
+def collected(
+    kind: type[Result], grid: Grid, points: Sequence[Point], inner: Mapping[str, Any] | None = None
+) -> GridResult:
+    """The points of a grid as columns."""
+    own = [name for name in kind.MEANINGS if name not in grid.axes]
+    return GridResult(
+        kind=kind,
+        problem=grid,
+        columns={name: _column([point.numbers.get(name) for point in points]) for name in own},
+        statuses=tuple(point.status for point in points),
+        noted=tuple(point.notes for point in points),
+        inner=dict(inner or {}),
+    )
+
+
+def _column(values: Sequence[Any]) -> Array:
+    """Numbers with NaN for what is missing; anything else as it is."""
+    known = next((value for value in values if value is not None), None)
+    if isinstance(known, np.ndarray):
+        empty = np.full(known.shape, np.nan)
+        return np.stack([empty if value is None else value for value in values])
+    if all(value is None or isinstance(value, float) for value in values):
+        return np.array([np.nan if value is None else value for value in values], dtype=float)
+    column = np.empty(len(values), dtype=object)
+    column[:] = [tuple(value) if isinstance(value, list) else value for value in values]
+    return column
+
+
+def _item(value: Any) -> Any:
+    """An entry of a column as Python has it."""
+    return value.item() if isinstance(value, np.generic) else value
