@@ -31,7 +31,7 @@ for target in ("H1 + H3/2", "H1"):
     print(f"  tuned linear ridge       {others.ridge_all_tuned:.4f}  on all n + n_step samples")
     print(f"  best linear predictor    {others.best_linear:.4f}")
     print(f"  untrained, ridge {asked.ridge:g}    {others.untrained:.4f}")
-    for note in best.prediction.validity:
+    for note in best.notes:
         print(f"  note: {note}")
 
     assert best.value < others.untrained
