@@ -150,7 +150,7 @@ def test_other_verbs_see_the_same_target() -> None:
         assert b.test_error == pytest.approx(a.test_error, rel=1e-9)
         assert b.train_gain == pytest.approx(a.train_gain, rel=1e-9)
         assert a.powers == b.powers
-    first, second = baselines(one).as_dict(), baselines(two).as_dict()
+    first, second = baselines(one).numbers, baselines(two).numbers
     assert second == pytest.approx(first, rel=1e-9)
     assert optimum(two).value == pytest.approx(optimum(one).value, rel=1e-9)
 
