@@ -13,9 +13,9 @@ from ..checks import non_negative, number, positive, whole_number
 from ..errors import InvalidProblem
 from ..problem import RIDGE_RANGE, Problem
 from ..simulation.arrays.backend import make_backend
+from ..simulation.network.given import ROWS, Network
 from ..types import FloatArray
 from .inputs import InputMap, input_map
-from .network import ROWS, Network
 from .selection import Fitted, Judge, Plan, Rows, Sample, Verdict, outputs, train
 
 SPLITS = ("half", "reuse")

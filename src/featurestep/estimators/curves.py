@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..simulation.arrays.backend import Array
+from ..simulation.network.given import Network
 from ..simulation.network.step import slopes
 from ..types import FloatArray
 from .directions import DEGREES, Along, orthonormal_polynomials
-from .network import Network
 from .selection import outputs
 
 POINTS = 101  # of a curve, at equal steps of probability

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..simulation.arrays.backend import Array, Backend
+from ..simulation.network.given import sum_of_squares
 from ..simulation.network.readout import smaller_gram
 from ..types import FloatArray
-from .network import sum_of_squares
 
 
 def centred(F: Array) -> tuple[Array, Array]:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..simulation.arrays.backend import Array
+from ..simulation.network.given import Network, Step, sum_of_squares
 from ..simulation.network.readout import readouts, smaller_gram
 from ..types import FloatArray
 from .leave_one_out import Spectrum, centred, mean_eigenvalue
-from .network import Network, Step, sum_of_squares
 
 STEPS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 RIDGES = {

@@ -10,10 +10,10 @@ import numpy as np
 from ..borders import border_of
 from ..simulation import find_spikes
 from ..simulation.arrays.backend import Array
+from ..simulation.network.given import Network
 from ..simulation.network.readout import smaller_gram
 from ..types import FloatArray
 from .directions import Along, orthonormal_polynomials
-from .network import Network
 
 TOP = 12  # at most so many vectors are looked at
 

@@ -1,4 +1,4 @@
-"""The simulation's network on given rows: its draws, its gradient step, its features."""
+"""The network on given rows and labels: its draws, its gradient step, its features."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..problem import Problem
-from ..simulation.arrays.backend import Array, Backend
-from ..simulation.draws.draw import Block, Draw
-from ..simulation.draws.setting import Setting
-from ..simulation.draws.streams import Streams
-from ..simulation.network.step import combine, gradient
-from ..simulation.network.variants import FeatureKey, FeatureMaps, Projections
-from ..types import FloatArray
+from ...problem import Problem
+from ...types import FloatArray
+from ..arrays.backend import Array, Backend
+from ..draws.draw import Block, Draw
+from ..draws.setting import Setting
+from ..draws.streams import Streams
+from .step import combine, gradient
+from .variants import FeatureKey, FeatureMaps, Projections
 
 ROWS = 1024  # of a sample in memory at a time
 _TRAINED = FeatureKey("trained", 0, 1.0, 0.0)
