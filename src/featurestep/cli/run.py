@@ -56,7 +56,7 @@ _SETTING: Mapping[str, tuple[str, Reader, str]] = {
         "LAW",
         _array("inputs"),
         "law of the inputs: gaussian, rademacher, uniform, 'student_t(df)', sphere, "
-        "'mixture(shift)', or a .npy file with one input a row  [default: gaussian]",
+        "'mixture(K,s)', or a .npy file with one input a row  [default: gaussian]",
     ),
     "spectrum": (
         "v1,v2,…",

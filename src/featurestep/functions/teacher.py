@@ -39,6 +39,12 @@ class Teacher:
 
     `function` takes an array (rows, directions) and returns (rows,). The theory takes up to three
     directions, simulations any number.
+
+    >>> from featurestep import Problem, Teacher, simulate
+    >>> product = Teacher(2, lambda z: z[:, 0] + z[:, 0] * z[:, 1])
+    >>> p = Problem(n=200, d=50, width=80, step_exponent=0.3, ridge=0.1, target=product)
+    >>> simulate(p, seeds=2, n_test=500).test_error < 2.0
+    True
     """
 
     directions: int
@@ -54,7 +60,11 @@ class Teacher:
 
     def __call__(self, projections: FloatArray) -> FloatArray:
         """The clean labels of some rows."""
-        values = np.asarray(self.function(projections), dtype=np.float64)
+        try:
+            values = np.asarray(self.function(projections), dtype=np.float64)
+        except Exception as error:
+            rule = f"must map an array {projections.shape} to numbers ({type(error).__name__})"
+            raise InvalidProblem("teacher", rule, str(error)) from error
         if values.shape != projections.shape[:1]:
             rule = f"must map {projections.shape} to {projections.shape[:1]}"
             raise InvalidProblem("teacher", rule, values.shape)

@@ -23,6 +23,7 @@ from ...threads import let_idle_threads_sleep, workers
 from ...types import FloatArray
 from ..failures import SingularSystem
 from .cholesky import blas_threads, copy_lower, factor, side_by_side, solve_factored
+from .memory import usable_memory
 from .tridiagonal import eigenvalues_and_top
 
 if TYPE_CHECKING:
@@ -60,7 +61,6 @@ class CpuBackend:
         linalg = import_module("scipy.linalg")  # slow to load
         self.dtype = dtype
         self.solver = self if solver is None else solver  # for Gram matrices and what follows
-        self.limits = Limits()
         self.itemsize = np.dtype(dtype).itemsize
         self._scratch: list[Array] = []
         sample = np.empty(1, dtype=dtype)
@@ -68,6 +68,11 @@ class CpuBackend:
         self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
         self._eigh: Any = linalg.eigh
         self._qr: Any = linalg.qr
+
+    @property
+    def limits(self) -> Limits:
+        """What is free on the machine now, at most."""
+        return Limits(most=usable_memory())
 
     @property
     def precision(self) -> str:

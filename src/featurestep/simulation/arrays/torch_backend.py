@@ -32,6 +32,7 @@ from .backend import (
     refuse_indefinite,
     refuse_singular,
 )
+from .memory import usable_memory
 
 STRIPS, LEAST_STRIP = 8, 512  # of a Gram matrix's lower triangle, and the least width of one
 CUDA_EIGEN_FLOPS = 20.0  # an eigendecomposition takes as long as 60 factorisations there
@@ -48,7 +49,8 @@ class TorchBackend:
         try:
             torch: Any = import_module("torch")
         except ImportError:
-            raise InvalidProblem("device", "needs torch to be installed", device) from None
+            rule = "needs torch: pip install 'featurestep[gpu]'"
+            raise InvalidProblem("device", rule, device) from None
         if device == "cuda" and not torch.cuda.is_available():
             raise InvalidProblem("device", "needs a CUDA GPU that torch can see", device)
         self.name = device if device == "cuda" else "torch"
@@ -66,7 +68,7 @@ class TorchBackend:
     def limits(self) -> Limits:
         """On a GPU, shares of the memory that is free now."""
         if self.name != "cuda":
-            return Limits(batch=64 << 20)
+            return Limits(batch=64 << 20, most=usable_memory())
         free = int(SHARE * self.free_memory())
         return Limits(
             buffers=free // 8,

@@ -15,6 +15,7 @@ from ..arrays.backend import Array, Backend
 from ..failures import NonFiniteFeatures
 from .laws import CORRUPTION, law_of_initial, law_of_inputs
 from .setting import Setting
+from .shape import borders, corners
 from .source import HostSource, Source
 from .streams import Streams
 
@@ -81,6 +82,8 @@ class Draw:
     def directions(self) -> FloatArray:
         """Orthonormal rows (directions, d): β⋆, or the target's several."""
         shape = (self.problem.d, self.setting.directions(self.problem))
+        if self.setting.direction is not None:
+            return self.source.stacked([self.setting.axis(shape[0])] * len(self.source.each))
 
         def one(streams: Streams) -> FloatArray:
             basis, R = np.linalg.qr(streams.generator("teacher").standard_normal(shape))
@@ -132,15 +135,39 @@ class Draw:
     def _inputs(self, sample: Sample, start: int, rows: int) -> Array:
         d = self.problem.d
         if isinstance(self.setting.inputs, str):
+            clusters = self.setting.mixture
+            extra = 0 if clusters is None else 1  # a column that picks a row's cluster
             at = (sample.stream, sample.part, start)
-            X = self.source.rows(*at, (rows, d), self._law, reuse=True)
+            X = self.source.rows(*at, (rows, d + extra), self._law, reuse=True)
+            if clusters is not None:
+                X = self._clustered(X, *clusters)
         else:
             first = sample.first_row + start
             taken = [self.setting.inputs[order[first : first + rows]] for order in self._orders]
             X = self.backend.put(self.source.stacked(taken))
         if self.setting.spectrum is not None:
-            X *= self.backend.put(np.sqrt(coordinate_variances(self.setting.spectrum, d)))
+            X *= self.backend.put(np.sqrt(self.setting.variances(d)))
+        if self.setting.covariance is not None:
+            out = self.backend.empty(*self.lead, rows, d)
+            X = self.backend.product(X, self._root, out)
         return X
+
+    def _clustered(self, X: Array, clusters: int, separation: float) -> Array:
+        """Normals with their clusters' centres added, each coordinate at variance 1."""
+        d, k = self.problem.d, clusters - 1
+        pick, ends = X[..., d:], borders(clusters)
+        centres = self.backend.put(corners(clusters, separation))
+        out = self.backend.empty(*X.shape[:-1], d)
+        out[...] = X[..., :d]
+        for i in range(clusters):
+            inside = (pick > float(ends[i])) & (pick <= float(ends[i + 1]))  # (…, rows, 1)
+            out[..., :k] += inside * centres[i]
+        out[..., :k] *= (1.0 + separation**2 / k) ** -0.5
+        return out
+
+    @cached_property
+    def _root(self) -> Array:
+        return self.backend.put(self.setting.root)
 
     @cached_property
     def _orders(self) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
@@ -200,6 +227,13 @@ def check_sizes(problem: Problem, setting: Setting, n_test: int) -> None:
     directions = setting.directions(problem)
     if directions > d:
         raise InvalidProblem("directions", f"must be <= d = {d}", directions)
+    if setting.direction is not None and (setting.direction > d or directions > 1):
+        rule = f"must be <= d = {d}, for a target of one direction"
+        raise InvalidProblem("direction", rule, setting.direction)
+    if setting.covariance is not None and len(setting.covariance) != d:
+        raise InvalidProblem("covariance", f"must be {d} × {d}", setting.covariance.shape)
+    if setting.mixture is not None and setting.mixture[0] > d:
+        raise InvalidProblem("inputs", f"must have at most d = {d} clusters", setting.inputs)
     if setting.spectrum is not None and len(setting.spectrum) > d:
         raise InvalidProblem("spectrum", f"must have at most d = {d} values", len(setting.spectrum))
     if isinstance(setting.inputs, str):
@@ -213,11 +247,6 @@ def check_sizes(problem: Problem, setting: Setting, n_test: int) -> None:
     if rows < needed:
         rule = f"must have at least {needed} rows (readout, steps and {n_test} for testing)"
         raise InvalidProblem("inputs", rule, rows)
-
-
-def coordinate_variances(spectrum: tuple[float, ...], d: int) -> FloatArray:
-    """Variance of each of d coordinates: every eigenvalue takes an equal share of them."""
-    return np.array(spectrum)[np.arange(d) * len(spectrum) // d]
 
 
 def _batches(setting: Setting) -> tuple[int, int]:

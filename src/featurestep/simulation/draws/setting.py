@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ...checks import number
+from ...checks import number, whole_number
 from ...errors import InvalidProblem
 from ...functions.teacher import Teacher
 from ...problem import Problem
 from ...results import Note, same
 from ...types import FloatArray
+from .shape import checked_covariance, eigenpairs, parse_mixture
 
-LAWS = ("gaussian", "rademacher", "uniform", "student_t(df)", "sphere")
+LAWS = ("gaussian", "rademacher", "uniform", "student_t(df)", "mixture(K, s)", "sphere")
+_PLAIN = ("gaussian", "rademacher", "uniform", "sphere")
 _STUDENT = re.compile(r"student_t\(\s*([0-9.eE+]+)\s*\)")
 
 
@@ -27,10 +29,16 @@ class Setting:
 
     inputs
         Law of the inputs' coordinates (mean 0, variance 1): `gaussian`, `rademacher`, `uniform`,
-        `student_t(df)` with df > 2; `sphere` (radius √d); or an array (rows, d) from which the
-        samples are taken without replacement.
-    spectrum
-        Eigenvalues of the inputs' covariance: each stands for an equal share of the coordinates.
+        `student_t(df)` with df > 2; `sphere` (radius √d); `mixture(K, s)`, K Gaussian clusters, 2
+        if left out, at the corners of a regular simplex of radius s in the first K − 1
+        coordinates, each scaled to variance 1; or an array (rows, d) from which the samples are
+        taken without replacement.
+    spectrum, covariance
+        Eigenvalues of the inputs' covariance, each for an equal share of the coordinates; or the
+        covariance itself, a matrix (d, d).
+    direction
+        The target lies along this eigenvector of the covariance, 1 that of the largest eigenvalue
+        (without a covariance, along this coordinate); by default along a random direction.
     teacher
         A target in place of the problem's, which may have several directions itself.
     corrupted
@@ -46,6 +54,8 @@ class Setting:
 
     inputs: Any = "gaussian"
     spectrum: tuple[float, ...] | None = None
+    covariance: Any = None
+    direction: int | None = None
     teacher: Teacher | None = None
     corrupted: float = 0.0
     data: str = "fresh"
@@ -61,6 +71,14 @@ class Setting:
             )
         if self.spectrum is not None:
             object.__setattr__(self, "spectrum", _checked_spectrum(self.spectrum))
+        if self.covariance is not None:
+            if self.spectrum is not None:
+                rule = "must not be given together with spectrum"
+                raise InvalidProblem("covariance", rule, np.shape(self.covariance))
+            object.__setattr__(self, "covariance", checked_covariance(self.covariance))
+            self.eigenpairs  # noqa: B018 refused here, if at all
+        if self.direction is not None:
+            object.__setattr__(self, "direction", whole_number("direction", self.direction))
         if self.teacher is not None and not isinstance(self.teacher, Teacher):
             raise InvalidProblem("teacher", "must be a Teacher", self.teacher)
         number("corrupted", self.corrupted, "must be in [0, 1]", lambda v: 0 <= v <= 1)
@@ -74,8 +92,10 @@ class Setting:
         """Name and parameter of the inputs' law, None for an array or an unknown name."""
         if not isinstance(self.inputs, str):
             return None
-        if self.inputs in LAWS and self.inputs != "student_t(df)":
+        if self.inputs in _PLAIN:
             return self.inputs, 0.0
+        if self.mixture is not None:
+            return "gaussian", 0.0
         match = _STUDENT.fullmatch(self.inputs.strip())
         if match is None:
             return None
@@ -86,6 +106,35 @@ class Setting:
         if not 2 < df < math.inf:
             raise InvalidProblem("inputs", "student_t needs df > 2 for a variance", self.inputs)
         return "student_t", df
+
+    @cached_property
+    def mixture(self) -> tuple[int, float] | None:
+        """Clusters and separation, where the inputs are a mixture."""
+        return parse_mixture(self.inputs) if isinstance(self.inputs, str) else None
+
+    @cached_property
+    def eigenpairs(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues of the given covariance, descending, and eigenvectors as rows."""
+        return eigenpairs(self.covariance)
+
+    @cached_property
+    def root(self) -> FloatArray:
+        """The symmetric root of the given covariance."""
+        values, vectors = self.eigenpairs
+        return np.asarray((vectors.T * np.sqrt(values)) @ vectors)
+
+    def axis(self, d: int) -> FloatArray:
+        """The chosen direction of the target, (1, d)."""
+        assert self.direction is not None
+        if self.covariance is not None:
+            return self.eigenpairs[1][self.direction - 1 : self.direction]
+        variances = np.ones(d) if self.spectrum is None else self.variances(d)
+        chosen = np.argsort(-variances, kind="stable")[self.direction - 1]
+        return np.eye(1, d, chosen)
+
+    def variances(self, d: int) -> FloatArray:
+        """Variance of each of d coordinates: every eigenvalue takes an equal share of them."""
+        return np.array(self.spectrum)[np.arange(d) * len(self.spectrum or ()) // d]
 
     @property
     def multiples(self) -> tuple[float, ...]:
@@ -107,9 +156,14 @@ class Setting:
         There it claims nothing, so that these notes admit any error.
         """
         named = self.inputs if isinstance(self.inputs, str) else "a given array"
+        shaped = self.spectrum is not None or self.covariance is not None
         checks = (
             (named != "gaussian", f"inputs are {named}: the theory assumes Gaussian inputs"),
-            (self.spectrum is not None, "inputs have a covariance: the theory assumes identity"),
+            (shaped, "inputs have a covariance: the theory assumes identity"),
+            (
+                self.direction is not None and (shaped or named != "gaussian"),
+                f"the target lies along eigenvector {self.direction}: the theory has a random one",
+            ),
             (self.teacher is not None, "a teacher replaces the problem's target"),
             (self.corrupted > 0, f"{self.corrupted:.3g} of the training labels are corrupted"),
             (

@@ -84,6 +84,7 @@ def group_cost(
     shape = Shape(group, setting, backend)
     rows = shape.default_rows() if rows is None else rows
     per_pass = max(1, shape.limits.grams // shape.gram)
+    told = "usable memory" if max_memory is None else "max_memory"
     max_memory = shape.limits.most if max_memory is None else max_memory
     hold = shape.holding_is_smaller(per_pass)
     if max_memory is not None:
@@ -95,7 +96,7 @@ def group_cost(
         if spare < 0:
             raise InsufficientMemory(
                 f"needs at least {gibibytes(shape.memory(rows, 1, hold))} "
-                f"({shape.describe()}); max_memory is {gibibytes(max_memory)}"
+                f"({shape.describe()}); {told} is {gibibytes(max_memory)}"
             )
         per_pass = min(per_pass, 1 + spare // shape.gram)
     held = shape.dual + shape.primal if hold else shape.dual

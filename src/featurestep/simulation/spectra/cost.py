@@ -74,6 +74,8 @@ def spectrum_cost(
 
     The route is chosen with the smallest blocks; the blocks then grow into what memory is left.
     """
+    told = "usable memory" if max_memory is None else "max_memory"
+    max_memory = backend.limits.most if max_memory is None else max_memory
     memory = _Memory(group, setting, backend)
     routes = {}
     for name, size in sizes.items():
@@ -82,7 +84,7 @@ def spectrum_cost(
         if max_memory is not None and min(peaks) > max_memory:
             raise InsufficientMemory(
                 f"{name} needs at least {gibibytes(min(peaks))} (method {method}, "
-                f"{memory.describe()}); max_memory is {gibibytes(max_memory)}"
+                f"{memory.describe()}); {told} is {gibibytes(max_memory)}"
             )
         pairs = zip(possible, peaks, strict=True)
         routes[name] = _best([r for r, b in pairs if max_memory is None or b <= max_memory], size)

@@ -84,7 +84,7 @@ def _cost(
         sizes,
         method=method,
         rows=resources.block_rows,
-        max_memory=backend.limits.most if resources.max_memory is None else resources.max_memory,
+        max_memory=resources.max_memory,
     )
 
 

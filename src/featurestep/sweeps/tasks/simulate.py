@@ -88,6 +88,7 @@ class Simulate(Task):
             "device": self.device,
             "inputs": setting.inputs,
             "spectrum": setting.spectrum,
+            "direction": setting.direction,
             "corrupted": float(setting.corrupted),
             "data": setting.data,
             "steps": setting.multiples,
@@ -159,10 +160,11 @@ def _alignment(arrays: Mapping[str, Any], point: int) -> dict[str, float]:
 def _setting(value: Any) -> Setting:
     """A setting that content can tell: no arrays, no functions."""
     setting = value if isinstance(value, Setting) else _read_setting(value)
-    if setting.teacher is not None or not isinstance(setting.inputs, str):
-        which = "inputs" if setting.teacher is None else "teacher"
-        rule = "must be left out of a sweep unless it is a name: it has no content to tell it by"
-        raise InvalidProblem(f"setting.{which}", rule, getattr(setting, which))
+    rule = "must be left out of a sweep unless it is a name: it has no content to tell it by"
+    for which in ("inputs", "covariance", "teacher"):
+        given = getattr(setting, which)
+        if given is not None and not isinstance(given, str):
+            raise InvalidProblem(f"setting.{which}", rule, given)
     return setting
 
 

@@ -1,0 +1,41 @@
+"""How much of the machine's memory a run may take when nobody says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SHARE = 0.9  # of what is free now
+
+
+def usable_memory() -> int | None:
+    """Bytes: a share of what is free on the machine and in its control group; None if unknown."""
+    found = [size for size in (_machine(), _control_group()) if size is not None]
+    return int(SHARE * min(found)) if found else None
+
+
+def _machine() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        sizes = {name: text for name, _, text in (line.partition(":") for line in lines)}
+        return int(sizes["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError, IndexError):
+        pass
+    try:  # what there is, where nothing tells what is free
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _control_group() -> int | None:
+    """What is left of a container's limit."""
+    folder = Path("/sys/fs/cgroup")
+    for most, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        try:
+            return max(0, int((folder / most).read_text()) - int((folder / used).read_text()))
+        except (OSError, ValueError):  # no such file, or "max": no limit
+            continue
+    return None

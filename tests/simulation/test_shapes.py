@@ -1,0 +1,162 @@
+"""Clusters, covariances and chosen directions, and requests that do not fit the machine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from featurestep import (
+    InsufficientMemory,
+    InvalidProblem,
+    Problem,
+    Setting,
+    Teacher,
+    feature_gap,
+    simulate,
+    simulated_spectrum,
+)
+from featurestep.simulation.arrays import backend as backends
+from featurestep.simulation.arrays import memory, torch_backend
+from featurestep.simulation.arrays.backend import make_backend
+from featurestep.simulation.draws.draw import Draw
+from featurestep.simulation.draws.shape import corners
+from featurestep.simulation.draws.streams import Streams
+
+P = Problem(n=400, d=12, width=30, step_exponent=0.2, ridge=0.1, noise_std=0.2)
+FEW = {"seeds": 2, "n_test": 300}
+
+
+def inputs(setting: Setting, rows: int = 40_000, block: int = 1024) -> np.ndarray:
+    draw = Draw(P, setting, Streams(3), make_backend("cpu", "float64"), 1)
+    blocks = draw.blocks(draw.readout_sample(rows), block)
+    return np.concatenate([one.X.copy() for one in blocks])
+
+
+@pytest.mark.parametrize("clusters", [2, 3, 5])
+def test_corners_are_a_regular_simplex(clusters):
+    centres = corners(clusters, 1.5)
+    assert np.allclose(centres.sum(axis=0), 0.0)
+    gram = centres @ centres.T
+    assert np.allclose(np.diagonal(gram), 1.5**2)
+    assert np.allclose(gram[~np.eye(clusters, dtype=bool)], -(1.5**2) / (clusters - 1))
+
+
+@pytest.mark.parametrize("law", ["mixture(2)", "mixture(3, 4)"])
+def test_a_mixture_has_unit_covariance_and_its_clusters(law):
+    X = inputs(Setting(inputs=law))
+    error = 4 / len(X) ** 0.5
+    assert np.abs(X.mean(axis=0)).max() < error
+    assert np.abs(np.cov(X.T) - np.eye(P.d)).max() < 2 * error
+    fourth = (X**4).mean(axis=0)  # 3 of a normal coordinate, with variance 96
+    assert np.abs(fourth[2:] - 3.0).max() < 4 * (96 / len(X)) ** 0.5
+    assert fourth[0] < 2.0
+
+
+def test_clusters_do_not_depend_on_blocks():
+    setting = Setting(inputs="mixture(3, 1.5)")
+    assert np.array_equal(inputs(setting, 1000, 64), inputs(setting, 1000, 512))
+
+
+def test_a_covariance_is_that_of_the_inputs():
+    root = np.random.default_rng(1).standard_normal((P.d, P.d)) / P.d**0.5
+    S = root @ root.T + 0.1 * np.eye(P.d)
+    X = inputs(Setting(covariance=S))
+    errors = np.sqrt((np.outer(np.diag(S), np.diag(S)) + S**2) / len(X))
+    assert np.all(np.abs(X.T @ X / len(X) - S) < 5 * errors)
+
+
+def test_a_diagonal_covariance_is_a_spectrum():
+    spectrum = (4.0, 1.0, 0.25)
+    diagonal = np.diag(np.repeat(spectrum, P.d // 3))
+    one, other = inputs(Setting(spectrum=spectrum), 500), inputs(Setting(covariance=diagonal), 500)
+    assert np.allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_the_chosen_direction_is_an_eigenvector():
+    S = np.diag(np.arange(1.0, P.d + 1))
+    draw = Draw(
+        P, Setting(covariance=S, direction=2), Streams(0), make_backend("cpu", "float64"), 1
+    )
+    assert np.allclose(np.abs(draw.directions), np.eye(P.d)[P.d - 2])
+    plain = Draw(P, Setting(spectrum=(1.0, 9.0), direction=1), Streams(0), draw.backend, 1)
+    assert np.argmax(np.abs(plain.directions)) == P.d // 2
+
+
+def test_settings_are_equal_by_value():
+    S = np.eye(P.d)
+    assert Setting(covariance=S) == Setting(covariance=S.copy())
+    assert Setting(covariance=S) != Setting(covariance=2 * S)
+    assert Setting(covariance=S).given == {"covariance": f"array {(P.d, P.d)}"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"inputs": "mixture(1, 2)"}, "inputs mixture needs"),
+        ({"inputs": "mixture(-1)"}, "inputs mixture needs"),
+        ({"inputs": "mixture(x)"}, "inputs must be one of"),
+        ({"covariance": [[1.0, 2.0], [0.0, 1.0]]}, "covariance must be a symmetric"),
+        ({"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "covariance must have eigenvalues >= 0"),
+        ({"covariance": "wide"}, "covariance must be a symmetric"),
+        ({"covariance": np.eye(2), "spectrum": (1.0,)}, "covariance must not be given together"),
+        ({"direction": 0}, "direction must be a whole number"),
+    ],
+)
+def test_bad_shapes_are_one_line(options, message):
+    with pytest.raises(InvalidProblem, match=message) as caught:
+        Setting(**options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        (Setting(covariance=np.eye(3)), "covariance must be 12 × 12"),
+        (Setting(direction=13), "direction must be <= d = 12"),
+        (Setting(inputs="mixture(13, 1)"), "at most d = 12 clusters"),
+        (Setting(teacher=Teacher(2, lambda z: z[:, 0]), direction=1), "a target of one direction"),
+    ],
+)
+def test_shapes_that_do_not_fit_the_problem_are_refused(setting, message):
+    with pytest.raises(InvalidProblem, match=message):
+        simulate(P, **FEW, setting=setting)
+
+
+def test_a_teacher_that_fails_is_one_line():
+    wrong = Teacher(2, lambda z: z[:, 5])
+    with pytest.raises(InvalidProblem, match=r"^teacher must map an array .* \(IndexError\)"):
+        P.replace(target=wrong)
+    with pytest.raises(InvalidProblem, match=r"^teacher must map an array .* \(IndexError\)"):
+        simulate(P, **FEW, setting=Setting(teacher=wrong))
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda p: simulate(p, **FEW),
+        lambda p: simulated_spectrum(p, seeds=1, top=2),
+        lambda p: feature_gap(p, seeds=1),
+    ],
+)
+def test_what_does_not_fit_the_machine_is_refused_with_the_numbers(verb, monkeypatch):
+    monkeypatch.setattr(backends, "usable_memory", lambda: 10_000)
+    with pytest.raises(InsufficientMemory, match=r"needs at least .* usable memory is 0 MiB"):
+        verb(P)
+    monkeypatch.setattr(backends, "usable_memory", lambda: None)
+    verb(P)
+
+
+def test_the_machine_tells_its_memory():
+    found = memory.usable_memory()
+    assert found is None or 0 < found < 1 << 50
+
+
+def test_a_device_without_torch_says_how_to_install_it(monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(torch_backend, "import_module", missing)
+    with pytest.raises(
+        InvalidProblem, match=r"^device needs torch: pip install 'featurestep\[gpu\]'"
+    ):
+        simulate(P, **FEW, device="cuda")
