@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,10 +16,13 @@ from .draws.draw import Draw
 from .draws.setting import Setting
 from .draws.source import DeviceSource, HostSource, Source
 from .draws.streams import CHUNK, Streams, checked_seed, checked_streams
+from .failures import InsufficientMemory
 from .network.variants import Variant, parse_variants
 
+Costed = TypeVar("Costed")
 Progress = Callable[[int, int], None]
 DRAWN = ("host", "device")
+UNLIMITED = 1 << 62  # bytes, for what is only costed
 SEEDS = 8  # draws of every verb that simulates, unless it is told otherwise
 
 
@@ -100,6 +103,19 @@ def make_resources(
         max_memory=None if max_memory is None else int(positive("max_memory", max_memory)),
         block_rows=None if block_rows is None else _whole_chunks(block_rows),
     )
+
+
+def costed(make: Callable[[Resources], Costed], resources: Resources) -> Costed:
+    """What is made with these resources; where it does not fit a machine, what it would take.
+
+    A limit that was asked for is kept.
+    """
+    try:
+        return make(resources)
+    except InsufficientMemory:
+        if resources.max_memory is not None:
+            raise
+        return make(replace(resources, max_memory=UNLIMITED))
 
 
 def checked_progress(progress: Progress | None) -> Progress | None:

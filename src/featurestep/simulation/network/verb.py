@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from ...grid import Grid
 from ...problem import Problem
-from ..arguments import SEEDS, Progress, checked_progress, make_draws, make_resources
+from ..arguments import (
+    SEEDS,
+    Progress,
+    checked_progress,
+    costed,
+    make_draws,
+    make_resources,
+)
 from ..draws.setting import Setting
 from ..rates import measured_rates
 from .experiment import Estimate, make_experiment
@@ -92,7 +99,7 @@ def estimate(
     resources = make_resources(
         dtype=dtype, device=device, drawn=drawn, max_memory=max_memory, block_rows=block_rows
     )
-    experiment = make_experiment(problem, draws, resources, n_test=n_test)
+    experiment = costed(lambda r: make_experiment(problem, draws, r, n_test=n_test), resources)
     if not timed:
         return experiment.estimate
     sigma = experiment.problems[0].sigma

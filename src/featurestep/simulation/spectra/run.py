@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ...types import FloatArray
+from ..arguments import UNLIMITED
 from ..arrays.backend import Array
 from ..draws.streams import Streams
 from ..network.cost import group_cost
@@ -19,7 +20,6 @@ from .plan import OF_WEIGHTS, WEIGHTS, SpectrumPlan
 from .row_matrix import RowBlock, RowMatrix
 from .singular import Found, dense_spectrum
 
-UNLIMITED = 1 << 62  # bytes: no readout is fitted here, so its memory is no one's concern
 DEGREES = tuple(range(7))  # H_0(κ) … H_6(κ)
 POWERS = tuple(range(1, 7))  # κ … κ⁶
 
@@ -34,7 +34,9 @@ class SpectrumRun:
         self.streams = Streams(seed, plan.draws.streams)
         group, setting = plan.group, plan.draws.setting
         self.draw = plan.resources.draw(plan.problem, setting, self.streams, 1)
-        cost = group_cost(group, setting, self.backend, rows=plan.cost.rows, max_memory=UNLIMITED)
+        cost = group_cost(
+            group, setting, self.backend, rows=plan.cost.rows, max_memory=UNLIMITED
+        )  # no readout is fitted here
         self.run = GroupRun(group, self.draw, setting, cost, count)
 
     def execute(self) -> Iterator[tuple[str, Found]]:

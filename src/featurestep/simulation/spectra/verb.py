@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping
 
 from ...borders import Border
 from ...problem import Problem
-from ..arguments import SEEDS, Progress, checked_progress, make_draws, make_resources
+from ..arguments import (
+    SEEDS,
+    Progress,
+    Resources,
+    checked_progress,
+    costed,
+    make_draws,
+    make_resources,
+)
 from ..draws.setting import Setting
 from ..network.experiment import Estimate
 from .plan import OF_WEIGHTS, SpectrumPlan, make_plan
@@ -92,7 +100,11 @@ def estimate_spectrum(
     """
     draws = make_draws(seeds=seeds, variants=variants, setting=setting, beside=OF_WEIGHTS)
     resources = make_resources(dtype=dtype, max_memory=max_memory, block_rows=block_rows)
-    return make_plan(problem, draws, resources, border=None, top=top, method=method).estimate
+
+    def plan(of: Resources) -> SpectrumPlan:
+        return make_plan(problem, draws, of, border=None, top=top, method=method)
+
+    return costed(plan, resources).estimate
 
 
 class _Runner:
