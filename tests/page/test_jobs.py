@@ -9,11 +9,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from dash import no_update
+from featurestep.page.callbacks import simulation
 
 from featurestep import InvalidProblem, estimate, simulate
 from featurestep.page import jobs as module
 from featurestep.page import parts
-from featurestep.page.callbacks import simulation
 from featurestep.page.jobs import FLOPS, POINTS, SEEDS, Busy, Jobs, sized
 from featurestep.page.state import State
 from featurestep.page.views import Views, curve_key

@@ -34,7 +34,7 @@ def explore(port: str, browser: bool) -> None:
       featurestep explore
       featurestep explore --port 0 --no-browser
     """
-    missing = [name for name in ("dash", "waitress") if find_spec(name) is None]
+    missing = [name for name in ("flask", "plotly", "waitress") if find_spec(name) is None]
     if missing:
         raise MissingExtra(
             f"the page needs {' and '.join(missing)}: pip install 'featurestep[page]'"
@@ -58,7 +58,7 @@ def _serve(opened: socket.socket) -> None:
 
     views = Views().start(inherited=[opened])
     try:
-        from ..page.server import serve  # with Dash, which is slow to import
+        from ..page.server import serve  # with Flask, which the workers need not have
 
         serve(opened, views)
     finally:

@@ -1,6 +1,7 @@
 """The live page behind `featurestep explore`: every control at hand, every panel computed.
 
-One way through: `state` (what is asked, validated) → `parts` (the engine's answers as plain data,
-run by `pool` in worker processes under a deadline) → `figures`, `words`, `reproduce` → `callbacks`
-behind `guard`, served by `server`. Dash is imported by `layout`, `callbacks` and `server` only.
+One way through: `state` (what is asked, validated) → `parts` and `spectrum_panel` (the engine's
+answers as plain data, run in worker processes under a deadline) → `figures`, `words`, `reproduce`
+→ `views` → `routes` (JSON) behind `guard`, served by `server`. `assets` asks the routes and draws
+with Plotly. Flask is imported by `routes`, `guard` and `server` only.
 """

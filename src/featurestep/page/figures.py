@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from textwrap import wrap
 from typing import Any
 
-from .parts import here
+from ..regime import interval
+from .parts import exponents, here
+from .spectrum_axis import nice
 from .state import State
 from .theme import THEMES, Theme
 
@@ -20,103 +22,116 @@ AXES = {
     "width": "width over samples, N/n",
     "ridge": "ridge λ",
 }
-_BASELINES = {
+_BASELINES = {  # by their names in `theory.baselines`
     "untrained": ("untrained", "dot"),
-    "ridge_n_tuned": ("linear", "dashdot"),
+    "ridge_n_tuned": ("tuned ridge on n inputs", "dashdot"),
+    "kernel": ("kernel ridge", "6px,2px"),
     "noise_floor": ("noise floor", "dot"),
 }
-_RANKS = ("test error", "train loss", "n → ∞", "simulated")  # first in the legend
-_STEPS = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)
-_ROW, _NARROW = 29, 430.0  # pixels: a legend's row, the width of a narrow panel
+_LIMITS = {  # n → ∞
+    "": ("limit with norm growth", "4px,3px"),
+    "published_": ("published limit", "1px,3px"),
+}
+_CURVES = (("test_error", "test"), ("train_loss", "train"))
 _NAMED = 4  # regimes with their degree written above
+_PEAKED = 8.0  # largest over smallest test error from which their axis is logarithmic
+_DECADES = 4.0  # of a logarithmic axis, at most
 
 
 def errors(state: State, point: Any, curve: Any, stairs: Any, simulated: Any) -> Figure:
     """Train and test error along the axis, their limits, the baselines and the current point."""
     theme = THEMES[state.theme]
     traces: list[Any] = []
-    if isinstance(point, Mapping):
-        traces += _baselines(state, point, curve, theme)
-    for name, label, colour in (
-        ("test_error", "test error", theme.test),
-        ("train_loss", "train loss", theme.train),
-    ):
+    for (name, label), colour in zip(_CURVES, (theme.test, theme.train), strict=True):
         if isinstance(stairs, list):
-            traces.append(_staircase(stairs, name, colour, theme))
+            traces += [_staircase(stairs, prefix, name, colour) for prefix in _LIMITS]
         if isinstance(curve, Mapping):
-            traces.append(line(curve["x"], curve[name], label, colour, width=2.4))
+            traces.append(pinnable(line(curve["x"], curve[name], label, colour, width=2.6)))
         if isinstance(simulated, Mapping):
             traces += _simulated(simulated, name, label, colour, theme)
+    across = _x_axis(state)
+    flat, named = _baselines(state, point, curve, theme)
+    up = _y_axis(curve, [*traces, *flat])
+    traces = [*flat, *traces]
     if isinstance(point, Mapping) and (at := here(state)) is not None:
         for name, colour in (("test_error", theme.test), ("train_loss", theme.train)):
             traces.append(_marker(at, point[name], colour, theme))
-    log = state.over != "exponent"
-    axis: Figure = {"title": {"text": AXES[state.over]}, "type": "log" if log else "linear"}
-    if not log:
-        axis["range"] = _exponents(state)
-    figure = frame(theme, traces, axis, {"range": [0.0, _top(traces)]}, revision=state.over)
-    if not log:
-        figure["layout"]["shapes"], figure["layout"]["annotations"] = _regimes(theme)
+    shapes, notes = _regimes(theme) if state.over == "exponent" else ([], [])
+    notes += _direct(named, up, theme)
+    figure = frame(theme, traces, across, up, notes, revision=state.over)
+    figure["layout"]["shapes"] = shapes
+    ranks = [*(label for _, label in _CURVES), "published", "limit"]
     for trace in traces:
-        ranks = [rank for rank, name in enumerate(_RANKS) if trace["name"].startswith(name)]
-        trace["legendrank"] = min(ranks, default=len(_RANKS))
-    figure["layout"]["legend"] = _legend(theme, bottom=True)
-    figure["layout"]["margin"]["b"] = 48 + _ROW * _legend_rows(traces)
+        first = (rank for rank, name in enumerate(ranks) if trace["name"].startswith(name))
+        trace["legendrank"] = next(first, len(ranks))
+        trace["legendgroup"] = trace["name"]  # items of their own widths, where rows are many
+    figure["layout"]["legend"] |= {"x": -1.0, "y": -1.0, "xanchor": "left", "yanchor": "top"}
     return figure
 
 
-def _legend_rows(traces: list[Any]) -> int:
-    """How many rows the names take in a panel of the narrowest width."""
-    shown = [trace for trace in traces if trace.get("showlegend", True)]
-    rows, room = 0, 0.0
-    for trace in sorted(shown, key=lambda trace: int(trace["legendrank"])):
-        needed = 42.0 + 5.6 * len(trace["name"])
-        if needed > room:
-            rows, room = rows + 1, _NARROW
-        room -= needed
-    return rows
+def _x_axis(state: State) -> Figure:
+    title = AXES[state.over]
+    if state.over != "exponent":
+        return {"title": title, "type": "log"}
+    low, high = exponents(state)
+    return {"title": title, "type": "linear", "range": [low - 0.008, high + 0.008]}
 
 
-def nice(value: float) -> float:
-    """The next round number outwards: axes that stay while a curve moves are quick to redraw."""
-    if value <= 0.0:
-        return 0.0
-    scale = 10.0 ** math.floor(math.log10(value))
-    return next(step for step in _STEPS if step * scale >= 0.999999 * value) * scale
-
-
-def _top(traces: list[Any]) -> float:
+def _y_axis(curve: Any, traces: list[Any]) -> Figure:
+    """From 0, or logarithmic where a peak of the test error would flatten everything else."""
     values = [value for trace in traces for value in trace["y"] if value is not None]
-    return nice(1.03 * max(values, default=1.0))
+    top = 1.03 * max(values, default=1.0)
+    found = [v for v in curve["test_error"] if v] if isinstance(curve, Mapping) else []
+    if not found or max(found) < _PEAKED * min(found):
+        return {"title": "test error, train loss", "range": [0.0, nice(top)]}
+    low = max(min(value for value in values if value > 0.0) / 1.2, top * 10.0**-_DECADES)
+    ends = [math.log10(low), math.log10(1.2 * top)]
+    ticks = {"dtick": 1, "exponentformat": "power", "minexponent": 0}
+    return {"title": "test error, train loss", "type": "log", "range": ends, **ticks}
 
 
-def _exponents(state: State) -> list[float]:
-    at = state.exponent
-    inside = at is None or 0.0 <= at <= 0.5
-    low, high = (0.0, 0.5) if inside or at is None else (min(0.0, at), max(0.5, at))
-    return [low - 0.008, high + 0.008]
-
-
-def _baselines(state: State, point: Any, curve: Any, theme: Theme) -> list[Any]:
-    x = [0.0, 0.5]
-    if state.over != "exponent" and isinstance(curve, Mapping):
-        x = [curve["x"][0], curve["x"][-1]]
-    traces = []
+def _baselines(
+    state: State, point: Any, curve: Any, theme: Theme
+) -> tuple[list[Any], list[tuple[float, str, str]]]:
+    """Simpler predictors: curves for the legend, or level lines with (height, name, colour)."""
+    traces, named = list[Any](), list[tuple[float, str, str]]()
+    if not isinstance(point, Mapping):
+        return traces, named
+    low, high = exponents(state)
+    if state.over != "exponent":
+        low, high = (curve["x"][0], curve["x"][-1]) if isinstance(curve, Mapping) else (0.1, 10.0)
     for (name, (label, dash)), colour in zip(_BASELINES.items(), theme.baselines, strict=True):
-        value = point["baselines"][name]
-        if state.over == "exponent" or (name == "noise_floor" and value > 0):
-            if name != "noise_floor" or value > 0:
-                traces.append(line(x, [value, value], label, colour, dash=dash))
-        elif name == "untrained" and isinstance(curve, Mapping) and "untrained" in curve:
-            traces.append(line(curve["x"], curve["untrained"], label, colour, dash=dash))
-    return traces
+        value = point["baselines"].get(name, 0.0)
+        if state.over != "exponent" and isinstance(curve, Mapping) and name in curve:
+            traces.append(line(curve["x"], curve[name], label, colour, dash=dash))
+        elif value > 0.0 and (state.over == "exponent" or name == "noise_floor"):
+            level = line([low, high], [value, value], label, colour, dash=dash)
+            traces.append({**level, "showlegend": False})
+            named.append((value, label, colour))
+    return traces, named
 
 
-def _staircase(stairs: list[Any], name: str, colour: str, theme: Theme) -> Figure:
+def _direct(named: list[tuple[float, str, str]], up: Figure, theme: Theme) -> list[Any]:
+    """Names on level lines: above them, or below where the next line is close above."""
+    is_log = up.get("type") == "log"
+    places = sorted((math.log10(y) if is_log else y, label, colour) for y, label, colour in named)
+    room = 0.08 * (up["range"][1] - up["range"][0])
+    notes = []
+    for rank, (y, label, colour) in enumerate(places):
+        tight = rank + 1 < len(places) and places[rank + 1][0] - y < room
+        font = {"size": 12, "color": colour}
+        anchor: Figure = {"xref": "paper", "yref": "y", "xanchor": "right", "font": font}
+        anchor |= {"bgcolor": theme.paper, "opacity": 0.85, "borderpad": 0}
+        notes.append(note(label, 1.0, y, theme, **anchor, yanchor="top" if tight else "bottom"))
+    return notes
+
+
+def _staircase(stairs: list[Any], prefix: str, name: str, colour: str) -> Figure:
+    label, dash = _LIMITS[prefix]
     x = [edge for step in stairs for edge in (step["low"], step["high"])]
-    y = [step[name] for step in stairs for _ in range(2)]
-    trace = line(x, y, "n → ∞", colour, dash="4px,3px", width=1.3)
-    return {**trace, "legendgroup": "limit", "showlegend": name == "test_error"}
+    y = [step[prefix + name] for step in stairs for _ in range(2)]
+    trace = line(x, y, label, colour, dash=dash, width=1.3 if not prefix else 1.8)
+    return {**trace, "showlegend": name == "test_error"}
 
 
 def _simulated(data: Any, name: str, label: str, colour: str, theme: Theme) -> list[Any]:
@@ -127,15 +142,9 @@ def _simulated(data: Any, name: str, label: str, colour: str, theme: Theme) -> l
         "x": data["x"],
         "y": data[name],
         "error_y": {**bars, "width": 4},
-        "marker": {
-            "color": theme.paper,
-            "size": 8,
-            "symbol": "square",
-            "line": {"color": colour, "width": 1.8},
-        },
+        "marker": open_squares(colour, theme),
         "name": "simulated",
-        "legendgroup": "simulated",
-        "showlegend": name == "test_error",
+        "showlegend": False,
         "hovertemplate": f"{label} %{{y:.4g}} ± %{{error_y.array:.2g}}"
         f"<extra>simulated, n = {data['n']:,}</extra>",
     }
@@ -145,11 +154,17 @@ def _simulated(data: Any, name: str, label: str, colour: str, theme: Theme) -> l
     return [{**theory, "name": f"theory, n = {data['n']:,}", "showlegend": False}, points]
 
 
+def open_squares(colour: str, theme: Theme) -> Figure:
+    """The marks of simulations."""
+    edge = {"color": colour, "width": 1.8}
+    return {"color": theme.paper, "size": 8, "symbol": "square", "line": edge}
+
+
 def _regimes(theme: Theme) -> tuple[list[Any], list[Any]]:
     """Every other regime tinted, and the first few named above the axes."""
     shapes, notes = [], []
     for degree in range(1, 12):
-        low, high = (degree - 1) / (2 * degree), degree / (2 * degree + 2)
+        low, high = interval(degree)
         if degree % 2 == 0:
             box = {"type": "rect", "xref": "x", "yref": "paper", "layer": "below"}
             ends = {"x0": low, "x1": high, "y0": 0, "y1": 1}
@@ -163,7 +178,7 @@ def _regimes(theme: Theme) -> tuple[list[Any], list[Any]]:
 def note(text: str, x: float, y: float, theme: Theme, **rest: Any) -> Figure:
     """A text in a figure."""
     place = {"x": x, "y": y, "xref": "x", "yref": "paper", "yanchor": "bottom"}
-    font = {"size": 11, "color": theme.muted}
+    font = {"size": 12, "color": theme.muted}
     return {"text": text, **place, "showarrow": False, "font": font, **rest}
 
 
@@ -174,11 +189,11 @@ def learned(state: State, point: Any) -> Figure:
     if isinstance(point, Mapping):
         best = line(point["kappa"], point["best"], "best, E[y|κ]", theme.muted, dash="6px,3px")
         found = line(point["kappa"], point["learned"], "learned, M(κ)", theme.test, width=2.4)
-        traces = [best, found]
-    axis = {"title": {"text": "input along the learned direction, κ"}, "range": [-3.05, 3.05]}
+        traces = [best, pinnable(found)]
+    axis = {"title": "input along the learned direction, κ", "range": [-3.05, 3.05]}
     heights = [value for trace in traces for value in trace["y"]]
     ends = [-nice(-1.05 * min(heights, default=-1.0)), nice(1.05 * max(heights, default=1.0))]
-    return frame(theme, traces, axis, {"title": {"text": "output"}, "range": ends})
+    return frame(theme, traces, axis, {"title": "output", "range": ends})
 
 
 def degrees(state: State, rows: Any) -> Figure:
@@ -196,15 +211,16 @@ def degrees(state: State, rows: Any) -> Figure:
             if any(value is not None for value in values):
                 text = [_percent(value) for value in values]
                 shown: Figure = {"text": text, "textposition": "outside", "cliponaxis": False}
-                shown["textfont"] = {"size": 11, "color": theme.muted}
+                shown["constraintext"] = "none"
+                shown["textfont"] = {"size": 10.5, "color": theme.ink}
                 traces.append({**bar, **shown, "hovertemplate": "%{x}: %{y:.1%}<extra></extra>"})
     y = {"range": [0, 1.12], "tickformat": ".0%", "dtick": 0.25}
     axis = {
-        "title": {"text": "degree of the learned direction, H<sub>k</sub>(κ)"},
+        "title": "degree of the learned direction, H<sub>k</sub>(κ)",
         "type": "category",
     }
     figure = frame(theme, traces, axis, y)
-    figure["layout"].update(barmode="group", bargap=0.35, bargroupgap=0.08, hovermode="closest")
+    figure["layout"].update(barmode="group", bargap=0.2, bargroupgap=0.06, hovermode="closest")
     return figure
 
 
@@ -216,11 +232,9 @@ def message(state: State, text: str) -> Figure:
     """A panel without a result, and why."""
     theme = THEMES[state.theme]
     hidden = {"visible": False}
-    figure = frame(theme, [], hidden, hidden)
     where = {"xref": "paper", "yref": "paper", "yanchor": "middle"}
     shown = "<br>".join(escape(row) for row in wrap(text, 60))  # Plotly reads markup
-    figure["layout"]["annotations"] = [note(shown, 0.5, 0.5, theme, **where)]
-    return figure
+    return frame(theme, [], dict(hidden), dict(hidden), [note(shown, 0.5, 0.5, theme, **where)])
 
 
 def line(
@@ -238,6 +252,11 @@ def line(
     }
 
 
+def pinnable(trace: Figure) -> Figure:
+    """A curve that the page may keep to compare with."""
+    return {**trace, "meta": "pin"}
+
+
 def _marker(x: float, y: float, colour: str, theme: Theme) -> Figure:
     return {
         "type": "scatter",
@@ -252,9 +271,18 @@ def _marker(x: float, y: float, colour: str, theme: Theme) -> Figure:
 
 
 def frame(
-    theme: Theme, traces: list[Any], xaxis: Figure, yaxis: Figure, *, revision: str = "same"
+    theme: Theme,
+    traces: list[Any],
+    xaxis: Figure,
+    yaxis: Figure,
+    notes: Sequence[Figure] = (),
+    *,
+    revision: str = "same",
 ) -> Figure:
-    """A figure in the house style."""
+    """A figure in the house style. Margins are fixed, and titles stand clear of ticks in them.
+
+    Those that follow their contents have Plotly draw everything twice.
+    """
     axis = {
         "gridcolor": theme.rule,
         "linecolor": theme.muted,
@@ -263,32 +291,30 @@ def frame(
         "ticks": "outside",
         "ticklen": 4,
     }
+    below = {"xref": "paper", "yanchor": "top", "yshift": -26}
+    beside = {"xref": "paper", "yanchor": "middle", "xshift": -48, "textangle": -90}
+    ink = {"size": 13, "color": theme.ink}
+    titles = [note(xaxis.pop("title", ""), 0.5, 0.0, theme, **below, font=ink)]
+    titles.append(note(yaxis.pop("title", ""), 0.0, 0.5, theme, **beside, font=ink))
     layout: Figure = {
         "paper_bgcolor": theme.paper,
         "plot_bgcolor": theme.paper,
-        "font": {"family": FONT, "size": 12, "color": theme.ink},
-        # Fixed: margins that follow their contents have Plotly draw everything twice.
-        "margin": {"l": 56, "r": 14, "t": 24, "b": 46, "autoexpand": False},
-        "xaxis": {**axis, "showgrid": False, "showline": True, **_standoff(xaxis)},
-        "yaxis": {**axis, **_standoff(yaxis)},
-        "legend": _legend(theme),
+        "font": {"family": FONT, "size": 13, "color": theme.ink},
+        "margin": {"l": 62, "r": 14, "t": 24, "b": 48, "autoexpand": False},
+        "xaxis": {**axis, "showgrid": False, "showline": True, **xaxis},
+        "yaxis": {**axis, **yaxis},
+        "annotations": [*notes, *titles],
+        "legend": {
+            "orientation": "h",
+            "font": {"size": 11, "color": theme.ink},
+            "bgcolor": "rgba(0,0,0,0)",
+            "tracegroupgap": 2,
+            "x": 0,
+            "y": 1.0,
+            "yanchor": "bottom",
+        },
         "hovermode": "x unified",
         "hoverlabel": {"bgcolor": theme.paper, "bordercolor": theme.rule},
         "uirevision": revision,
     }
     return {"data": traces, "layout": layout}
-
-
-def _standoff(axis: Figure) -> Figure:
-    if "title" not in axis:
-        return axis
-    return {**axis, "title": {**axis["title"], "standoff": 6, "font": {"size": 12}}}
-
-
-def _legend(theme: Theme, *, bottom: bool = False) -> Figure:
-    look = {"orientation": "h", "font": {"size": 11, "color": theme.muted}, "x": 0}
-    look["bgcolor"] = "rgba(0,0,0,0)"
-    if bottom:
-        place = {"xref": "container", "yref": "container", "x": 0.01, "y": 0.01}
-        return {**look, **place, "yanchor": "bottom"}
-    return {**look, "y": 1.0, "yanchor": "bottom"}

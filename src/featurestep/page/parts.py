@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..cli.values import parse_axis
+from ..errors import InvalidProblem
 from ..functions.hermite import coefficients
 from ..functions.quadrature import gauss_hermite
 from ..functions.special import factorials
@@ -15,17 +18,22 @@ from ..problem import Grid, Problem
 from ..regime import interval
 from ..results import status_of
 from ..theory import Limit, Prediction, baselines, limit, predict
+from ..theory.baselines import tuned_ridge_error
 from ..theory.engine import Outcome, Solution, solve
+from ..theory.kernel import kernel_error
 from ..theory.resolution import Effort
-from ..theory.spike_functions import exact_spikes
+from ..theory.spike_functions import exact_spikes, published_spikes
 from ..types import FloatArray
 from .state import State
 
 DEGREES = 6
 STAIRS, ROUGH_STAIRS = 8, 4  # regimes drawn, in full and as a draft: beyond, they are narrow
-POINTS = {"exponent": 31, "samples": 41, "width": 41, "ridge": 31}  # of a curve, by its axis
+POINTS = {"exponent": 31, "samples": 33, "width": 33, "ridge": 31}  # of a curve, by its axis
+_DRAFTED = {"exponent": 11, "samples": 11, "width": 11, "ridge": 11}
+_NEAR_PEAK = (0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25)  # of n over N, or N over n
+_DRAFTED_PEAK = (0.9, 1.0, 1.1)
 Data = dict[str, Any]
-_ROUGH = Effort(groups=0.6, nodes=0.8)
+_ROUGH = Effort(groups=0.4, nodes=0.6)  # errors of up to 0.3 %, half a pixel
 _KAPPA = np.linspace(-3.0, 3.0, 61)
 BASELINES = ("untrained", "ridge_n_tuned", "best_given_direction", "noise_floor")
 _SPAN = 10  # of sizes, either way
@@ -84,22 +92,44 @@ def base(state: State) -> Problem:
     return problem.replace(step_size=problem.step_size, n_step=problem.n_step)
 
 
-def axis_text(state: State, count: int | None = None) -> str:
-    """The varied field and its values, as the command line's --over takes them."""
+def exponents(state: State) -> tuple[float, float]:
+    """The range of α on the errors' axis: 0 to 1/2, and on in tenths to where the step lies."""
+    at = state.exponent
+    if at is None:
+        return 0.0, 0.5
+    low, high = math.floor(10.0 * at + 1e-6) / 10.0, math.ceil(10.0 * at - 1e-6) / 10.0
+    return min(0.0, low), max(0.5, high)
+
+
+def axis_text(state: State, count: int | None = None, peak: Sequence[float] = _NEAR_PEAK) -> str:
+    """The varied field and its values, as the command line's --over takes them.
+
+    Over sizes there are points around the peak of double descent, where n meets N.
+    """
     count = POINTS[state.over] if count is None else count
     if state.over == "exponent":
-        return f"step_exponent=0:0.5:{count}"
+        low, high = exponents(state)
+        return f"step_exponent={low:g}:{high:g}:{1 + round((count - 1) * (high - low) / 0.5)}"
     if state.over == "ridge":
         return f"ridge=log:1e-06:1000:{count}"
     problem = state.problem
-    name, unit = ("n", problem.d) if state.over == "samples" else ("width", problem.n)
+    name, unit, other = "n", problem.d, problem.width
+    if state.over == "width":
+        name, unit, other = "width", problem.n, problem.n
     low, high = max(1, round(unit / _SPAN)), round(unit * _SPAN)
-    return f"{name}=log:{low}:{high}:{count}"
+    even = np.geomspace(low, high, count)
+    near = [other * factor for factor in peak if low < other * factor < high]
+    sizes = sorted({round(value) for value in (*even, *near)})
+    return f"{name}={','.join(map(str, sizes))}"
 
 
-def grid(state: State, count: int | None = None) -> Grid:
-    """The problems along the errors' axis: those of the curve, or `count` of them."""
-    name, values = parse_axis(axis_text(state, count))
+def grid(state: State, count: int | None = None, *, draft: bool = False) -> Grid:
+    """The problems along the errors' axis: those of the curve or its draft, or `count` of them."""
+    if draft:
+        text = axis_text(state, _DRAFTED[state.over], _DRAFTED_PEAK)
+    else:
+        text = axis_text(state, count, _NEAR_PEAK if count is None else ())
+    name, values = parse_axis(text)
     return base(state).vary(**{name: values})
 
 
@@ -123,11 +153,11 @@ def here(state: State) -> float | None:
 
 
 def curve(state: State, *, draft: bool = False) -> Data:
-    """Errors along the axis at finite n; away from the exponent also without a step.
+    """Errors along the axis at finite n; away from the exponent also those of simpler predictors.
 
-    A draft has every other point, and fewer groups of neurons than meet the eye.
+    A draft has a third of the points, and fewer groups of neurons than meet the eye.
     """
-    problems = grid(state, (POINTS[state.over] + 1) // 2 if draft else None)
+    problems = grid(state, draft=draft)
     effort = _ROUGH if draft else None
     outcomes = solve(list(problems), effort=effort)
     refused = [outcome for outcome in outcomes if not isinstance(outcome, Solution)]
@@ -140,7 +170,23 @@ def curve(state: State, *, draft: bool = False) -> Data:
     if state.over != "exponent" and problems.base.step_size > 0:
         still = [problem.replace(step_size=0.0, residual="labels") for problem in problems]
         answer["untrained"] = _column(solve(still, effort=effort), "test_error")
+    if state.over == "samples":
+        answer |= _linear(list(problems))
     return answer
+
+
+def _linear(problems: Sequence[Problem]) -> Data:
+    """Test errors of the linear methods of a learning curve: their n are those of the curve."""
+    rows: Data = {"ridge_n_tuned": [_tuned(problem) for problem in problems]}
+    with contextlib.suppress(InvalidProblem):  # the kernel's formula is for centred activations
+        rows["kernel"] = [kernel_error(problem) for problem in problems]
+    return rows
+
+
+def _tuned(problem: Problem) -> float:
+    signal = float(coefficients(problem.sigma_star, 1)[1]) ** 2
+    rest = max(problem.sigma_star.second_moment - signal, 0.0) + problem.noise_std**2
+    return tuned_ridge_error(signal, rest, problem.phi)
 
 
 def _column(outcomes: Sequence[Outcome], name: str) -> list[float | None]:
@@ -148,23 +194,21 @@ def _column(outcomes: Sequence[Outcome], name: str) -> list[float | None]:
 
 
 def stairs(state: State, *, draft: bool = False) -> list[Data]:
-    """The limit n → ∞ of each regime of the step exponent, with the growth of norms."""
+    """The limits n → ∞ of each regime of the step exponent, as published and with norm growth."""
     problem = state.problem.replace(step_exponent=0.25)
-    found: dict[tuple[int, ...], Limit] = {}
+    found: dict[tuple[bool, tuple[int, ...]], Limit] = {}
     steps = []
     for degree in range(1, (ROUGH_STAIRS if draft else STAIRS) + 1):
-        powers = tuple(exact_spikes(problem, degree))
-        if powers not in found:  # a regime that learns nothing new has the limit before it
-            found[powers] = limit(problem, degree, norm_growth=True)
         low, high = interval(degree)
-        steps.append(
-            {
-                "degree": degree,
-                "low": low,
-                "high": high,
-                "powers": list(powers),
-                "test_error": found[powers].test_error,
-                "train_loss": found[powers].train_loss,
-            }
-        )
+        step: Data = {"degree": degree, "low": low, "high": high}
+        for growth, spikes, prefix in (
+            (True, exact_spikes, ""),
+            (False, published_spikes, "published_"),
+        ):
+            powers = tuple(spikes(problem, degree))
+            if (growth, powers) not in found:  # what learns nothing new has the limit before it
+                found[growth, powers] = limit(problem, degree, norm_growth=growth)
+            for name in ("test_error", "train_loss"):
+                step[prefix + name] = getattr(found[growth, powers], name)
+        steps.append(step)
     return steps

@@ -10,11 +10,17 @@ from .state import State
 
 @dataclass(frozen=True)
 class Preset:
-    """A named state, with a line on what to look for."""
+    """A named state: what it shows, and whose setting it is."""
 
     title: str
     text: str
+    source: str
     state: State
+
+
+MONIRI = "Moniri et al., arXiv:2310.07891"
+CUI = "Cui et al., arXiv:2402.04980"
+OURS = "this package"
 
 
 _CUI_RATIO = 2.0  # n/d of the learning curve's starting point, with N = d and n_step = 4d
@@ -23,17 +29,23 @@ _MAXIMAL_WIDTH = 0.75  # N/n of the maximal step: n^α times 2√(N/n) is 2√N 
 PRESETS: Mapping[str, Preset] = {
     "moniri2": Preset(
         "Quadratic target",
-        "Moniri et al., setting 2: y = H1 + H2/√2. The quadratic part is learned from α = 1/4 on.",
+        "y = H₁ + H₂/√2: from α = 1/4 on a second spike leaves the bulk, and with it the "
+        "quadratic part of the target is learned.",
+        f"{MONIRI}, setting 2",
         State(),
     ),
     "moniri1": Preset(
         "Noisy linear target",
-        "Moniri et al., setting 1: y = H1 + ε, ε ~ N(0, 1). Beyond the linear spike nothing helps.",
+        "y = H₁ + ε with ε ~ N(0, 1): the target is linear, and what larger steps learn beyond "
+        "the first spike does not help.",
+        f"{MONIRI}, setting 1",
         State(step_exponent=0.3, c2=0.0, noise_std=1.0),
     ),
     "cui": Preset(
         "Learning curve",
-        "Cui et al.: maximal step, constant readout, N = d; errors against the samples n.",
+        "Errors against the samples n after a maximal step, with a constant readout and N = d: "
+        "the network beats linear methods once n is large enough.",
+        CUI,
         State(
             step_exponent=0.5,
             n=int(1000 * _CUI_RATIO),
@@ -51,8 +63,9 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "maximal": Preset(
         "Maximal step",
-        "η = 2√N, ReLU, constant readout, n₀ = 32d: far from spiked random features, which miss "
-        "each neuron's own overlap with the target.",
+        "η = 2√N, ReLU, constant readout, n₀ = 32d: spiked random features fail here, for they "
+        "miss each neuron's own overlap with the target.",
+        f"{OURS}, after {CUI}",
         State(
             step_exponent=0.5,
             step_scale=2.0 * _MAXIMAL_WIDTH**0.5,
@@ -70,6 +83,7 @@ PRESETS: Mapping[str, Preset] = {
     "descent": Preset(
         "Double descent",
         "No step at all: the test error of random features peaks where the width N meets n.",
+        OURS,
         State(
             step="size",
             step_size=0.0,

@@ -52,8 +52,9 @@ def python_lines(state: State) -> str:
         "print(curve.test_error.values)",
     ]
     if state.over == "exponent":
-        steps = "limit(problem, degree, norm_growth=True).test_error"
-        lines.append(f"print([{steps} for degree in (1, 2, 3)])")
+        steps = "limit(problem, degree, norm_growth=growth).test_error"
+        lines.append("for growth in (False, True):")
+        lines.append(f"    print([{steps} for degree in (1, 2, 3)])")
     return "\n".join(lines) + "\n"
 
 
@@ -67,12 +68,12 @@ def shell_lines(state: State) -> str:
 
 
 def _varied(state: State) -> tuple[str, str]:
+    """The varied field and its values as Python has them."""
     name, _, spaced = axis_text(state).partition("=")
+    if ":" not in spaced:
+        return name, f"[{spaced.replace(',', ', ')}]"
     *kind, low, high, count = spaced.split(":")
-    values = f"np.{'geomspace' if kind else 'linspace'}({low}, {high}, {count})"
-    if name in ("n", "width"):
-        values = f"sorted({{round(x) for x in {values}}})"
-    return name, values
+    return name, f"np.{'geomspace' if kind else 'linspace'}({low}, {high}, {count})"
 
 
 def _changes(state: State) -> dict[str, Any]:
@@ -114,9 +115,12 @@ def csv_text(state: State, answers: Mapping[str, Any]) -> str:
     if isinstance(curve, Mapping):
         for row in zip(curve["x"], *(curve[name] for name in errors), strict=True):
             writer.writerow(["finite n", *row, "", ""])
-    for step in answers.get("stairs") or ():
-        for edge in (step["low"], step["high"]):
-            writer.writerow(["limit", edge, *(step[name] for name in errors), "", ""])
+    stairs = answers.get("stairs")
+    for series, prefix in (("limit with norm growth", ""), ("published limit", "published_")):
+        for step in stairs if isinstance(stairs, list) else ():
+            for edge in (step["low"], step["high"]):
+                values = (step[prefix + name] for name in errors)
+                writer.writerow([series, edge, *values, "", ""])
     simulated = answers.get("simulated")
     if isinstance(simulated, Mapping):
         columns: Sequence[str] = (*errors, *(f"{name}_error" for name in errors))

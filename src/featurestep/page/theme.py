@@ -22,8 +22,9 @@ class Theme:
     tint: str  # every other regime
     test: str
     fill: str  # under a curve in the colour of `test`
+    ghost: str  # of a histogram behind the curves
     train: str
-    baselines: tuple[str, str, str]
+    baselines: tuple[str, str, str, str]
 
 
 _ROLES: Mapping[str, tuple[Any, Any]] = {  # on a light ground, on a dark one
@@ -34,8 +35,12 @@ _ROLES: Mapping[str, tuple[Any, Any]] = {  # on a light ground, on a dark one
     "tint": ("#f2f5f8", "#1e2832"),
     "test": (BLUE, SKY),
     "fill": ("rgba(0, 114, 178, 0.16)", "rgba(86, 180, 233, 0.2)"),
+    "ghost": ("rgba(91, 104, 117, 0.3)", "rgba(163, 176, 188, 0.3)"),
     "train": (VERMILION, AMBER),
-    "baselines": ((GREEN, PURPLE, "#7a8691"), ("#2fc39a", PURPLE, "#8e9ba7")),
+    "baselines": (
+        (GREEN, PURPLE, AMBER, "#7a8691"),
+        ("#2fc39a", "#d79bc0", "#f0e442", "#8e9ba7"),
+    ),
 }
 THEMES: Mapping[str, Theme] = {
     name: Theme(**{role: pair[column] for role, pair in _ROLES.items()})

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..processes import Wanted, always
-from . import figures, reproduce, spectrum_panel, words
+from . import figures, reproduce, spectrum_figure, spectrum_panel, words
+from .parts import exponents
 from .pool import Memory, Pool, Task
-from .state import State
+from .state import LIMITS, Number, State
 from .worker import DRAFT
 
 _PLAIN = State()
@@ -20,6 +21,8 @@ SLOW_DEADLINE = 20.0  # seconds
 DRAFTED = ("curve", "stairs", "spectrum")  # parts that have a draft
 _KEPT = 64  # simulations
 _PATIENCE = 3.0  # seconds for a page to open before the processes it does not need yet start
+_FIRST = 5.0  # seconds that a page waits for what was begun before it came
+LANES = {"main": "curve", "spectrum": "spectrum"}  # what is asked for together, and its slow part
 
 
 class Views:
@@ -31,9 +34,9 @@ class Views:
         self.drafts = Pool(2, memory)  # of the spectrum: each begins where the last has ended
         self.slow = Pool(1, memory, deadline=SLOW_DEADLINE, yielding=True)
         self._pools = (self.fast, self.drafts, self.slow)
-        self._simulated: OrderedDict[str, Any] = OrderedDict()
+        self._simulated: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._lock = threading.Lock()
-        self._ended = threading.Event()
+        self._ended, self._warm = threading.Event(), threading.Event()
         self._starter = threading.Thread(target=self._start, daemon=True)
 
     def start(self, *, inherited: Sequence[Any] = ()) -> Views:
@@ -50,15 +53,22 @@ class Views:
         self._starter.start()
 
     def _start(self) -> None:
-        tasks = tasks_of(_PLAIN)
-        spectrum = tasks_of(_PLAIN, draft=True)["spectrum"]  # in full when the page rests
-        del tasks["spectrum"]
+        tasks = tasks_of(_PLAIN, draft=True)
+        spectrum = tasks.pop("spectrum")
         first = list(tasks.values())
+        both = threading.Thread(target=self.drafts.ask, args=([spectrum],))
+        both.start()
         self.fast.ask(first)
-        self.drafts.ask([spectrum])
+        both.join()
+        self._warm.set()
         if not self._ended.wait(_PATIENCE):  # until a page is open the processor has enough to do
             self.fast.grow(first)
             self.drafts.grow([spectrum])
+
+    def _begun(self) -> None:
+        """Let what `begin` asks for be found: who comes meanwhile would only ask it again."""
+        if self._starter.is_alive():
+            self._warm.wait(_FIRST)
 
     def close(self) -> None:
         """End every worker."""
@@ -75,11 +85,12 @@ class Views:
     ) -> dict[str, Any]:
         """The engine's answers by part, without the spectrum: data, or the error in its place."""
         _ = state.problem  # refuses in one line before any work is begun
+        self._begun()
         tasks = tasks_of(state, draft=draft)
         del tasks["spectrum"]
         found = dict(zip(tasks, self.fast.ask(list(tasks.values()), wanted), strict=True))
         with self._lock:
-            found["simulated"] = self._simulated.get(curve_key(state))
+            found["simulated"] = self._simulated.get(("errors", curve_key(state)))
         return found
 
     def spectrum_answers(
@@ -90,6 +101,7 @@ class Views:
         Where the full spectrum is refused or too slow a draft stays, and says so.
         """
         _ = state.problem
+        self._begun()
         rough, fine = (tasks_of(state, draft=d)["spectrum"] for d in (True, False))
         (spectrum,) = self.drafts.ask([rough], wanted) if draft else self.slow.ask([fine], wanted)
         if isinstance(spectrum, Exception) and not draft:
@@ -98,11 +110,13 @@ class Views:
                 notes = [*seen["validity"], f"the spectrum is drawn as a draft ({spectrum})"]
                 spectrum = {**seen, "validity": notes}
         (point,) = self.fast.ask([tasks_of(state)["point"]], wanted)
-        return {"point": point, "spectrum": spectrum}
+        with self._lock:
+            simulated = self._simulated.get(("spectrum", tasks_of(state)["spectrum"].query))
+        return {"point": point, "spectrum": spectrum, "simulated_spectrum": simulated}
 
-    def knows(self, state: State, part: str) -> bool:
-        """Whether a part needs no more work to be shown in full."""
-        return self.fast.memory.get(tasks_of(state)[part]) is not None
+    def knows(self, state: State, lane: str) -> bool:
+        """Whether a lane needs no more work to be shown in full."""
+        return self.fast.memory.get(tasks_of(state)[LANES[lane]]) is not None
 
     def keep(self, asked: State, ran: State, data: dict[str, Any]) -> None:
         """Remember a simulation, with the theory at its own size when that is another."""
@@ -110,8 +124,12 @@ class Views:
             (theory,) = self.fast.ask([tasks_of(ran)["curve"]])
             if isinstance(theory, Mapping):
                 data = {**data, "theory": dict(theory)}
+        spectrum = data.get("spectrum")
+        data = {name: value for name, value in data.items() if name != "spectrum"}
         with self._lock:
-            self._simulated[curve_key(asked)] = data
+            self._simulated["errors", curve_key(asked)] = data
+            if spectrum is not None:
+                self._simulated["spectrum", tasks_of(asked)["spectrum"].query] = spectrum
             while len(self._simulated) > _KEPT:
                 self._simulated.popitem(last=False)
 
@@ -132,50 +150,65 @@ def tasks_of(state: State, *, draft: bool = False) -> dict[str, Task]:
 def curve_key(state: State) -> str:
     """The state as far as the errors' curve depends on it."""
     plain = state.replace(theme=_PLAIN.theme)
-    if state.over == "exponent":
-        scale = state.step_scale if state.step == "exponent" else _PLAIN.step_scale
-        step = {"step": _PLAIN.step, "step_exponent": _PLAIN.step_exponent, "step_scale": scale}
-        plain = plain.replace(**step, step_size=_PLAIN.step_size)
-    return plain.to_query()
+    if state.over != "exponent":
+        return plain.to_query()
+    scale = state.step_scale if state.step == "exponent" else _PLAIN.step_scale
+    low, high = exponents(state)
+    step: dict[str, Any] = {"step": _PLAIN.step, "step_size": _PLAIN.step_size}
+    if (low, high) != (0.0, 0.5):  # a step whose exponent lies outside: its axis goes on to there
+        limits = LIMITS["step_size"]
+        assert isinstance(limits, Number)
+        end = state.n ** (high if high > 0.5 else low)
+        step = {"step": "size", "step_size": min(limits.high, max(limits.low, end))}
+    return plain.replace(step_exponent=_PLAIN.step_exponent, step_scale=scale, **step).to_query()
 
 
-def main_view(state: State, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """What the first lane's elements show, by id; a part that failed leaves the others alone."""
+def lane_view(
+    views: Views, state: State, lane: str, *, draft: bool = False, wanted: Wanted = always
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A lane's figures and its texts, by their elements' ids."""
+    if lane == "main":
+        return main_view(state, views.answers(state, draft=draft, wanted=wanted))
+    return spectrum_view(state, views.spectrum_answers(state, draft=draft, wanted=wanted))
+
+
+def main_view(state: State, answers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Errors, learned function, numbers; a part that failed leaves the others alone."""
     point, curve, stairs = (answers.get(name) for name in ("point", "curve", "stairs"))
     wrong = [str(answer) for answer in answers.values() if isinstance(answer, Exception)]
     if isinstance(curve, Mapping) and curve["refused"]:
         wrong.append(f"some points of the curve have no number ({curve['refused']})")
-    shown: dict[str, Any] = {
+    drawn = {
         "graph-errors": figures.errors(state, point, curve, stairs, answers.get("simulated")),
         "graph-learned": figures.learned(state, point),
+    }
+    texts: dict[str, Any] = {
         "message": " · ".join(dict.fromkeys(wrong)),
         "python": reproduce.python_lines(state),
         "shell": reproduce.shell_lines(state),
+        "sentence": "",
+        "notes": [],
+        **{f"value-{name}": "–" for name, *_ in words.TILES},
     }
     if isinstance(point, Mapping):
-        notes = [f"{note}." for note in point["notes"]]
-        shown |= {"sentence": words.sentence(point), "notes": notes, **words.values(point)}
-    else:
-        shown |= {"sentence": "", "notes": [], **{f"value-{name}": "–" for name, *_ in words.TILES}}
-    return shown
+        notes = [f"{note}." for note in words.gravest_first(point["notes"])]
+        texts |= {"sentence": words.sentence(point), "notes": notes, **words.values(point)}
+    return drawn, texts
 
 
-def spectrum_view(state: State, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """What the second lane's elements show: spectrum, learned degrees, words on spikes."""
+def spectrum_view(
+    state: State, answers: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Spectrum, learned degrees, words on spikes."""
     point, found = answers["point"], answers["spectrum"]
     rows = words.shares(point["degrees"]) if isinstance(point, Mapping) else []
     if not isinstance(found, Mapping):
-        return {
-            "graph-spectrum": figures.message(state, str(found)),
-            "graph-degrees": figures.degrees(state, rows),
-            "spikes": "",
-            "notes-spectrum": [],
-        }
-    for row in rows:
-        row["carried"] = spectrum_panel.carried(found, row["degree"])
-    return {
-        "graph-spectrum": spectrum_panel.figure(state, found),
-        "graph-degrees": figures.degrees(state, rows),
-        "spikes": words.spikes(found["spikes"]),
-        "notes-spectrum": [f"{note}." for note in found["validity"]],
-    }
+        drawn = figures.message(state, str(found))
+        texts: dict[str, Any] = {"spikes": "", "notes-spectrum": []}
+    else:
+        for row in rows:
+            row["carried"] = spectrum_panel.carried(found, row["degree"])
+        drawn = spectrum_figure.figure(state, found, answers.get("simulated_spectrum"))
+        notes = [f"{note}." for note in words.gravest_first(found["validity"])]
+        texts = {"spikes": words.spikes(found["spikes"]), "notes-spectrum": notes}
+    return {"graph-spectrum": drawn, "graph-degrees": figures.degrees(state, rows)}, texts

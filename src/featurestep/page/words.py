@@ -21,6 +21,25 @@ def shares(degrees: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+_GRAVE = (  # beginnings of notes on what may be far off, before those on a few per cent
+    "step exponent",
+    "the readout law has too many",
+    "isotropic weights",
+    "some points",
+    "small sizes",
+)
+
+
+def gravest_first(notes: Sequence[str]) -> list[str]:
+    """The notes, those that may matter most in front."""
+
+    def rank(note: str) -> int:
+        found = (place for place, begin in enumerate(_GRAVE) if note.startswith(begin))
+        return next(found, len(_GRAVE))
+
+    return sorted(notes, key=rank)
+
+
 def sentence(point: Any) -> str:
     """What of the target is learned, and what that is worth."""
     return f"{_degrees(point)} {_worth(point)}"

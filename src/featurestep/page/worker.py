@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import FeaturestepError
 from ..processes import tell
-from .parts import axis, curve, grid, point, stairs
+from .parts import curve, point, stairs
 from .spectrum_panel import spectrum
 from .state import State
 
@@ -40,34 +40,18 @@ def answer(part: str, query: str) -> tuple[str, Any]:
 
 
 def simulated(query: str, count: int, seeds: int) -> tuple[str, Any]:
-    """Simulate along the axis, telling the share that is done; the kind of answer, and the data."""
-    try:
-        return "done", _simulated(State.from_query(query), count, seeds)
-    except FeaturestepError as error:
-        return "refused", str(error)
-
-
-def _simulated(state: State, count: int, seeds: int) -> dict[str, Any]:
-    from ..simulation import simulate
+    """Simulate a state, telling the share that is done; the kind of answer, and the data."""
+    from . import simulated as network
 
     told = time.monotonic()
 
-    def share(done: int, total: int) -> None:
+    def now_and_then(share: float) -> None:
         nonlocal told
         if time.monotonic() - told > _TELL_EVERY:
             told = time.monotonic()
-            tell(done / total)
+            tell(share)
 
-    problems = grid(state, count)
-    found = simulate(problems, seeds=seeds, progress=share)
-    mean, error = found.mean.isel(variant=0), found.standard_error.isel(variant=0)
-    data: dict[str, Any] = {
-        "x": axis(state, problems).tolist(),
-        "n": state.n,
-        "seeds": seeds,
-        "seconds": found.wall_time,
-    }
-    for name in ("test_error", "train_loss"):
-        data[name] = mean[name].values.tolist()
-        data[f"{name}_error"] = error[name].values.tolist()
-    return data
+    try:
+        return "done", network.simulated(State.from_query(query), count, seeds, now_and_then)
+    except FeaturestepError as error:
+        return "refused", str(error)

@@ -1,156 +1,172 @@
-/* The panels: asks the server for what a query shows, and draws the answer. */
+/* The panels: asks the server what a query shows, and draws the answer with Plotly. */
 (function () {
   "use strict";
 
   const WAIT = 30000; // ms after which an answer is given up
   const LATE = 400; // ms after which a panel that waits is dimmed
   const REST = 250; // ms after which the controls rest: drafts are then followed by the full answer
-  const CALM = 300; // ms for a person to see the first picture before Plotly takes the browser's time
-  const PANELS = ["errors", "spectrum", "learned", "degrees"];
+  const ENLARGED = 1.6; // of letters and lines on the full screen
+  const [LETTER, SAMPLE, ROW] = [5.8, 45, 22]; // pixels of a legend, at size 11
+  const SIZES = new Set(["size", "width", "standoff", "ticklen", "l", "r", "t", "b", "xshift", "yshift"]);
   const PAGE = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => (byte % 36).toString(36)).join("");
+  const root = document.documentElement;
+  const latest = {}; // figures by their panels
+  const pinned = {}; // traces to compare with, by their panels
+  const waiting = []; // who is told when everything asked for is drawn
+  let restTimer = 0;
+  let accept = () => {}; // told the query of each answer, and the field of each refusal
+
   /* Two lanes: the errors, and the spectrum. Each has one question under way at most; of those
      that come meanwhile only the latest is asked. One for a full answer is given up at once. */
-  const lanes = { main: lane("main"), spectrum: lane("spectrum") };
-  const latest = {}; // figures by their panels
-  let path = ""; // of the server's callbacks
-  let plotly = ""; // of its script
-  let plotted = false; // whether Plotly has drawn every panel
-  let restTimer = 0;
-
-  function lane(name) {
-    return { name: name, seq: 0, asked: "", pending: null, busy: false, fine: true, call: null, dimmer: 0 };
-  }
+  const lanes = Object.fromEntries(["spectrum", "main"].map((name) => [
+    name, { name: name, seq: 0, asked: "", pending: null, busy: false, fine: true, call: null, dimmer: 0 },
+  ]));
+  const every = Object.values(lanes);
 
   /* For tests and styles: "busy" until what was asked is drawn, and whether it is drawn in full. */
-  function show(line) {
-    const root = document.documentElement.dataset;
-    root[line.name] = line.busy ? "busy" : "idle";
-    root.fine = plotted && Object.values(lanes).every((each) => each.fine) ? "yes" : "no";
+  function show(lane) {
+    root.dataset[lane.name] = lane.busy ? "busy" : "idle";
+    root.dataset.fine = window.Plotly && every.every((each) => each.fine) ? "yes" : "no";
+    if (!every.some((each) => each.busy)) waiting.splice(0).forEach((done) => done());
   }
 
-  function dim(line, late) {
-    document.documentElement.dataset[`${line.name}Late`] = late ? "yes" : "no";
-  }
-
-  async function fetched(line, body, signal) {
-    const answer = `${line.name}-answer`;
-    const question = { id: `${line.name}-ask`, property: "data", value: body };
-    const response = await fetch(path, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      signal: signal,
-      body: JSON.stringify({
-        output: `${answer}.data`,
-        outputs: { id: answer, property: "data" },
-        inputs: [question],
-        changedPropIds: [`${line.name}-ask.data`],
-        state: [],
-      }),
-    });
+  async function post(path, body, signal) {
+    const headers = { "Content-Type": "application/json" };
+    const response = await fetch(path, { method: "POST", headers: headers, body: JSON.stringify(body), signal: signal });
     if (!response.ok) throw new Error(await response.text());
-    return (await response.json()).response[answer].data;
+    return response.json();
   }
 
-  async function ask(line, text, draft) {
+  async function ask(lane, text, draft) {
     clearTimeout(restTimer);
-    if (line.call) line.call.abort();
+    if (lane.call) lane.call.abort();
     const call = new AbortController();
     const timer = setTimeout(() => call.abort(), WAIT);
-    line.seq += 1;
-    Object.assign(line, { call: call, asked: text, pending: null, busy: draft, fine: false });
-    show(line);
-    clearTimeout(line.dimmer);
-    line.dimmer = setTimeout(() => dim(line, line.call !== null), LATE);
+    lane.seq += 1;
+    Object.assign(lane, { call: call, asked: text, pending: null, busy: draft, fine: false });
+    show(lane);
+    clearTimeout(lane.dimmer);
+    lane.dimmer = setTimeout(() => { root.dataset[`${lane.name}Late`] = lane.call ? "yes" : "no"; }, LATE);
     let answer = null;
     try {
-      answer = await fetched(line, { q: text, seq: line.seq, draft: draft, page: PAGE }, call.signal);
+      answer = await post("/answers", { lane: lane.name, q: text, seq: lane.seq, draft: draft, page: PAGE }, call.signal);
     } catch (error) {
-      if (line.call !== call) return; // overtaken
+      answer = null;
     }
     clearTimeout(timer);
-    if (line.call !== call) return;
-    line.call = null;
-    settle(line, answer);
+    if (lane.call !== call) return; // overtaken
+    lane.call = null;
+    settle(lane, answer);
   }
 
   /* Ask now; or remember as the latest when a draft is under way, which will not take long. */
-  function offer(line, text) {
-    if (line.busy) line.pending = text;
-    else if (text !== line.asked) ask(line, text, true);
+  function offer(lane, text) {
+    if (lane.busy) lane.pending = text;
+    else if (text !== lane.asked) ask(lane, text, true);
   }
 
-  function settle(line, answer) {
-    const root = document.documentElement.dataset;
+  function settle(lane, answer) {
     if (answer === null) write({ message: "the server does not answer; is `featurestep explore` still running?" });
     else {
-      if (line.name === "main" || !answer.refused) write(answer.texts);
-      for (const [name, figure] of Object.entries(answer.figures)) draw(name, figure, answer.fine);
-      if (line.name === "main") root.refused = answer.refused ? "yes" : "no";
+      if (lane.name === "main" || !answer.refused) write(answer.texts);
+      for (const [id, figure] of Object.entries(answer.figures)) draw(id, figure);
+      if (lane.name === "main") accept(lane.asked, answer.refused, answer.field);
     }
-    line.busy = false;
-    line.fine = answer === null || answer.fine;
-    if (line.name === "main") root.answered = String(line.seq);
-    const text = line.pending;
-    if (text !== null && text !== line.asked) return ask(line, text, true);
-    show(line);
-    dim(line, false);
+    lane.busy = false;
+    lane.fine = answer === null || answer.fine;
+    if (lane.name === "main") root.dataset.answered = String(lane.seq);
+    const text = lane.pending;
+    if (text !== null && text !== lane.asked) return ask(lane, text, true);
+    show(lane);
+    root.dataset[`${lane.name}Late`] = "no";
     clearTimeout(restTimer);
     restTimer = setTimeout(refine, REST);
   }
 
   /* The controls rest: what is drawn as a draft is asked for in full. */
   function refine() {
-    const all = Object.values(lanes);
-    if (all.some((line) => line.busy)) return; // its answer comes back here
-    for (const line of all) if (!line.fine && line.call === null) ask(line, line.asked, false);
+    if (every.some((lane) => lane.busy)) return; // its answer comes back here
+    for (const lane of every) if (!lane.fine && lane.call === null) ask(lane, lane.asked, false);
   }
 
-  /* The figures are drawn here and not by Dash: React has no part in a curve that moves. While
-     Plotly is not there yet, or a control moves, `curves.js` draws them, which is quicker. */
-  function draw(id, figure, fine) {
-    latest[id] = { figure: figure, fine: fine };
+  const enlarged = (graph) => document.fullscreenElement && document.fullscreenElement.contains(graph);
+
+  /* Letters and lines times a factor. */
+  function scaled(item, by, key) {
+    if (Array.isArray(item)) return typeof item[0] === "object" ? item.map((each) => scaled(each, by)) : item;
+    if (item && typeof item === "object") {
+      return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, scaled(value, by, name)]));
+    }
+    return typeof item === "number" && SIZES.has(key) ? item * by : item;
+  }
+
+  /* A legend below the axes gets the rows that it needs at this width. */
+  function fitted(figure, { clientWidth, clientHeight }, by) {
+    const { legend, margin, showlegend } = figure.layout;
+    if (showlegend === false || legend.y > 0) return figure;
+    const names = figure.data.filter((trace) => trace.showlegend !== false).map((trace) => trace.name);
+    const needed = by * names.reduce((sum, name) => sum + SAMPLE + LETTER * name.length, 0);
+    const room = { x: clientWidth - margin.r, y: clientHeight - margin.t };
+    const bottom = margin.b + by * ROW * Math.ceil(needed / room.x);
+    const below = { ...legend, x: -margin.l / (room.x - margin.l), y: -margin.b / (room.y - bottom) };
+    return { data: figure.data, layout: { ...figure.layout, legend: below, margin: { ...margin, b: bottom } } };
+  }
+
+  function draw(id, figure) {
+    latest[id] = figure;
+    if (!window.Plotly) return; // `drawAll` comes when its script is there
     const graph = document.getElementById(id);
-    const finished = fine && window.Plotly !== undefined;
-    graph.dataset.drawn = finished ? "plotly" : "curves";
-    if (finished) drawFully(id, figure);
-    else window.featurestepSketch(graph.querySelector(".sketch"), figure);
-  }
-
-  function drawFully(id, figure) {
-    const plot = document.querySelector(`#${id} .plot`);
+    const by = enlarged(graph) ? ENLARGED : 1;
+    const together = { data: [...ghosts(id, figure), ...figure.data], layout: figure.layout };
+    const { data, layout } = fitted(by === 1 ? together : scaled(together, by), graph, by);
     const picture = { format: "svg", filename: id.replace("graph", "featurestep") };
     const config = { displaylogo: false, modeBarButtons: [["toImage"]], toImageButtonOptions: picture };
-    window.Plotly.react(plot, figure.data, figure.layout, config);
+    const size = { width: graph.clientWidth, height: graph.clientHeight };
+    window.Plotly.react(graph, data, { ...layout, ...size }, config);
   }
 
-  function drawFirst(figures) {
-    for (const name of PANELS) draw(`graph-${name}`, figures[`graph-${name}`], true);
-    const watcher = new ResizeObserver((entries) => {
-      for (const entry of entries) resized(entry.target);
-    });
-    document.querySelectorAll(".plot").forEach((plot) => watcher.observe(plot));
-    setTimeout(loadPlotly, CALM);
+  /* What is pinned, in grey; on a bent axis it is put where that axis now has it. */
+  function ghosts(id, figure) {
+    const kept = pinned[id];
+    if (!kept || kept.revision !== figure.layout.uirevision) return [];
+    const axis = figure.layout.meta;
+    const colour = figure.layout.xaxis.linecolor;
+    return kept.data.map((trace) => ({
+      ...trace,
+      x: axis ? trace.customdata.map((s) => place(s, axis)) : trace.x,
+      line: { ...trace.line, color: colour, width: 1.6 },
+      fill: "none",
+      opacity: 0.75,
+      name: "pinned",
+      showlegend: false,
+      hoverinfo: "skip",
+      hovertemplate: undefined,
+    }));
   }
 
-  function resized(plot) {
-    const graph = plot.parentElement;
-    if (graph.dataset.drawn === "plotly") window.Plotly.Plots.resize(plot);
-    else window.featurestepSketch(graph.querySelector(".sketch"), latest[graph.id].figure);
+  function place(s, { bend, right, share }) {
+    if (right <= bend) return s / bend;
+    if (s <= bend) return (share * s) / bend;
+    return share + ((1 - share) * Math.log(s / bend)) / Math.log(right / bend);
   }
 
-  function loadPlotly() {
-    const script = document.createElement("script");
-    script.src = plotly;
-    script.onload = () => drawAgain(Object.keys(latest));
-    document.head.append(script);
+  /* Keep the curves of a query, asked for once more: the server remembers them. */
+  async function pin(text) {
+    for (const id of Object.keys(pinned)) delete pinned[id];
+    for (const lane of text === null ? [] : every) {
+      const ask = { lane: lane.name, q: text, seq: 0, draft: false, page: `${PAGE}-pin` };
+      const answer = await post("/answers", ask);
+      for (const [id, figure] of Object.entries(answer.figures)) {
+        const data = figure.data.filter((trace) => trace.meta === "pin");
+        if (data.length) pinned[id] = { data: data, revision: figure.layout.uirevision };
+      }
+    }
+    drawAll();
   }
 
-  /* One panel at a time, so that a hand on a slider need not wait for all of them. */
-  function drawAgain(ids) {
-    plotted = !ids.length;
-    if (plotted) return Object.values(lanes).forEach(show);
-    draw(ids[0], latest[ids[0]].figure, latest[ids[0]].fine);
-    setTimeout(() => drawAgain(ids.slice(1)), 0);
+  function drawAll() {
+    for (const [id, figure] of Object.entries(latest)) draw(id, figure);
+    every.forEach(show);
   }
 
   /* Texts go into the document as texts, never as markup; a list becomes one item a line. */
@@ -160,6 +176,7 @@
       if (!Array.isArray(text)) element.textContent = text;
       else element.replaceChildren(...text.map(item));
     }
+    badge();
   }
 
   function item(text) {
@@ -168,31 +185,37 @@
     return made;
   }
 
+  /* The caveats in sight: how many there are, and the worst, which its list has in front. */
+  function badge() {
+    const notes = document.querySelectorAll("#validity li");
+    const button = document.getElementById("caveats");
+    button.hidden = !notes.length;
+    const count = notes.length === 1 ? "1 caveat" : `${notes.length} caveats`;
+    if (notes.length) button.textContent = `⚠ ${count}: ${notes[0].textContent}`;
+  }
+
   function save(format) {
-    if (window.Plotly === undefined) return;
-    for (const name of PANELS) {
-      drawFully(`graph-${name}`, latest[`graph-${name}`].figure);
-      const graph = document.querySelector(`#graph-${name} .plot`);
+    for (const id of window.Plotly ? Object.keys(latest) : []) {
+      const graph = document.getElementById(id);
       const size = { width: graph.offsetWidth, height: graph.offsetHeight };
-      window.Plotly.downloadImage(graph, { format: format, filename: `featurestep-${name}`, scale: 2, ...size });
+      const filename = id.replace("graph", "featurestep");
+      window.Plotly.downloadImage(graph, { format: format, filename: filename, scale: 2, ...size });
     }
   }
 
-  /* The page comes drawn as its address asks, but perhaps for the spectrum. */
-  function begin(known, figures) {
-    path = known.path;
-    plotly = known.plotly;
-    lanes.main.asked = known.start;
-    if (known.drawn) lanes.spectrum.asked = known.start;
-    drawFirst(figures);
-    Object.values(lanes).forEach(show);
-    document.documentElement.dataset.answered = "0";
-  }
+  const watcher = new ResizeObserver((entries) => {
+    for (const { target } of entries) if (latest[target.id]) draw(target.id, latest[target.id]);
+  });
+  document.querySelectorAll(".graph > div").forEach((graph) => watcher.observe(graph));
+  document.getElementById("plotly").addEventListener("load", drawAll);
 
   window.featurestep = {
-    begin: begin,
+    post: post,
+    pin: pin,
     save: save,
-    offer: (text) => [lanes.spectrum, lanes.main].forEach((line) => offer(line, text)),
-    again: (text) => ask(lanes.main, text, false),
+    offer: (text) => every.forEach((lane) => offer(lane, text)),
+    again: (text) => every.forEach((lane) => ask(lane, text, false)),
+    drawn: () => new Promise((done) => { waiting.push(done); every.forEach(show); }),
+    onAnswer: (listener) => { accept = listener; },
   };
 })();

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ..errors import InvalidProblem
 from ..functions.hermite import coefficients
 from ..problem import Problem
-from ..theory.baselines import linear_ridge_error
+from .baselines import linear_ridge_error
 
 
 def kernel_error(problem: Problem) -> float:

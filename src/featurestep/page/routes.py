@@ -1,0 +1,165 @@
+"""The server's routes: the page, what its panels show, simulations, and data to take away.
+
+JSON in and out. A question of the wrong shape is a 400; a state that is refused is an answer, with
+the one line that says why and the field to mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from flask import Flask, Response, render_template, request, send_file
+
+from ..errors import FeaturestepError, InvalidProblem
+from . import reproduce
+from .controls import context
+from .jobs import Jobs
+from .latest import Latest
+from .questions import Order, Question, read
+from .state import State
+from .views import Views, lane_view
+
+_DOCUMENTS = ("theory", "explore", "spectrum", "sweep")
+_YEAR = 365 * 24 * 3600
+Answer = dict[str, Any]
+
+
+def make_app(views: Views, jobs: Jobs) -> Flask:
+    """Everything the server answers to."""
+    app = Flask(__name__, static_folder="assets", static_url_path="/assets")
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    latest, script = Latest(), _plotly()
+    pages: dict[str, Callable[..., Any]] = {
+        "/": front,
+        "/plotly.min.js": lambda: send_file(script, "text/javascript", max_age=_YEAR),
+        "/featurestep.csv": lambda: _data(views, "text/csv", reproduce.csv_text),
+        "/featurestep.json": lambda: _data(views, "application/json", reproduce.json_text),
+        "/docs/<name>": document,
+    }
+    posts: dict[str, Callable[[Any], Answer]] = {
+        "/answers": lambda body: panels(views, latest, read(Question, body)),
+        "/simulation": lambda body: simulation(views, jobs, read(Order, body)),
+    }
+    for path, page in pages.items():
+        app.add_url_rule(path, path, page)
+    for path, answer in posts.items():
+        app.add_url_rule(path, path, _taking_json(answer), methods=["POST"])
+    app.register_error_handler(InvalidProblem, lambda error: (f"{error}\n", 400))
+    return app
+
+
+def _taking_json(answer: Callable[[Any], Answer]) -> Callable[[], Answer]:
+    """A view of a request's JSON; what cannot be parsed, nested too deep included, is None."""
+
+    def view() -> Answer:
+        try:
+            body = request.get_json(silent=True)
+        except RecursionError:
+            body = None
+        return answer(body)
+
+    return view
+
+
+def front() -> str:
+    """The page, its controls set as the address asks; a bad link is told, and not followed."""
+    try:
+        state, wrong = State.from_query(request.query_string.decode("ascii", "replace")), ""
+        _ = state.problem
+    except FeaturestepError as error:
+        state, wrong = State(), f"{error} (this is the default view)"
+    known = context(state, told=bool(wrong))
+    return render_template(
+        "page.html", plotly=version("plotly"), docs=list(documents()), message=wrong, **known
+    )
+
+
+def panels(views: Views, latest: Latest, ask: Question) -> Answer:
+    """A lane's figures and texts by id, with the question's number sent back.
+
+    `fine` tells whether a full answer is still to be asked for, once the controls rest.
+    """
+    wanted = latest.note(ask.page, ask.lane, ask.seq)
+    answer: Answer = {"seq": ask.seq, "refused": False, "fine": True, "field": ""}
+    try:
+        state = State.from_query(ask.q)
+        draft = ask.draft and not views.knows(state, ask.lane)
+        figures, texts = lane_view(views, state, ask.lane, draft=draft, wanted=wanted)
+    except FeaturestepError as error:
+        field = error.parameter if isinstance(error, InvalidProblem) else ""
+        told = {"field": field, "figures": {}, "texts": {"message": str(error)}}
+        return {**answer, "refused": True, **told}
+    return {**answer, "fine": not draft, "figures": figures, "texts": texts}
+
+
+def simulation(views: Views, jobs: Jobs, order: Order) -> Answer:
+    """Where a simulation stands: its name while it runs, progress, a text, whether it is done."""
+    if order.action == "start":
+        if order.job is not None:
+            jobs.cancel(order.job)
+        try:
+            name = jobs.start(State.from_query(order.q))
+        except FeaturestepError as error:
+            return _standing(text=str(error))
+        return _standing(job=name, text="training …")
+    if order.job is None or (job := jobs.look(order.job)) is None:
+        return _standing()
+    if order.action == "cancel":
+        jobs.cancel(order.job)
+        return _standing(text="cancelled")
+    if job.running:
+        return _standing(job=order.job, share=job.share, text="training …")
+    jobs.cancel(order.job)
+    if job.data is None:
+        return _standing(text=job.error)
+    views.keep(job.asked, job.state, job.data)
+    size = f", n = {job.state.n:,}" if job.state.n != job.asked.n else ""
+    return _standing(text=f"□ {job.data['seeds']} draws{size}", done=True)
+
+
+def _standing(
+    *, job: str | None = None, share: float = 0.0, text: str = "", done: bool = False
+) -> Answer:
+    return {"job": job, "share": share, "text": text, "done": done}
+
+
+def _data(views: Views, kind: str, text: Callable[[State, Answer], str]) -> Response:
+    """Every number of the page's state, as a file."""
+    state = State.from_query(request.query_string.decode("ascii", "replace"))
+    try:
+        answers = views.answers(state) | views.spectrum_answers(state)
+    except InvalidProblem:
+        raise
+    except FeaturestepError as error:
+        return Response(f"{error}\n", 503, mimetype="text/plain")
+    return Response(
+        text(state, answers), mimetype=kind, headers={"Content-Disposition": "attachment"}
+    )
+
+
+def documents() -> dict[str, Path]:
+    """The documentation's pages: with the installed package, or in its sources."""
+    package = Path(__file__).parents[1]
+    folders = (package / "docs", package.parents[1] / "docs")
+    found = ((name, folder / f"{name}.md") for folder in folders for name in _DOCUMENTS)
+    return {name: path for name, path in found if path.is_file()}
+
+
+def document(name: str) -> Response | tuple[str, int]:
+    """A page of the documentation, as it is written."""
+    path = documents().get(name)
+    return ("not found\n", 404) if path is None else send_file(path, "text/plain")
+
+
+def _plotly() -> Path:
+    """Plotly's script, from the installed package."""
+    found = find_spec("plotly")
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        script = Path(folder) / "package_data" / "plotly.min.js"
+        if script.is_file():
+            return script
+    raise FeaturestepError("the installed plotly has no plotly.min.js; reinstall featurestep[page]")

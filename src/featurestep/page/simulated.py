@@ -1,0 +1,82 @@
+"""The real network for a state: errors along the axis, and the spectrum at the current point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import FeaturestepError
+from ..simulation import SimulatedSpectrum, simulate, simulated_spectrum
+from ..theory.spectra import spectrum
+from .parts import axis, grid
+from .spectrum_panel import as_data
+from .state import State
+
+SPECTRA = 2  # draws of the spectrum
+BINS = 40
+_SHARE = 0.8  # of the progress that the errors take
+Tell = Callable[[float], None]
+
+
+def simulated(state: State, count: int, seeds: int, tell: Tell) -> dict[str, Any]:
+    """Means and standard errors along the axis, and singular values at the current point."""
+    problems = grid(state, count)
+    found = simulate(
+        problems, seeds=seeds, progress=lambda done, total: tell(_SHARE * done / total)
+    )
+    mean, error = found.mean.isel(variant=0), found.standard_error.isel(variant=0)
+    data: dict[str, Any] = {
+        "x": axis(state, problems).tolist(),
+        "n": state.n,
+        "seeds": seeds,
+        "seconds": found.wall_time,
+        "spectrum": _spectrum(state, tell),
+    }
+    for name in ("test_error", "train_loss"):
+        data[name] = mean[name].values.tolist()
+        data[f"{name}_error"] = error[name].values.tolist()
+    return data
+
+
+def _spectrum(state: State, tell: Tell) -> dict[str, Any] | None:
+    """A histogram of the bulk, each draw's values beyond it, and the prediction at this n."""
+    problem = state.problem
+    try:
+        theory = spectrum(problem)
+    except FeaturestepError:
+        return None  # its panel says why
+    found = simulated_spectrum(
+        problem,
+        seeds=SPECTRA,
+        edge=theory.edge,
+        progress=lambda done, total: tell(_SHARE + (1.0 - _SHARE) * min(1.0, done / total)),
+    )
+    border = float(np.sqrt(theory.edge + theory.margin))
+    ends = np.linspace(0.0, border, BINS + 1)
+    return {
+        "n": state.n,
+        "ends": ends.tolist(),
+        "heights": (np.diff(found.cumulative(ends**2).mean) / np.diff(ends)).tolist(),
+        "spikes": _spikes(found, border),
+        "theory": as_data(theory),
+    }
+
+
+def _spikes(found: SimulatedSpectrum, border: float) -> list[dict[str, Any]]:
+    """Each value beyond the bulk, with its overlaps with H_0(κ) … H_6(κ) and with κ … κ⁶."""
+    rows = zip(
+        found.singular_values(), found.hermite_overlaps(), found.power_overlaps(), strict=True
+    )
+    return [
+        {
+            "singular_value": float(value),
+            "rank": rank,
+            "overlaps": hermite[rank].tolist(),
+            "power_overlaps": powers[rank].tolist(),
+        }
+        for values, hermite, powers in rows
+        for rank, value in enumerate(values)
+        if value > border
+    ]

@@ -1,0 +1,192 @@
+"""The spectrum's figure: bulk and spikes, what they carry, and the real network's beside them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import figures
+from .spectrum_axis import SpectrumAxes, spectrum_axes
+from .state import State
+from .theme import THEMES, Theme
+
+_CARRIED = ("constant", "κ", "κ²", "κ³", "κ⁴", "κ⁵", "κ⁶")
+_HEIGHTS = (0.74, 0.5)  # of spikes in turn, so that their names stand clear of each other
+_NEAR_END = 0.9  # of the axis, from where names are written to the left
+_CLEAR = 0.1  # squared overlap from which a simulated value is said to carry something
+Data = Mapping[str, Any]
+
+
+class Carried(NamedTuple):
+    """The power of κ that simulated spikes carry, and their mean squared overlap with it."""
+
+    degree: int
+    share: float
+
+
+def figure(state: State, data: Data, simulated: Data | None = None) -> figures.Figure:
+    """The bulk's density, with every spike as a labelled line."""
+    theme = THEMES[state.theme]
+    values = [spike["singular_value"] for spike in data["spikes"]]
+    seen = [spike["singular_value"] for spike in simulated["spikes"]] if simulated else []
+    axes = spectrum_axes(state).reaching([*values, *seen], data["density"])
+    traces, notes = [_bulk(data, axes, theme)], list[Any]()
+    met = _by_rank(simulated)
+    for rank, height in enumerate(_heights(values, axes)):
+        spike = data["spikes"][rank]
+        traces.append(_stem(spike, axes, height, theme))
+        notes.append(_label(spike, met.pop(rank, None), axes, height, theme))
+    if simulated is not None:
+        traces[:0] = [_histogram(simulated, axes, theme)]
+        traces += [*_other_size(state, simulated, axes, theme), _seen(simulated, met, axes, theme)]
+    if axes.is_bent:
+        bend = {"type": "line", "xref": "x", "yref": "paper", "layer": "below", "y0": 0, "y1": 1}
+        (at,) = axes.place([axes.bend])
+        shapes = [{**bend, "x0": at, "x1": at, "line": {"color": theme.rule, "dash": "dot"}}]
+        notes.append(figures.note("log →", at, 1.0, theme, xanchor="left", xshift=4))
+    if data["atom"] > 0:
+        text = f"{data['atom']:.0%} of the values are 0"
+        notes.append(figures.note(text, 0.0, 1.0, theme, xref="paper", xanchor="left"))
+    drawn = figures.frame(theme, traces, _x_axis(axes), _y_axis(axes), notes)
+    drawn["layout"].update(
+        hovermode="closest",
+        showlegend=False,
+        shapes=shapes if axes.is_bent else [],
+        meta=axes.as_dict(),
+    )
+    return drawn
+
+
+def _x_axis(axes: SpectrumAxes) -> figures.Figure:
+    ticks = axes.ticks()
+    beyond = ", logarithmic beyond the bulk" if axes.is_bent else ""
+    return {
+        "title": f"singular value of F/√n{beyond}",
+        "range": [0.0, 1.0],
+        "tickvals": axes.place(ticks),
+        "ticktext": [f"{tick:g}" for tick in ticks],
+    }
+
+
+def _y_axis(axes: SpectrumAxes) -> figures.Figure:
+    return {"range": [0.0, axes.top], "title": "density"}
+
+
+def _heights(values: Sequence[float], axes: SpectrumAxes) -> list[float]:
+    return [axes.top * _HEIGHTS[rank % len(_HEIGHTS)] for rank in range(len(values))]
+
+
+def _bulk(data: Data, axes: SpectrumAxes, theme: Theme) -> figures.Figure:
+    line = figures.line(axes.place(data["s"]), data["density"], "predicted", theme.test, width=1.8)
+    hover = {"customdata": data["s"], "hovertemplate": "s = %{customdata:.3g}<extra>bulk</extra>"}
+    return figures.pinnable({**line, **hover, "fill": "tozeroy", "fillcolor": theme.fill})
+
+
+def _stem(
+    spike: Data, axes: SpectrumAxes, height: float, theme: Theme, dash: str = ""
+) -> figures.Figure:
+    at = spike["singular_value"]
+    dash = dash or ("solid" if spike["resolved"] else "dot")
+    x = axes.place([at, at, at])  # with a point in the middle to hover over
+    stem = figures.line(
+        x, [0.0, height / 2, height], "predicted spike", theme.train, dash=dash, width=2.6
+    )
+    shares = overlaps_text([spike["constant_overlap"], *spike["overlaps"]])
+    hover = f"s = {at:.4g}<br>{shares}<extra>spike</extra>"
+    shown = {"customdata": [at] * 3, "hovertemplate": hover, "showlegend": False}
+    return figures.pinnable({**stem, **shown})
+
+
+def overlaps_text(overlaps: Sequence[float]) -> str:
+    """Squared overlaps with H_0(κ), H_1(κ), … that are worth a word."""
+    shares = [f"H<sub>{k}</sub> {share:.0%}" for k, share in enumerate(overlaps) if share >= 0.01]
+    return ", ".join(shares)
+
+
+def _name(spike: Data) -> str:
+    """The power of κ that the spike carries, and the squared overlap with it."""
+    return f"<b>{_CARRIED[spike['degree']]}</b> {spike['share']:.0%}"
+
+
+def _label(
+    spike: Data, seen: Carried | None, axes: SpectrumAxes, height: float, theme: Theme
+) -> figures.Figure:
+    """A spike's name on top of it, with what its simulated counterpart carries."""
+    text = _name(spike) + ("" if spike["resolved"] else "<br>not resolved")
+    if seen is not None:
+        other = "" if seen.degree == spike["degree"] else f"{_CARRIED[seen.degree]} "
+        text += f"<br><span style='font-size:0.85em'>sim. {other}{seen.share:.0%}</span>"
+    (x,) = axes.place([spike["singular_value"]])
+    font = {"size": 14, "color": theme.ink}
+    place = {"yref": "y", "font": font, "bgcolor": theme.paper, "opacity": 0.9}
+    place |= {"xanchor": "right" if x > _NEAR_END else "center"}
+    return figures.note(text, x, height, theme, **place)
+
+
+def _by_rank(simulated: Data | None) -> dict[int, Carried]:
+    """What the simulated spikes of each rank carry, over the draws."""
+    ranks: dict[int, list[Data]] = defaultdict(list)
+    for spike in simulated["spikes"] if simulated else ():
+        ranks[spike["rank"]].append(spike)
+    named = {}
+    for rank, found in ranks.items():
+        powers = np.mean([[s["overlaps"][0], *s["power_overlaps"]] for s in found], axis=0)
+        named[rank] = Carried(int(np.argmax(powers)), float(powers.max()))
+    return named
+
+
+def _histogram(simulated: Data, axes: SpectrumAxes, theme: Theme) -> figures.Figure:
+    ends = np.repeat(simulated["ends"], 2)[1:-1]
+    heights = np.repeat(simulated["heights"], 2).tolist()
+    line = figures.line(axes.place(ends), heights, "simulated", theme.muted, width=0.8)
+    return {**line, "fill": "tozeroy", "fillcolor": theme.ghost, "hoverinfo": "skip"}
+
+
+def _other_size(state: State, simulated: Data, axes: SpectrumAxes, theme: Theme) -> list[Any]:
+    """The prediction at the simulation's own n where that is another: like is put beside like."""
+    if simulated["n"] == state.n:
+        return []
+    theory, name = simulated["theory"], f"predicted, n = {simulated['n']:,}"
+    bulk = figures.line(
+        axes.place(theory["s"]), theory["density"], name, theme.test, dash="dot", width=1.2
+    )
+    values = [spike["singular_value"] for spike in theory["spikes"]]
+    heights = [0.8 * height for height in _heights(values, axes)]
+    stems = [
+        _stem(spike, axes, height, theme, "dot")
+        for spike, height in zip(theory["spikes"], heights, strict=True)
+    ]
+    return [{**bulk, "hoverinfo": "skip"}, *stems]
+
+
+def _seen(
+    simulated: Data, alone: Mapping[int, Carried], axes: SpectrumAxes, theme: Theme
+) -> figures.Figure:
+    """Every draw's values beyond the bulk; those that no predicted spike stands for are named."""
+    spikes = simulated["spikes"]
+    shares = [overlaps_text(spike["overlaps"]) for spike in spikes]
+    names = {
+        rank: f"{_CARRIED[each.degree]} {each.share:.0%}"
+        for rank, each in alone.items()
+        if each.share > _CLEAR
+    }
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "x": axes.place(spike["singular_value"] for spike in spikes),
+        "y": [0.05 * axes.top] * len(spikes),
+        "text": [names.get(spike["rank"], "") for spike in spikes],
+        "textposition": "top center",
+        "textfont": {"size": 12, "color": theme.muted},
+        "customdata": [
+            f"s = {spike['singular_value']:.4g}<br>{share}"
+            for spike, share in zip(spikes, shares, strict=True)
+        ],
+        "hovertemplate": f"%{{customdata}}<extra>simulated, n = {simulated['n']:,}</extra>",
+        "marker": figures.open_squares(theme.train, theme),
+        "name": "simulated spikes",
+        "cliponaxis": False,
+    }
