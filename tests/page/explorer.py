@@ -80,13 +80,17 @@ class Explorer:
     def choose(self, name: str, option: str) -> None:
         """Pick from a list."""
         with self.answered():
-            self.page.click(f"#pick-{name}")
-            self.page.get_by_role("option", name=option, exact=True).click()
+            self.page.select_option(f"#pick-{name}", label=option)
 
     def tick(self, name: str, label: str) -> None:
-        """Choose a radio button or flip a switch."""
+        """Choose a radio button."""
         with self.answered():
-            self.page.locator(f"#pick-{name}").get_by_text(label, exact=True).click()
+            self.page.locator(f"#row-{name}").get_by_text(label, exact=True).click()
+
+    def flip(self, name: str) -> None:
+        """Turn a switch."""
+        with self.answered():
+            self.page.click(f"#pick-{name}")
 
     def click(self, name: str) -> None:
         """Press a button that changes the view."""
@@ -100,9 +104,16 @@ class Explorer:
     def data(self, panel: str) -> list[Any]:
         """The traces of a panel, as Plotly has them."""
         text = self.page.evaluate(
-            f"() => JSON.stringify(document.querySelector('#graph-{panel} .js-plotly-plot').data)"
+            f"() => JSON.stringify(document.getElementById('graph-{panel}').data)"
         )
         return list(json.loads(text))
+
+    def layout(self, panel: str) -> dict[str, Any]:
+        """The layout of a panel, as Plotly has it."""
+        text = self.page.evaluate(
+            f"() => JSON.stringify(document.getElementById('graph-{panel}').layout)"
+        )
+        return dict(json.loads(text))
 
     def drawn(self) -> dict[str, str]:
         """All panels' numbers, colours left out, to see which change."""

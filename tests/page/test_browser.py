@@ -30,9 +30,9 @@ CONTROLS: dict[str, tuple[Act, set[str]]] = {
     "c2": (lambda e: e.press("c2"), ALL),
     "activation": (lambda e: e.choose("activation", "softplus"), ALL),
     "readout": (lambda e: e.choose("readout", "uniform"), ALL),
-    "centre": (lambda e: e.tick("centre", "centred, E σ = 0"), ALL),
+    "centre": (lambda e: e.flip("centre"), ALL),
     "residual": (lambda e: e.tick("residual", "full, y − f"), ALL),
-    "over": (lambda e: e.choose("over", "against λ"), {"errors"}),
+    "over": (lambda e: e.choose("over", "λ"), {"errors"}),
 }
 
 
@@ -68,7 +68,7 @@ def test_each_control_changes_the_right_panels(explorer: Explorer) -> None:
 def test_the_first_layer_can_be_chosen(explorer: Explorer) -> None:
     explorer.open(QUICK)
     assert explorer.state.initial == "sphere"
-    explorer.tick("initial", "Gaussian")
+    explorer.tick("initial", "gaussian")
     state = explorer.state
     assert state.initial == "gaussian"
     assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
@@ -94,18 +94,39 @@ def test_numbers_can_be_typed_and_modes_switched(explorer: Explorer) -> None:
     )
 
 
-def test_a_mistake_is_one_line_and_breaks_nothing(explorer: Explorer) -> None:
+def test_a_mistake_marks_its_field_in_one_line_and_moves_nothing(explorer: Explorer) -> None:
     explorer.open(f"{QUICK}&target=formula")
-    before = explorer.drawn()
     explorer.type("formula", "H1 +", prefix="pick")
     assert explorer.text("message").startswith("target must be one of tanh")
+    assert explorer.page.get_attribute("#pick-formula", "aria-invalid") == "true"
+    explorer.type("formula", "H1 + H3/sqrt(6)", prefix="pick")
+    assert explorer.page.get_attribute("#pick-formula", "aria-invalid") is None
+    assert "cubic" in explorer.text("sentence")
+    before, address = explorer.drawn(), explorer.page.url
+    slider = explorer.page.input_value("#slide-n")
     explorer.type("n", "7")
     assert explorer.text("message").startswith("n must be a whole number from 100 to 1e+06; got 7")
+    assert explorer.page.get_attribute("#box-n", "aria-invalid") == "true"
+    assert "wrong" in explorer.page.get_attribute("#row-n", "class")
+    assert explorer.page.locator(".wrong").count() == 1
+    assert explorer.page.input_value("#slide-n") == slider
     assert explorer.drawn() == before
+    assert explorer.page.url == address
     explorer.type("n", "500")
-    explorer.type("formula", "H1 + H3/sqrt(6)", prefix="pick")
+    assert explorer.page.locator(".wrong").count() == 0
     assert explorer.text("message") == ""
-    assert "cubic" in explorer.text("sentence")
+
+
+def test_a_target_of_nothing_is_told_and_the_console_stays_silent(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    before = explorer.drawn()
+    explorer.type("c1", "0")
+    explorer.type("c2", "0")
+    assert explorer.text("message").startswith("target must not be the zero function")
+    assert explorer.page.get_attribute("#box-c2", "aria-invalid") == "true"
+    explorer.type("c2", "1")
+    assert explorer.text("message") != "target must not be the zero function"
+    assert explorer.drawn() != before
 
 
 def test_a_link_restores_everything(explorer: Explorer) -> None:
@@ -154,6 +175,11 @@ def test_presets(explorer: Explorer) -> None:
         state = preset.state
         assert explorer.state == state
         assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
+        shown = [each for each in PRESETS if explorer.page.is_visible(f"#caption-{each}")]
+        assert shown == [name]
+        assert preset.source in explorer.text(f"caption-{name}")
+    explorer.press("ridge")
+    assert not any(explorer.page.is_visible(f"#caption-{each}") for each in PRESETS)
 
 
 def test_a_slider_has_a_name_a_value_and_keys(explorer: Explorer) -> None:
@@ -189,13 +215,12 @@ SLIDE = """([name, steps]) => {
 
 
 def test_moves_in_quick_succession_are_all_kept(explorer: Explorer) -> None:
-    """Dash hears of a slider when it rests: what happens before that must not undo the move."""
     explorer.open("readout=constant")
     with explorer.answered():
         explorer.page.evaluate(SLIDE, ["step_exponent", 3])
         explorer.page.evaluate(SLIDE, ["noise_std", 2])
         explorer.page.evaluate(SLIDE, ["step_exponent", 1])
-        explorer.page.locator("#pick-centre").get_by_text("centred, E σ = 0").click()
+        explorer.page.click("#pick-centre")
     state = explorer.state
     plain = State(readout="constant")
     step = {name: LIMITS[name].step for name in ("step_exponent", "noise_std")}
@@ -244,8 +269,8 @@ def test_at_rest_the_spectrum_is_shown_in_full(explorer: Explorer) -> None:
     expected = spectrum_panel.spectrum(state)
     assert bulk["y"] == pytest.approx(expected["density"], rel=1e-9)
     values = [spike["singular_value"] for spike in expected["spikes"]]
-    assert [trace["x"][0] for trace in spikes] == pytest.approx(values, rel=1e-12)
-    curve = next(trace for trace in explorer.data("errors") if trace["name"] == "test error")
+    assert [trace["customdata"][0] for trace in spikes] == pytest.approx(values, rel=1e-12)
+    curve = next(trace for trace in explorer.data("errors") if trace["name"] == "test")
     assert len(curve["x"]) == parts.POINTS["exponent"]
 
 
@@ -253,7 +278,9 @@ def test_simulate_overlays_and_cancel_ends_it(explorer: Explorer) -> None:
     page = explorer.open("n=150&readout=rademacher").page
     with explorer.answered():  # a finished simulation asks for the view once more
         page.click("#simulate")
-    assert "6 draws" in explorer.text("simulation")
+    assert explorer.text("simulation") == "□ 6 draws"
+    seen = [trace["name"] for trace in explorer.data("spectrum")]
+    assert {"simulated", "simulated spikes"} <= set(seen)
     traces = [t for t in explorer.data("errors") if t["name"].startswith("simulated")]
     assert len(traces) == 2
     assert len(traces[0]["x"]) == 6
@@ -296,13 +323,17 @@ def test_figures_data_and_code_are_taken_away(explorer: Explorer, tmp_path: Path
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_it_fits_both_widths_in_both_themes(explorer: Explorer, theme: str) -> None:
     explorer.open(f"theme={theme}")
-    for width in (1280, 820):
+    for width, least in ((1280, 400), (820, 400), (390, 340)):
         explorer.page.set_viewport_size({"width": width, "height": 1100})
         explorer.settled()
         across = explorer.page.evaluate("() => document.documentElement.scrollWidth")
         assert across <= width
         boxes = [explorer.page.locator(f"#panel-{panel}").bounding_box() for panel in PANELS]
-        assert all(box is not None and box["width"] > 380 for box in boxes)
+        assert all(box is not None and box["width"] > least for box in boxes)
+        for name in ("step_exponent", "ridge", "c4"):
+            slider = explorer.page.locator(f"#slide-{name}")
+            slider.scroll_into_view_if_needed()
+            assert slider.bounding_box()["width"] > 60
     ground = explorer.page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     assert ground == ("rgb(243, 245, 248)" if theme == "light" else "rgb(16, 22, 29)")
 
@@ -311,8 +342,126 @@ def test_the_theme_follows_the_system_and_the_button(explorer: Explorer) -> None
     explorer.page.emulate_media(color_scheme="dark")
     explorer.open()
     assert explorer.page.get_attribute("html", "data-theme") == "dark"
-    paper = "() => document.querySelector('#graph-errors .js-plotly-plot').layout.paper_bgcolor"
+    paper = "() => document.getElementById('graph-errors').layout.paper_bgcolor"
     assert explorer.page.evaluate(paper) == "#182029"
     explorer.click("toggle-theme")
     assert explorer.page.evaluate(paper) == "#ffffff"
     assert explorer.state.theme == "light"
+
+
+def test_play_moves_the_exponent_and_the_axis_stays(explorer: Explorer) -> None:
+    explorer.open("readout=rademacher&step_exponent=0.2&n=1000")
+    page = explorer.page
+    page.evaluate(RECORD)
+    page.click("#play")
+    page.wait_for_function("() => document.getElementById('play').textContent.includes('Play')")
+    explorer.settled()
+    frames = json.loads(page.evaluate("() => JSON.stringify(window.frames_seen)"))
+    moved = [frame["exponent"] for frame in frames]
+    assert moved == sorted(moved)
+    assert (moved[0], moved[-1]) == (0.0, 0.5)
+    assert len(set(moved)) >= 12  # of 101; on a busy machine in larger steps
+    axes = [(frame["x"], frame["y"], frame["ticks"]) for frame in frames]
+    assert all(each == axes[0] for each in axes)  # the axis does not jump
+    counts = [frame["spikes"] for frame in frames]
+    assert counts[0] == 0
+    assert counts[-1] >= 2
+    first = next(f for f in frames if f["spikes"] == 2)
+    assert 0.25 < first["exponent"] < 0.5  # the second spike leaves on the way
+    assert explorer.state.step_exponent == 0.5
+
+
+RECORD = """() => {
+  window.frames_seen = [];
+  const graph = document.getElementById('graph-spectrum');
+  graph.on('plotly_afterplot', () => {
+    const exponent = Number(document.getElementById('box-step_exponent').value);
+    const { xaxis, yaxis } = graph.layout;
+    const spikes = graph.data.filter((trace) => trace.name === 'predicted spike').length;
+    window.frames_seen.push({
+      exponent: exponent, x: xaxis.range, y: yaxis.range, ticks: xaxis.ticktext, spikes: spikes,
+    });
+  });
+}"""
+
+
+def test_a_move_of_the_slider_ends_the_play(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    explorer.page.click("#play")
+    explorer.page.wait_for_function(
+        "() => Number(document.getElementById('box-step_exponent').value) > 0.01"
+    )
+    explorer.press("ridge")
+    assert explorer.text("play") == "▶ Play α"
+    stopped = explorer.page.input_value("#box-step_exponent")
+    assert 0.0 < float(stopped) < 0.5
+
+
+def test_a_curve_is_pinned_and_the_link_carries_it(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    before = explorer.data("errors")
+    explorer.page.click("#pin")
+    explorer.page.wait_for_selector("html[data-pinned=yes]", state="attached")
+    explorer.type("ridge", "1")
+    explorer.type("phi", "0.5")
+    for panel in ("errors", "spectrum", "learned"):
+        assert [t for t in explorer.data(panel) if t["name"] == "pinned"]
+    ghosts = [t for t in explorer.data("errors") if t["name"] == "pinned"]
+    kept = [t for t in before if t["name"] in ("test", "train")]
+    assert [g["y"] for g in ghosts] == [k["y"] for k in kept]
+    (test,) = [t for t in explorer.data("errors") if t["name"] == "test"]
+    assert test["y"] != ghosts[0]["y"]
+    drawn = explorer.drawn()
+    link = explorer.page.url
+    explorer.page.goto("about:blank")
+    explorer.page.goto(link)
+    explorer.page.wait_for_selector("html[data-pinned=yes]", state="attached")
+    explorer.settled()
+    assert explorer.drawn() == drawn
+    explorer.page.click("#pin")
+    explorer.page.wait_for_selector("html[data-pinned=no]", state="attached")
+    assert not [t for t in explorer.data("errors") if t["name"] == "pinned"]
+    assert "#pin" not in explorer.page.url
+
+
+def test_a_panel_fills_the_screen_with_larger_letters(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    small = explorer.layout("spectrum")
+    explorer.page.click("[data-panel=spectrum]")
+    explorer.page.wait_for_function("() => document.fullscreenElement !== null")
+    explorer.settled()
+    explorer.page.wait_for_function(
+        "() => document.getElementById('graph-spectrum').layout.width > 1200"
+    )
+    large = explorer.layout("spectrum")
+    assert large["font"]["size"] == pytest.approx(1.6 * small["font"]["size"])
+    explorer.page.click("[data-panel=spectrum]")
+    explorer.page.wait_for_function(
+        "() => document.getElementById('graph-spectrum').layout.width < 600"
+    )
+    assert explorer.layout("spectrum")["font"] == small["font"]
+
+
+def test_caveats_are_in_sight_beside_the_numbers(explorer: Explorer) -> None:
+    explorer.open(f"{QUICK}&step=size&step_size=60")
+    badge = explorer.page.locator("#caveats")
+    assert badge.is_visible()
+    box = badge.bounding_box()
+    assert box["y"] + box["height"] < 300
+    count = explorer.page.locator("#validity li").count()
+    assert badge.inner_text().startswith(f"⚠ {count} caveat")
+    assert "step exponent 0.659 is beyond 1/2" in badge.inner_text()  # the worst of them
+    badge.click()
+    assert explorer.page.locator("#notes li").first.is_visible()
+    explorer.open("readout=rademacher")
+    assert not badge.is_visible()
+
+
+def test_the_page_says_what_its_letters_are_and_where_to_read_on(explorer: Explorer) -> None:
+    explorer.open(QUICK)
+    told = explorer.page.inner_text(".about")
+    assert "κ is the input along the direction β" in told
+    assert "ℓ is the highest power of κ" in told
+    links = explorer.page.eval_on_selector_all(".about a", "all => all.map((a) => a.href)")
+    assert "https://arxiv.org/abs/2310.07891" in links
+    assert f"{explorer.address}docs/theory" in links

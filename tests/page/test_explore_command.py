@@ -20,7 +20,7 @@ from featurestep.page.address import listener
 from .conftest import COMMAND
 
 
-@pytest.mark.parametrize("name", ["dash", "waitress"])
+@pytest.mark.parametrize("name", ["flask", "plotly", "waitress"])
 def test_without_the_extra_one_line_says_what_to_install(name: str) -> None:
     code = (
         "import importlib.util as u, sys; found = u.find_spec; "
@@ -52,10 +52,10 @@ def test_a_taken_port_is_one_line() -> None:
         taken.close()
 
 
-def test_the_page_needs_neither_dash_nor_waitress_to_be_imported_first() -> None:
+def test_the_page_needs_neither_flask_nor_waitress_to_be_imported_first() -> None:
     code = (
         "import sys, featurestep.page.views, featurestep.cli; "
-        "print([m for m in ('dash', 'flask', 'waitress', 'plotly') if m in sys.modules])"
+        "print([m for m in ('flask', 'waitress', 'plotly') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
@@ -68,7 +68,7 @@ def test_it_ends_with_every_process(how: signal.Signals) -> None:
     assert process.stdout is not None
     found = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())
     assert found is not None
-    with urllib.request.urlopen(found.group() + "_dash-layout", timeout=60) as answer:
+    with urllib.request.urlopen(found.group(), timeout=60) as answer:
         assert answer.status == 200
     workers = children(process.pid)
     assert workers

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, cast
 
 import numpy as np
 import pytest
-from dash import no_update
-from featurestep.page.callbacks import simulation
 
-from featurestep import InvalidProblem, estimate, simulate
+from featurestep import InvalidProblem, estimate, simulate, simulated_spectrum, spectrum
 from featurestep.page import jobs as module
 from featurestep.page import parts
 from featurestep.page.jobs import FLOPS, POINTS, SEEDS, Busy, Jobs, sized
+from featurestep.page.questions import Order
+from featurestep.page.routes import simulation
+from featurestep.page.simulated import SPECTRA, simulated
 from featurestep.page.state import State
 from featurestep.page.views import Views, curve_key
 
@@ -112,14 +112,42 @@ def test_an_overlay_belongs_to_its_curve(views: Views) -> None:
     assert curve_key(asked) != curve_key(SMALL)
 
 
-def test_an_end_is_told_again_to_whoever_asks_again() -> None:
-    """The browser drops an answer that a newer question, as of the clock, has overtaken."""
-    views, jobs, ask = cast(Any, None), Jobs(), {"q": "n=2000", "seq": 1}
+def test_a_simulation_has_the_spectrum_at_the_current_point() -> None:
+    told: list[float] = []
+    state = State(n=300, readout="rademacher")
+    found = simulated(state, 2, 2, told.append)["spectrum"]
+    mass = np.sum(np.array(found["heights"]) * np.diff(found["ends"]))
+    direct = simulated_spectrum(state.problem, seeds=SPECTRA)
+    values = np.sqrt(direct.eigenvalues())
+    border = found["ends"][-1]
+    assert mass == pytest.approx(np.mean(values <= border), abs=1e-12)
+    beyond = sorted(float(value) for value in values[values > border])
+    assert sorted(s["singular_value"] for s in found["spikes"]) == pytest.approx(beyond)
+    overlaps = direct.power_overlaps()
+    for spike in found["spikes"]:
+        draw = int(
+            np.argmin(np.abs(direct.singular_values()[:, spike["rank"]] - spike["singular_value"]))
+        )
+        assert spike["power_overlaps"] == pytest.approx(overlaps[draw, spike["rank"]])
+    assert [s.singular_value for s in spectrum(state.problem).spikes] == [
+        s["singular_value"] for s in found["theory"]["spikes"]
+    ]
+    assert max(told) <= 1.0
+
+
+def test_a_finished_simulation_is_overlaid_on_both_lanes(views: Views) -> None:
+    jobs = Jobs()
     try:
-        name, *_ = simulation(views, jobs, "simulate", None, ask)
-        cancelled = simulation(views, jobs, "cancel", name, ask)
-        assert cancelled[2] == "cancelled"
-        assert simulation(views, jobs, "tick", name, ask) == cancelled
-        assert simulation(views, jobs, "tick", "not-a-job", ask)[2] is no_update
+        told = simulation(views, jobs, Order("start", SMALL.to_query()))
+        name = told["job"]
+        while told["job"] is not None:
+            time.sleep(0.05)
+            told = simulation(views, jobs, Order("look", job=name))
+        assert (told["done"], told["text"]) == (True, "□ 6 draws")
+        assert views.answers(SMALL)["simulated"]["n"] == SMALL.n
+        seen = views.spectrum_answers(SMALL.replace(ridge=0.7))["simulated_spectrum"]
+        assert seen["n"] == SMALL.n  # the spectrum does not depend on the ridge
+        assert views.spectrum_answers(SMALL.replace(phi=0.4))["simulated_spectrum"] is None
+        assert simulation(views, jobs, Order("look", job=name))["job"] is None
     finally:
         jobs.close()

@@ -22,6 +22,7 @@ STATES = {
     "size": State(step="size", step_size=7.5, readout="rademacher", residual="full"),
     "initial": State(initial="gaussian", readout="rademacher"),
     "ridge": State(over="ridge", step_scale=2.0, step_ratio=0.5, c2=-0.5, c3=0.25),
+    "beyond": State(n=200, step="size", step_size=40.0, readout="rademacher"),
     "scale": State(step_scale=1.7, activation="tanh", noise_std=0.3, target="formula"),
 }
 
@@ -81,7 +82,8 @@ def test_the_table_has_everything_of_the_panel() -> None:
     rows = list(csv.DictReader(io.StringIO(reproduce.csv_text(state, answers))))
     series = [row["series"] for row in rows]
     assert series.count("finite n") == parts.POINTS["exponent"]
-    assert series.count("limit") == 2 * parts.STAIRS
+    for name in ("limit with norm growth", "published limit"):
+        assert series.count(name) == 2 * parts.STAIRS
     assert float(rows[0]["test_error"]) == answers["point"]["test_error"]
     assert rows[-1] == {
         "series": "simulated n=500",

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 
 from featurestep import baselines, limit, predict, spectrum
-from featurestep.page import figures, parts, spectrum_panel, words
+from featurestep.page import (
+    figures,
+    parts,
+    spectrum_axis,
+    spectrum_figure,
+    spectrum_panel,
+    words,
+)
 from featurestep.page.pool import Memory, Pool, Refused, Task, TooSlow
 from featurestep.page.presets import PRESETS
 from featurestep.page.state import State
 from featurestep.page.views import Views, curve_key, main_view, spectrum_view, tasks_of
+from featurestep.theory.kernel import kernel_error
 
 STATES = [preset.state for preset in PRESETS.values()]
 NAMES = list(PRESETS)
@@ -75,34 +84,63 @@ def test_the_spectrum_is_the_engine_s() -> None:
     ends = np.sqrt(np.array(found.edges))
     np.testing.assert_array_equal(data["edges"], ends)
     np.testing.assert_array_equal(data["density"], found.singular_density(np.array(data["s"])))
-    drawn = spectrum_panel.figure(state, data)
+    drawn = spectrum_figure.figure(state, data)
     labels = [note["text"] for note in drawn["layout"]["annotations"]]
-    assert sum("κ" in label for label in labels) == len(found.spikes)
+    for spike in found.spikes:  # with the power it carries; H_k are told on hover
+        assert f"<b>{('κ', 'κ²')[spike.degree - 1]}</b> {spike.share:.0%}" in labels
     square = next(spike for spike in found.spikes if spike.degree == 2)
     assert square.share == square.power_overlaps[1] > square.overlaps[1] + 0.2
-    assert any(f"κ²</b> {square.share:.0%}" in label for label in labels)  # as figures label it
+    stems = [trace for trace in drawn["data"] if trace["name"] == "predicted spike"]
+    assert f"H<sub>2</sub> {found.spikes[1].overlaps[1]:.0%}" in stems[1]["hovertemplate"]
 
 
-def test_a_far_spike_is_named_at_the_edge_and_an_atom_is_told() -> None:
-    spike = {
-        "overlaps": [0.0] * 6,
-        "constant_overlap": 1.0,
-        "share": 1.0,
-        "degree": 0,
-        "resolved": True,
-    }
-    data = {
-        "s": [0.1, 1.0],
-        "density": [1.0, 0.0],
-        "edges": [[0.1, 1.0]],
-        "atom": 0.25,
-        "spikes": [{**spike, "singular_value": 40.0}],
-    }
-    drawn = spectrum_panel.figure(State(theme="dark"), data)
+def spectrum_data(**changes: object) -> dict[str, object]:
+    data = {"s": [0.1, 1.0], "density": [1.0, 0.0], "edges": [[0.1, 1.0]], "atom": 0.25}
+    return {**data, "spikes": [], "validity": [], **changes}
+
+
+def spike_data(at: float, degree: int, share: float) -> dict[str, object]:
+    overlaps = [share if k == degree else 0.0 for k in range(1, 7)]
+    shares = {"overlaps": overlaps, "power_overlaps": overlaps}
+    constant = share if degree == 0 else 0.0
+    found = {"singular_value": at, "degree": degree, "resolved": True, "constant_overlap": constant}
+    return {**found, **shares, "share": share}
+
+
+def test_an_atom_is_told_and_a_spike_at_the_end_is_named_to_its_left() -> None:
+    state = State(theme="dark")
+    right = spectrum_axis.spectrum_axes(state).right
+    data = spectrum_data(spikes=[spike_data(0.98 * right, 0, 1.0)])
+    notes = spectrum_figure.figure(state, data)["layout"]["annotations"]
+    (name,) = [note for note in notes if note["text"] == "<b>constant</b> 100%"]
+    assert name["xanchor"] == "right"
+    assert any(note["text"] == "25% of the values are 0" for note in notes)
+
+
+def test_a_simulation_is_laid_over_the_spectrum() -> None:
+    seen = [
+        {"singular_value": 3.0 + draw, "rank": 0, "overlaps": [0.0, 0.8] + [0.0] * 5,
+         "power_overlaps": [0.8 + 0.1 * draw] + [0.0] * 5}
+        for draw in (0, 1)
+    ]  # fmt: skip
+    alone = {"singular_value": 2.4, "rank": 1, "overlaps": [0.0] * 7, "power_overlaps": [0, 0.5]}
+    theory = spectrum_data(spikes=[spike_data(2.9, 1, 0.9)])
+    simulated = {"n": 900, "ends": [0.0, 0.5, 1.0], "heights": [1.5, 0.5], "theory": theory}
+    simulated["spikes"] = [*seen, {**alone, "power_overlaps": [0.0, 0.5, 0.0, 0.0, 0.0, 0.0]}]
+    drawn = spectrum_figure.figure(
+        State(), spectrum_data(spikes=[spike_data(3.1, 1, 0.9)]), simulated
+    )
+    axes = spectrum_axis.spectrum_axes(State())
+    bars, *_, squares = drawn["data"]
+    assert bars["y"] == [1.5, 1.5, 0.5, 0.5]
+    assert bars["x"] == axes.place([0.0, 0.5, 0.5, 1.0])
+    assert squares["x"] == axes.place([3.0, 4.0, 2.4])
+    assert squares["text"] == ["", "", "κ² 50%"]
     texts = " ".join(note["text"] for note in drawn["layout"]["annotations"])
-    assert "constant</b> 100% at 40 →" in texts
-    assert "25% of the values are 0" in texts
-    assert drawn["layout"]["xaxis"]["range"][1] < 2.0
+    assert "<b>κ</b> 90%" in texts
+    assert "sim. 85%" in texts  # the mean over the draws
+    dotted = [t for t in drawn["data"] if t.get("line", {}).get("dash") == "dot"]
+    assert len(dotted) == 2  # the prediction at the simulation's own n: bulk and spike
 
 
 def test_degrees_say_how_much_of_the_target_is_learned() -> None:
@@ -146,14 +184,14 @@ def test_spikes_in_words() -> None:
 def test_a_part_that_fails_leaves_the_other_panels_alone(views: Views) -> None:
     state = State()
     answers = views.answers(state)
-    broken = {**answers, "curve": TooSlow("stopped after 8 s")}
-    shown = main_view(state, broken)
-    assert shown["message"] == "stopped after 8 s"
-    assert shown["sentence"] == main_view(state, answers)["sentence"]
-    assert shown["graph-learned"] == main_view(state, answers)["graph-learned"]
-    assert len(shown["graph-errors"]["data"]) >= 4
+    drawn, texts = main_view(state, {**answers, "curve": TooSlow("stopped after 8 s")})
+    whole, told = main_view(state, answers)
+    assert texts["message"] == "stopped after 8 s"
+    assert texts["sentence"] == told["sentence"]
+    assert drawn["graph-learned"] == whole["graph-learned"]
+    assert len(drawn["graph-errors"]["data"]) >= 4
     none = {"point": answers["point"], "spectrum": Refused("no solution at z = 1")}
-    panels = spectrum_view(state, none)
+    panels, _ = spectrum_view(state, none)
     assert panels["graph-degrees"]["data"]
     assert "no solution" in panels["graph-spectrum"]["layout"]["annotations"][0]["text"]
 
@@ -171,22 +209,79 @@ def test_themes_differ_in_colour_only(views: Views) -> None:
     shown = []
     for theme in ("light", "dark"):
         state = State(theme=theme)
-        shown.append(main_view(state, views.answers(state))["graph-errors"])
+        shown.append(main_view(state, views.answers(state))[0]["graph-errors"])
     light, dark = shown
     assert [t["y"] for t in light["data"]] == [t["y"] for t in dark["data"]]
     assert light["layout"]["paper_bgcolor"] != dark["layout"]["paper_bgcolor"]
     assert figures.message(State(theme="dark"), "x")["layout"]["font"]["color"] == "#e8edf2"
 
 
-def test_the_legend_takes_two_rows_at_most() -> None:
+def drawn_errors(state: State, **changes: object) -> dict[str, Any]:
+    stairs = parts.stairs(state) if state.over == "exponent" else None
+    answers = {"point": parts.point(state), "curve": parts.curve(state), "stairs": stairs}
+    return figures.errors(state, *{**answers, "simulated": None, **changes}.values())
+
+
+def test_the_legend_names_the_curves_and_both_limits() -> None:
     state = State(noise_std=0.5, readout="constant")
-    point, curve, stairs = parts.point(state), parts.curve(state), parts.stairs(state)
-    columns = ("test_error", "train_loss", "test_error_error", "train_loss_error", "x")
-    simulated = {"n": 1600, "theory": curve, **{name: [0.1, 0.2] for name in columns}}
-    drawn = figures.errors(state, point, curve, stairs, simulated)
+    drawn = drawn_errors(state)
     named = [trace["name"] for trace in drawn["data"] if trace.get("showlegend", True)]
-    assert len(named) == 7
-    assert drawn["layout"]["margin"]["b"] <= 48 + 2 * 29
+    assert sorted(named) == ["limit with norm growth", "published limit", "test", "train"]
+    texts = [note["text"] for note in drawn["layout"]["annotations"]]
+    for name in ("untrained", "tuned ridge on n inputs", "noise floor", "test error, train loss"):
+        assert name in texts
+    steps = parts.stairs(state)
+    (published,) = [
+        t for t in drawn["data"] if t["name"] == "published limit" and t.get("showlegend", True)
+    ]
+    assert published["y"][0] == pytest.approx(limit(state.problem, 1).test_error, rel=1e-12)
+    assert steps[1]["published_test_error"] == pytest.approx(limit(state.problem, 2).test_error)
+
+
+def test_a_learning_curve_has_the_linear_methods_by_name() -> None:
+    state = PRESETS["cui"].state
+    drawn = drawn_errors(state)
+    curves = {trace["name"]: trace for trace in drawn["data"]}
+    ratio = curves["kernel ridge"]["x"]
+    at = len(ratio) // 2
+    problem = parts.base(state).replace(n=round(ratio[at] * state.problem.d))
+    assert curves["kernel ridge"]["y"][at] == pytest.approx(kernel_error(problem))
+    tuned = baselines(problem).ridge_n_tuned
+    assert curves["tuned ridge on n inputs"]["y"][at] == pytest.approx(tuned)
+    centred = state.replace(activation="relu", centre=False)
+    assert "kernel" not in parts.curve(centred, draft=True)
+
+
+def test_a_peak_is_drawn_on_a_logarithmic_axis_with_points_on_it() -> None:
+    state = PRESETS["descent"].state
+    drawn = drawn_errors(state)
+    assert drawn["layout"]["yaxis"]["type"] == "log"
+    curve = parts.curve(state)
+    peak = int(np.argmax(curve["test_error"]))
+    assert curve["x"][peak] == pytest.approx(1.0, abs=0.021)
+    near = [x for x in curve["x"] if 0.9 < x < 1.11]
+    assert len(near) >= 5
+    assert drawn_errors(State(n=500))["layout"]["yaxis"].get("type", "linear") == "linear"
+
+
+def test_beyond_the_largest_exponent_the_curve_goes_on() -> None:
+    state = State(n=200, step="size", step_size=40.0, readout="rademacher")
+    at = parts.here(state)
+    curve = parts.curve(state)
+    assert 0.6 < at < 0.7 == max(curve["x"])
+    value = np.interp(at, curve["x"], curve["test_error"])
+    assert predict(state.problem).test_error == pytest.approx(value, rel=0.01)
+    key = State.from_query(curve_key(state))
+    assert parts.exponents(key) == parts.exponents(state) == (0.0, 0.7)
+    assert curve_key(state) == curve_key(state.replace(step_size=35.0))
+    low, high = (State(n=150, step="size", step_size=s) for s in (0.01, 1000.0))
+    for far in (low, high):
+        assert parts.exponents(State.from_query(curve_key(far))) == parts.exponents(far)
+
+
+def test_the_gravest_note_is_told_first() -> None:
+    notes = ["n_step < d at n = 500: terms", "small sizes: the smallest", "step exponent 0.7 is"]
+    assert words.gravest_first(notes) == notes[::-1]
 
 
 def test_what_takes_too_long_is_stopped_and_the_worker_replaced() -> None:

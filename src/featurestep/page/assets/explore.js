@@ -7,7 +7,7 @@
   const panels = window.featurestep;
   const find = (id) => document.getElementById(id);
   const known = JSON.parse(find("known").textContent);
-  const PLAY = { step: 0.005, pause: 40 }; // of α, and ms from one to the next at least
+  const PLAY = { step: 0.005, pause: 40, whole: 10000 }; // of α; ms from one to the next, and in all
   const LOOK = 300; // ms from look to look at a simulation
   const MARKED = { target: ["formula", "c1", "c2", "c3", "c4"], d: ["phi"], width: ["psi"], n_step: ["step_ratio"] };
   let current = known.start; // the query of the controls as they stand
@@ -123,12 +123,14 @@
     find("play").textContent = playing ? "■ Stop" : "▶ Play α";
     if (!playing) return;
     put("step", "exponent");
-    for (let at = 0; playing && at <= 0.5 + 1e-9; at += PLAY.step) {
-      const began = performance.now();
+    const started = performance.now();
+    for (let at = 0; playing; ) {
       find("slide-step_exponent").value = at;
       move("step_exponent", at);
-      await panels.drawn();
-      await sleep(Math.max(0, PLAY.pause - (performance.now() - began)));
+      await Promise.all([panels.drawn(), sleep(PLAY.pause)]);
+      if (at >= 0.5) break;
+      const due = (0.5 * (performance.now() - started)) / PLAY.whole; // where answers are slow, in larger steps
+      at = Math.min(0.5, PLAY.step * Math.max(Math.round(at / PLAY.step) + 1, Math.floor(due / PLAY.step)));
     }
     if (playing) play();
   }

@@ -1,0 +1,77 @@
+"""The spectrum's axes: they stay while the step grows, and hold what is drawn on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from featurestep import spectrum
+from featurestep.page import spectrum_figure, spectrum_panel
+from featurestep.page.presets import PRESETS
+from featurestep.page.spectrum_axis import largest_mean, spectrum_axes, untrained_edge
+from featurestep.page.state import State
+
+STATES = {
+    "default": State(),
+    "wide": State(phi=0.1, psi=0.05),
+    "narrow": State(phi=2.0, psi=6.0),
+    "tanh": PRESETS["cui"].state,
+    "uncentred": State(activation="softplus", centre=False),
+}
+
+
+@pytest.mark.parametrize("state", STATES.values(), ids=STATES)
+def test_the_untrained_edge_is_that_of_the_spectrum_at_step_0(state: State) -> None:
+    problem = state.replace(readout="constant").problem.replace(step_size=0.0)
+    assert untrained_edge(problem) ** 2 == pytest.approx(spectrum(problem).edge, rel=2e-3)
+
+
+def test_the_largest_mean_is_about_the_first_spike() -> None:
+    for exponent in (0.4, 0.5):
+        problem = State(step_exponent=exponent, readout="rademacher").problem
+        first = spectrum(problem).spikes[0].singular_value
+        assert first == pytest.approx(np.hypot(largest_mean(problem), 0.5), rel=0.05)
+
+
+@pytest.mark.parametrize("state", STATES.values(), ids=STATES)
+def test_the_axes_do_not_depend_on_the_exponent(state: State) -> None:
+    moved = [state.replace(step_exponent=a) for a in np.linspace(0.0, 0.5, 11)]
+    assert len({spectrum_axes(each) for each in moved}) == 1
+
+
+def test_in_a_move_of_the_exponent_no_axis_jumps_and_the_second_spike_leaves() -> None:
+    """From 0 to 1/2 in drafts, as the page plays it."""
+    state, seen, axes = State(readout="rademacher", n=2000), [], []
+    for exponent in np.linspace(0.0, 0.5, 26):
+        at = state.replace(step_exponent=float(exponent))
+        data = spectrum_panel.spectrum(at, draft=True)
+        layout = spectrum_figure.figure(at, data)["layout"]
+        axes.append((layout["xaxis"]["range"], layout["xaxis"]["ticktext"], layout["meta"],
+                     layout["yaxis"]["range"]))  # fmt: skip
+        stems = [spike["singular_value"] for spike in data["spikes"]]
+        assert all(0.0 < x < 1.0 for x in spectrum_axes(at).place(stems))
+        seen.append([spike["degree"] for spike in data["spikes"] if spike["resolved"]])
+    assert all(each == axes[0] for each in axes)
+    assert seen[0] == []
+    assert seen[12] == [1]
+    assert seen[-1][:2] == [1, 2]
+    firsts = [next(i for i, found in enumerate(seen) if k in found) for k in (1, 2)]
+    assert 0 < firsts[0] < firsts[1]
+    assert all(1 in found for found in seen[firsts[0] :])
+
+
+def test_the_axis_is_linear_over_the_bulk_and_logarithmic_beyond() -> None:
+    axes = spectrum_axes(State())
+    bend, right = axes.bend, axes.right
+    at = axes.place([0.0, bend / 2, bend, (bend * right) ** 0.5, right])
+    assert at[0] == 0.0
+    assert at[1] == pytest.approx(at[2] / 2)
+    assert at[3] == pytest.approx((at[2] + 1.0) / 2)
+    assert at[4] == pytest.approx(1.0)
+    assert at[2] > 0.6  # the bulk at full width
+    ticks = axes.ticks()
+    assert ticks == sorted(set(ticks))
+    assert 5 <= len(ticks) <= 11
+    far = axes.reaching([3.0 * right], [1.0])
+    assert far.right > 3.0 * right
+    assert not spectrum_axes(State(step="size", step_size=0.0)).is_bent
