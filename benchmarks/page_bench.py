@@ -20,19 +20,18 @@ STARTS = 3
 CROWD, CROWD_MOVES = 10, 10
 LANES = ("main", "spectrum")
 WARM = 8.0  # seconds until all workers are warm
-DRAWN = "html[data-answered] #graph-errors .sketch path"
-FINISHED = "html[data-fine=yes] #graph-spectrum .scatterlayer .trace"  # by Plotly, in full
+DRAWN = "html[data-answered] #graph-errors .scatterlayer .trace"
+FINISHED = "html[data-fine=yes] #graph-spectrum .scatterlayer .trace"  # in full
 
 # Moves a slider as a hand does, and waits until all panels have followed. They are drafts: in full
 # they come when the slider rests.
 MOVE = """async ([name, steps]) => {
   const root = document.documentElement;
   const slider = document.getElementById('slide-' + name);
-  const put = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
   const frame = () => new Promise((done) => requestAnimationFrame(done));
   const started = performance.now();
   const before = root.dataset.answered;
-  put.call(slider, String(Number(slider.value) + steps * Number(slider.step)));
+  slider.value = Number(slider.value) + steps * Number(slider.step);
   slider.dispatchEvent(new Event('input', { bubbles: true }));
   const main = () => root.dataset.answered !== before && root.dataset.main !== 'busy';
   const all = () => main() && root.dataset.spectrum !== 'busy';
@@ -119,17 +118,9 @@ def crowd_times() -> list[tuple[float, float]]:
 
 def ask(url: str, lane: str, query: str, number: int, page: str) -> float:
     """Ask what the page asks when a slider moves, and tell how long the answer took, in ms."""
-    value = {"q": query, "seq": number, "draft": True, "page": page}
-    body = {
-        "output": f"{lane}-answer.data",
-        "outputs": {"id": f"{lane}-answer", "property": "data"},
-        "inputs": [{"id": f"{lane}-ask", "property": "data", "value": value}],
-        "changedPropIds": [f"{lane}-ask.data"],
-        "state": [],
-    }
+    body = {"lane": lane, "q": query, "seq": number, "draft": True, "page": page}
     headers = {"Content-Type": "application/json"}
-    data = json.dumps(body).encode()
-    request = urllib.request.Request(f"{url}_dash-update-component", data, headers)
+    request = urllib.request.Request(f"{url}answers", json.dumps(body).encode(), headers)
     began = time.perf_counter()
     with urllib.request.urlopen(request, timeout=60) as answer:
         answer.read()
@@ -169,7 +160,7 @@ def main() -> None:
     print(f"live page in Chromium ({os.cpu_count()} cores{load})")
     for times, label, goal in zip(
         zip(*pictures, strict=True),
-        ("first picture after start", "all in full, with Plotly"),
+        ("first picture after start", "all panels in full"),
         ("  (goal 2.5)", ""),
         strict=True,
     ):

@@ -50,10 +50,9 @@ def _spectrum(state: State, tell: Tell) -> dict[str, Any] | None:
     found = simulated_spectrum(
         problem,
         seeds=SPECTRA,
-        edge=theory.edge,
         progress=lambda done, total: tell(_SHARE + (1.0 - _SHARE) * min(1.0, done / total)),
     )
-    border = float(np.sqrt(theory.edge + theory.margin))
+    border = float(np.sqrt(theory.border.place))
     ends = np.linspace(0.0, border, BINS + 1)
     return {
         "n": state.n,
