@@ -1,4 +1,4 @@
-"""Roots between two places, by Chandrupatla's method: SciPy's optimisers take long to load."""
+"""Roots between two places, by Brent's method of SciPy, which is loaded with the first root."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable
 from .errors import NotConverged
 
 _MOST = 1000
-_ROUNDING = 2.0**-52
+_ROUNDING = 2.0**-50  # the finest relative tolerance that SciPy takes
+_TINY = 1e-300
 
 
 def root_between(
@@ -20,41 +21,23 @@ def root_between(
 ) -> float:
     """Where a continuous function with values of two signs at the ends vanishes.
 
-    Inverse quadratic interpolation where three values allow it, and halving otherwise; stops when
-    the root is known to either tolerance, or to rounding.
+    Stops when the root is known to either tolerance, or to rounding.
     """
-    a, b = high, low
-    at_a, at_b = function(a), function(b)
-    if not at_a * at_b <= 0.0:
+    from scipy.optimize import brentq
+
+    ends = {low: function(low), high: function(high)}
+    if not ends[low] * ends[high] <= 0.0:  # NaN has no sign either
         raise NotConverged(f"no change of sign between {low:.6g} and {high:.6g}")
-    t = 0.5
-    for _ in range(_MOST):
-        best, value = (a, at_a) if abs(at_a) < abs(at_b) else (b, at_b)
-        least = max(relative, _ROUNDING) * abs(best) + absolute
-        if value == 0.0 or abs(b - a) <= 2.0 * least:
-            return best
-        t = min(max(t, least / abs(b - a)), 1.0 - least / abs(b - a))
-        new = a + t * (b - a)
-        at_new = function(new)
-        if (at_new > 0.0) == (at_a > 0.0):
-            c, at_c = a, at_a
-        else:
-            c, at_c, b, at_b = b, at_b, a, at_a
-        a, at_a = new, at_new
-        t = _inverse_quadratic((a, at_a), (b, at_b), (c, at_c))
-    raise NotConverged(f"no root found between {low:.6g} and {high:.6g}", iterations=_MOST)
-
-
-def _inverse_quadratic(
-    first: tuple[float, float], second: tuple[float, float], third: tuple[float, float]
-) -> float:
-    """The share of the way from the first place to the second at which to look next."""
-    (a, at_a), (b, at_b), (c, at_c) = first, second, third
-    if at_a == at_b or at_c in (at_a, at_b):
-        return 0.5
-    place, share = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
-    if share**2 >= place or (1.0 - share) ** 2 >= 1.0 - place:
-        return 0.5
-    return at_a / (at_b - at_a) * at_c / (at_b - at_c) + (c - a) / (b - a) * at_a / (
-        at_c - at_a
-    ) * at_b / (at_c - at_b)
+    root, report = brentq(
+        lambda x: ends[x] if x in ends else function(x),
+        low,
+        high,
+        xtol=max(absolute, _TINY),
+        rtol=max(relative, _ROUNDING),
+        maxiter=_MOST,
+        full_output=True,
+        disp=False,
+    )
+    if not report.converged:
+        raise NotConverged(f"no root found between {low:.6g} and {high:.6g}", iterations=_MOST)
+    return float(root)
