@@ -10,9 +10,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,7 +20,7 @@ from ...functions.nonlinearity import Nonlinearity, UserFunction
 from ...threads import let_idle_threads_sleep, workers
 from ...types import FloatArray
 from ..failures import SingularSystem
-from .cholesky import blas_threads, copy_lower, factor, side_by_side, solve_factored
+from .cholesky import copy_lower, factor, solve_factored
 from .memory import usable_memory
 from .tridiagonal import eigenvalues_and_top
 
@@ -62,7 +60,7 @@ class CpuBackend:
         self.dtype = dtype
         self.solver = self if solver is None else solver  # for Gram matrices and what follows
         self.itemsize = np.dtype(dtype).itemsize
-        self._scratch: list[Array] = []
+        self._scratch: Array | None = None
         sample = np.empty(1, dtype=dtype)
         self._gemm: Any = linalg.get_blas_funcs("gemm", (sample,))
         self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
@@ -157,18 +155,12 @@ class CpuBackend:
             return [self._in_basis(Q, values + shift, b) for shift, b in pairs]
         if overwrite and len(pairs) == 1:
             return [self._cholesky(gram, *pairs[0])]
-        threads = min(blas_threads(), len(pairs))
-        scratch = self._copies(threads, gram.shape)
-
-        def solve_one(pair: tuple[float, Array]) -> Array:
-            A = scratch.get()
-            try:
-                copy_lower(gram, A)
-                return self._cholesky(A, *pair)
-            finally:
-                scratch.put(A)
-
-        return side_by_side([partial(solve_one, pair) for pair in pairs], threads)
+        A = self._copy_of(gram.shape)
+        found = []
+        for pair in pairs:
+            copy_lower(gram, A)
+            found.append(self._cholesky(A, *pair))
+        return found
 
     def _cholesky(self, A: Array, shift: float, rhs: Array) -> Array:
         A.flat[:: len(A) + 1] += shift
@@ -177,14 +169,11 @@ class CpuBackend:
         refuse_singular(info, pivots, shift, self.dtype)
         return solve_factored(A, rhs)
 
-    def _copies(self, count: int, shape: tuple[int, ...]) -> SimpleQueue[Array]:
-        """Scratch matrices, kept from call to call: fresh memory costs more than a copy."""
-        if len(self._scratch) < count or self._scratch[0].shape != shape:
-            self._scratch = [self.empty(*shape) for _ in range(count)]
-        queue: SimpleQueue[Array] = SimpleQueue()
-        for array in self._scratch:
-            queue.put(array)
-        return queue
+    def _copy_of(self, shape: tuple[int, ...]) -> Array:
+        """A scratch matrix, kept from call to call: fresh memory costs more than a copy."""
+        if self._scratch is None or self._scratch.shape != shape:
+            self._scratch = self.empty(*shape)
+        return self._scratch
 
     def _in_basis(self, Q: Array, values: Array, rhs: Array) -> Array:
         """Q diag(1/values) Qᵀ rhs."""
@@ -239,7 +228,7 @@ class CpuBackend:
         """Matrices of the Gram's size alive during a solve with `overwrite`, itself included."""
         if by_eigenvectors(ridges, self.eigen_flops):
             return 4  # itself, the vectors and their workspace of two
-        return 1 if ridges == 1 else 1 + min(ridges, blas_threads())
+        return min(ridges, 2)
 
     def synchronise(self) -> None:
         """Wait for what was asked for; here nothing is ever outstanding."""
