@@ -2,29 +2,40 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+DEMO := $(VENV)/.demo
+DEV := $(VENV)/.dev
+JOBS ?= 2
+# Each worker has one thread of BLAS: two of them on two cores must not wait for each other.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
 
 .PHONY: chromium help demo test test-all bench lint format types clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "featurestep needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	@$(PYTHON) -m venv $(VENV) || \
 		{ echo "could not make $(VENV); on Debian: apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+
+# The demonstration needs the package alone; the tests everything it can work with.
+$(DEMO): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-demo: $(STAMP)  ## predicted errors of the two published settings: a table and demo/*.png
+$(DEV): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $(DEMO) $@
+
+demo: $(DEMO)  ## predicted errors of the two published settings: a table and demo/*.png
 	$(BIN)/featurestep demo --output demo
 
-test: $(STAMP) chromium lint types  ## format check, lint, types and the fast tests
-	$(BIN)/python -m pytest -q -m "not slow"
+test: $(DEV) chromium lint types  ## format check, lint, types and the fast tests
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow"
 
-test-all: $(STAMP) chromium lint types  ## everything, slow statistical tests included
-	$(BIN)/python -m pytest -q
+test-all: test  ## everything, slow statistical tests included
+	$(PYTEST) -m slow
 
 # The live page is tested in a real browser; whoever may install packages gets it here.
 chromium:
@@ -33,17 +44,17 @@ chromium:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium > /dev/null; } || \
 		echo "no chromium: the live page's browser tests cannot run; on Debian: apt-get install chromium" >&2
 
-bench: $(STAMP)  ## speed, as ratios and rates
+bench: $(DEV)  ## speed, as ratios and rates
 	$(BIN)/python -m benchmarks
 
-lint: $(STAMP)  ## ruff: format check and lint
+lint: $(DEV)  ## ruff: format check and lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-types: $(STAMP)  ## mypy, strict
+types: $(DEV)  ## mypy, strict
 	$(BIN)/mypy
 
-format: $(STAMP)  ## rewrite the sources in the house format
+format: $(DEV)  ## rewrite the sources in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

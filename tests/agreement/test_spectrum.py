@@ -99,6 +99,17 @@ def test_a_step_on_many_samples(name, exponent):
     check(Problem(**sizes, step_exponent=exponent), SEEDS if sizes["d"] == BASE["d"] else FEW)
 
 
+FAST = (
+    {"step_exponent": 0.35, "readout": "constant", "n_step": 16000},
+    {"step_exponent": 0.35, "readout": "rademacher", "activation": "tanh"},
+)
+
+
+@pytest.mark.parametrize("changes", FAST)
+def test_networks_for_every_run(changes):
+    check(Problem(**{**BASE, **ACTIVATIONS["relu"], **changes}))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
@@ -108,8 +119,6 @@ def test_a_step_on_many_samples(name, exponent):
         {"step_exponent": 0.38, "activation": "tanh", "centre": False},
         {"step_exponent": 0.3, "residual": "full"},
         {"step_exponent": 0.3, "centre": False},
-        {"step_exponent": 0.35, "readout": "constant", "n_step": 16000},
-        {"step_exponent": 0.35, "readout": "rademacher", "activation": "tanh"},
         {"step_exponent": 0.3, "readout": "uniform", "width": 3000},
         {"step_size": 0.0, "width": 500},
         {"step_exponent": 0.3, "d": 4000, "n_step": 8000},

@@ -85,14 +85,18 @@ def test_a_claim_that_fails_is_told_and_leaves_the_files(tmp_path, made_up):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_all_goes_on_after_a_failure(tmp_path, made_up):
-    for name, make in TRUE.items():
-        made_up(name, make())
+def test_all_goes_on_after_a_failure(tmp_path, made_up, monkeypatch):
     name, variable, where, value, _ = FALSE[0]
+    few = [name, *(other for other in FIGURES if other != name)][:3]
+    for other in FIGURES:
+        if other not in few:
+            monkeypatch.delitem(figures.FIGURES, other)
+    for other in few[1:]:
+        made_up(other, TRUE[other]())
     made_up(name, changed(TRUE[name](), variable, where, value))
     result = run("all", "--output", str(tmp_path))
     assert result.exit_code == 1
-    assert len(list(tmp_path.iterdir())) == 3 * len(FIGURES)
+    assert len(list(tmp_path.iterdir())) == 3 * len(few)
 
 
 @pytest.mark.slow

@@ -15,6 +15,8 @@ from featurestep.page.state import LIMITS, State
 
 from .explorer import PANELS, Explorer
 
+pytestmark = pytest.mark.slow
+
 ALL = set(PANELS)
 QUICK = "n=500&readout=rademacher"  # a law of two values: its spectrum takes little time
 Act = Callable[[Explorer], None]
@@ -34,18 +36,6 @@ CONTROLS: dict[str, tuple[Act, set[str]]] = {
     "residual": (lambda e: e.tick("residual", "full, y − f"), ALL),
     "over": (lambda e: e.choose("over", "λ"), {"errors"}),
 }
-
-
-def test_a_person_sees_a_meaningful_picture_at_once(explorer: Explorer) -> None:
-    explorer.open()
-    assert explorer.text("words").startswith("2 spikes: linear and quadratic features")
-    found = predict(State().problem)
-    assert explorer.text("value-test_error") == words.number(found.test_error)
-    assert explorer.text("value-train_loss") == words.number(found.train_loss)
-    assert explorer.text("value-alignment") == f"{found.alignment:.3f}"
-    for panel in PANELS:
-        assert explorer.page.locator(f"#graph-{panel} .main-svg").first.is_visible()
-    assert explorer.text("message") == ""
 
 
 def test_each_control_changes_the_right_panels(explorer: Explorer) -> None:

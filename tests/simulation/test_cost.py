@@ -105,7 +105,11 @@ def test_text_of_an_estimate():
 @pytest.mark.parametrize(
     ("problem", "options"),
     [
-        ("Problem(n=4000, d=1000, width=2000, ridge=0.01, step_size=1.0)", ""),
+        pytest.param(
+            "Problem(n=4000, d=1000, width=2000, ridge=0.01, step_size=1.0)",
+            "",
+            marks=pytest.mark.slow,
+        ),
         (
             "Problem(n=2000, d=1000, width=2500, ridge=0.01, step_size=1.0, residual='full')",
             "variants=('trained', 'initial', 'gaussian')",

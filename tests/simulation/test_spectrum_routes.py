@@ -39,7 +39,7 @@ def routes(width):
     return [simulated_spectrum(p, **both, method=m) for m in ("dense", "krylov")]
 
 
-@pytest.mark.parametrize("width", [1050, 1200, 1500])
+@pytest.mark.parametrize("width", [1050, pytest.param(1200, marks=pytest.mark.slow), 1500])
 def test_krylov_equals_dense(width):
     dense, krylov = routes(width)
     for v in VARIANTS:

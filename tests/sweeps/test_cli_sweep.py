@@ -169,6 +169,7 @@ def test_ctrl_c_keeps_what_is_done(study, engine):
         [sys.executable, "-m", "featurestep", "sweep", "run", "study.toml", "--engine", engine],
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # as in a terminal
     )
     while stored(Path("study.sqlite")) < 30 and process.poll() is None:
         time.sleep(0.02)

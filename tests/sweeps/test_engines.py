@@ -58,7 +58,7 @@ def test_the_traceback_is_kept(grid):
     assert 'raise ZeroDivisionError("no luck")' in rows[2].trace
 
 
-@pytest.mark.parametrize("engine", ["processes", "dask"])
+@pytest.mark.parametrize("engine", ["processes", pytest.param("dask", marks=pytest.mark.slow)])
 def test_a_worker_killed_once_costs_nothing_but_time(engine, grid, tmp_path):
     found = run(engine, grid, kill=3.0, once=str(tmp_path / "killed"))
     assert (tmp_path / "killed").exists()
@@ -153,7 +153,7 @@ print(sweep(base.vary(ridge=[0.1, 1.0]), engine={engine!r}, workers=2).predict_s
 """
 
 
-@pytest.mark.parametrize("engine", ["processes", "dask"])
+@pytest.mark.parametrize("engine", ["processes", pytest.param("dask", marks=pytest.mark.slow)])
 def test_a_script_without_a_main_guard(engine, tmp_path):
     """Workers of `processes` never import it; those of Dask do, and are told why they must not."""
     script = tmp_path / "script.py"

@@ -1,0 +1,21 @@
+"""The page opens in real Chromium and shows the engine's numbers; all else of it is slower."""
+
+from __future__ import annotations
+
+from featurestep import predict
+from featurestep.page import words
+from featurestep.page.state import State
+
+from .explorer import PANELS, Explorer
+
+
+def test_a_person_sees_a_meaningful_picture_at_once(explorer: Explorer) -> None:
+    explorer.open()
+    assert explorer.text("words").startswith("2 spikes: linear and quadratic features")
+    found = predict(State().problem)
+    assert explorer.text("value-test_error") == words.number(found.test_error)
+    assert explorer.text("value-train_loss") == words.number(found.train_loss)
+    assert explorer.text("value-alignment") == f"{found.alignment:.3f}"
+    for panel in PANELS:
+        assert explorer.page.locator(f"#graph-{panel} .main-svg").first.is_visible()
+    assert explorer.text("message") == ""
