@@ -22,6 +22,7 @@ from ...functions.nonlinearity import (
     PiecewiseLinear,
     Shifted,
     Sine,
+    UserFunction,
 )
 from .backend import (
     EIGEN_FLOPS,
@@ -281,7 +282,28 @@ def _evaluator(f: Nonlinearity, backend: TorchBackend, slope: bool) -> Callable[
         pair = _NAMED[f.name]
         return lambda s: pair[slope](torch, s)
     on_host = f.derivative if slope else f
+    if isinstance(f, UserFunction):
+        native = f.slope_function if slope else f.function
+        if native is not None and _takes_tensors(native, on_host, backend):
+            return native
     return lambda s: backend.wide(on_host(backend.get(s))).to(s.dtype)
+
+
+def _takes_tensors(
+    function: Callable[[Array], Array], on_host: Callable[[Array], Array], backend: TorchBackend
+) -> bool:
+    """Whether a user's function maps the device's tensors to what it makes of NumPy's arrays."""
+    probe = backend.put(np.linspace(-3.0, 3.0, 13))
+    try:
+        values = function(probe)
+    except Exception:
+        return False
+    if not isinstance(values, backend.torch.Tensor) or values.shape != probe.shape:
+        return False
+    if values.dtype != probe.dtype or values.device != probe.device:
+        return False
+    expected = on_host(backend.get(probe))
+    return bool(np.allclose(backend.get(values), expected, rtol=1e-5, atol=1e-6))
 
 
 def _piecewise(f: PiecewiseLinear, slope: bool) -> Callable[[Array], Array]:
