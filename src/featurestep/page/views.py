@@ -17,7 +17,8 @@ from .state import LIMITS, Number, State
 from .worker import DRAFT
 
 _PLAIN = State()
-SLOW_DEADLINE = 20.0  # seconds
+DEADLINE = 8.0  # seconds for everything one request asks for, waiting for a worker included
+SLOW_DEADLINE = 20.0
 DRAFTED = ("curve", "stairs", "spectrum")  # parts that have a draft
 _KEPT = 64  # simulations
 _PATIENCE = 3.0  # seconds for a page to open before the processes it does not need yet start
@@ -30,8 +31,10 @@ class Views:
 
     def __init__(self) -> None:
         memory = Memory()
-        self.fast = Pool(max(3, min(4, os.cpu_count() or 1)), memory)
-        self.drafts = Pool(2, memory)  # of the spectrum: each begins where the last has ended
+        self.fast = Pool(max(3, min(4, os.cpu_count() or 1)), memory, deadline=DEADLINE)
+        self.drafts = Pool(
+            2, memory, deadline=DEADLINE
+        )  # of the spectrum: each begins where the last has ended
         self.slow = Pool(1, memory, deadline=SLOW_DEADLINE, yielding=True)
         self._pools = (self.fast, self.drafts, self.slow)
         self._simulated: OrderedDict[tuple[str, str], Any] = OrderedDict()
