@@ -74,7 +74,7 @@ def test_readers_see_results_while_the_driver_writes(tmp_path):
         assert len(content(path)) == 1
         store.record(report(1), NAMES)
         assert len(content(path)) == 2
-    assert sorted(os.listdir(tmp_path)) == ["s.sqlite", "s.sqlite.lock"]
+    assert sorted(os.listdir(tmp_path)) == ["s.sqlite"]
 
 
 def test_a_second_driver_is_refused_by_name(tmp_path):

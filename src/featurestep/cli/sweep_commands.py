@@ -83,9 +83,9 @@ def run(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
 
     \b
     Examples
-      featurestep sweep run study.toml
-      featurestep sweep run study.toml --engine processes --workers 4
-      featurestep sweep run study.toml --engine dask --scheduler tcp://10.0.0.1:8786
+      featurestep sweep run examples/ridge_sweep.toml
+      featurestep sweep run examples/ridge_sweep.toml --engine processes --workers 4
+      featurestep sweep run examples/ridge_sweep.toml --engine dask --scheduler tcp://10.0.0.1:8786
     """
     compute(planned(file, store, engine), retry=False, as_json=as_json)
 
@@ -99,7 +99,7 @@ def retry(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
 
     \b
     Example
-      featurestep sweep retry study.toml
+      featurestep sweep retry examples/ridge_sweep.toml
     """
     compute(planned(file, store, engine), retry=True, as_json=as_json)
 
@@ -112,8 +112,8 @@ def status(file: str, store: str | None, as_json: bool) -> None:
 
     \b
     Examples
-      featurestep sweep status study.toml
-      featurestep sweep status study.toml --json
+      featurestep sweep status examples/ridge_sweep.toml
+      featurestep sweep status examples/ridge_sweep.toml --json
     """
     show_status(planned(file, store), as_json=as_json)
 
@@ -132,8 +132,8 @@ def export(
 
     \b
     Examples
-      featurestep sweep export study.toml study.nc
-      featurestep sweep export study.toml study.csv --provenance
+      featurestep sweep export examples/ridge_sweep.toml ridge.nc
+      featurestep sweep export examples/ridge_sweep.toml ridge.csv --provenance
     """
     from ..sweeps.export import check_target
     from ..sweeps.export import export as write
@@ -169,8 +169,8 @@ def plot(
 
     \b
     Examples
-      featurestep sweep plot study.toml study.pdf
-      featurestep sweep plot study.toml loss.png --quantity train_loss --at variant=trained
+      featurestep sweep plot examples/ridge_sweep.toml ridge.pdf --at variant=trained
+      featurestep sweep plot examples/ridge_sweep.toml a.png --at variant=initial --x ridge
     """
     from ..plots.sweeps import sweep_curves
     from ..sweeps.dataset import make_dataset

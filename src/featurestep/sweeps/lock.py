@@ -25,12 +25,26 @@ else:
 
 
 class DriverLock:
-    """Held from its making to `release`; the file stays, and names the last holder."""
+    """Held from its making to `release`; its file names the holder and goes with it."""
 
     def __init__(self, store: Path) -> None:
-        path = store.with_name(store.name + ".lock")
+        self._path = store.with_name(store.name + ".lock")
+        self._lock(store)
+        while not self._is_there():  # its last holder took the file away just before
+            os.close(self._file)
+            self._lock(store)
+        self._sign()
+
+    def _is_there(self) -> bool:
+        """Whether what is locked is the file that others find."""
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            return os.path.samestat(os.fstat(self._file), os.stat(self._path))
+        except OSError:
+            return False
+
+    def _lock(self, store: Path) -> None:
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             rule = f"the store {store} cannot be written ({error.strerror})"
             raise StoreError(rule) from None
@@ -45,7 +59,6 @@ class DriverLock:
         except OSError as error:
             os.close(self._file)
             raise StoreError(f"the store {store} cannot be locked ({error.strerror})") from None
-        self._sign()
 
     def _holder(self) -> str:
         # The first byte is the one that is locked, where locks hide what they cover.
@@ -61,5 +74,10 @@ class DriverLock:
             os.write(self._file, holder.encode())
 
     def release(self) -> None:
-        """Let the next driver in."""
+        """Take the file away and let the next driver in."""
+        with suppress(OSError):  # Windows keeps what is open: the file goes after it
+            os.unlink(self._path)
         os.close(self._file)
+        if sys.platform == "win32":
+            with suppress(OSError):
+                os.unlink(self._path)
