@@ -7,7 +7,6 @@ import json
 import pytest
 
 from featurestep import NotConverged, Problem, critical_steps, spectrum
-from featurestep.cli import spectrum_run
 from featurestep.meeting.phase import phase_diagram
 from featurestep.problem import FIELDS
 from featurestep.simulation import simulated_spectrum
@@ -33,8 +32,9 @@ def test_help_explains_every_option(verb):
 def test_examples_in_the_help_are_valid(tmp_path, monkeypatch):
     """Each is read and checked; the work itself is replaced."""
     monkeypatch.chdir(tmp_path)
-    for name in ("theory.spectrum", "theory.critical_steps", "phase_diagram", "follow"):
+    for name in ("theory.spectrum", "theory.critical_steps", "phase_diagram"):
         monkeypatch.setattr(f"featurestep.cli.spectrum_commands.{name}", stop)
+    monkeypatch.setattr("featurestep.meeting.spectra.spectrum_beside", stop)
     lines = [arguments for verb in VERBS for arguments in examples(verb)]
     assert len(lines) >= 10
     for arguments in lines:
@@ -58,7 +58,7 @@ def test_a_spectrum_has_the_numbers_of_the_library(monkeypatch):
     assert f"{found.spikes[0].singular_value:.5g}" in text
     assert f"{found.intervals[-1].high:.5g}" in text
     assert "along β⋆" in text
-    assert all(f"Note: {note}." in text for note in found.validity)
+    assert all(f"Note: {note}." in text for note in found.notes)
 
 
 def test_a_spectrum_beside_real_networks(tmp_path):
@@ -89,9 +89,8 @@ def test_a_spectrum_over_a_field(tmp_path):
     assert [point["count"] for point in answer["points"]] == found["count"].values.tolist()
     last = answer["points"][-1]
     assert last["edge"] == pytest.approx(found.edge.values[-1])
-    assert last["singular_edge"] ** 2 == pytest.approx(last["edge"])
-    assert last["locations"][0] == pytest.approx(found.location.values[-1, 0])
-    assert last["simulated_values"][0] == pytest.approx(last["singular_values"][0], rel=0.2)
+    assert last["location"][0] == pytest.approx(found.location.values[-1, 0])
+    assert last["simulated_value"][0] ** 2 == pytest.approx(last["location"][0], rel=0.4)
     assert answer["seeds"] == [0]
     assert "simulated count" in run(*arguments).stdout
 
@@ -105,7 +104,7 @@ def test_sizes_follow_n_where_ratios_are_given():
     one = Problem.from_ratios(phi=0.5, psi=0.5, n=200, step_exponent=0.4, ridge=0.01)
     assert answer["points"][-1]["edge"] == pytest.approx(spectrum(one).edge, rel=1e-6)
     assert not {"n", "d", "width"} & set(answer["problem"])
-    assert {len(point["locations"]) for point in answer["points"]} == {0, 1}
+    assert {len(point["location"]) for point in answer["points"]} == {0, 1}
     phases = run_json("phase", *sizes[:4], "--over", "n=100,200", "--over", "step_exponent=0.4")
     assert [p["n"] for p in phases["points"]] == [100, 200]
     assert phases["points"][-1]["edge"] == pytest.approx(answer["points"][-1]["edge"], rel=1e-6)
@@ -119,13 +118,11 @@ def test_critical_has_the_numbers_of_the_library(tmp_path, monkeypatch):
         assert (asked.replace(step_exponent=0.3), degrees) == (problem, 2)
         return found
 
-    commands = "featurestep.cli.spectrum_commands"
-    monkeypatch.setattr(f"{commands}._TRACK", (0.0, 0.25, 0.5))
-    monkeypatch.setattr(f"{commands}.theory.critical_steps", known)
+    monkeypatch.setattr("featurestep.plots.answers.TRACK", (0.0, 0.25, 0.5))
+    monkeypatch.setattr("featurestep.cli.spectrum_commands.theory.critical_steps", known)
     arguments = ["critical", *SIZES, "--degrees", "2", "--target", "H1 + H2"]
     answer = run_json(*arguments)
     assert answer["degrees"] == json.loads(json.dumps(found.as_dict()["degrees"]))
-    assert "step_exponent" not in answer["problem"]
     path = tmp_path / "births.pdf"
     text = run(*arguments, "--plot", str(path)).stdout
     assert "spike leaves at η" in text
@@ -197,8 +194,8 @@ def test_a_point_without_a_simulation_says_why(monkeypatch):
     def fail(*args, **kwargs):
         raise NotConverged("the draw failed")
 
-    monkeypatch.setattr(spectrum_run, "simulated_spectrum", fail)
+    monkeypatch.setattr("featurestep.meeting.spectra.simulated_spectrum", fail)
     text = run("spectrum", *SIZES, "--over", "step_exponent=0.1,0.2", "--seeds", "1").stdout
-    assert "not simulated: the draw failed" in text
+    assert "not simulated: not converged: the draw failed" in text
     result = run("spectrum", *SIZES, "--seeds", "1", code=1)
     assert "error: the draw failed" in result.stderr

@@ -44,7 +44,7 @@ def test_predictions_are_those_of_spectrum(diagram):
         assert point.edge == pytest.approx(expected.edge, rel=1e-6)
         assert point.margin == pytest.approx(expected.margin, rel=1e-4)
         assert point.unresolved == len(expected.spikes) - expected.count
-        assert set(point.notes) <= set(expected.validity)
+        assert set(point.notes) <= set(expected.notes)
 
 
 def test_simulated_spikes_are_counted_where_the_prediction_counts(diagram):
@@ -82,7 +82,7 @@ def test_a_refused_point_keeps_its_status_and_spoils_no_other(monkeypatch):
 
     monkeypatch.setattr(module, "solve_spectrum", refuse)
     found = phase_diagram(PROBLEM.vary(step_exponent=[0.3], readout=["constant", "rademacher"]))
-    assert found.dataset.status.values.tolist() == [["no edge found", "ok"]]
+    assert found.dataset.status.values.tolist() == [["not converged: no edge found", "ok"]]
     assert np.isnan(found.dataset.predicted_count.values[0, 0])
     assert found.dataset.predicted_count.values[0, 1] >= 1
     row = found.as_dict()["points"][0]
@@ -96,7 +96,7 @@ def test_a_failed_simulation_keeps_the_prediction(monkeypatch):
 
     monkeypatch.setattr(module, "simulated_spectrum", fail)
     (point,) = phase_diagram(PROBLEM.vary(step_exponent=[0.3]), seeds=1).points
-    assert point.status == "not simulated: overflow"
+    assert point.status == "not simulated: refused: overflow"
     assert point.predicted == (1,)
     assert np.isnan(point.count("simulated"))
 
@@ -114,7 +114,7 @@ def test_without_seeds_nothing_simulated_is_reported():
     found = phase_diagram(PROBLEM.vary(step_exponent=[0.3]))
     assert not [name for name in found.dataset if str(name).startswith("simulated")]
     assert found.dataset.status.dims == ("step_exponent",)
-    assert found.problem is PROBLEM
+    assert found.problem.base is PROBLEM
 
 
 def test_progress_counts_points():

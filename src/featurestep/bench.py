@@ -99,7 +99,7 @@ def bench(device: str, *, show: Callable[[str], None]) -> list[Timing]:
 def _timed(case: Case, device: str, rates: Rates) -> Timing:
     options = dict(case.options)
     if case.spectrum:
-        found: Any = simulated_spectrum(case.problem, seeds=case.seeds, device=device, **options)  # type: ignore[arg-type]
+        found: Any = simulated_spectrum(case.problem, seeds=case.seeds, device=device, **options)
     else:
         options.setdefault("n_test", N_TEST if device == "cuda" else 2000)
         found = simulate(case.problem, seeds=case.seeds, device=device, **options)

@@ -53,7 +53,7 @@ def moved(rng: random.Random, state: State) -> State:
 def check(draft: Draft, full: Spectrum) -> None:
     """The same spikes, and numbers that no eye can tell apart."""
     if full.entry_reach > 1.02 * full.edge:  # single samples: no sharp edge, and full says so
-        assert any("no sharp edge" in note for note in full.validity)
+        assert any("no sharp edge" in note for note in full.notes)
         certain = [[s for s in f.spikes if s.location > full.entry_reach] for f in (draft, full)]
         assert len(certain[0]) == len(certain[1])
         for rough, exact in zip(*certain, strict=True):
@@ -172,7 +172,7 @@ def test_every_draft_is_a_part_of_its_own() -> None:
     assert {task.part for task in (*full.values(), *drafts.values())} == set(PARTS)
     assert full["spectrum"] == tasks_of(State())["spectrum"]  # it does not depend on the ridge
     panel = spectrum_panel.spectrum(State(readout="constant"), draft=True)
-    assert panel["validity"] == spectrum_panel.spectrum(State(readout="constant"))["validity"]
+    assert panel["notes"] == spectrum_panel.spectrum(State(readout="constant"))["notes"]
 
 
 def test_only_the_latest_question_of_a_page_is_wanted() -> None:

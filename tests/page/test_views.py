@@ -96,7 +96,7 @@ def test_the_spectrum_is_the_engine_s() -> None:
 
 def spectrum_data(**changes: object) -> dict[str, object]:
     data = {"s": [0.1, 1.0], "density": [1.0, 0.0], "edges": [[0.1, 1.0]], "atom": 0.25}
-    return {**data, "spikes": [], "validity": [], **changes}
+    return {**data, "spikes": [], "notes": [], **changes}
 
 
 def spike_data(at: float, degree: int, share: float) -> dict[str, object]:
@@ -313,7 +313,7 @@ def test_where_the_full_spectrum_fails_a_draft_stays_and_says_so(
     monkeypatch.setattr(views.slow, "ask", lambda *_: [error])
     found = views.spectrum_answers(state)["spectrum"]
     draft = views.spectrum_answers(state, draft=True)["spectrum"]
-    assert {**found, "validity": []} == {**draft, "validity": []}
-    assert found["validity"] == [*draft["validity"], f"the spectrum is drawn as a draft ({error})"]
+    assert {**found, "notes": []} == {**draft, "notes": []}
+    assert found["notes"] == [*draft["notes"], f"the spectrum is drawn as a draft ({error})"]
     monkeypatch.setattr(views.drafts, "ask", lambda *_: [Refused("takes longer")])
     assert views.spectrum_answers(state)["spectrum"] is error

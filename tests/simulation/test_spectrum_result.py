@@ -169,7 +169,7 @@ def test_dataset(found):
     beta = found.direction_overlaps("weights")["beta"]
     np.testing.assert_array_equal(data.weight_beta_overlap.sel(weight_variant="weights"), beta)
     assert "trained: dense" in data.attrs["method"]
-    assert data.attrs["departures"] == "none"
+    assert data.attrs["notes"] == "none"
     spread = data.singular_value.std("seed", ddof=1) / np.sqrt(3)
     np.testing.assert_allclose(found.standard_error.singular_value, spread)
     np.testing.assert_allclose(found.mean.singular_value, data.singular_value.mean("seed"))

@@ -29,14 +29,14 @@ def test_a_blurred_bulk_is_the_resolved_one_within_its_blur(
     usual = {"activation": "relu", "centre": True, "readout": "constant", "ridge": 0.1}
     problem = Problem(**{**usual, "step_exponent": 0.3, **PROBLEMS[name]})
     exact = spectrum(problem)
-    assert not [note for note in exact.validity if NOTE in note]
+    assert not [note for note in exact.notes if NOTE in note]
 
     def fail(*_: object) -> None:
         raise NotConverged("a part was lost")
 
     monkeypatch.setattr(SOLVE, "bulk", fail)
     seen = spectrum(problem)
-    assert [note for note in seen.validity if NOTE in note]
+    assert [note for note in seen.notes if NOTE in note]
     assert seen.spikes == exact.spikes
     assert seen.edge == pytest.approx(exact.edge, rel=1e-9)
     assert seen.mass == pytest.approx(1.0, abs=SOLVE.BLURRED_MASS_ERROR)

@@ -98,7 +98,7 @@ def test_a_bulk_that_is_not_resolved_with_it_is_solved_without_and_says_so():
         2000, 1500, d=1000, readout="uniform", step_size=None, step_exponent=0.1, step_scale=0.3
     )
     law = spectrum(problem)
-    told = [note for note in law.validity if "heavy-tailed" in note]
+    told = [note for note in law.notes if "heavy-tailed" in note]
     assert len(told) == 1
     assert law.mass == pytest.approx(1.0, abs=1e-6)
     varies = typical_batch(problem)

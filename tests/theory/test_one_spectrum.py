@@ -58,7 +58,7 @@ def check_grid(problem: Problem, steps: tuple[float, ...]) -> None:
         assert here.edge.item() == alone.edge
         assert here.margin.item() == alone.margin
         assert here["count"].item() == alone.count
-        assert here.validity.item() == "\n".join(alone.validity)
+        assert here.notes.item() == "\n".join(alone.notes)
         many = len(alone.spikes)
         assert np.isnan(here.location.values[many:]).all()
         assert here.location.values[:many].tolist() == [s.location for s in alone.spikes]
@@ -130,7 +130,7 @@ def test_everything_takes_the_next_rung_when_one_fails(monkeypatch: pytest.Monke
     monkeypatch.setattr(SOLVE, "_attempt", fail_first)
     other = spectrum(problem)
     assert other.edge != usual.edge
-    assert any("cut off elsewhere" in note for note in other.validity)
+    assert any("cut off elsewhere" in note for note in other.notes)
     seen, task = spectrum(problem.vary(step_exponent=[0.42])), _summary(problem)
     assert seen.edge.item() == task["edge"] == other.edge
     assert seen["count"].item() == task["count"] == other.count
@@ -143,7 +143,7 @@ def test_a_model_is_frozen_and_says_what_it_leaves_out() -> None:
     with pytest.raises(AttributeError):
         model.rung = Rung(blurred=True)  # type: ignore[misc]
     for rung in ladder(model)[1:-1]:
-        told = set(model_of(problem, rung).validity) - set(model.validity)
+        told = set(model_of(problem, rung).notes) - set(model.notes)
         assert len(told) == 1
 
 
@@ -156,4 +156,4 @@ def test_a_draft_is_of_the_first_rung() -> None:
     full = spectrum(problem)
     assert [spike.resolved for spike in draft.spikes] == [s.resolved for s in full.spikes]
     assert draft.edge == pytest.approx(full.edge, rel=1e-3)
-    assert set(draft.validity) <= set(full.validity)
+    assert set(draft.notes) <= set(full.notes)

@@ -312,7 +312,7 @@ def test_a_spike_at_the_edge_is_not_resolved():
     found = spectrum(problem(step_exponent=float(steps[born])))
     assert found.count == 0
     assert len(found.spikes) == 1
-    assert any("not resolved" in note for note in found.validity)
+    assert any("not resolved" in note for note in found.notes)
 
 
 def test_a_grid_is_followed():
@@ -367,7 +367,7 @@ def test_heavy_rows_are_noted():
     heavy = problem(
         activation="H1 + H2/4 + H3/12", n_step=20000, step_exponent=0.42, readout="constant"
     )
-    assert any("heavy rows" in note for note in spectrum(heavy).validity)
+    assert any("heavy rows" in note for note in spectrum(heavy).notes)
 
 
 def test_what_is_learned_and_what_leaves_the_bulk_agree():

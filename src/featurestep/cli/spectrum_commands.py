@@ -2,54 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from .. import theory
 from ..errors import InvalidProblem
-from ..meeting.phase import EXPONENTS, PhaseDiagram, phase_diagram
-from ..problem import Grid, Problem
-from ..results import GridResult, describe, shared_fields
+from ..grid import Grid
+from ..meeting import spectra
+from ..meeting.phase import EXPONENTS, phase_diagram
+from ..problem import Problem
+from ..simulation import Estimate, estimate_spectrum
 from ..simulation.arguments import checked_seeds
-from .answers import check_plot, report
-from .files import check_path, mention, save
-from .options import Request, curve_options, output_options, problem_options
-from .output import show_json, show_notes
-from .progress import all_or_nothing, shifted
-from .spectrum_output import (
-    followed_points,
-    phase_points,
-    show_critical,
-    show_spectrum,
-    spectrum_record,
-)
-from .spectrum_run import announce, bar, follow, simulate_all, simulate_one
-from .values import number, one_or_list
+from .answers import answer, check_plot, drawn, report
+from .options import Request, curve_options, problem_options
+from .progress import all_or_nothing, shifted, watched
+from .run import ran, read_run, simulation_options
+from .values import number
 
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-
-_TRACK = tuple(i / 80 for i in range(41))  # exponents of the figure of `critical`
 _STEP = ("step_exponent", "step_size")
-_seeds_option = click.option(
-    "--seeds",
-    metavar="K",
-    default="0",
-    help="networks to simulate, or their seeds as 3,5,8  [default: 0]",
-)
+_networks = partial(simulation_options, seeds=0, without=("n_test", "dtype", "drawn"))
 
 
 @click.command()
-@_seeds_option
 @problem_options
+@_networks
 @curve_options
-def spectrum(
-    seeds: str, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
-) -> None:
+def spectrum(over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any) -> None:
     """Singular values of features and weights: bulks, spikes, and what spikes carry.
 
     After the step some singular values of F/√n leave the bulk. Each carries a polynomial of
@@ -65,65 +45,58 @@ def spectrum(
       featurestep spectrum --over step_exponent=0:0.5:26 --plot tracks.pdf
       featurestep spectrum --over width=500,1000,2000 --over readout=gaussian,constant --json
     """
-    request, drawn = Request(options, over), _read_seeds(seeds)
+    rest, arguments = _read(options)
+    request = Request(rest, over)
+    if not arguments:
+        answer(theory.spectrum, request, as_json=as_json, plot=plot, fields=1)
+        return
     check_plot(plot, request, 1)
     target = request.target
+    work = partial(spectra.spectrum_beside, target, **arguments)
     if isinstance(target, Problem):
-        _one_spectrum(target, drawn, as_json, plot)
+        cost = _estimate([target], ("trained", "weights"), arguments)
+        found = ran(lambda told: work(progress=told), cost, plot)
     else:
-        _many_spectra(target, drawn, as_json, plot)
+        found = _watched(work, target, ("trained", "weights"), arguments, plot)
+    report(found, as_json=as_json, plot=plot, seeds=list(arguments["seeds"]))
 
 
-def _one_spectrum(
-    problem: Problem, seeds: tuple[int, ...], as_json: bool, plot: str | None
-) -> None:
+def _read(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The problem's options, and the arguments of a simulation; none without seeds."""
+    asked = options.get("seeds") not in (None, "0")
+    rest, arguments = read_run(options)
+    if not asked:
+        return rest, {}
+    return rest, {**arguments, "seeds": checked_seeds(arguments["seeds"])}
+
+
+def _estimate(
+    problems: list[Problem], variants: tuple[str, ...], arguments: dict[str, Any]
+) -> Estimate:
+    """Memory and flops of all of it."""
+    known = {k: v for k, v in arguments.items() if k in ("seeds", "setting", "max_memory")}
+    return Estimate.of_all(
+        [estimate_spectrum(p, variants=variants, top=spectra.top(p), **known) for p in problems]
+    )
+
+
+def _watched(
+    work: Any, grid: Grid, variants: tuple[str, ...], arguments: dict[str, Any], plot: str | None
+) -> Any:
+    """Simulations at every point of a grid, under a bar over points."""
     with all_or_nothing():
-        found = theory.spectrum(problem)
-        simulated = simulate_one(problem, seeds) if seeds else None
-        if plot:
-            from ..plots.spectra import panels
-
-            save(plot, panels(found, simulated)[0])
-    if as_json:
-        show_json(spectrum_record(found, simulated))
-        return
-    show_spectrum(found, simulated)
-    mention(plot)
-
-
-def _many_spectra(grid: Grid, seeds: tuple[int, ...], as_json: bool, plot: str | None) -> None:
-    with all_or_nothing():
-        results = follow(grid)
-        simulated = simulate_all(grid, seeds) if seeds else None
-        table = followed_points(grid, results, simulated)
-        if plot:
-            save(plot, _draw_tracks(grid, results, table))
-    report(table, as_json=as_json, plot=plot, seeds=seeds)
-    near = sum(not all(resolved or ()) for resolved in table.columns["resolved"])
-    if near and not as_json:
-        rest = "within the fluctuations of the edge: listed, not counted"
-        show_notes([f"{near} of {len(grid)} points have a spike {rest}"])
-
-
-def _read_seeds(text: str) -> tuple[int, ...]:
-    value = one_or_list(text)
-    return () if value == 0 else checked_seeds(value)
-
-
-def _draw_tracks(grid: Grid, results: xarray.Dataset, table: GridResult) -> Axes:
-    """Edge and spikes against the field, with births over the step exponent."""
-    from ..plots import tracks
-
-    births = theory.critical_steps(grid.base).steps if "step_exponent" in grid.axes else ()
-    simulated = table.columns.get("simulated_values")
-    return tracks(results, births, None if simulated is None else list(simulated))
+        click.echo(f"estimate: {_estimate(list(grid), variants, arguments)}", err=True)
+        with watched(len(grid), lambda done: "points") as advance:
+            return drawn(lambda: work(progress=shifted(advance, 0)), plot)
 
 
 @click.command()
 @click.option("--degrees", metavar="k", default="4", show_default=True, help="from 1 to k, 6 most")
 @partial(problem_options, without=_STEP)
-@output_options
-def critical(degrees: str, as_json: bool, plot: str | None, **options: Any) -> None:
+@curve_options
+def critical(
+    degrees: str, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
+) -> None:
     """How large must the step be to learn features of degree 1, 2, …?
 
     For each degree: the step at which its spike leaves the bulk, and the step at which half of
@@ -137,31 +110,16 @@ def critical(degrees: str, as_json: bool, plot: str | None, **options: Any) -> N
       featurestep critical --activation gelu --centre --degrees 6 --plot births.pdf
       featurestep critical --n 20000 --d 10000 --width 15000 --json
     """
-    check_path(plot)
-    request = Request(options, _exponents_first((), _TRACK))
-    grid = request.target
-    assert isinstance(grid, Grid)
-    with all_or_nothing():
-        found = theory.critical_steps(request.problem, degrees=number(degrees))
-        if plot:
-            from ..plots import tracks
-
-            save(plot, tracks(follow(grid), found))
-    if as_json:
-        show_json({"problem": shared_fields(grid), "status": "ok", **found.as_dict()})
-        return
-    click.echo("\n".join(describe(grid)))
-    show_critical(found)
-    mention(plot)
+    asked = {"degrees": number(degrees)}
+    request = Request(options, over)
+    answer(theory.critical_steps, request, as_json=as_json, plot=plot, fields=1, **asked)
 
 
 @click.command()
-@_seeds_option
 @partial(problem_options, without=_STEP)
+@_networks
 @curve_options
-def phase(
-    seeds: str, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
-) -> None:
+def phase(over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any) -> None:
     """How many spikes, and which degrees are learned, over the step exponent and a field.
 
     Three answers for every point: the published limit n → ∞, the prediction at this n and, with
@@ -176,32 +134,26 @@ def phase(
       featurestep phase --over step_exponent=0.02:0.48:24 --over n_step=log:1000:64000:7 --json
       featurestep phase --phi 0.5 --psi 0.7 --over n=250,500,1000 --seeds 2 --plot sizes.png
     """
-    request, drawn = Request(options, _exponents_first(over, EXPONENTS)), _read_seeds(seeds)
-    check_path(plot)
+    rest, arguments = _read(options)
+    request = Request(rest, _exponents_first(over))
+    check_plot(plot, request, 2)
     if "step_exponent" not in request.axes:
         rule = "must name step_exponent and one further field at most"
         raise InvalidProblem("--over", rule, over)
-    with all_or_nothing():
-        found = _diagram(request, drawn)
-        if plot:
-            from ..plots import phase as draw
+    if not arguments:
+        answer(phase_diagram, request, as_json=as_json, plot=plot)
+        return
+    arguments.pop("max_memory", None)
+    grid = request.target
+    assert isinstance(grid, Grid)
+    work = partial(phase_diagram, grid, **arguments)
+    found = _watched(work, grid, ("trained",), arguments, plot)
+    report(found, as_json=as_json, plot=plot)
 
-            save(plot, draw(found.dataset)[0])
-    report(phase_points(found), as_json=as_json, plot=plot, seeds=drawn)
 
-
-def _exponents_first(over: tuple[str, ...], exponents: Sequence[float]) -> tuple[str, ...]:
+def _exponents_first(over: tuple[str, ...]) -> tuple[str, ...]:
     """The fields to vary, with the step exponent among them."""
     names = [text.partition("=")[0].strip().replace("-", "_") for text in over]
     if "step_exponent" in names or len(over) > 1:
         return over
-    return (f"step_exponent={','.join(map(repr, exponents))}", *over)
-
-
-def _diagram(request: Request, seeds: tuple[int, ...]) -> PhaseDiagram:
-    grid = request.target
-    assert isinstance(grid, Grid)
-    if seeds:
-        announce(list(grid), seeds, ("trained",))
-    with bar(len(grid), "points", wanted=bool(seeds)) as advance:
-        return phase_diagram(grid, seeds=seeds or 0, progress=shifted(advance, 0))
+    return (f"step_exponent={','.join(map(repr, EXPONENTS))}", *over)

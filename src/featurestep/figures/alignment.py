@@ -37,8 +37,8 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
         found = simulated_spectrum(problem, seeds=seeds, top=len(DEGREES), progress=next(told))
         arrays.append(found.hermite_overlaps())  # (seeds, rank, H_0 … H_6)
     simulated = np.stack(arrays)[..., : DEGREES[-1] + 2]
-    at = spectrum(base.vary(step_exponent=EXPONENTS))
-    fine = spectrum(base.vary(step_exponent=np.linspace(0.02, 0.4, 39)))
+    at = spectrum(base.vary(step_exponent=EXPONENTS)).dataset
+    fine = spectrum(base.vary(step_exponent=np.linspace(0.02, 0.4, 39))).dataset
     axes = ("step_exponent", "rank", "hermite")
     data: dict[str, Any] = {
         "predicted": (axes, _overlaps(at)),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from ..errors import FeaturestepError, InvalidProblem
 from ..functions.hermite import coefficients
 from ..grid import Grid
 from ..problem import Problem
-from ..simulation import simulated_spectrum
+from ..results import OK, Result, Table, grouped, status_of
+from ..simulation import Setting, simulated_spectrum
 from ..simulation.arguments import checked_seeds
 from ..theory.spectra.law import Spectrum, carried_degrees
 from ..theory.spectra.outliers import HIGHEST
@@ -92,18 +93,55 @@ class PhasePoint:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class PhaseDiagram:
-    """Spikes over the step exponent and, if asked, a second field."""
+@dataclass(frozen=True, eq=False, repr=False)
+class PhaseDiagram(Result):
+    """Spikes over the step exponent and, if asked, a second field; `points` has each whole."""
 
-    grid: Grid
+    MEANINGS: ClassVar[Mapping[str, str]] = MEANINGS
+    DIMS: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        name: ("degree",) for name in MEANINGS if name.endswith("learned")
+    }
+
+    problem: Grid
     points: tuple[PhasePoint, ...]  # in the order of the grid
     seeds: tuple[int, ...]  # of the simulations; () for none
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in MEANINGS:
+            raise AttributeError(name)
+        return self.dataset[name]
+
     @property
-    def problem(self) -> Problem:
-        """The problem around which the fields vary."""
-        return self.grid.base
+    def grid(self) -> Grid:
+        """The problems that were asked about."""
+        return self.problem
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """Counts and learned degrees by exponent and field."""
+        return {name: self.dataset[name].values for name in MEANINGS if name in self.dataset}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why points have no number, and each kind of note once."""
+        told = [(*p.notes, *([p.status] if p.status != OK else [])) for p in self.points]
+        return tuple(grouped(zip(self.grid.points(), told, strict=True)))
+
+    def tables(self) -> list[Table]:
+        """A row for each point."""
+        kinds = ("published", "predicted", *(("simulated",) if self.seeds else ()))
+        names = [*(f"{kind}_count" for kind in kinds), "published_degrees", "predicted_degrees"]
+        refused = any(point.status != OK for point in self.points)
+        rows = []
+        for place, point in zip(self.grid.points(), self.points, strict=True):
+            shown = point.as_dict()
+            status = [OK if point.status == OK else "see below"] if refused else []
+            rows.append([*place.values(), *(shown[name] for name in names), *status])
+        return [Table.of([*self.grid.dims, *names, *(["status"] if refused else [])], rows)]
+
+    def __repr__(self) -> str:
+        noted = sum(bool(point.notes) for point in self.points)
+        return f"PhaseDiagram of {self.grid!r}\n    {len(self.points)} points, {noted} noted"
 
     @cached_property
     def dataset(self) -> xarray.Dataset:
@@ -132,13 +170,14 @@ class PhaseDiagram:
         """Every point with its coordinates, ready for JSON."""
         places = self.grid.points()
         rows = [{**at, **p.as_dict()} for at, p in zip(places, self.points, strict=True)]
-        return {"seeds": list(self.seeds), "points": rows}
+        return {"over": self.grid.coordinates(), "seeds": list(self.seeds), "points": rows}
 
 
 def phase_diagram(
     problem: Problem | Grid,
     *,
     seeds: int | Iterable[int] = 0,
+    setting: Setting | None = None,
     device: str = "cpu",
     progress: Callable[[int, int], None] | None = None,
 ) -> PhaseDiagram:
@@ -153,16 +192,17 @@ def phase_diagram(
         grid without them, 25 exponents are equally spaced in (0, 1/2).
     seeds
         How many networks to simulate at each point, or their seeds; 0 for none.
-    device
-        Where to simulate, as for `simulated_spectrum`.
+    setting, device
+        What and where to simulate, as for `simulated_spectrum`.
     progress
         Called with the points done and their number.
     """
     grid = _over_exponents(problem)
     listed = () if _is_zero(seeds) else checked_seeds(seeds)
+    run = {"setting": Setting() if setting is None else setting, "device": device}
     problems, points = list(grid), []
     for done, each in enumerate(problems, start=1):
-        points.append(_point(each, listed, device))
+        points.append(_point(each, listed, run))
         if progress is not None:
             progress(done, len(problems))
     return PhaseDiagram(grid, tuple(points), listed)
@@ -186,20 +226,21 @@ def _over_exponents(problem: Problem | Grid) -> Grid:
     return problem.base.vary(step_exponent=EXPONENTS, **problem.axes, **problem.fixed)
 
 
-def _point(problem: Problem, seeds: tuple[int, ...], device: str) -> PhasePoint:
+def _point(problem: Problem, seeds: tuple[int, ...], run: Mapping[str, Any]) -> PhasePoint:
     regime = problem.regime
     published = None if regime.degree is None else learned_powers(problem, regime.degree)
     try:
         found = solve_spectrum(problem)
     except FeaturestepError as error:
         nan = float("nan")
-        return PhasePoint(problem, str(regime), published, None, 0, nan, nan, (), str(error), ())
+        told = status_of(error)
+        return PhasePoint(problem, str(regime), published, None, 0, nan, nan, (), told, ())
     status, simulated = "ok", tuple[Degrees, ...]()
     if seeds:
         try:
-            simulated = _simulated(found, seeds, device)
+            simulated = _simulated(found, seeds, run)
         except FeaturestepError as error:
-            status = f"not simulated: {error}"
+            status = f"not simulated: {status_of(error)}"
     return PhasePoint(
         problem=problem,
         regime=str(regime),
@@ -210,15 +251,17 @@ def _point(problem: Problem, seeds: tuple[int, ...], device: str) -> PhasePoint:
         margin=found.margin,
         simulated=simulated,
         status=status,
-        notes=found.validity,
+        notes=(*found.notes, *(run["setting"].departures if seeds else ())),
     )
 
 
-def _simulated(law: Spectrum, seeds: tuple[int, ...], device: str) -> tuple[Degrees, ...]:
+def _simulated(
+    law: Spectrum, seeds: tuple[int, ...], run: Mapping[str, Any]
+) -> tuple[Degrees, ...]:
     """The degrees of the simulated spikes, seed by seed, counted where the prediction counts."""
     problem = law.problem
     top = min(LOOKED_AT, problem.n, problem.width)
-    found = simulated_spectrum(problem, seeds=seeds, top=top, device=device)
+    found = simulated_spectrum(problem, seeds=seeds, top=top, **run)
     centred = abs(float(coefficients(problem.sigma, 0)[0])) < 1e-9
     counts = [spikes.count for spikes in found.spikes("trained", law.border)]
     return tuple(

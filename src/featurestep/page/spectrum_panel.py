@@ -38,7 +38,7 @@ def as_data(found: Spectrum | Draft) -> dict[str, Any]:
         "edges": [[float(np.sqrt(end)) for end in pair] for pair in found.edges],
         "atom": found.atom,
         "spikes": [_spike(spike) for spike in found.spikes],
-        "validity": _own_notes(found),
+        "notes": _own_notes(found),
     }
 
 
@@ -81,7 +81,7 @@ def _spike(spike: Spike) -> dict[str, Any]:
 def _own_notes(found: Spectrum | Draft) -> list[str]:
     """Notes that the prediction of the same problem does not have already."""
     told = spectrum_notes(found.problem)
-    return [note for note in found.validity if note not in told]
+    return [note for note in found.notes if note not in told]
 
 
 def carried(data: Mapping[str, Any], degree: int) -> float:

@@ -110,8 +110,8 @@ class Views:
         if isinstance(spectrum, Exception) and not draft:
             (seen,) = self.drafts.ask([rough], wanted)
             if isinstance(seen, Mapping):
-                notes = [*seen["validity"], f"the spectrum is drawn as a draft ({spectrum})"]
-                spectrum = {**seen, "validity": notes}
+                notes = [*seen["notes"], f"the spectrum is drawn as a draft ({spectrum})"]
+                spectrum = {**seen, "notes": notes}
         (point,) = self.fast.ask([tasks_of(state)["point"]], wanted)
         with self._lock:
             simulated = self._simulated.get(("spectrum", tasks_of(state)["spectrum"].query))
@@ -212,6 +212,6 @@ def spectrum_view(
         for row in rows:
             row["carried"] = spectrum_panel.carried(found, row["degree"])
         drawn = spectrum_figure.figure(state, found, answers.get("simulated_spectrum"))
-        notes = [f"{note}." for note in words.gravest_first(found["validity"])]
+        notes = [f"{note}." for note in words.gravest_first(found["notes"])]
         texts = {"spikes": words.spikes(found["spikes"]), "notes-spectrum": notes}
     return {"graph-spectrum": drawn, "graph-degrees": figures.degrees(state, rows)}, texts

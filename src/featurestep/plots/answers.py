@@ -11,19 +11,36 @@ from ..errors import FeaturestepError, InvalidProblem
 from ..grid import Grid
 from ..problem import Problem
 from ..results import GridResult, Result
-from ..theory import Baselines, Learnable, Limit, Optimum, Prediction, limit, predict
+from ..theory import (
+    Baselines,
+    CriticalSteps,
+    Learnable,
+    Limit,
+    Optimum,
+    Prediction,
+    Spectrum,
+    critical_steps,
+    limit,
+    predict,
+    spectrum,
+)
 from .curves import compare, curve, curves, learned
+from .diagrams import phase, tracks
 from .simulation import agreement, draws, gaps, simulated
-from .style import PALETTE, label, new_axes, spans_decades, styled
+from .spectra import features, panels
+from .style import PALETTE, label, line_colour, new_axes, spans_decades, styled
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
 
     from ..meeting.comparison import Comparison
-    from ..simulation import FeatureGap, Simulation
+    from ..meeting.phase import PhaseDiagram
+    from ..meeting.spectra import SpectrumBeside
+    from ..simulation import FeatureGap, SimulatedSpectrum, Simulation
 
 _CURVE_POINTS = 61
+TRACK = tuple(i / 80 for i in range(41))  # exponents over which spikes are followed
 ERRORS = ("train_loss", "test_error")
 _DEGREES = range(31)
 _TELLING = (
@@ -160,6 +177,79 @@ def _many_learnable(result: GridResult, ax: Axes | None = None) -> Axes:
     return compare(result.dataset, floors, label("test_error"), ax)
 
 
+def _spectrum(result: Spectrum, ax: Axes | None = None) -> Axes:
+    return features(result, ax=ax) if ax is not None else panels(result)[0]
+
+
+def _spectrum_beside(result: SpectrumBeside, ax: Axes | None = None) -> Axes:
+    drawn = result.simulated
+    if ax is not None:
+        return features(result.predicted, drawn, ax)
+    return panels(result.predicted, drawn)[0]
+
+
+def _tracks(result: GridResult, ax: Axes | None = None) -> Axes:
+    """Edge and spikes against the field, with births over the step exponent."""
+    _most(result.problem, 1)
+    over_step = "step_exponent" in result.problem.axes
+    births = critical_steps(result.problem.base).steps if over_step else ()
+    table = result.dataset
+    drawn = [row[np.isfinite(row)] for row in table["simulated_value"].values] \
+        if "simulated_value" in table else None  # fmt: skip
+    shown = None if drawn is None else [
+        row[: max(int((found >= 0).sum()), round(float(np.nan_to_num(count))))]
+        for row, found, count in zip(drawn, table["degree"].values,
+                                     table["simulated_count"].values, strict=True)
+    ]  # fmt: skip
+    return tracks(table, births, shown, ax)
+
+
+def _critical(result: CriticalSteps, ax: Axes | None = None) -> Axes:
+    """The spikes against the exponent, each marked where it is born."""
+    return tracks(spectrum(result.problem.vary(step_exponent=TRACK)).dataset, result, ax=ax)
+
+
+@styled
+def _many_critical(result: GridResult, ax: Axes | None = None) -> Axes:
+    """The exponent at which each degree's spike leaves the bulk."""
+    return _by_entry(result, "spike_exponent", r"$\alpha$ at which the spike leaves the bulk", ax)
+
+
+def _by_entry(result: GridResult, name: str, title: str, ax: Axes | None) -> Axes:
+    """A number that is an array, a line for each of its entries, against the one field."""
+    _most(result.problem, 1)
+    ax = new_axes()[0] if ax is None else ax
+    curve(result.dataset, name, ax)
+    ax.set_ylabel(title)
+    ax.legend(loc="best")
+    return ax
+
+
+def _phase(result: PhaseDiagram) -> Axes:
+    return phase(result.dataset)[0]
+
+
+@styled
+def _simulated_spectrum(result: SimulatedSpectrum, ax: Axes | None = None) -> Axes:
+    """Each seed's largest singular values of every variant, by rank."""
+    ax = new_axes()[0] if ax is None else ax
+    for i, name in enumerate(result.variants):
+        values = result.singular_values(name)
+        ranks = np.tile(np.arange(1, values.shape[1] + 1), len(values))
+        colour = line_colour(i, len(result.variants))
+        ax.plot(ranks, values.ravel(), ".", color=colour, label=name, markersize=4)
+    ax.set_yscale("log")
+    ax.set_xlabel("rank")
+    ax.set_ylabel("singular value")
+    ax.legend(loc="best")
+    return ax
+
+
+@styled
+def _many_simulated_spectra(result: GridResult, ax: Axes | None = None) -> Axes:
+    return _by_entry(result, "singular_value", "simulated singular value", ax)
+
+
 @styled
 def _gap(result: FeatureGap, ax: Axes | None = None) -> Axes:
     """The gap against the degree: a dot for each seed, and the mean."""
@@ -175,13 +265,7 @@ def _gap(result: FeatureGap, ax: Axes | None = None) -> Axes:
 
 @styled
 def _many_gaps(result: GridResult, ax: Axes | None = None) -> Axes:
-    _most(result.problem, 1)
-    table = result.dataset
-    ax = new_axes()[0] if ax is None else ax
-    curve(table, "gap", ax)
-    ax.set_ylabel(GAP)
-    ax.legend(loc="best")
-    return ax
+    return _by_entry(result, "gap", GAP, ax)
 
 
 def _simulation(result: Simulation, ax: Axes | None = None) -> Axes:
@@ -235,6 +319,11 @@ _ONE: dict[str, Callable[..., Axes]] = {
     "FeatureGap": _gap,
     "Simulation": _simulation,
     "Comparison": _comparison,
+    "Spectrum": _spectrum,
+    "SpectrumBeside": _spectrum_beside,
+    "CriticalSteps": _critical,
+    "PhaseDiagram": _phase,
+    "SimulatedSpectrum": _simulated_spectrum,
 }
 _MANY: dict[str, Callable[..., Axes]] = {
     "Prediction": _predictions,
@@ -243,4 +332,8 @@ _MANY: dict[str, Callable[..., Axes]] = {
     "Optimum": _optima,
     "Learnable": _many_learnable,
     "FeatureGap": _many_gaps,
+    "Spectrum": _tracks,
+    "SpectrumBeside": _tracks,
+    "CriticalSteps": _many_critical,
+    "SimulatedSpectrum": _many_simulated_spectra,
 }

@@ -33,6 +33,7 @@ class Result:
     MEANINGS: ClassVar[Mapping[str, str]] = {}  # of its numbers, which are attributes
     DIMS: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # of those that are arrays
     COLUMNS: ClassVar[tuple[str, ...]] = ()  # of a grid's table; all but arrays if empty
+    RAGGED: ClassVar[str | None] = None  # a number whose length differs between problems
 
     if TYPE_CHECKING:
 

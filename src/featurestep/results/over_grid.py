@@ -95,9 +95,16 @@ class GridResult(Result):
     def points(self) -> Iterator[dict[str, Any]]:
         """Each point as plain values: coordinates, numbers, status and notes."""
         for i, point in enumerate(self.problem.points()):
-            numbers = {name: plain(_item(column[i])) for name, column in self.columns.items()}
+            numbers = {name: plain(self._entry(name, i)) for name in self.columns}
             rest = {"status": self.statuses[i], "notes": list(map(str, self.noted[i]))}
             yield {**point, **numbers, **rest}
+
+    def _entry(self, name: str, i: int) -> Any:
+        """A number at a point, cut where a ragged one ends."""
+        value, ragged = _item(self.columns[name][i]), self.kind.RAGGED
+        if ragged is None or self.kind.DIMS.get(name, ())[:1] != self.kind.DIMS[ragged][:1]:
+            return value
+        return value[: int((self.columns[ragged][i] >= 0).sum())]
 
     def as_dict(self) -> dict[str, Any]:
         """The varied fields and every point, ready for JSON."""
@@ -161,7 +168,9 @@ def over_grid(
             found = error
         points.append(point_of(found))
         if isinstance(found, Result):
-            inner = found.coordinates
+            inner.update(
+                {k: v for k, v in found.coordinates.items() if len(v) >= len(inner.get(k, ()))}
+            )
         if progress is not None:
             progress(len(points), len(grid))
     return collected(kind, grid, points, inner)
@@ -186,12 +195,24 @@ def _column(values: Sequence[Any]) -> Array:
     """Numbers with NaN for what is missing; anything else as it is."""
     known = next((value for value in values if value is not None), None)
     if isinstance(known, np.ndarray):
-        empty = np.full(known.shape, np.nan)
-        return np.stack([empty if value is None else value for value in values])
+        return _stacked([known[:0] if value is None else value for value in values])
+    if all(type(value) is int for value in values):
+        return np.array(values)
     if all(value is None or isinstance(value, float) for value in values):
         return np.array([np.nan if value is None else value for value in values], dtype=float)
     column = np.empty(len(values), dtype=object)
     column[:] = [tuple(value) if isinstance(value, list) else value for value in values]
+    return column
+
+
+def _stacked(arrays: Sequence[Array]) -> Array:
+    """Arrays of different lengths on top of each other: NaN, −1 or False beyond an end."""
+    most = max(len(array) for array in arrays)
+    empty = {"f": np.nan, "i": -1, "b": False}[arrays[0].dtype.kind]
+    shape = (len(arrays), most, *arrays[0].shape[1:])
+    column = np.full(shape, empty, dtype=arrays[0].dtype)
+    for row, array in zip(column, arrays, strict=True):
+        row[: len(array)] = array
     return column
 
 

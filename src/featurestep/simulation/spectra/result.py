@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ...borders import Border
 from ...checks import positive
 from ...errors import InvalidProblem
 from ...problem import Problem
+from ...results import Table, plus_minus
 from ...types import FloatArray
 from ..draws.setting import Setting
 from ..over_seeds import OverSeeds
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import xarray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SimulatedSpectrum(OverSeeds):
     """Spectra of every variant and seed.
 
@@ -38,6 +39,12 @@ class SimulatedSpectrum(OverSeeds):
     target's directions, left ones with the readout a. All overlaps are squared.
     """
 
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        "singular_value": "largest singular values of the first variant, means over the seeds",
+        "singular_error": "their standard errors; NaN of one seed",
+    }
+    DIMS: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(MEANINGS, ("rank",))
+
     problem: Problem
     setting: Setting
     variants: tuple[str, ...]
@@ -46,9 +53,61 @@ class SimulatedSpectrum(OverSeeds):
     methods: Mapping[str, str]  # the route of each variant: dense or krylov
     borders: Mapping[str, Border]  # of the bulks, as given
     found: Mapping[str, tuple[Found, ...]]  # by variant, one for each seed
-    wall_time: float  # seconds
-    flops: int
-    record: Mapping[str, str]  # versions, dtype, device, BLAS
+    wall_time: float = field(compare=False)  # seconds
+    flops: int = field(compare=False)
+    record: Mapping[str, str] = field(compare=False)  # versions, dtype, device, BLAS
+
+    @property
+    def singular_value(self) -> FloatArray:
+        """Means over the seeds, (rank,)."""
+        return np.asarray(self.singular_values().mean(axis=0))
+
+    @property
+    def singular_error(self) -> FloatArray:
+        """Their standard errors, (rank,)."""
+        count = len(self.seeds)
+        values = self.singular_values()
+        none = np.full(values.shape[1], np.nan)
+        return none if count < 2 else np.asarray(values.std(axis=0, ddof=1) / count**0.5)
+
+    @property
+    def coordinates(self) -> dict[str, Any]:
+        """The ranks."""
+        return {"rank": list(range(1, self.top + 1))}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Largest singular values and overlaps of every variant and seed, ready for JSON."""
+        found: dict[str, Any] = {}
+        if self._kinds()["variant"]:
+            name = self._kinds()["variant"][0]
+            found["singular_values"] = self.singular_values(name).tolist()
+            found["hermite_overlaps"] = self.hermite_overlaps(name).tolist()
+        for name in self._kinds()["weight_variant"]:
+            overlaps = self.direction_overlaps(name)
+            found[name] = {
+                "singular_values": self.singular_values(name).tolist(),
+                "overlaps": {key: values.tolist() for key, values in overlaps.items()},
+            }
+        return {**self.taken(), "notes": list(map(str, self.notes)), **found}
+
+    def tables(self) -> list[Table]:
+        """The largest singular values of each variant, with what the features' vectors carry."""
+        return [self._table(name) for name in self.variants]
+
+    def _table(self, name: str) -> Table:
+        values = self.singular_values(name)
+        errors = values.std(axis=0, ddof=1) / len(self.seeds) ** 0.5 if len(self.seeds) > 1 else 0
+        cells = [plus_minus(*pair) for pair in np.broadcast(values.mean(axis=0), errors)]
+        if name in OF_WEIGHTS:
+            return Table.of(("variant", "rank", "singular_value"),
+                            [(name, k, cell) for k, cell in enumerate(cells, 1)])  # fmt: skip
+        carried = self.hermite_overlaps(name).mean(axis=0)
+        header = ("variant", "rank", "singular_value", *(f"H{k}" for k in DEGREES))
+        rows = [
+            (name, k, cell, *(f"{share:.3f}" for share in carried[k - 1]))
+            for k, cell in enumerate(cells, 1)
+        ]
+        return Table.of(header, rows)
 
     def eigenvalues(self, variant: str | None = None) -> FloatArray:
         """All that the shape does not make 0, descending: (seeds, min(n, N)); dense route only."""
@@ -145,10 +204,10 @@ class SimulatedSpectrum(OverSeeds):
                 arrays.update(self._arrays(dim, names))
         if "hermite_overlap" in arrays:
             coords.update(degree=list(DEGREES), power=list(POWERS))
-        attrs = {**self.record, "departures": "; ".join(self.setting.departures) or "none"}
+        attrs = {**self.record, "notes": "; ".join(self.notes) or "none"}
         return xarray.Dataset(arrays, coords, attrs=attrs)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         routes = ", ".join(f"{name} ({self.methods[name]})" for name in self.variants)
         return (
             f"SimulatedSpectrum of {routes}, {len(self.seeds)} seed(s): {self.flops:.3g} flops in "

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import overload
 
 from ...borders import Border
-from ...problem import Problem
+from ...problem import Grid, Problem
+from ...results import GridResult, over_grid
 from ..arguments import (
     SEEDS,
     Progress,
@@ -24,6 +27,7 @@ from .run import SpectrumRun
 from .singular import Found
 
 
+@overload
 def simulated_spectrum(
     problem: Problem,
     *,
@@ -40,8 +44,45 @@ def simulated_spectrum(
     drawn: str | None = None,
     streams: Mapping[str, int] | None = None,
     progress: Progress | None = None,
-) -> SimulatedSpectrum:
+) -> SimulatedSpectrum: ...
+@overload
+def simulated_spectrum(
+    problem: Grid,
+    *,
+    seeds: int | Iterable[int] = SEEDS,
+    variants: Iterable[str] = ("trained",),
+    setting: Setting | None = None,
+    border: Border | Mapping[str, Border] | None = None,
+    top: int = 10,
+    method: str = "auto",
+    max_memory: float | None = None,
+    block_rows: int | None = None,
+    dtype: str = "float64",
+    device: str = "cpu",
+    drawn: str | None = None,
+    streams: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
+) -> GridResult: ...
+def simulated_spectrum(
+    problem: Problem | Grid,
+    *,
+    seeds: int | Iterable[int] = SEEDS,
+    variants: Iterable[str] = ("trained",),
+    setting: Setting | None = None,
+    border: Border | Mapping[str, Border] | None = None,
+    top: int = 10,
+    method: str = "auto",
+    max_memory: float | None = None,
+    block_rows: int | None = None,
+    dtype: str = "float64",
+    device: str = "cpu",
+    drawn: str | None = None,
+    streams: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
+) -> SimulatedSpectrum | GridResult:
     """Eigenvalues of FᵀF/n, the largest singular values, and what their vectors carry.
+
+    For one problem, or at every point of a grid, where `progress` is told points.
 
     The step is exact, and a seed is the network that `simulate` trains with that seed.
 
@@ -78,8 +119,14 @@ def simulated_spectrum(
     resources = make_resources(
         dtype=dtype, device=device, drawn=drawn, max_memory=max_memory, block_rows=block_rows
     )
-    plan = make_plan(problem, draws, resources, border=border, top=top, method=method)
-    return _Runner(plan, checked_progress(progress)).run()
+    asked = partial(make_plan, draws=draws, resources=resources, border=border, method=method)
+    if isinstance(problem, Grid):
+
+        def one(point: Problem) -> SimulatedSpectrum:
+            return _Runner(asked(point, top=top), None).run()
+
+        return over_grid(SimulatedSpectrum, problem, one, checked_progress(progress))
+    return _Runner(asked(problem, top=top), checked_progress(progress)).run()
 
 
 def estimate_spectrum(

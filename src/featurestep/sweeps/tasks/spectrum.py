@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...problem import Problem
+from ...theory import Spectrum
 from ...theory.spectra.solve import solve_spectrum
-from ...theory.spectra.verb import VARIABLES
 from .base import Task, Values, Work, each
 
 
@@ -19,9 +19,9 @@ class SpectrumTask(Task):
     name: ClassVar[str] = "spectrum"
     batch: ClassVar[int] = 4
     meanings: ClassVar[Mapping[str, str]] = {
-        **{name: VARIABLES[name] for name in ("edge", "margin", "count")},
+        **{name: Spectrum.MEANINGS[name] for name in ("edge", "margin", "count")},
         **{
-            f"{name}_{rank}": f"{VARIABLES[name]} (number {rank})"
+            f"{name}_{rank}": f"{Spectrum.MEANINGS[name]} (number {rank})"
             for rank in range(1, 7)
             for name in ("location", "degree", "resolved")
         },

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from ...checks import whole_number
 from ...errors import FeaturestepError, InvalidProblem
 from ...functions.nonlinearity import normalised_hermite
 from ...functions.quadrature import stretched_normal
-from ...problem import Problem
+from ...problem import Grid, Problem
 from ...regime import interval
+from ...results import GridResult, Progress, Result, Table, describe, over_grid
 from ...roots import root_between
 from ...types import FloatArray
 from ..engine import solve
@@ -49,13 +51,54 @@ class CriticalStep:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class CriticalSteps:
-    """Critical steps of one problem, degree by degree."""
+@dataclass(frozen=True, eq=False, repr=False)
+class CriticalSteps(Result):
+    """Critical steps of one problem, degree by degree; `steps` has each degree whole."""
+
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        "spike_step": "step size η at which the degree's spike leaves the bulk",
+        "spike_exponent": "the same as an exponent α at this n, η = step_scale·n^α",
+        "half_step": "step size at which half of the target's part of the degree is learned",
+        "half_exponent": "the same as an exponent",
+        "published_exponent": "exponent beyond which the degree is learned as n → ∞",
+    }
+    DIMS: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(MEANINGS, ("degree",))
+    COLUMNS: ClassVar[tuple[str, ...]] = ("spike_step", "half_step")
 
     problem: Problem
     steps: tuple[CriticalStep, ...]
     largest_step: float  # the end of the search
+
+    def __getattr__(self, name: str) -> FloatArray:
+        """A number by degree; NaN where there is none."""
+        if name not in self.MEANINGS:
+            raise AttributeError(name)
+        values = [getattr(step, name) for step in self.steps]
+        return np.array([np.nan if value is None else value for value in values])
+
+    @property
+    def coordinates(self) -> dict[str, Any]:
+        """The degrees."""
+        return {"degree": [step.degree for step in self.steps]}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why a degree has no step, and how far to trust those that have one."""
+        return tuple(f"degree {s.degree}: {note}" for s in self.steps for note in s.notes)
+
+    def heading(self) -> list[str]:
+        """The problem without its step, which does not matter."""
+        return describe(self.problem, ("step_size", "step_exponent", "step_scale"))
+
+    def tables(self) -> list[Table]:
+        """A row for each degree."""
+        header = ("degree", "spike leaves at η", "α", "half learned at η", "α", "published α")
+        rows = [
+            (s.degree, s.spike_step, s.spike_exponent, s.half_step, s.half_exponent,
+             s.published_exponent)
+            for s in self.steps
+        ]  # fmt: skip
+        return [Table.of(header, rows)]
 
     def __iter__(self) -> Iterator[CriticalStep]:
         return iter(self.steps)
@@ -69,20 +112,30 @@ class CriticalSteps:
     def as_dict(self) -> dict[str, Any]:
         """The numbers and notes, ready for JSON."""
         rows = [{**vars(step), "notes": list(step.notes)} for step in self.steps]
-        return {"largest_step": self.largest_step, "degrees": rows}
+        return {"largest_step": self.largest_step, "degrees": rows, "notes": list(self.notes)}
 
 
-def critical_steps(problem: Problem, *, degrees: int = 4) -> CriticalSteps:
+@overload
+def critical_steps(problem: Problem, *, degrees: int = 4) -> CriticalSteps: ...
+@overload
+def critical_steps(
+    problem: Grid, *, degrees: int = 4, progress: Progress | None = None
+) -> GridResult: ...
+def critical_steps(
+    problem: Problem | Grid, *, degrees: int = 4, progress: Progress | None = None
+) -> CriticalSteps | GridResult:
     """How large must the step be to learn features of degree 1, 2, …?
 
     For each degree: the step at which its spike leaves the bulk, and the step at which half of the
     target's part of that degree, as seen along the learned direction, is learned by the network.
     Steps are searched from 0.001 to 4√width; the problem's own step does not matter.
     """
-    if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem", problem)
+    if not isinstance(problem, (Problem, Grid)):
+        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     if whole_number("degrees", degrees) > HIGHEST:
         raise InvalidProblem("degrees", f"must be from 1 to {HIGHEST}", degrees)
+    if isinstance(problem, Grid):
+        return over_grid(CriticalSteps, problem, partial(critical_steps, degrees=degrees), progress)
     largest = _HIGHEST * math.sqrt(problem.width)
     births = _births(problem, largest)
     halves = _Halves(problem, largest, degrees)

@@ -41,7 +41,7 @@ class Draft:
     edge: float  # the upper end of the bulk, as an eigenvalue
     atom: float
     spikes: tuple[Spike, ...]
-    validity: tuple[str, ...]
+    notes: tuple[str, ...]
     blurred: bool  # whether seen from above the axis
 
     @property
@@ -70,7 +70,7 @@ def draft_spectrum(problem: Problem, near: Trail | None = None) -> tuple[Draft, 
             edge=view.edge,
             atom=atom,
             spikes=view.spikes,
-            validity=view.notes,
+            notes=view.notes,
             blurred=part is None,
         )
         return found, equations.trail

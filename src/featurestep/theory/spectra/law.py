@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ...borders import Border, border_of
 from ...problem import Problem
+from ...results import Result, Table, plain
 from ...types import FloatArray
 from .interval import Interval, curve, density
 from .outliers import HIGHEST
@@ -35,6 +38,12 @@ class Spike:
         """The singular value of F/√n."""
         return float(np.sqrt(self.location))
 
+    def as_dict(self) -> dict[str, Any]:
+        """Its numbers, ready for JSON."""
+        names = ("location", "singular_value", "degree", "constant_overlap", "overlaps")
+        rest = ("power_overlaps", "distance", "resolved")
+        return {name: plain(getattr(self, name)) for name in (*names, *rest)}
+
     @property
     def share(self) -> float:
         """Squared overlap with the power of κ that it carries: what a label of it says.
@@ -44,9 +53,32 @@ class Spike:
         return self.power_overlaps[self.degree - 1] if self.degree else self.constant_overlap
 
 
-@dataclass(frozen=True)
-class Spectrum:
-    """Eigenvalues of FᵀF/n (N of them) in high dimension: bulk, atom at 0 and spikes."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Spectrum(Result):
+    """Eigenvalues of FᵀF/n (N of them) in high dimension: bulk, atom at 0 and spikes.
+
+    `spikes` has each of them whole, `weights` the same of W; `density`, `cumulative` and `moment`
+    are those of the bulk.
+    """
+
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        "edge": "upper edge of the bulk, as an eigenvalue of FᵀF/n",
+        "margin": "distance beyond the edge from which an eigenvalue counts as a spike",
+        "atom": "share of the eigenvalues at 0",
+        "count": "number of resolved spikes",
+        "degrees": "degrees that resolved spikes carry, largest spike first",
+        "location": "eigenvalue of FᵀF/n at each spike",
+        "degree": "degree of the polynomial of κ that the spike carries",
+        "resolved": "whether the spike is further from the edge than the edge fluctuates",
+        "constant_overlap": "squared overlap of the left singular vector with a constant",
+        "overlap": "squared overlap of the left singular vector with H_k(κ)",
+    }
+    DIMS: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **dict.fromkeys(("location", "degree", "resolved", "constant_overlap"), ("spike",)),
+        "overlap": ("spike", "hermite_degree"),
+    }
+    COLUMNS: ClassVar[tuple[str, ...]] = ("edge", "margin", "count", "degrees")
+    RAGGED: ClassVar[str | None] = "degree"
 
     problem: Problem
     intervals: tuple[Interval, ...] = field(repr=False)
@@ -55,7 +87,7 @@ class Spectrum:
     edge_scale: float  # Tracy–Widom scale of the upper edge, as an eigenvalue
     entry_reach: float  # how far single large entries of F push eigenvalues, at least the edge
     weights: WeightSpectrum = field(repr=False)
-    validity: tuple[str, ...]
+    notes: tuple[str, ...]
     mean: float = field(repr=False)  # exact first moment of the bulk with its atom
     mean_square: float = field(repr=False)  # exact second moment
 
@@ -68,6 +100,54 @@ class Spectrum:
     def edge(self) -> float:
         """The upper end of the bulk."""
         return self.edges[-1][1]
+
+    @property
+    def location(self) -> FloatArray:
+        """The spikes' eigenvalues, (spike,)."""
+        return np.array([spike.location for spike in self.spikes])
+
+    @property
+    def degree(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """The degrees that they carry, resolved or not, (spike,)."""
+        return np.array([spike.degree for spike in self.spikes], dtype=np.int64)
+
+    @property
+    def resolved(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which of them count, (spike,)."""
+        return np.array([spike.resolved for spike in self.spikes], dtype=bool)
+
+    @property
+    def constant_overlap(self) -> FloatArray:
+        """Squared overlaps with a constant, (spike,)."""
+        return np.array([spike.constant_overlap for spike in self.spikes])
+
+    @property
+    def overlap(self) -> FloatArray:
+        """Squared overlaps with H_1(κ), …, H_6(κ), (spike, hermite_degree)."""
+        return np.array([s.overlaps for s in self.spikes]).reshape(-1, HIGHEST)
+
+    @property
+    def coordinates(self) -> dict[str, Any]:
+        """Ranks of the spikes, and degrees."""
+        ranks, degrees = range(1, len(self.spikes) + 1), range(1, HIGHEST + 1)
+        return {"spike": list(ranks), "hermite_degree": list(degrees)}
+
+    def as_dict(self) -> dict[str, Any]:
+        """All numbers and notes, ready for JSON."""
+        law = self.weights
+        spike = None if law.spike is None else dict(vars(law.spike))
+        return {
+            **{name: getattr(self, name) for name in ("edge", "margin", "atom", "count")},
+            "edges": [list(pair) for pair in self.edges],
+            "degrees": list(self.degrees),
+            "spikes": [each.as_dict() for each in self.spikes],
+            "weights": {"singular_value_edges": list(law.edges), "spike": spike},
+            "notes": list(map(str, self.notes)),
+        }
+
+    def tables(self) -> list[Table]:
+        """Bulks, then the spikes of the features, then that of the weights."""
+        return spectrum_tables(self)
 
     @property
     def border(self) -> Border:
@@ -149,3 +229,34 @@ def carried_degrees(hermite: list[FloatArray], centred: bool) -> list[int]:
         free = [k for k in range(1, HIGHEST + 1) if k not in degrees] or list(range(1, HIGHEST + 1))
         degrees.append(max(free, key=lambda k: float(row[k])))
     return degrees
+
+
+def spectrum_tables(found: Spectrum) -> list[Table]:
+    """Bulks; the features' spikes with squared overlaps with H_k(κ); the weights' spike."""
+    problem, law = found.problem, found.weights
+    bulks: list[tuple[Any, ...]] = [
+        ("F/√n", part.low, part.high, found.atom, found.count) for part in found.intervals
+    ]
+    at_zero = max(0.0, 1.0 - problem.width / problem.d)
+    bulks.append(("W", *law.edges, at_zero, int(law.spike is not None)))
+    tables = [Table.of(("", "bulk from", "to", "share at 0", "spikes"), bulks)]
+    if found.spikes:
+        names = (f"H{k}" for k in range(HIGHEST + 1))
+        header = ("spike", "singular_value", "eigenvalue", "degree", *names, "status")
+        rows = [
+            (rank, s.singular_value, s.location, s.degree, *shares(s.constant_overlap, *s.overlaps),
+             "ok" if s.resolved else "not resolved from the edge")
+            for rank, s in enumerate(found.spikes, start=1)
+        ]  # fmt: skip
+        tables.append(Table.of(header, rows))
+    spike = law.spike
+    if spike is not None:
+        overlaps = shares(spike.alignment, spike.target_alignment, spike.readout_alignment)
+        header = ("", "singular_value", "along β", "along β⋆", "along a")
+        tables.append(Table.of(header, [("W", spike.singular_value, *overlaps)]))
+    return tables
+
+
+def shares(*values: float) -> list[str]:
+    """Squared overlaps as a table shows them."""
+    return [f"{value:.3f}" for value in values]

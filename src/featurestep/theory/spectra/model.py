@@ -44,7 +44,7 @@ class Model:
     rung: Rung
     batch: Batch
     atom: float  # share of eigenvalues that are 0
-    validity: tuple[str, ...]  # what its weights leave out, and what its rung does
+    notes: tuple[str, ...]  # what its weights leave out, and what its rung does
 
     @property
     def is_exact(self) -> bool:

@@ -66,7 +66,7 @@ class Outlook:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to say of the model, of the edge and of the spikes."""
-        notes = list(self.model.validity)
+        notes = list(self.model.notes)
         near = sum(not spike.resolved for spike in self.spikes)
         if near:
             notes.append(

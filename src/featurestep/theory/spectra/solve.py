@@ -66,7 +66,7 @@ def _result(view: Outlook, parts: tuple[Interval, ...], notes: list[str]) -> Spe
         edge_scale=view.scale,
         entry_reach=view.reach,
         weights=weight_spectrum(model.batch),
-        validity=(*view.notes, *notes),
+        notes=(*view.notes, *notes),
         mean=mean,
         mean_square=mean_square,
     )
