@@ -16,13 +16,19 @@ from featurestep import (
     Note,
     Problem,
     Result,
+    Setting,
     baselines,
     compare,
+    critical_steps,
     feature_gap,
+    learnable,
     limit,
     optimum,
+    phase_diagram,
     predict,
     simulate,
+    simulated_spectrum,
+    spectrum,
 )
 from featurestep.results import Table, allowance, cell, grouped
 
@@ -37,6 +43,22 @@ VERBS = {
     "feature_gap": lambda p: feature_gap(p, seeds=2),
     "simulate": lambda p: simulate(p, **FEW),
     "compare": lambda p: compare(p, **FEW),
+    "learnable": learnable,
+    "spectrum": spectrum,
+    "critical_steps": lambda p: critical_steps(p, degrees=1),
+    "simulated_spectrum": lambda p: simulated_spectrum(p, seeds=2, top=2),
+    "phase_diagram": lambda p: phase_diagram(
+        p.vary(step_exponent=[0.1, 0.3])
+        if isinstance(p, Problem)
+        else p.base.vary(step_exponent=[0.3], **p.axes)
+    ),
+}
+SETTINGS = {
+    "simulate": lambda p, **run: simulate(p, **FEW, **run),
+    "compare": lambda p, **run: compare(p, **FEW, **run),
+    "feature_gap": lambda p, **run: feature_gap(p, seeds=2, **run),
+    "simulated_spectrum": lambda p, **run: simulated_spectrum(p, seeds=2, top=2, **run),
+    "phase_diagram": lambda p, **run: phase_diagram(p.vary(step_exponent=[0.3]), seeds=2, **run),
 }
 
 
@@ -59,15 +81,33 @@ def test_every_result_keeps_the_contract(found, name, kind):
         assert table.html() in shown
         assert table.rows
     assert all(f"Note: {note}." in html.unescape(shown) for note in result.notes)
-    kinds = result.kind.MEANINGS if isinstance(result, GridResult) else result.MEANINGS
-    for number in kinds:
-        if number not in GRID.axes:
-            assert getattr(result, number) is not None or name == "limit"
-        assert number in result.dataset
+    known = result.kind.MEANINGS if isinstance(result, GridResult) else result.MEANINGS
+    assert set(result.numbers) <= set(known)
+    for number in result.numbers:
+        assert getattr(result, number) is not None or name == "limit"
+        assert number in result.dataset or number.endswith("_error")
     assert pickle.loads(pickle.dumps(result)) == result
 
 
+@pytest.mark.parametrize("kind", ["one", "grid"])
 @pytest.mark.parametrize("name", VERBS)
+def test_every_result_can_be_drawn(found, name, kind, monkeypatch):
+    monkeypatch.setattr("featurestep.plots.answers.TRACK", (0.1, 0.4))
+    ax = found[name, kind].plot()
+    assert ax.get_figure() is not None
+    assert ax.has_data()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_simulation_takes_a_setting_and_says_so(name):
+    setting = Setting(inputs="mixture(2, 2.0)", spectrum=(2.0, 0.5), direction=1)
+    found = SETTINGS[name](BASE, setting=setting)
+    assert any("mixture(2, 2.0)" in note for note in found.notes)
+    assert any("eigenvector 1" in note for note in found.notes)
+    assert found != SETTINGS[name](BASE)
+
+
+@pytest.mark.parametrize("name", [name for name in VERBS if name != "phase_diagram"])
 def test_equality_is_by_value(found, name):
     again = VERBS[name](BASE)
     assert again == found[name, "one"]

@@ -166,9 +166,12 @@ def test_wrong_arguments(options, message):
         simulated_spectrum(problem(), **options)
 
 
-def test_a_grid_is_no_problem():
-    with pytest.raises(InvalidProblem, match="problem must be a Problem"):
-        simulated_spectrum(problem().vary(ridge=[0.1, 1.0]))
+def test_a_grid_has_the_spectra_of_its_points():
+    grid = problem().vary(step_exponent=[0.1, 0.3])
+    found = simulated_spectrum(grid, seeds=2, top=3)
+    for i, each in enumerate(grid):
+        alone = simulated_spectrum(each, seeds=2, top=3)
+        assert np.array_equal(found.singular_value.values[i], alone.singular_value)
 
 
 @pytest.mark.parametrize("method", ["dense", "krylov"])
