@@ -1,4 +1,9 @@
-"""Other ways to give a problem's numbers: ratios, and the conventions of Cui et al."""
+"""Other ways to give a problem's numbers: ratios, the conventions of papers and of programs.
+
+Here the network is f(x) = Σ_j a_j σ(w_j·x) with a_j = g_j/√N, rows of norm 1 and inputs of
+covariance I; the step is W₀ + η (1/n₀)[(a rᵀ)∘σ′(W₀X₀ᵀ)]X₀ and the readout minimises
+(1/n)‖y − Fa‖² + λ‖a‖² (theory, section 1). Whoever counts differently finds the factor here.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,12 @@ from typing import Any
 
 from .checks import non_negative, positive, rounded, whole_number
 from .errors import InvalidProblem
+from .functions.activations import function, resolve
+from .functions.nonlinearity import Nonlinearity
+from .types import FloatArray
+
+LOSSES = ("half_mean", "mean", "half_sum", "sum")  # ½(1/n)‖·‖², (1/n)‖·‖², ½‖·‖², ‖·‖²
+SCALES = {"plain": 0.0, "over_sqrt_width": 0.5, "over_width": 1.0}  # powers of 1/N
 
 RATIOS = ("phi", "psi", "phi_step")
 
@@ -69,6 +80,153 @@ def fields_from_cui(
         "ridge": penalty * sizes["width"] / sizes["n"],
         "step_size": shift * math.sqrt(sizes["width"]),
     }
+
+
+def fields_from_moniri(
+    alpha: float, lambda_: float, sizes: Mapping[str, int], rest: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Moniri et al.: the convention of this package in other letters; all samples in one n."""
+    names = ("n", "n_step", "width", "ridge", "step_size", "step_exponent")
+    _refuse(rest, names, "is set by the symbols of this convention")
+    n = whole_number("n", sizes["n"])
+    return {
+        "n": n,
+        "n_step": n,
+        "d": whole_number("d", sizes["d"]),
+        "width": whole_number("N", sizes["N"]),
+        "step_exponent": alpha,
+        "ridge": positive("lambda_", lambda_),
+    }
+
+
+def fields_from_ba(
+    eta: float, lambda_: float, sizes: Mapping[str, int], rest: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Ba et al.: f = aᵀσ(Wx)/√N with a_j ~ N(0, 1/N), a step η√N G, the penalty (λ/N)‖a‖².
+
+    The √N of their step cancels that of the network, and a/√N takes the place of a, so that η and λ
+    stay as they are. Their initial output is of order 1/√N: the residual is the labels.
+    """
+    names = ("n", "n_step", "width", "ridge", "step_size", "step_exponent", "residual", "initial")
+    _refuse(rest, names, "is set by the symbols of this convention")
+    n, width = whole_number("n", sizes["n"]), whole_number("N", sizes["N"])
+    step = step_size_from(
+        non_negative("eta", eta) * math.sqrt(width),
+        width=width,
+        n_step=n,
+        output="over_sqrt_width",
+    )
+    ridge = ridge_from(
+        positive("lambda_", lambda_) / width,
+        n=n,
+        width=width,
+        loss="mean",
+        features="over_sqrt_width",
+    )
+    return {
+        "n": n,
+        "n_step": n,
+        "d": whole_number("d", sizes["d"]),
+        "width": width,
+        "step_size": step,
+        "ridge": ridge,
+        "initial": "gaussian",
+    }
+
+
+def ridge_from(
+    penalty: float,
+    *,
+    n: int,
+    width: int,
+    loss: str = "sum",
+    half_penalty: bool = False,
+    features: str = "plain",
+) -> float:
+    """`ridge` of a fit that minimises loss(y − Fa) + penalty·‖a‖², by another program or paper.
+
+    loss
+        `sum` ‖·‖² (scikit-learn's Ridge), `mean` (1/n)‖·‖², `half_sum` ½‖·‖² or `half_mean`.
+    half_penalty
+        Whether the penalty has a ½ as well.
+    features
+        What the fit sees: F itself (`plain`), F/√N (`over_sqrt_width`) or F/N (`over_width`).
+
+    >>> ridge_from(20.0, n=2000, width=1500)  # Ridge(alpha=20) on F
+    0.01
+    """
+    n, width = whole_number("n", n), whole_number("width", width)
+    scale = _scale("features", features, width)
+    weight = positive("penalty", penalty) * (0.5 if half_penalty else 1.0)
+    return weight / (n * _loss_factor(loss, n) * scale**2)
+
+
+def step_size_from(
+    learning_rate: float,
+    *,
+    width: int,
+    n_step: int,
+    loss: str = "half_mean",
+    output: str = "plain",
+    readout: str = "over_sqrt_width",
+    row_norm: float = 1.0,
+) -> float:
+    """`step_size` η of one step W − learning_rate·∇loss of a network that is written otherwise.
+
+    loss
+        As in `ridge_from`, of y − f over the step's samples; PyTorch's MSELoss is `mean`.
+    output
+        f = aᵀσ(Wx) (`plain`), over √N (`over_sqrt_width`) or over N (`over_width`, mean field).
+    readout
+        Size of a_j: g_j/√N (`over_sqrt_width`), g_j (`plain`) or g_j/N, with E g² = 1.
+    row_norm
+        ‖w_j‖ at the start. Rows N(0, I) on inputs x/√d have √d. The activation must then be
+        `rescaled` by row_norm times the inputs' scale, here 1.
+
+    The initial output must be of order 1 for `residual="full"` to mean the same: where
+    output and readout together are smaller than 1/√N, the residual is the labels.
+
+    >>> step_size_from(3.0, width=1500, n_step=2000, loss="mean")  # ∇ of a mean has a 2
+    6.0
+    """
+    n_step, width = whole_number("n_step", n_step), whole_number("width", width)
+    gradient = 2.0 * n_step * _loss_factor(loss, n_step)  # 1 for ½(1/n)‖·‖²
+    size = _scale("output", output, width) * _scale("readout", readout, width) * math.sqrt(width)
+    rate = non_negative("learning_rate", learning_rate)
+    return rate * gradient * size / positive("row_norm", row_norm) ** 2
+
+
+def rescaled(activation: Any, factor: float) -> Nonlinearity:
+    """σ(factor·z): what unit rows see of rows of another norm, or of inputs of another scale.
+
+    >>> import numpy as np
+    >>> rescaled("relu", 2.0)(np.array([-1.0, 1.5]))
+    array([0., 3.])
+    """
+    base, by = resolve(activation, "activation"), positive("factor", factor)
+    if by == 1.0:
+        return base
+
+    def call(s: FloatArray) -> FloatArray:
+        return base(by * s)
+
+    def slope(s: FloatArray) -> FloatArray:
+        return by * base.derivative(by * s)
+
+    kinks = tuple(kink / by for kink in base.kinks)
+    return function(call, derivative=slope, kinks=kinks, name=f"{base.name}({by:g}·z)")
+
+
+def _loss_factor(loss: str, count: int) -> float:
+    if loss not in LOSSES:
+        raise InvalidProblem("loss", f"must be one of {', '.join(LOSSES)}", loss)
+    return (0.5 if loss.startswith("half") else 1.0) / (count if loss.endswith("mean") else 1)
+
+
+def _scale(parameter: str, name: str, width: int) -> float:
+    if name not in SCALES:
+        raise InvalidProblem(parameter, f"must be one of {', '.join(SCALES)}", name)
+    return float(width ** -SCALES[name])
 
 
 def _refuse(rest: Mapping[str, Any], names: tuple[str, ...], rule: str) -> None:

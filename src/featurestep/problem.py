@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from .checks import non_negative, number, positive, whole_number
-from .conventions import RATIOS, fields_from_cui, sizes_at_ratios, sizes_from_ratios
+from .conventions import (
+    RATIOS,
+    fields_from_ba,
+    fields_from_cui,
+    fields_from_moniri,
+    sizes_at_ratios,
+    sizes_from_ratios,
+)
 from .errors import InvalidProblem
 from .functions.activations import resolve
 from .functions.hermite import coefficients
@@ -284,6 +291,23 @@ class Problem:
         ratios = {"alpha": alpha, "alpha0": alpha0, "width_ratio": width_ratio}
         fields = fields_from_cui(ratios, eta_tilde, lambda_, d, rest)
         return cls(**{"readout": "constant", **rest, **fields})
+
+    @classmethod
+    def from_moniri(
+        cls, *, n: int, d: int, N: int, alpha: float, lambda_: float, **rest: Any
+    ) -> Problem:
+        """The symbols of Moniri et al.: η = n^α, a_j ~ N(0, 1/N), n samples for either half."""
+        sizes = {"n": n, "d": d, "N": N}
+        return cls(**rest, **fields_from_moniri(alpha, lambda_, sizes, rest))
+
+    @classmethod
+    def from_ba(cls, *, n: int, d: int, N: int, eta: float, lambda_: float, **rest: Any) -> Problem:
+        """The conventions of Ba et al.: f = aᵀσ(Wx)/√N, a step η√N·G, the penalty (λ/N)‖a‖².
+
+        G is the gradient of (1/2n)‖y − f‖²; with (1/n)‖y − f‖², double η. Rows start as N(0, I/d).
+        """
+        sizes = {"n": n, "d": d, "N": N}
+        return cls(**rest, **fields_from_ba(eta, lambda_, sizes, rest))
 
     def _key(self) -> tuple[Any, ...]:
         return tuple(self.given[name] for name in FIELDS)
