@@ -21,6 +21,7 @@ COMMANDS = {  # and their modules
     "figure": "figure_command",
     "sweep": "sweep_commands",
     "demo": "demo_command",
+    "doctor": "doctor_command",
 }
 
 

@@ -1,0 +1,194 @@
+"""`doctor`: what this machine computes with, and whether a known case comes out right."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from ..results import Table
+from .output import show_json, show_notes, show_table
+
+if TYPE_CHECKING:
+    from ..problem import Problem
+
+REQUIRED = (
+    "numpy", "scipy", "array-api-compat", "threadpoolctl", "xarray", "matplotlib", "click", "rich",
+)  # fmt: skip
+OPTIONAL = ("torch", "dask", "dash", "pyarrow", "scikit-learn")
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+# Solved by a program that shares no code with this one, to some nine digits.
+KNOWN_PROBLEM: dict[str, Any] = {
+    "activation": "relu",
+    "target": "H1 + H2/sqrt(2)",
+    "readout": "constant",
+    "n": 2000,
+    "d": 1000,
+    "width": 1500,
+    "n_step": 2000,
+    "step_size": 38.72983346207417,
+    "ridge": 0.01,
+    "noise_std": 0.2,
+}
+KNOWN = {
+    "test_error": 1.9730003695028058,
+    "train_loss": 0.30216012225788674,
+    "train_mse": 0.2343644370910904,
+}
+TOLERANCE = 1e-6
+_SMALLER = 5  # the network that is trained has sizes smaller by this
+_Z_LIMIT = 5.0
+
+
+@click.command()
+@click.option("--seeds", metavar="K", default=8, show_default=True, help="networks to train")
+@click.option("--json", "as_json", is_flag=True, help="strict JSON, not a table")
+def doctor(seeds: int, as_json: bool) -> None:
+    """Versions, threads, precision, and a known case computed on this machine.
+
+    The case is predicted, and compared with the values of an independent program; then it is
+    trained at a fifth of the size, and compared with its own prediction. Exit code 1 if either
+    disagrees. Send the whole output along with a question.
+
+    \b
+    Examples
+      featurestep doctor
+      featurestep doctor --json
+    """
+    machine = {**versions(), **arithmetic()}
+    predicted, trained = predicted_case(), trained_case(seeds)
+    notes = complaints(machine, predicted, trained)
+    healthy = all(row["agrees"] for row in (*predicted, *trained))
+    if as_json:
+        case = {"predicted": predicted, "trained": trained}
+        show_json({"machine": machine, **case, "notes": notes, "healthy": healthy})
+    else:
+        for name, text in machine.items():
+            click.echo(f"{name:<18} {text}")
+        _show(predicted, ("here", "known", "gap"))
+        _show(trained, ("simulated", "predicted", "z"))
+        show_notes(notes)
+        click.echo("This machine computes the known case." if healthy else "Something is wrong.")
+    if not healthy:
+        sys.exit(1)
+
+
+def _show(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
+    lines = [
+        (row["quantity"], *(row[name] for name in columns), "ok" if row["agrees"] else "DISAGREES")
+        for row in rows
+    ]
+    show_table(Table.of(("quantity", *columns, "verdict"), lines))
+
+
+def versions() -> dict[str, str]:
+    """This package, Python, and every dependency that is or could be here."""
+    from .. import __version__
+
+    found = {"featurestep": __version__, "python": platform.python_version()}
+    found["platform"] = platform.platform()
+    for name in REQUIRED + OPTIONAL:
+        found[name] = _version(name)
+    return found
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def arithmetic() -> dict[str, str]:
+    """Cores, BLAS libraries with their threads, the settings behind them, and precision."""
+    from threadpoolctl import threadpool_info
+
+    import_module("scipy.linalg")  # which brings a BLAS of its own
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    libraries = {
+        f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} threads" for pool in pools
+    }
+    settings = [f"{name}={os.environ[name]}" for name in THREADS if name in os.environ]
+    smallest = np.array([5e-324]) * 1.0  # 0 where a library has switched subnormal numbers off
+    return {
+        "cores": str(_cores()),
+        "BLAS": "; ".join(sorted(libraries)) or "unknown",
+        "thread settings": ", ".join(settings) or "none",
+        "float64 epsilon": f"{np.finfo(np.float64).eps:.3g}",
+        "subnormal numbers": "kept" if smallest[0] > 0 else "flushed to 0",
+    }
+
+
+def _cores() -> int | None:
+    """Those that this process may use, where the system tells."""
+    mine = getattr(os, "sched_getaffinity", None)
+    return len(mine(0)) if mine is not None else os.cpu_count()
+
+
+def predicted_case() -> list[dict[str, Any]]:
+    """The known case against its known values."""
+    from ..problem import Problem
+    from ..theory import predict
+
+    found = predict(Problem(**KNOWN_PROBLEM), method="exact")
+    rows = []
+    for name, known in KNOWN.items():
+        here = float(getattr(found, name))
+        gap = here / known - 1.0
+        agrees = bool(abs(gap) <= TOLERANCE)
+        rows.append({"quantity": name, "here": here, "known": known, "gap": gap, "agrees": agrees})
+    return rows
+
+
+def small_case() -> Problem:
+    """The known case at a size that trains in a moment, the step in the same units of √N."""
+    from ..problem import Problem
+
+    sizes = {name: KNOWN_PROBLEM[name] // _SMALLER for name in ("n", "d", "width", "n_step")}
+    step = KNOWN_PROBLEM["step_size"] / _SMALLER**0.5
+    return Problem(**{**KNOWN_PROBLEM, **sizes, "step_size": step})
+
+
+def trained_case(seeds: int) -> list[dict[str, Any]]:
+    """Trained networks against their prediction, in standard errors (1 % of the value at least)."""
+    from ..meeting.comparison import compare
+
+    rows = []
+    for row in compare(small_case(), seeds=seeds).rows:
+        if row.quantity not in KNOWN or row.predicted is None:
+            continue
+        error = max(row.standard_error, 0.01 * row.predicted)
+        z = (row.simulated - row.predicted) / error
+        rows.append(
+            {
+                "quantity": row.quantity,
+                "simulated": row.simulated,
+                "predicted": row.predicted,
+                "z": z,
+                "agrees": bool(abs(z) <= _Z_LIMIT),
+            }
+        )
+    return rows
+
+
+def complaints(
+    machine: dict[str, str], predicted: list[dict[str, Any]], trained: list[dict[str, Any]]
+) -> list[str]:
+    """What may be wrong, in words."""
+    notes = []
+    if machine["subnormal numbers"] != "kept":
+        notes.append("some library flushes subnormal numbers to 0 for the whole process")
+    if not all(row["agrees"] for row in predicted):
+        notes.append(
+            f"the predicted case is off by more than {TOLERANCE:g}: NumPy, SciPy or BLAS here "
+            "computes otherwise; try OPENBLAS_NUM_THREADS=1 and another build"
+        )
+    if not all(row["agrees"] for row in trained):
+        notes.append("trained networks disagree with their prediction: try other seeds")
+    return notes
