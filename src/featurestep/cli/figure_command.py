@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import InvalidProblem
+from .complete import figure_names
 from .files import check_folder, write_in
 from .progress import watched_share
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=figure_names)
 @click.option("--list", "listed", is_flag=True, help="list the figures and stop")
 @click.option(
     "--quick/--full",

@@ -14,6 +14,7 @@ from ..conventions import RATIOS
 from ..errors import InvalidProblem
 from ..functions.activations import NAMED
 from ..problem import Grid, Problem
+from . import complete
 from .values import MAX_POINTS, parse_axis, value_of
 
 DEFAULTS: Mapping[str, Any] = {
@@ -77,7 +78,10 @@ def problem_options(
     shown["centre"] = f"  [default: {'centre' if defaults['centre'] else 'no-centre'}]"
     decorators = [
         click.option(
-            f"--{name.replace('_', '-')}", metavar=metavar, help=text + shown.get(name, "")
+            f"--{name.replace('_', '-')}",
+            metavar=metavar,
+            help=text + shown.get(name, ""),
+            **complete.of_field(name),
         )
         for name, metavar, text in _OPTIONS
         if name not in without
@@ -169,6 +173,7 @@ def curve_options(command: Command) -> Command:
         "--over",
         multiple=True,
         metavar="FIELD=VALUES",
+        shell_complete=complete.axis,
         help="vary a field: START:STOP:COUNT, log:START:STOP:COUNT or v1,v2,…; a second --over "
         "gives several lines",
     )

@@ -9,6 +9,7 @@ import click
 from .. import theory
 from ..theory.method import METHODS
 from .answers import answer
+from .complete import offering
 from .options import Request, curve_options, problem_options
 from .values import number, parse_search
 
@@ -19,6 +20,7 @@ from .values import number, parse_search
     metavar="|".join(METHODS),
     default="auto",
     show_default=True,
+    shell_complete=offering(METHODS),
     help="weights after the step: exact (every step size), isotropic (faster: only the shift along "
     "the learned direction and the norm of each neuron, the published spiked random features), or "
     "auto (exact, except where isotropic loses less than 1e-4 of the errors)",

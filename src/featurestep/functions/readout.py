@@ -76,6 +76,9 @@ _NAMED = {
 }
 
 
+NAMES = tuple(_NAMED)
+
+
 def resolve_law(spec: object) -> Law:
     """The law behind a name or a list of (value, probability)."""
     if isinstance(spec, Law):
