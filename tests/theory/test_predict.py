@@ -203,3 +203,15 @@ def test_as_dict_is_plain() -> None:
 def test_results_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         predict(BASE).test_error = 0.0  # type: ignore[misc]
+
+
+def test_many_samples_for_the_dimension_are_told_where_the_activation_has_a_quadratic_part() -> (
+    None
+):
+    """From min(n, N) = 0.1 d²/2 on, quadratic random features count: seen in the validity map."""
+    few = BASE.replace(activation="relu", centre=True, n=1210, d=64, width=575, n_step=1118)
+    told = [note for note in predict(few).notes if "quadratic functions" in note]
+    assert "0.28" in told[0]
+    for changes in ({"activation": "tanh"}, {"d": 640}, {"width": 150}):
+        notes = predict(few.replace(**changes)).notes
+        assert not [note for note in notes if "quadratic functions" in note]

@@ -18,6 +18,8 @@ from .method import bulk_left_out, left_out
 
 _SMALL = 50
 _FEW = 1000
+_QUADRATIC = 0.1  # min(n, N) over the number of quadratic functions of x, beyond which they count
+_QUADRATIC_GAP = 0.05  # what is then seen, at the median of such problems
 _NOTED = 0.02  # share of the loss that isotropic weights may leave out without a word
 _NOTED_IN_BULK = 0.005  # of a neuron's square, in a spectrum
 _TESTED = 4.0  # steps in units of √N, up to which predictions are held to networks
@@ -27,7 +29,11 @@ Notes = tuple[Note, ...]
 
 def prediction_notes(problem: Problem, weights: SpikedWeights, method: str) -> Notes:
     """Notes on a prediction made by `method`."""
-    shared = (*size_notes(problem), *_direction_notes(problem, weights))
+    shared = (
+        *size_notes(problem),
+        *_quadratic_notes(problem),
+        *_direction_notes(problem, weights),
+    )
     if method == "isotropic":
         return (*shared, *_isotropic_notes(problem, weights), *_exponent_notes(problem))
     return (
@@ -71,6 +77,24 @@ def size_notes(problem: Problem) -> Notes:
         f"1/{smallest} are left out"
     )
     return (Note(text, "small sizes", 1.0 / smallest),)
+
+
+def _quadratic_notes(problem: Problem) -> Notes:
+    """Sizes at which n and N are no longer of the order of d alone.
+
+    Then random features learn quadratic functions of the inputs as well, which the limit of sizes
+    that grow together does not know. Seen in the record of `benchmarks.validity`.
+    """
+    c_2 = float(coefficients(problem.sigma, 2)[2])
+    share = min(problem.n, problem.width) / (problem.d * (problem.d + 1) / 2)
+    if abs(c_2) < 1e-9 or share < _QUADRATIC:
+        return ()
+    text = (
+        f"the smaller of n and N is {share:.2g} of the d(d + 1)/2 quadratic functions of an input: "
+        "with c_2 ≠ 0 features of degree 2 are learned in all directions, which is left out; gaps "
+        f"of {_QUADRATIC_GAP:.0%} and more have been seen from {_QUADRATIC:g} on"
+    )
+    return (Note(text, "n and N small beside d²", _QUADRATIC_GAP),)
 
 
 def _direction_notes(problem: Problem, weights: SpikedWeights) -> Notes:
