@@ -60,3 +60,5 @@ format: $(DEV)  ## rewrite the sources in the house format
 
 clean:  ## remove everything the targets made
 	rm -rf $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+include docs/docs.mk

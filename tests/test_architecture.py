@@ -11,28 +11,7 @@ from pathlib import Path
 import pytest
 
 import featurestep
-
-SOURCE = Path(__file__).parents[1] / "src" / "featurestep"
-
-
-def imported(path: Path) -> set[str]:
-    """Modules of the package that a file imports, as dotted names below the package."""
-    package = path.relative_to(SOURCE).with_suffix("").parts[:-1]
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            parents = package[: len(package) - (node.level - 1)]
-            base = ".".join([*parents, *([node.module] if node.module else [])])
-            found.add(base)
-            if not node.module:
-                found.update(".".join([*parents, alias.name]) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("featurestep"):
-            found.add((node.module or "").removeprefix("featurestep").lstrip("."))
-        elif isinstance(node, ast.Import):
-            found.update(
-                a.name.removeprefix("featurestep.") for a in node.names if "featurestep" in a.name
-            )
-    return found
+from docs.tools.architecture import SOURCE, imported
 
 
 def files(room: str) -> list[Path]:

@@ -1,0 +1,148 @@
+"""Pages that are made from the code: the API reference, the commands, the notebooks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import featurestep
+from featurestep import conventions, estimators
+
+from .pages import DOCS, fences
+
+TARGET = DOCS / "generated"
+EXAMPLES = DOCS / "api-examples.md"
+_FOREIGN = (
+    "set_fit_request, set_score_request, set_predict_request, set_transform_request, set_output"
+)
+CONVERTERS = ("ridge_from", "step_size_from", "rescaled")
+_CHAPTERS = {  # of the reference, by where a name is defined
+    "Problems": ("problem", "grid", "functions", "settings"),
+    "Conventions": ("conventions",),
+    "Predictions": ("theory",),
+    "Simulations": ("simulation",),
+    "Theory and simulation side by side": ("meeting",),
+    "Sweeps": ("sweeps",),
+    "Estimators": ("estimators",),
+    "Errors": (),
+}
+
+
+def public_names() -> dict[str, Any]:
+    """Every public name with its module, and what it stands for."""
+    found = {f"featurestep.{name}": getattr(featurestep, name) for name in featurestep.__all__}
+    for module, names in ((conventions, CONVERTERS), (estimators, estimators.__all__)):
+        found.update({f"{module.__name__}.{name}": getattr(module, name) for name in names})
+    return found
+
+
+def write_all() -> None:
+    """Write every generated page, and only where something has changed: builds stay quick."""
+    for name, text in {
+        "api.md": api_page(),
+        "commands.md": commands_page(),
+        **notebook_pages(),
+    }.items():
+        _write(TARGET / name, text)
+
+
+def _write(path: Path, text: str | bytes) -> None:
+    content = text.encode() if isinstance(text, str) else text
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_bytes() != content:
+        path.write_bytes(content)
+
+
+def chapter_of(value: Any) -> str:
+    """The chapter of the reference that a public name belongs to."""
+    if isinstance(value, type) and issubclass(value, Exception):
+        return "Errors"
+    room = value.__module__.removeprefix("featurestep.").split(".")[0]
+    return next((title for title, rooms in _CHAPTERS.items() if room in rooms), "Further names")
+
+
+def api_examples() -> dict[str, str]:
+    """The section of each public name in `api-examples.md`, as it stands there."""
+    parts = re.split(r"^## (.+)$", EXAMPLES.read_text(), flags=re.MULTILINE)[1:]
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    return {name: text for names, text in sections.items() for name in names.split(", ")}
+
+
+def has_example(section: str) -> bool:
+    """Whether a section runs something."""
+    return any(fence.language == "python" for fence in fences(section))
+
+
+def api_page() -> str:
+    """Every public name with its docstring and an example, chapter by chapter."""
+    shown = api_examples()
+    chapters: dict[str, list[str]] = {title: [] for title in [*_CHAPTERS, "Further names"]}
+    for path, value in sorted(public_names().items(), key=lambda item: item[0].lower()):
+        name = path.rpartition(".")[2]
+        chapters[chapter_of(value)].append(_entry(path, value, shown.get(name, "")))
+    text = ["# API reference", "", "Every public name, with an example that was run.", ""]
+    for title, entries in chapters.items():
+        if entries:
+            text += [f"## {title}", "", *entries]
+    return "\n".join(text)
+
+
+def _entry(path: str, value: Any, example: str) -> str:
+    kind = "autoclass" if isinstance(value, type) else "autofunction"
+    members = (
+        []
+        if kind == "autofunction" or _is_error(value)
+        else [":members:", f":exclude-members: {_FOREIGN}"]
+    )
+    directive = ["```{eval-rst}", f".. {kind}:: {path}", *_indented(members), "```"]
+    name = path.rpartition(".")[2]
+    return "\n".join([f"### {name}", "", *directive, "", example.strip(), ""])
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"   {line}" for line in lines]
+
+
+def _is_error(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Exception)
+
+
+def commands_page() -> str:
+    """The help of every command, as the terminal prints it."""
+    import click
+    from click.testing import CliRunner
+
+    from featurestep.cli import main
+
+    context = click.Context(main)
+    text = ["# Commands", "", "What `featurestep COMMAND --help` prints.", ""]
+    paths: list[tuple[str, ...]] = []
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        below = sorted(command.commands) if isinstance(command, click.Group) else []
+        paths += [(name,), *((name, inner) for inner in below)]
+    for path in paths:
+        help_text = CliRunner().invoke(main, [*path, "--help"]).stdout
+        text += [f"## {' '.join(path)}", "", "```text", help_text.rstrip(), "```", ""]
+    return "\n".join(text)
+
+
+def notebook_pages() -> dict[str, str | bytes]:
+    """Each notebook as a page: prose, code, printed output, figures."""
+    from .notebooks import page_of
+
+    found: dict[str, str | bytes] = {}
+    for path in sorted((DOCS / "notebooks").glob("*.ipynb")):
+        found.update(page_of(path))
+    return found
+
+
+def plain_docstring(
+    app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
+    """Keep reStructuredText from reading λ_ or |κ| as links."""
+    if what == "class" and value.__doc__ and value.__doc__.startswith(f"{value.__name__}("):
+        lines[:] = []  # the signature that dataclasses write where there is no docstring
+    for i, line in enumerate(lines):
+        lines[i] = re.sub(r"(?<=\w)_(?=[\s,;.)]|$)", r"\\_", line).replace("|", r"\|")
