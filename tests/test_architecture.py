@@ -20,7 +20,8 @@ def files(room: str) -> list[Path]:
 
 # Every room, in the order in which data flows: each imports only rooms to its left.
 ASKED = (
-    "types errors checks files threads roots regime conventions spiked problem grid borders results"
+    "types errors checks files threads roots regime conventions spiked problem grid axes reading "
+    "borders results"
 )
 ROOMS = {
     **{name: {*ASKED.split(), "functions"} for name in ASKED.split()},
@@ -45,6 +46,13 @@ def test_rooms_import_nothing_to_their_right(room: str) -> None:
     for path in [*files(room), *SOURCE.glob(f"{room}.py")]:
         wrong = rooms_of(path) - ROOMS[room] - {room}
         assert not wrong, f"{path.relative_to(SOURCE)} imports {wrong}"
+
+
+def test_only_the_command_line_knows_the_command_line() -> None:
+    for path in SOURCE.rglob("*.py"):
+        inside = path.relative_to(SOURCE)
+        if inside.parts[0] != "cli" and inside.name != "__main__.py":
+            assert "cli" not in rooms_of(path), inside
 
 
 def test_every_room_has_its_place() -> None:

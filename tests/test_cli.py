@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from featurestep import NotConverged, Problem, __version__, limit, predict, simulate, theory
+from featurestep.axes import read_axis
 from featurestep.cli import answers
 from featurestep.cli.options import Request
-from featurestep.cli.values import parse_axis
 from featurestep.functions.activations import NAMED
 from featurestep.problem import FIELDS
 
@@ -289,13 +289,13 @@ def test_ctrl_c_is_one_line(monkeypatch):
 
 
 def test_axes_are_read_as_written():
-    assert parse_axis("n=100:400:4") == ("n", (100, 200, 300, 400))
-    assert parse_axis("n=log:10:1000:3") == ("n", (10, 100, 1000))
-    assert parse_axis("d=1:2:5") == ("d", (1, 2))
-    assert parse_axis("step-exponent=0:0.3:4") == ("step_exponent", (0.0, 0.1, 0.2, 0.3))
-    assert parse_axis("centre=true,False") == ("centre", (True, False))
-    assert parse_axis("target=H1, H1 + 0.5*H2") == ("target", ("H1", "H1 + 0.5*H2"))
-    _, values = parse_axis("ridge=log:1e-3:1e3:7")
+    assert read_axis("--over", "n=100:400:4") == ("n", (100, 200, 300, 400))
+    assert read_axis("--over", "n=log:10:1000:3") == ("n", (10, 100, 1000))
+    assert read_axis("--over", "d=1:2:5") == ("d", (1, 2))
+    assert read_axis("--over", "step-exponent=0:0.3:4") == ("step_exponent", (0.0, 0.1, 0.2, 0.3))
+    assert read_axis("--over", "centre=true,False") == ("centre", (True, False))
+    assert read_axis("--over", "target=H1, H1 + 0.5*H2") == ("target", ("H1", "H1 + 0.5*H2"))
+    _, values = read_axis("--over", "ridge=log:1e-3:1e3:7")
     assert np.allclose(np.log10(values), range(-3, 4))
 
 

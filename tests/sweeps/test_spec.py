@@ -126,7 +126,7 @@ SQUARE = {"kind": "sobol", "points": 4, "box": {"ridge": [0.1, 1.0]}}
 BAD_GRIDS = [
     ({}, "grid must not be empty; got {}"),
     ({"ridge": []}, "grid.ridge must not be empty; got []"),
-    ({"ridge": "abc"}, "grid.ridge must be a list; got 'abc'"),
+    ({"ridge": "abc"}, "grid.ridge must be > 0 (a number); got 'abc'"),
     ({"ridge": 3}, "grid.ridge must be a list; got 3"),
     ({"ridge": [0.1, -1.0]}, "grid.ridge must be > 0; got -1.0"),
     ({"ridge": ["a"]}, "grid.ridge must be > 0 (a number); got 'a'"),

@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 
 import click
 
+from ..axes import read_axis
 from ..conventions import RATIOS
 from ..errors import InvalidProblem
 from ..functions.activations import NAMED
 from ..problem import Grid, Problem
 from . import complete
-from .values import MAX_POINTS, parse_axis, value_of
+from .values import MAX_POINTS, value_of
 
 DEFAULTS: Mapping[str, Any] = {
     "activation": "tanh",
@@ -114,7 +115,7 @@ class Request:
     @cached_property
     def axes(self) -> dict[str, tuple[Any, ...]]:
         """The values of each varied field."""
-        axes = dict(parse_axis(text) for text in self.over)
+        axes = dict(read_axis("--over", text) for text in self.over)
         if len(axes) < len(self.over) or len(axes) > 2:
             raise InvalidProblem("--over", "must name one field or two different ones", self.over)
         for name in axes:
@@ -174,7 +175,7 @@ def curve_options(command: Command) -> Command:
         multiple=True,
         metavar="FIELD=VALUES",
         shell_complete=complete.axis,
-        help="vary a field: START:STOP:COUNT, log:START:STOP:COUNT or v1,v2,…; a second --over "
-        "gives several lines",
+        help="vary a field: START:STOP:COUNT, log:START:STOP:COUNT, START:STOP:step=STEP or "
+        "v1,v2,…; a second --over gives several lines",
     )
     return over(output_options(command))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cli.values import parse_axis
+from ..axes import read_axis
 from ..errors import InvalidProblem
 from ..functions.hermite import coefficients
 from ..functions.quadrature import gauss_hermite
@@ -129,7 +129,7 @@ def grid(state: State, count: int | None = None, *, draft: bool = False) -> Grid
         text = axis_text(state, _DRAFTED[state.over], _DRAFTED_PEAK)
     else:
         text = axis_text(state, count, _NEAR_PEAK if count is None else ())
-    name, values = parse_axis(text)
+    name, values = read_axis("axis", text)
     return base(state).vary(**{name: values})
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..axes import SCALES, count_of, finite, placed, positive_ends
 from ..errors import InvalidProblem
+from ..reading import known_keys, listed, one_of, table
 from ..types import FloatArray
-from .reading import known_keys, listed, one_of, table
-from .scales import SCALES, count_of, finite, placed, positive_ends
 
 
 def design_fields(

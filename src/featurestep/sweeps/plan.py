@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ..axes import MAX_POINTS
+from ..conventions import RATIOS
 from ..errors import InvalidProblem
 from ..problem import Problem
-from .axes import RATIOS, Dimension
+from ..reading import below
+from .axes import Dimension
 from .identity import Numerics, describe, key_of, portable, under
 from .job import Job
-from .reading import below
-from .scales import MAX_POINTS
 from .spec import Sweep
 from .tasks import Part, Task, Work
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..axes import NAMES
 from ..errors import InvalidProblem
 from ..problem import Grid, Problem
-from .axes import NAMES, Dimension, checked, read_grid
+from ..reading import known_keys, table, text
+from .axes import Dimension, checked, read_grid
 from .engines import EngineChoice
 from .identity import portable
-from .reading import known_keys, table, text
 from .tasks import Task, read_tasks
 
 _KEYS = ("name", "store", "problem", "grid", "tasks", "engine")

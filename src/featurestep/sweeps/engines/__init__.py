@@ -7,7 +7,7 @@ from typing import Any
 
 from ...checks import whole_number
 from ...errors import InvalidProblem
-from ..reading import below, known_keys, one_of, table, text
+from ...reading import below, known_keys, one_of, table, text
 from .base import Engine, refuse_importing_workers
 
 __all__ = ["ENGINES", "Engine", "EngineChoice", "refuse_importing_workers"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import InvalidProblem
-from ..reading import listed, one_of, table
+from ...reading import listed, one_of, table
 from .base import Part, Task, Values, Work
 from .simulate import Simulate
 from .spectrum import SpectrumTask

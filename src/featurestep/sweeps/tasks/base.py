@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from ...errors import InvalidProblem
 from ...problem import Problem
+from ...reading import below, known_keys
 from ..numerics import fingerprint
-from ..reading import below, known_keys
 
 Values = dict[str, Any]  # numbers, text or None by quantity
 

@@ -10,6 +10,7 @@ from ...checks import positive, whole_number
 from ...errors import InvalidProblem
 from ...grid import Grid
 from ...problem import Problem
+from ...reading import below, known_keys, one_of, table
 from ...results import QUANTITIES
 from ...simulation import Setting, simulate
 from ...simulation.arguments import checked_seeds
@@ -17,7 +18,6 @@ from ...simulation.arrays.backend import DTYPES
 from ...simulation.draws.draw import check_sizes
 from ...simulation.network.plan import default_test_size
 from ...simulation.network.variants import parse_variants
-from ..reading import below, known_keys, one_of, table
 from .base import Part, Task, Values, Work
 
 Item = TypeVar("Item")

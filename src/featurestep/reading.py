@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidProblem
+from .errors import InvalidProblem
 
 
 def table(path: str, value: Any) -> dict[str, Any]:
