@@ -34,7 +34,7 @@ ROOMS = {
     "plots": {*ASKED.split(), "functions", "theory", "simulation", "meeting", "sweeps"},
     "estimators": {*ASKED.split(), "functions", "theory", "simulation", "plots"},
 }
-EDGES = {"bench", "figures", "demo", "cli", "page"}
+EDGES = {"bench", "figures", "studies", "demo", "cli", "page"}
 
 
 def rooms_of(path: Path) -> set[str]:

@@ -19,6 +19,7 @@ COMMANDS = {  # and their modules
     "bench": "bench_command",
     "explore": "explore_command",
     "figure": "figure_command",
+    "study": "study_command",
     "sweep": "sweep_commands",
     "demo": "demo_command",
     "doctor": "doctor_command",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -14,15 +15,13 @@ from .progress import watched_share
 if TYPE_CHECKING:
     from ..figures import Claim, FigureClaimFailed, PaperFigure
 
+QUICK = "small sizes, half a minute a figure, or larger ones and more seeds  [default: quick]"
+
 
 @click.command()
 @click.argument("name", required=False, shell_complete=figure_names)
 @click.option("--list", "listed", is_flag=True, help="list the figures and stop")
-@click.option(
-    "--quick/--full",
-    default=True,
-    help="small sizes, half a minute a figure, or larger ones and more seeds  [default: quick]",
-)
+@click.option("--quick/--full", default=True, help=QUICK)
 @click.option("--output", metavar="DIR", default="figures", show_default=True, help="for the files")
 def figure(name: str | None, listed: bool, quick: bool, output: str) -> None:
     """Compute, draw and check a figure of the papers, or `all` of them.
@@ -40,12 +39,28 @@ def figure(name: str | None, listed: bool, quick: bool, output: str) -> None:
     from ..figures import FIGURES, find
 
     if listed:
-        width = max(map(len, FIGURES))
-        for one in FIGURES.values():
-            click.echo(f"{one.name:<{width}}  {one.title}")
+        show_list({one.name: one.title for one in FIGURES.values()})
         return
+    make_all(name, tuple(FIGURES), find, quick, output)
+
+
+def show_list(titles: Mapping[str, str]) -> None:
+    """Names with what is behind them."""
+    width = max(map(len, titles))
+    for name, title in titles.items():
+        click.echo(f"{name:<{width}}  {title}")
+
+
+def make_all(
+    name: str | None,
+    known: Sequence[str],
+    find: Callable[[str], Sequence[PaperFigure]],
+    quick: bool,
+    output: str,
+) -> None:
+    """Make what a name stands for, all of it before a failure is told."""
     if name is None:
-        raise InvalidProblem("NAME", f"must be all or one of {', '.join(FIGURES)}", None)
+        raise InvalidProblem("NAME", f"must be all or one of {', '.join(known)}", None)
     chosen = find(name)
     check_folder(output)
     failures = [failure for one in chosen if (failure := _make(one, quick, output)) is not None]

@@ -23,11 +23,13 @@ class Claim:
 class FigureClaimFailed(FeaturestepError):
     """The data of a figure contradict what it claims; `claims` has all of them."""
 
+    kind = "figure"
+
     def __init__(self, figure: str, claims: tuple[Claim, ...]) -> None:
         self.figure = figure
         self.claims = claims
         failed = "; ".join(claim.text for claim in claims if not claim.holds)
-        super().__init__(f"figure {figure} does not bear out its claim: {failed}")
+        super().__init__(f"{self.kind} {figure} does not bear out its claim: {failed}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.figure, self.claims)

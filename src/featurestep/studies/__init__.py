@@ -1,0 +1,39 @@
+"""Open questions, one file each: computed, drawn, and answered with claims that are checked."""
+
+from __future__ import annotations
+
+from ..errors import InvalidProblem
+from . import (
+    activations,
+    beyond_half,
+    corruption,
+    full_training,
+    many_steps,
+    three_layers,
+    universality,
+)
+from .base import Study, StudyClaimFailed
+
+__all__ = ["STUDIES", "Study", "StudyClaimFailed", "find"]
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        universality.STUDY,
+        many_steps.STUDY,
+        beyond_half.STUDY,
+        corruption.STUDY,
+        activations.STUDY,
+        full_training.STUDY,
+        three_layers.STUDY,
+    )
+}
+
+
+def find(name: str) -> tuple[Study, ...]:
+    """The study of a name, or every one for `all`."""
+    if name == "all":
+        return tuple(STUDIES.values())
+    if name not in STUDIES:
+        raise InvalidProblem("NAME", f"must be all or one of {', '.join(STUDIES)}", name)
+    return (STUDIES[name],)

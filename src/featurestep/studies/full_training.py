@@ -1,0 +1,174 @@
+"""One step and a ridge readout against the same network trained to the end, on the same rows.
+
+Both have one hidden layer of the same width and see the same rows. Full training is Adam on both
+layers, stopped when a held-out tenth of the rows gets no better; the step takes its size and
+ridge from the rows as well. Planted functions of one and of two directions, and real digits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidProblem
+from ..figures.base import TWO_COLUMNS, Report
+from ..figures.claims import Claim
+from ..plots.simulation import points
+from ..plots.style import PALETTE, figure_of, new_axes, styled
+from ..types import FloatArray
+from .base import Study, settled
+from .measured import larger, over_draws
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+MODELS = ("random features", "one step, half", "one step, reuse", "trained to the end")
+TASKS = ("one direction", "two directions", "digits")
+# Rows to learn from: there are 1797 digits in all.
+SIZES = {
+    "one direction": (250, 1000, 4000),
+    "two directions": (250, 1000, 4000),
+    "digits": (250, 500, 1000),
+}
+FEW, MIDDLING, MANY = range(3)
+DIMENSION, NOISE, TEST = 30, 0.2, 600
+ONE, TWO = TASKS[:2]
+STEP, END = MODELS[2:]
+
+
+def planted(task: str, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """z + 0.7(z² − 1), or z + zw."""
+    X = rng.standard_normal((n, DIMENSION))
+    z, w = X[:, 0], X[:, 1]
+    clean = z + 0.7 * (z**2 - 1.0) if task == ONE else z + z * w
+    return X, np.asarray(clean + NOISE * rng.standard_normal(n))
+
+
+def compute(quick: bool, progress: Report) -> xarray.Dataset:
+    """Test errors of every model, task and number of rows."""
+    import xarray
+
+    seeds, width = (4, 200) if quick else (10, 400)
+    errors = np.empty((len(TASKS), 3, len(MODELS), seeds))
+    total = errors[:, :, 0].size
+    for count, (i, j, seed) in enumerate(np.ndindex(errors[:, :, 0].shape)):
+        X, y, X_test, y_test = _rows(TASKS[i], SIZES[TASKS[i]][j], seed)
+        for k, model in enumerate(MODELS):
+            fitted = _model(model, TASKS[i] == TASKS[2], width, seed).fit(X, y)
+            errors[i, j, k, seed] = _error(fitted.predict(X_test), y_test, TASKS[i] == TASKS[2])
+        progress((count + 1) / total)
+    return xarray.Dataset(
+        {
+            "draws": (("task", "size", "model", "seed"), errors),
+            "n": (("task", "size"), [SIZES[task] for task in TASKS]),
+        },
+        {"task": list(TASKS), "model": list(MODELS)},
+        {"d": DIMENSION, "width": width, "seeds": seeds, "noise": NOISE},
+    )
+
+
+def _rows(task: str, n: int, seed: int) -> tuple[FloatArray, Any, FloatArray, Any]:
+    rng = np.random.default_rng(seed)
+    if task != TASKS[2]:
+        X, y = planted(task, n + 2 * TEST, rng)
+    else:
+        X, y = _digits(rng)
+    return X[:n], y[:n], X[n : n + TEST], y[n : n + TEST]
+
+
+def _digits(rng: np.random.Generator) -> tuple[FloatArray, Any]:
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        rule = "needs scikit-learn: pip install 'featurestep[sklearn]'"
+        raise InvalidProblem("NAME", rule, "full-training") from None
+    data = load_digits()
+    order = rng.permutation(len(data.target))
+    return np.asarray(data.data[order], dtype=np.float64), data.target[order]
+
+
+def _model(name: str, classes: bool, width: int, seed: int) -> Any:
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from ..estimators import OneStepClassifier, OneStepRegressor
+
+    if name == MODELS[3]:
+        kind = MLPClassifier if classes else MLPRegressor
+        network = kind(
+            hidden_layer_sizes=(width,),
+            early_stopping=True,
+            n_iter_no_change=20,
+            max_iter=1000,
+            learning_rate_init=3e-3,
+            random_state=seed,
+        )
+        return make_pipeline(StandardScaler(), network)
+    own = OneStepClassifier if classes else OneStepRegressor
+    split = "half" if name == MODELS[1] else "reuse"
+    step: Any = 0.0 if name == MODELS[0] else "auto"
+    return own(width=width, split=split, step_size=step, random_state=seed)
+
+
+def _error(guess: Any, y: Any, classes: bool) -> float:
+    """Share of wrong classes, or of the labels' variance that is missed."""
+    if classes:
+        return float(np.mean(guess != y))
+    return float(np.mean((guess - y) ** 2) / np.var(y))
+
+
+@styled
+def draw(data: xarray.Dataset) -> Figure:
+    """Errors against the number of rows, for each task."""
+    panels = new_axes(columns=len(TASKS), width=TWO_COLUMNS, height=2.4, sharex=False)
+    for ax, task in zip(panels, TASKS, strict=True):
+        for index, model in enumerate(MODELS):
+            mean, error = over_draws(data["draws"].sel(task=task, model=model))
+            colour = PALETTE[index]
+            n = np.array(SIZES[task])
+            ax.plot(n, mean, color=colour, linewidth=0.8)
+            points(ax, n, mean, error, colour=colour, name=model)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlabel("rows")
+        ax.set_title(task)
+    panels[0].set_ylabel("test error, share")
+    panels[-1].legend(fontsize=5.5)
+    return figure_of(panels[0])
+
+
+def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+    """What the answer says."""
+    claims = []
+    comparisons = (
+        (ONE, MANY, "random features", STEP),
+        (TWO, MANY, "random features", STEP),
+        (ONE, FEW, END, STEP),
+        (TWO, FEW, END, STEP),
+        (TWO, MANY, STEP, END),
+        (ONE, FEW, "one step, half", STEP),
+    )
+    for task, size, worse, better in comparisons:
+        at = data["draws"].sel(task=task).isel(size=size)
+        what = f"{task}, {SIZES[task][size]} rows: {worse} against {better}"
+        claims.append(larger(what, at.sel(model=worse), at.sel(model=better)))
+    at = data["draws"].sel(task="digits").isel(size=MANY)
+    step, end = (float(at.sel(model=model).mean()) for model in (STEP, END))
+    text = (
+        f"digits, {SIZES['digits'][MANY]} rows: one step misses {step:.1%}, full training {end:.1%}"
+    )
+    claims.append(Claim(f"{text} (no more)", bool(step <= end)))
+    return settled(STUDY.name, claims)
+
+
+STUDY = Study(
+    name="full-training",
+    title="One step against the same network trained to the end, on the same rows",
+    question="What does one step leave to a network whose layers are both trained to the end?",
+    compute=compute,
+    draw=draw,
+    check=check,
+)

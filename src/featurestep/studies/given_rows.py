@@ -1,0 +1,99 @@
+"""One step and a ridge readout on rows of a study's own, by the simulation's parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..problem import Problem
+from ..simulation.arrays.backend import make_backend
+from ..simulation.network.given import Network, sum_of_squares
+from ..simulation.network.readout import readouts, smaller_gram
+from ..types import FloatArray
+
+RIDGES = tuple(10.0 ** np.arange(-5.0, 1.1, 0.5))  # times the mean eigenvalue over n
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A first layer after its step: W = W0 + ηG."""
+
+    network: Network
+    W: FloatArray  # (N, d)
+    beta: FloatArray  # (d,)
+
+    def features(self, X: FloatArray) -> FloatArray:
+        """σ(XWᵀ), (n, N)."""
+        return np.asarray(self.network.features_of(X, self.network.backend.put(self.W)))
+
+
+def network_of(d: int, *, width: int, activation: str, seed: int) -> Network:
+    """A centred network on d inputs with a Gaussian readout at the start."""
+    problem = Problem(
+        activation=activation, n=1, d=d, width=width, step_size=0.0, ridge=1.0, centre=True
+    )
+    return Network(problem, make_backend("cpu", "float64"), seed=seed, outputs=1)
+
+
+def stepped(network: Network, X: FloatArray, y: FloatArray, *, size: float) -> Layer:
+    """After one step on these rows, with the labels as residual.
+
+    `size` is that of the change of the pre-activations in units of themselves; 0 is no step.
+    """
+    step = network.step(network.W0, X, y[:, None])
+    before = sum_of_squares(network.project(X, network.W0))
+    change = sum_of_squares(network.project(X, step.G))
+    eta = size * float(np.sqrt(before / change))
+    return Layer(network, np.asarray(network.W0 + eta * step.G), step.beta[0])
+
+
+@dataclass(frozen=True)
+class Readout:
+    """The fitted readout with the smallest error on the test rows."""
+
+    error: float  # mean square of what is missed there
+    a_hat: FloatArray  # (N,)
+    offset: float
+    guess: FloatArray  # of the test rows
+
+
+def best_readout(
+    train: tuple[FloatArray, FloatArray],
+    test: tuple[FloatArray, FloatArray],
+    ridges: Sequence[float] = RIDGES,
+) -> Readout:
+    """Ridge regression with a free intercept; the best of several ridges, on the test rows.
+
+    Every model of a study has its best ridge, so that none wins by the choice of it.
+    """
+    backend = make_backend("cpu", "float64")
+    F, y = train
+    mean, offset = F.mean(axis=0), float(y.mean())
+    centred = np.ascontiguousarray(F - mean)
+    gram = smaller_gram(backend, centred)
+    scale = sum_of_squares(centred) / min(F.shape) / len(F)
+    labels = backend.put((y - offset)[:, None])
+    found = []
+    for a in readouts(backend, centred, labels, [r * scale for r in ridges], gram):
+        a_hat = np.asarray(a[:, 0])
+        guess = (test[0] - mean) @ a_hat + offset
+        error = float(np.mean((guess - test[1]) ** 2))
+        found.append(Readout(error, a_hat, offset - float(mean @ a_hat), guess))
+    return min(found, key=lambda one: one.error)
+
+
+def left_vectors(F: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """The largest singular values of centred features over √n, and their left vectors as rows."""
+    centred = F - F.mean(axis=0)
+    gram = centred.T @ centred / len(F)
+    values, Q = np.linalg.eigh(gram)
+    left = (centred @ Q[:, ::-1][:, :count]).T
+    return np.sqrt(values[::-1][:count]), left / np.linalg.norm(left, axis=1, keepdims=True)
+
+
+def overlap(vector: FloatArray, function: FloatArray) -> float:
+    """Squared cosine with a function's values, less their mean."""
+    centred = function - function.mean()
+    return float((vector @ centred) ** 2 / (vector @ vector) / (centred @ centred))

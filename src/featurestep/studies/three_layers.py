@@ -1,0 +1,189 @@
+"""One step on the middle layer of three: do spikes appear, and which functions do they carry?
+
+f(x) = aᵀσ(W2 σ(W1 x)), W1 random and fixed, one step on W2. To that step the first layer's
+outputs are the inputs, so it learns along β = Hᵀy/n0: no longer a direction of x but a function
+of it, whatever part of the target the first layer's features can express.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..figures.base import TWO_COLUMNS, Report
+from ..figures.claims import Claim
+from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..types import FloatArray
+from .base import Study, settled
+from .given_rows import best_readout, left_vectors, network_of, overlap, stepped
+from .measured import larger, over_draws
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TARGETS = ("direction", "quadratic form")
+# Two layers, and three whose first has features of odd and even degrees or of even ones only.
+NETWORKS = ("two layers", "relu below", "abs below")
+STEPPED = ("untrained", "stepped")
+FUNCTIONS = ("degree 1", "degree 2")  # of the target's own variable
+NOISE, SIZE = 0.2, 2.0
+CARRIES, ABSENT = 0.5, 0.2  # squared overlap of a spike that carries q, and of one that does not
+
+
+def rows(rng: np.random.Generator, n: int, d: int, target: str) -> tuple[FloatArray, FloatArray]:
+    """Inputs and the variable q, of mean 0 and variance 1, on which the target depends.
+
+    The inputs lie on the sphere of radius √d. Otherwise their length, which even features see
+    better than anything, hides the rest: the square of a quadratic form has a part along it.
+    """
+    X = rng.standard_normal((n, d))
+    X *= d**0.5 / np.linalg.norm(X, axis=1, keepdims=True)
+    if target == "direction":
+        return X, X[:, 0]
+    signs = np.where(np.arange(d) % 2 == 0, 1.0, -1.0)
+    return X, np.asarray(X**2 @ signs * ((d + 2.0) / (2.0 * d**2)) ** 0.5)
+
+
+def function(q: FloatArray) -> FloatArray:
+    """The target: q and its square."""
+    return q + 0.5 * (q**2 - 1.0)
+
+
+def compute(quick: bool, progress: Report) -> xarray.Dataset:
+    """Errors of four models, the first singular values, and what their vectors carry."""
+    import xarray
+
+    d, n, widths = (16, 4000, (1200, 400)) if quick else (20, 8000, (2400, 800))
+    seeds = 4 if quick else 8
+    shape = (len(TARGETS), len(NETWORKS))
+    errors = np.empty((*shape, len(STEPPED), seeds))
+    values = np.empty((*shape, 4, seeds))
+    carried = np.empty((*shape, 2, len(FUNCTIONS), seeds))
+    for i, target in enumerate(TARGETS):
+        for seed in range(seeds):
+            one = _networks(np.random.default_rng(1000 * i + seed), target, d, n, widths, seed)
+            errors[i, ..., seed], values[i, ..., seed], carried[i, ..., seed] = one
+            progress((i * seeds + seed + 1) / (len(TARGETS) * seeds))
+    return xarray.Dataset(
+        {
+            "draws": (("target", "network", "stepped", "seed"), errors),
+            "singular_value": (("target", "network", "rank", "seed"), values),
+            "overlap": (("target", "network", "spike", "function", "seed"), carried),
+        },
+        {
+            "target": list(TARGETS),
+            "network": list(NETWORKS),
+            "stepped": list(STEPPED),
+            "rank": [1, 2, 3, 4],
+            "spike": [1, 2],
+            "function": list(FUNCTIONS),
+        },
+        {"d": d, "n": n, "n_step": n, "width_1": widths[0], "width_2": widths[1], "seeds": seeds},
+    )
+
+
+def _networks(
+    rng: np.random.Generator, target: str, d: int, n: int, widths: tuple[int, int], seed: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Errors, singular values and overlaps of one draw."""
+    samples = [rows(rng, n, d, target) for _ in range(3)]  # step, readout, test
+    labels = [function(q) + NOISE * rng.standard_normal(n) for _, q in samples[:2]]
+    plain = [X for X, _ in samples]
+    below = [_hidden(plain, widths[0], activation, seed) for activation in ("relu", "abs")]
+    errors, values, carried = [], [], []
+    q, test_labels = samples[1][1], function(samples[2][1])
+    for inputs in (plain, *below):
+        network = network_of(inputs[0].shape[1], width=widths[1], activation="relu", seed=seed + 1)
+        missed = []
+        for size in (0.0, SIZE):
+            layer = stepped(network, inputs[0], labels[0], size=size)
+            F, F_test = layer.features(inputs[1]), layer.features(inputs[2])
+            found = best_readout((F, labels[1]), (F_test, test_labels))
+            missed.append(found.error + NOISE**2)
+        top, left = left_vectors(F, 4)
+        errors.append(missed)
+        values.append(top)
+        carried.append([[overlap(u, q), overlap(u, q**2)] for u in left[:2]])
+    return np.array(errors), np.array(values), np.array(carried)
+
+
+def _hidden(samples: list[FloatArray], width: int, activation: str, seed: int) -> list[FloatArray]:
+    """The first layer's outputs, of mean square about 1."""
+    first = network_of(samples[0].shape[1], width=width, activation=activation, seed=seed)
+    scale = first.problem.sigma.second_moment**0.5
+    return [np.asarray(first.features_of(X, first.W0)) / scale for X in samples]
+
+
+@styled
+def draw(data: xarray.Dataset) -> Figure:
+    """Errors of the networks, and what their first two spikes carry."""
+    left, right = new_axes(columns=2, width=TWO_COLUMNS, height=2.8, sharex=False)
+    x = np.arange(len(NETWORKS) * len(STEPPED))
+    for index, target in enumerate(TARGETS):
+        mean, error = over_draws(data["draws"].sel(target=target))
+        place, name = x + 0.4 * index - 0.2, f"function of a {target}"
+        colour = PALETTE[index]
+        left.bar(place, mean.ravel(), 0.38, yerr=2 * error.ravel(), color=colour, label=name)
+    names = [f"{network}, {step}" for network in NETWORKS for step in STEPPED]
+    left.set_xticks(x, names, rotation=35, ha="right")
+    left.set_ylabel(label("test_error"))
+    left.legend()
+    _table(right, data["overlap"].mean("seed"))
+    return figure_of(left)
+
+
+def _table(ax: Axes, shares: xarray.DataArray) -> None:
+    """Rows: target, network and spike; columns: q and its square."""
+    table = shares.values.reshape(-1, len(FUNCTIONS))
+    ax.imshow(table, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    for (i, j), share in np.ndenumerate(table):
+        colour = "white" if share > 0.6 else "black"
+        ax.text(j, i, f"{share:.2f}", ha="center", va="center", color=colour, fontsize=6)
+    names = [
+        f"{target}, {network}, spike {k}"
+        for target in TARGETS
+        for network in NETWORKS
+        for k in (1, 2)
+    ]
+    ax.set_yticks(range(len(names)), names, fontsize=6)
+    ax.set_xticks(range(len(FUNCTIONS)), ["$q$", "$q^2$"])
+
+
+def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+    """A spike carries the part of the target that the layer below can express."""
+    claims = []
+    for target, carrying in (
+        ("direction", ("two layers", "relu below")),
+        ("quadratic form", ("abs below",)),
+    ):
+        for network in NETWORKS:
+            shares = data["overlap"].sel(target=target, network=network, function="degree 1")
+            first, most = shares.sel(spike=1), float(shares.max("spike").mean())
+            what = f"{target}, {network}:"
+            if network in carrying:
+                text = f"{what} the first spike carries q with {float(first.mean()):.2f}"
+                holds = bool(first.min() >= CARRIES)
+                claims.append(Claim(f"{text} (at least {CARRIES:g} in every draw)", holds))
+            else:
+                text = f"{what} neither spike carries q, at most {most:.2f}"
+                claims.append(Claim(f"{text} (less than {ABSENT:g})", bool(most < ABSENT)))
+    draws = data["draws"].sel(target="quadratic form")
+    three = draws.sel(network="abs below", stepped="stepped")
+    for network, step in (("two layers", "stepped"), ("abs below", "untrained")):
+        other = draws.sel(network=network, stepped=step)
+        what = f"quadratic form: {network}, {step}, against abs below, stepped"
+        claims.append(larger(what, other, three))
+    return settled(STUDY.name, claims)
+
+
+STUDY = Study(
+    name="three-layers",
+    title="One step on the middle layer of three: errors and what the spikes carry",
+    question="Do spikes appear when the middle of three layers takes the step? What is in them?",
+    compute=compute,
+    draw=draw,
+    check=check,
+)
