@@ -241,6 +241,7 @@ def compare(
     drawn: str | None = None,
     max_memory: float | None = None,
     progress: Callable[[int, int], None] | None = None,
+    scheduler: Any = None,
 ) -> Comparison:
     """Predict and simulate the same problems; the arguments are those of `simulate`.
 
@@ -259,6 +260,7 @@ def compare(
         drawn=drawn,
         max_memory=max_memory,
         progress=progress,
+        scheduler=scheduler,
     )
     return Comparison(problem, predicted, statuses, noted, found)
 

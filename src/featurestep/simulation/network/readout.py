@@ -43,30 +43,43 @@ class Solution:
 
 
 class NormalEquations:
-    """FᵀF and Fᵀ(clean, noise), accumulated over rows, with the labels of all rows."""
+    """FᵀF, Fᵀ(clean, noise) and the labels' own squares, accumulated over rows."""
 
-    def __init__(
-        self, backend: Backend, N: int, labels: Labels, lead: tuple[int, ...] = ()
-    ) -> None:
+    def __init__(self, backend: Backend, N: int, lead: tuple[int, ...] = ()) -> None:
         self.backend = backend.solver
         self.gram = self.backend.empty(*lead, N, N)
         self.moments = self.backend.zeros(*lead, N, 2)
-        self.labels = labels
+        self.squares: Array = 0.0  # (2, 2): of (clean, noise), in float64
         self._fresh = True
 
     def clear(self) -> None:
-        """Start again with the same labels."""
+        """Start again."""
         self.moments[:] = 0.0
+        self.squares = 0.0
         self._fresh = True
 
-    def add(self, F: Array, start: int) -> None:
-        """The features of rows start … start + rows of F."""
-        F, labels = self.backend.cast(F), self.labels
-        rows = slice(start, start + F.shape[-2])
+    def add(self, F: Array, clean: Array, noise: Array) -> None:
+        """The features and labels of some rows."""
+        F = self.backend.cast(F)
         self.backend.add_gram(self.gram, F, fresh=self._fresh)
         self._fresh = False
-        y = self.backend.stack([labels.clean[..., rows], labels.noise[..., rows]])
+        y = self.backend.stack([clean, noise])  # (rows, 2)
         self.backend.add_product(self.moments, F, self.backend.cast(y))
+        self.squares = self.squares + (y[..., :, None] * y[..., None, :]).sum(-3)
+
+    def parts(self) -> list[FloatArray]:
+        """Its sums on the host, to be added to those of other rows."""
+        return [self.backend.get(part) for part in (self.gram, self.moments, self.squares)]
+
+    def take(self, parts: list[FloatArray]) -> None:
+        """The sums of all rows."""
+        self.gram, self.moments = (self.backend.put(part) for part in parts[:2])
+        self.squares, self._fresh = self.backend.wide(parts[2]), False
+
+    def square(self, noise: float) -> Array:
+        """yᵀy at a noise level."""
+        S = self.squares
+        return S[..., 0, 0] + 2.0 * noise * S[..., 0, 1] + noise**2 * S[..., 1, 1]
 
 
 def solve_primal(sums: NormalEquations, fits: Sequence[Fit], *, last: bool) -> list[Solution]:
@@ -75,7 +88,7 @@ def solve_primal(sums: NormalEquations, fits: Sequence[Fit], *, last: bool) -> l
     The loss is (yᵀy − yᵀFâ)/n: no second pass over the features is needed. It loses as many
     digits as the loss is smaller than yᵀy/n.
     """
-    backend, labels, n = sums.backend, sums.labels, fits[0].n
+    backend, n = sums.backend, fits[0].n
     refuse_non_finite(backend, sums.gram)
     moments = backend.wide(sums.moments)  # (N, 2)
     by_ridge = _by_ridge(fits)
@@ -89,7 +102,7 @@ def solve_primal(sums: NormalEquations, fits: Sequence[Fit], *, last: bool) -> l
     for same, b, solved in zip(by_ridge, rhs, columns, strict=True):
         a_hat = backend.wide(solved)  # (N, fits)
         squares = (a_hat * a_hat).sum(-2)
-        labelled = backend.stack([(y * y).sum(-1) for y in map(labels.at, same)])
+        labelled = backend.stack([sums.square(fit.noise) for fit in same])
         losses = (labelled - (b * a_hat).sum(-2)) / n
         found = backend.get(backend.stack([losses, squares]))  # (fits, 2)
         for index, fit in enumerate(same):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 
@@ -35,6 +35,12 @@ class Outcome:
     )
     test_error: dict[tuple[FeatureKey, Fit], FloatArray] = field(default_factory=dict)
     alignment: dict[Move, list[Alignment]] = field(default_factory=dict)
+
+    def light(self) -> Outcome:
+        """Its numbers alone, without the readouts: what is worth sending."""
+        for key, found in self.solutions.items():
+            self.solutions[key] = [replace(solution, a_hat=None) for solution in found]
+        return self
 
 
 @dataclass(frozen=True)
@@ -80,9 +86,16 @@ class GroupRun:
 
     def prepare(self) -> tuple[Weights, list[Array]]:
         """The trained weights, and buffers for the rows of a block."""
-        buffers = self._buffers(self.cost.rows)
-        trainer = Trainer(self.group, self.draw, self.setting, self.cost.rows, buffers, self.count)
-        return trainer.weights(), buffers
+        buffers = self.row_buffers()
+        return self.trainer(buffers).weights(), buffers
+
+    def trainer(self, buffers: list[Array]) -> Trainer:
+        """What takes the steps."""
+        return Trainer(self.group, self.draw, self.setting, self.cost.rows, buffers, self.count)
+
+    def row_buffers(self) -> list[Array]:
+        """Room for the rows of a block."""
+        return self._buffers(self.cost.rows)
 
     def _buffers(self, rows: int) -> list[Array]:
         N = self.group.problem.width
@@ -127,14 +140,13 @@ class GroupRun:
     ) -> None:
         """FᵀF accumulated over row blocks, for all keys of a pass at once: memory without n."""
         sizes = self.cost.streamed
-        labels = self._labels(sizes[-1])
-        sums = {key: self._normal_equations(labels) for key in keys}
+        sums = {key: self.normal_equations() for key in keys}
         sample = self.draw.readout_sample(sizes[-1])
         for block, rows in self.blocks(weights, sample, TRAIN, buffers):
-            labels.put(block)
             for key in keys:
                 F = self.features(key, weights, rows, *_first(buffers[-1:], block.rows))
-                self._accumulate(sums[key], key, F, block.start, sizes, out)
+                labels = (block.clean, block.noise)
+                self._accumulate(sums[key], key, F, labels, block.start, sizes, out)
 
     def _fit_held(self, weights: Weights, out: Outcome) -> None:
         """The projections of the whole sample are held, and features made key by key."""
@@ -153,13 +165,15 @@ class GroupRun:
                 kappa[noise][..., at, :] = column
         sample = Projected(whole, kappa, whole[-2])
         large = [size for size in sizes if size > self.group.problem.width]
-        sums = self._normal_equations(labels) if large else None
+        sums = self.normal_equations() if large else None
         for key in keys_with(self.group, sizes):
             F = self.features(key, weights, sample, whole[-1])
             self._fit_dual(key, F, labels, out)
             if sums is not None and key in keys_with(self.group, large):
                 sums.clear()
-                self._accumulate(sums, key, F[..., : large[-1], :], 0, large, out)
+                most = large[-1]
+                pair = (labels.clean[..., :most], labels.noise[..., :most])
+                self._accumulate(sums, key, F[..., :most, :], pair, 0, large, out)
 
     def _fit_dual(self, key: FeatureKey, F: Array, labels: Labels, out: Outcome) -> None:
         """Fits with n ≤ N, from FFᵀ of the largest of them."""
@@ -171,12 +185,13 @@ class GroupRun:
         gram = solver.outer_gram(solver.cast(F[..., : sizes[-1], :]))
         self.count(sizes[-1] ** 2 * N)
         for size in sizes:
-            fits = self._fits(key, size)
+            fits = self.fits(key, size)
             out.solutions[key] += solve_dual(solver, gram, F, labels, fits)
             self.count(self._solve_flops(size, fits) + 2 * size * N * len(fits))
 
-    def _normal_equations(self, labels: Labels) -> NormalEquations:
-        return NormalEquations(self.backend, self.group.problem.width, labels, self.lead)
+    def normal_equations(self) -> NormalEquations:
+        """Of this group's width, with no rows yet."""
+        return NormalEquations(self.backend, self.group.problem.width, self.lead)
 
     def _labels(self, n: int) -> Labels:
         shape = (*self.lead, n)
@@ -187,6 +202,7 @@ class GroupRun:
         sums: NormalEquations,
         key: FeatureKey,
         F: Array,
+        labels: tuple[Array, Array],
         start: int,
         sizes: Sequence[int],
         out: Outcome,
@@ -194,9 +210,11 @@ class GroupRun:
         """Rows start … of F into the normal equations, solved at every size on the way."""
         N = self.group.problem.width
         for low, high in _pieces(start, start + F.shape[-2], sizes):
-            sums.add(F[..., low - start : high - start, :], low)
+            rows = slice(low - start, high - start)
+            clean, noise = labels
+            sums.add(F[..., rows, :], clean[..., rows], noise[..., rows])
             self.count((high - low) * N * (N + 4))
-            fits = self._fits(key, high)
+            fits = self.fits(key, high)
             if fits:
                 last = not any(fit.n > high for fit in self.group.fits[key])
                 out.solutions[key] += solve_primal(sums, fits, last=last)
@@ -205,15 +223,22 @@ class GroupRun:
     def _solve_flops(self, size: int, fits: Sequence[Fit]) -> int:
         return solve_flops(size, fits, self.backend.solver.eigen_flops)
 
-    def _fits(self, key: FeatureKey, n: int) -> list[Fit]:
+    def fits(self, key: FeatureKey, n: int) -> list[Fit]:
+        """The ridge regressions of a key on n samples."""
         return [fit for fit in self.group.fits[key] if fit.n == n]
 
     def _test(self, weights: Weights, buffers: list[Array], out: Outcome) -> None:
         """E(y − f)² = E(σ⋆ − f)² + noise_std²: the second term is exact, only the first sampled."""
-        N, n_test, solver = self.group.problem.width, self.group.n_test, self.backend.solver
+        self.put_errors(self.squared_errors(weights, self.draw.test_sample(), buffers, out), out)
+
+    def squared_errors(
+        self, weights: Weights, sample: Sample, buffers: list[Array], out: Outcome
+    ) -> dict[FeatureKey, FloatArray]:
+        """Sums over test rows of (σ⋆ − f)², for every readout."""
+        N, solver = self.group.problem.width, self.backend.solver
         stacked = {key: self._stack(found) for key, found in out.solutions.items()}
         sums: dict[FeatureKey, Array] = dict.fromkeys(stacked, 0.0)
-        for block, rows in self.blocks(weights, self.draw.test_sample(), TEST, buffers):
+        for block, rows in self.blocks(weights, sample, TEST, buffers):
             for key, readouts in stacked.items():
                 F = self.features(key, weights, rows, *_first(buffers[-1:], block.rows))
                 fits = readouts.shape[-2]
@@ -221,10 +246,13 @@ class GroupRun:
                 predicted = solver.wide(solver.product(solver.cast(F), readouts, output))
                 sums[key] = sums[key] + ((block.clean[..., None] - predicted) ** 2).sum(-2)
                 self.count(2 * block.rows * N * fits)
+        return {key: self.backend.get(total) for key, total in sums.items()}  # each (fits,)
+
+    def put_errors(self, sums: Mapping[FeatureKey, FloatArray], out: Outcome) -> None:
+        """Test errors from the sums over all test rows."""
         for key, found in out.solutions.items():
-            totals = self.backend.get(sums[key])  # (fits,)
             for index, solution in enumerate(found):
-                error = totals[..., index] / n_test + solution.fit.noise**2
+                error = sums[key][..., index] / self.group.n_test + solution.fit.noise**2
                 if not np.isfinite(error).all():
                     raise NonFiniteFeatures("a test prediction is not finite")
                 out.test_error[key, solution.fit] = error

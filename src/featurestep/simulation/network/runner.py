@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,9 @@ from ...results import QUANTITIES
 from ...types import FloatArray
 from ..arguments import Progress
 from ..arrays.backend import make_backend
+from ..cluster import Cluster
 from ..draws.streams import Streams
+from .by_rows import RowShares, shares_rows
 from .experiment import Experiment, make_experiment
 from .result import ALIGNMENT, Simulation
 from .run import GroupRun, Outcome
@@ -47,6 +49,26 @@ class Runner:
             self.place(task, run_task(self.experiment, task, self.count))
         return self.result(time.perf_counter() - started)
 
+    def run_on(self, cluster: Cluster) -> Simulation:
+        """All of it on a cluster: draws to workers, or one draw's rows where draws are few."""
+        started = time.perf_counter()
+        listed = list(tasks(self.experiment))
+        few = len(listed) < cluster.workers
+        by_rows = [task for task in listed if few and shares_rows(self.experiment, task[0])]
+        whole = [task for task in listed if task not in by_rows]
+        futures = {cluster.submit(_run_lightly, self.experiment, task): task for task in whole}
+        for future in cluster.ended(list(futures)):
+            index, seeds = futures[future]
+            self.place(futures[future], cluster.result(future))
+            self.count((seeds.stop - seeds.start) * self.experiment.groups[index][1].flops)
+        for index, seeds in by_rows:
+            for seed in range(seeds.start, seeds.stop):
+                shares = RowShares(cluster, self.experiment, index, seed, self.count)
+                self.place((index, slice(seed, seed + 1)), shares.outcome())
+        shared = "rows" if by_rows else "draws"
+        where = {"scheduler": cluster.address, "workers": str(cluster.workers), "shared": shared}
+        return self.result(time.perf_counter() - started, where)
+
     def count(self, flops: int) -> None:
         """So many more are done."""
         self.done += flops
@@ -70,8 +92,8 @@ class Runner:
                             path = [getattr(step, name) for step in moved]
                             self.values[name][point, seeds] = np.stack(path, axis=-1)
 
-    def result(self, wall_time: float) -> Simulation:
-        """What was found, of the grid's shape."""
+    def result(self, wall_time: float, where: Mapping[str, str] | None = None) -> Simulation:
+        """What was found, of the grid's shape; `where` says on which cluster."""
         e, draws = self.experiment, self.experiment.draws
         shape = e.problem.shape if isinstance(e.problem, Grid) else ()
         variants, points, seeds = len(draws.variants), len(e.problems), len(draws.seeds)
@@ -81,8 +103,10 @@ class Runner:
             shaped[name] = array.reshape(*lead, *shape, *rest)
         assert points == np.prod(shape, dtype=int)
         record = {**e.resources.record(), "n_test": str(e.n_test)}
+        record.update(where or {})
         if e.resources.backend.precision != "float64":
-            record["precision"] = self._precision()
+            on_cluster = "not measured: the run was on a cluster"
+            record["precision"] = on_cluster if where else self._precision()
         return Simulation(
             problem=e.problem,
             setting=draws.setting,
@@ -126,6 +150,11 @@ def tasks(experiment: Experiment) -> Iterator[Task]:
         step = experiment.batch(index)
         for start in range(0, seeds, step):
             yield index, slice(start, min(seeds, start + step))
+
+
+def _run_lightly(experiment: Experiment, task: Task) -> Outcome:
+    """The numbers of a task, on a worker."""
+    return run_task(experiment, task, lambda flops: None).light()
 
 
 def run_task(experiment: Experiment, task: Task, count: Callable[[int], None]) -> Outcome:

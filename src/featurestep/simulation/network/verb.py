@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from ...grid import Grid
 from ...problem import Problem
@@ -15,6 +16,7 @@ from ..arguments import (
     make_draws,
     make_resources,
 )
+from ..cluster import connected
 from ..draws.setting import Setting
 from ..rates import measured_rates
 from .experiment import Estimate, make_experiment
@@ -36,6 +38,7 @@ def simulate(
     block_rows: int | None = None,
     streams: Mapping[str, int] | None = None,
     progress: Progress | None = None,
+    scheduler: Any = None,
 ) -> Simulation:
     """Train and test the network of a problem, or of every point of a grid (theory, section 1).
 
@@ -67,13 +70,20 @@ def simulate(
         `equivalent`) while the others follow `seeds`.
     progress
         Called with the flops done and the flops of the whole run.
+    scheduler
+        Address of a Dask scheduler, the file it wrote, or a client: its workers share the draws,
+        or where draws are fewer than workers, the rows of each.
     """
     draws = make_draws(seeds=seeds, variants=variants, setting=setting, streams=streams)
     resources = make_resources(
         dtype=dtype, device=device, drawn=drawn, max_memory=max_memory, block_rows=block_rows
     )
     experiment = make_experiment(problem, draws, resources, n_test=n_test)
-    return Runner(experiment, checked_progress(progress)).run()
+    runner = Runner(experiment, checked_progress(progress))
+    if scheduler is None:
+        return runner.run()
+    with connected(scheduler) as cluster:
+        return runner.run_on(cluster)
 
 
 def estimate(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..arrays.backend import Array, Backend
-from ..draws.draw import Draw
+from ..draws.draw import Draw, Sample
 from ..draws.setting import Setting
 from .alignment import Alignment, Overlaps
 from .plan import Group, Move
@@ -50,9 +50,16 @@ class Trainer:
         W0 = self.draw.initial_weights()
         if not self.group.steps_needed:
             return Weights([W0])
+        return self.stepped(W0, self.first_gradient(W0, self.draw.step_sample(0)))
+
+    def first_gradient(self, W0: Array, sample: Sample) -> Gradient:
+        """Of the first step, over the rows of a sample; those of its parts add up."""
+        return self._gradient(W0, sample, self.group.levels)
+
+    def stepped(self, W0: Array, first: Gradient) -> Weights:
+        """What the first gradient, and further steps, make of W0."""
         overlaps = Overlaps(W0, self.draw.readout, self.draw.directions, self.backend)
         levels = self.group.levels
-        first = self._gradient(W0, 0, levels)
         if self.group.separate(self.setting):
             out = self._separate(W0, first, overlaps)
         else:
@@ -90,7 +97,7 @@ class Trainer:
             combine(self.backend, [(W0, 1.0), *step], W)
             path = [self._once(overlaps, W)]
             for number, size in enumerate(sizes[1:], start=1):
-                G = self._gradient(W, number, (noise,)).G[0]
+                G = self._gradient(W, self.draw.step_sample(number), (noise,)).G[0]
                 combine(self.backend, [(W, 1.0), (G, size)], W)
                 path.append(self._once(overlaps, W))
             out.terms[eta, noise] = ((len(out.matrices), 1.0),)
@@ -105,11 +112,11 @@ class Trainer:
         overlaps.forget()
         return found
 
-    def _gradient(self, W: Array, step: int, levels: tuple[float, ...]) -> Gradient:
+    def _gradient(self, W: Array, sample: Sample, levels: tuple[float, ...]) -> Gradient:
         problem = self.group.problem
-        blocks = self.draw.blocks(self.draw.step_sample(step), self.rows)
+        blocks = self.draw.blocks(sample, self.rows)
         pair = (self.buffers[0], self.buffers[1])
         out = gradient(self.backend, problem, W, self.draw.readout, blocks, levels, pair)
         products = 1 + len(out.G)
-        self.count(2 * products * problem.n_step * problem.width * problem.d)
+        self.count(2 * products * (sample.count - sample.start) * problem.width * problem.d)
         return out

@@ -74,6 +74,14 @@ class VectorOverlaps:
             out = backend.empty(count, len(self.matrix.directions))
             self._across.append(backend.get(backend.product(block.values, self._right, out)))
 
+    def parts(self) -> list[FloatArray]:
+        """The sums of the columns' side, to be added to those of other rows."""
+        return [self.backend.get(self._moments), self.squares]
+
+    def take(self, parts: list[FloatArray]) -> None:
+        """The sums of all rows."""
+        self._moments, self.squares = self.backend.put(parts[0]), parts[1]
+
     def of(self, vectors: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Squared overlaps (vectors, functions) and (vectors, directions).
 

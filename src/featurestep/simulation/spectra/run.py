@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,6 +47,10 @@ class SpectrumRun:
         for variant in self.plan.draws.variants:
             yield variant.name, self._find(variant, weights, buffers, beta)
 
+    def find(self, variant: Variant, weights: Weights, buffers: list[Array]) -> Found:
+        """What is found for one variant, from weights that took their step elsewhere."""
+        return self._find(variant, weights, buffers, self._direction(weights, buffers))
+
     def _direction(self, weights: Weights, buffers: list[Array]) -> FloatArray:
         """β/‖β‖, with β = X0ᵀr/n0 of this draw (theory, section 2), also when η is 0."""
         problem, noise = self.plan.problem, self.plan.problem.noise_std
@@ -66,7 +71,7 @@ class SpectrumRun:
         if variant.name in OF_WEIGHTS:
             matrix = self._weight_matrix(variant, weights, beta)
         else:
-            matrix = self._feature_matrix(self.plan.key(variant), weights, buffers)
+            matrix = self.feature_matrix(self.plan.key(variant), weights, buffers)
         if route.method == "dense":
             found = dense_spectrum(self.backend, matrix, self.plan.top)
         else:
@@ -97,17 +102,25 @@ class SpectrumRun:
             return self.draw.initial_weights()
         return weights.matrices[0]
 
-    def _feature_matrix(self, key: FeatureKey, weights: Weights, buffers: list[Array]) -> RowMatrix:
-        """F (n × N): left vectors beside H_k(κ) and κ^k, κ = x·β/‖β‖."""
+    def feature_matrix(
+        self,
+        key: FeatureKey,
+        weights: Weights,
+        buffers: list[Array],
+        rows: tuple[int, int] | None = None,
+    ) -> RowMatrix:
+        """F (n × N), or some of its rows: left vectors beside H_k(κ) and κ^k, κ = x·β/‖β‖."""
         problem = self.plan.problem
         alone = _only(weights, key)
         length = float(np.linalg.norm(self.backend.get(weights.beta[problem.noise_std])))
 
         def blocks() -> Iterator[RowBlock]:
             sample = self.draw.readout_sample(problem.n)
-            for block, rows in self.run.blocks(alone, sample, TRAIN, buffers):
-                F = self.run.features(key, alone, rows, buffers[-1][: block.rows])
-                kappa = self.backend.get(rows.kappa[problem.noise_std])[:, 0] / length
+            if rows is not None:
+                sample = replace(sample, start=rows[0], count=rows[1])
+            for block, projected in self.run.blocks(alone, sample, TRAIN, buffers):
+                F = self.run.features(key, alone, projected, buffers[-1][: block.rows])
+                kappa = self.backend.get(projected.kappa[problem.noise_std])[:, 0] / length
                 yield RowBlock(F, functions_of(kappa))
 
         none = np.empty((0, problem.width))

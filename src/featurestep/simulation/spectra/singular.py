@@ -42,7 +42,13 @@ def reduction_flops(side: int) -> int:
 def dense_spectrum(backend: Backend, matrix: RowMatrix, top: int) -> Found:
     """All eigenvalues of MᵀM/scale, and the overlaps of the first `top` pairs."""
     overlaps = VectorOverlaps(backend, matrix)
-    gram = _gram(backend, matrix, overlaps)
+    return from_gram(backend, matrix, gram_of(backend, matrix, overlaps), overlaps, top)
+
+
+def from_gram(
+    backend: Backend, matrix: RowMatrix, gram: Array, overlaps: VectorOverlaps, top: int
+) -> Found:
+    """The same from sums over all rows; the Gram matrix is used up."""
     refuse_non_finite(backend.solver, gram)
     values, vectors = backend.solver.eigen(gram, top)
     values = np.maximum(values, 0.0) / matrix.scale
@@ -57,7 +63,7 @@ def dense_spectrum(backend: Backend, matrix: RowMatrix, top: int) -> Found:
     )
 
 
-def _gram(backend: Backend, matrix: RowMatrix, overlaps: VectorOverlaps) -> Array:
+def gram_of(backend: Backend, matrix: RowMatrix, overlaps: VectorOverlaps) -> Array:
     """MᵀM over blocks of rows, or MMᵀ from the whole of M when it has fewer rows."""
     if matrix.by_columns:
         solver = backend.solver

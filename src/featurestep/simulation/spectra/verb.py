@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from functools import partial
-from typing import overload
+from typing import Any, overload
 
 from ...borders import Border
 from ...problem import Grid, Problem
@@ -19,8 +20,10 @@ from ..arguments import (
     make_draws,
     make_resources,
 )
+from ..cluster import Cluster, connected
 from ..draws.setting import Setting
 from ..network.experiment import Estimate
+from .by_rows import SpectrumShares, shares_rows
 from .plan import OF_WEIGHTS, SpectrumPlan, make_plan
 from .result import SimulatedSpectrum
 from .run import SpectrumRun
@@ -44,6 +47,7 @@ def simulated_spectrum(
     drawn: str | None = None,
     streams: Mapping[str, int] | None = None,
     progress: Progress | None = None,
+    scheduler: Any = None,
 ) -> SimulatedSpectrum: ...
 @overload
 def simulated_spectrum(
@@ -62,6 +66,7 @@ def simulated_spectrum(
     drawn: str | None = None,
     streams: Mapping[str, int] | None = None,
     progress: Progress | None = None,
+    scheduler: Any = None,
 ) -> GridResult: ...
 def simulated_spectrum(
     problem: Problem | Grid,
@@ -79,6 +84,7 @@ def simulated_spectrum(
     drawn: str | None = None,
     streams: Mapping[str, int] | None = None,
     progress: Progress | None = None,
+    scheduler: Any = None,
 ) -> SimulatedSpectrum | GridResult:
     """Eigenvalues of FᵀF/n, the largest singular values, and what their vectors carry.
 
@@ -112,6 +118,9 @@ def simulated_spectrum(
         Seeds that pin streams, as for `simulate`; `probes` are the Krylov route's.
     progress
         Called with the flops done and those of the whole run (at most, for krylov).
+    scheduler
+        As for `simulate`: workers share the seeds, or where seeds are fewer than workers, the
+        rows of each seed's Gram matrix (method `dense`).
     """
     draws = make_draws(
         seeds=seeds, variants=variants, setting=setting, streams=streams, beside=OF_WEIGHTS
@@ -120,13 +129,15 @@ def simulated_spectrum(
         dtype=dtype, device=device, drawn=drawn, max_memory=max_memory, block_rows=block_rows
     )
     asked = partial(make_plan, draws=draws, resources=resources, border=border, method=method)
-    if isinstance(problem, Grid):
+    told = checked_progress(progress)
+    with nullcontext() if scheduler is None else connected(scheduler) as cluster:
+        if isinstance(problem, Grid):
 
-        def one(point: Problem) -> SimulatedSpectrum:
-            return _Runner(asked(point, top=top), None).run()
+            def one(point: Problem) -> SimulatedSpectrum:
+                return _Runner(asked(point, top=top), None).run(cluster)
 
-        return over_grid(SimulatedSpectrum, problem, one, checked_progress(progress))
-    return _Runner(asked(problem, top=top), checked_progress(progress)).run()
+            return over_grid(SimulatedSpectrum, problem, one, told)
+        return _Runner(asked(problem, top=top), told).run(cluster)
 
 
 def estimate_spectrum(
@@ -163,27 +174,57 @@ class _Runner:
         self.total = plan.estimate.flops
         self.done = 0
         self.saved = 0  # promised, and not needed
+        self.seeds = 0
+        self.found: dict[str, list[Found]] = {variant.name: [] for variant in plan.draws.variants}
 
-    def run(self) -> SimulatedSpectrum:
+    def run(self, cluster: Cluster | None = None) -> SimulatedSpectrum:
+        """One seed after the other, or on a cluster."""
+        if cluster is not None:
+            return self.run_on(cluster)
         started, plan = time.perf_counter(), self.plan
-        found: dict[str, list[Found]] = {variant.name: [] for variant in plan.draws.variants}
-        for number, seed in enumerate(plan.draws.seeds, start=1):
-            for name, one in SpectrumRun(plan, seed, self._count).execute():
-                found[name].append(one)
-            self.saved = number * plan.cost.flops - self.done
-            self._count(0)
+        for seed in plan.draws.seeds:
+            self._put(dict(SpectrumRun(plan, seed, self._count).execute()))
+        return self._result(time.perf_counter() - started, {})
+
+    def run_on(self, cluster: Cluster) -> SimulatedSpectrum:
+        """On a cluster: seeds to workers, or one seed's rows where seeds are few."""
+        started, plan = time.perf_counter(), self.plan
+        by_rows = len(plan.draws.seeds) < cluster.workers and shares_rows(plan)
+        if by_rows:
+            for seed in plan.draws.seeds:
+                self._put(SpectrumShares(cluster, plan, seed, self._count).found())
+        else:
+            futures = [cluster.submit(_one_seed, plan, seed) for seed in plan.draws.seeds]
+            for future in cluster.ended(futures):
+                self._count(cluster.result(future)[1])
+            for future in futures:
+                self._put(cluster.result(future)[0])
+        shared = "rows" if by_rows else "draws"
+        where = {"scheduler": cluster.address, "workers": str(cluster.workers), "shared": shared}
+        return self._result(time.perf_counter() - started, where)
+
+    def _put(self, found: Mapping[str, Found]) -> None:
+        """What one more seed gave."""
+        for name, one in found.items():
+            self.found[name].append(one)
+        self.seeds += 1
+        self.saved = max(0, self.seeds * self.plan.cost.flops - self.done)
+        self._count(0)
+
+    def _result(self, wall_time: float, where: Mapping[str, str]) -> SimulatedSpectrum:
+        plan = self.plan
         return SimulatedSpectrum(
             problem=plan.problem,
             setting=plan.draws.setting,
-            variants=tuple(found),
+            variants=tuple(self.found),
             seeds=plan.draws.seeds,
             top=plan.top,
             methods={name: route.method for name, route in plan.cost.routes.items()},
             borders=plan.borders,
-            found={name: tuple(each) for name, each in found.items()},
-            wall_time=time.perf_counter() - started,
+            found={name: tuple(each) for name, each in self.found.items()},
+            wall_time=wall_time,
             flops=self.done,
-            record=self._record(),
+            record={**self._record(), **where},
         )
 
     def _count(self, flops: int) -> None:
@@ -195,3 +236,9 @@ class _Runner:
         routes = self.plan.cost.routes.items()
         method = "; ".join(f"{name}: {route}" for name, route in routes)
         return {**self.plan.resources.record(), "method": method}
+
+
+def _one_seed(plan: SpectrumPlan, seed: int) -> tuple[dict[str, Found], int]:
+    """What a seed gives on a worker, and the flops it took."""
+    done: list[int] = []
+    return dict(SpectrumRun(plan, seed, done.append).execute()), sum(done)

@@ -1,0 +1,140 @@
+"""Work on a Dask cluster that exists: sums over parts as a tree, progress, cancellation.
+
+Dask itself computes again what a dead worker had, since every task follows from the seed. What is
+sent to a worker is small (a problem, a range of rows); what comes back are sums.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+from weakref import WeakSet
+
+from ..errors import FeaturestepError, InvalidProblem
+
+PATIENCE = "20s"  # to reach a scheduler
+PARTS_A_WORKER = 4  # few enough to keep sums cheap, enough to lose little with a worker
+Future = Any
+
+
+class ClusterError(FeaturestepError, RuntimeError):
+    """The cluster failed, not the computation; the message says how."""
+
+
+class Cluster:
+    """A client, and the work it has been given.
+
+    Futures are held weakly: a sum's parts are forgotten by the workers once they are added.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self._distributed: Any = import_module("distributed")
+        self._futures: WeakSet[Future] = WeakSet()
+
+    @property
+    def workers(self) -> int:
+        """How many there are now; one at least, which may still be starting."""
+        return max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
+
+    @property
+    def address(self) -> str:
+        """Of the scheduler."""
+        return str(self.client.scheduler.address)
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
+        """The result to be, on whichever worker; arguments may be results to be themselves."""
+        future = self.client.submit(work, *arguments, pure=False)
+        self._futures.add(future)
+        return future
+
+    def total(
+        self, parts: list[Future], add: Callable[[Any, Any], Any], ended: Callable[[int], None]
+    ) -> Future:
+        """The sum of all parts, as a tree: workers add what they hold, pair by pair.
+
+        `ended` is told the place of each part as it ends. The list is used up.
+        """
+        places = {future.key: place for place, future in enumerate(parts)}
+        watched = self._distributed.as_completed(parts)
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            rest = parts[-1:] if len(parts) % 2 else []
+            parts[:] = [self.submit(add, a, b) for a, b in pairs] + rest
+        for future in watched:
+            self.check(future)
+            ended(places[future.key])
+        return parts[0]
+
+    def ended(self, futures: Sequence[Future]) -> Iterator[Future]:
+        """The futures as they end; a failure is raised as soon as it is known."""
+        for future in self._distributed.as_completed(futures):
+            self.check(future)
+            yield future
+
+    def check(self, future: Future) -> None:
+        """Raise what a future failed with."""
+        if future.status in ("error", "cancelled", "lost"):
+            self.result(future)
+
+    def result(self, future: Future) -> Any:
+        """What became of a future, or why there is nothing."""
+        try:
+            return future.result()
+        except FeaturestepError:
+            raise
+        except self._distributed.KilledWorker as error:
+            text = f"workers died again and again on one task: {error}"
+            raise ClusterError(" ".join(text.split())) from None
+        except (OSError, CancelledError) as error:
+            raise ClusterError(f"the Dask scheduler dropped the work: {error}") from None
+
+    def cancel(self) -> None:
+        """Let go of everything; what has not begun will not."""
+        self.client.cancel(list(self._futures), force=True)
+        self._futures.clear()
+
+
+@contextmanager
+def connected(scheduler: Any) -> Iterator[Cluster]:
+    """The cluster of a scheduler's address, of the file it wrote, or of a client."""
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        text = "needs Dask: pip install 'featurestep[dask]'"
+        raise InvalidProblem("scheduler", text, scheduler) from None
+    if isinstance(scheduler, distributed.Client):
+        yield from _used(Cluster(scheduler))
+        return
+    if not isinstance(scheduler, (str, os.PathLike)):
+        raise InvalidProblem("scheduler", "must be an address, a file or a Client", scheduler)
+    where = os.fspath(scheduler)
+    is_file = where.endswith(".json")
+    if is_file and not os.path.isfile(where):  # Dask would wait for it, forever
+        raise InvalidProblem("scheduler", "must be a file that exists, or an address", where)
+    try:
+        client = distributed.Client(
+            **{"scheduler_file" if is_file else "address": where}, timeout=PATIENCE
+        )
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ClusterError(f"no Dask scheduler at {where}: {reason}") from None
+    with client:
+        yield from _used(Cluster(client))
+
+
+def _used(cluster: Cluster) -> Iterator[Cluster]:
+    try:
+        yield cluster
+    finally:
+        cluster.cancel()
+
+
+def row_ranges(count: int, parts: int, step: int) -> list[tuple[int, int]]:
+    """About so many ranges of 0 … count, each but the last a multiple of step long."""
+    length = -(-count // (parts * step)) * step
+    return [(start, min(count, start + length)) for start in range(0, count, length)]
