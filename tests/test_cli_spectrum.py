@@ -96,16 +96,18 @@ def test_a_spectrum_over_a_field(tmp_path):
 
 
 def test_sizes_follow_n_where_ratios_are_given():
-    sizes = ["--phi", "0.5", "--psi", "0.5", "--over", "n=100,200"]
-    answer = run_json("spectrum", *sizes, "--over", "step_exponent=0.2,0.4")
+    sizes = ["--phi", "0.5", "--psi", "0.5", "--readout", "rademacher"]
+    over = ["--over", "n=100,200"]
+    answer = run_json("spectrum", *sizes, *over, "--over", "step_exponent=0.2,0.4")
     assert [(p["n"], p["step_exponent"]) for p in answer["points"]] == [
         (100, 0.2), (100, 0.4), (200, 0.2), (200, 0.4),
     ]  # fmt: skip
-    one = Problem.from_ratios(phi=0.5, psi=0.5, n=200, step_exponent=0.4, ridge=0.01)
+    fields = {"step_exponent": 0.4, "ridge": 0.01, "readout": "rademacher"}
+    one = Problem.from_ratios(phi=0.5, psi=0.5, n=200, **fields)
     assert answer["points"][-1]["edge"] == pytest.approx(spectrum(one).edge, rel=1e-6)
     assert not {"n", "d", "width"} & set(answer["problem"])
     assert {len(point["location"]) for point in answer["points"]} == {0, 1}
-    phases = run_json("phase", *sizes[:4], "--over", "n=100,200", "--over", "step_exponent=0.4")
+    phases = run_json("phase", *sizes, *over, "--over", "step_exponent=0.4")
     assert [p["n"] for p in phases["points"]] == [100, 200]
     assert phases["points"][-1]["edge"] == pytest.approx(answer["points"][-1]["edge"], rel=1e-6)
 

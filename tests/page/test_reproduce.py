@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import shlex
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,10 +22,18 @@ STATES = {
     **{name: preset.state for name, preset in PRESETS.items()},
     "size": State(step="size", step_size=7.5, readout="rademacher", residual="full"),
     "initial": State(initial="gaussian", readout="rademacher"),
-    "ridge": State(over="ridge", step_scale=2.0, step_ratio=0.5, c2=-0.5, c3=0.25),
+    "ridge": State(
+        over="ridge", step_scale=2.0, step_ratio=0.5, c2=-0.5, c3=0.25, readout="rademacher"
+    ),
     "beyond": State(n=200, step="size", step_size=40.0, readout="rademacher"),
     "scale": State(step_scale=1.7, activation="tanh", noise_std=0.3, target="formula"),
 }
+
+
+@cache
+def shown(state: State) -> tuple[parts.Data, parts.Data]:
+    """What the page shows of a state, computed once."""
+    return parts.point(state), parts.curve(state)
 
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
@@ -33,7 +42,7 @@ def test_the_python_lines_give_the_same_numbers(state: State) -> None:
     names: dict[str, object] = {}
     with contextlib.redirect_stdout(printed):
         exec(compile(reproduce.python_lines(state), "<page>", "exec"), names)
-    point, curve = parts.point(state), parts.curve(state)
+    point, curve = shown(state)
     assert printed.getvalue().startswith(f"{point['test_error']} {point['train_loss']}\n")
     found = names["curve"]["test_error"].values  # type: ignore[index]
     np.testing.assert_allclose(found, curve["test_error"], rtol=1e-8)
@@ -49,7 +58,7 @@ def test_the_command_lines_give_the_same_numbers(state: State) -> None:
         result = CliRunner().invoke(main, arguments)
         assert result.exit_code == 0, result.output
         answers.append(json.loads(result.stdout))
-    point, curve = parts.point(state), parts.curve(state)
+    point, curve = shown(state)
     assert answers[0]["test_error"] == pytest.approx(point["test_error"], rel=1e-12)
     assert answers[0]["train_loss"] == pytest.approx(point["train_loss"], rel=1e-12)
     rows = [row["test_error"] for row in answers[1]["points"]]
