@@ -27,9 +27,9 @@ from ..types import FloatArray
 from .state import State
 
 DEGREES = 6
-STAIRS, ROUGH_STAIRS = 8, 4  # regimes drawn, in full and as a draft: beyond, they are narrow
+STAIRS, ROUGH_STAIRS = 8, 3  # regimes drawn, in full and as a draft: beyond, they are narrow
 POINTS = {"exponent": 31, "samples": 33, "width": 33, "ridge": 31}  # of a curve, by its axis
-_DRAFTED = {"exponent": 11, "samples": 11, "width": 11, "ridge": 11}
+_DRAFTED = 9  # points of its draft
 _NEAR_PEAK = (0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25)  # of n over N, or N over n
 _DRAFTED_PEAK = (0.9, 1.0, 1.1)
 Data = dict[str, Any]
@@ -45,6 +45,8 @@ def point(state: State) -> Data:
     found = predict(problem)
     simpler = baselines(problem).as_dict()
     regime = problem.regime
+    nodes, weight = gauss_hermite(120)
+    learned = found.learned(np.concatenate([_KAPPA, nodes]))  # once: most of it is not per point
     return {
         **found.numbers,
         "beta_norm": found.beta_norm,
@@ -58,20 +60,17 @@ def point(state: State) -> Data:
         "regime": regime.text,
         "baselines": {name: simpler[name] for name in BASELINES},
         "kappa": _KAPPA.tolist(),
-        "learned": found.learned(_KAPPA).tolist(),
+        "learned": learned[: _KAPPA.size].tolist(),
         "best": found.target_along(_KAPPA).tolist(),
-        "degrees": _degrees(found),
+        "degrees": _degrees(found, nodes, weight * learned[_KAPPA.size :]),
     }
 
 
-def _degrees(found: Prediction) -> list[Data]:
-    """Of each degree: how much the target has along κ, and how much M(κ) has."""
-    kappa, weight = gauss_hermite(120)
-    basis = np.stack(
-        [np.polynomial.hermite_e.hermeval(kappa, row) for row in np.eye(DEGREES + 1)]
-    )  # (degrees, points)
+def _degrees(found: Prediction, kappa: FloatArray, weighted: FloatArray) -> list[Data]:
+    """Of each degree: how much the target has along κ, and how much M(κ), given on nodes, has."""
     norms = np.sqrt(factorials(DEGREES + 1))
-    learned = (basis * weight) @ found.learned(kappa) / norms
+    basis = np.polynomial.hermite_e.hermevander(kappa, DEGREES)  # (nodes, degrees)
+    learned = weighted @ basis / norms
     target = coefficients(found.problem.sigma_star, DEGREES) * norms
     target = target * found.alignment ** np.arange(DEGREES + 1)
     return [
@@ -126,7 +125,7 @@ def axis_text(state: State, count: int | None = None, peak: Sequence[float] = _N
 def grid(state: State, count: int | None = None, *, draft: bool = False) -> Grid:
     """The problems along the errors' axis: those of the curve or its draft, or `count` of them."""
     if draft:
-        text = axis_text(state, _DRAFTED[state.over], _DRAFTED_PEAK)
+        text = axis_text(state, _DRAFTED, _DRAFTED_PEAK)
     else:
         text = axis_text(state, count, _NEAR_PEAK if count is None else ())
     name, values = read_axis("axis", text)
