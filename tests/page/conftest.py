@@ -72,5 +72,7 @@ def explorer(browser: Any, address: str) -> Iterator[Explorer]:
 def views() -> Iterator[Views]:
     """The engine behind the page, in this process."""
     made = Views()
+    for pool in (made.fast, made.drafts, made.slow):
+        pool.deadline = 300.0  # a busy machine is slow, not wrong
     yield made
     made.close()

@@ -12,8 +12,8 @@ import pytest
 
 from featurestep.errors import NotConverged
 from featurestep.page import parts, spectrum_panel
-from featurestep.page.latest import Latest
 from featurestep.page.pool import Memory, Overtaken, Pool, Task
+from featurestep.page.questions import Latest
 from featurestep.page.state import State
 from featurestep.page.views import DRAFTED, tasks_of
 from featurestep.page.worker import PARTS

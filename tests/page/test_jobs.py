@@ -12,7 +12,6 @@ from featurestep import InvalidProblem, estimate, simulate, simulated_spectrum, 
 from featurestep.page import jobs as module
 from featurestep.page import parts
 from featurestep.page.jobs import FLOPS, POINTS, SEEDS, Busy, Jobs, sized
-from featurestep.page.questions import Order
 from featurestep.page.routes import simulation
 from featurestep.page.simulated import SPECTRA, simulated
 from featurestep.page.state import State
@@ -138,16 +137,16 @@ def test_a_simulation_has_the_spectrum_at_the_current_point() -> None:
 def test_a_finished_simulation_is_overlaid_on_both_lanes(views: Views) -> None:
     jobs = Jobs()
     try:
-        told = simulation(views, jobs, Order("start", SMALL.to_query()))
+        told = simulation(views, jobs, {"action": "start", "q": SMALL.to_query()})
         name = told["job"]
         while told["job"] is not None:
             time.sleep(0.05)
-            told = simulation(views, jobs, Order("look", job=name))
+            told = simulation(views, jobs, {"action": "look", "job": name})
         assert (told["done"], told["text"]) == (True, "□ 6 draws")
         assert views.answers(SMALL)["simulated"]["n"] == SMALL.n
         seen = views.spectrum_answers(SMALL.replace(ridge=0.7))["simulated_spectrum"]
         assert seen["n"] == SMALL.n  # the spectrum does not depend on the ridge
         assert views.spectrum_answers(SMALL.replace(phi=0.4))["simulated_spectrum"] is None
-        assert simulation(views, jobs, Order("look", job=name))["job"] is None
+        assert simulation(views, jobs, {"action": "look", "job": name})["job"] is None
     finally:
         jobs.close()

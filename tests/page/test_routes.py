@@ -12,8 +12,7 @@ import pytest
 
 from featurestep import predict
 from featurestep.page.address import address, listener
-from featurestep.page.guard import MAX_BODY
-from featurestep.page.server import Server
+from featurestep.page.server import MAX_BODY, Server
 from featurestep.page.state import LIMITS, MAX_QUERY, Number, State
 from featurestep.page.views import Views
 
@@ -175,10 +174,10 @@ def test_a_question_may_be_for_a_draft_and_is_checked_to_the_last_member(client:
 
 def test_jobs_of_others_cannot_be_guessed_or_broken(client: Client) -> None:
     for action in ("look", "cancel"):
-        for name in ("x" * 24, "AAAAAAAAAAAA", None):
+        for name in ("x" * 24, "AAAAAAAAAAAA"):
             answer = client.post("/simulation", {"action": action, "job": name})
             assert answer.get_json() == {"job": None, "share": 0.0, "text": "", "done": False}
-        for name in ("../../etc/passwd", "x" * 25, 7, ["x"], {"a": 1}, ""):
+        for name in ("../../etc/passwd", "x" * 25, 7, ["x"], {"a": 1}, "", None):
             answer = client.post("/simulation", {"action": action, "job": name})
             assert answer.status_code == 400
 
@@ -219,7 +218,7 @@ def broken_body(rng: random.Random) -> tuple[str, Any]:
     path = rng.choice(POSTS)
     body: dict[str, Any] = question("n=5")
     if path == "/simulation":
-        body = {"action": rng.choice(["look", "cancel"]), "q": "n=5", "job": "AAAA"}
+        body = {"action": rng.choice(["look", "cancel"]), "job": "AAAA"}
     for _ in range(rng.randint(1, 2)):
         key = rng.choice([*body, "extra", "__class__"])
         if rng.random() < 0.7:
@@ -280,7 +279,7 @@ def corner(rng: random.Random) -> State:
             values[name] = round(value) if limits.whole else min(high, max(low, value))
         elif hasattr(limits, "options"):
             values[name] = rng.choice(limits.options)
-    return State(**values, centre=rng.random() < 0.5)
+    return State(**values)
 
 
 def check_corners(client: Client, seed: int, count: int) -> None:

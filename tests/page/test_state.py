@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 
 from featurestep import InvalidProblem, predict
 from featurestep.page.presets import PRESETS
-from featurestep.page.state import LIMITS, MAX_QUERY, Choice, Number, State, Switch, Text
+from featurestep.page.state import LIMITS, MAX_QUERY, Choice, Number, State, Text
 
 
 def values(limits: object) -> st.SearchStrategy[object]:
     if isinstance(limits, Choice):
         return st.sampled_from(limits.options)
-    if isinstance(limits, Switch):
-        return st.booleans()
     if isinstance(limits, Text):
         letters = st.characters(categories=("L", "N", "P", "S", "Zs")).filter(str.isprintable)
         return st.text(letters, max_size=40)
@@ -73,7 +71,7 @@ def test_what_a_link_leaves_out_keeps_its_default() -> None:
         ("step_size=0.001", "step_size must be a number from 0.01 to 1000, or 0; got 0.001"),
         ("activation=os.system", "activation must be one of tanh"),
         ("initial=normal", "initial must be one of sphere, gaussian; got 'normal'"),
-        ("centre=True", "centre must be on or off; got 'True'"),
+        ("centre=True", "centre must be one of on, off; got 'True'"),
         ("formula=" + "H" * 300, "formula must be at most 200 printable characters"),
         ("formula=%00", "formula must be at most 200 printable characters"),
         ("frobnicate=1", "link must name fields"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import time
 from typing import Any
 
@@ -22,6 +23,7 @@ from featurestep.page.pool import Memory, Pool, Refused, Task, TooSlow
 from featurestep.page.presets import PRESETS
 from featurestep.page.state import State
 from featurestep.page.views import Views, curve_key, main_view, spectrum_view, tasks_of
+from featurestep.results import Note
 from featurestep.theory.kernel import kernel_error
 
 STATES = [preset.state for preset in PRESETS.values()]
@@ -34,7 +36,7 @@ def test_the_point_is_the_prediction(state: State) -> None:
     for name in ("test_error", "train_loss", "train_mse", "readout_norm", "alignment"):
         assert point[name] == getattr(found, name)
     kappa = np.array(point["kappa"])
-    np.testing.assert_array_equal(point["learned"], found.learned(kappa))
+    np.testing.assert_allclose(point["learned"], found.learned(kappa), rtol=1e-12)
     np.testing.assert_array_equal(point["best"], found.target_along(kappa))
     assert point["baselines"]["untrained"] == baselines(state.problem).untrained
     json.dumps(point, allow_nan=False)
@@ -146,10 +148,10 @@ def test_a_simulation_is_laid_over_the_spectrum() -> None:
 def test_degrees_say_how_much_of_the_target_is_learned() -> None:
     point = parts.point(State(step_exponent=0.4))
     rows = words.shares(point["degrees"])
-    assert [row["degree"] for row in rows] == list(range(1, parts.DEGREES + 1))
-    assert 0.9 < rows[0]["share"] <= 1.0
-    assert 0.2 < rows[1]["share"] < 0.8
-    assert rows[2]["share"] is None
+    assert len(rows) == parts.DEGREES
+    assert 0.9 < rows[0] <= 1.0
+    assert 0.2 < rows[1] < 0.8
+    assert rows[2] is None
     told = words.sentence(point)
     assert "the linear part well, the quadratic (" in told
     assert "below the untrained network's" in told
@@ -190,9 +192,9 @@ def test_a_part_that_fails_leaves_the_other_panels_alone(views: Views) -> None:
     assert texts["sentence"] == told["sentence"]
     assert drawn["graph-learned"] == whole["graph-learned"]
     assert len(drawn["graph-errors"]["data"]) >= 4
-    none = {"point": answers["point"], "spectrum": Refused("no solution at z = 1")}
-    panels, _ = spectrum_view(state, none)
-    assert panels["graph-degrees"]["data"]
+    assert drawn["graph-degrees"]["data"]
+    panels, _ = spectrum_view(state, {"spectrum": Refused("no solution at z = 1")})
+    assert panels["graph-degrees"]["data"] == []
     assert "no solution" in panels["graph-spectrum"]["layout"]["annotations"][0]["text"]
 
 
@@ -280,8 +282,11 @@ def test_beyond_the_largest_exponent_the_curve_goes_on() -> None:
 
 
 def test_the_gravest_note_is_told_first() -> None:
-    notes = ["n_step < d at n = 500: terms", "small sizes: the smallest", "step exponent 0.7 is"]
-    assert words.gravest_first(notes) == notes[::-1]
+    """The one that admits the largest error; and notes keep their size on the way from a worker."""
+    small, large = Note("small sizes", "size", 0.02), Note("far beyond", "step", 0.3)
+    through = pickle.loads(pickle.dumps([small, large]))
+    assert words.gravest_first(through) == ["far beyond.", "small sizes."]
+    assert words.gravest_first([small, "nobody knows"]) == ["nobody knows.", "small sizes."]
 
 
 def test_what_takes_too_long_is_stopped_and_the_worker_replaced() -> None:

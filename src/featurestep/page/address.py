@@ -8,7 +8,6 @@ from typing import Any
 from ..errors import InvalidProblem
 
 HOST = "127.0.0.1"
-_BACKLOG = 64
 
 
 def listener(port: Any) -> socket.socket:
@@ -18,16 +17,11 @@ def listener(port: Any) -> socket.socket:
     """
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
         raise InvalidProblem("port", "must be a whole number from 0 to 65535", port)
-    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        opened.bind((HOST, port))
-        opened.listen(_BACKLOG)
+        return socket.create_server((HOST, port), backlog=64)
     except OSError as error:
-        opened.close()
-        reason = error.strerror or "it cannot be used"
+        reason = (error.strerror or "it cannot be used").partition(" (while")[0]
         raise InvalidProblem("port", f"must be free ({reason.lower()})", port) from None
-    return opened
 
 
 def address(opened: socket.socket) -> str:

@@ -6,10 +6,10 @@ import math
 import re
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from .presets import PRESETS
-from .state import COEFFICIENTS, LIMITS, Choice, Number, State, Switch, as_text
+from .state import COEFFICIENTS, LIMITS, Choice, Number, State, as_text
 from .words import TILES
 
 LABELS = {
@@ -31,11 +31,11 @@ LABELS = {
     **{name: (f"degree {name[1]}", f"c^⋆_{name[1]}") for name in COEFFICIENTS},
 }
 GROUPS = (
-    ("Gradient step", ("step", "step_exponent", "step_scale", "step_size")),
-    ("Sizes", ("n", "phi", "psi", "step_ratio")),
-    ("Readout fit", ("ridge", "noise_std")),
-    ("Network", ("activation", "centre", "readout", "residual", "initial")),
-    ("Target σ_⋆", ("target", *COEFFICIENTS, "formula")),
+    ("Gradient step", "", ("step", "step_exponent", "step_scale", "step_size")),
+    ("Sizes", "", ("n", "phi", "psi", "step_ratio")),
+    ("Readout fit", "", ("ridge", "noise_std")),
+    ("Network", "", ("activation", "centre", "readout", "residual", "initial")),
+    ("Target", "σ_⋆", ("target", *COEFFICIENTS, "formula")),
 )
 PANELS = {
     "spectrum": ("Spectrum", "singular values of the features"),
@@ -65,33 +65,22 @@ def symbol(text: str) -> Markup:
     )
 
 
-def label_text(name: str) -> str:
-    """A field's name and symbol as plain text."""
-    return " ".join(LABELS[name]).translate(_PLAIN).strip()
-
-
 def context(state: State, *, told: bool) -> dict[str, Any]:
     """What the template needs to draw the page for a state; `told`: its link was refused."""
-    controls = {name: _control(name, getattr(state, name)) for name in LIMITS}
-    title, symbol_of_target = GROUPS[-1][0].split()
+    numbers = {name: each for name, each in LIMITS.items() if isinstance(each, Number)}
     return {
         "state": state,
-        "groups": [
-            *((escape(name), fields) for name, fields in GROUPS[:-1]),
-            (escape(title) + " " + symbol(symbol_of_target), GROUPS[-1][1]),
-        ],
-        "controls": controls,
+        "groups": [(title, symbol(sign), fields) for title, sign, fields in GROUPS],
+        "controls": {name: _control(name, getattr(state, name)) for name in LIMITS},
         "panels": PANELS,
         "presets": PRESETS,
         "tiles": [(name, word, symbol(sign)) for name, word, sign in TILES],
         "known": {
             "fields": list(LIMITS),
             "numbers": {
-                name: {"low": limits.low, "high": limits.high, "log": limits.log}
-                for name, limits in LIMITS.items()
-                if isinstance(limits, Number)
+                n: {"low": x.low, "high": x.high, "log": x.log} for n, x in numbers.items()
             },
-            "switches": [name for name, limits in LIMITS.items() if isinstance(limits, Switch)],
+            "switches": [n for n, x in LIMITS.items() if isinstance(x, Choice) and x.is_switch],
             "presets": {name: preset.state.to_query() for name, preset in PRESETS.items()},
             "start": state.to_query(),
             "told": told,
@@ -100,25 +89,20 @@ def context(state: State, *, told: bool) -> dict[str, Any]:
 
 
 def _control(name: str, value: Any) -> dict[str, Any]:
-    """One field: its kind, its words, and where it stands."""
+    """One field: its kind, its words, and what it is set to; the script puts sliders in place."""
     limits = LIMITS[name]
     word, sign = LABELS.get(name, ("", ""))
     made: dict[str, Any] = {"word": word, "symbol": symbol(sign), "value": value}
     if isinstance(limits, Number):
-        low, high = limits.low, limits.high
-        if limits.log:
-            low, high = math.log10(low), math.log10(high)
-        left = low - (limits.step if limits.zero else 0.0)
-        at = value
-        if limits.log:
-            at = math.log10(value) if value > 0 else left
-        text = {"text": as_text(value), "label": label_text(name)}
-        return {**made, **text, "kind": "number", "step": limits.step, "at": at, "low": left,
-                "high": high}  # fmt: skip
+        ends = (math.log10(limits.low), math.log10(limits.high)) if limits.log else ()
+        low, high = ends or (limits.low, limits.high)
+        label = f"{word} {sign}".translate(_PLAIN)
+        made |= {"kind": "number", "text": as_text(value), "label": label, "step": limits.step}
+        return {**made, "low": low - limits.zero * limits.step, "high": high}
+    if isinstance(limits, Choice) and limits.is_switch:
+        return {**made, "kind": "switch"}
     if isinstance(limits, Choice):
         words = OVER if name == "over" else WORDS
-        options = [
-            (option, words.get(option, option.replace("_", " "))) for option in limits.options
-        ]
+        options = [(each, words.get(each, each.replace("_", " "))) for each in limits.options]
         return {**made, "kind": "list" if name in _LISTS else "choice", "options": options}
-    return {**made, "kind": "switch" if isinstance(limits, Switch) else "text"}
+    return {**made, "kind": "text"}

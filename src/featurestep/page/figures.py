@@ -49,7 +49,6 @@ def errors(state: State, point: Any, curve: Any, stairs: Any, simulated: Any) ->
             traces.append(pinnable(line(curve["x"], curve[name], label, colour, width=2.6)))
         if isinstance(simulated, Mapping):
             traces += _simulated(simulated, name, label, colour, theme)
-    across = _x_axis(state)
     flat, named = _baselines(state, point, curve, theme)
     up = _y_axis(curve, [*traces, *flat])
     traces = [*flat, *traces]
@@ -58,6 +57,10 @@ def errors(state: State, point: Any, curve: Any, stairs: Any, simulated: Any) ->
             traces.append(_marker(at, point[name], colour, theme))
     shapes, notes = _regimes(theme) if state.over == "exponent" else ([], [])
     notes += _direct(named, up, theme)
+    low, high = exponents(state)
+    across: Figure = {"title": AXES[state.over], "type": "log"}
+    if state.over == "exponent":
+        across |= {"type": "linear", "range": [low - 0.008, high + 0.008]}
     figure = frame(theme, traces, across, up, notes, revision=state.over)
     figure["layout"]["shapes"] = shapes
     ranks = [*(label for _, label in _CURVES), "published", "limit"]
@@ -67,14 +70,6 @@ def errors(state: State, point: Any, curve: Any, stairs: Any, simulated: Any) ->
         trace["legendgroup"] = trace["name"]  # items of their own widths, where rows are many
     figure["layout"]["legend"] |= {"x": -1.0, "y": -1.0, "xanchor": "left", "yanchor": "top"}
     return figure
-
-
-def _x_axis(state: State) -> Figure:
-    title = AXES[state.over]
-    if state.over != "exponent":
-        return {"title": title, "type": "log"}
-    low, high = exponents(state)
-    return {"title": title, "type": "linear", "range": [low - 0.008, high + 0.008]}
 
 
 def _y_axis(curve: Any, traces: list[Any]) -> Figure:
@@ -196,36 +191,27 @@ def learned(state: State, point: Any) -> Figure:
     return frame(theme, traces, axis, {"title": "output", "range": ends})
 
 
-def degrees(state: State, rows: Any) -> Figure:
-    """Of each degree: the share that the spikes carry, and the share of the target learned."""
+def degrees(state: State, name: str, values: Sequence[float | None], colour: str) -> Figure:
+    """A share of each degree, as bars; the page puts those of its two lanes side by side."""
     theme = THEMES[state.theme]
-    traces = []
-    if isinstance(rows, list):
-        x = [f"H<sub>{row['degree']}</sub>" for row in rows]
-        for name, label, colour in (
-            ("carried", "carried by the spikes", theme.train),
-            ("share", "of the target, learned", theme.test),
-        ):
-            values = [row.get(name) for row in rows]
-            bar = {"type": "bar", "x": x, "y": values, "name": label, "marker": {"color": colour}}
-            if any(value is not None for value in values):
-                text = [_percent(value) for value in values]
-                shown: Figure = {"text": text, "textposition": "outside", "cliponaxis": False}
-                shown["constraintext"] = "none"
-                shown["textfont"] = {"size": 10.5, "color": theme.ink}
-                traces.append({**bar, **shown, "hovertemplate": "%{x}: %{y:.1%}<extra></extra>"})
-    y = {"range": [0, 1.12], "tickformat": ".0%", "dtick": 0.25}
-    axis = {
-        "title": "degree of the learned direction, H<sub>k</sub>(κ)",
-        "type": "category",
+    bars = {
+        "type": "bar",
+        "x": [f"H<sub>{degree}</sub>" for degree in range(1, len(values) + 1)],
+        "y": values,
+        "name": name,
+        "marker": {"color": colour},
+        "text": ["" if value is None or value < 0.005 else f"{value:.0%}" for value in values],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "constraintext": "none",
+        "textfont": {"size": 10.5, "color": theme.ink},
+        "hovertemplate": "%{x}: %{y:.1%}<extra></extra>",
     }
-    figure = frame(theme, traces, axis, y)
+    up = {"range": [0, 1.12], "tickformat": ".0%", "dtick": 0.25}
+    across = {"title": "degree of the learned direction, H<sub>k</sub>(κ)", "type": "category"}
+    figure = frame(theme, [bars] if values else [], across, up)
     figure["layout"].update(barmode="group", bargap=0.2, bargroupgap=0.06, hovermode="closest")
     return figure
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None or value < 0.005 else f"{value:.0%}"
 
 
 def message(state: State, text: str) -> Figure:

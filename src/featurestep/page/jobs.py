@@ -6,7 +6,6 @@ import queue
 import secrets
 import threading
 import time
-from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,8 +22,6 @@ POINTS, SEEDS = 6, 6
 AT_ONCE = 2
 TIME_LIMIT = 60.0  # seconds
 UNWATCHED = 10.0  # seconds without a question after which nobody is waiting
-KEPT = 64  # finished jobs
-REMEMBERED = 256  # ends of jobs
 
 
 class Busy(FeaturestepError):
@@ -100,19 +97,18 @@ class Jobs:
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
-        self._ended: OrderedDict[str, tuple[Any, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
     def start(self, state: State) -> str:
         """Begin a simulation and return its name."""
-        from .worker import simulated
+        from .simulated import run
 
         small = sized(state)
         with self._lock:
             self._tidy()
             if sum(job.running for job in self._jobs.values()) >= AT_ONCE:
                 raise Busy(f"{AT_ONCE} simulations are running already; wait or cancel one")
-            process = Process(simulated, yielding=True, one_thread=False)
+            process = Process(run, yielding=True, one_thread=False)
             process.listen(queue.SimpleQueue())
             process.give(small.to_query(), POINTS, SEEDS)
             name = secrets.token_urlsafe(9)
@@ -135,20 +131,6 @@ class Jobs:
             if job is not None:
                 job.stop()
 
-    def end(self, name: str, answer: tuple[Any, ...]) -> tuple[Any, ...]:
-        """End a job for good, and remember what its page is to be told."""
-        self.cancel(name)
-        with self._lock:
-            self._ended[name] = answer
-            while len(self._ended) > REMEMBERED:
-                self._ended.popitem(last=False)
-        return answer
-
-    def ended(self, name: str) -> tuple[Any, ...] | None:
-        """What was to be told at the end of a job: the browser may have dropped that answer."""
-        with self._lock:
-            return self._ended.get(name)
-
     def close(self) -> None:
         """End all jobs."""
         with self._lock:
@@ -158,10 +140,8 @@ class Jobs:
 
     def _tidy(self) -> None:
         for name, job in list(self._jobs.items()):
-            job.look()
-            if job.running and time.monotonic() - job.watched > UNWATCHED:
+            if time.monotonic() - job.watched > UNWATCHED:
                 job.stop()
                 del self._jobs[name]
-        for name in list(self._jobs)[:-KEPT]:
-            if not self._jobs[name].running:
-                del self._jobs[name]
+            else:
+                job.look()

@@ -18,7 +18,7 @@ from ..problem import Grid, Problem
 from ..regime import interval
 from ..results import status_of
 from ..theory import Limit, Prediction, baselines, limit, predict
-from ..theory.baselines import tuned_ridge_error
+from ..theory.baselines import tuned_ridge
 from ..theory.engine import Outcome, Solution, solve
 from ..theory.kernel import kernel_error
 from ..theory.resolution import Effort
@@ -176,16 +176,10 @@ def curve(state: State, *, draft: bool = False) -> Data:
 
 def _linear(problems: Sequence[Problem]) -> Data:
     """Test errors of the linear methods of a learning curve: their n are those of the curve."""
-    rows: Data = {"ridge_n_tuned": [_tuned(problem) for problem in problems]}
+    rows: Data = {"ridge_n_tuned": [tuned_ridge(problem) for problem in problems]}
     with contextlib.suppress(InvalidProblem):  # the kernel's formula is for centred activations
         rows["kernel"] = [kernel_error(problem) for problem in problems]
     return rows
-
-
-def _tuned(problem: Problem) -> float:
-    signal = float(coefficients(problem.sigma_star, 1)[1]) ** 2
-    rest = max(problem.sigma_star.second_moment - signal, 0.0) + problem.noise_std**2
-    return tuned_ridge_error(signal, rest, problem.phi)
 
 
 def _column(outcomes: Sequence[Outcome], name: str) -> list[float | None]:

@@ -1,80 +1,66 @@
-"""What the page may ask, checked to the last member before anything is done."""
+"""What the page may ask, checked before anything is done, and which question is its latest."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, TypeVar
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
 
 from ..errors import InvalidProblem
 from .state import MAX_QUERY
 
-MOST = 10**9  # questions of one page
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,24}")
-_Asked = TypeVar("_Asked", "Question", "Order")
+_MOST = 10**9  # questions of one page
+_PAGES = 1024  # lanes of open pages that are told apart
+Rule = tuple[str, Callable[[Any], bool]]
+
+_LENGTH = f"must be text of at most {MAX_QUERY} characters"
+_QUERY: Rule = (_LENGTH, lambda value: isinstance(value, str) and len(value) <= MAX_QUERY)
+_TOKEN: Rule = ("must be a name", lambda value: type(value) is str and bool(_NAME.fullmatch(value)))
+# What one lane's panels show of a state; who is overtaken by the same page is dropped.
+QUESTION: dict[str, Rule] = {
+    "lane": ("must be main or spectrum", lambda value: value in ("main", "spectrum")),
+    "q": _QUERY,
+    "seq": (f"must be from 0 to {_MOST}", lambda value: type(value) is int and 0 <= value <= _MOST),
+    "draft": ("must be true or false", lambda value: isinstance(value, bool)),
+    "page": _TOKEN,
+}
+# Start a simulation of a state, look at one, or cancel it.
+START: dict[str, Rule] = {"action": ("must be start", lambda value: value == "start"), "q": _QUERY}
+WATCH: dict[str, Rule] = {
+    "action": ("must be start, look or cancel", lambda value: value in ("look", "cancel")),
+    "job": _TOKEN,
+}
 
 
-@dataclass(frozen=True)
-class Question:
-    """What one lane's panels show of a state; who is overtaken by the same page is dropped."""
-
-    lane: str
-    q: str
-    seq: int
-    draft: bool
-    page: str
-
-    def __post_init__(self) -> None:
-        _check("lane", _one_of(self.lane, ("main", "spectrum")), "must be main or spectrum")
-        _check("q", _is_query(self.q), f"must be text of at most {MAX_QUERY} characters")
-        _check("seq", _is_count(self.seq), f"must be a whole number from 0 to {MOST}")
-        _check("draft", isinstance(self.draft, bool), "must be true or false")
-        _check("page", _is_name(self.page), "must be a page's name")
+def checked(body: Any, rules: dict[str, Rule]) -> dict[str, Any]:
+    """A request's JSON with exactly these members, each as its rule has it, or InvalidProblem."""
+    if not isinstance(body, dict) or set(body) != set(rules):
+        raise InvalidProblem("body", f"must be JSON of {', '.join(rules)}", type(body).__name__)
+    for name, (rule, fits) in rules.items():
+        if not fits(body[name]):
+            raise InvalidProblem(name, rule, body[name])
+    return body
 
 
-@dataclass(frozen=True)
-class Order:
-    """Start a simulation of a state, look at one, or cancel it."""
+class Latest:
+    """The newest question of each lane of each page: who asks anew no longer waits for the old."""
 
-    action: str
-    q: str = ""
-    job: str | None = None
+    def __init__(self) -> None:
+        self._numbers: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._lock = threading.Lock()
 
-    def __post_init__(self) -> None:
-        actions = ("start", "look", "cancel")
-        _check("action", _one_of(self.action, actions), "must be start, look or cancel")
-        _check("q", _is_query(self.q), f"must be text of at most {MAX_QUERY} characters")
-        _check("job", self.job is None or _is_name(self.job), "must be a job's name")
+    def note(self, page: str, lane: str, number: int) -> Callable[[], bool]:
+        """Take in a question; the function returned tells whether it is still the newest."""
+        key = (page, lane)
+        with self._lock:
+            self._numbers[key] = max(number, self._numbers.pop(key, 0))
+            while len(self._numbers) > _PAGES:
+                self._numbers.popitem(last=False)
 
+        def wanted() -> bool:
+            return self._numbers.get(key, number) <= number
 
-def read(kind: type[_Asked], body: Any) -> _Asked:
-    """The question behind a request's JSON, or InvalidProblem."""
-    if not isinstance(body, dict):
-        raise InvalidProblem("body", "must be a JSON object", body)
-    named = {field.name: field for field in fields(kind)}
-    for name in body:
-        _check("body", name in named, f"must have no members but {', '.join(named)}")
-    for name, field in named.items():
-        _check(name, name in body or field.default is not MISSING, "must be given")
-    return kind(**body)
-
-
-def _check(name: str, fits: bool, rule: str) -> None:
-    if not fits:
-        raise InvalidProblem(name, rule, "something else")
-
-
-def _one_of(value: Any, options: tuple[str, ...]) -> bool:
-    return isinstance(value, str) and value in options
-
-
-def _is_query(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= MAX_QUERY
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and _NAME.fullmatch(value) is not None
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
+        return wanted

@@ -15,23 +15,6 @@ from .figures import AXES
 from .parts import axis_text, base, here
 from .state import State
 
-_FLAGS = (
-    "activation",
-    "target",
-    "n",
-    "d",
-    "width",
-    "n_step",
-    "step_exponent",
-    "step_scale",
-    "step_size",
-    "ridge",
-    "noise_std",
-    "readout",
-    "residual",
-    "initial",
-)
-
 
 def python_lines(state: State) -> str:
     """A script that prints the numbers of the current point and those along the axis."""
@@ -93,10 +76,9 @@ def _spelled(problem: Problem) -> str:
 def _command(problem: Problem, *, without: str = "") -> str:
     given = problem.given
     words = ["featurestep", "predict"]
-    for name in _FLAGS:
-        value = given[name]
+    for name, value in given.items():
         unset = value is None or (name == "step_scale" and value == 1.0)
-        if not unset and name != without:
+        if not unset and name not in (without, "centre"):
             words += [f"--{name.replace('_', '-')}", str(value)]
     words.append("--centre" if given["centre"] else "--no-centre")
     return shlex.join(words)

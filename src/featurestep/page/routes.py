@@ -18,14 +18,14 @@ from ..errors import FeaturestepError, InvalidProblem
 from . import reproduce
 from .controls import context
 from .jobs import Jobs
-from .latest import Latest
-from .questions import Order, Question, read
+from .questions import QUESTION, START, WATCH, Latest, checked
 from .state import State
 from .views import Views, lane_view
 
 _DOCUMENTS = ("theory", "explore", "spectrum", "sweep")
 _YEAR = 365 * 24 * 3600
 Answer = dict[str, Any]
+_IDLE: Answer = {"job": None, "share": 0.0, "text": "", "done": False}  # of simulations
 
 
 def make_app(views: Views, jobs: Jobs) -> Flask:
@@ -41,8 +41,8 @@ def make_app(views: Views, jobs: Jobs) -> Flask:
         "/docs/<name>": document,
     }
     posts: dict[str, Callable[[Any], Answer]] = {
-        "/answers": lambda body: panels(views, latest, read(Question, body)),
-        "/simulation": lambda body: simulation(views, jobs, read(Order, body)),
+        "/answers": lambda body: panels(views, latest, **checked(body, QUESTION)),
+        "/simulation": lambda body: simulation(views, jobs, body),
     }
     for path, page in pages.items():
         app.add_url_rule(path, path, page)
@@ -78,17 +78,19 @@ def front() -> str:
     )
 
 
-def panels(views: Views, latest: Latest, ask: Question) -> Answer:
+def panels(
+    views: Views, latest: Latest, *, lane: str, q: str, seq: int, draft: bool, page: str
+) -> Answer:
     """A lane's figures and texts by id, with the question's number sent back.
 
     `fine` tells whether a full answer is still to be asked for, once the controls rest.
     """
-    wanted = latest.note(ask.page, ask.lane, ask.seq)
-    answer: Answer = {"seq": ask.seq, "refused": False, "fine": True, "field": ""}
+    wanted = latest.note(page, lane, seq)
+    answer: Answer = {"seq": seq, "refused": False, "fine": True, "field": ""}
     try:
-        state = State.from_query(ask.q)
-        draft = ask.draft and not views.knows(state, ask.lane)
-        figures, texts = lane_view(views, state, ask.lane, draft=draft, wanted=wanted)
+        state = State.from_query(q)
+        draft = draft and not views.knows(state, lane)
+        figures, texts = lane_view(views, state, lane, draft=draft, wanted=wanted)
     except FeaturestepError as error:
         field = error.parameter if isinstance(error, InvalidProblem) else ""
         told = {"field": field, "figures": {}, "texts": {"message": str(error)}}
@@ -96,35 +98,31 @@ def panels(views: Views, latest: Latest, ask: Question) -> Answer:
     return {**answer, "fine": not draft, "figures": figures, "texts": texts}
 
 
-def simulation(views: Views, jobs: Jobs, order: Order) -> Answer:
+def simulation(views: Views, jobs: Jobs, body: Any) -> Answer:
     """Where a simulation stands: its name while it runs, progress, a text, whether it is done."""
-    if order.action == "start":
-        if order.job is not None:
-            jobs.cancel(order.job)
+    if isinstance(body, dict) and body.get("action") == "start":
         try:
-            name = jobs.start(State.from_query(order.q))
+            name = jobs.start(State.from_query(checked(body, START)["q"]))
         except FeaturestepError as error:
-            return _standing(text=str(error))
-        return _standing(job=name, text="training …")
-    if order.job is None or (job := jobs.look(order.job)) is None:
-        return _standing()
-    if order.action == "cancel":
-        jobs.cancel(order.job)
-        return _standing(text="cancelled")
+            if isinstance(error, InvalidProblem) and error.parameter in START:
+                raise
+            return {**_IDLE, "text": str(error)}
+        return {**_IDLE, "job": name, "text": "training …"}
+    action, name = checked(body, WATCH).values()
+    job = jobs.look(name)
+    if job is None:
+        return _IDLE
+    if action == "cancel":
+        jobs.cancel(name)
+        return {**_IDLE, "text": "cancelled"}
     if job.running:
-        return _standing(job=order.job, share=job.share, text="training …")
-    jobs.cancel(order.job)
+        return {"job": name, "share": job.share, "text": "training …", "done": False}
+    jobs.cancel(name)
     if job.data is None:
-        return _standing(text=job.error)
+        return {**_IDLE, "text": job.error}
     views.keep(job.asked, job.state, job.data)
     size = f", n = {job.state.n:,}" if job.state.n != job.asked.n else ""
-    return _standing(text=f"□ {job.data['seeds']} draws{size}", done=True)
-
-
-def _standing(
-    *, job: str | None = None, share: float = 0.0, text: str = "", done: bool = False
-) -> Answer:
-    return {"job": job, "share": share, "text": text, "done": done}
+    return {**_IDLE, "text": f"□ {job.data['seeds']} draws{size}", "done": True}
 
 
 def _data(views: Views, kind: str, text: Callable[[State, Answer], str]) -> Response:

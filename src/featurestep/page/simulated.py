@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FeaturestepError
+from ..processes import tell
 from ..simulation import SimulatedSpectrum, simulate, simulated_spectrum
 from ..theory.spectra import spectrum
 from .parts import axis, grid
@@ -20,11 +21,19 @@ _SHARE = 0.8  # of the progress that the errors take
 Tell = Callable[[float], None]
 
 
-def simulated(state: State, count: int, seeds: int, tell: Tell) -> dict[str, Any]:
+def run(query: str, count: int, seeds: int) -> tuple[str, Any]:
+    """In a process of its own, telling the share done: the kind of answer, and the data."""
+    try:
+        return "done", simulated(State.from_query(query), count, seeds, tell)
+    except FeaturestepError as error:
+        return "refused", str(error)
+
+
+def simulated(state: State, count: int, seeds: int, report: Tell) -> dict[str, Any]:
     """Means and standard errors along the axis, and singular values at the current point."""
     problems = grid(state, count)
     found = simulate(
-        problems, seeds=seeds, progress=lambda done, total: tell(_SHARE * done / total)
+        problems, seeds=seeds, progress=lambda done, total: report(_SHARE * done / total)
     )
     mean, error = found.mean.isel(variant=0), found.standard_error.isel(variant=0)
     data: dict[str, Any] = {
@@ -32,7 +41,7 @@ def simulated(state: State, count: int, seeds: int, tell: Tell) -> dict[str, Any
         "n": state.n,
         "seeds": seeds,
         "seconds": found.wall_time,
-        "spectrum": _spectrum(state, tell),
+        "spectrum": _spectrum(state, report),
     }
     for name in ("test_error", "train_loss"):
         data[name] = mean[name].values.tolist()
@@ -40,7 +49,7 @@ def simulated(state: State, count: int, seeds: int, tell: Tell) -> dict[str, Any
     return data
 
 
-def _spectrum(state: State, tell: Tell) -> dict[str, Any] | None:
+def _spectrum(state: State, report: Tell) -> dict[str, Any] | None:
     """A histogram of the bulk, each draw's values beyond it, and the prediction at this n."""
     problem = state.problem
     try:
@@ -50,7 +59,7 @@ def _spectrum(state: State, tell: Tell) -> dict[str, Any] | None:
     found = simulated_spectrum(
         problem,
         seeds=SPECTRA,
-        progress=lambda done, total: tell(_SHARE + (1.0 - _SHARE) * min(1.0, done / total)),
+        progress=lambda done, total: report(_SHARE + (1.0 - _SHARE) * min(1.0, done / total)),
     )
     border = float(np.sqrt(theory.border.place))
     ends = np.linspace(0.0, border, BINS + 1)

@@ -33,7 +33,7 @@ def figure(state: State, data: Data, simulated: Data | None = None) -> figures.F
     values = [spike["singular_value"] for spike in data["spikes"]]
     seen = [spike["singular_value"] for spike in simulated["spikes"]] if simulated else []
     axes = spectrum_axes(state).reaching([*values, *seen], data["density"])
-    traces, notes = [_bulk(data, axes, theme)], list[Any]()
+    traces, notes, shapes = [_bulk(data, axes, theme)], list[Any](), list[Any]()
     met = _by_rank(simulated)
     for rank, height in enumerate(_heights(values, axes)):
         spike = data["spikes"][rank]
@@ -43,36 +43,22 @@ def figure(state: State, data: Data, simulated: Data | None = None) -> figures.F
         traces[:0] = [_histogram(simulated, axes, theme)]
         traces += [*_other_size(state, simulated, axes, theme), _seen(simulated, met, axes, theme)]
     if axes.is_bent:
-        bend = {"type": "line", "xref": "x", "yref": "paper", "layer": "below", "y0": 0, "y1": 1}
         (at,) = axes.place([axes.bend])
-        shapes = [{**bend, "x0": at, "x1": at, "line": {"color": theme.rule, "dash": "dot"}}]
+        bend = {"type": "line", "xref": "x", "yref": "paper", "layer": "below", "y0": 0, "y1": 1}
+        shapes.append({**bend, "x0": at, "x1": at, "line": {"color": theme.rule, "dash": "dot"}})
         notes.append(figures.note("log →", at, 1.0, theme, xanchor="left", xshift=4))
     if data["atom"] > 0:
         text = f"{data['atom']:.0%} of the values are 0"
         notes.append(figures.note(text, 0.0, 1.0, theme, xref="paper", xanchor="left"))
-    drawn = figures.frame(theme, traces, _x_axis(axes), _y_axis(axes), notes)
-    drawn["layout"].update(
-        hovermode="closest",
-        showlegend=False,
-        shapes=shapes if axes.is_bent else [],
-        meta=axes.as_dict(),
-    )
-    return drawn
-
-
-def _x_axis(axes: SpectrumAxes) -> figures.Figure:
     ticks = axes.ticks()
-    beyond = ", logarithmic beyond the bulk" if axes.is_bent else ""
-    return {
-        "title": f"singular value of F/√n{beyond}",
-        "range": [0.0, 1.0],
-        "tickvals": axes.place(ticks),
-        "ticktext": [f"{tick:g}" for tick in ticks],
-    }
-
-
-def _y_axis(axes: SpectrumAxes) -> figures.Figure:
-    return {"range": [0.0, axes.top], "title": "density"}
+    named = {"tickvals": axes.place(ticks), "ticktext": [f"{tick:g}" for tick in ticks]}
+    title = "singular value of F/√n" + ", logarithmic beyond the bulk" * axes.is_bent
+    across = {"title": title, "range": [0.0, 1.0], **named}
+    up = {"title": "density", "range": [0.0, axes.top]}
+    drawn = figures.frame(theme, traces, across, up, notes)
+    drawn["layout"] |= {"hovermode": "closest", "showlegend": False, "shapes": shapes}
+    drawn["layout"]["meta"] = axes.as_dict()
+    return drawn
 
 
 def _heights(values: Sequence[float], axes: SpectrumAxes) -> list[float]:

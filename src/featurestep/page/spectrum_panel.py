@@ -25,8 +25,7 @@ _APART = 0.5  # distance from which two problems are not of one drag
 
 def spectrum(state: State, *, draft: bool = False) -> dict[str, Any]:
     """Bulk and spikes of the features' singular values, as plain data."""
-    found = _drafted(state.problem) if draft else solve(state.problem)
-    return as_data(found)
+    return as_data(_drafted(state.problem) if draft else solve(state.problem))
 
 
 def as_data(found: Spectrum | Draft) -> dict[str, Any]:

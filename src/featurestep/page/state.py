@@ -51,17 +51,25 @@ class Number:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few words."""
+    """One of a few words; a switch is on or off."""
 
-    options: tuple[str, ...]
+    options: tuple[Any, ...]
 
-    def check(self, name: str, value: Any) -> str:
+    @property
+    def is_switch(self) -> bool:
+        """Whether its options are True and False."""
+        return self.options == (True, False)
+
+    def check(self, name: str, value: Any) -> Any:
         """The word itself, or InvalidProblem."""
-        if not isinstance(value, str) or value not in self.options:
-            raise InvalidProblem(name, f"must be one of {', '.join(self.options)}", value)
+        if type(value) is not type(self.options[0]) or value not in self.options:
+            rule = f"must be one of {', '.join(map(as_text, self.options))}"
+            raise InvalidProblem(name, rule, value)
         return value
 
-    read = check
+    def read(self, name: str, text: str) -> Any:
+        """The option behind a link's text."""
+        return self.check(name, {as_text(each): each for each in self.options}.get(text, text))
 
 
 @dataclass(frozen=True)
@@ -80,23 +88,8 @@ class Text:
     read = check
 
 
-@dataclass(frozen=True)
-class Switch:
-    """On or off."""
-
-    def check(self, name: str, value: Any) -> bool:
-        """The value itself, or InvalidProblem."""
-        if not isinstance(value, bool):
-            raise InvalidProblem(name, "must be on or off", value)
-        return value
-
-    def read(self, name: str, text: str) -> bool:
-        """The value behind a link's text."""
-        return self.check(name, {"on": True, "off": False}.get(text, text))
-
-
 COEFFICIENTS = ("c1", "c2", "c3", "c4")
-LIMITS: Mapping[str, Number | Choice | Text | Switch] = {
+LIMITS: Mapping[str, Number | Choice | Text] = {
     "step": Choice(("exponent", "size")),
     "step_exponent": Number(0.0, 0.5, step=0.005),
     "step_scale": Number(0.05, 20.0, log=True),
@@ -108,7 +101,7 @@ LIMITS: Mapping[str, Number | Choice | Text | Switch] = {
     "ridge": Number(1e-6, 1e3, log=True, step=0.05),
     "noise_std": Number(0.0, 3.0, step=0.05),
     "activation": Choice(tuple(NAMED)),
-    "centre": Switch(),
+    "centre": Choice((True, False)),
     "readout": Choice(("gaussian", "rademacher", "constant", "uniform")),
     "residual": Choice(RESIDUALS),
     "initial": Choice(INITIALS),

@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..processes import Wanted, always
 from . import figures, reproduce, spectrum_figure, spectrum_panel, words
-from .parts import exponents
+from .parts import DEGREES, exponents
 from .pool import Memory, Pool, Task
 from .state import LIMITS, Number, State
+from .theme import THEMES
 from .worker import DRAFT
 
+View = tuple[dict[str, Any], dict[str, Any]]  # figures and texts, by their elements' ids
 _PLAIN = State()
 DEADLINE = 8.0  # seconds for everything one request asks for, waiting for a worker included
 SLOW_DEADLINE = 20.0
 DRAFTED = ("curve", "stairs", "spectrum")  # parts that have a draft
-_KEPT = 64  # simulations
+_KEPT = 128  # simulations, of errors and of spectra
 _PATIENCE = 3.0  # seconds for a page to open before the processes it does not need yet start
 _FIRST = 5.0  # seconds that a page waits for what was begun before it came
 LANES = {"main": "curve", "spectrum": "spectrum"}  # what is asked for together, and its slow part
@@ -32,13 +33,11 @@ class Views:
     def __init__(self) -> None:
         memory = Memory()
         self.fast = Pool(max(3, min(4, os.cpu_count() or 1)), memory, deadline=DEADLINE)
-        self.drafts = Pool(
-            2, memory, deadline=DEADLINE
-        )  # of the spectrum: each begins where the last has ended
+        # Drafts of the spectrum: each begins where the last has ended.
+        self.drafts = Pool(2, memory, deadline=DEADLINE)
         self.slow = Pool(1, memory, deadline=SLOW_DEADLINE, yielding=True)
         self._pools = (self.fast, self.drafts, self.slow)
-        self._simulated: OrderedDict[tuple[str, str], Any] = OrderedDict()
-        self._lock = threading.Lock()
+        self._simulated = Memory(_KEPT)
         self._ended, self._warm = threading.Event(), threading.Event()
         self._starter = threading.Thread(target=self._start, daemon=True)
 
@@ -92,17 +91,12 @@ class Views:
         tasks = tasks_of(state, draft=draft)
         del tasks["spectrum"]
         found = dict(zip(tasks, self.fast.ask(list(tasks.values()), wanted), strict=True))
-        with self._lock:
-            found["simulated"] = self._simulated.get(("errors", curve_key(state)))
-        return found
+        return {**found, "simulated": self._shown("errors", curve_key(state))}
 
     def spectrum_answers(
         self, state: State, *, draft: bool = False, wanted: Wanted = always
     ) -> dict[str, Any]:
-        """The spectrum, and the point that its panels need too.
-
-        Where the full spectrum is refused or too slow a draft stays, and says so.
-        """
+        """The spectrum; where the full one is refused or too slow a draft stays, and says so."""
         _ = state.problem
         self._begun()
         rough, fine = (tasks_of(state, draft=d)["spectrum"] for d in (True, False))
@@ -112,10 +106,12 @@ class Views:
             if isinstance(seen, Mapping):
                 notes = [*seen["notes"], f"the spectrum is drawn as a draft ({spectrum})"]
                 spectrum = {**seen, "notes": notes}
-        (point,) = self.fast.ask([tasks_of(state)["point"]], wanted)
-        with self._lock:
-            simulated = self._simulated.get(("spectrum", tasks_of(state)["spectrum"].query))
-        return {"point": point, "spectrum": spectrum, "simulated_spectrum": simulated}
+        return {"spectrum": spectrum, "simulated_spectrum": self._shown("spectrum", fine.query)}
+
+    def _shown(self, kind: str, query: str) -> Any:
+        """A simulation to be laid over a panel, if there is one."""
+        kept = self._simulated.get(Task(kind, query))
+        return None if kept is None else kept[1]
 
     def knows(self, state: State, lane: str) -> bool:
         """Whether a lane needs no more work to be shown in full."""
@@ -127,14 +123,9 @@ class Views:
             (theory,) = self.fast.ask([tasks_of(ran)["curve"]])
             if isinstance(theory, Mapping):
                 data = {**data, "theory": dict(theory)}
-        spectrum = data.get("spectrum")
-        data = {name: value for name, value in data.items() if name != "spectrum"}
-        with self._lock:
-            self._simulated["errors", curve_key(asked)] = data
-            if spectrum is not None:
-                self._simulated["spectrum", tasks_of(asked)["spectrum"].query] = spectrum
-            while len(self._simulated) > _KEPT:
-                self._simulated.popitem(last=False)
+        self._simulated.put(Task("errors", curve_key(asked)), ("done", data))
+        seen = ("done", data.get("spectrum"))
+        self._simulated.put(Task("spectrum", tasks_of(asked)["spectrum"].query), seen)
 
 
 def tasks_of(state: State, *, draft: bool = False) -> dict[str, Task]:
@@ -168,23 +159,19 @@ def curve_key(state: State) -> str:
 
 def lane_view(
     views: Views, state: State, lane: str, *, draft: bool = False, wanted: Wanted = always
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> View:
     """A lane's figures and its texts, by their elements' ids."""
     if lane == "main":
         return main_view(state, views.answers(state, draft=draft, wanted=wanted))
     return spectrum_view(state, views.spectrum_answers(state, draft=draft, wanted=wanted))
 
 
-def main_view(state: State, answers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def main_view(state: State, answers: Mapping[str, Any]) -> View:
     """Errors, learned function, numbers; a part that failed leaves the others alone."""
     point, curve, stairs = (answers.get(name) for name in ("point", "curve", "stairs"))
     wrong = [str(answer) for answer in answers.values() if isinstance(answer, Exception)]
     if isinstance(curve, Mapping) and curve["refused"]:
         wrong.append(f"some points of the curve have no number ({curve['refused']})")
-    drawn = {
-        "graph-errors": figures.errors(state, point, curve, stairs, answers.get("simulated")),
-        "graph-learned": figures.learned(state, point),
-    }
     texts: dict[str, Any] = {
         "message": " · ".join(dict.fromkeys(wrong)),
         "python": reproduce.python_lines(state),
@@ -193,25 +180,30 @@ def main_view(state: State, answers: Mapping[str, Any]) -> tuple[dict[str, Any],
         "notes": [],
         **{f"value-{name}": "–" for name, *_ in words.TILES},
     }
+    shares: list[float | None] = []
     if isinstance(point, Mapping):
-        notes = [f"{note}." for note in words.gravest_first(point["notes"])]
+        shares = words.shares(point["degrees"])
+        notes = words.gravest_first(point["notes"])
         texts |= {"sentence": words.sentence(point), "notes": notes, **words.values(point)}
+    colour = THEMES[state.theme].test
+    drawn = {
+        "graph-errors": figures.errors(state, point, curve, stairs, answers.get("simulated")),
+        "graph-learned": figures.learned(state, point),
+        "graph-degrees": figures.degrees(state, "of the target, learned", shares, colour),
+    }
     return drawn, texts
 
 
-def spectrum_view(
-    state: State, answers: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Spectrum, learned degrees, words on spikes."""
-    point, found = answers["point"], answers["spectrum"]
-    rows = words.shares(point["degrees"]) if isinstance(point, Mapping) else []
-    if not isinstance(found, Mapping):
-        drawn = figures.message(state, str(found))
-        texts: dict[str, Any] = {"spikes": "", "notes-spectrum": []}
-    else:
-        for row in rows:
-            row["carried"] = spectrum_panel.carried(found, row["degree"])
+def spectrum_view(state: State, answers: Mapping[str, Any]) -> View:
+    """Spectrum, what its spikes carry, words on them."""
+    found, carried = answers["spectrum"], []
+    if isinstance(found, Mapping):
+        carried = [spectrum_panel.carried(found, k) for k in range(1, DEGREES + 1)]
         drawn = spectrum_figure.figure(state, found, answers.get("simulated_spectrum"))
-        notes = [f"{note}." for note in words.gravest_first(found["notes"])]
+        notes = words.gravest_first(found["notes"])
         texts = {"spikes": words.spikes(found["spikes"]), "notes-spectrum": notes}
-    return {"graph-spectrum": drawn, "graph-degrees": figures.degrees(state, rows)}, texts
+    else:
+        drawn, texts = figures.message(state, str(found)), {"spikes": "", "notes-spectrum": []}
+    colour = THEMES[state.theme].train
+    bars = figures.degrees(state, "carried by the spikes", carried, colour)
+    return {"graph-spectrum": drawn, "graph-degrees": bars}, texts

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 NAMES = ("constant", "linear", "quadratic", "cubic", "quartic", "fifth-degree", "sixth-degree")
@@ -10,34 +11,19 @@ _PRESENT = 0.02  # of the target's norm: less than that is not worth a word
 _LEARNED, _PARTLY = 0.85, 0.1  # shares from which a degree counts as learned, or partly learned
 
 
-def shares(degrees: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """For each degree the share of the target's part that is learned; None where it has none."""
+def shares(degrees: Sequence[Mapping[str, Any]]) -> list[float | None]:
+    """For degrees 1, 2, … the share of the target's part that is learned; None without a part."""
     size = sum(row["target"] ** 2 for row in degrees) ** 0.5
-    found: list[dict[str, Any]] = []
-    for row in degrees:
-        present = abs(row["target"]) > _PRESENT * size
-        share = row["learned"] / row["target"] if present else None
-        found.append({"degree": row["degree"], "share": share})
-    return found
+    return [
+        row["learned"] / row["target"] if abs(row["target"]) > _PRESENT * size else None
+        for row in degrees
+    ]
 
 
-_GRAVE = (  # beginnings of notes on what may be far off, before those on a few per cent
-    "step exponent",
-    "the readout law has too many",
-    "isotropic weights",
-    "some points",
-    "small sizes",
-)
-
-
-def gravest_first(notes: Sequence[str]) -> list[str]:
-    """The notes, those that may matter most in front."""
-
-    def rank(note: str) -> int:
-        found = (place for place, begin in enumerate(_GRAVE) if note.startswith(begin))
-        return next(found, len(_GRAVE))
-
-    return sorted(notes, key=rank)
+def gravest_first(notes: Iterable[str]) -> list[str]:
+    """The notes as sentences, those in front that admit the largest error."""
+    ranked = sorted(notes, key=lambda note: getattr(note, "size", math.inf), reverse=True)
+    return [f"{note}." for note in ranked]
 
 
 def sentence(point: Any) -> str:
@@ -59,20 +45,15 @@ def spikes(found: Sequence[Mapping[str, Any]]) -> str:
 
 def _degrees(point: Any) -> str:
     """Which parts of the target, along the learned direction, are learned."""
-    learned, partly, absent = list[str](), list[str](), list[str]()
-    for row in shares(point["degrees"]):
-        name, share = NAMES[int(row["degree"])], row["share"]
-        if share is None:
-            continue
-        if share >= _LEARNED:
-            learned.append(name)
-        elif share >= _PARTLY:
-            partly.append(f"{name} ({share:.0%})")
-        else:
-            absent.append(name)
+    named: dict[str, list[str]] = {"well": [], "partly": [], "not at all": []}
+    for name, share in zip(NAMES[1:], shares(point["degrees"]), strict=True):
+        if share is not None and _PARTLY <= share < _LEARNED:
+            named["partly"].append(f"{name} ({share:.0%})")
+        elif share is not None:
+            named["well" if share >= _LEARNED else "not at all"].append(name)
     told = [
         f"the {_listed(names)} part{'s' * (len(names) > 1)} {how}"
-        for names, how in ((learned, "well"), (partly, "partly"), (absent, "not at all"))
+        for how, names in named.items()
         if names
     ]
     if not told:

@@ -1,17 +1,15 @@
-"""What the page's worker processes do: compute one part of a state, or run one simulation.
+"""What the page's worker processes do: compute one part of a state.
 
-Work happens there so that a deadline or a cancel is real: the process is killed.
+Work happens there so that a deadline is real: the process is killed.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from ..errors import FeaturestepError
-from ..processes import tell
 from .parts import curve, point, stairs
 from .spectrum_panel import spectrum
 from .state import State
@@ -26,7 +24,6 @@ PARTS: Mapping[str, Callable[[State], Any]] = {
     "spectrum": spectrum,
     f"spectrum{DRAFT}": partial(spectrum, draft=True),
 }
-_TELL_EVERY = 0.1  # seconds
 
 
 def answer(part: str, query: str) -> tuple[str, Any]:
@@ -37,21 +34,3 @@ def answer(part: str, query: str) -> tuple[str, Any]:
         return "refused", str(error)
     except Exception as error:
         return "failed", f"{type(error).__name__}: {error}"
-
-
-def simulated(query: str, count: int, seeds: int) -> tuple[str, Any]:
-    """Simulate a state, telling the share that is done; the kind of answer, and the data."""
-    from . import simulated as network
-
-    told = time.monotonic()
-
-    def now_and_then(share: float) -> None:
-        nonlocal told
-        if time.monotonic() - told > _TELL_EVERY:
-            told = time.monotonic()
-            tell(share)
-
-    try:
-        return "done", network.simulated(State.from_query(query), count, seeds, now_and_then)
-    except FeaturestepError as error:
-        return "refused", str(error)

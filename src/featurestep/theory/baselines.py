@@ -82,7 +82,7 @@ def baselines(
         problem=problem,
         untrained=predict(problem.replace(step_size=0.0, residual="labels")).test_error,
         ridge_n=linear_ridge_error(signal, rest, few, problem.ridge),
-        ridge_n_tuned=tuned_ridge_error(signal, rest, few),
+        ridge_n_tuned=tuned_ridge(problem),
         ridge_all=linear_ridge_error(signal, rest, many, problem.ridge),
         ridge_all_tuned=tuned_ridge_error(signal, rest, many),
         best_linear=rest,
@@ -116,3 +116,10 @@ def tuned_ridge_error(signal: float, rest: float, phi: float) -> float:
     if signal == 0.0:
         return rest
     return linear_ridge_error(signal, rest, phi, max(phi * rest / signal, 1e-12))
+
+
+def tuned_ridge(problem: Problem) -> float:
+    """Test error of ridge regression on the problem's n inputs, at its best ridge."""
+    signal = linear_part(problem.star)[1] ** 2
+    rest = max(problem.star.second_moment - signal, 0.0) + problem.noise_std**2
+    return tuned_ridge_error(signal, rest, problem.phi)

@@ -191,11 +191,6 @@
     setTimeout(() => { button.textContent = name; }, 1500);
   }
 
-  function enlarge(name) {
-    if (document.fullscreenElement) document.exitFullscreen();
-    else find(`panel-${name}`).requestFullscreen();
-  }
-
   const presses = {
     play: play,
     simulate: simulate,
@@ -215,7 +210,8 @@
     if (!button) return;
     if (button.id in presses) presses[button.id]();
     else if (button.id.startsWith("preset-")) apply(known.presets[button.id.slice("preset-".length)]);
-    else if (button.dataset.panel) enlarge(button.dataset.panel);
+    else if (document.fullscreenElement) document.exitFullscreen();
+    else if (button.dataset.panel) find(`panel-${button.dataset.panel}`).requestFullscreen();
   });
   document.addEventListener("input", ({ target }) => {
     if (!target.id.startsWith("slide-")) return;
@@ -226,6 +222,7 @@
     if (!target.id.startsWith("slide-")) ask();
   });
 
+  for (const name of Object.keys(known.numbers)) slide(name, reading(name));
   ask();
   first = current;
   const link = new URLSearchParams(location.hash.slice(1)).get("pin");

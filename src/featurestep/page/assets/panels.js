@@ -11,6 +11,7 @@
   const PAGE = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => (byte % 36).toString(36)).join("");
   const root = document.documentElement;
   const latest = {}; // figures by their panels
+  const shares = {}; // traces by panel and lane: a panel may have some of both
   const pinned = {}; // traces to compare with, by their panels
   const waiting = []; // who is told when everything asked for is drawn
   let restTimer = 0;
@@ -47,12 +48,8 @@
     show(lane);
     clearTimeout(lane.dimmer);
     lane.dimmer = setTimeout(() => { root.dataset[`${lane.name}Late`] = lane.call ? "yes" : "no"; }, LATE);
-    let answer = null;
-    try {
-      answer = await post("/answers", { lane: lane.name, q: text, seq: lane.seq, draft: draft, page: PAGE }, call.signal);
-    } catch (error) {
-      answer = null;
-    }
+    const question = { lane: lane.name, q: text, seq: lane.seq, draft: draft, page: PAGE };
+    const answer = await post("/answers", question, call.signal).catch(() => null);
     clearTimeout(timer);
     if (lane.call !== call) return; // overtaken
     lane.call = null;
@@ -69,7 +66,10 @@
     if (answer === null) write({ message: "the server does not answer; is `featurestep explore` still running?" });
     else {
       if (lane.name === "main" || !answer.refused) write(answer.texts);
-      for (const [id, figure] of Object.entries(answer.figures)) draw(id, figure);
+      for (const [id, { data, layout }] of Object.entries(answer.figures)) {
+        shares[id] = { ...(shares[id] || { spectrum: [], main: [] }), [lane.name]: data };
+        draw(id, { data: Object.values(shares[id]).flat(), layout: layout });
+      }
       if (lane.name === "main") accept(lane.asked, answer.refused, answer.field);
     }
     lane.busy = false;
@@ -174,15 +174,9 @@
     for (const [id, text] of Object.entries(texts)) {
       const element = document.getElementById(id);
       if (!Array.isArray(text)) element.textContent = text;
-      else element.replaceChildren(...text.map(item));
+      else element.replaceChildren(...text.map((line) => Object.assign(document.createElement("li"), { textContent: line })));
     }
     badge();
-  }
-
-  function item(text) {
-    const made = document.createElement("li");
-    made.textContent = text;
-    return made;
   }
 
   /* The caveats in sight: how many there are, and the worst, which its list has in front. */
