@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import html
+import inspect
 import json
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +33,10 @@ from featurestep import (
     simulated_spectrum,
     spectrum,
 )
+from featurestep.plots import answers
 from featurestep.results import Table, allowance, cell, grouped
+
+from . import command
 
 BASE = Problem(n=120, d=60, width=80, step_exponent=0.2, ridge=0.1, readout="rademacher")
 GRID = BASE.vary(noise_std=[0.1, 0.5])
@@ -212,3 +218,51 @@ def test_nothing_along_the_learned_direction_is_said():
     assert not any(
         "nothing along" in n for n in predict(BASE.replace(target="H2", step_size=0.0)).notes
     )
+
+
+PAGE = (Path(__file__).parents[1] / "docs" / "results.md").read_text()
+COMMANDS = {
+    "learnable": "learnable",
+    "critical_steps": "critical",
+    "simulated_spectrum": "spectrum --seeds 8",
+    "phase_diagram": "phase",
+    "feature_gap": "equivalence",
+}
+
+
+def written_row(found, name: str) -> str:
+    """A verb's row of the table: each cell is what was tried, and says how it is reached."""
+    one, grid = found[name, "one"], found[name, "grid"]
+    asked = COMMANDS.get(name, name)
+    shown = command.run(asked.split()[0], "--help").stdout
+    assert all(option in shown for option in ("--over", "--plot", "--json"))
+    takes = "setting" in inspect.signature(getattr(featurestep, name)).parameters
+    assert takes == (name in SETTINGS)
+    assert ("--inputs" in shown) == (takes or name == "spectrum")
+    cells = [
+        f"`{name}`",
+        f"`{type(one).__name__}`",
+        f"`{type(grid).__name__}`",
+        f"`featurestep {asked}`",
+        "`.plot()`" if type(one).__name__ in answers._ONE else "",
+        "`_repr_html_`" if hasattr(one, "_repr_html_") else "",
+        "`setting=`" if takes else "the theory has none",
+    ]
+    assert all(cells), cells
+    return f"| {' | '.join(cells)} |"
+
+
+def test_the_table_of_the_docs_is_that_of_the_verbs(found):
+    rows = [written_row(found, name) for name in VERBS]
+    header = "| verb | Problem | Grid | command | plot | notebook | Setting |"
+    table = "\n".join([header, "|---|---|---|---|---|---|---|", *rows])
+    assert table in PAGE, f"docs/results.md must contain\n{table}"
+
+
+def test_the_page_on_results_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert len(blocks) >= 3
+    for block in blocks:
+        exec(block, names)
