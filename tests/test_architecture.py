@@ -98,3 +98,14 @@ def test_importing_the_package_imports_none_of_its_rooms() -> None:
         "assert 'numpy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_notes_on_validity_have_one_home() -> None:
+    """What admits an error is said in one module; a setting says where it leaves the theory."""
+    homes = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Note"
+    }
+    assert homes == {"theory/validity.py", "simulation/draws/setting.py"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ..borders import MARGIN
 from ..functions.hermite import coefficients
 from ..functions.nonlinearity import HermiteSum, Nonlinearity, Shifted
 from ..functions.teacher import Frame
@@ -24,6 +25,9 @@ _NOTED = 0.02  # share of the loss that isotropic weights may leave out without 
 _NOTED_IN_BULK = 0.005  # of a neuron's square, in a spectrum
 _TESTED = 4.0  # steps in units of √N, up to which predictions are held to networks
 _HELD = 0.02  # to within that much of the test error
+_HEAVY_ROW = 3.0  # mean squares of a feature in a typical sample's most extreme row
+_FURTHER = 0.02  # of the edge, that single samples must reach beyond to be told
+_ROUGH = 1e-6  # share of the eigenvalues, or of the density, that may go unresolved
 Notes = tuple[Note, ...]
 
 
@@ -159,6 +163,85 @@ def _open_notes(problem: Problem) -> Notes:
         )
         notes.append(Note(text, "Gaussian rows", 0.02 * 2000 / problem.n))
     return tuple(notes)
+
+
+def edge_notes(*, unresolved: int, heavy_row: float) -> Notes:
+    """A spectrum's upper end: spikes that cannot be told from it, rows that lie outside."""
+    notes = []
+    if unresolved:
+        text = (
+            f"{unresolved} spike(s) within {MARGIN:g} Tracy–Widom scales of the edge: not resolved "
+            "from the bulk at this size"
+        )
+        notes.append(Note(text, "unresolved spikes", 0.0))
+    if heavy_row > _HEAVY_ROW:
+        text = (
+            f"heavy rows: a typical sample's most extreme row has {heavy_row:.3g} times the mean "
+            "square of a feature, so single rows lie outside the bulk and its edge varies from "
+            "draw to draw"
+        )
+        notes.append(Note(text, "heavy rows"))
+    return tuple(notes)
+
+
+def reach_notes(*, edge: float, reach: float, exact: bool, heavy: bool) -> Notes:
+    """How far single samples or entries push eigenvalues beyond a spectrum's edge."""
+    notes = []
+    if exact and reach > edge * (1.0 + _FURTHER):
+        text = (
+            "large residuals of single samples stretch the weights: the bulk has no sharp "
+            f"edge, and draws have singular values up to about {reach**0.5:.4g}"
+        )
+        notes.append(Note(text, "no sharp edge", reach / edge - 1.0))
+    if heavy:
+        text = (
+            "heavy-tailed activation: rows and columns vary by chance, which is included to "
+            f"first order; single large entries may lie outside the bulk up to {reach:.4g}"
+        )
+        notes.append(Note(text, "heavy-tailed activation", max(reach / edge - 1.0, 0.0)))
+    return tuple(notes)
+
+
+def rung_notes(*, cut_elsewhere: bool, varies: bool) -> Notes:
+    """A spectrum that was resolved only with part of its law left out."""
+    if cut_elsewhere:
+        text = (
+            "the law of the step's residual is cut off elsewhere than usual, because the bulk was "
+            "not resolved with its tail: the edge is less certain"
+        )
+        return (Note(text, "residuals cut off elsewhere"),)
+    if not varies:
+        text = (
+            "heavy-tailed activation: rows and columns vary by chance, which is left out because "
+            "the bulk was not resolved with it; its edge is seen further out"
+        )
+        return (Note(text, "heavy-tailed activation"),)
+    return ()
+
+
+def bulk_notes(*, missing: float, rough: float) -> Notes:
+    """A bulk that is not quite resolved."""
+    notes = []
+    if missing > _ROUGH:
+        text = (
+            f"a share {missing:.1g} of the eigenvalues lies in islands beside the bulk that were "
+            "not resolved"
+        )
+        notes.append(Note(text, "unresolved islands", missing))
+    if rough > _ROUGH:
+        text = f"the density is resolved to {rough:.1g} of its largest value only"
+        notes.append(Note(text, "rough density", rough))
+    return tuple(notes)
+
+
+def blur_notes(mass: float, blur: float) -> Notes:
+    """A bulk of many parts, seen from above."""
+    text = (
+        "the bulk has too many parts to be resolved one by one: its density is blurred over "
+        f"{blur:.1%} of its width, its lower end is approximate, and its mass with the atom is "
+        f"{mass:.4f}"
+    )
+    return (Note(text, "blurred bulk", blur),)
 
 
 def _degree(sigma: Nonlinearity) -> int:

@@ -16,6 +16,7 @@ from ...problem import Problem
 from ...types import FloatArray
 from ..batch import Batch
 from ..exact.step import bulk_products
+from ..validity import rung_notes
 from .fineness import FULL
 from .notes import spectrum_notes
 from .typical import STRAY, typical_batch
@@ -94,7 +95,8 @@ def model_of(
     needed = refine * min(most or FINEST, _needed(coarse, least))
     fine = min(needed, 1.0) if rung.blurred else rung.factor * needed
     batch = typical_batch(problem, refine=fine, stray=rung.stray, varies=rung.varies)
-    return Model(problem, rung, batch, _atom(problem), (*spectrum_notes(problem), *_lost(rung)))
+    lost = rung_notes(cut_elsewhere=rung.stray != STRAY, varies=rung.varies)
+    return Model(problem, rung, batch, _atom(problem), (*spectrum_notes(problem), *lost))
 
 
 def ladder(first: Model) -> tuple[Rung, ...]:
@@ -106,21 +108,6 @@ def ladder(first: Model) -> tuple[Rung, ...]:
     else:
         others = [Rung(factor) for factor in _OTHER_RULES]
     return (Rung(), *others, Rung(blurred=True))
-
-
-def _lost(rung: Rung) -> list[str]:
-    """What to say of a rung below the first."""
-    if rung.stray != STRAY:
-        return [
-            "the law of the step's residual is cut off elsewhere than usual, because the bulk was "
-            "not resolved with its tail: the edge is less certain"
-        ]
-    if not rung.varies:
-        return [
-            "heavy-tailed activation: rows and columns vary by chance, which is left out because "
-            "the bulk was not resolved with it; its edge is seen further out"
-        ]
-    return []
 
 
 def _atom(problem: Problem) -> float:

@@ -8,11 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from ...borders import MARGIN, Border, border_of
+from ...borders import Border, border_of
 from ...errors import NotConverged
 from ...functions.hermite import coefficients
 from ...threads import one_thread
 from ...types import FloatArray
+from ..validity import edge_notes, reach_notes
 from .branch import Branch, Trail
 from .continued import Equations
 from .edges import Edge, right_edge
@@ -21,8 +22,6 @@ from .fineness import FULL, Budget, Fineness
 from .law import Spike, carried_degrees
 from .model import Model
 from .outliers import Outlier, above, strengths_at
-
-_FURTHER = 0.02  # of the edge, that single samples must reach beyond to be told
 
 
 @dataclass(frozen=True)
@@ -66,32 +65,14 @@ class Outlook:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to say of the model, of the edge and of the spikes."""
-        notes = list(self.model.notes)
-        near = sum(not spike.resolved for spike in self.spikes)
-        if near:
-            notes.append(
-                f"{near} spike(s) within {MARGIN:g} Tracy–Widom scales of the edge: not resolved "
-                "from the bulk at this size"
-            )
-        heavy = self.equations.largest_row / self.equations.size
-        if heavy > 3.0:
-            notes.append(
-                f"heavy rows: a typical sample's most extreme row has {heavy:.3g} times the mean "
-                "square of a feature, so single rows lie outside the bulk and its edge varies from "
-                "draw to draw"
-            )
-        if self.model.is_exact and self.reach > self.end.location * (1.0 + _FURTHER):
-            notes.append(
-                "large residuals of single samples stretch the weights: the bulk has no sharp "
-                f"edge, and draws have singular values up to about {self.reach**0.5:.4g}"
-            )
-        if self.model.is_heavy:
-            notes.append(
-                "heavy-tailed activation: rows and columns vary by chance, which is included to "
-                "first order; single large entries may lie outside the bulk up to "
-                f"{self.reach:.4g}"
-            )
-        return tuple(notes)
+        heavy_row = float(self.equations.largest_row / self.equations.size)
+        unresolved = sum(not spike.resolved for spike in self.spikes)
+        model, end = self.model, self.end.location
+        return (
+            *model.notes,
+            *edge_notes(unresolved=unresolved, heavy_row=heavy_row),
+            *reach_notes(edge=end, reach=self.reach, exact=model.is_exact, heavy=model.is_heavy),
+        )
 
 
 def outlook(

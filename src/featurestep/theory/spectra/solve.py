@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...errors import InconsistentSolution, NotConverged
 from ...problem import Problem
 from ...threads import one_thread
+from ..validity import Notes, blur_notes, bulk_notes
 from .above import BLUR, blurred_interval
 from .bulk import bulk
 from .fineness import FULL, Budget
@@ -17,7 +20,6 @@ from .outlook import Outlook, outlook
 from .weights_law import weight_spectrum
 
 MASS_ERROR = 5e-4  # refused beyond it
-MASS_NOTED = 1e-6
 BLURRED_MASS_ERROR, BLURRED_MOMENT_ERROR = 1e-2, 2e-2  # of a bulk seen from above
 
 
@@ -48,14 +50,14 @@ def _attempt(model: Model, budget: Budget) -> tuple[Outlook, Spectrum]:
     view = outlook(model, budget=budget)
     if model.rung.blurred:
         part = blurred_interval(view.equations, view.edge, model.atom)
-        found = _result(view, (part,), [_blur_note(model.atom + part.mass)])
+        found = _result(view, (part,), blur_notes(model.atom + part.mass, BLUR))
         return view, _checked(found, BLURRED_MASS_ERROR, BLURRED_MOMENT_ERROR)
     parts = bulk(view.equations, model.atom, view.end)
     found = _result(view, parts, _losses(model.atom, parts))
     return view, _checked(found, MASS_ERROR, FULL.moment)
 
 
-def _result(view: Outlook, parts: tuple[Interval, ...], notes: list[str]) -> Spectrum:
+def _result(view: Outlook, parts: tuple[Interval, ...], notes: Sequence[str]) -> Spectrum:
     model = view.model
     mean, mean_square = model.moments()
     return Spectrum(
@@ -83,24 +85,8 @@ def _checked(found: Spectrum, mass_error: float, moment_error: float) -> Spectru
     return found
 
 
-def _blur_note(mass: float) -> str:
-    return (
-        "the bulk has too many parts to be resolved one by one: its density is blurred over "
-        f"{BLUR:.1%} of its width, its lower end is approximate, and its mass with the atom is "
-        f"{mass:.4f}"
-    )
-
-
-def _losses(atom: float, parts: tuple[Interval, ...]) -> list[str]:
+def _losses(atom: float, parts: tuple[Interval, ...]) -> Notes:
     """What to say of a bulk that is not quite resolved."""
-    notes = []
     missing = abs(atom + sum(part.mass for part in parts) - 1.0)
-    if missing > MASS_NOTED:
-        notes.append(
-            f"a share {missing:.1g} of the eigenvalues lies in islands beside the bulk that were "
-            "not resolved"
-        )
     worst = max((part.error for part in parts if np.isfinite(part.error)), default=0.0)
-    if worst > 1e-6:
-        notes.append(f"the density is resolved to {worst:.1g} of its largest value only")
-    return notes
+    return bulk_notes(missing=missing, rough=float(worst))
