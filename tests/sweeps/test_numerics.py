@@ -14,6 +14,8 @@ import pytest
 
 import featurestep
 from featurestep.sweeps import numerics
+from featurestep.sweeps.engines.alone import run_elsewhere
+from featurestep.sweeps.plan import make_plan
 from featurestep.sweeps.spec import read_sweep
 from featurestep.sweeps.tasks import TASKS, Work
 
@@ -159,3 +161,13 @@ def test_the_plan_names_the_numerics_of_every_task(base):
     found = read_sweep(base, ["predict", "baselines"])
     assert len({task.numerics for task in found.tasks}) == 1
     assert TASKS["simulate"]().numerics != found.tasks[0].numerics
+
+
+def test_a_worker_with_other_numerics_computes_nothing(base):
+    plan = make_plan(read_sweep(base, ["predict"]))
+    (job,) = plan.jobs({unit.key for unit in plan.units})
+    (outcome,) = run_elsewhere(job, "0123456789abcdef").outcomes
+    assert outcome.status == "failed"
+    assert "the driver 0123456789abcdef: install the featurestep of the driver" in outcome.error
+    (outcome,) = run_elsewhere(job, job.task.numerics).outcomes
+    assert outcome.status == "ok"

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..failures import EngineError
 from ..job import Job, Report
-from .alone import run_alone
+from .alone import run_elsewhere
 from .base import GUARD, MOST_DEATHS
 
 IN_FLIGHT = 512  # jobs that the scheduler holds at a time
@@ -101,7 +101,7 @@ class _Flight:
             yield future, landed
 
     def _submit(self, job: Job, ended: Any) -> None:
-        future = self._client.submit(run_alone, job, pure=False)
+        future = self._client.submit(run_elsewhere, job, job.task.numerics, pure=False)
         self._jobs[future] = job
         ended.add(future)
 
