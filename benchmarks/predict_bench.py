@@ -102,6 +102,31 @@ def single_time(law: str, activation: str, method: str) -> float:
     return 1e3 * statistics.median(times)
 
 
+def directions_time(law: str, target: str) -> tuple[float, float]:
+    """Milliseconds of the first predict of a target of several directions, and of one more.
+
+    Every problem has another n_step, so that no average over its directions is known yet.
+    """
+    problem = Problem(
+        n=2000,
+        d=1000,
+        width=1500,
+        step_exponent=0.5,
+        ridge=0.01,
+        noise_std=0.2,
+        readout=law,
+        activation="relu",
+        target=target,
+    )
+    times = []
+    for i in range(12):
+        asked = problem.replace(n_step=2000 + i)
+        start = time.perf_counter()
+        predict(asked)
+        times.append(time.perf_counter() - start)
+    return 1e3 * times[0], 1e3 * statistics.median(times[1:])
+
+
 def grid_rate(law: str, side: int, method: str) -> float:
     """Points a second of a grid over ridge and noise at the largest published exponent."""
     problem = Problem(n=2000, d=1000, width=1500, step_exponent=0.5, ridge=0.01, readout=law)
@@ -154,6 +179,15 @@ def main() -> None:
                 f"{name} {single_time(law, name, method):.2f} ms" for name in ("relu", "tanh")
             )
             print(f"one predict, {method}, {law}: {shown} warm (goal 10)")
+    predict(Problem(n=200, d=100, width=150, step_exponent=0.5, ridge=0.01, target="z1 + z2"))
+    for directions, form in (("two", "z1 + {}*z1*z2"), ("three", "z1 + {}*z1*z2*z3")):
+        for i, law in enumerate(("constant", "rademacher", "gaussian")):
+            first, more = directions_time(law, form.format(1.0 + 0.1 * i))
+            goal = " (goal 100)" if directions == "two" and law != "gaussian" else ""
+            print(
+                f"one predict, {directions} directions, {law}: {more:.0f} ms{goal}, "
+                f"{first:.0f} ms with a new target"
+            )
     print(f"import featurestep: {import_time():.3f} s (goal 0.4)")
 
 

@@ -3,7 +3,8 @@
     python -m benchmarks.several_directions --output tests/agreement/several_directions.json
 
 Four activations, three laws, n_step/d = 2 and 8, η = ½, 1 and 2 √N. The steps of one network share
-its draws. Cases whose error bars are wide get more seeds: a file that is named again is continued.
+its draws. Networks whose error bars are wide get more seeds: a file of draws that is named again
+(`--draws`) is continued.
 """
 
 from __future__ import annotations
@@ -76,10 +77,12 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16, help="seeds drawn at a time")
     parser.add_argument("--most", type=int, default=160, help="seeds of a network")
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
+    parser.add_argument("--draws", type=Path, default=Path("several_directions_draws.json"))
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
     began = time.monotonic()
-    known = json.loads(arguments.output.read_text()) if arguments.output.exists() else {}
+    known = json.loads(arguments.draws.read_text()) if arguments.draws.exists() else {}
+    table = []
     for number, case in enumerate(NETWORKS):
         fields, key = network(*case), str(number)
         values = {name: np.array(each) for name, each in known.get(key, {}).items()}
@@ -93,10 +96,12 @@ def main() -> None:
                 for name, each in more.items()
             }
             known[key] = {name: each.tolist() for name, each in values.items()}
-            arguments.output.write_text(json.dumps(known))
+            arguments.draws.write_text(json.dumps(known))
             for row in rows(fields, values):
                 test, error = row["test_error"]
                 print(number, row["seeds"], f"{test:.5f} ± {error / test:.2%}", flush=True)
+        table += rows(fields, values) if values else []
+    arguments.output.write_text(json.dumps(table, indent=1) + "\n")
     print(f"{time.monotonic() - began:.0f} s")
 
 

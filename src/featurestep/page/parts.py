@@ -71,8 +71,13 @@ def _degrees(found: Prediction, kappa: FloatArray, weighted: FloatArray) -> list
     norms = np.sqrt(factorials(DEGREES + 1))
     basis = np.polynomial.hermite_e.hermevander(kappa, DEGREES)  # (nodes, degrees)
     learned = weighted @ basis / norms
-    target = coefficients(found.problem.sigma_star, DEGREES) * norms
-    target = target * found.alignment ** np.arange(DEGREES + 1)
+    if found.problem.directions > 1:
+        nodes, weight = gauss_hermite(120)
+        rows = np.polynomial.hermite_e.hermevander(nodes, DEGREES)
+        target = (weight * found.target_along(nodes)) @ rows / norms
+    else:
+        target = coefficients(found.problem.sigma_star, DEGREES) * norms
+        target = target * found.alignment ** np.arange(DEGREES + 1)
     return [
         {"degree": k, "target": float(target[k]), "learned": float(learned[k])}
         for k in range(1, DEGREES + 1)

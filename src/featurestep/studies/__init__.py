@@ -9,6 +9,7 @@ from . import (
     corruption,
     full_training,
     many_steps,
+    staircase,
     three_layers,
     universality,
 )
@@ -19,6 +20,7 @@ __all__ = ["STUDIES", "Study", "StudyClaimFailed", "find"]
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
+        staircase.STUDY,
         universality.STUDY,
         many_steps.STUDY,
         beyond_half.STUDY,

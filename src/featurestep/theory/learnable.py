@@ -19,6 +19,7 @@ from ..spiked import spiked_weights
 from ..types import FloatArray
 from .degrees import multi_indices
 from .reach import MANY, Reach, floors, reaches, second_step_floor
+from .validity import quadratic_notes
 
 HIGHEST = {1: 12, 2: 8, 3: 6}  # degree of the terms that are looked at, by number of directions
 SMALL = 1e-4  # share of E y² below which a term is not told
@@ -54,7 +55,7 @@ class Learnable(Result):
 
     MEANINGS: ClassVar[Mapping[str, str]] = {
         "power": "E y², noise included: the error of predicting 0",
-        "floor": "test error that no readout law, activation, width, ridge, n or step can beat",
+        "floor": "test error that no law, activation, width, ridge, step or n ≪ d² can beat",
         "class_floor": "the same with this activation, readout law and step",
         "floor_many": "the first floor as n_step/d → ∞",
         "class_floor_many": "the second floor as n_step/d → ∞",
@@ -91,8 +92,8 @@ class Learnable(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What would lower the floors."""
-        return self.advice
+        """What would lower the floors, and where they do not bind."""
+        return (*self.advice, *quadratic_notes(self.problem))
 
     def heading(self) -> list[str]:
         """The problem, and the basis where it is not the target's own."""

@@ -35,7 +35,7 @@ def prediction_notes(problem: Problem, weights: SpikedWeights, method: str) -> N
     """Notes on a prediction made by `method`."""
     shared = (
         *size_notes(problem),
-        *_quadratic_notes(problem),
+        *quadratic_notes(problem),
         *_direction_notes(problem, weights),
     )
     if method == "isotropic":
@@ -83,7 +83,7 @@ def size_notes(problem: Problem) -> Notes:
     return (Note(text, "small sizes", 1.0 / smallest),)
 
 
-def _quadratic_notes(problem: Problem) -> Notes:
+def quadratic_notes(problem: Problem) -> Notes:
     """Sizes at which n and N are no longer of the order of d alone.
 
     Then random features learn quadratic functions of the inputs as well, which the limit of sizes

@@ -16,13 +16,14 @@ Terms = Sequence[tuple[Array, float]]  # a matrix Σ weight · term that is neve
 
 @dataclass(frozen=True)
 class Alignment:
-    """Two measures of alignment with the span of the target's directions B.
+    """Measures of alignment with the span of the target's directions B, and with each of them.
 
     Numbers, or arrays over several draws.
     """
 
     cosine: Any  # |cos| of (W − W0)ᵀa with the span: |γ| of theory, eq. 2, after one step
     energy: Any  # ‖WB‖²/‖W‖²: about directions/d before the first step
+    energies: Any  # the same for each direction, along the last axis
 
 
 class Overlaps:
@@ -48,9 +49,8 @@ class Overlaps:
         length = np.sqrt(np.sum(np.square(learned), axis=-1))
         inner = np.sqrt(np.sum(np.square(along), axis=-1))
         cosine = np.where(length > 0, inner / np.where(length > 0, length, 1.0), 0.0)
-        return Alignment(
-            np.minimum(cosine, 1.0), np.sum(np.square(inside), axis=(-2, -1)) / np.asarray(square)
-        )
+        energies = np.sum(np.square(inside), axis=-2) / np.asarray(square)[..., None]
+        return Alignment(np.minimum(cosine, 1.0), np.sum(energies, axis=-1), energies)
 
     def forget(self) -> None:
         """Let go of the matrices met so far, and of what was kept about them."""

@@ -24,6 +24,12 @@ ALIGNMENT = {
 Row = dict[str, Any]
 
 
+def _meaning(name: str) -> str:
+    """What a number is; `energy_2` is the second direction's part of the energy."""
+    known = {**QUANTITIES, **ALIGNMENT}
+    return known.get(name) or f"share of the weights' square along direction {name[-1]}"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation(OverSeeds):
     """Simulated errors of every variant, grid point and seed.
@@ -31,8 +37,8 @@ class Simulation(OverSeeds):
     `test_error` is E(y − f)² on fresh inputs, noise included (theory, section 1): the noise's part
     is exact and the rest is averaged over the test inputs. As attributes the numbers are means
     over the seeds for the first variant, a float or an array over the grid; `dataset` has them by
-    variant and seed, with the weights' alignment after each step, `mean` and `standard_error`
-    the statistics.
+    variant and seed, with the weights' alignment after each step (`energy_1`, … for each of
+    several directions), `mean` and `standard_error` the statistics.
     """
 
     MEANINGS: ClassVar[Mapping[str, str]] = QUANTITIES
@@ -65,8 +71,8 @@ class Simulation(OverSeeds):
         coords["seed"] = list(self.seeds)
         arrays: dict[str, Any] = {}
         for name, values in self.values.items():
-            axes = (*dims, "seed", "step") if name in ALIGNMENT else ("variant", *dims, "seed")
-            arrays[name] = (axes, values, {"long_name": {**QUANTITIES, **ALIGNMENT}[name]})
+            axes = ("variant", *dims, "seed") if name in QUANTITIES else (*dims, "seed", "step")
+            arrays[name] = (axes, values, {"long_name": _meaning(name)})
         if not ALIGNMENT.keys().isdisjoint(arrays):
             coords["step"] = list(range(1, len(self.setting.multiples) + 1))
         notes = "; ".join(self.notes) or "none"

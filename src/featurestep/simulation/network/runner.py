@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from ..arguments import Progress
 from ..arrays.backend import make_backend
 from ..cluster import Cluster
 from ..draws.streams import Streams
+from .alignment import Alignment
 from .by_rows import RowShares, shares_rows
 from .experiment import Experiment, make_experiment
 from .result import ALIGNMENT, Simulation
@@ -39,7 +40,10 @@ class Runner:
         shape = (len(draws.variants), points, seeds)
         self.values: dict[str, FloatArray] = {name: np.empty(shape) for name in QUANTITIES}
         if any(variant.base == "trained" for variant in draws.variants):
-            for name in ALIGNMENT:
+            names = [*ALIGNMENT]
+            most = max(draws.setting.directions(problem) for problem in experiment.problems)
+            names += [f"energy_{i + 1}" for i in range(most) if most > 1]
+            for name in names:
                 self.values[name] = np.zeros((points, seeds, steps))
 
     def run(self) -> Simulation:
@@ -88,9 +92,15 @@ class Runner:
                     for name, number in numbers.items():
                         self.values[name][variant, point, seeds] = number
                     if key.base == "trained" and moved is not None:
-                        for name in ("cosine", "energy"):
-                            path = [getattr(step, name) for step in moved]
-                            self.values[name][point, seeds] = np.stack(path, axis=-1)
+                        self._place_alignment(moved, point, seeds)
+
+    def _place_alignment(self, moved: Sequence[Alignment], point: int, seeds: slice) -> None:
+        for name in ALIGNMENT:
+            path = [getattr(step, name) for step in moved]
+            self.values[name][point, seeds] = np.stack(path, axis=-1)
+        each = np.stack([step.energies for step in moved], axis=-1)  # (…, direction, step)
+        for i in range(each.shape[-2] if "energy_1" in self.values else 0):
+            self.values[f"energy_{i + 1}"][point, seeds] = each[..., i, :]
 
     def result(self, wall_time: float, where: Mapping[str, str] | None = None) -> Simulation:
         """What was found, of the grid's shape; `where` says on which cluster."""

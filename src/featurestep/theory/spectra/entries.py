@@ -42,9 +42,7 @@ def sample_reach(problem: Problem, equations: Equations, edge: Edge) -> float:
     no sharp end: it is given for a law of r that a few samples exceed, and the reach for a law that
     hardly a draw exceeds.
     """
-    law = residual_law(
-        problem.sigma_star, noise_of(Row(problem)), R_NODES, problem.n_step / _EXPECTED
-    )
+    law = residual_law(problem.star, noise_of(Row(problem)), R_NODES, problem.n_step / _EXPECTED)
     r = np.linspace(law.nodes.min(), law.nodes.max(), _POINTS)
     step = equations.batch.exact.step
     every = replace(step, r=r[None])

@@ -1,0 +1,229 @@
+"""What do several steps learn that one cannot? Targets with one stair, two, and a missing one.
+
+Theory has the first step: its error, and the floor (52) that no single step goes below. Later
+steps, on fresh samples with the labels as residual, are simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Report, Tell, parts
+from ..figures.claims import Claim, below
+from ..plots.simulation import SIMULATED_NAME, points
+from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..problem import Problem
+from ..simulation import Setting, simulate
+from ..theory import learnable, predict
+from .base import Study, settled
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+STEPS = 3
+TESTS = 8000
+CLOSE_ERRORS, CLOSE_SHARE = 3.0, 0.04  # the first step agrees with theory within either
+UNSEEN, FOUND = 1.5, 2.0  # a direction's share of the weights, in units of its share at the start
+_DASHES = (0, (3.5, 1.5))
+
+
+class Case(NamedTuple):
+    """A target, and how the picture calls it."""
+
+    name: str
+    target: str
+    title: str
+    directions: int
+
+
+ONE = Case("one stair", "z1 + z1*z2", "$z_1 + z_1z_2$", 2)
+TWO = Case("two stairs", "z1 + z1*z2 + z1*z2*z3", "$z_1 + z_1z_2 + z_1z_2z_3$", 3)
+LEAP = Case("a leap", "z1 + (z2^2 - 1)*z3/sqrt(2)", r"$z_1 + (z_2^2 - 1)z_3/\sqrt{2}$", 3)
+CASES = (ONE, TWO, LEAP)
+
+
+def problem(case: Case, quick: bool) -> Problem:
+    """An activation with c_2, c_3 ≠ 0, which every further stair needs, and a continuous law."""
+    d = 100 if quick else 160
+    return Problem(
+        activation=SHIFTED_SINE,
+        target=case.target,
+        n=60 * d,
+        d=d,
+        width=8 * d,
+        n_step=120 * d,
+        step_size=2.0 * (8 * d) ** 0.5,
+        ridge=3e-3,
+        noise_std=0.2,
+        readout="gaussian",
+    )
+
+
+def compute(quick: bool, progress: Report) -> xarray.Dataset:
+    """Test errors after each step and shares of the weights, for every target."""
+    import xarray
+
+    seeds = 4 if quick else 10
+    told = parts(progress, [float(k) for _ in CASES for k in range(1, STEPS + 1)])
+    found = [_column(case, quick, seeds, told) for case in CASES]
+    joined: xarray.Dataset = xarray.concat(found, "case")
+    one = problem(ONE, quick)
+    sizes = {name: getattr(one, name) for name in ("n", "d", "width", "n_step")}
+    return joined.assign_coords(case=[case.name for case in CASES]).assign_attrs(
+        seeds=seeds, noise=one.noise_std**2, **sizes
+    )
+
+
+def _column(case: Case, quick: bool, seeds: int, told: Iterator[Tell]) -> xarray.Dataset:
+    """One target: simulated errors after 0 … STEPS steps, theory for the first, floors, shares."""
+    import xarray
+
+    asked = problem(case, quick)
+    errors = np.empty((STEPS + 1, seeds))
+    for steps in range(1, STEPS + 1):
+        run = simulate(
+            asked,
+            seeds=seeds,
+            n_test=TESTS,
+            variants=("trained", "initial"),
+            setting=Setting(steps=steps),
+            progress=next(told),
+        )
+        errors[steps] = run.values["test_error"][0]
+        errors[0] = run.values["test_error"][1]
+    shares = np.full((3, STEPS), np.nan)
+    for i in range(case.directions):
+        shares[i] = asked.d * run.values[f"energy_{i + 1}"].mean(axis=0)
+    predicted = [predict(each).test_error for each in (asked.replace(step_size=0.0), asked)]
+    found = learnable(asked)
+    return xarray.Dataset(
+        {
+            "simulated": ("steps", errors.mean(axis=1)),
+            "standard_error": ("steps", errors.std(axis=1, ddof=1) / seeds**0.5),
+            "share": (("direction", "after"), shares),
+            "predicted": ("first", predicted),
+            "floor": found.floor,
+            "floor_second": found.floor_second,
+        },
+        {"steps": range(STEPS + 1), "after": range(1, STEPS + 1), "direction": [1, 2, 3]},
+    )
+
+
+@styled
+def draw(data: xarray.Dataset) -> Figure:
+    """Errors by number of steps for each target; shares of the weights for the two stairs."""
+    panels = new_axes(columns=2, width=TWO_COLUMNS, height=3.0)
+    _errors(panels[0], data)
+    _shares(panels[1], data.sel(case=TWO.name))
+    handles = panels[0].get_legend_handles_labels()
+    figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=4)
+    for ax in panels:
+        ax.set_xlabel("gradient steps")
+    return figure_of(panels[0])
+
+
+def _errors(ax: Axes, data: xarray.Dataset) -> None:
+    for i, case in enumerate(CASES):
+        at, colour = data.sel(case=case.name), PALETTE[i]
+        floor = float(at["floor"])
+        ax.plot(at["steps"], at["simulated"], color=colour, linewidth=0.8, label=case.title)
+        points(ax, at["steps"], at["simulated"], at["standard_error"], colour=colour)
+        ax.plot([0, 1], at["predicted"], "_", color=colour, markersize=16, markeredgewidth=1.6)
+        ax.plot([0.6, STEPS + 0.2], [floor] * 2, color=colour, linewidth=0.8, linestyle=_DASHES)
+    ax.plot([], [], "_", color="0.3", markersize=10, label="theory")
+    ax.plot([], [], color="0.3", linewidth=0.8, linestyle=_DASHES, label="floor of one step")
+    points(ax, [], [], [], colour="0.3", name=f"network, {SIMULATED_NAME}")
+    ax.set_ylabel(label("test_error"))
+    ax.set_ylim(bottom=0.0)
+    ax.set_xticks(range(STEPS + 1))
+
+
+def _shares(ax: Axes, at: xarray.Dataset) -> None:
+    for i in range(3):
+        share = at["share"].sel(direction=i + 1)
+        name, colour = f"$z_{i + 1}$", PALETTE[3 + i]
+        line = np.concatenate([[1.0], share])
+        ax.plot(at["steps"], line, color=colour, marker="os^"[i])
+        ax.annotate(name, (STEPS, float(line[-1])), (4, 0), textcoords="offset points", va="center")
+    ax.axhline(1.0, color="0.6", linewidth=0.6)
+    ax.set_yscale("log")
+    ax.set_ylabel("share of the weights' square, × d")
+    ax.set_title(TWO.title)
+
+
+def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+    """One step stays above its floor; every later one finds the direction of its stair."""
+    claims = [claim for case in CASES for claim in _first_step(data.sel(case=case.name), case)]
+    claims += [_below_floor(data.sel(case=case.name), case) for case in (ONE, TWO)]
+    claims += [_climbs(data.sel(case=TWO.name)), _no_stair(data.sel(case=LEAP.name))]
+    return settled(STUDY.name, claims)
+
+
+def _first_step(at: xarray.Dataset, case: Case) -> list[Claim]:
+    before = float(at["simulated"].values[0])
+    value, error = (float(at[name].values[1]) for name in ("simulated", "standard_error"))
+    start, theory = map(float, at["predicted"].values)
+    close = abs(value - theory) <= max(CLOSE_ERRORS * error, CLOSE_SHARE * theory)
+    agrees = Claim(
+        f"{case.name}: one step within {CLOSE_ERRORS:g} s.e. or {CLOSE_SHARE:.0%} of the theory "
+        f"({value:.3f} for {theory:.3f}; before it {before:.3f} for {start:.3f})",
+        bool(close),
+    )
+    above = Claim(
+        f"{case.name}: one step reaches {value:.3f}, above its floor {at_floor(at):.3f}",
+        bool(value > at_floor(at)),
+    )
+    return [agrees, above]
+
+
+def _below_floor(at: xarray.Dataset, case: Case) -> Claim:
+    last = int(np.argmin(at["simulated"].values))
+    value, error = (float(at[name].values[last]) for name in ("simulated", "standard_error"))
+    if case is ONE:  # nothing lies between its floor and the noise but what few samples cost
+        one = float(at["simulated"].values[1])
+        return below(f"{case.name}: {last} steps against one", value, error, one)
+    return below(f"{case.name}: {last} steps go below the floor of one", value, error, at_floor(at))
+
+
+def at_floor(at: xarray.Dataset) -> float:
+    """The floor of one step."""
+    return float(at["floor"])
+
+
+def _climbs(at: xarray.Dataset) -> Claim:
+    """Direction i has no more than its random share before step i, and much more after it."""
+    share = at["share"].values
+    before = [share[1, 0], share[2, 1]]
+    after = [share[0, 0], share[1, 1], share[2, 2]]
+    text = (
+        f"two stairs: the steps find one direction each: shares of z1 after step 1, z2 after 2, "
+        f"z3 after 3 are {', '.join(f'{v:.1f}' for v in after)} times those at the start, "
+        f"those of z2, z3 one step before {', '.join(f'{v:.1f}' for v in before)}"
+    )
+    holds = np.all(np.array(before) < UNSEEN) and np.all(np.array(after) > FOUND)
+    return Claim(text, bool(holds))
+
+
+def _no_stair(at: xarray.Dataset) -> Claim:
+    """Without E[y z_i|z_1] no step finds z2 or z3, and the error stays above the floor of one."""
+    share, lowest = at["share"].values[1:], float(at["simulated"].min())
+    text = (
+        f"a leap: after {STEPS} steps z2 and z3 have at most {np.nanmax(share):.1f} times their "
+        f"first share, and the error stays at {lowest:.3f}, above the floor {at_floor(at):.3f}"
+    )
+    return Claim(text, bool(np.nanmax(share) < UNSEEN and lowest > at_floor(at)))
+
+
+STUDY = Study(
+    name="staircase",
+    title="Several steps on targets with stairs: each step finds one more direction",
+    question="What do several gradient steps learn that one cannot, and which target needs them?",
+    compute=compute,
+    draw=draw,
+    check=check,
+)
