@@ -9,6 +9,7 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
+from featurestep.borders import Border
 from featurestep.errors import InvalidProblem, NotConverged
 from featurestep.problem import Problem
 from featurestep.simulation import (
@@ -146,10 +147,9 @@ def test_flops_are_counted_as_promised():
         ({"top": 501}, r"top must be <= 500, the smaller side of trained \(700 × 500\); got 501"),
         ({"top": 400, "variants": ("weights",)}, r"the smaller side of weights \(500 × 350\)"),
         ({"seeds": 0}, "seeds must be a number >= 1"),
-        ({"edge": -1.0}, "edge must be > 0; got -1.0"),
-        ({"edge": float("nan")}, "edge must be > 0"),
-        ({"edge": {"srf": 1.0}}, "edge must name some of trained; got 'srf'"),
-        ({"edge": {"trained": "wide"}}, r"edge\['trained'\] must be > 0"),
+        ({"border": -1.0}, "border must be a Border, as .* is; got -1.0"),
+        ({"border": {"srf": Border(1.0, 0.1)}}, "border must name some of trained; got 'srf'"),
+        ({"border": {"trained": "wide"}}, "border must be a Border"),
         ({"max_memory": 0}, "max_memory must be > 0"),
         ({"dtype": "float16"}, "dtype must be one of"),
         ({"device": "tpu"}, "device must be"),
