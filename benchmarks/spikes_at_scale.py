@@ -249,6 +249,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(DRAWS))
     parser.add_argument("--most", type=int, default=16, help="draws of one size, at most")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--figure", type=Path, default=Path(f"docs/images/{NAME}.png"))
     options = parser.parse_args()
     if options.what == "simulate":
         simulated(options.sizes, options.most, options.device, options.out)
@@ -257,7 +258,7 @@ def main() -> None:
     rows = table(data["draws"])
     text = f"{data['machine']}\n\n{lines(rows)}\n"
     (options.out / f"{NAME}.md").write_text(text)
-    draw(rows, data["machine"], options.out / f"{NAME}.png")
+    draw(rows, data["machine"], options.figure)
     print(text)
 
 

@@ -40,3 +40,10 @@ def test_refusals():
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_every_case_is_a_problem(device):
     assert all(case.seeds >= 1 for case in cases(device))
+
+
+def test_a_scheduler_that_is_not_there_is_one_line():
+    pytest.importorskip("distributed")
+    for verb in ("simulate", "compare"):
+        done = run(verb, "--n", "60", "--d", "20", "--width", "30", "--scheduler", "x.json", code=2)
+        assert "scheduler must be a file that exists, or an address; got 'x.json'" in done.stderr

@@ -17,6 +17,11 @@ from .values import numbers
 
 _MOST_NAMED = 3  # rows that a failed check spells out
 _problem_options = partial(problem_options, defaults=SMALL)
+_scheduler_option = click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="share the work over the workers of a Dask scheduler, by its address or its file",
+)
 
 
 @click.command()
@@ -28,11 +33,17 @@ _problem_options = partial(problem_options, defaults=SMALL)
     help="feature maps on the same draw: trained, initial, spiked:ℓ, gaussian, "
     "gaussian+spiked:ℓ, srf, separated by commas",
 )
+@_scheduler_option
 @_problem_options
 @simulation_options
 @curve_options
 def simulate(
-    variants: str, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
+    variants: str,
+    scheduler: str | None,
+    over: tuple[str, ...],
+    as_json: bool,
+    plot: str | None,
+    **options: Any,
 ) -> None:
     """Train and test the real network on drawn data, exactly.
 
@@ -55,7 +66,9 @@ def simulate(
     request = Request(rest, over, SMALL)
     check_plot(plot, request, 2 if len(names) == 1 else 1)
     cost = simulation.estimate(request.target, variants=names, **arguments)
-    run = partial(simulation.simulate, request.target, variants=names, **arguments)
+    run = partial(
+        simulation.simulate, request.target, variants=names, scheduler=scheduler, **arguments
+    )
     found = ran(lambda told: run(progress=told), cost, plot)
     report(found, as_json=as_json, plot=plot, **_asked(request, cost))
 
@@ -73,11 +86,17 @@ def _asked(request: Request, cost: simulation.Estimate) -> dict[str, Any]:
     is_flag=True,
     help="exit with 1 when |z| > 4 anywhere beyond what the point's notes admit",
 )
+@_scheduler_option
 @_problem_options
 @simulation_options
 @curve_options
 def compare(
-    check: bool, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
+    check: bool,
+    scheduler: str | None,
+    over: tuple[str, ...],
+    as_json: bool,
+    plot: str | None,
+    **options: Any,
 ) -> None:
     """Theory against the real network: prediction, simulation and their distance.
 
@@ -100,7 +119,7 @@ def compare(
     check_plot(plot, request, 2)
     enough_seeds(arguments["seeds"])
     cost = simulation.estimate(request.target, **arguments)
-    run = partial(compare_problems, request.target, **arguments)
+    run = partial(compare_problems, request.target, scheduler=scheduler, **arguments)
     found = ran(lambda told: run(progress=told), cost, plot)
     report(found, as_json=as_json, plot=plot, **_asked(request, cost))
     failure = _failure(found) if check else None

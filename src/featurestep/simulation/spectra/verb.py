@@ -151,13 +151,16 @@ def estimate_spectrum(
     max_memory: float | None = None,
     block_rows: int | None = None,
     dtype: str = "float64",
+    device: str = "cpu",
 ) -> Estimate:
     """Peak memory and flops of `simulated_spectrum` with the same arguments, before it runs.
 
     Both are upper bounds for the Krylov route, whose number of steps shows only on the way.
     """
     draws = make_draws(seeds=seeds, variants=variants, setting=setting, beside=OF_WEIGHTS)
-    resources = make_resources(dtype=dtype, max_memory=max_memory, block_rows=block_rows)
+    resources = make_resources(
+        dtype=dtype, device=device, max_memory=max_memory, block_rows=block_rows
+    )
 
     def plan(of: Resources) -> SpectrumPlan:
         return make_plan(problem, draws, of, border=None, top=top, method=method)
