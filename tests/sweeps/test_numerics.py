@@ -14,9 +14,15 @@ import pytest
 
 import featurestep
 from featurestep.sweeps import numerics
+from featurestep.sweeps.earlier import earlier_results, under_numerics
 from featurestep.sweeps.engines.alone import run_elsewhere
+from featurestep.sweeps.engines.serial import Serial
 from featurestep.sweeps.plan import make_plan
+from featurestep.sweeps.run import execute
 from featurestep.sweeps.spec import read_sweep
+from featurestep.sweeps.status import make_status
+from featurestep.sweeps.store import Store
+from featurestep.sweeps.table import make_table
 from featurestep.sweeps.tasks import TASKS, Work
 
 from .. import command
@@ -171,3 +177,15 @@ def test_a_worker_with_other_numerics_computes_nothing(base):
     assert "the driver 0123456789abcdef: install the featurestep of the driver" in outcome.error
     (outcome,) = run_elsewhere(job, job.task.numerics).outcomes
     assert outcome.status == "ok"
+
+
+def test_results_of_the_first_stores_are_read_by_their_number(base):
+    """They had a number, raised by hand, in the fingerprint's place."""
+    plan = make_plan(read_sweep(base, ["predict"]))
+    with Store.in_memory() as store:
+        execute(plan.under({"predict": 2}), store, Serial())
+        assert make_status(plan, store).count("missing") == 1
+        (found,) = earlier_results(plan, store)
+        assert (found.numerics, found.units) == (2, 1)
+        table = make_table(under_numerics(plan, store, ["2"]), store)
+    assert (table["status"], table["numerics"]) == (["ok"], ["2"])
