@@ -77,6 +77,16 @@ def test_one_spike_carries_the_direction(models):
     assert spikes.values[0] > spikes.edge > spikes.bulk[1]
 
 
+@pytest.mark.parametrize(("given", "count"), [({"step_size": 0.0}, 0), ({"step_size": 40.0}, 1)])
+def test_the_edge_grows_with_the_norms_that_a_large_step_leaves(given, count):
+    """An odd activation has one spike at every step size, however wide its bulk has become."""
+    X, y, _ = planted(0, 2000)
+    model = OneStepRegressor(width=600, activation="tanh", ridge=0.1, random_state=0, **given)
+    spikes = model.fit(X, y).spikes_
+    assert spikes.count == count
+    assert len(spikes.untrained) == 0
+
+
 def test_importances_are_those_of_the_columns_that_matter():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((600, 10)) * np.array([1.0, 100.0, *[1.0] * 8])

@@ -19,7 +19,7 @@ from ..simulation.network.readout import readouts, smaller_gram
 from ..types import FloatArray
 from .leave_one_out import Spectrum, centred, mean_eigenvalue
 
-STEPS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+STEPS = (0.0, 1.0, 2.0, 4.0, 8.0)
 RIDGES = {
     "float64": 10.0 ** np.arange(-6.0, 2.1, 0.5),
     "float32": 10.0 ** np.arange(-4.0, 2.1, 0.5),

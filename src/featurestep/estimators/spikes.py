@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..borders import border_of
+from ..borders import Border, border_of
 from ..simulation import find_spikes
 from ..simulation.arrays.backend import Array
 from ..simulation.network.given import Network
@@ -22,10 +22,11 @@ TOP = 12  # at most so many vectors are looked at
 class FeatureSpikes:
     """Singular values of F/√n beyond the edge, on the readout's rows.
 
-    The edge is the largest one of the untrained network on inputs whose columns were shuffled
-    each on its own, plus the margin of `border_of`: what chance could explain. Real
-    inputs have spikes of their own, without any step: those of `untrained`. The overlaps tell
-    the two kinds apart.
+    The edge is the largest one that chance could explain: that of a network without common
+    directions, on inputs whose columns were shuffled each on its own, plus the margin of
+    `border_of`. Its neurons have random directions and the norms that the step left them
+    beside β, ρ_j of eq. 4. Real inputs have spikes of their own, without any step: those of
+    `untrained`. The overlaps tell the two kinds apart.
     """
 
     values: FloatArray  # (spikes,)
@@ -47,13 +48,13 @@ def feature_spikes(
     rng = np.random.default_rng(seed)
     X = np.asarray(X, dtype=network.backend.dtype)
     shuffled = np.ascontiguousarray(rng.permuted(X, axis=0))
-    n, N = len(X), network.problem.width
-    edge = float(_spectrum(network, network.features_of(shuffled, network.W0))[0][0])
-    before = _spectrum(network, network.features_of(X, network.W0))[0]
     F = network.features_of(X, W)
     values, left = _spectrum(network, F)
-    border = border_of(max(edge, np.finfo(float).tiny), edge * _scale(n, N))
-    found = [find_spikes(each, border) for each in (values, before)]
+    before = _spectrum(network, network.features_of(X, network.W0))[0]
+    rho = network.backend.put(_norms_beside(network.backend.get(W), places)[:, None])
+    borders = [_border(network, shuffled, weights) for weights in (rho * network.W0, network.W0)]
+    border = borders[0]
+    found = [find_spikes(v, b) for v, b in zip((values, before), borders, strict=True)]
     overlaps = np.zeros((found[0].count, len(places), 5))
     for index, place in enumerate(places):
         basis = orthonormal_polynomials(place(X))  # (n, degrees)
@@ -67,6 +68,19 @@ def feature_spikes(
         overlaps,
         np.sqrt(values),
     )
+
+
+def _norms_beside(W: FloatArray, places: list[Along]) -> FloatArray:
+    """Norms of the neurons' weights without their part along the learned directions."""
+    span = np.linalg.qr(np.stack([place.beta for place in places], axis=1))[0]  # (d, outputs)
+    return np.asarray(np.linalg.norm(W - (W @ span) @ span.T, axis=1))
+
+
+def _border(network: Network, shuffled: Any, W: Array) -> Border:
+    """Of the bulk that these weights have on inputs without dependence."""
+    edge = float(_spectrum(network, network.features_of(shuffled, W))[0][0])
+    scale = _scale(len(shuffled), network.problem.width)
+    return border_of(max(edge, np.finfo(float).tiny), edge * scale)
 
 
 def _scale(n: int, N: int) -> float:

@@ -102,7 +102,11 @@ def draw(data: xarray.Dataset) -> Figure:
     gone = data["missed"].sel(degree=2).values / QUADRATIC
     right.plot(c_2, gone, "o", color=PALETTE[0])
     for name, at, share in zip(data["activation"].values, c_2, gone, strict=True):
-        right.annotate(str(name), (at, share), (2, 2), textcoords="offset points", fontsize=5)
+        if at > 0:
+            right.annotate(str(name), (at, share), (2, 3), textcoords="offset points", fontsize=5)
+    right.annotate(
+        ", ".join(ODD), (0.0, gone[c_2 == 0].max()), (6, -2), textcoords="offset points", fontsize=5
+    )
     right.set_xlabel(r"$|c_2|/\sqrt{E\sigma^2}$")
     right.set_ylabel("share of the quadratic part missed")
     return figure_of(left)

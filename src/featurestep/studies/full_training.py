@@ -125,14 +125,16 @@ def draw(data: xarray.Dataset) -> Figure:
     """Errors against the number of rows, for each task."""
     panels = new_axes(columns=len(TASKS), width=TWO_COLUMNS, height=2.4, sharex=False)
     for ax, task in zip(panels, TASKS, strict=True):
+        n = np.array(SIZES[task])
         for index, model in enumerate(MODELS):
             mean, error = over_draws(data["draws"].sel(task=task, model=model))
             colour = PALETTE[index]
-            n = np.array(SIZES[task])
             ax.plot(n, mean, color=colour, linewidth=0.8)
             points(ax, n, mean, error, colour=colour, name=model)
         ax.set_xscale("log")
         ax.set_yscale("log")
+        ax.set_xticks(n, [str(count) for count in n])
+        ax.minorticks_off()
         ax.set_xlabel("rows")
         ax.set_title(task)
     panels[0].set_ylabel("test error, share")

@@ -130,7 +130,7 @@ def draw(data: xarray.Dataset) -> Figure:
     names = [f"{network}, {step}" for network in NETWORKS for step in STEPPED]
     left.set_xticks(x, names, rotation=35, ha="right")
     left.set_ylabel(label("test_error"))
-    left.legend()
+    left.legend(loc="upper left")
     _table(right, data["overlap"].mean("seed"))
     return figure_of(left)
 
