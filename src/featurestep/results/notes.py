@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -49,13 +50,18 @@ def grouped(noted: Iterable[tuple[Mapping[str, Any], Iterable[str]]]) -> list[st
     for point, notes in noted:
         count += 1
         for note in notes:
-            said.setdefault(getattr(note, "kind", note), {})[where(point)] = note
+            said.setdefault(_kind(note), {})[where(point)] = note
     told = []
     for places in said.values():
         place, note = list(places.items())[-1]
         head = f"{len(places)} of {count} points, the last at {place}: " if place else ""
         told.append(head + note)
     return told
+
+
+def _kind(note: str) -> str:
+    """What tells a note from others: its own word, or its text up to the first number."""
+    return getattr(note, "kind", None) or re.split(r"[0-9]", note, maxsplit=1)[0]
 
 
 def where(point: Mapping[str, Any]) -> str:
