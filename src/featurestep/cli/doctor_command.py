@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..problem import Problem
 
 REQUIRED = (
-    "numpy", "scipy", "array-api-compat", "threadpoolctl", "xarray", "matplotlib", "click", "rich",
+    "numpy", "scipy", "threadpoolctl", "xarray", "matplotlib", "click", "rich",
 )  # fmt: skip
 OPTIONAL = ("torch", "dask", "dash", "pyarrow", "scikit-learn")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
