@@ -277,8 +277,9 @@ def frame(
         "ticks": "outside",
         "ticklen": 4,
     }
-    below = {"xref": "paper", "yanchor": "top", "yshift": -26}
-    beside = {"xref": "paper", "yanchor": "middle", "xshift": -48, "textangle": -90}
+    below = {"xref": "paper", "xanchor": "center", "yanchor": "top", "yshift": -26}
+    beside = {"xref": "paper", "xanchor": "center", "yanchor": "middle", "xshift": -56}
+    beside["textangle"] = -90
     ink = {"size": 13, "color": theme.ink}
     titles = [note(xaxis.pop("title", ""), 0.5, 0.0, theme, **below, font=ink)]
     titles.append(note(yaxis.pop("title", ""), 0.0, 0.5, theme, **beside, font=ink))
@@ -286,7 +287,7 @@ def frame(
         "paper_bgcolor": theme.paper,
         "plot_bgcolor": theme.paper,
         "font": {"family": FONT, "size": 13, "color": theme.ink},
-        "margin": {"l": 62, "r": 14, "t": 24, "b": 48, "autoexpand": False},
+        "margin": {"l": 70, "r": 14, "t": 24, "b": 48, "autoexpand": False},
         "xaxis": {**axis, "showgrid": False, "showline": True, **xaxis},
         "yaxis": {**axis, **yaxis},
         "annotations": [*notes, *titles],

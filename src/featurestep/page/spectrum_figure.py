@@ -52,7 +52,7 @@ def figure(state: State, data: Data, simulated: Data | None = None) -> figures.F
         notes.append(figures.note(text, 0.0, 1.0, theme, xref="paper", xanchor="left"))
     ticks = axes.ticks()
     named = {"tickvals": axes.place(ticks), "ticktext": [f"{tick:g}" for tick in ticks]}
-    title = "singular value of F/√n" + ", logarithmic beyond the bulk" * axes.is_bent
+    title = "singular value of F/√n" + ", log beyond the bulk" * axes.is_bent
     across = {"title": title, "range": [0.0, 1.0], **named}
     up = {"title": "density", "range": [0.0, axes.top]}
     drawn = figures.frame(theme, traces, across, up, notes)

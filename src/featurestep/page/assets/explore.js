@@ -7,7 +7,7 @@
   const panels = window.featurestep;
   const find = (id) => document.getElementById(id);
   const known = JSON.parse(find("known").textContent);
-  const PLAY = { step: 0.005, pause: 40, whole: 10000 }; // of α; ms from one to the next, and in all
+  const PLAY = { step: 0.005, leap: 3, pause: 40, whole: 10000 }; // of α; ms from one to the next, and in all
   const LOOK = 300; // ms from look to look at a simulation
   const MARKED = { target: ["formula", "c1", "c2", "c3", "c4"], d: ["phi"], width: ["psi"], n_step: ["step_ratio"] };
   let current = known.start; // the query of the controls as they stand
@@ -130,7 +130,8 @@
       await Promise.all([panels.drawn(), sleep(PLAY.pause)]);
       if (at >= 0.5) break;
       const due = (0.5 * (performance.now() - started)) / PLAY.whole; // where answers are slow, in larger steps
-      at = Math.min(0.5, PLAY.step * Math.max(Math.round(at / PLAY.step) + 1, Math.floor(due / PLAY.step)));
+      const next = Math.round(at / PLAY.step) + 1;
+      at = Math.min(0.5, PLAY.step * Math.min(Math.max(next, Math.floor(due / PLAY.step)), next + PLAY.leap));
     }
     if (playing) play();
   }
