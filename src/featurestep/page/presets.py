@@ -57,6 +57,14 @@ PRESETS: Mapping[str, Preset] = {
         "step_exponent=0.5&step_scale=1.73205080757&phi=0.5&psi=0.666666666667&step_ratio=16"
         "&ridge=0.01&noise_std=0.2&centre=off&readout=constant&target=formula",  # N = 3n/4
     ),
+    "stairs": Preset(
+        "Two directions",
+        "y = z₁ + z₁z₂: the step finds z₁, and z₂ can only be used linearly. More samples "
+        "in the step lower what is left.",
+        OURS,
+        "step_exponent=0.5&phi=0.1&psi=0.2&step_ratio=4&ridge=0.01&noise_std=0.2&activation=relu"
+        "&centre=off&readout=rademacher&target=formula&formula=z1 %2B z1*z2",
+    ),
     "descent": Preset(
         "Double descent",
         "No step at all: the test error of random features peaks where the width N meets n.",

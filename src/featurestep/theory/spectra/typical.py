@@ -23,6 +23,7 @@ from ...types import FloatArray
 from ..batch import Batch
 from ..exact.weights import MOST_GROUPS as MOST_EXACT
 from ..exact.weights import exact_side
+from ..labels import along_first
 from ..method import chosen_method
 from ..moments import build_batch
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
@@ -47,11 +48,12 @@ def typical_batch(
     weights = spiked_weights(problem)
     nodes = _node_rule(problem, refine)
     few = _few_groups(problem)
+    seen = along_first(problem)  # labels do not enter a spectrum
     if few is not None and spectral_method(problem) == "exact":
-        batch = build_batch([problem], [weights], few, nodes)
+        batch = build_batch([seen], [weights], few, nodes)
         return _with_exact_weights(problem, batch, stray)
     groups = _group_rule(problem, refine)
-    batch = _with_radii(problem, build_batch([problem], [weights], groups, nodes))
+    batch = _with_radii(problem, build_batch([seen], [weights], groups, nodes))
     return with_wobble(problem, batch) if varies else batch
 
 
