@@ -10,9 +10,17 @@ import pytest
 import xarray
 from matplotlib.figure import Figure
 
-from featurestep import baselines, limit, predict, simulate
+from featurestep import baselines, limit, optimum, predict, simulate
 from featurestep import compare as compare_problems
-from featurestep.plots.curves import compare, curve, curves, learned, shade_regimes, staircase
+from featurestep.plots.curves import (
+    compare,
+    curve,
+    curves,
+    dashes,
+    learned,
+    shade_regimes,
+    staircase,
+)
 from featurestep.plots.simulation import agreement, draws, gaps, simulated
 from featurestep.plots.style import PALETTE, STYLE, figure_of, line_colour, new_axes, render
 
@@ -194,3 +202,20 @@ def test_draws_show_every_seed_of_every_variant(seeds):
     assert [len(line.get_xdata()) for line in dots] == [2 * seeds] * 2
     assert np.array_equal(dots[0].get_xdata(), found.values["test_error"].ravel())
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["trained", "initial"]
+
+
+def test_an_optimum_is_drawn_with_its_minimum():
+    best = optimum(CENTRED_RELU.replace(readout="constant"), over=("ridge",))
+    ax = best.plot()
+    curve, star = ax.lines
+    assert star.get_xdata()[0] == best.location["ridge"]
+    assert np.min(curve.get_ydata()) == pytest.approx(best.value, rel=1e-6)
+    assert best.location["ridge"] in curve.get_xdata()
+
+
+def test_coinciding_limits_are_both_seen():
+    """The dashes of one fall into the gaps of the other."""
+    (first, (on, off)), (second, pattern) = dashes(), dashes(second=True)
+    assert (on, off) == pattern
+    assert first == 0.0
+    assert second == on == off

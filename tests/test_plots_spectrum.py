@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from featurestep import InvalidProblem, critical_steps, spectrum
 from featurestep.meeting.phase import phase_diagram
-from featurestep.plots.diagrams import phase, tracks
+from featurestep.plots.diagrams import MOST, phase, tracks
 from featurestep.plots.spectra import degree_colour, features, overlaps, panels, weights
 from featurestep.plots.style import figure_of, render
 from featurestep.simulation import simulated_spectrum
@@ -45,8 +45,10 @@ def bars(ax):
 
 
 def stems(ax):
-    """Places of the predicted spikes: vertical lines that end in a dot."""
-    return [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]
+    """Places of the predicted spikes: arrows at the axis, at no height that could be a density."""
+    marks = [line for line in ax.lines if line.get_marker() == "v"]
+    assert all(line.get_transform() == ax.get_xaxis_transform() for line in marks)
+    return [line.get_xdata()[0] for line in marks]
 
 
 def test_features_have_their_density_and_spikes(theory, simulated):
@@ -207,3 +209,11 @@ def test_nothing_is_clipped_at_column_width(theory, simulated):
         assert min(box.x0, box.y0) >= -1
         assert box.x1 <= width + 1
         assert box.y1 <= height + 1
+
+
+def test_the_colour_bar_of_counts_has_one_colour_for_each():
+    grid = CENTRED_RELU.vary(step_exponent=[0.1, 0.3], readout=["constant", "rademacher"])
+    (ax, *_) = phase(phase_diagram(grid).dataset)
+    (mesh,) = ax.collections
+    assert mesh.get_cmap().N == MOST + 1
+    assert mesh.get_clim() == (-0.5, MOST + 0.5)

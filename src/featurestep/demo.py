@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .plots.curves import LIMIT_NAME, curve, shade_regimes, staircase
+from .plots.curves import GROWN_NAME, LIMIT_NAME, curve, shade_regimes, staircase
 from .plots.simulation import SIMULATED_NAME, points
 from .plots.style import PALETTE, new_axes, styled
 from .problem import Problem
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SETTINGS = (
-    ("setting 1: y = H1 + ε, ε ~ N(0, 1)", {"target": "H1", "noise_std": 1.0}),
-    ("setting 2: y = H1 + H2/√2", {"target": "H1 + H2/sqrt(2)", "noise_std": 0.0}),
+    ("setting 1: y = H₁ + ε, ε ~ N(0, 1)", {"target": "H1", "noise_std": 1.0}),
+    ("setting 2: y = H₁ + H₂/√2", {"target": "H1 + H2/sqrt(2)", "noise_std": 0.0}),
 )
 EXPONENTS = (0.1, 0.2, 0.3, 0.35, 0.39, 0.42)
 EXPLANATION = (
@@ -118,7 +118,7 @@ def draw(base: Problem, settings: list[Setting]) -> Axes:
             ax.set_xlim(0.0, 0.5)
             shade_regimes(ax, names=row == 0)
             staircase(setting.limits, error, ax, name=LIMIT_NAME)
-            staircase(setting.grown, error, ax, colour=PALETTE[2], name="limit with norm growth")
+            staircase(setting.grown, error, ax, colour=PALETTE[2], name=GROWN_NAME, second=True)
             found = setting.simulated
             mean, bars = (each[error].values[0] for each in (found.mean, found.standard_error))
             points(ax, EXPONENTS, mean, bars, colour="0.25", name=SIMULATED_NAME)

@@ -27,7 +27,7 @@ DEMO_FIXED = ("target", "noise_std", "step_exponent", "step_scale", "step_size")
 def demo(output: str, seeds: str, **options: Any) -> None:
     """Two published targets, learned degree by degree as the step grows.
 
-    The settings of Moniri et al.: y = H1 + ε with ε ~ N(0, 1), and y = H1 + H2/√2, the
+    The settings of Moniri et al.: y = H₁ + ε with ε ~ N(0, 1), and y = H₁ + H₂/√2, the
     polynomials taken along β⋆. Draws train loss and test error against the step exponent, at
     finite n and in the limit n → ∞, with simulated networks on top, to DIR/demo.png.
     """

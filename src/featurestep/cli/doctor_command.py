@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 REQUIRED = (
     "numpy", "scipy", "threadpoolctl", "xarray", "matplotlib", "click", "rich",
 )  # fmt: skip
-OPTIONAL = ("torch", "dask", "dash", "pyarrow", "scikit-learn")
+OPTIONAL = ("torch", "dask", "flask", "plotly", "pyarrow", "scikit-learn")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 # Solved by a program that shares no code with this one, to some nine digits.
 KNOWN_PROBLEM: dict[str, Any] = {

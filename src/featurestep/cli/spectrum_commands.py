@@ -16,7 +16,7 @@ from ..problem import Problem
 from ..simulation import Estimate, estimate_spectrum
 from ..simulation.arguments import checked_seeds
 from .answers import answer, check_plot, drawn, report
-from .options import Request, curve_options, problem_options
+from .options import DEFAULTS, Request, curve_options, problem_options
 from .progress import all_or_nothing, shifted, watched
 from .run import ran, read_run, simulation_options
 from .values import number
@@ -115,8 +115,12 @@ def critical(
     answer(theory.critical_steps, request, as_json=as_json, plot=plot, fields=1, **asked)
 
 
+# ReLU: tanh is odd and has no second spike at any step.
+PHASE_DEFAULTS = {**DEFAULTS, "activation": "relu", "centre": True, "target": "H1 + H2/sqrt(2)"}
+
+
 @click.command()
-@partial(problem_options, without=_STEP)
+@partial(problem_options, without=_STEP, defaults=PHASE_DEFAULTS)
 @_networks
 @curve_options
 def phase(over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any) -> None:
@@ -129,13 +133,13 @@ def phase(over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
 
     \b
     Examples
-      featurestep phase --activation relu --centre
+      featurestep phase --activation gelu --centre
       featurestep phase --over readout=gaussian,rademacher,constant --plot laws.pdf
       featurestep phase --over step_exponent=0.02:0.48:24 --over n_step=log:1000:64000:7 --json
       featurestep phase --phi 0.5 --psi 0.7 --over n=250,500,1000 --seeds 2 --plot sizes.png
     """
     rest, arguments = _read(options)
-    request = Request(rest, _exponents_first(over))
+    request = Request(rest, _exponents_first(over), defaults=PHASE_DEFAULTS)
     check_plot(plot, request, 2)
     if "step_exponent" not in request.axes:
         rule = "must name step_exponent and one further field at most"

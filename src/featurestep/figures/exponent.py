@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..demo import SETTINGS
-from ..plots.curves import LIMIT_NAME, shade_regimes
+from ..plots.curves import GROWN_NAME, LIMIT_NAME, dashes, shade_regimes
 from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.style import PALETTE, figure_of, label, new_axes, styled
 from ..problem import Problem
@@ -96,11 +96,15 @@ def _panel(ax: Axes, data: xarray.Dataset, name: str) -> None:
     shade_regimes(ax)
     for kind, colour, text in (
         ("published", "black", LIMIT_NAME),
-        ("grown", PALETTE[2], "limit with norm growth"),
+        ("grown", PALETTE[2], GROWN_NAME),
     ):
         levels = data[f"{kind}_{name}"].values[1:]
         ends = [*(interval(degree)[0] for degree in range(1, len(levels) + 1)), 0.5]
-        style: dict[str, Any] = {"color": colour, "linewidth": 0.9, "linestyle": (0, (4, 1.5))}
+        style: dict[str, Any] = {
+            "color": colour,
+            "linewidth": 0.9,
+            "linestyle": dashes(kind == "grown"),
+        }
         ax.stairs(levels, ends, baseline=None, label=text, **style)
     n = data.attrs["n"]
     curve = data[f"curve_{name}"]

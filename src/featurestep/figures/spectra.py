@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plots.spectra import CARRIED, SIMULATED, degree_colour
+from ..plots.spectra import CARRIED, SIMULATED, degree_colour, mark_spike
 from ..plots.style import PALETTE, figure_of, new_axes, styled
 from ..problem import Problem
 from ..simulation import SimulatedSpectrum, simulated_spectrum
@@ -150,12 +150,8 @@ def _panel(ax: Axes, column: xarray.Dataset) -> None:
     for rank in range(int(column["predicted_count"])):
         spike = column.isel(rank=rank)
         colour = degree_colour(int(spike["spike_degree"]))
-        x, height = float(spike["spike"]), 0.55 * top
-        ax.plot([x, x], [0.0, height], color=colour, linewidth=1.1)
-        ax.plot([x], [height], marker="o", markersize=3.5, color=colour)
         text = f"{CARRIED[int(spike['spike_degree'])]}\n{float(spike['spike_share']):.2f}"
-        place: dict[str, Any] = {"xytext": (0, 4), "textcoords": "offset points"}
-        ax.annotate(text, (x, height), ha="center", fontsize=7, color=colour, **place)
+        mark_spike(ax, float(spike["spike"]), colour, text)
     ax.set_ylim(0.0, 1.2 * top)
 
 

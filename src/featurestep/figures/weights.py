@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plots.spectra import SIMULATED
+from ..plots.spectra import SIMULATED, mark_spike
 from ..plots.style import PALETTE, figure_of, new_axes, styled
 from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..theory import WeightSpectrum, spectrum
@@ -102,12 +102,9 @@ def _panel(ax: Axes, column: xarray.Dataset) -> None:
     largest = column["largest"].values[:, 0]
     style: dict[str, Any] = {"linestyle": "none", "color": "0.35", "markersize": 4}
     ax.plot(largest, np.full(largest.size, 0.02 * top), marker=2, **style)
-    ax.plot([x, x], [0.0, 0.5 * top], color=PALETTE[1], linewidth=1.1)
-    ax.plot([x], [0.5 * top], marker="o", markersize=3.5, color=PALETTE[1])
     text = rf"$\cos^2$ with $\beta$: {float(column['spike_beta']):.2f}"
     text += "\n" + rf"with $\beta_\star$: {float(column['spike_target']):.2f}"
-    place: dict[str, Any] = {"xytext": (0, 5), "textcoords": "offset points"}
-    ax.annotate(text, (x, 0.5 * top), ha="center", fontsize=7, color=PALETTE[1], **place)
+    mark_spike(ax, x, PALETTE[1], text)
 
 
 def check(data: xarray.Dataset) -> tuple[Claim, ...]:

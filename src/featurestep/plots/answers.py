@@ -28,7 +28,7 @@ from .curves import compare, curve, curves, learned
 from .diagrams import phase, tracks
 from .simulation import agreement, draws, gaps, simulated
 from .spectra import features, panels
-from .style import PALETTE, label, line_colour, new_axes, spans_decades, styled
+from .style import PALETTE, figure_of, label, line_colour, new_axes, spans_decades, styled
 
 if TYPE_CHECKING:
     import xarray
@@ -141,8 +141,35 @@ def _many_baselines(result: GridResult, ax: Axes | None = None) -> Axes:
     return compare(result.dataset, _TELLING, label("test_error"), ax)
 
 
+@styled
 def _optimum(result: Optimum, ax: Axes | None = None) -> Axes:
-    return learned(result.prediction, ax)
+    """The error around its minimum: a curve over one field, contours over two."""
+    ax = new_axes()[0] if ax is None else ax
+    points = 49 if len(result.location) == 1 else 13
+    spans = {name: _around(at, points) for name, at in result.location.items()}
+    around = predict(result.problem.vary(**spans)).dataset[result.minimise]
+    x, *second = spans
+    if second:
+        shown = ax.contourf(spans[x], spans[second[0]], around.values.T, 12, cmap="viridis_r")
+        figure_of(ax).colorbar(shown, ax=ax, label=label(result.minimise))
+        ax.set_yscale("log")
+        ax.set_ylabel(label(second[0]))
+        height = result.location[second[0]]
+    else:
+        ax.plot(spans[x], around, color=PALETTE[0])
+        ax.set_ylabel(label(result.minimise))
+        height = result.value
+    star: dict[str, Any] = {"marker": "*", "markersize": 9, "linestyle": "none", "zorder": 3}
+    ax.plot(result.location[x], height, color=PALETTE[1], label="minimum", **star)
+    ax.set_xscale("log")
+    ax.set_xlabel(label(x))
+    ax.set_title(f"minimum {result.value:.4g}")
+    return ax
+
+
+def _around(best: float, points: int) -> list[float]:
+    """Points over two decades with the best one among them."""
+    return [float(x) for x in best * np.geomspace(0.1, 10.0, points)]
 
 
 def _optima(result: GridResult) -> Axes:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..theory import Limit, Prediction
 
 LIMIT_NAME = "published limit"
+GROWN_NAME = "limit with norm growth"
 _NARROWEST = 0.01  # of the axis: regimes thinner than that are not shaded
 _MOST_NAMES = 8  # of lines in a legend
 
@@ -72,9 +73,18 @@ def _line_names(results: xarray.Dataset, second: Sequence[str], count: int) -> l
 
 @styled
 def staircase(
-    limits: Sequence[Limit], variable: str, ax: Axes, *, colour: Any = "black", name: str = ""
+    limits: Sequence[Limit],
+    variable: str,
+    ax: Axes,
+    *,
+    colour: Any = "black",
+    name: str = "",
+    second: bool = False,
 ) -> Axes:
-    """The limit n → ∞ of each regime as a step over its interval of exponents."""
+    """The limit n → ∞ of each regime as a step over its interval of exponents.
+
+    The dashes of a `second` staircase fall into the gaps of the first, where the two coincide.
+    """
     inside = ax.get_xlim()
     steps = []
     for limit in sorted(limits, key=lambda limit: limit.degree or 0):
@@ -83,10 +93,15 @@ def staircase(
             steps.append((low, high, getattr(limit, variable)))
     if steps:
         edges = [steps[0][0], *(high for _, high, _ in steps)]
-        style: dict[str, Any] = {"color": colour, "linewidth": 0.9, "linestyle": (0, (4, 1.5))}
+        style: dict[str, Any] = {"color": colour, "linewidth": 0.9, "linestyle": dashes(second)}
         ax.stairs([v for *_, v in steps], edges, baseline=None, label=name, **style)
     ax.set_xlim(inside)
     return ax
+
+
+def dashes(second: bool = False) -> tuple[float, tuple[float, float]]:
+    """A line style whose gaps the same style of a second line fills."""
+    return (4.0 if second else 0.0, (4.0, 4.0))
 
 
 @styled
@@ -130,11 +145,9 @@ def curves(
         _add_stairs(ax, variable, stairs, keep_lines=finite)
         if row < len(variables) - 1:
             ax.set_xlabel("")
-    if second:
+    if second or stairs:  # below the panels, where it hides no line
         handles = panels[0].get_legend_handles_labels()
         figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=2)
-    elif stairs:
-        panels[0].legend(loc="best")
     return panels
 
 

@@ -174,7 +174,9 @@ def phase(results: xarray.Dataset, axes: Sequence[Axes] | None = None) -> list[A
     ticks = range(most + 1)
     bar = figure_of(axes[0]).colorbar(image, ax=list(axes), pad=0.02, aspect=30)
     if fields:
-        bar.set_label("number of spikes")
+        simulated = ", simulated: mean" if "simulated" in kinds else ""
+        bar.set_label(f"number of spikes{simulated}")
+        bar.ax.tick_params(length=0)
         bar.set_ticks(list(ticks), labels=[*map(str, ticks[:-1]), f"≥ {most}"])
     else:
         bar.set_label("learned (share of seeds)" if "simulated" in kinds else "learned")
@@ -186,8 +188,9 @@ def _colours(counts: bool) -> tuple[Colormap, int]:
     """The scale of counts, or of shares, and its end; what is unknown is grey."""
     from matplotlib import colormaps
 
-    scale = colormaps["viridis" if counts else "Blues"].with_extremes(bad=_REFUSED)
-    return scale, MOST if counts else 1
+    if not counts:
+        return colormaps["Blues"].with_extremes(bad=_REFUSED), 1
+    return colormaps["viridis"].resampled(MOST + 1).with_extremes(bad=_REFUSED), MOST
 
 
 def _table(
@@ -211,7 +214,8 @@ def _mesh(
     ends = _ends(x)
     rows = np.arange(len(table) + 1) - 0.5
     shown = np.ma.masked_invalid(np.minimum(table, most))
-    image = ax.pcolormesh(ends, rows, shown, cmap=colours, vmin=0, vmax=most, rasterized=True)
+    low, high = (-0.5, most + 0.5) if most > 1 else (0, 1)  # one colour a count
+    image = ax.pcolormesh(ends, rows, shown, cmap=colours, vmin=low, vmax=high, rasterized=True)
     line = "white" if most > 1 else "0.4"
     for degree in range(2, 6):
         low = interval(degree)[0]

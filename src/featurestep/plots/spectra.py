@@ -51,9 +51,9 @@ def features(
     ax.plot(s, np.minimum(density, 2.0 * top), color=PALETTE[0], label="predicted")
     _place(ax, edge, outer, top)
     for rank, spike in enumerate(spikes):
-        height = top * (0.62 if rank % 2 == 0 else 0.36)
         text = f"{CARRIED[spike.degree]}\n{spike.share:.2f}"
-        _stem(ax, spike.singular_value, height, degree_colour(spike.degree), text)
+        colour = degree_colour(spike.degree)
+        mark_spike(ax, spike.singular_value, colour, text, raised=rank % 2 == 1)
     if theory.atom > 0.0:
         text = f"and {theory.atom:.0%} at 0"
         ax.text(0.02, 0.98, text, transform=ax.transAxes, va="top", fontsize=6.5)
@@ -83,7 +83,7 @@ def weights(
     if law.spike is not None:
         text = rf"$\beta$  {law.spike.alignment:.2f}" + "\n"
         text += rf"$\beta_\star$ {law.spike.target_alignment:.2f}"
-        _stem(ax, law.spike.singular_value, 0.62 * top, PALETTE[1], text)
+        mark_spike(ax, law.spike.singular_value, PALETTE[1], text)
     ax.set_xlabel(f"singular value of $W${_scale_note(ax)}")
     ax.set_ylabel("density")
     ax.legend(loc="upper right")
@@ -170,14 +170,28 @@ def _scale_note(ax: Axes) -> str:
     return ", log beyond the bulk" if ax.get_xscale() == "function" else ""
 
 
-def _stem(ax: Axes, x: float, height: float, colour: str, text: str) -> None:
-    """A predicted spike with its name."""
-    style: dict[str, Any] = {"linewidth": 1.1, "markersize": 3.5, "color": colour}
-    ax.plot([x, x], [0.0, height], **style, zorder=3)
-    ax.plot([x], [height], marker="o", **style, zorder=3)
+def mark_spike(ax: Axes, x: float, colour: str, text: str, *, raised: bool = False) -> None:
+    """A predicted spike: an arrow to its place on the axis, and its name above.
+
+    A spike has a place and no density, so that nothing of it is measured by the vertical axis.
+    `raised` lifts the name above that of a neighbour.
+    """
+    place: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "clip_on": False}
+    ax.plot([x], [0.085], marker="v", markersize=5, color=colour, zorder=3, **place)
     words: dict[str, Any] = {"fontsize": 7, "color": colour, "linespacing": 1.1}
-    place: dict[str, Any] = {"xytext": (0, 4), "textcoords": "offset points", "va": "bottom"}
-    ax.annotate(text, (x, height), ha="center", **place, **words)
+    offset = (0, 29 if raised else 6)
+    line = {"arrowstyle": "-", "color": colour, "linewidth": 0.5, "shrinkB": 3} if raised else None
+    ax.annotate(
+        text,
+        (x, 0.085),
+        xycoords=ax.get_xaxis_transform(),
+        xytext=offset,
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        arrowprops=line,
+        **words,
+    )
 
 
 @styled
