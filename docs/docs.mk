@@ -1,13 +1,12 @@
 # Documentation and distribution, included by the Makefile.
-READY := $(or $(DEV),$(STAMP))
 
 .PHONY: docs dist-check
 
 test: docs
 
-docs: $(READY)  ## run every example of the documentation and build the site to build/docs
+docs: $(DEV)  ## run every example of the documentation and build the site to build/docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m docs.tools.examples
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 
-dist-check: $(READY)  ## wheel and sdist in clean environments, newest and oldest dependencies
+dist-check: $(DEV)  ## wheel and sdist in clean environments, newest and oldest dependencies
 	$(BIN)/python -m docs.tools.distribution
