@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from .theory.optimum import Optimum, optimum
     from .theory.predict import Groups, Prediction, predict
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Baselines",
