@@ -63,9 +63,9 @@ def isotropic_bulk_notes(problem: Problem, weights: SpikedWeights) -> Notes:
     missing = bulk_left_out(problem, weights)
     if missing > _NOTED_IN_BULK:
         text = (
-            "the readout law has too many values for exact weights: the bulk leaves out that the "
-            f"step stretches weights along its samples, a share {missing:.2g} of their square; "
-            "networks may have further outliers"
+            "weights are taken for isotropic: the bulk leaves out that the step stretches them "
+            f"along its samples, a share {missing:.2g} of their square; networks may have further "
+            "outliers"
         )
         notes.append(Note(text, "isotropic bulk", missing))
     return (*notes, *_exponent_notes(problem))

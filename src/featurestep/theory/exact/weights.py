@@ -23,6 +23,7 @@ from .covariance import coupled_index
 from .dyson import Blocks, averaged, matmul, scattering, solve_blocks, transposed
 from .finite import anisotropy
 from .step import Row, Step, build_step
+from .wider import Many
 
 MOST_GROUPS = 7
 R_NODES = 40  # of a typical sample's law of r: its tail shows in the spectrum
@@ -33,6 +34,7 @@ class ExactSide(NamedTuple):
 
     step: Step
     columns: Columns
+    many: Many | None = None  # groups for the spikes, where the bulk needs fewer
 
     @property
     def unknowns(self) -> int:
@@ -49,10 +51,16 @@ class ExactSide(NamedTuple):
         return _symmetric(2 * size).upper(averaged(step.r_weight, scattering(step, alone.coupled)))
 
 
-def exact_side(problem: Problem, groups: Rule, kappa: FloatArray, samples: float) -> ExactSide:
+def exact_side(
+    problem: Problem, groups: Rule, kappa: FloatArray, samples: float, many: Rule | None = None
+) -> ExactSide:
     """For one problem, with a step on so many samples, at an initial output of mean 0."""
-    step = build_step([Row(problem)], groups, R_NODES, samples=samples)
-    return ExactSide(step, build_columns(problem.sigma, step, anisotropy(step), kappa))
+
+    def side(rule: Rule) -> tuple[Step, Columns]:
+        step = build_step([Row(problem)], rule, R_NODES, samples=samples)
+        return step, build_columns(problem.sigma, step, anisotropy(step), kappa)
+
+    return ExactSide(*side(groups), None if many is None else Many.of(*side(many)))
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,11 @@ class Equations:
         """Everything that the readout side needs at these places."""
         return evaluate(self._tiled(branch.z), branch.v2, branch.chi)
 
+    def mass(self, point: Point) -> FloatArray:
+        """n w/(1+χ) at the nodes of κ, at real places."""
+        mass = self.n * self.batch.weight * point.shrink
+        return np.asarray(mass[:, : self.batch.readout_nodes].real)
+
     def far(self, z: ComplexArray) -> Branch:
         """The solution for |z| beyond the spectrum, to leading order."""
         z = np.atleast_1d(np.asarray(z, dtype=np.complex128))

@@ -23,18 +23,21 @@ from ...types import FloatArray
 from ..engine import solve
 from ..predict import Prediction, predict, prediction
 from ..spike_functions import learned_powers
+from .branch import Trail
+from .fineness import Fineness
 from .model import Rung, model_of
 from .notes import spectrum_notes
 from .outliers import HIGHEST
-from .outlook import outlook, strengths
+from .outlook import Outlook, outlook, strengths
 from .solve import solve_whole
 
 _LOWEST = 1e-3  # smallest step searched
 _HIGHEST = 4.0  # largest step searched, in units of √N
 _SCAN = 13
 _CURVE = 65
-_BEYOND = 1.001  # factor on it at which the spectrum says how it was resolved
-_BORN = 1.1  # factor on the critical step at which a new spike's degree is read off
+_BORN = 1.02  # factor on the critical step at which the new spike is looked at
+_MOST = HIGHEST + 1  # spikes that are followed
+_ROUGH = Fineness(residual=1e-9, accepted=1e-8, edge=1e-6)  # of a scan
 _PRESENT = 1e-9  # coefficients below it count as none
 
 
@@ -201,45 +204,49 @@ class _Search:
         self.problem = problem
 
     def at(self, step: float) -> Problem:
+        """The problem at another step."""
         return self.problem.replace(step_size=step)
 
     def tried(self, place: float) -> FloatArray | None:
         """Strengths at a step, given by its logarithm, on the first rung."""
         try:
-            return strengths(model_of(self.at(math.exp(place))), HIGHEST + 1)
+            return strengths(model_of(self.at(math.exp(place))), _MOST, fineness=_ROUGH)[0]
         except FeaturestepError:
             return None
 
     def birth(self, rank: int, low: float, high: float) -> _Birth | None:
         """Where the strength of a rank passes 1: the rung is that of the spectrum just beyond."""
-        rung, notes, tried = Rung(), list[str](), set[Rung]()
-        while rung not in tried:
-            tried.add(rung)
-            try:
-                step = self._crossing(rung, rank, low, high)
-            except FeaturestepError:
-                return None
-            try:
-                rung = solve_whole(self.at(_BEYOND * step))[0].model.rung
-            except FeaturestepError as error:
-                notes.append(f"the spectrum at this step is refused ({error})")
+        rung, tried = Rung(), set[Rung]()
         try:
-            spikes = outlook(model_of(self.at(_BORN * step), rung)).spikes
+            while rung not in tried:
+                tried.add(rung)
+                step = self._crossing(rung, rank, low, high)
+                view = self._beyond(step, rung)
+                rung = view.model.rung
         except FeaturestepError:
             return None
-        if rank >= len(spikes):
+        if rank >= len(view.spikes):
             return None
-        told = spectrum_notes(self.at(step))
-        return _Birth(step, spikes[rank].degree, (*told, *notes))
+        return _Birth(step, view.spikes[rank].degree, spectrum_notes(self.at(step)))
+
+    def _beyond(self, step: float, rung: Rung) -> Outlook:
+        """What `spectrum` sees just beyond a step; where it is refused, its upper end alone."""
+        try:
+            return solve_whole(self.at(_BORN * step))[0]
+        except FeaturestepError:
+            return outlook(model_of(self.at(_BORN * step), rung))
 
     def _crossing(self, rung: Rung, rank: int, low: float, high: float) -> float:
         """The step at which a strength passes 1: it grows like a power of the step."""
+        trail: Trail | None = None
 
         def gap(t: float) -> float:
-            found = strengths(model_of(self.at(math.exp(t)), rung), HIGHEST + 1)
+            nonlocal trail
+            model = model_of(self.at(math.exp(t)), rung)
+            found, trail = strengths(model, _MOST, near=trail)
             return math.log(max(float(found[rank]), 1e-300))
 
-        return math.exp(root_between(gap, low, high, absolute=1e-7))
+        return math.exp(root_between(gap, low, high, absolute=1e-6))
 
 
 class _Halves:

@@ -1,7 +1,8 @@
 """A draft of the spectrum, which follows a moving slider: little work, and a limit to it.
 
 It begins where the draft of a similar problem has ended. A bulk of one interval is solved on its
-nodes as in full, only more coarsely; one with gaps is seen from above the axis (`above`).
+nodes as in full, only more coarsely; one with gaps is seen from above the axis (`above`). A
+continuous readout law has isotropic weights in it, and a note says what that leaves out.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from .continued import Equations
 from .fineness import DRAFT, Budget
 from .interval import Interval, curve
 from .law import Spike
-from .model import FINEST, model_of
+from .model import FINEST, Rung, model_of
 from .outlook import Outlook, outlook
 
+LIGHT = Rung(light=True)
 _FEW = 4  # groups of neurons: more nodes are then no burden
 _POINTS = 100  # of a curve on the nodes of one interval
 _VIEWS = 40  # places above the axis
@@ -54,7 +56,9 @@ def draft_spectrum(problem: Problem, near: Trail | None = None) -> tuple[Draft, 
     """A draft, and the trail for the next one; raises `NotConverged` beyond its work."""
     with one_thread(), np.errstate(all="ignore"):
         finest = FINEST if problem.law.is_finite and len(problem.law.values) <= _FEW else 1.0
-        view = outlook(model_of(problem, least=DRAFT.rules, most=finest), fineness=DRAFT, near=near)
+        view = outlook(
+            model_of(problem, LIGHT, least=DRAFT.rules, most=finest), fineness=DRAFT, near=near
+        )
         equations, atom = view.equations, view.model.atom
         blurred = equations.near.blurred
         part = None if blurred else _on_the_axis(view, atom)

@@ -228,7 +228,14 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
     level, growth = float(equations.level(start)[0]), _GROWTH
     for _ in range(_MOST_STEPS):
         there, far_slope = equations.at_level(level * growth, here)
-        if not there.converged[0] or not _same_side(equations, here, there):
+        if (
+            not there.converged[0]
+            or not _same_side(equations, here, there)
+            or (
+                far_slope > 0.0
+                and (there.z - here.z)[0].real * level <= 0.0  # over two turns at once
+            )
+        ):
             growth = growth**0.5
             if growth - 1.0 < 1e-5:
                 return None

@@ -16,6 +16,7 @@ from ...functions.quadrature import normal_density
 from ...problem import Problem
 from ..exact.dyson import bare_determinant
 from ..exact.residuals import residual_law
+from ..exact.spikes import groups_seen
 from ..exact.step import Row, noise_of
 from ..exact.weights import R_NODES, ExactWeights
 from .branch import Branch
@@ -40,17 +41,21 @@ def sample_reach(problem: Problem, equations: Equations, edge: Edge) -> float:
 
     Such a sample makes one where I − N(r)Γ is singular (eq. 22). Where r is unbounded, the bulk has
     no sharp end: it is given for a law of r that a few samples exceed, and the reach for a law that
-    hardly a draw exceeds.
+    hardly a draw exceeds. In the same way single neurons with a large |g| reach beyond a bulk that
+    was solved with few groups.
     """
     law = residual_law(problem.star, noise_of(Row(problem)), R_NODES, problem.n_step / _EXPECTED)
     r = np.linspace(law.nodes.min(), law.nodes.max(), _POINTS)
-    step = equations.batch.exact.step
-    every = replace(step, r=r[None])
+    side = equations.batch.exact
+    every = replace(side.step, r=r[None])
 
     def reaches(branch: Branch) -> bool:
-        weights = equations.point(branch).weights
+        point = equations.point(branch)
+        weights = point.weights
         assert isinstance(weights, ExactWeights)
-        return bool(np.any(bare_determinant(every, weights.blocks.coupled.real) < 0.0))
+        samples = bare_determinant(every, weights.blocks.coupled.real) < 0.0
+        seen = groups_seen(weights, side, point.v2.real, equations.mass(point))
+        return bool(np.any(samples) or np.any(seen.outside))
 
     return _last(equations, edge, reaches)
 

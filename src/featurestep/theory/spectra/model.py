@@ -35,6 +35,7 @@ class Rung:
     stray: float = STRAY  # twice the samples whose residual may exceed the end of the law of r
     varies: bool = True  # whether rows and columns vary by chance, where that can be seen
     blurred: bool = False  # whether the bulk is seen from above the axis
+    light: bool = False  # whether a continuous law has isotropic weights: what a draft can afford
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,15 @@ def model_of(
     What is needed counts as at least `least`, and as at most `most`.
     """
     rung = Rung() if rung is None else rung
-    coarse = typical_batch(problem, stray=rung.stray, varies=False)
+    coarse = typical_batch(problem, stray=rung.stray, varies=False, light=rung.light)
     needed = refine * min(most or FINEST, _needed(coarse, least))
     fine = min(needed, 1.0) if rung.blurred else rung.factor * needed
-    batch = typical_batch(problem, refine=fine, stray=rung.stray, varies=rung.varies)
+    batch = typical_batch(
+        problem, refine=fine, stray=rung.stray, varies=rung.varies, light=rung.light
+    )
     lost = rung_notes(cut_elsewhere=rung.stray != STRAY, varies=rung.varies)
-    return Model(problem, rung, batch, _atom(problem), (*spectrum_notes(problem), *lost))
+    notes = (*spectrum_notes(problem, light=rung.light), *lost)
+    return Model(problem, rung, batch, _atom(problem), notes)
 
 
 def ladder(first: Model) -> tuple[Rung, ...]:

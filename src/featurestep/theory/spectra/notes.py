@@ -8,9 +8,9 @@ from ..validity import isotropic_bulk_notes, prediction_notes
 from .typical import spectral_method
 
 
-def spectrum_notes(problem: Problem) -> tuple[str, ...]:
+def spectrum_notes(problem: Problem, *, light: bool = False) -> tuple[str, ...]:
     """Notes on what the weights that a spectrum rests on leave out."""
-    weights, method = spiked_weights(problem), spectral_method(problem)
+    weights, method = spiked_weights(problem), spectral_method(problem, light=light)
     if method == "isotropic":
         return isotropic_bulk_notes(problem, weights)
     return prediction_notes(problem, weights, method)

@@ -173,12 +173,11 @@ class _System:
 
 def _system(equations: Equations, branch: Branch) -> _System:
     point = equations.point(branch)
-    mass = equations.n * equations.batch.weight * point.shrink
     if isinstance(point.weights, ExactWeights):
-        mass = mass[:, : equations.batch.readout_nodes]
-        columns = equations.batch.exact.columns
-        found = spike_system(point.weights, columns, point.v2.real, mass.real)
-        return _System(found.matrix, found.columns, mass.real)
+        seen = equations.mass(point)
+        found = spike_system(point.weights, equations.batch.exact, point.v2.real, seen)
+        return _System(found.matrix, found.columns, seen)
+    mass = equations.n * equations.batch.weight * point.shrink
     frame = point.isotropic.frame(point.v2)
     kappa = equations.batch.kappa[:, None]
     phase = np.where(branch.v2.real < 0.0, 1j, 1.0)  # (B, K)

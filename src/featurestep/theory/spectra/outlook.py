@@ -111,12 +111,14 @@ def _reach(model: Model, equations: Equations, end: Edge) -> float:
     return reach_of(model.problem, equations, end)
 
 
-def strengths(model: Model, count: int) -> FloatArray:
+def strengths(
+    model: Model, count: int, *, fineness: Fineness = FULL, near: Trail | None = None
+) -> tuple[FloatArray, Trail]:
     """Largest eigenvalues of P where the bulk ends: those above 1 belong to spikes."""
     with one_thread(), np.errstate(all="ignore"):
-        equations = Equations(model.batch)
+        equations = Equations(model.batch, fineness, near)
         values = strengths_at(equations, front(model, equations, right_edge(equations)))[:count]
-    return np.pad(values, (0, count - values.size))
+    return np.pad(values, (0, count - values.size)), equations.trail
 
 
 def edge_scale(equations: Equations, edge: Edge) -> float:

@@ -16,15 +16,15 @@ import numpy as np
 from ...errors import NotConverged
 from ...functions.hermite import coefficients
 from ...functions.nonlinearity import Nonlinearity
-from ...functions.quadrature import Rule, gauss_hermite, stretched_uniform
+from ...functions.quadrature import Rule, gauss_hermite, gauss_law, stretched_uniform
 from ...problem import Problem
-from ...spiked import spiked_weights
+from ...spiked import SpikedWeights, spiked_weights
 from ...types import FloatArray
 from ..batch import Batch
 from ..exact.weights import MOST_GROUPS as MOST_EXACT
 from ..exact.weights import exact_side
 from ..labels import along_first
-from ..method import chosen_method
+from ..method import bulk_left_out, chosen_method
 from ..moments import build_batch
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
 from ..typical_laws import count_of, extreme, typical_normal
@@ -32,6 +32,10 @@ from .wobble import product, with_wobble
 
 _SPACING = 0.5
 STRAY = 40.0  # twice the samples whose residual may exceed the end of the law of r
+_BULK_GROUPS = (5, 6)  # Gauss nodes of a continuous law, for a bulk with exact weights
+_STRETCHED = 1e-3  # of a neuron's square, by the step, from which on a continuous law has them
+_LARGE_STEP = 1.25  # η/√N from which on it takes the latter
+_SPIKE_GROUPS = 0.6  # fineness of the rule for its spikes
 _BEYOND_ALL = 100.0  # |κ| of nodes that stand for the weights' own unknowns
 _HEAVY = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
 _RADII = 3  # nodes of ‖x‖, whose spread is small
@@ -39,7 +43,12 @@ _LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against t
 
 
 def typical_batch(
-    problem: Problem, *, refine: float = 1.0, stray: float = STRAY, varies: bool = True
+    problem: Problem,
+    *,
+    refine: float = 1.0,
+    stray: float = STRAY,
+    varies: bool = True,
+    light: bool = False,
 ) -> Batch:
     """Section 3's arrays for one problem, on the rules of a typical sample.
 
@@ -47,33 +56,53 @@ def typical_batch(
     """
     weights = spiked_weights(problem)
     nodes = _node_rule(problem, refine)
-    few = _few_groups(problem)
     seen = along_first(problem)  # labels do not enter a spectrum
-    if few is not None and spectral_method(problem) == "exact":
+    if spectral_method(problem, light=light) == "exact":
+        few, many = _exact_groups(problem)
         batch = build_batch([seen], [weights], few, nodes)
-        return _with_exact_weights(problem, batch, stray)
+        return _with_exact_weights(problem, batch, stray, many)
     groups = _group_rule(problem, refine)
     batch = _with_radii(problem, build_batch([seen], [weights], groups, nodes))
     return with_wobble(problem, batch) if varies else batch
 
 
-def spectral_method(problem: Problem) -> str:
-    """Whether a spectrum has exact weights: those of few groups, and of features without tails."""
-    if _few_groups(problem) is None or _is_heavy(problem):
-        return "isotropic"
-    return chosen_method(problem, spiked_weights(problem), "auto")
+def spectral_method(problem: Problem, *, light: bool = False) -> str:
+    """Whether a spectrum has exact weights: features without tails, and a law of not many values.
 
-
-def _few_groups(problem: Problem) -> Rule | None:
-    """A finite law's own groups, if they are few enough for exact weights."""
+    A `light` one has them for laws of few values only.
+    """
     finite = finite_groups(problem)
-    return finite if finite is not None and finite[0].size <= MOST_EXACT else None
+    if (finite is not None and finite[0].size > MOST_EXACT) or _is_heavy(problem):
+        return "isotropic"
+    weights = spiked_weights(problem)
+    if finite is None and (light or not _stretches(problem, weights)):
+        return "isotropic"
+    return chosen_method(problem, weights, "auto")
 
 
-def _with_exact_weights(problem: Problem, batch: Batch, stray: float) -> Batch:
+def _stretches(problem: Problem, weights: SpikedWeights) -> bool:
+    """Whether exact weights are worth their price for a continuous law.
+
+    Below the threshold they move edges by less than 1e-4 of themselves, and spikes by 0.2 %.
+    """
+    norms = problem.initial == "gaussian" and float(coefficients(problem.sigma, 2)[2]) != 0.0
+    return norms or problem.directions > 1 or bulk_left_out(problem, weights) > _STRETCHED
+
+
+def _exact_groups(problem: Problem) -> tuple[Rule, Rule | None]:
+    """Groups for a bulk with exact weights, and those for its spikes if these need more."""
+    finite = finite_groups(problem)
+    if finite is not None:
+        return finite, None
+    large = problem.step_size > _LARGE_STEP * math.sqrt(problem.width)
+    few = gauss_law(problem.law.name, _BULK_GROUPS[large])
+    return few, _group_rule(problem, _SPIKE_GROUPS)
+
+
+def _with_exact_weights(problem: Problem, batch: Batch, stray: float, many: Rule | None) -> Batch:
     """The batch with exact weights, of a step on a typical sample."""
     share = batch.neurons[0] / batch.neurons.sum()
-    side = exact_side(problem, (batch.g, share), batch.kappa, problem.n_step / stray)
+    side = exact_side(problem, (batch.g, share), batch.kappa, problem.n_step / stray, many)
     step, columns = side.step, side.columns
     more = side.unknowns
 
