@@ -154,19 +154,17 @@ def test_the_table_of_counts_is_markdown(capsys):
 
 
 @pytest.mark.slow
-def test_outliers_that_the_theory_misses_need_few_samples_in_the_step():
-    """With n_step/d of order 1 and c_2 ≠ 0 simulation has more spikes; with n_step ≫ d it has not.
+def test_outliers_of_single_samples_lie_within_the_margin():
+    """With n_step/d of order 1 and c_2 ≠ 0 the step's samples make outliers of their own.
 
-    What the step leaves beside β is then not isotropic (theory, eq. 4).
+    They carry no function of κ and are no spikes; the margin has their reach.
     """
     large = PROBLEM.replace(n=1000, d=500, width=750)
     found = phase_diagram(large.vary(step_exponent=[0.45], n_step=[1000, 16000]), seeds=3)
     few, many = found.points
     assert few.predicted == many.predicted == (1, 2)
-    assert min(len(degrees) for degrees in few.simulated) > 2
-    assert {degrees[2] for degrees in few.simulated} == {None}  # they carry no function of κ
-    assert set(many.simulated) == {(1, 2)}
-    assert any("c_2 ≠ 0" in note for note in few.notes)
+    assert set(few.simulated) == set(many.simulated) == {(1, 2)}
+    assert any("no sharp edge" in note for note in few.notes)
 
 
 @pytest.mark.slow

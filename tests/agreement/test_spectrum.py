@@ -183,3 +183,41 @@ def test_large_steps(name, samples, step):
     np.testing.assert_allclose(overlaps[:, 0, :4].mean(axis=0), expected, atol=0.02)
     counts = (eigenvalues > predicted.edge + predicted.margin).sum(axis=1)
     assert np.median(counts) == 1, counts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [0.5, 1.0])
+@pytest.mark.parametrize("samples", [2, 8])
+@pytest.mark.parametrize("law", ["gaussian", "uniform"])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_steps_of_continuous_laws(name, law, samples, step):
+    """The same for laws whose bulk is solved with few groups and whose spikes with many."""
+    n, seeds = 4000, range(4)
+    problem = Problem(
+        activation=LARGE[name],
+        target="H1 + H2/sqrt(2)",
+        n=n,
+        d=n // 2,
+        width=3 * n // 4,
+        n_step=samples * n // 2,
+        step_size=step * (3 * n / 4) ** 0.5,
+        ridge=0.01,
+        noise_std=0.2,
+        readout=law,
+    )
+    predicted = spectrum(problem)
+    simulated = simulated_spectrum(problem, seeds=seeds)
+    eigenvalues, overlaps = simulated.eigenvalues(), simulated.hermite_overlaps()
+    assert kolmogorov(predicted, eigenvalues[:, len(predicted.spikes) :]) <= 0.005
+    for rank, spike in enumerate(predicted.spikes):
+        if not spike.resolved:
+            continue
+        seen = eigenvalues[:, rank]
+        error = seen.std(ddof=1) / len(seeds) ** 0.5
+        assert abs(seen.mean() - spike.location) < max(0.02 * spike.location, 3.0 * error), rank
+        expected = np.array([spike.constant_overlap, *spike.overlaps[:3]])
+        shown = overlaps[:, rank, :4]
+        allowed = np.maximum(0.02, 3.0 * shown.std(axis=0, ddof=1) / len(seeds) ** 0.5)
+        assert np.all(np.abs(shown.mean(axis=0) - expected) < allowed), (rank, shown, expected)
+    counts = [spikes.count for spikes in simulated.spikes("trained", predicted.border)]
+    assert np.median(counts) == predicted.count, counts

@@ -34,6 +34,7 @@ _SPACING = 0.5
 STRAY = 40.0  # twice the samples whose residual may exceed the end of the law of r
 _BULK_GROUPS = (5, 6)  # Gauss nodes of a continuous law, for a bulk with exact weights
 _STRETCHED = 1e-3  # of a neuron's square, by the step, from which on a continuous law has them
+_APART = 0.5  # distance of neighbouring groups' bulks over their width, at most
 _LARGE_STEP = 1.25  # η/√N from which on it takes the latter
 _SPIKE_GROUPS = 0.6  # fineness of the rule for its spikes
 _BEYOND_ALL = 100.0  # |κ| of nodes that stand for the weights' own unknowns
@@ -58,7 +59,7 @@ def typical_batch(
     nodes = _node_rule(problem, refine)
     seen = along_first(problem)  # labels do not enter a spectrum
     if spectral_method(problem, light=light) == "exact":
-        few, many = _exact_groups(problem)
+        few, many = _exact_groups(problem, refine)
         batch = build_batch([seen], [weights], few, nodes)
         return _with_exact_weights(problem, batch, stray, many)
     groups = _group_rule(problem, refine)
@@ -83,20 +84,30 @@ def spectral_method(problem: Problem, *, light: bool = False) -> str:
 def _stretches(problem: Problem, weights: SpikedWeights) -> bool:
     """Whether exact weights are worth their price for a continuous law.
 
-    Below the threshold they move edges by less than 1e-4 of themselves, and spikes by 0.2 %.
+    Below the threshold they move edges by less than 1e-4 of themselves, and spikes by 0.2 %. Few
+    groups stand for the law where the bulks that each would fill by itself, of relative width
+    about 4√(N/n) or 4√(n/N), overlap.
     """
+    ratio = problem.width / problem.n
+    squares = np.sort(2.0 * np.log(weights.norm(_few_groups(problem)[0])))
+    apart = float(np.diff(squares).max()) / (4.0 * math.sqrt(min(ratio, 1.0 / ratio)))
     norms = problem.initial == "gaussian" and float(coefficients(problem.sigma, 2)[2]) != 0.0
-    return norms or problem.directions > 1 or bulk_left_out(problem, weights) > _STRETCHED
+    seen = norms or bulk_left_out(problem, weights) > _STRETCHED
+    return problem.directions > 1 or (seen and apart < _APART)
 
 
-def _exact_groups(problem: Problem) -> tuple[Rule, Rule | None]:
+def _few_groups(problem: Problem) -> Rule:
+    """Groups of a continuous law for a bulk with exact weights."""
+    large = problem.step_size > _LARGE_STEP * math.sqrt(problem.width)
+    return gauss_law(problem.law.name, _BULK_GROUPS[large])
+
+
+def _exact_groups(problem: Problem, refine: float) -> tuple[Rule, Rule | None]:
     """Groups for a bulk with exact weights, and those for its spikes if these need more."""
     finite = finite_groups(problem)
     if finite is not None:
         return finite, None
-    large = problem.step_size > _LARGE_STEP * math.sqrt(problem.width)
-    few = gauss_law(problem.law.name, _BULK_GROUPS[large])
-    return few, _group_rule(problem, _SPIKE_GROUPS)
+    return _few_groups(problem), _group_rule(problem, _SPIKE_GROUPS * refine)
 
 
 def _with_exact_weights(problem: Problem, batch: Batch, stray: float, many: Rule | None) -> Batch:
