@@ -63,6 +63,10 @@ def try_out(file: Path, oldest: bool) -> str:
         return _run([python, "-m", "pip", "list", "--format=freeze"], folder)
 
 
+def _name(requirement: str) -> str:
+    return requirement.partition("==")[0].lower().replace("_", "-")
+
+
 def _run(command: Sequence[str], folder: str) -> str:
     """Run it in a folder of its own, so that nothing is found by accident; its output."""
     outside = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
@@ -83,8 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if chosen.only not in (None, age):
             continue
         installed = try_out(files[kind], age == "oldest")
-        core = {requirement.partition("==")[0].lower() for requirement in lower_bounds()}
-        shown = [line for line in installed.split() if line.partition("==")[0].lower() in core]
+        core = set(map(_name, lower_bounds()))
+        shown = [line for line in installed.split() if _name(line) in core]
         print(f"{files[kind].name}, {age}: {', '.join(shown)}", flush=True)
 
 
