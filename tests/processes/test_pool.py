@@ -64,7 +64,7 @@ def test_a_call_that_waits_for_its_process_is_dropped_too() -> None:
     fresh = Pool(work, 1)
     try:
         wanted = iter([True, False, False, False])
-        (answer,) = ask(fresh, ("say", "x"), wanted=lambda: next(wanted))
+        (answer,) = ask(fresh, ("sleep", "5"), wanted=lambda: next(wanted))
         assert answer.kind == "dropped"
         assert [answer.value for answer in ask(fresh, ("say", "y"))] == ["y"]
     finally:

@@ -117,7 +117,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     filled(folder / "s.sqlite", 0)
     for each in [*folder.iterdir()]:
         each.chmod(0o444)
-    for each in [folder, *list(folder.parents)[:3]]:
+    for each in [folder, *list(folder.parents)[:4]]:
         each.chmod(0o555)
     try:
         with as_nobody():
@@ -127,7 +127,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
                 Store.for_writing(folder / "s.sqlite")
             assert len(content(folder / "s.sqlite")) == 1, "reading needs no writing"
     finally:
-        for each in [folder, *list(folder.parents)[:3]]:
+        for each in [folder, *list(folder.parents)[:4]]:
             each.chmod(0o755)
     assert not (folder / "new.sqlite").exists()
 
