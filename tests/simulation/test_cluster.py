@@ -79,6 +79,7 @@ def test_draws_over_workers_by_address(client):
     same(found, simulate(GRID, seeds=4, n_test=300, variants=VARIANTS))
     assert found.record["shared"] == "draws"
     assert found.record["scheduler"] == address
+    assert distributed.default_client() is client, "others' computations stay where they were"
 
 
 def test_what_is_no_sum_over_rows_runs_whole(client):

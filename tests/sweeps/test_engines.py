@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from featurestep.processes import process
+from featurestep.simulation import cluster as dask_cluster
 from featurestep.sweeps import EngineError, sweep
-from featurestep.sweeps.engines import EngineChoice, dask_engine
+from featurestep.sweeps.engines import EngineChoice
 from featurestep.sweeps.engines.base import Attempt
 from featurestep.sweeps.engines.processes import Processes
 from featurestep.sweeps.job import Job, Report, run_job
@@ -130,19 +131,24 @@ def test_closing_an_engine_ends_its_workers(grid):
 
 @pytest.mark.parametrize("address", ["nowhere.json", "tcp://127.0.0.1:9", "???"])
 def test_a_scheduler_that_is_not_there_is_one_line(grid, address, monkeypatch):
-    monkeypatch.setattr(dask_engine, "PATIENCE", "1s")
+    monkeypatch.setattr(dask_cluster, "PATIENCE", "1s")
     with pytest.raises(EngineError, match=f"no Dask scheduler at {re.escape(address)}"):
         sweep(grid, tasks=["chore"], scheduler=address)
 
 
 def test_a_real_scheduler_is_used_by_its_address(grid):
-    from distributed import LocalCluster
+    import dask
+    from distributed import Client, LocalCluster
 
-    with LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
-    ) as cluster:
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster),  # a user's own
+    ):
         found = sweep(grid, tasks=["chore"], engine="dask", scheduler=cluster.scheduler_address)
     assert set(found.chore_status.values) == {"ok"}
+    assert dask.config.get("scheduler", None) is None, "nothing is left to a client that is closed"
 
 
 SCRIPT = """

@@ -60,7 +60,7 @@ class Cluster:
         `ended` is told the place of each part as it ends. The list is used up.
         """
         places = {future.key: place for place, future in enumerate(parts)}
-        watched = self._distributed.as_completed(parts)
+        watched = self._distributed.as_completed(parts, loop=self.client.loop)
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=False)
             rest = parts[-1:] if len(parts) % 2 else []
@@ -72,7 +72,7 @@ class Cluster:
 
     def ended(self, futures: Sequence[Future]) -> Iterator[Future]:
         """The futures as they end; a failure is raised as soon as it is known."""
-        for future in self._distributed.as_completed(futures):
+        for future in self._distributed.as_completed(futures, loop=self.client.loop):
             self.check(future)
             yield future
 
@@ -113,18 +113,28 @@ def connected(scheduler: Any) -> Iterator[Cluster]:
     if not isinstance(scheduler, (str, os.PathLike)):
         raise InvalidProblem("scheduler", "must be an address, a file or a Client", scheduler)
     where = os.fspath(scheduler)
-    is_file = where.endswith(".json")
-    if is_file and not os.path.isfile(where):  # Dask would wait for it, forever
+    if where.endswith(".json") and not os.path.isfile(where):
         raise InvalidProblem("scheduler", "must be a file that exists, or an address", where)
+    with client_of(where) as client:
+        yield from _used(Cluster(client))
+
+
+def client_of(scheduler: str) -> Any:
+    """A client of a scheduler, by its address or by the file it wrote.
+
+    It does not become Dask's default: what else this process computes is not ours to move, and
+    Dask's settings would outlive the client where another one is open.
+    """
+    distributed: Any = import_module("distributed")
+    is_file = scheduler.endswith(".json")
+    if is_file and not os.path.isfile(scheduler):  # Dask would wait for it, forever
+        raise ClusterError(f"no Dask scheduler at {scheduler}: there is no such file")
+    where = {"scheduler_file" if is_file else "address": scheduler}
     try:
-        client = distributed.Client(
-            **{"scheduler_file" if is_file else "address": where}, timeout=PATIENCE
-        )
+        return distributed.Client(**where, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise ClusterError(f"no Dask scheduler at {where}: {reason}") from None
-    with client:
-        yield from _used(Cluster(client))
+        raise ClusterError(f"no Dask scheduler at {scheduler}: {reason}") from None
 
 
 def _used(cluster: Cluster) -> Iterator[Cluster]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import tempfile
 from collections import deque
@@ -13,13 +12,13 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
+from ...simulation.cluster import ClusterError, client_of
 from ..failures import EngineError
 from ..job import Job, Report
 from .alone import run_elsewhere
 from .base import GUARD, MOST_DEATHS
 
 IN_FLIGHT = 512  # jobs that the scheduler holds at a time
-PATIENCE = "20s"  # to reach a scheduler
 
 
 def _distributed() -> Any:
@@ -53,7 +52,7 @@ class Dask:
         with ExitStack() as stack:
             if self.scheduler is None:
                 cluster = stack.enter_context(_local_cluster(self.workers))
-                client = stack.enter_context(_distributed().Client(cluster))
+                client = stack.enter_context(_distributed().Client(cluster, set_as_default=False))
                 client.run(_leave_interrupts)
                 yield client
             else:
@@ -91,7 +90,7 @@ class _Flight:
 
     def _landing(self, jobs: Iterator[Job], most: int) -> Iterator[tuple[Any, Job]]:
         """Jobs with their futures as they end, so many at a time."""
-        ended = _distributed().as_completed()
+        ended = _distributed().as_completed(loop=self._client.loop)
         for job in islice(jobs, most):
             self._submit(job, ended)
         for future in ended:
@@ -156,12 +155,7 @@ def _leave_interrupts() -> None:
 
 def _connected(scheduler: str) -> Any:
     """A client of a scheduler, by its address or by the file it wrote."""
-    is_file = scheduler.endswith(".json")
-    if is_file and not os.path.isfile(scheduler):  # Dask would wait for it, forever
-        raise EngineError(f"no Dask scheduler at {scheduler}: there is no such file")
-    where = {"scheduler_file" if is_file else "address": scheduler}
     try:
-        return _distributed().Client(**where, timeout=PATIENCE)
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise EngineError(f"no Dask scheduler at {scheduler}: {reason}") from None
+        return client_of(scheduler)
+    except ClusterError as error:
+        raise EngineError(str(error)) from None
