@@ -48,17 +48,22 @@ class Spectrum:
         """
         shifts = np.array(ridges)[:, None] * self.n  # (ridges, 1)
         U = self.vectors
+        inside = U.T @ Y  # (rank, outputs)
         if self.dual:
             # The residual's own form, λn(FFᵀ + λn)⁻¹: nothing cancels when λ is small.
             weights = shifts / (self.values + shifts)  # (ridges, n)
-            inside = U.T @ Y  # (n, outputs)
-            residual = np.stack([U @ (w[:, None] * inside) for w in weights])
+            residual = self._weighted(weights, inside)
             # The intercept takes the constant vector out of the space.
             free = U - U.mean(axis=0) if self.intercept else U
             left = weights @ (free * free).T  # (ridges, n)
         else:
             weights = 1.0 / (self.values + shifts)
-            inside = U.T @ Y
-            residual = np.stack([Y - U @ (w[:, None] * inside) for w in weights])
+            residual = Y - self._weighted(weights, inside)
             left = 1.0 - weights @ (U * U).T - (1.0 / self.n if self.intercept else 0.0)
         return np.asarray(residual / np.maximum(left, np.finfo(np.float64).tiny)[..., None])
+
+    def _weighted(self, weights: FloatArray, inside: FloatArray) -> FloatArray:
+        """U·diag(w)·inside for every w, (ridges, n, outputs), in one product."""
+        columns = weights.T[:, :, None] * inside[:, None, :]  # (rank, ridges, outputs)
+        found = self.vectors @ columns.reshape(len(inside), -1)
+        return np.moveaxis(found.reshape(self.n, len(weights), -1), 1, 0)

@@ -12,10 +12,10 @@ import numpy as np
 from ...problem import Problem
 from ...types import FloatArray
 from ..arrays.backend import Array, Backend
-from ..draws.draw import Block, Draw
+from ..draws.draw import Draw
 from ..draws.setting import Setting
 from ..draws.streams import Streams
-from .step import combine, gradient
+from .step import combine, joint_gradient
 from .variants import FeatureKey, FeatureMaps, Projections
 
 ROWS = 1024  # of a sample in memory at a time
@@ -58,17 +58,10 @@ class Network:
 
     def step(self, W: Array, X: Any, R: FloatArray) -> Step:
         """Σ_k (1/n0)[(a_k r_kᵀ) ∘ σ′(WXᵀ)]X over the outputs k (theory, section 1)."""
-        N, rows = self.problem.width, min(ROWS, len(X))
-        at_size = self.problem.replace(n_step=len(X))
-        buffers = (self.backend.empty(rows, N), self.backend.empty(rows, N))
-        total: Array | None = None
-        beta = []
-        for a, r in zip(self.initial_readouts, R.T, strict=True):
-            found = gradient(self.backend, at_size, W, a, self._blocks(X, r), (0.0,), buffers)
-            G = found.G[0]
-            total = G if total is None else combine(self.backend, [(total, 1.0), (G, 1.0)], total)
-            beta.append(self.backend.get(found.beta[0])[0])
-        return Step(total, np.stack(beta))
+        backend, n0 = self.backend, len(X)
+        A = backend.put(self.initial_readouts.T / n0)  # (N, outputs)
+        G, sums = joint_gradient(backend, self.problem, W, A, self._blocks(X, R))
+        return Step(G, backend.get(sums) / n0)
 
     def stepped(self, first: Step, X: Any, R: FloatArray, eta: float, steps: int) -> Array:
         """W after so many steps of size η on the same rows, the first of which is known."""
@@ -94,11 +87,10 @@ class Network:
         P = self.project(X, W)
         return self.features(((P, 1.0),), P)
 
-    def _blocks(self, X: Any, r: FloatArray) -> Iterator[Block]:
-        for start in range(0, len(r), ROWS):
+    def _blocks(self, X: Any, R: FloatArray) -> Iterator[tuple[Array, Array]]:
+        for start in range(0, len(R), ROWS):
             rows = slice(start, start + ROWS)
-            labels = self.backend.wide(r[rows])
-            yield Block(start, self.backend.put(X[rows]), labels, 0.0 * labels)
+            yield self.backend.put(X[rows]), self.backend.put(R[rows])
 
 
 def sum_of_squares(values: Array) -> float:

@@ -69,11 +69,36 @@ def gradient(
     for index in range(count):
         backend.each(_scale, [G[index], scale], True)
         beta[index][:] = beta[index] / n0
-        if not np.isfinite(float(G[index].sum())):
-            raise NonFiniteFeatures(
-                "the gradient is not finite: σ′ or the residual overflows on these inputs"
-            )
+        refuse_infinite(G[index])
     return Gradient(G, beta)
+
+
+def joint_gradient(
+    backend: Backend, problem: Problem, W: Array, A: Array, blocks: Iterable[tuple[Array, Array]]
+) -> tuple[Array, Array]:
+    """Σ_k [(a_k r_kᵀ) ∘ σ′(WXᵀ)]X over outputs k, and every Xᵀr_k: the step of all of them.
+
+    The sum over k is taken inside, [(ARᵀ) ∘ σ′(WXᵀ)]X with A (N, outputs), so that outputs cost
+    one product together. Blocks are rows X and their residuals R (rows, outputs); the labels are
+    the residual.
+    """
+    G, beta = backend.zeros(len(W), W.shape[1]), backend.zeros(A.shape[1], W.shape[1])
+    for X, R in blocks:
+        P = backend.product(X, W, backend.empty(len(X), len(W)))
+        slopes(backend, problem, P)
+        backend.each(_scale, [P, backend.product(R, A, backend.empty(*P.shape))], True)
+        backend.add_product(G, P, X)
+        backend.add_product(beta, R, X)
+    refuse_infinite(G)
+    return G, beta
+
+
+def refuse_infinite(G: Array) -> None:
+    """NonFiniteFeatures for a gradient that has overflowed."""
+    if not np.isfinite(float(G.sum())):
+        raise NonFiniteFeatures(
+            "the gradient is not finite: σ′ or the residual overflows on these inputs"
+        )
 
 
 def slopes(backend: Backend, problem: Problem, P: Array) -> None:
