@@ -46,6 +46,18 @@ def test_clones_and_pickles_do_the_same(kind):
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
+def test_features_alone_keep_no_rows():
+    """A pickle of the transformer does not grow with the data; explanations need the rows."""
+    sizes = {
+        kind: [
+            len(pickle.dumps(kind(width=5, random_state=0).fit(X[:n], Y[:n, 0]))) for n in (80, 160)
+        ]
+        for kind in (OneStepFeatures, OneStepRegressor)
+    }
+    assert abs(sizes[OneStepFeatures][1] - sizes[OneStepFeatures][0]) < 100
+    assert sizes[OneStepRegressor][1] > sizes[OneStepRegressor][0] + X[:80].nbytes
+
+
 def test_pandas_in_and_out():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=list("abcdef"), index=np.arange(160) + 7)

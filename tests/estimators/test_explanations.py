@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -186,6 +188,16 @@ def test_the_picture_is_drawn_from_the_model(models):
     assert "1 beyond the edge, 0 untrained" in axes[1].get_title()
     with pytest.raises(InvalidProblem, match="axes must be 3 Axes; got 2"):
         models[0][0].plot(axes[:2])
+
+
+def test_an_explanation_is_computed_once_for_each_fit():
+    X, y, _ = planted(0, 300)
+    model = OneStepRegressor(width=30, step_size=5.0, ridge=0.1, random_state=0).fit(X, y)
+    first = model.spikes_
+    assert model.spikes_ is first
+    assert pickle.loads(pickle.dumps(model)).spikes_.edge == first.edge
+    assert model.fit(X, -y).spikes_ is not first
+    assert model.spikes_.values != pytest.approx(first.values)
 
 
 def test_nothing_is_explained_before_the_fit():

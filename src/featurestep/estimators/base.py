@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..checks import non_negative, number, positive, whole_number
 from ..errors import InvalidProblem
 from ..problem import RIDGE_RANGE, Problem
-from ..simulation.arrays.backend import make_backend
+from ..simulation.arrays.backend import Array, make_backend
 from ..simulation.network.given import ROWS, Network
 from ..types import FloatArray
 from .inputs import InputMap, input_map
 from .selection import Fitted, Judge, Plan, Rows, Sample, Verdict, outputs, train
 
 SPLITS = ("half", "reuse")
+FLOATS = [np.float64, np.float32]
 SMALLEST = 4  # rows: two for the step, two for the readout
 PARAMETERS = """Parameters
     ----------
@@ -95,14 +97,10 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def transform(self, X: Any) -> Any:
         """The trained features σ(Wx), (rows, width), in the dtype of X."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        network = self._network_of()
-        W = network.backend.put(self.weights_)
+        X = self._checked(X)
         out = np.empty((len(X), self.weights_.shape[0]), dtype=X.dtype)
-        for start in range(0, len(X), ROWS):
-            rows = slice(start, start + ROWS)
-            F = network.features_of(self._inputs(X[rows]), W)
+        network = self._network_of()
+        for rows, F in self._features_of(network, X):
             out[rows] = network.backend.get(F)
         return out
 
@@ -138,23 +136,40 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.step_size_, self.ridge_ = fitted.step_size, fitted.ridge
         self.selection_ = fitted.selection
         self.beta_ = fitted.beta
-        self._sample, self._halves = sample, halves
+        self._remember(sample, halves)
         self._n_features_out = self.weights_.shape[0]
         return fitted
 
+    def _remember(self, sample: Sample, halves: tuple[Rows, Rows]) -> None:
+        """What explanations of this fit need; a model without any keeps nothing."""
+
     def _outputs_of(self, X: Any) -> Any:
         """f(x), (rows, outputs), in the dtype of X."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        network = self._network_of()
-        W = network.backend.put(self.weights_)
-        a_hat = np.asarray(self.readout_, dtype=np.float64).reshape(len(W), -1)
+        X = self._checked(X)
+        a_hat = np.asarray(self.readout_, dtype=np.float64).reshape(len(self.weights_), -1)
         out = np.empty((len(X), a_hat.shape[1]), dtype=X.dtype)
-        for start in range(0, len(X), ROWS):
-            rows = slice(start, start + ROWS)
-            F = network.features_of(self._inputs(X[rows]), W)
+        network = self._network_of()
+        for rows, F in self._features_of(network, X):
             out[rows] = outputs(network, F, a_hat) + self.intercept_
         return out
+
+    def _checked(self, X: Any) -> Any:
+        """Rows to be mapped by the fitted network."""
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=FLOATS, reset=False)
+
+    def _rows_and_labels(self, X: Any, y: Any, **rules: Any) -> tuple[Any, Any]:
+        """Rows and labels to be fitted."""
+        return validate_data(  # type: ignore[no-any-return]
+            self, X, y, dtype=FLOATS, ensure_min_samples=SMALLEST, **rules
+        )
+
+    def _features_of(self, network: Network, X: Any) -> Iterator[tuple[slice, Array]]:
+        """Features of some rows at a time."""
+        W = network.backend.put(self.weights_)
+        for start in range(0, len(X), ROWS):
+            rows = slice(start, start + ROWS)
+            yield rows, network.features_of(self._inputs(X[rows]), W)
 
     def _inputs(self, X: Any) -> Any:
         return np.ascontiguousarray(self.input_map_(X))

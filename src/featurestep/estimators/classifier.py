@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..errors import InvalidProblem
 from ..types import FloatArray
-from .base import SMALLEST, documented
+from .base import documented
 from .explained import Explained
 from .selection import Verdict
 
@@ -40,9 +40,7 @@ class OneStepClassifier(ClassifierMixin, Explained):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> OneStepClassifier:
         """Fit on rows X and their classes y."""
-        X, y = validate_data(
-            self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=SMALLEST
-        )
+        X, y = self._rows_and_labels(X, y)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)

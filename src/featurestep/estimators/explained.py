@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .base import OneStepBase
 from .curves import LearnedCurve, gradient_squares, learned_curve
 from .directions import Along, Stability, along, stability
 from .expectation import Expectation, departures_of_inputs, estimated_target
+from .selection import Rows, Sample
 from .spikes import FeatureSpikes, feature_spikes
 
 if TYPE_CHECKING:
@@ -20,16 +22,19 @@ if TYPE_CHECKING:
 
 
 class Explained(OneStepBase):
-    """What a network with a readout has learned; everything is computed when asked for."""
+    """What a network with a readout has learned, computed when first asked for.
 
-    @property
+    The rows are kept for that, as the network saw them: singular values need all of them.
+    """
+
+    @cached_property
     def direction_stability_(self) -> Stability:
         """How well the directions of random halves of the step's rows agree."""
         check_is_fitted(self)
         rows = self._halves[0]
         return stability(self._sample.X[rows], self._sample.R[rows], self.seed_)
 
-    @property
+    @cached_property
     def learned_curve_(self) -> tuple[LearnedCurve, ...]:
         """For each output the mean output along its direction, with the degrees in it."""
         check_is_fitted(self)
@@ -41,7 +46,7 @@ class Explained(OneStepBase):
             for k, place in enumerate(self._places())
         )
 
-    @property
+    @cached_property
     def spikes_(self) -> FeatureSpikes:
         """Singular values of the features beyond the bulk, on the readout's rows."""
         check_is_fitted(self)
@@ -49,7 +54,7 @@ class Explained(OneStepBase):
         W, X = network.backend.put(self.weights_), self._sample.X[self._halves[1]]
         return feature_spikes(network, W, X, self._places(), self.seed_)
 
-    @property
+    @cached_property
     def feature_importances_(self) -> FloatArray:
         """Mean squared slope of the output in each column, in its standard deviations; sum 1."""
         check_is_fitted(self)
@@ -62,7 +67,7 @@ class Explained(OneStepBase):
         total = float(squares.sum())
         return np.asarray(squares / total if total > 0 else squares)
 
-    @property
+    @cached_property
     def theory_(self) -> tuple[Expectation, ...]:
         """For each output on its own: what the theory expects, and what it does not know."""
         check_is_fitted(self)
@@ -91,6 +96,12 @@ class Explained(OneStepBase):
             departures = (*notes, *prediction.notes)
             found.append(Expectation(problem, prediction, self._measured(), departures))
         return tuple(found)
+
+    def _remember(self, sample: Sample, halves: tuple[Rows, Rows]) -> None:
+        self._sample, self._halves = sample, halves
+        for name, value in vars(Explained).items():
+            if isinstance(value, cached_property):
+                self.__dict__.pop(name, None)
 
     def plot(self, axes: Any = None) -> list[Axes]:
         """Learned curves, singular values and the columns that matter most, on three Axes."""

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from ..errors import InvalidProblem
-from .base import SMALLEST, OneStepBase, documented, squared_error
+from .base import OneStepBase, documented, squared_error
 from .classifier import accuracy, coded
 
 
@@ -30,14 +29,7 @@ class OneStepFeatures(OneStepBase):
 
     def fit(self, X: Any, y: Any) -> OneStepFeatures:
         """Take the step on rows X and their labels y."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype=[np.float64, np.float32],
-            multi_output=True,
-            ensure_min_samples=SMALLEST,
-        )
+        X, y = self._rows_and_labels(X, y, multi_output=True)
         if np.asarray(y).dtype.kind == "f":
             Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
             self._fit(X, Y, None, squared_error)

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 
-from .base import SMALLEST, documented, squared_error
+from .base import documented, squared_error
 from .explained import Explained
 
 
@@ -34,15 +33,7 @@ class OneStepRegressor(RegressorMixin, Explained):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> OneStepRegressor:
         """Fit on rows X and numbers y, (rows,) or (rows, outputs)."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype=[np.float64, np.float32],
-            multi_output=True,
-            y_numeric=True,
-            ensure_min_samples=SMALLEST,
-        )
+        X, y = self._rows_and_labels(X, y, multi_output=True, y_numeric=True)
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         fitted = self._fit(X, Y, None, squared_error)
         single = np.ndim(y) == 1

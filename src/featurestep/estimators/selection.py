@@ -15,7 +15,7 @@ import numpy as np
 
 from ..simulation.arrays.backend import Array
 from ..simulation.network.given import Network, Step, sum_of_squares
-from ..simulation.network.readout import readouts, smaller_gram
+from ..simulation.network.readout import readouts
 from ..types import FloatArray
 from .leave_one_out import Spectrum, centred, mean_eigenvalue
 
@@ -149,28 +149,25 @@ def train(
     path = Path(network, plan, sample, halves[0])
     X, Y = sample.X[halves[1]], sample.Y[halves[1]]
     selection = None
-    if plan.step_size is None or plan.ridge is None:
-        choose = _by_folds if plan.reuse else _by_leave_one_out
-        selection = choose(network, plan, sample, path, X, Y, judge)
-    step = 0 if selection is None else selection.best[0]
-    eta = float(path.step_sizes()[step])
-    W = path.weights(eta)
-    F = network.features_of(X, W)
-    F, mean = centred(F) if plan.intercept else (F, None)
-    gram = smaller_gram(network.backend, F)
-    ridge = plan.ridge
-    if ridge is None:
-        assert selection is not None
+    if plan.step_size is not None and plan.ridge is not None:
+        eta, ridge = plan.step_size, plan.ridge
+    else:
+        selection = (
+            _by_folds(network, plan, sample, path, judge)
+            if plan.reuse
+            else _by_leave_one_out(network, plan, path, X, Y, judge)
+        )
+        eta = float(selection.step_sizes[selection.best[0]])
         ridge = float(selection.ridges[selection.best])
-    a_hat, offset = _readout(network, F, Y, mean, (ridge,), gram)[0]
+    W = path.weights(eta)
+    a_hat, offset = _readouts(network, plan, network.features_of(X, W), Y, [ridge])[0]
     return Fitted(W, a_hat, offset, eta, ridge, path.first.beta, selection)
 
 
 def _by_leave_one_out(
-    network: Network, plan: Plan, sample: Sample, path: Path, X: Any, Y: FloatArray, judge: Judge
+    network: Network, plan: Plan, path: Path, X: Any, Y: FloatArray, judge: Judge
 ) -> Selection:
     """One factorisation for each step size, exact for all ridges."""
-    del sample
     labels = Y - Y.mean(axis=0) if plan.intercept else Y
     ridges, verdicts = [], []
     for F in path.features(X):
@@ -185,9 +182,7 @@ def _by_leave_one_out(
     return Selection("leave-one-out", sizes, np.array(ridges), table[..., 0], table[..., 1])
 
 
-def _by_folds(
-    network: Network, plan: Plan, sample: Sample, path: Path, X: Any, Y: FloatArray, judge: Judge
-) -> Selection:
+def _by_folds(network: Network, plan: Plan, sample: Sample, path: Path, judge: Judge) -> Selection:
     """Steps and readouts without a fold's rows, judged on them: no label is seen twice."""
     n = len(sample.Y)
     table = np.zeros((len(path.step_sizes()), len(_ridges(plan, network, 1.0)), 2))
@@ -199,27 +194,17 @@ def _by_folds(
             continue  # a fold whose labels do not vary says nothing about steps
         pairs = zip(part.features(sample.X[kept]), part.features(sample.X[held]), strict=True)
         for index, (F, tested) in enumerate(pairs):
-            guesses = _held_out(network, plan, F, tested, sample.Y[kept])
+            fits = _readouts(network, plan, F, sample.Y[kept])
+            guesses = (outputs(network, tested, a_hat) + offset for a_hat, offset in fits)
             verdicts = [judge(guess, sample.Y[held]) for guess in guesses]
             table[index] += len(held) / n * np.array(verdicts)
     ridges = []
-    for F in path.features(X):
+    for F in path.features(sample.X):
         if plan.intercept:
             centred(F)
         ridges.append(_ridges(plan, network, mean_eigenvalue(F)))
     sizes = path.step_sizes()
     return Selection("folds", sizes, np.array(ridges), table[..., 0], table[..., 1])
-
-
-def _held_out(
-    network: Network, plan: Plan, F: Array, tested: Array, Y: FloatArray
-) -> list[FloatArray]:
-    """Predictions of the tested rows for every ridge."""
-    F, mean = centred(F) if plan.intercept else (F, None)
-    gram = smaller_gram(network.backend, F)
-    ridges = _ridges(plan, network, mean_eigenvalue(F))
-    fits = _readout(network, F, Y, mean, ridges, gram)
-    return [outputs(network, tested, a_hat) + offset for a_hat, offset in fits]
 
 
 def outputs(network: Network, F: Array, a_hat: FloatArray) -> FloatArray:
@@ -229,19 +214,23 @@ def outputs(network: Network, F: Array, a_hat: FloatArray) -> FloatArray:
     return np.asarray(backend.get(backend.product(F, backend.put(a_hat.T), out)))
 
 
-def _readout(
+def _readouts(
     network: Network,
+    plan: Plan,
     F: Array,
     Y: FloatArray,
-    mean: Array | None,
-    ridges: Sequence[float],
-    gram: Array,
+    ridges: Sequence[float] | None = None,
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """â and the intercept for every ridge; the features come without their mean."""
+    """â and the intercept for every ridge, by default the plan's; F is used up."""
     backend = network.backend
-    offset = np.zeros(Y.shape[1]) if mean is None else Y.mean(axis=0)
+    mean, offset = None, np.zeros(Y.shape[1])
+    if plan.intercept:
+        F, mean = centred(F)
+        offset = Y.mean(axis=0)
+    if ridges is None:
+        ridges = _ridges(plan, network, mean_eigenvalue(F))
     found = []
-    for solved in readouts(backend, F, backend.put(Y - offset), ridges, gram):
+    for solved in readouts(backend, F, backend.put(Y - offset), ridges):
         a_hat = backend.get(solved)
         shift = 0.0 if mean is None else backend.get(mean) @ a_hat
         found.append((a_hat, np.asarray(offset - shift)))
