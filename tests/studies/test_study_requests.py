@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -36,6 +37,15 @@ def test_bad_requests_are_one_line(arguments):
     result = run(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["full-training", "universality"])
+def test_without_scikit_learn_it_says_what_to_install(name, monkeypatch):
+    for module in ("sklearn", "sklearn.datasets"):
+        monkeypatch.setitem(sys.modules, module, None)
+    result = run(name)
+    words = "NAME needs scikit-learn: pip install 'featurestep[sklearn]'"
+    assert (result.exit_code, result.stderr) == (2, f"error: {words}; got '{name}'\n")
 
 
 def test_an_answer_is_written_and_its_claims_are_told(tmp_path, monkeypatch):

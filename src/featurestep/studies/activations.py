@@ -17,7 +17,7 @@ from ..simulation import simulate
 from ..theory import predict
 from ..types import FloatArray
 from .base import Study, settled
-from .measured import close, larger, over_draws
+from .measured import close, larger, over_draws, sizes_of
 
 if TYPE_CHECKING:
     import xarray
@@ -73,7 +73,6 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
         missed.append([degrees[k] for k in (1, 2, 3)])
         scale = asked.sigma.second_moment**0.5
         c.append(coefficients(asked.sigma, 3)[1:] / scale)
-    base = problem("tanh", quick)
     return xarray.Dataset(
         {
             "draws": (("activation", "seed"), draws),
@@ -82,7 +81,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
             "coefficient": (("activation", "degree"), c),
         },
         {"activation": list(ACTIVATIONS), "degree": [1, 2, 3]},
-        {"n": base.n, "d": base.d, "width": base.width, "n_step": base.n_step, "seeds": seeds},
+        {**sizes_of(problem("tanh", quick)), "seeds": seeds},
     )
 
 

@@ -18,7 +18,7 @@ from ..problem import Problem
 from ..simulation import simulate, simulated_spectrum
 from ..theory import predict
 from .base import Study, settled
-from .measured import close, larger, over_draws
+from .measured import close, larger, over_draws, sizes_of
 
 if TYPE_CHECKING:
     import xarray
@@ -67,7 +67,6 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
             top[i, j] = found.singular_values().mean(axis=0)
             tell(j + 1, len(EXPONENTS))
     axes = ("activation", "step_exponent")
-    base = problem("tanh", quick)
     return xarray.Dataset(
         {
             "draws": ((*axes, "seed"), errors),
@@ -75,7 +74,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
             "singular_value": ((*axes, "rank"), top),
         },
         {"activation": list(ACTIVATIONS), "step_exponent": list(EXPONENTS), "rank": [1, 2]},
-        {"n": base.n, "d": base.d, "width": base.width, "n_step": base.n_step, "seeds": seeds},
+        {**sizes_of(problem("tanh", quick)), "seeds": seeds},
     )
 
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InvalidProblem
 from ..figures.base import TWO_COLUMNS, Report
 from ..figures.claims import Claim
 from ..plots.simulation import points
 from ..plots.style import PALETTE, figure_of, new_axes, styled
 from ..types import FloatArray
 from .base import Study, settled
+from .digits import digits
 from .measured import larger, over_draws
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ SIZES = {
 }
 FEW, MIDDLING, MANY = range(3)
 DIMENSION, NOISE, TEST = 30, 0.2, 600
-ONE, TWO = TASKS[:2]
+ONE, TWO, DIGITS = TASKS
 STEP, END = MODELS[2:]
 
 
@@ -50,14 +50,16 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Test errors of every model, task and number of rows."""
     import xarray
 
+    images = digits(STUDY.name)  # before anything is computed: it may be refused
     seeds, width = (4, 200) if quick else (10, 400)
     errors = np.empty((len(TASKS), 3, len(MODELS), seeds))
     total = errors[:, :, 0].size
     for count, (i, j, seed) in enumerate(np.ndindex(errors[:, :, 0].shape)):
-        X, y, X_test, y_test = _rows(TASKS[i], SIZES[TASKS[i]][j], seed)
+        task = TASKS[i]
+        X, y, X_test, y_test = _rows(task, SIZES[task][j], seed, images)
         for k, model in enumerate(MODELS):
-            fitted = _model(model, TASKS[i] == TASKS[2], width, seed).fit(X, y)
-            errors[i, j, k, seed] = _error(fitted.predict(X_test), y_test, TASKS[i] == TASKS[2])
+            fitted = _model(model, task == DIGITS, width, seed).fit(X, y)
+            errors[i, j, k, seed] = _error(fitted.predict(X_test), y_test, task == DIGITS)
         progress((count + 1) / total)
     return xarray.Dataset(
         {
@@ -69,24 +71,16 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     )
 
 
-def _rows(task: str, n: int, seed: int) -> tuple[FloatArray, Any, FloatArray, Any]:
+def _rows(
+    task: str, n: int, seed: int, images: tuple[FloatArray, Any]
+) -> tuple[FloatArray, Any, FloatArray, Any]:
     rng = np.random.default_rng(seed)
-    if task != TASKS[2]:
+    if task != DIGITS:
         X, y = planted(task, n + 2 * TEST, rng)
     else:
-        X, y = _digits(rng)
+        order = rng.permutation(len(images[1]))
+        X, y = (part[order] for part in images)
     return X[:n], y[:n], X[n : n + TEST], y[n : n + TEST]
-
-
-def _digits(rng: np.random.Generator) -> tuple[FloatArray, Any]:
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        rule = "needs scikit-learn: pip install 'featurestep[sklearn]'"
-        raise InvalidProblem("NAME", rule, "full-training") from None
-    data = load_digits()
-    order = rng.permutation(len(data.target))
-    return np.asarray(data.data[order], dtype=np.float64), data.target[order]
 
 
 def _model(name: str, classes: bool, width: int, seed: int) -> Any:
@@ -96,7 +90,7 @@ def _model(name: str, classes: bool, width: int, seed: int) -> Any:
 
     from ..estimators import OneStepClassifier, OneStepRegressor
 
-    if name == MODELS[3]:
+    if name == END:
         kind = MLPClassifier if classes else MLPRegressor
         network = kind(
             hidden_layer_sizes=(width,),
@@ -157,10 +151,10 @@ def check(data: xarray.Dataset) -> tuple[Claim, ...]:
         at = data["draws"].sel(task=task).isel(size=size)
         what = f"{task}, {SIZES[task][size]} rows: {worse} against {better}"
         claims.append(larger(what, at.sel(model=worse), at.sel(model=better)))
-    at = data["draws"].sel(task="digits").isel(size=MANY)
+    at = data["draws"].sel(task=DIGITS).isel(size=MANY)
     step, end = (float(at.sel(model=model).mean()) for model in (STEP, END))
     text = (
-        f"digits, {SIZES['digits'][MANY]} rows: one step misses {step:.1%}, full training {end:.1%}"
+        f"{DIGITS}, {SIZES[DIGITS][MANY]} rows: one step misses {step:.1%}, full training {end:.1%}"
     )
     claims.append(Claim(f"{text} (no more)", bool(step <= end)))
     return settled(STUDY.name, claims)

@@ -18,7 +18,7 @@ from ..problem import Problem
 from ..simulation import Setting, simulate, simulated_spectrum
 from ..theory import predict
 from .base import Study, settled
-from .measured import close, larger, over_draws
+from .measured import close, larger, over_draws, sizes_of
 
 if TYPE_CHECKING:
     import xarray
@@ -82,12 +82,8 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
             "untrained": predict(asked.replace(step_size=0.0)).test_error,
         },
         {"batches": list(BATCHES), "steps": list(STEPS), "rank": list(range(1, RANKS + 1))},
-        {**_sizes(asked), "seeds": seeds},
+        {**sizes_of(asked), "seeds": seeds},
     )
-
-
-def _sizes(asked: Problem) -> dict[str, int]:
-    return {"n": asked.n, "d": asked.d, "width": asked.width, "n_step": asked.n_step}
 
 
 @styled

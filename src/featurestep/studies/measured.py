@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..figures.claims import Claim
+from ..problem import Problem
 from ..types import FloatArray
+
+
+def sizes_of(problem: Problem) -> dict[str, int]:
+    """The sizes that a study's data are recorded with."""
+    return {name: getattr(problem, name) for name in ("n", "d", "width", "n_step")}
 
 
 def over_draws(values: Any, axis: int = -1) -> tuple[FloatArray, FloatArray]:

@@ -19,6 +19,7 @@ from ..problem import Problem
 from ..simulation import Setting, simulate
 from ..theory import learnable, predict
 from .base import Study, settled
+from .measured import sizes_of
 
 if TYPE_CHECKING:
     import xarray
@@ -73,9 +74,8 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     found = [_column(case, quick, seeds, told) for case in CASES]
     joined: xarray.Dataset = xarray.concat(found, "case")
     one = problem(ONE, quick)
-    sizes = {name: getattr(one, name) for name in ("n", "d", "width", "n_step")}
     return joined.assign_coords(case=[case.name for case in CASES]).assign_attrs(
-        seeds=seeds, noise=one.noise_std**2, **sizes
+        seeds=seeds, noise=one.noise_std**2, **sizes_of(one)
     )
 
 

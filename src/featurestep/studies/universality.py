@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InvalidProblem
 from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Report, parts
 from ..figures.claims import Claim
 from ..plots.simulation import points
@@ -21,7 +20,8 @@ from ..simulation import Setting, simulate
 from ..theory import predict
 from ..types import FloatArray
 from .base import Study, settled
-from .measured import close, larger, over_draws
+from .digits import digits
+from .measured import close, larger, over_draws, sizes_of
 
 if TYPE_CHECKING:
     import xarray
@@ -38,14 +38,9 @@ FAR, NEAR = 0.1, 0.15
 TARGET = SHIFTED_SINE.centred()
 
 
-def digits() -> FloatArray:
+def images() -> FloatArray:
     """The pixels that vary, (1797, 61)."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        rule = "needs scikit-learn for its digits: pip install 'featurestep[sklearn]'"
-        raise InvalidProblem("NAME", rule, "universality") from None
-    X = np.asarray(load_digits().data, dtype=np.float64)
+    X, _ = digits(STUDY.name)
     return np.asarray(X[:, X.std(axis=0) > 0])
 
 
@@ -83,7 +78,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     import xarray
 
     seeds = 16 if quick else 32
-    X = digits()
+    X = images()
     told = parts(progress, [1.0] * len(INPUTS))
     draws = np.empty((len(INPUTS), len(VARIANTS), seeds))
     predicted = np.empty((len(INPUTS), len(VARIANTS)))
@@ -102,15 +97,13 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
         draws[index] = found.values["test_error"]
         both = (asked, asked.replace(step_size=0.0))
         predicted[index] = [predict(each).test_error for each in both]
-    asked = problem(quick, images=False)
-    sizes = {"n": asked.n, "d": asked.d, "width": asked.width, "n_step": asked.n_step}
     return xarray.Dataset(
         {
             "draws": (("inputs", "variant", "seed"), draws),
             "predicted": (("inputs", "variant"), predicted),
         },
         {"inputs": list(INPUTS), "variant": list(VARIANTS)},
-        {**sizes, "seeds": seeds},
+        {**sizes_of(problem(quick, images=False)), "seeds": seeds},
     )
 
 
