@@ -9,21 +9,12 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import InvalidProblem
-from ...functions.nonlinearity import (
-    Analytic,
-    Erf,
-    HermiteSum,
-    Nonlinearity,
-    PiecewiseLinear,
-    Shifted,
-    Sine,
-    UserFunction,
-)
+from ...functions.nonlinearity import Nonlinearity
 from .backend import (
     EIGEN_FLOPS,
     Array,
@@ -34,13 +25,21 @@ from .backend import (
     refuse_singular,
 )
 from .memory import usable_memory
+from .torch_functions import evaluator
 
 STRIPS, LEAST_STRIP = 8, 512  # of a Gram matrix's lower triangle, and the least width of one
 CUDA_EIGEN_FLOPS = 20.0  # an eigendecomposition takes as long as 60 factorisations there
 SHARE = 0.9  # of a device's free memory that a run may take
+LANES = 2  # factorisations side by side on a GPU: one alone leaves much of it idle
 PIECE_BYTES = {"cuda": 256 << 20, "torch": 1 << 20}  # of elementwise work done at a time
-ROOT_TWO = 2.0**0.5
-ROOT_TAU = (2.0 * np.pi) ** 0.5
+
+
+class _Factored(NamedTuple):
+    """A solved system, and what its factorisation went through."""
+
+    solution: Array
+    pivots: Array
+    info: Array
 
 
 class TorchBackend:
@@ -63,7 +62,8 @@ class TorchBackend:
         self.eigen_flops = CUDA_EIGEN_FLOPS if device == "cuda" else EIGEN_FLOPS
         self._like = {"dtype": getattr(torch, dtype), "device": self.device}
         self._wide = {"dtype": torch.float64, "device": self.device}
-        self._scratch: Array = None
+        self._scratch: list[Array] = []
+        self._lanes = [torch.cuda.Stream(self.device) for _ in range(LANES * (device == "cuda"))]
 
     @property
     def limits(self) -> Limits:
@@ -92,7 +92,7 @@ class TorchBackend:
         """Matrices of the Gram's size alive during a solve with `overwrite`, itself included."""
         if by_eigenvectors(ridges, self.eigen_flops):
             return 4
-        return 1 if ridges == 1 else 2
+        return 1 if ridges == 1 else 1 + min(ridges, max(1, len(self._lanes)))
 
     def synchronise(self) -> None:
         """Wait for what was asked for."""
@@ -194,25 +194,47 @@ class TorchBackend:
             refuse_indefinite(self.get(values), min(shifts), self.dtype)
             return [Q @ ((Q.mT @ b) / (values + shift)[..., None]) for shift, b in pairs]
         if overwrite and len(pairs) == 1:
-            return [self._cholesky(gram, *pairs[0])]
-        return [self._cholesky(self._copy(gram), shift, b) for shift, b in pairs]
+            found = [self._factored(gram, *pairs[0])]
+        else:
+            found = self._side_by_side(gram, pairs)
+        for shift, each in zip(shifts, found, strict=True):
+            refuse_singular(int(each.info.max()), self.get(each.pivots), shift, self.dtype)
+        return [each.solution for each in found]
 
-    def _copy(self, gram: Array) -> Array:
-        """Of the matrix, in memory that is kept from call to call."""
-        if self._scratch is None or self._scratch.shape != gram.shape:
-            self._scratch = None  # freed before the next is asked for
-            self._scratch = self.empty(*gram.shape)
-        return self._scratch.copy_(gram)
+    def _side_by_side(self, gram: Array, pairs: list[tuple[float, Array]]) -> list[_Factored]:
+        """Factorisations in turn on the lanes, each on a copy of its own; none is waited for."""
+        lanes, cuda = self._lanes[: len(pairs)], self.torch.cuda
+        copies = self._copies(gram, max(1, len(lanes)))
+        if not lanes:
+            return [self._factored(copies[0].copy_(gram), *pair) for pair in pairs]
+        here, found = cuda.current_stream(self.device), []
+        for lane in lanes:
+            lane.wait_stream(here)
+        for place, pair in enumerate(pairs):
+            turn = place % len(lanes)
+            with cuda.stream(lanes[turn]):
+                found.append(self._factored(copies[turn].copy_(gram), *pair))
+            for array in found[-1]:
+                array.record_stream(here)
+        for lane in lanes:
+            here.wait_stream(lane)
+        return found
 
-    def _cholesky(self, A: Array, shift: float, rhs: Array) -> Array:
-        """Factored in place: what is lower in rows is upper in columns, as the library wants it."""
+    def _copies(self, gram: Array, count: int) -> list[Array]:
+        """Matrices like this one, in memory that is kept from call to call."""
+        if len(self._scratch) < count or self._scratch[0].shape != gram.shape:
+            self._scratch = []  # freed before the next are asked for
+            self._scratch = [self.empty(*gram.shape) for _ in range(count)]
+        return self._scratch
+
+    def _factored(self, A: Array, shift: float, rhs: Array) -> _Factored:
+        """In place: what is lower in rows is upper in columns, as the library wants it."""
         A.diagonal(dim1=-2, dim2=-1).add_(shift)
         U = A.mT
         info = self.torch.empty(A.shape[:-2], dtype=self.torch.int32, device=self.device)
         self.torch.linalg.cholesky_ex(U, upper=True, out=(U, info))
-        pivots = self.get(U.diagonal(dim1=-2, dim2=-1).abs())
-        refuse_singular(int(info.max()), pivots, shift, self.dtype)
-        return self.torch.cholesky_solve(rhs, U, upper=True)
+        pivots = U.diagonal(dim1=-2, dim2=-1).abs()
+        return _Factored(self.torch.cholesky_solve(rhs, U, upper=True), pivots, info)
 
     def orthonormal(self, Z: Array) -> tuple[np.ndarray[Any, Any], Array]:
         """Z = L · Q with orthonormal rows Q and a small L, on the host; Z has few rows."""
@@ -243,11 +265,11 @@ class TorchBackend:
 
     def value(self, f: Nonlinearity) -> Callable[[Array], Array]:
         """σ on tensors; a user's function is evaluated by NumPy on the host."""
-        return _evaluator(f, self, slope=False)
+        return evaluator(f, self, slope=False)
 
     def slope(self, f: Nonlinearity) -> Callable[[Array], Array]:
         """σ′ on tensors."""
-        return _evaluator(f, self, slope=True)
+        return evaluator(f, self, slope=True)
 
     def describe(self) -> dict[str, str]:
         """Versions and device, for the record."""
@@ -262,90 +284,3 @@ def _strips(size: int) -> Iterator[tuple[int, int]]:
     step = max(LEAST_STRIP, -(-size // STRIPS))
     for start in range(0, size, step):
         yield start, min(size, start + step)
-
-
-def _evaluator(f: Nonlinearity, backend: TorchBackend, slope: bool) -> Callable[[Array], Array]:
-    if isinstance(f, Shifted):
-        base, offset = _evaluator(f.base, backend, slope), 0.0 if slope else f.offset
-        return lambda s: base(s) - offset
-    if isinstance(f, PiecewiseLinear):
-        return _piecewise(f, slope)
-    if isinstance(f, HermiteSum):
-        coefficients = np.array(f.coefficients)
-        if slope:
-            coefficients = np.polynomial.hermite_e.hermeder(coefficients)
-        return lambda s: _hermite_sum(coefficients, s)
-    torch = backend.torch
-    if isinstance(f, Sine):
-        return lambda s: torch.cos(s) if slope else torch.sin(s)
-    if isinstance(f, (Analytic, Erf)) and f.name in _NAMED:
-        pair = _NAMED[f.name]
-        return lambda s: pair[slope](torch, s)
-    on_host = f.derivative if slope else f
-    if isinstance(f, UserFunction):
-        native = f.slope_function if slope else f.function
-        if native is not None and _takes_tensors(native, on_host, backend):
-            return native
-    return lambda s: backend.wide(on_host(backend.get(s))).to(s.dtype)
-
-
-def _takes_tensors(
-    function: Callable[[Array], Array], on_host: Callable[[Array], Array], backend: TorchBackend
-) -> bool:
-    """Whether a user's function maps the device's tensors to what it makes of NumPy's arrays."""
-    probe = backend.put(np.linspace(-3.0, 3.0, 13))
-    try:
-        values = function(probe)
-    except Exception:
-        return False
-    if not isinstance(values, backend.torch.Tensor) or values.shape != probe.shape:
-        return False
-    if values.dtype != probe.dtype or values.device != probe.device:
-        return False
-    expected = on_host(backend.get(probe))
-    return bool(np.allclose(backend.get(values), expected, rtol=1e-5, atol=1e-6))
-
-
-def _piecewise(f: PiecewiseLinear, slope: bool) -> Callable[[Array], Array]:
-    def evaluate(s: Array) -> Array:
-        out = 0.0 * s + f.slope if slope else f.slope * s + f.intercept
-        for kink, weight in f.corners:
-            ramp = s - kink
-            # A bool tensor times a number would fall to torch's default precision.
-            out = out + weight * ((ramp > 0).to(s.dtype) if slope else ramp.clamp_min(0.0))
-        return out
-
-    return evaluate
-
-
-def _hermite_sum(coefficients: np.ndarray[Any, Any], s: Array) -> Array:
-    """Σ c_k H_k(s) by the recurrence H_{k+1} = sH_k − kH_{k−1}."""
-    below, here = 0.0 * s, 0.0 * s + 1.0
-    total = float(coefficients[0]) * here
-    for k in range(1, len(coefficients)):
-        below, here = here, s * here - (k - 1) * below
-        total = total + float(coefficients[k]) * here
-    return total
-
-
-def _gelu_slope(torch: Any, s: Array) -> Array:
-    return 0.5 * (1.0 + torch.erf(s / ROOT_TWO)) + s * torch.exp(-0.5 * s * s) / ROOT_TAU
-
-
-def _silu_slope(torch: Any, s: Array) -> Array:
-    sigmoid = torch.sigmoid(s)
-    return sigmoid * (1.0 + s * (1.0 - sigmoid))
-
-
-_Pair = tuple[Callable[[Any, Array], Array], Callable[[Any, Array], Array]]
-_NAMED: dict[str, _Pair] = {
-    "tanh": (lambda t, s: t.tanh(s), lambda t, s: 1.0 - t.tanh(s) ** 2),
-    "erf": (lambda t, s: t.erf(s), lambda t, s: 2.0 / np.pi**0.5 * t.exp(-s * s)),
-    "softplus": (
-        lambda t, s: s.clamp_min(0.0) + t.log1p(t.exp(-s.abs())),
-        lambda t, s: t.sigmoid(s),
-    ),
-    "gelu": (lambda t, s: 0.5 * s * (1.0 + t.erf(s / ROOT_TWO)), _gelu_slope),
-    "silu": (lambda t, s: s * t.sigmoid(s), _silu_slope),
-    "sigmoid": (lambda t, s: t.sigmoid(s), lambda t, s: t.sigmoid(s) * (1.0 - t.sigmoid(s))),
-}
