@@ -44,6 +44,12 @@ def test_every_case_is_a_problem(device):
 
 def test_a_scheduler_that_is_not_there_is_one_line():
     pytest.importorskip("distributed")
-    for verb in ("simulate", "compare"):
-        done = run(verb, "--n", "60", "--d", "20", "--width", "30", "--scheduler", "x.json", code=2)
+    small = ("--n", "60", "--d", "20", "--width", "30", "--seeds", "2")
+    for verb in ("simulate", "compare", "spectrum"):
+        done = run(verb, *small, "--scheduler", "x.json", code=2)
         assert "scheduler must be a file that exists, or an address; got 'x.json'" in done.stderr
+
+
+def test_a_scheduler_without_simulations_is_refused():
+    done = run("spectrum", "--scheduler", "x.json", code=2)
+    assert "--scheduler needs --seeds" in done.stderr

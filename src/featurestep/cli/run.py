@@ -88,6 +88,13 @@ _SETTING: Mapping[str, tuple[str, Reader, str]] = {
 }
 
 
+scheduler_option = click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="share the work over the workers of a Dask scheduler, by its address or its file",
+)
+
+
 def simulation_options(
     command: Command, *, seeds: int = SEEDS, without: Sequence[str] = ()
 ) -> Command:

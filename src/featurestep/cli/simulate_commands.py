@@ -12,16 +12,11 @@ from ..meeting.comparison import Z_LIMIT, Comparison, enough_seeds
 from ..meeting.comparison import compare as compare_problems
 from .answers import answer, check_plot, report
 from .options import Request, curve_options, problem_options
-from .run import SMALL, ran, read_run, simulation_options
+from .run import SMALL, ran, read_run, scheduler_option, simulation_options
 from .values import numbers
 
 _MOST_NAMED = 3  # rows that a failed check spells out
 _problem_options = partial(problem_options, defaults=SMALL)
-_scheduler_option = click.option(
-    "--scheduler",
-    metavar="ADDRESS",
-    help="share the work over the workers of a Dask scheduler, by its address or its file",
-)
 
 
 @click.command()
@@ -33,7 +28,7 @@ _scheduler_option = click.option(
     help="feature maps on the same draw: trained, initial, spiked:ℓ, gaussian, "
     "gaussian+spiked:ℓ, srf, separated by commas",
 )
-@_scheduler_option
+@scheduler_option
 @_problem_options
 @simulation_options
 @curve_options
@@ -86,7 +81,7 @@ def _asked(request: Request, cost: simulation.Estimate) -> dict[str, Any]:
     is_flag=True,
     help="exit with 1 when |z| > 4 anywhere beyond what the point's notes admit",
 )
-@_scheduler_option
+@scheduler_option
 @_problem_options
 @simulation_options
 @curve_options

@@ -18,7 +18,7 @@ from ..simulation.arguments import checked_seeds
 from .answers import answer, check_plot, drawn, report
 from .options import DEFAULTS, Request, curve_options, problem_options
 from .progress import all_or_nothing, shifted, watched
-from .run import ran, read_run, simulation_options
+from .run import ran, read_run, scheduler_option, simulation_options
 from .values import number
 
 _STEP = ("step_exponent", "step_size")
@@ -26,10 +26,13 @@ _networks = partial(simulation_options, seeds=0, without=("n_test", "dtype", "dr
 
 
 @click.command()
+@scheduler_option
 @problem_options
 @_networks
 @curve_options
-def spectrum(over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any) -> None:
+def spectrum(
+    scheduler: str | None, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
+) -> None:
     """Singular values of features and weights: bulks, spikes, and what spikes carry.
 
     After the step some singular values of F/√n leave the bulk. Each carries a polynomial of
@@ -48,11 +51,13 @@ def spectrum(over: tuple[str, ...], as_json: bool, plot: str | None, **options: 
     rest, arguments = _read(options)
     request = Request(rest, over)
     if not arguments:
+        if scheduler is not None:
+            raise InvalidProblem("--scheduler", "needs --seeds: it shares simulations", scheduler)
         answer(theory.spectrum, request, as_json=as_json, plot=plot, fields=1)
         return
     check_plot(plot, request, 1)
     target = request.target
-    work = partial(spectra.spectrum_beside, target, **arguments)
+    work = partial(spectra.spectrum_beside, target, scheduler=scheduler, **arguments)
     if isinstance(target, Problem):
         cost = _estimate([target], ("trained", "weights"), arguments)
         found = ran(lambda told: work(progress=told), cost, plot)
