@@ -147,6 +147,10 @@ def test_an_unconverged_resolvent_raises_with_its_solution(
             {"initial": "gaussian", "readout": "rademacher", "step_exponent": 0.5},
             "Gaussian rows of W0",
         ),
+        (
+            {"activation": "relu", "target": "z1 + z2^2 - 1 + z1*z2", "step_exponent": 0.6},
+            "grows like a square in several directions",
+        ),
     ],
 )
 def test_out_of_range_predictions_say_so(changes: dict[str, object], words: str) -> None:
