@@ -91,6 +91,14 @@ def test_what_is_no_sum_over_rows_runs_whole(client):
         same(found, simulate(problem, **options))
 
 
+def test_each_worker_computes_on_its_device(client):
+    pytest.importorskip("torch")
+    options = {"seeds": 1, "n_test": 200, "device": "torch", "drawn": "device"}
+    found = simulate(PROBLEM, **options, scheduler=client)
+    assert found.record["device"] == "torch"
+    same(found, simulate(PROBLEM, **options))
+
+
 def test_compare(client):
     found = compare(PROBLEM, seeds=2, n_test=200, scheduler=client)
     same(found.simulation, simulate(PROBLEM, seeds=2, n_test=200))
