@@ -19,6 +19,7 @@ PAGE = ROOT / "docs" / "validity-map.md"
 FIGURE = ROOT / "docs" / "images" / "validity.png"
 WITHIN = (0.01, 0.03, 0.10)
 QUADRATIC = (0.0, 0.03, 0.1, math.inf)
+FAMILIES = ("odd", "others (c_2 ≠ 0)", "polynomial")  # of activations
 STEPS = (0.0, 0.1, 0.5, 2.0, 8.0, math.inf)
 
 
@@ -122,7 +123,7 @@ def table(found: Sequence[Point]) -> str:
     for low, high in pairwise(STEPS):
         name = f"{low:g} ≤ η/√N < {high:g}" if high < math.inf else f"η/√N ≥ {low:g}"
         split(name, lambda p, low=low, high=high: low <= p.step < high)  # type: ignore[misc]
-    for family in ("odd", "others (c_2 ≠ 0)", "polynomial"):
+    for family in FAMILIES:
         split(f"activation: {family}", lambda p, f=family: p.family == f)  # type: ignore[misc]
     for low, high in pairwise(QUADRATIC):
         name = (
@@ -166,30 +167,32 @@ def _worst(p: Point) -> str:
 
 def draw(found: Sequence[Point], path: Path) -> None:
     """Gaps with error bars against the step, exact and isotropic weights."""
-    from matplotlib.figure import Figure
+    from featurestep.plots.style import PALETTE, figure_of, new_axes, render
 
     known = [p for p in found if p.status == "ok"]
-    figure = Figure(figsize=(10.0, 4.2), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    kinds = {"odd": "C0", "others (c_2 ≠ 0)": "C1", "polynomial": "C2"}
+    panels = new_axes(columns=2, width=8.0, height=3.6)
     titles = ("predict", "isotropic weights")
     for axes, title, name in zip(panels, titles, ("gap", "isotropic_gap"), strict=True):
-        for family, colour in kinds.items():
+        for family, colour in zip(FAMILIES, PALETTE, strict=False):
             chosen = [p for p in known if p.family == family]
             x = [max(p.step, 1e-2) for p in chosen]
             y = [100.0 * getattr(p, name) for p in chosen]
             bars = [200.0 * p.error for p in chosen]
-            axes.errorbar(x, y, bars, fmt="o", ms=3, lw=0.7, color=colour, label=family)
+            label = family.replace("c_2 ≠ 0", r"$c_2 \neq 0$")
+            axes.errorbar(
+                x, y, bars, fmt="o", markersize=2.5, linewidth=0.6, color=colour, label=label
+            )
         for limit in WITHIN:
             for sign in (-1.0, 1.0):
-                axes.axhline(100 * sign * limit, color="0.6", lw=0.6, zorder=0)
-        axes.set(xscale="log", xlabel="step η/√N", title=title)
+                axes.axhline(100 * sign * limit, color="0.6", linewidth=0.6, zorder=0)
+        axes.set(xscale="log", xlabel=r"step $\eta/\sqrt{N}$", title=title, ylim=(-150, 250))
         axes.set_yscale("symlog", linthresh=3.0)
         axes.set_yticks([-100, -10, -3, -1, 0, 1, 3, 10, 100])
         axes.set_yticklabels(["−100", "−10", "−3", "−1", "0", "1", "3", "10", "100"])
     panels[0].set_ylabel("network against prediction, %")
-    panels[0].legend(frameon=False, title="activation", loc="upper left")
-    figure.savefig(path, dpi=110)
+    handles = panels[0].get_legend_handles_labels()
+    figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=3, title="activation")
+    path.write_bytes(render(figure_of(panels[0]), "png"))
 
 
 def write() -> None:

@@ -16,7 +16,13 @@ author = "The featurestep authors"
 copyright = author
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx_design"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # MathJax among the built files: formulas need no network
+    "sphinx_design",
+]
 source_suffix = {".md": "markdown"}
 exclude_patterns = [
     "tools",

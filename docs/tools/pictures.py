@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from featurestep import Problem, predict, spectrum
+from featurestep.plots import spectra
+from featurestep.plots.style import PALETTE, figure_of, legend_above, new_axes, render, styled
 
 from .pages import DOCS
 
@@ -36,47 +37,43 @@ def neurons(axes: Axes) -> None:
     slope = float(unit.shift[-1] / unit.g[-1])
     for g in (-2.0, -1.0, 0.0, 1.0, 2.0):
         mean, _, _ = PROBLEM.sigma.moments(np.ones(1), slope * g * kappa)
-        axes.plot(kappa, mean, color="black" if g == 0 else None, label=f"g = {g:+.0f}")
-    axes.set(xlabel="κ, the input along the learned direction", title="mean response of a neuron")
-    axes.legend(frameon=False, fontsize="small")
+        colour = "0.4" if g == 0 else PALETTE[g < 0]
+        axes.plot(kappa, mean, color=colour, alpha=1.0 if abs(g) > 1 else 0.6, label=f"{g:.0f}")
+    axes.set_xlabel(r"$\kappa$, input along the learned direction")
+    axes.set_ylabel("mean response of a neuron")
+    legend_above(axes, columns=5, title=r"start of the readout, $a_j\sqrt{N}$")
 
 
 def singular_values(axes: Axes) -> None:
     """Bulk and spikes after the step."""
     found = spectrum(PROBLEM)
-    top = found.edge**0.5
-    s = np.linspace(1e-3, 1.02 * top, 400)
-    density = 2.0 * s * found.density(s**2)
-    axes.fill_between(s, density, color="0.75", lw=0)
-    axes.plot(s, density, color="0.3", lw=1)
-    for spike in found.spikes:
-        at = spike.location**0.5
-        label = f"κ{'' if spike.degree == 1 else '²'}"
-        axes.plot(at, 0.0, marker="^", ms=11, color="C3", clip_on=False)
-        axes.text(at, 0.09 * density.max(), label, ha="center", color="C3", size="large")
-    axes.set(xlabel="singular value", title="the bulk, and what has left it", yticks=[])
-    axes.set(xlim=(0.0, 1.1 * found.spikes[0].location ** 0.5), ylim=(0.0, None))
+    spectra.features(found, ax=axes)
+    s, density = found.curve()
+    axes.fill_between(s, density, color="0.88", linewidth=0, zorder=0)
+    axes.get_legend().remove()
+    axes.set_title("the bulk, and what has left it")
 
 
 def learned(axes: Axes) -> None:
     """M(κ) for growing steps over the best function of κ."""
     kappa = np.linspace(-2.5, 2.5, 201)
     target = PROBLEM.sigma_star(kappa)
-    axes.plot(kappa, target, color="black", ls="--", lw=1, label="target")
-    for exponent in EXPONENTS:
+    axes.plot(kappa, target, color="0.45", linestyle=(0, (4, 1.5)), label="target")
+    for exponent, colour in zip(EXPONENTS, PALETTE, strict=False):
         found = predict(PROBLEM.replace(step_exponent=exponent))
-        axes.plot(kappa, found.learned(kappa), label=f"n^{exponent:g}")
-    axes.set(xlabel="κ", title="what the network computes along κ")
-    axes.legend(frameon=False, fontsize="small", title="step", title_fontsize="small")
+        axes.plot(kappa, found.learned(kappa), color=colour, label=rf"$\alpha = {exponent:g}$")
+    axes.set_xlabel(r"$\kappa$")
+    axes.set_ylabel(r"what the network computes along $\kappa$")
+    legend_above(axes, columns=3)
 
 
+@styled
 def main() -> None:
     """Draw and save."""
-    figure = Figure(figsize=(12.0, 3.6), layout="constrained")
-    for draw, axes in zip((neurons, singular_values, learned), figure.subplots(1, 3), strict=True):
+    panels = new_axes(columns=3, width=9.0, height=2.9, sharex=False)
+    for draw, axes in zip((neurons, singular_values, learned), panels, strict=True):
         draw(axes)
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(DOCS / "images" / "concepts.png", dpi=110)
+    (DOCS / "images" / "concepts.png").write_bytes(render(figure_of(panels[0]), "png"))
 
 
 if __name__ == "__main__":

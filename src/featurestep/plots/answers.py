@@ -28,7 +28,17 @@ from .curves import compare, curve, curves, learned
 from .diagrams import phase, tracks
 from .simulation import agreement, draws, gaps, simulated
 from .spectra import features, panels
-from .style import PALETTE, figure_of, label, line_colour, new_axes, spans_decades, styled
+from .style import (
+    PALETTE,
+    figure_of,
+    label,
+    legend_below,
+    line_colour,
+    new_axes,
+    spans_decades,
+    styled,
+    symbols,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -115,7 +125,7 @@ def _limit(result: Limit, ax: Axes | None = None) -> Axes:
     shade_regimes(ax)
     ax.set_xlabel(label("step_exponent"))
     ax.set_ylabel("limit $n \\to \\infty$")
-    ax.legend(loc="best")
+    legend_below(ax)
     return ax
 
 
@@ -192,9 +202,9 @@ def _learnable(result: Learnable, ax: Axes | None = None) -> Axes:
     for i, (name, shares) in enumerate(bars.items()):
         colour = "0.85" if i == 0 else PALETTE[i - 1]
         ax.barh(heights, sizes * shares, height=0.7 - 0.2 * i, color=colour, label=name)
-    ax.set_yticks(heights, [term.name for term in result.terms])
+    ax.set_yticks(heights, [symbols(term.name) for term in result.terms])
     ax.set_xlabel("part of $E y^2$")
-    ax.legend(loc="best")
+    legend_below(ax, ncols=3)
     return ax
 
 
@@ -248,7 +258,7 @@ def _by_entry(result: GridResult, name: str, title: str, ax: Axes | None) -> Axe
     ax = new_axes()[0] if ax is None else ax
     curve(result.dataset, name, ax)
     ax.set_ylabel(title)
-    ax.legend(loc="best")
+    legend_below(ax)
     return ax
 
 
@@ -268,7 +278,7 @@ def _simulated_spectrum(result: SimulatedSpectrum, ax: Axes | None = None) -> Ax
     ax.set_yscale("log")
     ax.set_xlabel("rank")
     ax.set_ylabel("singular value")
-    ax.legend(loc="best")
+    legend_below(ax)
     return ax
 
 

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..regime import interval
-from .style import PALETTE, figure_of, label, line_colour, new_axes, spans_decades, styled
+from .style import (
+    PALETTE,
+    figure_of,
+    label,
+    legend_below,
+    line_colour,
+    new_axes,
+    spans_decades,
+    styled,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -33,7 +42,7 @@ def learned(prediction: Prediction, ax: Axes | None = None) -> Axes:
     ax.set_xlabel(r"input along the learned direction $\kappa$")
     ax.set_ylabel("output")
     ax.set_title(rf"alignment $\gamma$ = {prediction.alignment:.3f}")
-    ax.legend(loc="best")
+    legend_below(ax)
     return ax
 
 
@@ -181,7 +190,7 @@ def compare(
         line = ax.lines[-1]
         line.set(color=line_colour(i, len(variables)), label=label(variable))
     ax.set_ylabel(title)
-    figure_of(ax).legend(loc="outside lower center", ncols=2, fontsize=6.5)
+    legend_below(ax, fontsize=6.5)
     return ax
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..regime import interval
 from .curves import shade_regimes
 from .spectra import CARRIED, degree_colour
-from .style import figure_of, label, new_axes, spans_decades, styled
+from .style import figure_of, label, legend_below, new_axes, spans_decades, styled
 
 if TYPE_CHECKING:
     import xarray
@@ -68,8 +68,9 @@ def tracks(
         _mark_birth(ax, degree, place)
     ax.set_xlabel(label(field))
     ax.set_ylabel(r"singular value of $F/\sqrt{n}$")
-    if ax.get_legend_handles_labels()[1]:
-        ax.legend(loc="best", title="spike carries", title_fontsize=7, alignment="left")
+    names = ax.get_legend_handles_labels()[1]
+    if names:
+        legend_below(ax, title="spike carries", title_fontsize=7, ncols=min(len(names), 5))
     return ax
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .curves import curves
-from .style import PALETTE, figure_of, label, line_colour, new_axes, styled
+from .style import PALETTE, figure_of, label, legend_below, line_colour, new_axes, styled
 
 if TYPE_CHECKING:
     import xarray
@@ -130,5 +130,5 @@ def draws(dataset: xarray.Dataset, ax: Axes | None = None) -> Axes:
     ax.set_yticks(heights, names)
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlabel(f"error (grey: seeds; bars: mean ± {BAR:g} s.e.)")
-    figure_of(ax).legend(loc="outside upper center", ncols=2)
+    legend_below(ax)
     return ax

@@ -179,6 +179,7 @@ def mark_spike(ax: Axes, x: float, colour: str, text: str, *, raised: bool = Fal
     place: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "clip_on": False}
     ax.plot([x], [0.085], marker="v", markersize=5, color=colour, zorder=3, **place)
     words: dict[str, Any] = {"fontsize": 7, "color": colour, "linespacing": 1.1}
+    words["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}
     offset = (0, 29 if raised else 6)
     line = {"arrowstyle": "-", "color": colour, "linewidth": 0.5, "shrinkB": 3} if raised else None
     ax.annotate(

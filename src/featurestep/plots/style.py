@@ -72,6 +72,13 @@ def label(name: str) -> str:
     return LABELS.get(name, name.replace("_", " "))
 
 
+def symbols(term: str) -> str:
+    """A term such as z1*z2 or H2(z1)*z3 in the letters of a formula."""
+    import re
+
+    return "$" + re.sub(r"([zuH])(\d+)", r"\1_{\2}", term).replace("*", r"\,") + "$"
+
+
 def spans_decades(field: str, low: float, high: float) -> bool:
     """Whether an axis reads better on a log scale."""
     return field != "step_exponent" and 0 < 30 * low <= high
@@ -109,6 +116,24 @@ def figure_of(ax: Axes) -> Figure:
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
+
+
+def legend_below(ax: Axes, **options: Any) -> None:
+    """The panel's lines named below it, where nothing is hidden.
+
+    Among other panels, which somebody else has laid out, the names stay inside.
+    """
+    figure, handles = figure_of(ax), ax.get_legend_handles_labels()
+    if len(figure.axes) == 1 and figure.get_constrained_layout():
+        figure.legend(*handles, loc="outside lower center", **{"ncols": 2, **options})
+    else:
+        ax.legend(*handles, loc="best", **options)
+
+
+def legend_above(ax: Axes, *, columns: int, **options: Any) -> None:
+    """The panel's lines named above it, for figures whose panels each have their own."""
+    place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    ax.legend(ncols=columns, borderaxespad=0.1, columnspacing=1.2, **place, **options)
 
 
 def line_colour(index: int, count: int) -> Any:

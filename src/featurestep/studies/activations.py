@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -100,12 +100,12 @@ def draw(data: xarray.Dataset) -> Figure:
     c_2 = np.abs(data["coefficient"].sel(degree=2).values)
     gone = data["missed"].sel(degree=2).values / QUADRATIC
     right.plot(c_2, gone, "o", color=PALETTE[0])
-    for name, at, share in zip(data["activation"].values, c_2, gone, strict=True):
-        if at > 0:
-            right.annotate(str(name), (at, share), (2, 3), textcoords="offset points", fontsize=5)
-    right.annotate(
-        ", ".join(ODD), (0.0, gone[c_2 == 0].max()), (6, -2), textcoords="offset points", fontsize=5
-    )
+    words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 6, "va": "center"}
+    line = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.5}
+    for rank, i in enumerate(i for i in np.argsort(c_2) if c_2[i] > 0):  # each name on its own line
+        name, place = str(data["activation"].values[i]), (c_2[i], gone[i])
+        right.annotate(name, place, (-12, 70 - 12 * rank), ha="right", arrowprops=line, **words)
+    right.annotate(", ".join(ODD), (0.0, gone[c_2 == 0].max()), (6, 0), **words)
     right.set_xlabel(r"$|c_2|/\sqrt{E\sigma^2}$")
     right.set_ylabel("share of the quadratic part missed")
     return figure_of(left)

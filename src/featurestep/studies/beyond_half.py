@@ -13,7 +13,7 @@ import numpy as np
 from ..figures.base import TWO_COLUMNS, Report, parts
 from ..figures.claims import Claim
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..plots.style import PALETTE, figure_of, label, legend_above, new_axes, styled
 from ..problem import Problem
 from ..simulation import simulate, simulated_spectrum
 from ..theory import predict
@@ -97,7 +97,7 @@ def draw(data: xarray.Dataset) -> Figure:
     right.set_ylabel(r"singular value of $F/\sqrt{n}$")
     for ax in (left, right):
         ax.set_xlabel(label("step_exponent"))
-        ax.legend()
+        legend_above(ax, columns=4, fontsize=6)
     return figure_of(left)
 
 

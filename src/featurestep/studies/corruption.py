@@ -14,7 +14,7 @@ import numpy as np
 from ..figures.base import TWO_COLUMNS, Report
 from ..figures.claims import Claim
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..plots.style import PALETTE, figure_of, label, legend_above, new_axes, styled
 from ..simulation.network.step import slopes
 from ..types import FloatArray
 from .base import Study, settled
@@ -157,7 +157,7 @@ def draw(data: xarray.Dataset) -> Figure:
     for ax in panels[:2]:
         ax.set_xlabel("labels with a wrong sign")
     for ax in panels:
-        ax.legend(fontsize=5.5)
+        legend_above(ax, columns=1, fontsize=6)
     return figure_of(panels[0])
 
 

@@ -132,7 +132,8 @@ def draw(data: xarray.Dataset) -> Figure:
         ax.set_xlabel("rows")
         ax.set_title(task)
     panels[0].set_ylabel("test error, share")
-    panels[-1].legend(fontsize=5.5)
+    handles = panels[0].get_legend_handles_labels()
+    figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=4)
     return figure_of(panels[0])
 
 

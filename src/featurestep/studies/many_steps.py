@@ -101,7 +101,8 @@ def draw(data: xarray.Dataset) -> Figure:
     left.plot([1], [float(data["predicted"])], "_", color="0.2", markersize=14, label="theory")
     left.axhline(float(data["untrained"]), color="0.6", linewidth=0.7, label="untrained, theory")
     left.set_ylabel(label("test_error"))
-    left.legend()
+    handles = left.get_legend_handles_labels()
+    figure_of(left).legend(*handles, loc="outside lower center", ncols=5)
     _values(right, data)
     for ax in (left, right):
         ax.set_xlabel("gradient steps")

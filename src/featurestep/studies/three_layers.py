@@ -13,7 +13,7 @@ import numpy as np
 
 from ..figures.base import TWO_COLUMNS, Report
 from ..figures.claims import Claim
-from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..plots.style import PALETTE, figure_of, label, legend_above, new_axes, styled
 from ..types import FloatArray
 from .base import Study, settled
 from .given_rows import best_readout, left_vectors, network_of, overlap, stepped
@@ -130,7 +130,7 @@ def draw(data: xarray.Dataset) -> Figure:
     names = [f"{network}, {step}" for network in NETWORKS for step in STEPPED]
     left.set_xticks(x, names, rotation=35, ha="right")
     left.set_ylabel(label("test_error"))
-    left.legend(loc="upper left")
+    legend_above(left, columns=2, fontsize=6)
     _table(right, data["overlap"].mean("seed"))
     return figure_of(left)
 

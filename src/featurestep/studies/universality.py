@@ -14,7 +14,7 @@ import numpy as np
 from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Report, parts
 from ..figures.claims import Claim
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..plots.style import PALETTE, figure_of, label, legend_above, new_axes, styled
 from ..problem import Problem
 from ..simulation import Setting, simulate
 from ..theory import predict
@@ -119,7 +119,8 @@ def draw(data: xarray.Dataset) -> Figure:
         points(ax, x, mean, error, colour=PALETTE[index], name=variant)
     ax.set_xticks(x, INPUTS, rotation=30, ha="right")
     ax.set_ylabel(label("test_error"))
-    ax.legend(title="bars: theory for N(0, I)")
+    ax.plot([], [], "_", color="0.3", markersize=10, label="theory for N(0, I)")
+    legend_above(ax, columns=3)
     return figure_of(ax)
 
 
