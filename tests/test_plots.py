@@ -22,7 +22,15 @@ from featurestep.plots.curves import (
     staircase,
 )
 from featurestep.plots.simulation import agreement, draws, gaps, simulated
-from featurestep.plots.style import PALETTE, STYLE, figure_of, line_colour, new_axes, render
+from featurestep.plots.style import (
+    PALETTE,
+    STYLE,
+    figure_of,
+    line_colour,
+    new_axes,
+    render,
+    symbols,
+)
 
 from .problems import CENTRED_RELU
 
@@ -219,3 +227,24 @@ def test_coinciding_limits_are_both_seen():
     assert (on, off) == pattern
     assert first == 0.0
     assert second == on == off
+
+
+def test_names_of_lines_lie_outside_the_panel_that_is_alone():
+    ax = learned(predict(PROBLEM))
+    figure = figure_of(ax)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert not legend.get_window_extent().overlaps(ax.get_window_extent())
+    assert len(legend.get_texts()) == 2
+
+
+def test_names_of_lines_stay_with_their_panel_among_others():
+    first, second = Figure(layout="constrained").subplots(1, 2)
+    learned(predict(PROBLEM), first)
+    assert first.get_legend() is not None
+    assert second.get_legend() is None
+    assert not figure_of(first).legends
+
+
+def test_terms_are_written_as_formulas():
+    assert symbols("H2(z1)*z3") == r"$H_{2}(z_{1})\,z_{3}$"

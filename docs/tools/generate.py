@@ -25,8 +25,14 @@ _CHAPTERS = {  # of the reference, by where a name is defined
     "Theory and simulation side by side": ("meeting",),
     "Sweeps": ("sweeps",),
     "Estimators": ("estimators",),
+    "What every answer has": ("results", "borders"),
     "Errors": (),
 }
+
+_API_INTRODUCTION = (
+    "Every public name. The examples are one program from top to bottom, run when the site is "
+    "built: `problem` is that of the first."
+)
 
 
 def public_names() -> dict[str, Any]:
@@ -75,13 +81,24 @@ def has_example(section: str) -> bool:
 
 
 def api_page() -> str:
-    """Every public name with its docstring and an example, chapter by chapter."""
+    """Every public name with its docstring and an example, in the order of the examples.
+
+    They are one program; one that serves several names is shown with the first.
+    """
     shown = api_examples()
+    place = {name: index for index, name in enumerate(shown)}
+    first: dict[str, str] = {}
     chapters: dict[str, list[str]] = {title: [] for title in [*_CHAPTERS, "Further names"]}
-    for path, value in sorted(public_names().items(), key=lambda item: item[0].lower()):
-        name = path.rpartition(".")[2]
-        chapters[chapter_of(value)].append(_entry(path, value, shown.get(name, "")))
-    text = ["# API reference", "", "Every public name, with an example that was run.", ""]
+    named = {path.rpartition(".")[2]: (path, value) for path, value in public_names().items()}
+    for name in sorted(named, key=lambda name: place.get(name, len(place))):
+        path, value = named[name]
+        example = shown.get(name, "")
+        if first.setdefault(example, name) != name:
+            example = (
+                f"Example: with [{first[example]}](#{first[example].lower().replace('_', '-')})."
+            )
+        chapters[chapter_of(value)].append(_entry(path, value, example))
+    text = ["# API reference", "", _API_INTRODUCTION, ""]
     for title, entries in chapters.items():
         if entries:
             text += [f"## {title}", "", *entries]

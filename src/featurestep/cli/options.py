@@ -36,7 +36,7 @@ DEFAULTS: Mapping[str, Any] = {
 _STEP = ("step_size", "step_exponent", "step_scale")
 _OPTIONS = (
     ("activation", "σ", f"activation σ: {', '.join(NAMED)}, or a Hermite sum"),
-    ("target", "σ⋆", "target σ⋆ of y = σ⋆(β⋆·x) + ε: a name as above, or a sum 'H1 + H2/sqrt(2)'"),
+    ("target", "σ⋆", "target σ⋆ of y = σ⋆(β⋆·x) + ε: a name as above, 'H1 + H2/2' or 'z1 + z1*z2'"),
     ("n", "n", "samples for the readout"),
     ("d", "d", "input dimension"),
     ("width", "N", "neurons N"),
