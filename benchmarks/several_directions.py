@@ -1,10 +1,11 @@
 """Networks whose target has two or three directions: the record that slow tests hold theory to.
 
     python -m benchmarks.several_directions --output tests/agreement/several_directions.json
+    python -m benchmarks.several_directions --compare tests/agreement/several_directions.json
 
 Four activations, three laws, n_step/d = 2 and 8, η = ½, 1 and 2 √N. The steps of one network share
 its draws. Networks whose error bars are wide get more seeds: a file of draws that is named again
-(`--draws`) is continued.
+(`--draws`) is continued. `--compare` draws nothing: today's predictions against a record.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from featurestep import Problem, simulate
+from featurestep import Problem, learnable, predict, simulate
 
 QUANTITIES = ("test_error", "train_loss", "train_mse", "readout_norm")
 STEPS = (0.5, 1.0, 2.0)  # η/√N
@@ -72,14 +73,36 @@ def rows(fields: dict[str, Any], values: dict[str, np.ndarray]) -> list[dict[str
     return found
 
 
+def compared(record: list[dict[str, Any]]) -> str:
+    """How far today's predictions of the test error are from the record, in a line."""
+    z, gaps, bars, above = [], [], [], 0
+    for row in record:
+        problem, (mean, error) = Problem(**row["problem"]), row["test_error"]
+        value = predict(problem).test_error
+        z.append((mean - value) / error)
+        gaps.append(abs(mean / value - 1.0))
+        bars.append(error / mean)
+        above += mean > learnable(problem).floor
+    return (
+        f"{len(record)} problems, error bars of {np.median(bars):.1%} (median), rms z "
+        f"{np.sqrt(np.mean(np.square(z))):.2f}, largest gap {max(gaps):.1%}, "
+        f"{above} above the floor"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=16, help="seeds drawn at a time")
     parser.add_argument("--most", type=int, default=160, help="seeds of a network")
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
     parser.add_argument("--draws", type=Path, default=Path("several_directions_draws.json"))
-    parser.add_argument("--output", type=Path, required=True)
+    kind = parser.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--output", type=Path)
+    kind.add_argument("--compare", type=Path, metavar="RECORD")
     arguments = parser.parse_args()
+    if arguments.compare:
+        print(compared(json.loads(arguments.compare.read_text())))
+        return
     began = time.monotonic()
     known = json.loads(arguments.draws.read_text()) if arguments.draws.exists() else {}
     table = []

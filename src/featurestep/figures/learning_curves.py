@@ -37,8 +37,8 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("tanh", "sin", r"$\sigma = \tanh$, $\sigma_\star = \sin$"),
-    Case("sin", "sin", r"$\sigma = \sin$, $\sigma_\star = \sin$"),
+    Case("tanh", "sin", r"$\sigma = \tanh$, $\sigma_{*} = \sin$"),
+    Case("sin", "sin", r"$\sigma = \sin$, $\sigma_{*} = \sin$"),
 )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LAWS = ("gaussian", "uniform", "rademacher", "constant")
 TARGETS = {2: "H1 + H2/sqrt(2)", 3: "H1 + H3/sqrt(6)"}  # by the degree to be learned
-TITLES = {2: r"$\sigma_\star = H_1 + H_2/\sqrt{2}$", 3: r"$\sigma_\star = H_1 + H_3/\sqrt{6}$"}
+TITLES = {2: r"$\sigma_{*} = H_1 + H_2/\sqrt{2}$", 3: r"$\sigma_{*} = H_1 + H_3/\sqrt{6}$"}
 LEARNED = {2: ("gaussian", "uniform", "rademacher"), 3: ("gaussian", "uniform")}
 EXPONENTS = (0.05, 0.15, 0.25, 0.32, 0.39, 0.45)
 JUDGED = {2: 0.39, 3: 0.45}  # degree → exponent at which it is or is not learned

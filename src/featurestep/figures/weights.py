@@ -103,7 +103,7 @@ def _panel(ax: Axes, column: xarray.Dataset) -> None:
     style: dict[str, Any] = {"linestyle": "none", "color": "0.35", "markersize": 4}
     ax.plot(largest, np.full(largest.size, 0.02 * top), marker=2, **style)
     text = rf"$\cos^2$ with $\beta$: {float(column['spike_beta']):.2f}"
-    text += "\n" + rf"with $\beta_\star$: {float(column['spike_target']):.2f}"
+    text += "\n" + rf"with $\beta_{{*}}$: {float(column['spike_target']):.2f}"
     mark_spike(ax, x, PALETTE[1], text)
 
 

@@ -82,7 +82,7 @@ def weights(
     _place(ax, edge, outer, top)
     if law.spike is not None:
         text = rf"$\beta$  {law.spike.alignment:.2f}" + "\n"
-        text += rf"$\beta_\star$ {law.spike.target_alignment:.2f}"
+        text += rf"$\beta_{{*}}$ {law.spike.target_alignment:.2f}"
         mark_spike(ax, law.spike.singular_value, PALETTE[1], text)
     ax.set_xlabel(f"singular value of $W${_scale_note(ax)}")
     ax.set_ylabel("density")
