@@ -28,6 +28,7 @@ exclude_patterns = [
     "tools",
     "api-examples.md",
     "validity-map.md",
+    "generated/records.md",
 ]  # its sections are shown in the reference
 nitpicky = False
 default_role = "literal"  # docstrings quote code with single backticks

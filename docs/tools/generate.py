@@ -9,7 +9,7 @@ from typing import Any
 import featurestep
 from featurestep import conventions, estimators
 
-from .pages import DOCS, fences
+from .pages import DOCS, ROOT, fences
 
 TARGET = DOCS / "generated"
 EXAMPLES = DOCS / "api-examples.md"
@@ -17,6 +17,13 @@ _FOREIGN = (
     "set_fit_request, set_score_request, set_predict_request, set_transform_request, set_output"
 )
 CONVERTERS = ("ridge_from", "step_size_from", "rescaled")
+RECORDS = {
+    "predict": "Predictions",
+    "simulate": "Simulations",
+    "spectrum": "Spectra",
+    "sweep": "Sweeps",
+    "page": "The live page",
+}
 _CHAPTERS = {  # of the reference, by where a name is defined
     "Problems": ("problem", "grid", "functions", "settings"),
     "Conventions": ("conventions",),
@@ -48,6 +55,7 @@ def write_all() -> None:
     for name, text in {
         "api.md": api_page(),
         "commands.md": commands_page(),
+        "records.md": records_page(),
         **notebook_pages(),
     }.items():
         _write(TARGET / name, text)
@@ -142,6 +150,16 @@ def commands_page() -> str:
     for path in paths:
         help_text = CliRunner().invoke(main, [*path, "--help"]).stdout
         text += [f"## {' '.join(path)}", "", "```text", help_text.rstrip(), "```", ""]
+    return "\n".join(text)
+
+
+def records_page() -> str:
+    """The recorded speed tables, as `python -m benchmarks --record TABLE` has written them."""
+    found = {name: ROOT / "benchmarks" / "results" / f"{name}.txt" for name in RECORDS}
+    text = []
+    for name, path in found.items():
+        if path.exists():
+            text += [f"## {RECORDS[name]}", "", "```text", path.read_text().rstrip(), "```", ""]
     return "\n".join(text)
 
 
