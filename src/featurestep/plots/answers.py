@@ -34,6 +34,7 @@ from .style import (
     label,
     legend_below,
     line_colour,
+    log_ticks,
     new_axes,
     spans_decades,
     styled,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from ..meeting.phase import PhaseDiagram
     from ..meeting.spectra import SpectrumBeside
     from ..simulation import FeatureGap, SimulatedSpectrum, Simulation
+    from ..types import FloatArray
 
 _CURVE_POINTS = 61
 TRACK = tuple(i / 80 for i in range(41))  # exponents over which spikes are followed
@@ -155,12 +157,13 @@ def _many_baselines(result: GridResult, ax: Axes | None = None) -> Axes:
 def _optimum(result: Optimum, ax: Axes | None = None) -> Axes:
     """The error around its minimum: a curve over one field, contours over two."""
     ax = new_axes()[0] if ax is None else ax
-    points = 49 if len(result.location) == 1 else 13
+    points = 49 if len(result.location) == 1 else 15
     spans = {name: _around(at, points) for name, at in result.location.items()}
     around = predict(result.problem.vary(**spans)).dataset[result.minimise]
     x, *second = spans
     if second:
-        shown = ax.contourf(spans[x], spans[second[0]], around.values.T, 12, cmap="viridis_r")
+        fine, values = _finer(spans[x], spans[second[0]], around.values)
+        shown = ax.contourf(*fine, values.T, 12, cmap="viridis_r")
         figure_of(ax).colorbar(shown, ax=ax, label=label(result.minimise))
         ax.set_yscale("log")
         ax.set_ylabel(label(second[0]))
@@ -175,6 +178,19 @@ def _optimum(result: Optimum, ax: Axes | None = None) -> Axes:
     ax.set_xlabel(label(x))
     ax.set_title(f"minimum {result.value:.4g}")
     return ax
+
+
+def _finer(
+    x: Sequence[float], y: Sequence[float], values: FloatArray
+) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+    """Smooth contours through the points of a grid, which are few: a cubic spline over decades."""
+    from scipy.interpolate import RectBivariateSpline
+
+    if not np.isfinite(values).all():
+        return (np.array(x), np.array(y)), values
+    fine = (np.geomspace(x[0], x[-1], 81), np.geomspace(y[0], y[-1], 81))
+    spline = RectBivariateSpline(np.log(x), np.log(y), values)
+    return fine, np.asarray(spline(np.log(fine[0]), np.log(fine[1])))
 
 
 def _around(best: float, points: int) -> list[float]:
@@ -249,14 +265,15 @@ def _critical(result: CriticalSteps, ax: Axes | None = None) -> Axes:
 @styled
 def _many_critical(result: GridResult, ax: Axes | None = None) -> Axes:
     """The exponent at which each degree's spike leaves the bulk."""
-    return _by_entry(result, "spike_exponent", r"$\alpha$ at which the spike leaves the bulk", ax)
+    return _by_entry(result, "spike_exponent", r"critical step exponent $\alpha$", ax)
 
 
 def _by_entry(result: GridResult, name: str, title: str, ax: Axes | None) -> Axes:
     """A number that is an array, a line for each of its entries, against the one field."""
     _most(result.problem, 1)
     ax = new_axes()[0] if ax is None else ax
-    curve(result.dataset, name, ax)
+    (entry,) = (dim for dim in result.dataset[name].dims if dim not in result.problem.dims)
+    curve(result.dataset.dropna(entry, how="all", subset=[name]), name, ax)
     ax.set_ylabel(title)
     legend_below(ax)
     return ax
@@ -275,10 +292,11 @@ def _simulated_spectrum(result: SimulatedSpectrum, ax: Axes | None = None) -> Ax
         ranks = np.tile(np.arange(1, values.shape[1] + 1), len(values))
         colour = line_colour(i, len(result.variants))
         ax.plot(ranks, values.ravel(), ".", color=colour, label=name, markersize=4)
-    ax.set_yscale("log")
+    log_ticks(ax, "y")
     ax.set_xlabel("rank")
     ax.set_ylabel("singular value")
-    legend_below(ax)
+    if len(result.variants) > 1:
+        legend_below(ax)
     return ax
 
 

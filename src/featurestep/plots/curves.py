@@ -63,6 +63,9 @@ def curve(results: xarray.Dataset, variable: str, ax: Axes | None = None) -> Axe
         ax.plot(x, column, color=line_colour(i, len(names)), label=name, **style)
     if numeric and spans_decades(field, x.min(), x.max()):
         ax.set_xscale("log")
+    if values.dtype.kind == "f" and not np.isfinite(values).any():
+        words: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": "0.35"}
+        ax.text(0.5, 0.5, "no answer at any point: see the status", transform=ax.transAxes, **words)
     ax.set_xlabel(label(field))
     ax.set_ylabel(label(variable))
     return ax
@@ -169,7 +172,7 @@ def _add_stairs(
         name = LIMIT_NAME if line is lines[-1] else ""
         staircase(limits, variable, ax, colour=colour, name=name)
         if not keep_lines:
-            line.set(linestyle="none", marker=".")
+            line.set(linestyle="none", marker="o")
     if stairs and len(lines) == 1:
         lines[0].set_label("finite $n$" if keep_lines else "asked for")
 

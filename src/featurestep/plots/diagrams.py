@@ -10,7 +10,7 @@ import numpy as np
 from ..regime import interval
 from .curves import shade_regimes
 from .spectra import CARRIED, degree_colour
-from .style import figure_of, label, legend_below, new_axes, spans_decades, styled
+from .style import figure_of, label, legend_below, log_ticks, new_axes, spans_decades, styled
 
 if TYPE_CHECKING:
     import xarray
@@ -93,21 +93,13 @@ def _dots(ax: Axes, x: FloatArray, simulated: Sequence[Sequence[float]]) -> None
 
 def _scales(ax: Axes, field: str, x: FloatArray, numeric: bool) -> None:
     """A log axis for singular values, and for a field over decades, with plain numbers."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    ax.set_yscale("log")
     drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in ax.lines])
     ax.set_ylim(0.6 * np.nanmin(drawn), 1.3 * np.nanmax(drawn))
-    axes: list[Any] = [ax.yaxis]
+    log_ticks(ax, "y")
     if numeric:
         ax.set_xlim(x.min(), x.max())
         if spans_decades(field, x.min(), x.max()):
-            ax.set_xscale("log")
-            axes.append(ax.xaxis)
-    for axis in axes:
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(NullFormatter())
+            log_ticks(ax, "x")
 
 
 def _lines(results: xarray.Dataset) -> Iterator[tuple[int, int, FloatArray]]:
@@ -181,7 +173,7 @@ def phase(results: xarray.Dataset, axes: Sequence[Axes] | None = None) -> list[A
         bar.set_ticks(list(ticks), labels=[*map(str, ticks[:-1]), f"≥ {most}"])
     else:
         bar.set_label("learned (share of seeds)" if "simulated" in kinds else "learned")
-        bar.set_ticks([0, 1])
+        bar.set_ticks([0, 1], labels=["no", "yes"] if "simulated" not in kinds else ["0", "1"])
     return list(axes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,6 +49,23 @@ LABELS = {
     "train_loss": r"training loss $L_{\mathrm{tr}}$",
     "train_mse": "training error",
     "readout_norm": r"readout norm $\|\hat a\|$",
+    "phi": r"$\phi = d/n$",
+    "psi": r"$\psi = d/N$",
+    "phi_step": r"$\phi_0 = d/n_0$",
+    "degree": r"degree $\ell$",
+    "untrained": "untrained network",
+    "ridge_n": "ridge regression, $n$ samples",
+    "ridge_n_tuned": "ridge regression, $n$ samples, best ridge",
+    "ridge_all": "ridge regression, $n + n_0$",
+    "ridge_all_tuned": "ridge regression, $n + n_0$, best ridge",
+    "best_linear": "best linear function",
+    "best_affine": "best affine function",
+    "best_given_direction": r"best function of $\kappa$",
+    "best_given_direction_and_linear": r"best of $\kappa$, times linear beside it",
+    "floor": "floor of one step",
+    "floor_many": r"floor of one step, $n_0/d \to \infty$",
+    "class_floor": "with this activation and law",
+    "class_floor_many": r"with both, $n_0/d \to \infty$",
 }
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -116,6 +133,17 @@ def figure_of(ax: Axes) -> Figure:
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
+
+
+def log_ticks(ax: Axes, which: Literal["x", "y"]) -> None:
+    """A logarithmic axis with plain numbers, 1, 2, 5, 10, …"""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    (ax.set_xscale if which == "x" else ax.set_yscale)("log")
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def legend_below(ax: Axes, **options: Any) -> None:
