@@ -1,6 +1,7 @@
 """Number of spikes against n in the first three published intervals, as a Markdown table.
 
 `python -m benchmarks.spike_counts` predicts every size and simulates those up to `--largest`.
+`--scale 3 --largest 0` predicts only, for another factor of the step.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from featurestep.meeting.phase import PhasePoint, phase_diagram
 
 SIZES = (500, 1000, 2000, 4000, 8000, 16000)
 EXPONENTS = (0.15, 0.29, 0.36)
-SHIFT, SCALE = 0.6, 2.0  # sin(z + SHIFT) has c_1, c_2, c_3 ≠ 0; η = SCALE·n^α
+SHIFT, SCALE = 0.6, 2.0  # sin(z + SHIFT) has c_1, c_2, c_3 ≠ 0; η = SCALE·n^α by default
 
 
 def wave(z: np.ndarray) -> np.ndarray:
@@ -28,8 +29,8 @@ def slope(z: np.ndarray) -> np.ndarray:
     return np.cos(z + SHIFT)
 
 
-def problem(n: int) -> Problem:
-    """d = n/4, N = n/2, as many samples for the step as for the readout."""
+def problem(n: int, scale: float = SCALE, ratio: int = 1) -> Problem:
+    """d = n/4, N = n/2, `ratio` times as many samples for the step as for the readout."""
     return Problem(
         activation=function(wave, derivative=slope),
         centre=True,
@@ -37,23 +38,22 @@ def problem(n: int) -> Problem:
         n=n,
         d=n // 4,
         width=n // 2,
+        n_step=ratio * n,
         step_exponent=EXPONENTS[0],
-        step_scale=SCALE,
+        step_scale=scale,
         ridge=0.1,
     )
 
 
 def points(
-    sizes: Sequence[int], seeds: int, largest: int, device: str
+    problems: Sequence[Problem], seeds: int, largest: int, device: str
 ) -> dict[tuple[float, int], PhasePoint]:
     """Each exponent and size: the limit, the prediction and, up to the largest, simulations."""
     found = {}
-    for n in sizes:
-        drawn = seeds if n <= largest else 0
-        diagram = phase_diagram(
-            problem(n).vary(step_exponent=EXPONENTS), seeds=drawn, device=device
-        )
-        found.update({(p.problem.step_exponent, n): p for p in diagram.points})
+    for each in problems:
+        drawn = seeds if each.n <= largest else 0
+        diagram = phase_diagram(each.vary(step_exponent=EXPONENTS), seeds=drawn, device=device)
+        found.update({(p.problem.step_exponent, each.n): p for p in diagram.points})
     return found
 
 
@@ -85,8 +85,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--largest", type=int, default=4000, help="largest simulated n")
     parser.add_argument("--device", default="cpu", help="where to simulate: cpu or cuda")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--scale", type=float, default=SCALE, help="factor of the step, η/n^α")
+    parser.add_argument("--step-ratio", type=int, default=1, help="n_step/n")
     options = parser.parse_args(arguments)
-    found = points(options.sizes, options.seeds, options.largest, options.device)
+    problems = [problem(n, options.scale, options.step_ratio) for n in options.sizes]
+    found = points(problems, options.seeds, options.largest, options.device)
     print(table(found, options.sizes))
 
 

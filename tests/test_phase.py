@@ -170,7 +170,7 @@ def test_outliers_of_single_samples_lie_within_the_margin():
 @pytest.mark.slow
 def test_predicted_and_simulated_counts_agree_in_the_first_three_intervals():
     """Where no spike is nearer to the edge than a tenth, each of the draws has the same count."""
-    found = spike_counts.points((1000, 2000), 3, 2000, "cpu")
+    found = spike_counts.points([spike_counts.problem(n) for n in (1000, 2000)], 3, 2000, "cpu")
     compared = 0
     for point in found.values():
         spikes = spectrum(point.problem).spikes
