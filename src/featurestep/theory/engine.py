@@ -81,13 +81,8 @@ class _Job:
 
     def _buckets(self, pending: dict[int, Effort]) -> list[tuple[str, Resolution, list[int]]]:
         buckets: dict[object, tuple[str, Resolution, list[int]]] = {}
-        for index, effort in pending.items():
+        for index, resolution in self._resolutions(pending).items():
             problem, method = self.problems[index], self.methods[index]
-            try:
-                resolution = choose(problem, self.weights[index], effort, method)
-            except FeaturestepError as error:
-                self.outcomes[index] = error
-                continue
             key = (
                 method,
                 problem.sigma,
@@ -101,6 +96,22 @@ class _Job:
         for _, _, members in buckets.values():  # problems of one step share its moments
             members.sort(key=lambda index: _SHIFT(self.weights[index]))
         return list(buckets.values())
+
+    def _resolutions(self, pending: dict[int, Effort]) -> dict[int, Resolution]:
+        """The rules of every problem that has some."""
+        found: dict[int, Resolution] = {}
+        for index, effort in pending.items():
+            try:
+                args = self.problems[index], self.weights[index], effort, self.methods[index]
+                found[index] = choose(*args)
+            except FeaturestepError as error:
+                self.outcomes[index] = error
+        for method in dict.fromkeys(self.methods):
+            alike = [i for i in found if pending[i].alike and self.methods[i] == method]
+            if alike:
+                finest = max(alike, key=lambda i: found[i].sizes(self.problems[i]))
+                found |= dict.fromkeys(alike, found[finest])
+        return found
 
     def _solve_block(
         self, block: list[int], method: str, resolution: Resolution, pending: dict[int, Effort]
@@ -120,15 +131,16 @@ class _Job:
             index = block[row]
             before, self.outcomes[index] = self.outcomes[index], now
             settled = raised[row] == pending[index] or not isinstance(now, Solution)
-            if not (settled or (isinstance(before, Solution) and _agree(before, now))):
+            change = max(SETTLED, pending[index].slack * 1e-12)
+            if not (settled or (isinstance(before, Solution) and _agree(before, now, change))):
                 again.append((index, raised[row]))
         return again
 
 
-def _agree(before: Solution, now: Outcome) -> bool:
+def _agree(before: Solution, now: Outcome, change: float) -> bool:
     """Whether refining changed nothing that matters."""
     return (
         isinstance(now, Solution)
-        and abs(now.test_error - before.test_error) <= SETTLED * now.test_error
-        and abs(now.train_loss - before.train_loss) <= SETTLED * now.train_loss
+        and abs(now.test_error - before.test_error) <= change * now.test_error
+        and abs(now.train_loss - before.train_loss) <= change * now.train_loss
     )

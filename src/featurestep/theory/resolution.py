@@ -54,14 +54,17 @@ _CUTS = {"isotropic": Cut(0.55, 1.0, 4.5, 17, MOST_GROUPS), "exact": Cut(0.65, 1
 
 @dataclass(frozen=True)
 class Effort:
-    """Factors on the number of groups and of nodes."""
+    """Factors on the number of groups and of nodes; and what drafts do without."""
 
     groups: float = 1.0
     nodes: float = 1.0
+    slack: float = 1.0  # factor on what the equations of exact weights may leave
+    alike: bool = False  # whether all problems take the finest rules of any, and are solved at once
 
     def raised(self, groups: float, nodes: float) -> Effort:
         """More effort where roughness exceeds what the rule resolves, by these factors."""
-        return Effort(_next_level(self.groups, groups), _next_level(self.nodes, nodes))
+        raised = _next_level(self.groups, groups), _next_level(self.nodes, nodes)
+        return Effort(*raised, self.slack, self.alike)
 
 
 def _next_level(effort: float, excess: float) -> float:
@@ -78,6 +81,7 @@ class Resolution:
     groups: GroupKey
     nodes: NodeKey
     rough_groups: float
+    slack: float = 1.0
 
     @property
     def adapts(self) -> bool:
@@ -99,6 +103,10 @@ class Resolution:
     def node_rule(self) -> Rule:
         """Nodes and weights of E over κ."""
         return stretched_normal(*self.nodes)
+
+    def sizes(self, problem: Problem) -> tuple[int, int]:
+        """Numbers of groups and of nodes."""
+        return self.group_rule(problem)[0].size, self.node_rule()[0].size
 
 
 def finite_groups(problem: Problem) -> Rule | None:
@@ -134,7 +142,7 @@ def choose(
     cut = _CUTS[method]
     groups = _groups(problem, weights, effort.groups, cut)
     nodes = _nodes(problem, weights, effort.nodes)
-    return Resolution(groups, nodes, ROUGH_GROUPS * cut.spacing)
+    return Resolution(groups, nodes, ROUGH_GROUPS * cut.spacing, effort.slack)
 
 
 @dataclass(frozen=True)

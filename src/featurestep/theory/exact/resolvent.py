@@ -136,8 +136,8 @@ def evaluate(readout: Readout, v2: FloatArray, response: FloatArray, xi: FloatAr
     )
 
 
-def solve_resolvent(readout: Readout, start: float = 1.0) -> Resolvent:
-    """Solve for all rows; `start` multiplies the first guess of V2."""
+def solve_resolvent(readout: Readout, start: float = 1.0, slack: float = 1.0) -> Resolvent:
+    """Solve for all rows; `start` multiplies the first guess of V2, `slack` the tolerance."""
     step = readout.step
     size = step.k.shape[1]
 
@@ -159,8 +159,8 @@ def solve_resolvent(readout: Readout, start: float = 1.0) -> Resolvent:
         image,
         guess,
         scale=_scale(guess, size),
-        tolerance=TOLERANCE,
-        accepted=ACCEPTED,
+        tolerance=slack * TOLERANCE,
+        accepted=slack * ACCEPTED,
         reach=REACH,
     )
     log_v2, response, xi = unpacked(found.state, size)

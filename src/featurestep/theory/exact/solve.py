@@ -75,6 +75,7 @@ def answer(
     count: int,
     *,
     start: float = 1.0,
+    slack: float = 1.0,
     finite: bool = True,
 ) -> Answer:
     """Solve rows that share all but numbers; `finite` keeps the terms of order 1/d."""
@@ -83,11 +84,11 @@ def answer(
     step = build_step(rows, groups, count, finite=finite)
     columns = build_columns(problem.sigma, step, anisotropy(step, finite=finite), kappa)
     labels = build_labels(problem.star, step, kappa)
-    resolvent = solve_resolvent(Readout(step, columns, kappa, weight), start)
+    resolvent = solve_resolvent(Readout(step, columns, kappa, weight), start, slack)
     point = resolvent.point
     found = covariance(step, point.information, point.blocks, point.scattered)
     fitted = fit(point, labels, found)
-    return Answer(step, resolvent, fitted, solve_errors(point, found, fitted), labels)
+    return Answer(step, resolvent, fitted, solve_errors(point, found, fitted, slack), labels)
 
 
 def solve_block(
@@ -100,13 +101,14 @@ def solve_block(
     groups, nodes = resolution.group_rule(problems[0]), resolution.node_rule()
     count = max(r_nodes(problem) for problem in problems)
     rows = [row for problem in problems for row in rows_of(problem)]
-    found = answer(rows, groups, nodes, count, start=start or 1.0)
+    slack = resolution.slack
+    found = answer(rows, groups, nodes, count, start=start or 1.0, slack=slack)
     point = found.resolvent.point
     rough = Roughness.of(point.chi, point.v2 / found.step.neurons, nodes[0])
     share = np.array([row.share for row in rows])
     each = len(rows) // len(problems)
     outcomes = [
-        _outcome(w, found, groups, count, slice(i * each, (i + 1) * each), share)
+        checked(_solution(w, found, groups, count, slice(i * each, (i + 1) * each), share), slack)
         for i, w in enumerate(weights)
     ]
     worst = (part.reshape(len(problems), each).max(axis=1) for part in (rough.nodes, rough.groups))
@@ -120,15 +122,15 @@ def _across(fields: FloatArray, step: Step) -> FloatArray:
     return across if count == 1 else across.reshape(count, size)
 
 
-def _outcome(
+def _solution(
     weights: SpikedWeights,
     found: Answer,
     groups: Rule,
     count: int,
     rows: slice,
     share: FloatArray,
-) -> Outcome:
-    """The mean over the rows of one problem, checked row by row."""
+) -> Solution:
+    """The mean over the rows of one problem, with the worst residual of any."""
     step, point = found.step, found.resolvent.point
     size = step.k.shape[1]
     weight, part = point.readout.weight, share[rows]
@@ -141,26 +143,24 @@ def _outcome(
     mean = float(part @ test)
     used = found.fitted.used[rows]
     fields = part @ used
-    return checked(
-        Solution(
-            weights=weights,
-            method="exact",
-            test_error=mean,
-            train_loss=float(part @ loss),
-            train_mse=float(part @ mse),
-            norm_squared=float(part @ powers.sum(axis=1)),
-            test_spread=float(np.sqrt(part @ (test - mean) ** 2)),
-            residual=float(found.resolvent.residual[rows].max()),
-            iterations=int(found.resolvent.iterations[rows].max()),
-            self_check=float(check),
-            nodes=int(weight.size),
-            g=groups[0],
-            neurons=step.neurons[rows][0],
-            shift=part @ step.shift[rows],
-            norm=part @ step.norm[rows],
-            use=fields[:size],
-            along=fields[size : 2 * size],
-            across=_across(fields, step),
-            detail=Detail(groups, count, used, powers, found.errors.bulk[rows]),
-        )
+    return Solution(
+        weights=weights,
+        method="exact",
+        test_error=mean,
+        train_loss=float(part @ loss),
+        train_mse=float(part @ mse),
+        norm_squared=float(part @ powers.sum(axis=1)),
+        test_spread=float(np.sqrt(part @ (test - mean) ** 2)),
+        residual=float(found.resolvent.residual[rows].max()),
+        iterations=int(found.resolvent.iterations[rows].max()),
+        self_check=float(check),
+        nodes=int(weight.size),
+        g=groups[0],
+        neurons=step.neurons[rows][0],
+        shift=part @ step.shift[rows],
+        norm=part @ step.norm[rows],
+        use=fields[:size],
+        along=fields[size : 2 * size],
+        across=_across(fields, step),
+        detail=Detail(groups, count, used, powers, found.errors.bulk[rows]),
     )

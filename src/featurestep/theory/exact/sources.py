@@ -37,10 +37,9 @@ class Errors:
     residual: FloatArray  # (B,) of the linear system
 
 
-def solve_errors(point: Point, found: Covariance, fitted: Fit) -> Errors:
-    """The tangent in the direction of the readout's loss."""
-    problem = _Tangent(point, found, fitted)
-    return problem.solve()
+def solve_errors(point: Point, found: Covariance, fitted: Fit, slack: float = 1.0) -> Errors:
+    """The tangent in the direction of the readout's loss; `slack` multiplies the tolerance."""
+    return _Tangent(point, found, fitted).solve(slack)
 
 
 class _Tangent:
@@ -65,7 +64,8 @@ class _Tangent:
         self.group_force = np.einsum("bgh,bhg->bg", point.information, answer) - work
         self.whole = point.blocks.whole
 
-    def solve(self) -> Errors:
+    def solve(self, slack: float) -> Errors:
+        """The tangent and what follows from it."""
         step, size = self.step, self.size
         every = np.arange(len(step))
         nothing = packed(
@@ -79,8 +79,8 @@ class _Tangent:
             self.image,
             first,
             scale=np.broadcast_to(scale, first.shape),
-            tolerance=TOLERANCE,
-            accepted=ACCEPTED,
+            tolerance=slack * TOLERANCE,
+            accepted=slack * ACCEPTED,
         )
         relative, response, _ = unpacked(found.state, size)
         bulk = self._bulk(relative, response, every)
