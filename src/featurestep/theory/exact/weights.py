@@ -27,6 +27,7 @@ from .wider import Many
 
 MOST_GROUPS = 7
 R_NODES = 40  # of a typical sample's law of r: its tail shows in the spectrum
+FEW_R_NODES = 14  # where 1e-4 of edges and spikes is not seen
 
 
 class ExactSide(NamedTuple):
@@ -52,12 +53,18 @@ class ExactSide(NamedTuple):
 
 
 def exact_side(
-    problem: Problem, groups: Rule, kappa: FloatArray, samples: float, many: Rule | None = None
+    problem: Problem,
+    groups: Rule,
+    kappa: FloatArray,
+    samples: float,
+    many: Rule | None = None,
+    *,
+    nodes: int = R_NODES,
 ) -> ExactSide:
     """For one problem, with a step on so many samples, at an initial output of mean 0."""
 
     def side(rule: Rule) -> tuple[Step, Columns]:
-        step = build_step([Row(problem)], rule, R_NODES, samples=samples)
+        step = build_step([Row(problem)], rule, nodes, samples=samples)
         return step, build_columns(problem.sigma, step, anisotropy(step), kappa)
 
     return ExactSide(*side(groups), None if many is None else Many.of(*side(many)))

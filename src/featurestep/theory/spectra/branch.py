@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +70,17 @@ def _between(old: FloatArray, values: ComplexArray, new: FloatArray) -> ComplexA
     return np.asarray((1.0 - share) * values[:, index - 1] + share * values[:, index])
 
 
+class Spikes(NamedTuple):
+    """Spikes of a problem: the upper edge, the solution at each, and how fast it comes to be one.
+
+    The last is the derivative of each spike's eigenvalue with log √(z/E − 1).
+    """
+
+    edge: float
+    at: Branch
+    rate: FloatArray
+
+
 @dataclass
 class Trail:
     """Solutions that were met, from which those of a similar problem are not far."""
@@ -77,28 +89,30 @@ class Trail:
     upper: Branch | None = None  # at the upper edge of the bulk
     lower: Branch | None = None  # at the lower one
     nodes: tuple[FloatArray, Branch] | None = None  # angles in the bulk, and the solution there
-    spikes: tuple[float, Branch] | None = None  # the upper edge, and the solution at every spike
+    spikes: Spikes | None = None
     views: tuple[float, FloatArray, Branch] | None = None  # above the axis, see `draft`
     blurred: int = 0  # drafts for which they are to be enough
+    reach: float | None = None  # of single samples, in edges
 
-    def moved(self, new: Nodes) -> Trail:
+    def moved(self, new: Nodes, settled: Callable[[Branch], Branch]) -> Trail:
         """The same on the nodes of another problem; empty if that has nodes of another kind."""
         old = self.at
         if old is None or not old.lead_to(new):
             return Trail(new)
 
-        def move(branch: Branch | None) -> Branch | None:
-            return None if branch is None else old.moved(branch, new)
+        def move(branch: Branch) -> Branch:
+            return settled(old.moved(branch, new))
 
         nodes, spikes, views = self.nodes, self.spikes, self.views
         return Trail(
             new,
-            move(self.upper),
-            move(self.lower),
-            None if nodes is None else (nodes[0], old.moved(nodes[1], new)),
-            None if spikes is None else (spikes[0], old.moved(spikes[1], new)),
-            None if views is None else (*views[:2], old.moved(views[2], new)),
+            None if self.upper is None else move(self.upper),
+            None if self.lower is None else move(self.lower),
+            None if nodes is None else (nodes[0], move(nodes[1])),
+            None if spikes is None else spikes._replace(at=move(spikes.at)),
+            None if views is None else (*views[:2], move(views[2])),
             self.blurred,
+            self.reach,
         )
 
 

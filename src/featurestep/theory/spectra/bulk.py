@@ -47,13 +47,15 @@ def _intervals(equations: Equations, low: float, high: float, depth: int) -> tup
     """The interval itself, or the parts into which gaps divide it."""
     scale: Scale = "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear"
     theta, known, error = _begun(equations, low, high, scale)
+    enough = theta, known  # nodes that were fine: twice as many have shown it
     while np.all(is_filled(equations, known)):
         part = _interval(equations, known, theta, low, high, scale, error)
         most = equations.fineness.most // (2 if scale == "mirrored" else 1)
         fine = error < equations.fineness.density
         if fine or theta.size >= most or part.mass * equations.width < _ISLAND:
-            equations.trail.nodes = theta, known
+            equations.trail.nodes = enough
             return (part,)
+        enough = theta, known
         known, theta, error = _doubled(equations, known, theta, low, high, scale)
     if depth == 0:  # a gap too narrow to be resolved; the mass tells whether that matters
         return (_interval(equations, known, theta, low, high, scale, error),)

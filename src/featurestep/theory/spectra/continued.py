@@ -7,6 +7,7 @@ here as it has for λ > 0: a solution is followed from z where it is known, in s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -24,6 +25,7 @@ from .gauge import Arc, Gauge, Share, share
 TOLERANCE = 1e-12
 _ON_THE_WAY = 1e-5  # residual at places that are only passed through
 _MAX_ITERATIONS = 60
+_PASSES = 3  # through (22), from weights that answer without readout
 _OVERHEAD = 3e5  # of one evaluation, in units of one multiplication
 
 
@@ -40,8 +42,6 @@ class Equations:
         self.batch = batch
         self.fineness = fineness
         nodes = Nodes(batch.kappa, batch.g, batch.neurons[0])
-        self.near = near.moved(nodes) if near is not None else Trail()
-        self.trail = Trail(nodes)
         self.budget = budget or Budget(fineness.work)
         self._templates: dict[int, dict[str, Any]] = {}
         self.n, self.d = float(batch.n[0]), float(batch.d[0])
@@ -49,6 +49,23 @@ class Equations:
         self.size = float(
             np.einsum("q,qk,k->", batch.weight, self._power(), batch.neurons[0]) / self.width
         )
+        self.trail = Trail(nodes)
+        self.near = Trail() if near is None else near.moved(nodes, self._with_weights(near))
+
+    def _with_weights(self, near: Trail) -> Callable[[Branch], Branch]:
+        """What gives a solution for isotropic weights, or on other groups, unknowns Ξ of (22)."""
+        own, old = self.batch.readout_nodes, near.at
+        if self.batch.exact is None or (old and np.array_equal(old.g, self.batch.g)):
+            return lambda branch: branch
+
+        def settled(branch: Branch) -> Branch:
+            chi = branch.chi.copy()
+            chi[:, own:] = self.batch.exact.free()
+            for _ in range(_PASSES):
+                chi[:, own:] = self.point(replace(branch, chi=chi)).mapped_chi[:, own:]
+            return replace(branch, chi=chi)
+
+        return settled
 
     def _power(self) -> FloatArray:
         return np.asarray(self.batch.linear[0] ** 2 + self.batch.spread[0])

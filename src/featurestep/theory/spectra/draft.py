@@ -1,12 +1,14 @@
-"""A draft of the spectrum, which follows a moving slider: little work, and a limit to it.
+"""Drafts of the spectrum, which follow a moving slider: little work, and a limit to it.
 
-It begins where the draft of a similar problem has ended. A bulk of one interval is solved on its
-nodes as in full, only more coarsely; one with gaps is seen from above the axis (`above`). A
-continuous readout law has isotropic weights in it, and a note says what that leaves out.
+A draft begins where that of a similar problem has ended. A bulk of one interval is solved on its
+nodes as in full, only more coarsely; one with gaps is seen from above the axis (`above`). Its
+weights are those of the full spectrum. Only for a continuous readout law do exact ones take longer
+than a hand moves: a `light` draft has isotropic ones, and leads to them where nothing else does.
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +24,11 @@ from .continued import Equations
 from .fineness import DRAFT, Budget
 from .interval import Interval, curve
 from .law import Spike
-from .model import FINEST, Rung, model_of
+from .model import FINEST, Model, Rung, model_of
 from .outlook import Outlook, outlook
 
-LIGHT = Rung(light=True)
+CLOSE, LIGHT = Rung(rough=True), Rung(light=True)
+_NEAR_WORK, _FAR_WORK = 4e8, 1.2e9  # with exact weights, from a similar problem or from afar
 _FEW = 4  # groups of neurons: more nodes are then no burden
 _POINTS = 100  # of a curve on the nodes of one interval
 _VIEWS = 40  # places above the axis
@@ -45,6 +48,7 @@ class Draft:
     spikes: tuple[Spike, ...]
     notes: tuple[str, ...]
     blurred: bool  # whether seen from above the axis
+    light: bool = False  # whether its weights are isotropic where those in full are exact
 
     @property
     def edges(self) -> tuple[tuple[float, float], ...]:
@@ -52,32 +56,51 @@ class Draft:
         return ((float(self.s[0]) ** 2, self.edge),)
 
 
-def draft_spectrum(problem: Problem, near: Trail | None = None) -> tuple[Draft, Trail]:
+def draft_spectrum(
+    problem: Problem, near: Trail | None = None, *, light: bool = False
+) -> tuple[Draft, Trail]:
     """A draft, and the trail for the next one; raises `NotConverged` beyond its work."""
     with one_thread(), np.errstate(all="ignore"):
-        finest = FINEST if problem.law.is_finite and len(problem.law.values) <= _FEW else 1.0
-        view = outlook(
-            model_of(problem, LIGHT, least=DRAFT.rules, most=finest), fineness=DRAFT, near=near
-        )
-        equations, atom = view.equations, view.model.atom
-        blurred = equations.near.blurred
-        part = None if blurred else _on_the_axis(view, atom)
-        if part is None:
-            equations.trail.blurred = blurred - 1 if blurred else _PATIENCE
-            s, density = _from_above(equations, view.edge, atom)
-        else:
-            s, density = curve((part,), _POINTS)
-        found = Draft(
-            problem=problem,
-            s=s,
-            density=density,
-            edge=view.edge,
-            atom=atom,
-            spikes=view.spikes,
-            notes=view.notes,
-            blurred=part is None,
-        )
-        return found, equations.trail
+        close = _model(problem, CLOSE)
+        if problem.law.is_finite or not close.is_exact:
+            return _drafted(close, near)
+        if not light and near is not None:
+            with contextlib.suppress(NotConverged):
+                return _drafted(close, near, _NEAR_WORK)
+        first = _drafted(_model(problem, LIGHT), near)
+        if not light:
+            with contextlib.suppress(NotConverged):
+                return _drafted(close, first[1], _FAR_WORK)
+        return first
+
+
+def _model(problem: Problem, rung: Rung) -> Model:
+    finest = FINEST if problem.law.is_finite and len(problem.law.values) <= _FEW else 1.0
+    return model_of(problem, rung, least=DRAFT.rules, most=finest)
+
+
+def _drafted(model: Model, near: Trail | None, work: float = DRAFT.work) -> tuple[Draft, Trail]:
+    view = outlook(model, fineness=DRAFT, near=near, budget=Budget(work))
+    equations, atom = view.equations, model.atom
+    blurred = equations.near.blurred
+    part = None if blurred else _on_the_axis(view, atom)
+    if part is None:
+        equations.trail.blurred = blurred - 1 if blurred else _PATIENCE
+        s, density = _from_above(equations, view.edge, atom)
+    else:
+        s, density = curve((part,), _POINTS)
+    found = Draft(
+        problem=model.problem,
+        s=s,
+        density=density,
+        edge=view.edge,
+        atom=atom,
+        spikes=view.spikes,
+        notes=view.notes,
+        blurred=part is None,
+        light=model.rung.light,
+    )
+    return found, equations.trail
 
 
 def _on_the_axis(view: Outlook, atom: float) -> Interval | None:

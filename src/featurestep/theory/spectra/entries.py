@@ -26,7 +26,7 @@ from .edges import Edge
 _EXPECTED = 0.05  # such eigenvalues in a draw that may lie beyond the reach
 _END, _POINTS = 8.5, 341
 _FURTHEST = 4.0  # in edges
-_HALVINGS = 12
+_FURTHER = 1.04  # from place to place, around the reach of a similar problem
 
 
 def entry_reach(problem: Problem, equations: Equations, edge: Edge) -> float:
@@ -53,24 +53,28 @@ def sample_reach(problem: Problem, equations: Equations, edge: Edge) -> float:
         point = equations.point(branch)
         weights = point.weights
         assert isinstance(weights, ExactWeights)
-        samples = bare_determinant(every, weights.blocks.coupled.real) < 0.0
+        if np.any(bare_determinant(every, weights.blocks.coupled.real) < 0.0):
+            return True
         seen = groups_seen(weights, side, point.v2.real, equations.mass(point))
-        return bool(np.any(samples) or np.any(seen.outside))
+        return bool(np.any(seen.outside))
 
     return _last(equations, edge, reaches)
 
 
 def _last(equations: Equations, edge: Edge, reaches: Callable[[Branch], bool]) -> float:
-    """The highest place that is reached, by halving."""
+    """The highest place that is reached, by halving, first around that of a similar problem."""
     if not reaches(edge.at):
         return edge.location
     low, high, near = edge.location, _FURTHEST * edge.location, edge.path[-1]
-    for _ in range(_HALVINGS):
-        middle = float(np.sqrt(low * high))
-        found = equations.at(np.array([middle + 0j]), near)
+    place = low * (equations.near.reach or (high / low) ** 0.5)
+    while high > equations.fineness.reach * low:
+        found = equations.at(np.array([place + 0j]), near)
         near = found if found.converged[0] else near
         beyond = bool(found.converged[0]) and not reaches(found)
-        low, high = (low, middle) if beyond else (middle, high)
+        low, high = (low, place) if beyond else (place, high)
+        further = low * _FURTHER if place == low else high / _FURTHER
+        place = further if equations.near.reach and low < further < high else (low * high) ** 0.5
+    equations.trail.reach = high / edge.location
     return high
 
 

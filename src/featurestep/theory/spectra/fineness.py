@@ -19,6 +19,7 @@ class Fineness:
     edge: float = 1e-9  # relative change of Y or V2; that of the edge itself is its square
     spike: float = 1e-11  # of its eigenvalue, relative
     newton: int = 25  # steps along the real axis, at most
+    reach: float = 1.0004  # factor to which the reach of single samples is found
     steps: int = 20  # from the upper half-plane down to the bulk
     last: float = 1e-6  # height of the last of them, relative to the place
     work: float = 1e10  # at most, in units of one multiplication: some 10 s
@@ -48,6 +49,7 @@ DRAFT = Fineness(
     edge=5e-3,
     spike=1e-5,
     newton=9,
+    reach=1.015,
     steps=6,
     last=0.03,
     work=1.5e8,

@@ -35,7 +35,8 @@ class Rung:
     stray: float = STRAY  # twice the samples whose residual may exceed the end of the law of r
     varies: bool = True  # whether rows and columns vary by chance, where that can be seen
     blurred: bool = False  # whether the bulk is seen from above the axis
-    light: bool = False  # whether a continuous law has isotropic weights: what a draft can afford
+    light: bool = False  # whether a continuous law has isotropic weights, which are quick
+    rough: bool = False  # whether the law of r and the spikes' groups are as coarse as in a draft
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,18 @@ def model_of(
     What is needed counts as at least `least`, and as at most `most`.
     """
     rung = Rung() if rung is None else rung
-    coarse = typical_batch(problem, stray=rung.stray, varies=False, light=rung.light)
+    coarse = typical_batch(
+        problem, stray=rung.stray, varies=False, light=rung.light, rough=rung.rough
+    )
     needed = refine * min(most or FINEST, _needed(coarse, least))
     fine = min(needed, 1.0) if rung.blurred else rung.factor * needed
     batch = typical_batch(
-        problem, refine=fine, stray=rung.stray, varies=rung.varies, light=rung.light
+        problem,
+        refine=fine,
+        stray=rung.stray,
+        varies=rung.varies,
+        light=rung.light,
+        rough=rung.rough,
     )
     lost = rung_notes(cut_elsewhere=rung.stray != STRAY, varies=rung.varies)
     notes = (*spectrum_notes(problem, light=rung.light), *lost)

@@ -16,14 +16,13 @@ from ...roots import root_between
 from ...types import FloatArray
 from ..exact.spikes import spike_system
 from ..exact.weights import ExactWeights
-from .branch import Branch, ComplexArray, joined
+from .branch import Branch, ComplexArray, Spikes, joined
 from .continued import Equations
 from .edges import Edge
 
 HIGHEST = 6  # degree of the polynomials that spikes are compared with
 _LADDER = 4.0  # of z, from rung to rung beyond the way to the edge
 _MOST_SECANTS = 8
-_ASIDE = 0.004  # relative distance of the first two places of a secant
 _CLOSE = 2e-3  # of the last two
 
 
@@ -44,9 +43,11 @@ def above(equations: Equations, edge: Edge) -> list[Outlier]:
     if count == 0:
         return []
     places = _followed(equations, edge, count) or _bracketed(equations, edge, count)
-    equations.trail.spikes = edge.location, places
     slopes = _slopes(equations, places, edge)
-    return [_outlier(equations, places.take([i]), slopes[i], i) for i in range(count)]
+    rate = 2.0 * slopes * (places.z.real - edge.location)
+    equations.trail.spikes = Spikes(edge.location, places, rate)
+    system = _system(equations, places)
+    return [_outlier(equations, places, system, slopes, i) for i in range(count)]
 
 
 def _bracketed(equations: Equations, edge: Edge, count: int) -> Branch:
@@ -69,10 +70,10 @@ def _followed(equations: Equations, edge: Edge, count: int) -> Branch | None:
     Secants on t = √(z/E − 1), in which an eigenvalue of P is smooth down to the edge E.
     """
     known = equations.near.spikes
-    if known is None or known[1].z.size != count:
+    if known is None or known.at.z.size != count or not np.all(np.isfinite(known.rate)):
         return None
-    last, near = known
-    t = np.sqrt(near.z.real / last - 1.0)
+    near = known.at
+    t = np.sqrt(near.z.real / known.edge - 1.0)
     before: tuple[FloatArray, FloatArray] | None = None
     for _ in range(_MOST_SECANTS):
         z = edge.location * (1.0 + t**2) + 0j
@@ -81,10 +82,11 @@ def _followed(equations: Equations, edge: Edge, count: int) -> Branch | None:
         if not (np.all(near.converged) and np.all(near.v2.real < 0.0)):
             return None
         value = _own_eigenvalues(equations, near)
-        if before is None:
-            step = _ASIDE * t * np.sign(value)
-        else:
-            step = -value * (t - before[0]) / (value - before[1])
+        slope = known.rate / t
+        if before is not None:  # a place that hardly moved tells nothing of it
+            moved = np.abs(t - before[0]) > _CLOSE * t
+            slope = np.where(moved, (value - before[1]) / (t - before[0]), slope)
+        step = -value / slope
         if not np.all(np.abs(step) < 0.5 * t):
             return None
         before, t = (t, value), t + step
@@ -217,17 +219,18 @@ def _eigenvalues(equations: Equations, branch: Branch) -> FloatArray:
     return np.asarray(np.linalg.eigvalsh(_system(equations, branch).matrix))
 
 
-def _outlier(equations: Equations, place: Branch, slope: float, i: int) -> Outlier:
+def _outlier(
+    equations: Equations, places: Branch, system: _System, slopes: FloatArray, i: int
+) -> Outlier:
     """Location and squared overlaps −Res T_ff/E f² (eq. 18) of the i-th largest spike.
 
-    `slope` is that of its eigenvalue with z.
+    `slopes` are those of each one's eigenvalue with z.
     """
-    z = float(place.z[0].real)
-    system = _system(equations, place)
-    _, vectors = np.linalg.eigh(system.matrix[0])
-    mass = system.mass[0]
-    carried = system.columns[0] @ vectors[:, -1 - i]  # B̂v at every κ
-    scale = -equations.n / (z * slope)
+    z = float(places.z[i].real)
+    _, vectors = np.linalg.eigh(system.matrix[i])
+    mass = system.mass[i]
+    carried = system.columns[i] @ vectors[:, -1 - i]  # B̂v at every κ
+    scale = -equations.n / (z * slopes[i])
     nodes = equations.batch.readout_nodes
     kappa, weight = equations.batch.kappa[:nodes], equations.batch.weight[:nodes]
     mass = mass[:nodes]

@@ -21,8 +21,8 @@ from ...problem import Problem
 from ...spiked import SpikedWeights, spiked_weights
 from ...types import FloatArray
 from ..batch import Batch
+from ..exact.weights import FEW_R_NODES, R_NODES, exact_side
 from ..exact.weights import MOST_GROUPS as MOST_EXACT
-from ..exact.weights import exact_side
 from ..labels import along_first
 from ..method import bulk_left_out, chosen_method
 from ..moments import build_batch
@@ -37,6 +37,7 @@ _STRETCHED = 1e-3  # of a neuron's square, by the step, from which on a continuo
 _APART = 0.5  # distance of neighbouring groups' bulks over their width, at most
 _LARGE_STEP = 1.25  # η/√N from which on it takes the latter
 _SPIKE_GROUPS = 0.6  # fineness of the rule for its spikes
+_ROUGH_GROUPS = 0.6  # of that, where drawing accuracy is enough
 _BEYOND_ALL = 100.0  # |κ| of nodes that stand for the weights' own unknowns
 _HEAVY = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
 _RADII = 3  # nodes of ‖x‖, whose spread is small
@@ -50,18 +51,21 @@ def typical_batch(
     stray: float = STRAY,
     varies: bool = True,
     light: bool = False,
+    rough: bool = False,
 ) -> Batch:
     """Section 3's arrays for one problem, on the rules of a typical sample.
 
-    With `varies`, rows and columns vary by chance where that can be seen (`wobble`).
+    With `varies`, rows and columns vary by chance where that can be seen (`wobble`); a `rough` one
+    has exact weights on fewer nodes of r, and spikes of fewer groups.
     """
     weights = spiked_weights(problem)
     nodes = _node_rule(problem, refine)
     seen = along_first(problem)  # labels do not enter a spectrum
     if spectral_method(problem, light=light) == "exact":
-        few, many = _exact_groups(problem, refine)
+        few, many = _exact_groups(problem, refine * (_ROUGH_GROUPS if rough else 1.0))
         batch = build_batch([seen], [weights], few, nodes)
-        return _with_exact_weights(problem, batch, stray, many)
+        residuals = FEW_R_NODES if rough else R_NODES
+        return _with_exact_weights(problem, batch, stray, many, residuals)
     groups = _group_rule(problem, refine)
     batch = _with_radii(problem, build_batch([seen], [weights], groups, nodes))
     return with_wobble(problem, batch) if varies else batch
@@ -110,10 +114,13 @@ def _exact_groups(problem: Problem, refine: float) -> tuple[Rule, Rule | None]:
     return _few_groups(problem), _group_rule(problem, _SPIKE_GROUPS * refine)
 
 
-def _with_exact_weights(problem: Problem, batch: Batch, stray: float, many: Rule | None) -> Batch:
+def _with_exact_weights(
+    problem: Problem, batch: Batch, stray: float, many: Rule | None, residuals: int
+) -> Batch:
     """The batch with exact weights, of a step on a typical sample."""
     share = batch.neurons[0] / batch.neurons.sum()
-    side = exact_side(problem, (batch.g, share), batch.kappa, problem.n_step / stray, many)
+    samples = problem.n_step / stray
+    side = exact_side(problem, (batch.g, share), batch.kappa, samples, many, nodes=residuals)
     step, columns = side.step, side.columns
     more = side.unknowns
 
