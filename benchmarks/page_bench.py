@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 SLIDERS = ("step_exponent", "ridge", "phi", "psi", "n", "noise_std", "c2", "step_scale")
+VIEWS = {"": SLIDERS, "step=size&step_size=20": ("step_size",)}  # and the sliders that are moved
 MOVES = 6  # of each slider
 STARTS = 3
 CROWD, CROWD_MOVES = 10, 10
@@ -23,8 +24,8 @@ WARM = 8.0  # seconds until all workers are warm
 DRAWN = "html[data-answered] #graph-errors .scatterlayer .trace"
 FINISHED = "html[data-fine=yes] #graph-spectrum .scatterlayer .trace"  # in full
 
-# Moves a slider as a hand does, and waits until all panels have followed. They are drafts: in full
-# they come when the slider rests.
+# Moves a slider as a hand does, and waits until Plotly has drawn the errors, and all panels: as
+# drafts, that is, for what a spectrum with exact weights takes comes when the slider rests.
 MOVE = """async ([name, steps]) => {
   const root = document.documentElement;
   const slider = document.getElementById('slide-' + name);
@@ -76,19 +77,33 @@ def first_picture(browser: Any) -> tuple[float, float]:
         end(process)
 
 
-def slider_times(browser: Any) -> list[tuple[str, float, float]]:
-    """Each move's slider, and milliseconds to the panels that follow at once and to all."""
+# After a move: waits until what is drawn does not differ from the full answer to the eye.
+SETTLE = """async () => {
+  const root = document.documentElement;
+  const started = performance.now();
+  const rough = () => root.dataset.rough === 'yes' || root.dataset.spectrum === 'busy';
+  while (rough() && performance.now() - started < 20000) await new Promise(requestAnimationFrame);
+  return performance.now() - started;
+}"""
+
+
+def slider_times(browser: Any) -> list[tuple[str, float, float, float]]:
+    """Each move's slider, and ms to the errors, to all panels, and to all without a rough draft."""
     process, url = start()
-    context = browser.new_context(viewport={"width": 1280, "height": 860})
+    found = []
     try:
-        page = context.new_page()
-        page.goto(url)
-        page.wait_for_selector(FINISHED, state="attached", timeout=60_000)
-        time.sleep(WARM)
-        moves = [(name, 1 + step) for step in range(MOVES) for name in SLIDERS]
-        return [(name, *page.evaluate(MOVE, [name, steps])) for name, steps in moves]
+        for query, sliders in VIEWS.items():
+            context = browser.new_context(viewport={"width": 1280, "height": 860})
+            page = context.new_page()
+            page.goto(f"{url}?{query}")
+            page.wait_for_selector(FINISHED, state="attached", timeout=60_000)
+            time.sleep(WARM)
+            for name, steps in [(name, 1 + step) for step in range(MOVES) for name in sliders]:
+                main, every = page.evaluate(MOVE, [name, steps])
+                found.append((name, main, every, every + page.evaluate(SETTLE)))
+            context.close()
+        return found
     finally:
-        context.close()
         end(process)
 
 
@@ -118,7 +133,7 @@ def crowd_times() -> list[tuple[float, float]]:
 
 def ask(url: str, lane: str, query: str, number: int, page: str) -> float:
     """Ask what the page asks when a slider moves, and tell how long the answer took, in ms."""
-    body = {"lane": lane, "q": query, "seq": number, "draft": True, "page": page}
+    body = {"lane": lane, "q": query, "seq": number, "how": "draft", "page": page}
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{url}answers", json.dumps(body).encode(), headers)
     began = time.perf_counter()
@@ -169,15 +184,16 @@ def main() -> None:
             f"{STARTS}{goal}"
         )
     print(f"{'slider to redrawn, ms':<34}{'median':>8}{'95 %':>8}{'goal':>12}")
-    for which, label in ((1, "errors, learned function, words"), (2, "with spectrum and degrees")):
+    labels = ("errors, learned function, words", "with spectrum and degrees", "none a rough draft")
+    for which, label in enumerate(labels, start=1):
         times = [move[which] for move in moves]
         middle, late = statistics.median(times), percentile(times, 0.95)
-        print(f"{label:<34}{middle:>8.0f}{late:>8.0f}{'150 / 400':>12}")
+        print(f"{label:<34}{middle:>8.0f}{late:>8.0f}{'150 / 400' if which < 3 else '–':>12}")
     for which, lane in enumerate(LANES):
         times = [each[which] for each in crowd]
         middle, late = statistics.median(times), percentile(times, 0.95)
         print(f"{f'ten clients at once, {lane}':<34}{middle:>8.0f}{late:>8.0f}{'–':>12}")
-    for name in SLIDERS:
+    for name in (each for sliders in VIEWS.values() for each in sliders):
         times = [move[2] for move in moves if move[0] == name]
         print(f"  {name:<32}{statistics.median(times):>8.0f}{max(times):>8.0f}")
 

@@ -108,13 +108,6 @@ class Explorer:
         )
         return list(json.loads(text))
 
-    def layout(self, panel: str) -> dict[str, Any]:
-        """The layout of a panel, as Plotly has it."""
-        text = self.page.evaluate(
-            f"() => JSON.stringify(document.getElementById('graph-{panel}').layout)"
-        )
-        return dict(json.loads(text))
-
     def drawn(self) -> dict[str, str]:
         """All panels' numbers, colours left out, to see which change."""
         return {

@@ -263,6 +263,25 @@ def test_at_rest_the_spectrum_is_shown_in_full(explorer: Explorer) -> None:
     assert len(curve["x"]) == parts.POINTS["exponent"]
 
 
+def test_a_draft_that_looks_different_says_so_until_another_takes_its_place(
+    explorer: Explorer,
+) -> None:
+    explorer.open("n=500&step_exponent=0.45")  # of a continuous readout law
+    notes = "document.getElementById('graph-spectrum').layout.annotations"
+    drafted = f"{notes}.some((note) => note.text === 'draft')"
+    explorer.page.evaluate(SLIDE, ["phi", 2])
+    rough = "document.documentElement.dataset.rough === 'yes'"
+    explorer.page.wait_for_function(f"() => {rough} && {drafted}")
+    explorer.page.wait_for_selector("html[data-rough=no]", state="attached")
+    assert not explorer.page.evaluate(f"() => {drafted}")
+    close = explorer.data("spectrum")
+    explorer.settled()
+    full = explorer.data("spectrum")
+    assert [trace["name"] for trace in close] == [trace["name"] for trace in full]
+    for before, after in zip(close, full, strict=True):  # neither the edge nor a spike jumps
+        assert before["customdata"][-1] == pytest.approx(after["customdata"][-1], rel=1e-3)
+
+
 def test_simulate_overlays_and_cancel_ends_it(explorer: Explorer) -> None:
     page = explorer.open("n=150&readout=rademacher").page
     with explorer.answered():  # a finished simulation asks for the view once more
@@ -413,22 +432,24 @@ def test_a_curve_is_pinned_and_the_link_carries_it(explorer: Explorer) -> None:
     assert "#pin" not in explorer.page.url
 
 
+LETTERS = """() => document.querySelector('#graph-spectrum .xtick text')
+  .getBoundingClientRect().height"""
+
+
 def test_a_panel_fills_the_screen_with_larger_letters(explorer: Explorer) -> None:
     explorer.open(QUICK)
-    small = explorer.layout("spectrum")
+    small = explorer.page.evaluate(LETTERS)
     explorer.page.click("[data-panel=spectrum]")
     explorer.page.wait_for_function("() => document.fullscreenElement !== null")
-    explorer.settled()
-    explorer.page.wait_for_function(
-        "() => document.getElementById('graph-spectrum').layout.width > 1200"
-    )
-    large = explorer.layout("spectrum")
-    assert large["font"]["size"] == pytest.approx(1.6 * small["font"]["size"])
+    wide = "document.querySelector('#graph-spectrum .main-svg').getBoundingClientRect().width"
+    explorer.page.wait_for_function(f"() => {wide} > 1200")
+    assert explorer.page.evaluate(LETTERS) == pytest.approx(1.6 * small, rel=0.05)
+    spike = explorer.page.locator("#graph-spectrum .scatterlayer .trace").last.bounding_box()
+    explorer.page.mouse.move(spike["x"] + spike["width"] / 2, spike["y"] + spike["height"] / 2)
+    explorer.page.wait_for_selector("#graph-spectrum .hoverlayer .hovertext")
     explorer.page.click("[data-panel=spectrum]")
-    explorer.page.wait_for_function(
-        "() => document.getElementById('graph-spectrum').layout.width < 600"
-    )
-    assert explorer.layout("spectrum")["font"] == small["font"]
+    explorer.page.wait_for_function(f"() => {wide} < 600")
+    assert explorer.page.evaluate(LETTERS) == pytest.approx(small)
 
 
 def test_caveats_are_in_sight_beside_the_numbers(explorer: Explorer) -> None:
@@ -439,10 +460,13 @@ def test_caveats_are_in_sight_beside_the_numbers(explorer: Explorer) -> None:
     assert box["y"] + box["height"] < 300
     count = explorer.page.locator("#validity li").count()
     assert badge.inner_text().startswith(f"⚠ {count} caveat")
-    assert "step exponent 0.659 is beyond 1/2" in badge.inner_text()  # the worst of them
+    state = explorer.state
+    notes = [*predict(state.problem).notes, *spectrum_panel.spectrum(state)["notes"]]
+    assert len(notes) == count
+    assert max(notes, key=lambda note: note.size) in badge.inner_text()
     badge.click()
     assert explorer.page.locator("#notes li").first.is_visible()
-    explorer.open()  # a view without a caveat
+    explorer.open(f"{QUICK}&step_exponent=0.1")  # a view without a caveat
     assert explorer.page.locator("#validity li").count() == 0
     assert not badge.is_visible()
 
@@ -469,14 +493,28 @@ OVERLAPS = """() => [...document.querySelectorAll('.graph > div')].flatMap((grap
 })"""
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+# Items of legends that are not within their panels, or not clear of the axes' titles.
+CUT = """() => [...document.querySelectorAll('.graph > div')].flatMap((graph) => {
+  const all = graph.getBoundingClientRect();
+  const titles = [...graph.querySelectorAll('.annotation-text')].map((each) => each.getBoundingClientRect());
+  return [...graph.querySelectorAll('.legend .traces .legendtext')]
+    .map((each) => [each.textContent, each.getBoundingClientRect()])
+    .filter(([, box]) => box.left < all.left || box.right > all.right || box.bottom > all.bottom
+      || titles.some((title) => Math.max(box.left, title.left) < Math.min(box.right, title.right)
+        && Math.max(box.top, title.top) < Math.min(box.bottom, title.bottom)))
+    .map(([text]) => [graph.id, text]);
+})"""  # noqa: E501
+
+
+@pytest.mark.parametrize("width", [1280, 820, 390])
 def test_titles_and_names_stand_clear_of_ticks(explorer: Explorer, width: int) -> None:
     explorer.page.set_viewport_size({"width": width, "height": 1100})
     explorer.open(QUICK)
-    assert explorer.page.evaluate(OVERLAPS) == []
-    for name in ("cui", "descent"):
-        explorer.click(f"preset-{name}")
+    for name in (None, "cui", "descent"):
+        if name is not None:
+            explorer.click(f"preset-{name}")
         assert explorer.page.evaluate(OVERLAPS) == []
+        assert explorer.page.evaluate(CUT) == []
     if width == 1280:  # a legend of one row, within the panel
         explorer.click("preset-moniri2")
         rows = explorer.page.eval_on_selector_all(

@@ -6,16 +6,17 @@ import random
 import threading
 import time
 from collections import deque
+from typing import Any
 
 import numpy as np
 import pytest
 
 from featurestep.errors import NotConverged
-from featurestep.page import parts, spectrum_panel
+from featurestep.page import parts, spectrum_figure, spectrum_panel
 from featurestep.page.pool import Memory, Overtaken, Pool, Task
 from featurestep.page.questions import Latest
 from featurestep.page.state import State
-from featurestep.page.views import DRAFTED, tasks_of
+from featurestep.page.views import tasks_of
 from featurestep.page.worker import PARTS
 from featurestep.problem import Problem
 from featurestep.theory.spectra import Spectrum, spectrum
@@ -88,14 +89,14 @@ def check(draft: Draft, full: Spectrum) -> None:
     assert np.abs(mass - below).max() < (0.02 if draft.blurred else 5e-3)
 
 
-def whole(problem: Problem) -> Spectrum:
-    """The full spectrum on a draft's weights: a continuous law has isotropic ones in a draft."""
-    if problem.law.is_finite:
+def whole(problem: Problem, light: bool) -> Spectrum:
+    """The full spectrum, on a light draft's weights."""
+    if not light:
         return spectrum(problem)
     return _attempt(model_of(problem, LIGHT), Budget(FULL.work))[1]
 
 
-def check_many(seed: int, readouts: tuple[str, ...], count: int) -> None:
+def check_many(seed: int, readouts: tuple[str, ...], count: int, light: bool = False) -> None:
     """Random states from nothing, then two moves of each, followed."""
     rng = random.Random(seed)
     for readout in readouts:
@@ -103,11 +104,11 @@ def check_many(seed: int, readouts: tuple[str, ...], count: int) -> None:
             state, trail = random_state(rng, readout), None
             for _ in range(3):
                 try:
-                    full = whole(state.problem)
+                    full = whole(state.problem, light)
                 except NotConverged:
                     break
                 try:
-                    draft, trail = draft_spectrum(state.problem, trail)
+                    draft, trail = draft_spectrum(state.problem, trail, light=light)
                 except NotConverged:  # too many parts for a draft: drawn at rest
                     assert full.entry_reach > 1.02 * full.edge
                     break
@@ -116,12 +117,31 @@ def check_many(seed: int, readouts: tuple[str, ...], count: int) -> None:
 
 
 def test_a_draft_has_the_spikes_of_the_full_spectrum() -> None:
-    check_many(1, ("constant",), 3)
+    check_many(1, ("constant",), 1)
 
 
 @pytest.mark.slow
 def test_drafts_of_many_states_have_the_spikes_of_the_full_spectrum() -> None:
     check_many(2, ("constant", "rademacher", "gaussian"), 8)
+    check_many(3, ("gaussian", "uniform"), 4, light=True)
+
+
+def test_where_weights_are_exact_a_light_draft_says_that_it_is_another() -> None:
+    """With isotropic ones the edge is elsewhere; a close draft is the full answer to the eye."""
+    state = State(n=500, step_exponent=0.45)
+    light, trail = draft_spectrum(state.problem, light=True)
+    close, _ = draft_spectrum(state.problem, trail)
+    full = spectrum(state.problem)
+    assert light.light
+    assert not close.light
+    assert abs(light.edge / full.edge - 1.0) > 0.01
+    check(close, full)
+    assert spectrum_panel.as_data(light)["rough"]
+    drawn = spectrum_figure.figure(state, spectrum_panel.as_data(light))
+    assert "draft" in [note["text"] for note in drawn["layout"]["annotations"]]
+    for shown in (full, close):
+        drawn = spectrum_figure.figure(state, spectrum_panel.as_data(shown))
+        assert "draft" not in [note["text"] for note in drawn["layout"]["annotations"]]
 
 
 def test_a_trail_that_leads_astray_is_left() -> None:
@@ -136,30 +156,30 @@ def test_a_trail_that_leads_astray_is_left() -> None:
 def test_pages_that_drag_at_once_each_follow_their_own_trail(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spectrum_panel, "_trails", deque(maxlen=12))
+    monkeypatch.setattr(spectrum_panel, "_trails", {False: deque(maxlen=12)})
     one = State(readout="constant")
     other, third = one.replace(n=300, phi=3.0), one.replace(readout="rademacher")
     for step in range(3):
         for page in (one, other, third):
-            spectrum_panel.spectrum(page.replace(step_exponent=0.3 + 0.01 * step), draft=True)
-    kept = [(problem.law.name, problem.n) for problem, _ in spectrum_panel._trails]
+            spectrum_panel.draft(page.replace(step_exponent=0.3 + 0.01 * step))
+    kept = [(problem.law.name, problem.n) for problem, _ in spectrum_panel._trails[False]]
     assert sorted(kept) == [("constant", 300), ("constant", one.n), ("rademacher", one.n)]
-    assert all(problem.step_exponent == 0.32 for problem, _ in spectrum_panel._trails)
+    assert all(problem.step_exponent == 0.32 for problem, _ in spectrum_panel._trails[False])
 
 
 def test_a_draft_that_is_refused_says_what_comes_and_leaves_no_trail(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise NotConverged("too many parts")
 
-    monkeypatch.setattr(spectrum_panel, "_trails", deque(maxlen=12))
+    monkeypatch.setattr(spectrum_panel, "_trails", {False: deque(maxlen=12)})
     state = State(readout="constant")
-    spectrum_panel.spectrum(state, draft=True)
+    spectrum_panel.draft(state)
     monkeypatch.setattr(spectrum_panel, "draft_spectrum", refuse)
     with pytest.raises(NotConverged, match="drawn when the controls rest"):
-        spectrum_panel.spectrum(state, draft=True)
-    assert not spectrum_panel._trails
+        spectrum_panel.draft(state)
+    assert not spectrum_panel._trails[False]
 
 
 @pytest.mark.parametrize("over", ["exponent", "samples", "width", "ridge"])
@@ -176,14 +196,26 @@ def test_a_drafted_curve_has_fewer_points_of_nearly_the_same_curve(over: str, re
         np.testing.assert_allclose(here, there, rtol=5e-3)
 
 
+@pytest.mark.parametrize("changes", [{}, {"step_exponent": 0.5}, {"readout": "uniform", "c3": 0.5}])
+def test_a_drafted_point_has_the_digits_of_the_full_one(changes: dict[str, Any]) -> None:
+    state = State(**changes)
+    rough, full = parts.point(state, draft=True), parts.point(state)
+    for name in ("test_error", "train_loss"):
+        assert rough[name] == pytest.approx(full[name], rel=2e-6)
+    np.testing.assert_allclose(rough["learned"], full["learned"], atol=1e-4)
+
+
 def test_every_draft_is_a_part_of_its_own() -> None:
+    draft = spectrum_panel.draft
     state = State(ridge=0.3)
-    full, drafts = tasks_of(state), tasks_of(state, draft=True)
-    assert {name for name in full if full[name] != drafts[name]} == set(DRAFTED)
-    assert {task.part for task in (*full.values(), *drafts.values())} == set(PARTS)
+    full, close, drafts = (tasks_of(state, how) for how in ("full", "close", "draft"))
+    assert not [name for name in full if full[name] == drafts[name]]
+    assert {name for name in full if close[name] != drafts[name]} == {"spectrum"}
+    assert {task.part for each in (full, close, drafts) for task in each.values()} == set(PARTS)
     assert full["spectrum"] == tasks_of(State())["spectrum"]  # it does not depend on the ridge
-    panel = spectrum_panel.spectrum(State(readout="constant"), draft=True)
-    assert panel["notes"] == spectrum_panel.spectrum(State(readout="constant"))["notes"]
+    panels = (part(State(readout="constant")) for part in (draft, spectrum_panel.spectrum))
+    kinds = [[note.kind for note in panel["notes"]] for panel in panels]
+    assert kinds[0] == kinds[1] == ["no sharp edge"]
 
 
 def test_only_the_latest_question_of_a_page_is_wanted() -> None:

@@ -44,7 +44,7 @@ class Client:
 
 
 def question(query: Any = "") -> dict[str, Any]:
-    return {"lane": "main", "q": query, "seq": 1, "draft": False, "page": "abc0"}
+    return {"lane": "main", "q": query, "seq": 1, "how": "full", "page": "abc0"}
 
 
 @pytest.fixture(scope="module")
@@ -157,13 +157,15 @@ def test_odd_bodies_are_refused(client: Client, path: str, body: bytes) -> None:
 
 
 def test_a_question_may_be_for_a_draft_and_is_checked_to_the_last_member(client: Client) -> None:
-    told = client.ask("readout=constant", 3, draft=True).get_json()
-    assert told["fine"] is False
+    told = client.ask("readout=constant", 3, how="draft").get_json()
+    assert told["next"] == "full"
     assert len(told["figures"]["graph-errors"]["data"]) >= 4
-    assert client.ask("readout=constant", 2, draft=True).get_json()["seq"] == 2
-    assert client.ask("readout=constant", 4).get_json()["fine"] is True
+    assert client.ask("readout=constant", 2, how="draft").get_json()["seq"] == 2
+    assert client.ask("readout=constant", 4).get_json()["next"] == ""
+    again = client.ask("readout=constant", 5, how="draft").get_json()
+    assert again["next"] == ""  # what is known in full is shown so
     for wrong in (
-        {"draft": 1}, {"draft": None}, {"page": 7}, {"page": ""}, {"page": "x" * 25},
+        {"how": True}, {"how": "roughly"}, {"page": 7}, {"page": ""}, {"page": "x" * 25},
         {"lane": "side"}, {"lane": ["main"]}, {"seq": True}, {"seq": -1}, {"more": 1},
     ):  # fmt: skip
         assert client.ask("readout=constant", **{"seq": 5, **wrong}).status_code == 400

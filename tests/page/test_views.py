@@ -12,6 +12,7 @@ import pytest
 
 from featurestep import baselines, limit, predict, spectrum
 from featurestep.page import (
+    errors_figure,
     figures,
     parts,
     spectrum_axis,
@@ -98,7 +99,7 @@ def test_the_spectrum_is_the_engine_s() -> None:
 
 def spectrum_data(**changes: object) -> dict[str, object]:
     data = {"s": [0.1, 1.0], "density": [1.0, 0.0], "edges": [[0.1, 1.0]], "atom": 0.25}
-    return {**data, "spikes": [], "notes": [], **changes}
+    return {**data, "spikes": [], "notes": [], "rough": False, **changes}
 
 
 def spike_data(at: float, degree: int, share: float) -> dict[str, object]:
@@ -221,7 +222,7 @@ def test_themes_differ_in_colour_only(views: Views) -> None:
 def drawn_errors(state: State, **changes: object) -> dict[str, Any]:
     stairs = parts.stairs(state) if state.over == "exponent" else None
     answers = {"point": parts.point(state), "curve": parts.curve(state), "stairs": stairs}
-    return figures.errors(state, *{**answers, "simulated": None, **changes}.values())
+    return errors_figure.figure(state, *{**answers, "simulated": None, **changes}.values())
 
 
 def test_the_legend_names_the_curves_and_both_limits() -> None:
@@ -285,8 +286,9 @@ def test_the_gravest_note_is_told_first() -> None:
     """The one that admits the largest error; and notes keep their size on the way from a worker."""
     small, large = Note("small sizes", "size", 0.02), Note("far beyond", "step", 0.3)
     through = pickle.loads(pickle.dumps([small, large]))
-    assert words.gravest_first(through) == ["far beyond.", "small sizes."]
-    assert words.gravest_first([small, "nobody knows"]) == ["nobody knows.", "small sizes."]
+    assert words.gravest_first(through) == [("far beyond.", 0.3), ("small sizes.", 0.02)]
+    unknown = words.gravest_first([small, "nobody knows"])
+    assert unknown == [("nobody knows.", 1e9), ("small sizes.", 0.02)]
 
 
 def test_what_takes_too_long_is_stopped_and_the_worker_replaced() -> None:
@@ -317,7 +319,7 @@ def test_where_the_full_spectrum_fails_a_draft_stays_and_says_so(
     state = State(readout="constant", n=321)
     monkeypatch.setattr(views.slow, "ask", lambda *_: [error])
     found = views.spectrum_answers(state)["spectrum"]
-    draft = views.spectrum_answers(state, draft=True)["spectrum"]
+    draft = views.spectrum_answers(state, "close")["spectrum"]
     assert {**found, "notes": []} == {**draft, "notes": []}
     assert found["notes"] == [*draft["notes"], f"the spectrum is drawn as a draft ({error})"]
     monkeypatch.setattr(views.drafts, "ask", lambda *_: [Refused("takes longer")])

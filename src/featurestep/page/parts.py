@@ -11,16 +11,16 @@ import numpy as np
 
 from ..axes import read_axis
 from ..errors import InvalidProblem
-from ..functions.hermite import coefficients
+from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import gauss_hermite
-from ..functions.special import factorials
 from ..problem import Grid, Problem
 from ..regime import interval
 from ..results import status_of
-from ..theory import Limit, Prediction, baselines, limit, predict
+from ..theory import Limit, Prediction, baselines, limit
 from ..theory.baselines import tuned_ridge
 from ..theory.engine import Outcome, Solution, solve
 from ..theory.kernel import kernel_error
+from ..theory.predict import prediction
 from ..theory.resolution import Effort
 from ..theory.spike_functions import exact_spikes, published_spikes
 from ..types import FloatArray
@@ -33,16 +33,18 @@ _DRAFTED = 9  # points of its draft
 _NEAR_PEAK = (0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25)  # of n over N, or N over n
 _DRAFTED_PEAK = (0.9, 1.0, 1.1)
 Data = dict[str, Any]
-_ROUGH = Effort(groups=0.4, nodes=0.6)  # errors of up to 0.3 %, half a pixel
+_CLOSE = Effort(groups=0.75, nodes=0.8, slack=1e6)  # errors of 1e-6: the digits shown are the same
+_ROUGH = Effort(groups=0.4, nodes=0.6, slack=1e7, alike=True)  # of up to 0.3 %, half a pixel
 _KAPPA = np.linspace(-3.0, 3.0, 61)
 BASELINES = ("untrained", "ridge_n_tuned", "best_given_direction", "noise_floor")
 _SPAN = 10  # of sizes, either way
 
 
-def point(state: State) -> Data:
+def point(state: State, *, draft: bool = False) -> Data:
     """The current point: its errors, what it has learned, and how far to trust it."""
     problem = state.problem
-    found = predict(problem)
+    (outcome,) = solve([problem], effort=_CLOSE if draft else None)
+    found = prediction(problem, outcome)
     simpler = baselines(problem).as_dict()
     regime = problem.regime
     nodes, weight = gauss_hermite(120)
@@ -51,33 +53,23 @@ def point(state: State) -> Data:
         **found.numbers,
         "beta_norm": found.beta_norm,
         "notes": list(found.notes),
-        "step_size": problem.step_size,
-        "n": problem.n,
-        "d": problem.d,
-        "width": problem.width,
-        "n_step": problem.n_step,
+        **{name: getattr(problem, name) for name in ("step_size", "n", "d", "width", "n_step")},
         "degree": regime.degree,
         "regime": regime.text,
         "baselines": {name: simpler[name] for name in BASELINES},
         "kappa": _KAPPA.tolist(),
         "learned": learned[: _KAPPA.size].tolist(),
         "best": found.target_along(_KAPPA).tolist(),
-        "degrees": _degrees(found, nodes, weight * learned[_KAPPA.size :]),
+        "degrees": _degrees(found, nodes, weight, learned[_KAPPA.size :]),
     }
 
 
-def _degrees(found: Prediction, kappa: FloatArray, weighted: FloatArray) -> list[Data]:
-    """Of each degree: how much the target has along κ, and how much M(κ), given on nodes, has."""
-    norms = np.sqrt(factorials(DEGREES + 1))
-    basis = np.polynomial.hermite_e.hermevander(kappa, DEGREES)  # (nodes, degrees)
-    learned = weighted @ basis / norms
-    if found.problem.directions > 1:
-        nodes, weight = gauss_hermite(120)
-        rows = np.polynomial.hermite_e.hermevander(nodes, DEGREES)
-        target = (weight * found.target_along(nodes)) @ rows / norms
-    else:
-        target = coefficients(found.problem.sigma_star, DEGREES) * norms
-        target = target * found.alignment ** np.arange(DEGREES + 1)
+def _degrees(
+    found: Prediction, kappa: FloatArray, weight: FloatArray, learned: FloatArray
+) -> list[Data]:
+    """Of each degree: how much E[y|κ] has, and how much M(κ), given on nodes."""
+    basis = normalised_hermite(DEGREES, kappa) * weight  # (degrees, nodes)
+    target, learned = basis @ found.target_along(kappa), basis @ learned
     return [
         {"degree": k, "target": float(target[k]), "learned": float(learned[k])}
         for k in range(1, DEGREES + 1)

@@ -24,7 +24,7 @@ QUESTION: dict[str, Rule] = {
     "lane": ("must be main or spectrum", lambda value: value in ("main", "spectrum")),
     "q": _QUERY,
     "seq": (f"must be from 0 to {_MOST}", lambda value: type(value) is int and 0 <= value <= _MOST),
-    "draft": ("must be true or false", lambda value: isinstance(value, bool)),
+    "how": ("must be draft, close or full", lambda value: value in ("draft", "close", "full")),
     "page": _TOKEN,
 }
 # Start a simulation of a state, look at one, or cancel it.

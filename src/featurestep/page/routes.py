@@ -6,6 +6,7 @@ the one line that says why and the field to mark.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -40,29 +41,22 @@ def make_app(views: Views, jobs: Jobs) -> Flask:
         "/featurestep.json": lambda: _data(views, "application/json", reproduce.json_text),
         "/docs/<name>": document,
     }
-    posts: dict[str, Callable[[Any], Answer]] = {
-        "/answers": lambda body: panels(views, latest, **checked(body, QUESTION)),
-        "/simulation": lambda body: simulation(views, jobs, body),
+    posts: dict[str, Callable[[], Answer]] = {
+        "/answers": lambda: panels(views, latest, **checked(_body(), QUESTION)),
+        "/simulation": lambda: simulation(views, jobs, _body()),
     }
     for path, page in pages.items():
         app.add_url_rule(path, path, page)
     for path, answer in posts.items():
-        app.add_url_rule(path, path, _taking_json(answer), methods=["POST"])
+        app.add_url_rule(path, path, answer, methods=["POST"])
     app.register_error_handler(InvalidProblem, lambda error: (f"{error}\n", 400))
     return app
 
 
-def _taking_json(answer: Callable[[Any], Answer]) -> Callable[[], Answer]:
-    """A view of a request's JSON; what cannot be parsed, nested too deep included, is None."""
-
-    def view() -> Answer:
-        try:
-            body = request.get_json(silent=True)
-        except RecursionError:
-            body = None
-        return answer(body)
-
-    return view
+def _body() -> Any:
+    """A request's JSON; what cannot be parsed, nested too deep included, is None."""
+    with contextlib.suppress(RecursionError):
+        return request.get_json(silent=True)
 
 
 def front() -> str:
@@ -79,23 +73,24 @@ def front() -> str:
 
 
 def panels(
-    views: Views, latest: Latest, *, lane: str, q: str, seq: int, draft: bool, page: str
+    views: Views, latest: Latest, *, lane: str, q: str, seq: int, how: str, page: str
 ) -> Answer:
     """A lane's figures and texts by id, with the question's number sent back.
 
-    `fine` tells whether a full answer is still to be asked for, once the controls rest.
+    `next` tells how it is still to be asked for, once the controls rest; nothing if all is there.
     """
     wanted = latest.note(page, lane, seq)
-    answer: Answer = {"seq": seq, "refused": False, "fine": True, "field": ""}
+    answer: Answer = {"seq": seq, "refused": False, "next": "", "field": ""}
     try:
         state = State.from_query(q)
-        draft = draft and not views.knows(state, lane)
-        figures, texts = lane_view(views, state, lane, draft=draft, wanted=wanted)
+        _ = state.problem
+        how = views.best(state, lane, how)
+        (figures, texts), further = lane_view(views, state, lane, how, wanted=wanted)
     except FeaturestepError as error:
         field = error.parameter if isinstance(error, InvalidProblem) else ""
         told = {"field": field, "figures": {}, "texts": {"message": str(error)}}
         return {**answer, "refused": True, **told}
-    return {**answer, "fine": not draft, "figures": figures, "texts": texts}
+    return {**answer, "next": further, "figures": figures, "texts": texts}
 
 
 def simulation(views: Views, jobs: Jobs, body: Any) -> Answer:

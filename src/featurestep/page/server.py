@@ -13,7 +13,11 @@ from .routes import make_app
 from .views import Views
 
 THREADS = 40  # most of them wait for a worker: ten pages with a spectrum each leave room
-MAX_BODY = 16 * 1024  # bytes; the page's own questions are about 1 KiB
+MAX_BODY = 16 * 1024  # bytes, of headers too; the page's own questions are about 1 KiB
+_LIMITS = {
+    **{"threads": THREADS, "connection_limit": 200, "channel_timeout": 60, "ident": None},
+    **{"max_request_body_size": MAX_BODY, "max_request_header_size": MAX_BODY},
+}
 _POLICY = (
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -56,16 +60,7 @@ class Server:
         self.jobs = Jobs()
         self.app = make_app(views, self.jobs)
         protect(self.app, opened.getsockname()[1])
-        self._server = create_server(
-            self.app,
-            sockets=[opened],
-            threads=THREADS,
-            max_request_body_size=MAX_BODY,
-            max_request_header_size=16 * 1024,
-            connection_limit=200,
-            channel_timeout=60,
-            ident=None,
-        )
+        self._server = create_server(self.app, sockets=[opened], **_LIMITS)
 
     def run(self) -> None:
         """Serve until interrupted or closed."""

@@ -74,17 +74,13 @@ def _spectrum(state: State, report: Tell) -> dict[str, Any] | None:
 
 def _spikes(found: SimulatedSpectrum, border: float) -> list[dict[str, Any]]:
     """Each value beyond the bulk, with its overlaps with H_0(κ) … H_6(κ) and with κ … κ⁶."""
+    names = ("singular_value", "rank", "overlaps", "power_overlaps")
     rows = zip(
         found.singular_values(), found.hermite_overlaps(), found.power_overlaps(), strict=True
     )
     return [
-        {
-            "singular_value": float(value),
-            "rank": rank,
-            "overlaps": hermite[rank].tolist(),
-            "power_overlaps": powers[rank].tolist(),
-        }
-        for values, hermite, powers in rows
-        for rank, value in enumerate(values)
-        if value > border
+        dict(zip(names, (float(s), rank, h.tolist(), p.tolist()), strict=True))
+        for each in rows
+        for rank, (s, h, p) in enumerate(zip(*each, strict=True))
+        if s > border
     ]

@@ -15,7 +15,7 @@ from .theme import THEMES, Theme
 
 _CARRIED = ("constant", "κ", "κ²", "κ³", "κ⁴", "κ⁵", "κ⁶")
 _HEIGHTS = (0.74, 0.5)  # of spikes in turn, so that their names stand clear of each other
-_NEAR_END = 0.9  # of the axis, from where names are written to the left
+_NAME = 0.1  # of the axis, that half a name takes: nearer to the end or to a spike it goes left
 _CLEAR = 0.1  # squared overlap from which a simulated value is said to carry something
 Data = Mapping[str, Any]
 
@@ -34,11 +34,12 @@ def figure(state: State, data: Data, simulated: Data | None = None) -> figures.F
     seen = [spike["singular_value"] for spike in simulated["spikes"]] if simulated else []
     axes = spectrum_axes(state).reaching([*values, *seen], data["density"])
     traces, notes, shapes = [_bulk(data, axes, theme)], list[Any](), list[Any]()
-    met = _by_rank(simulated)
+    met, places = _by_rank(simulated), axes.place(values)
     for rank, height in enumerate(_heights(values, axes)):
-        spike = data["spikes"][rank]
+        spike, x = data["spikes"][rank], places[rank]
         traces.append(_stem(spike, axes, height, theme))
-        notes.append(_label(spike, met.pop(rank, None), axes, height, theme))
+        tight = any(0.0 < other - x < _NAME for other in (*places, 1.0))
+        notes.append(_label(spike, met.pop(rank, None), x, height, theme, tight))
     if simulated is not None:
         traces[:0] = [_histogram(simulated, axes, theme)]
         traces += [*_other_size(state, simulated, axes, theme), _seen(simulated, met, axes, theme)]
@@ -50,6 +51,8 @@ def figure(state: State, data: Data, simulated: Data | None = None) -> figures.F
     if data["atom"] > 0:
         text = f"{data['atom']:.0%} of the values are 0"
         notes.append(figures.note(text, 0.0, 1.0, theme, xref="paper", xanchor="left"))
+    if data["rough"]:
+        notes.append(figures.note("draft", 1.0, 1.0, theme, xref="paper", xanchor="right"))
     ticks = axes.ticks()
     named = {"tickvals": axes.place(ticks), "ticktext": [f"{tick:g}" for tick in ticks]}
     title = "singular value of F/√n" + ", log beyond the bulk" * axes.is_bent
@@ -98,17 +101,15 @@ def _name(spike: Data) -> str:
 
 
 def _label(
-    spike: Data, seen: Carried | None, axes: SpectrumAxes, height: float, theme: Theme
+    spike: Data, seen: Carried | None, x: float, height: float, theme: Theme, tight: bool
 ) -> figures.Figure:
     """A spike's name on top of it, with what its simulated counterpart carries."""
     text = _name(spike) + ("" if spike["resolved"] else "<br>not resolved")
     if seen is not None:
         other = "" if seen.degree == spike["degree"] else f"{_CARRIED[seen.degree]} "
         text += f"<br><span style='font-size:0.85em'>sim. {other}{seen.share:.0%}</span>"
-    (x,) = axes.place([spike["singular_value"]])
-    font = {"size": 14, "color": theme.ink}
-    place = {"yref": "y", "font": font, "bgcolor": theme.paper, "opacity": 0.9}
-    place |= {"xanchor": "right" if x > _NEAR_END else "center"}
+    place: figures.Figure = {"yref": "y", "bgcolor": theme.paper, "opacity": 0.9}
+    place |= {"font": {"size": 14, "color": theme.ink}, "xanchor": "right" if tight else "center"}
     return figures.note(text, x, height, theme, **place)
 
 
@@ -153,26 +154,19 @@ def _seen(
 ) -> figures.Figure:
     """Every draw's values beyond the bulk; those that no predicted spike stands for are named."""
     spikes = simulated["spikes"]
-    shares = [overlaps_text(spike["overlaps"]) for spike in spikes]
     names = {
         rank: f"{_CARRIED[each.degree]} {each.share:.0%}"
         for rank, each in alone.items()
         if each.share > _CLEAR
     }
-    return {
-        "type": "scatter",
-        "mode": "markers+text",
-        "x": axes.place(spike["singular_value"] for spike in spikes),
-        "y": [0.05 * axes.top] * len(spikes),
-        "text": [names.get(spike["rank"], "") for spike in spikes],
-        "textposition": "top center",
-        "textfont": {"size": 12, "color": theme.muted},
-        "customdata": [
-            f"s = {spike['singular_value']:.4g}<br>{share}"
-            for spike, share in zip(spikes, shares, strict=True)
-        ],
-        "hovertemplate": f"%{{customdata}}<extra>simulated, n = {simulated['n']:,}</extra>",
-        "marker": figures.open_squares(theme.train, theme),
-        "name": "simulated spikes",
-        "cliponaxis": False,
-    }
+    told = [
+        f"s = {spike['singular_value']:.4g}<br>{overlaps_text(spike['overlaps'])}"
+        for spike in spikes
+    ]
+    x, y = axes.place(spike["singular_value"] for spike in spikes), [0.05 * axes.top] * len(spikes)
+    text: figures.Figure = {"text": [names.get(spike["rank"], "") for spike in spikes]}
+    text |= {"textposition": "top center", "textfont": {"size": 12, "color": theme.muted}}
+    hover = f"%{{customdata}}<extra>simulated, n = {simulated['n']:,}</extra>"
+    squares = figures.marks(x, y, "simulated spikes", figures.open_squares(theme.train, theme))
+    squares |= {**text, "mode": "markers+text"}
+    return {**squares, "customdata": told, "hovertemplate": hover, "cliponaxis": False}

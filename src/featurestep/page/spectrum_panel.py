@@ -11,21 +11,29 @@ import numpy as np
 
 from ..errors import NotConverged
 from ..problem import Problem
+from ..spiked import spiked_weights
+from ..theory.method import chosen_method
 from ..theory.spectra import Spectrum, Spike
 from ..theory.spectra import spectrum as solve
 from ..theory.spectra.branch import Trail
 from ..theory.spectra.draft import Draft, draft_spectrum
-from ..theory.spectra.notes import spectrum_notes
+from ..theory.validity import prediction_notes
 from .state import State
 
 _POINTS = 160  # of the density's curve in full
-_trails: deque[tuple[Problem, Trail]] = deque(maxlen=12)  # of the last drafts, of several pages
+# Of the last drafts of several pages, those with light weights and the others.
+_trails: dict[bool, deque[tuple[Problem, Trail]]] = {b: deque(maxlen=12) for b in (True, False)}
 _APART = 0.5  # distance from which two problems are not of one drag
 
 
-def spectrum(state: State, *, draft: bool = False) -> dict[str, Any]:
+def spectrum(state: State) -> dict[str, Any]:
     """Bulk and spikes of the features' singular values, as plain data."""
-    return as_data(_drafted(state.problem) if draft else solve(state.problem))
+    return as_data(solve(state.problem))
+
+
+def draft(state: State, *, light: bool = False) -> dict[str, Any]:
+    """The same as a draft; a `light` one may have other weights, and then says so."""
+    return as_data(_drafted(state.problem, light))
 
 
 def as_data(found: Spectrum | Draft) -> dict[str, Any]:
@@ -38,26 +46,24 @@ def as_data(found: Spectrum | Draft) -> dict[str, Any]:
         "atom": found.atom,
         "spikes": [_spike(spike) for spike in found.spikes],
         "notes": _own_notes(found),
+        "rough": isinstance(found, Draft) and (found.light or found.blurred),
     }
 
 
-def _drafted(problem: Problem) -> Draft:
+def _drafted(problem: Problem, light: bool) -> Draft:
     """A draft that begins where that of the most similar problem has ended in this process."""
-    near = _nearest(problem)
+    trails = _trails[light]
+    alike = [each for each in trails if each[0].law == problem.law]
+    near = min(reversed(alike), key=lambda each: _distance(problem, each[0]), default=None)
     try:
-        found, trail = draft_spectrum(problem, near[1] if near else None)
+        found, trail = draft_spectrum(problem, near[1] if near else None, light=light)
     except NotConverged:
         raise NotConverged("this one takes longer: it is drawn when the controls rest") from None
     finally:
         if near is not None and _distance(problem, near[0]) < _APART:
-            _trails.remove(near)  # the new one takes its place, or it led nowhere
-    _trails.append((problem, trail))
+            trails.remove(near)  # the new one takes its place, or it led nowhere
+    trails.append((problem, trail))
     return found
-
-
-def _nearest(problem: Problem) -> tuple[Problem, Trail] | None:
-    alike = [each for each in _trails if each[0].law == problem.law]
-    return min(reversed(alike), key=lambda each: _distance(problem, each[0]), default=None)
 
 
 def _distance(a: Problem, b: Problem) -> float:
@@ -67,19 +73,15 @@ def _distance(a: Problem, b: Problem) -> float:
 
 
 def _spike(spike: Spike) -> dict[str, Any]:
-    return {
-        "singular_value": spike.singular_value,
-        "degree": spike.degree,
-        "overlaps": list(spike.overlaps),
-        "constant_overlap": spike.constant_overlap,
-        "share": spike.share,
-        "resolved": bool(spike.resolved),
-    }
+    names = ("singular_value", "degree", "constant_overlap", "share")
+    data = {name: getattr(spike, name) for name in names}
+    return {**data, "overlaps": list(spike.overlaps), "resolved": bool(spike.resolved)}
 
 
 def _own_notes(found: Spectrum | Draft) -> list[str]:
     """Notes that the prediction of the same problem does not have already."""
-    told = spectrum_notes(found.problem)
+    problem, weights = found.problem, spiked_weights(found.problem)
+    told = prediction_notes(problem, weights, chosen_method(problem, weights, "auto"))
     return [note for note in found.notes if note not in told]
 
 

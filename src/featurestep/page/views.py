@@ -9,18 +9,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..processes import Wanted, always
-from . import figures, reproduce, spectrum_figure, spectrum_panel, words
+from . import errors_figure, figures, reproduce, spectrum_figure, spectrum_panel, words
 from .parts import DEGREES, exponents
 from .pool import Memory, Pool, Task
 from .state import LIMITS, Number, State
 from .theme import THEMES
-from .worker import DRAFT
+from .worker import CLOSE, DRAFT
 
 View = tuple[dict[str, Any], dict[str, Any]]  # figures and texts, by their elements' ids
 _PLAIN = State()
 DEADLINE = 8.0  # seconds for everything one request asks for, waiting for a worker included
 SLOW_DEADLINE = 20.0
-DRAFTED = ("curve", "stairs", "spectrum")  # parts that have a draft
+# How exactly: what follows a slider, what does not differ from the full answer by more than the eye
+# sees, and that itself. Only the spectrum has all three.
+HOW = {"draft": DRAFT, "close": CLOSE, "full": ""}
 _KEPT = 128  # simulations, of errors and of spectra
 _PATIENCE = 3.0  # seconds for a page to open before the processes it does not need yet start
 _FIRST = 5.0  # seconds that a page waits for what was begun before it came
@@ -55,7 +57,7 @@ class Views:
         self._starter.start()
 
     def _start(self) -> None:
-        tasks = tasks_of(_PLAIN, draft=True)
+        tasks = tasks_of(_PLAIN, "draft")
         spectrum = tasks.pop("spectrum")
         first = list(tasks.values())
         both = threading.Thread(target=self.drafts.ask, args=([spectrum],))
@@ -83,39 +85,41 @@ class Views:
             pool.close()
 
     def answers(
-        self, state: State, *, draft: bool = False, wanted: Wanted = always
+        self, state: State, how: str = "full", *, wanted: Wanted = always
     ) -> dict[str, Any]:
         """The engine's answers by part, without the spectrum: data, or the error in its place."""
         _ = state.problem  # refuses in one line before any work is begun
         self._begun()
-        tasks = tasks_of(state, draft=draft)
+        tasks = tasks_of(state, how)
         del tasks["spectrum"]
         found = dict(zip(tasks, self.fast.ask(list(tasks.values()), wanted), strict=True))
         return {**found, "simulated": self._shown("errors", curve_key(state))}
 
     def spectrum_answers(
-        self, state: State, *, draft: bool = False, wanted: Wanted = always
+        self, state: State, how: str = "full", *, wanted: Wanted = always
     ) -> dict[str, Any]:
         """The spectrum; where the full one is refused or too slow a draft stays, and says so."""
         _ = state.problem
         self._begun()
-        rough, fine = (tasks_of(state, draft=d)["spectrum"] for d in (True, False))
-        (spectrum,) = self.drafts.ask([rough], wanted) if draft else self.slow.ask([fine], wanted)
-        if isinstance(spectrum, Exception) and not draft:
-            (seen,) = self.drafts.ask([rough], wanted)
+        task = tasks_of(state, how)["spectrum"]
+        (spectrum,) = (self.slow if how == "full" else self.drafts).ask([task], wanted)
+        if isinstance(spectrum, Exception) and how == "full":
+            (seen,) = self.drafts.ask([tasks_of(state, "close")["spectrum"]], wanted)
             if isinstance(seen, Mapping):
                 notes = [*seen["notes"], f"the spectrum is drawn as a draft ({spectrum})"]
                 spectrum = {**seen, "notes": notes}
-        return {"spectrum": spectrum, "simulated_spectrum": self._shown("spectrum", fine.query)}
+        return {"spectrum": spectrum, "simulated_spectrum": self._shown("spectrum", task.query)}
 
     def _shown(self, kind: str, query: str) -> Any:
         """A simulation to be laid over a panel, if there is one."""
         kept = self._simulated.get(Task(kind, query))
         return None if kept is None else kept[1]
 
-    def knows(self, state: State, lane: str) -> bool:
-        """Whether a lane needs no more work to be shown in full."""
-        return self.fast.memory.get(tasks_of(state)[LANES[lane]]) is not None
+    def best(self, state: State, lane: str, asked: str) -> str:
+        """How a lane is to be shown: more exactly than asked where that needs no more work."""
+        memory, part = self.fast.memory, LANES[lane]
+        better = list(HOW)[: list(HOW).index(asked) : -1]
+        return next((how for how in better if memory.get(tasks_of(state, how)[part])), asked)
 
     def keep(self, asked: State, ran: State, data: dict[str, Any]) -> None:
         """Remember a simulation, with the theory at its own size when that is another."""
@@ -128,15 +132,15 @@ class Views:
         self._simulated.put(Task("spectrum", tasks_of(asked)["spectrum"].query), seen)
 
 
-def tasks_of(state: State, *, draft: bool = False) -> dict[str, Task]:
+def tasks_of(state: State, how: str = "full") -> dict[str, Task]:
     """What to compute. Fields that a part does not depend on are set back, so that it is reused."""
     point = state.replace(theme=_PLAIN.theme, over=_PLAIN.over).to_query()
     tasks = {"curve": Task("curve", curve_key(state)), "point": Task("point", point)}
     if state.over == "exponent":
         tasks["stairs"] = Task("stairs", curve_key(state))
     still = state.replace(theme=_PLAIN.theme, over=_PLAIN.over, ridge=_PLAIN.ridge)
-    tasks["spectrum"] = Task("spectrum", still.to_query())
-    for part in (part for part in DRAFTED if draft and part in tasks):
+    tasks["spectrum"] = Task(f"spectrum{HOW[how]}", still.to_query())
+    for part in set(tasks) - {"spectrum"} if how != "full" else ():
         tasks[part] = Task(f"{part}{DRAFT}", tasks[part].query)
     return tasks
 
@@ -158,12 +162,16 @@ def curve_key(state: State) -> str:
 
 
 def lane_view(
-    views: Views, state: State, lane: str, *, draft: bool = False, wanted: Wanted = always
-) -> View:
-    """A lane's figures and its texts, by their elements' ids."""
+    views: Views, state: State, lane: str, how: str = "full", *, wanted: Wanted = always
+) -> tuple[View, str]:
+    """A lane's figures and its texts by their elements' ids, and how to ask for it next."""
     if lane == "main":
-        return main_view(state, views.answers(state, draft=draft, wanted=wanted))
-    return spectrum_view(state, views.spectrum_answers(state, draft=draft, wanted=wanted))
+        shown = main_view(state, views.answers(state, how, wanted=wanted))
+        return shown, "" if how == "full" else "full"
+    answers = views.spectrum_answers(state, how, wanted=wanted)
+    found = answers["spectrum"]
+    rough = how == "draft" and (isinstance(found, Exception) or found["rough"])
+    return spectrum_view(state, answers), "close" if rough else "" if how == "full" else "full"
 
 
 def main_view(state: State, answers: Mapping[str, Any]) -> View:
@@ -187,7 +195,7 @@ def main_view(state: State, answers: Mapping[str, Any]) -> View:
         texts |= {"sentence": words.sentence(point), "notes": notes, **words.values(point)}
     colour = THEMES[state.theme].test
     drawn = {
-        "graph-errors": figures.errors(state, point, curve, stairs, answers.get("simulated")),
+        "graph-errors": errors_figure.figure(state, point, curve, stairs, answers.get("simulated")),
         "graph-learned": figures.learned(state, point),
         "graph-degrees": figures.degrees(state, "of the target, learned", shares, colour),
     }

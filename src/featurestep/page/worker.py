@@ -11,18 +11,20 @@ from typing import Any
 
 from ..errors import FeaturestepError
 from .parts import curve, point, stairs
-from .spectrum_panel import spectrum
+from .spectrum_panel import draft, spectrum
 from .state import State
 
-DRAFT = "-draft"  # ends the name of a part that is computed coarsely
+DRAFT, CLOSE = "-draft", "-close"  # end the names of parts that are computed coarsely
 PARTS: Mapping[str, Callable[[State], Any]] = {
     "point": point,
+    f"point{DRAFT}": partial(point, draft=True),
     "curve": curve,
     f"curve{DRAFT}": partial(curve, draft=True),
     "stairs": stairs,
     f"stairs{DRAFT}": partial(stairs, draft=True),
     "spectrum": spectrum,
-    f"spectrum{DRAFT}": partial(spectrum, draft=True),
+    f"spectrum{DRAFT}": partial(draft, light=True),
+    f"spectrum{CLOSE}": draft,
 }
 
 

@@ -76,10 +76,10 @@
     }
   }
 
-  function ask() {
+  function ask(how) {
     current = new URLSearchParams(known.fields.map((name) => [name, reading(name)])).toString();
     dress();
-    panels.offer(current);
+    panels.offer(current, how);
   }
 
   function apply(text) {
@@ -87,11 +87,11 @@
     ask();
   }
 
-  function move(name, at) {
+  function move(name, at, how) {
     const text = valueAt(name, at);
     find(`box-${name}`).value = text;
     find(`slide-${name}`).setAttribute("aria-valuetext", text);
-    ask();
+    ask(how);
   }
 
   /* An answer: the address and the sliders follow it; a refusal marks its field and moves nothing. */
@@ -126,7 +126,7 @@
     const started = performance.now();
     for (let at = 0; playing; ) {
       find("slide-step_exponent").value = at;
-      move("step_exponent", at);
+      move("step_exponent", at, "close"); // there is time for what does not change at the end
       await Promise.all([panels.drawn(), sleep(PLAY.pause)]);
       if (at >= 0.5) break;
       const due = (0.5 * (performance.now() - started)) / PLAY.whole; // where answers are slow, in larger steps

@@ -4,30 +4,32 @@
 
   const WAIT = 30000; // ms after which an answer is given up
   const LATE = 400; // ms after which a panel that waits is dimmed
-  const REST = 250; // ms after which the controls rest: drafts are then followed by the full answer
-  const ENLARGED = 1.6; // of letters and lines on the full screen
+  const REST = { close: 100, full: 250 }; // ms of rest after which a draft is followed by what is better
+  const SHARED = "graph-degrees"; // a panel of both lanes
   const [LETTER, SAMPLE, ROW] = [5.8, 45, 22]; // pixels of a legend, at size 11
-  const SIZES = new Set(["size", "width", "standoff", "ticklen", "l", "r", "t", "b", "xshift", "yshift"]);
   const PAGE = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => (byte % 36).toString(36)).join("");
   const root = document.documentElement;
   const latest = {}; // figures by their panels
   const shares = {}; // traces by panel and lane: a panel may have some of both
+  const sizes = {}; // of panels, so that none need be measured while another is drawn
+  const stale = new Set(); // panels that are to be drawn
   const pinned = {}; // traces to compare with, by their panels
   const waiting = []; // who is told when everything asked for is drawn
   let restTimer = 0;
   let accept = () => {}; // told the query of each answer, and the field of each refusal
 
   /* Two lanes: the errors, and the spectrum. Each has one question under way at most; of those
-     that come meanwhile only the latest is asked. One for a full answer is given up at once. */
+     that come meanwhile only the latest is asked. One that a rest has asked is given up at once. */
   const lanes = Object.fromEntries(["spectrum", "main"].map((name) => [
-    name, { name: name, seq: 0, asked: "", pending: null, busy: false, fine: true, call: null, dimmer: 0 },
+    name, { name: name, seq: 0, asked: "", pending: null, busy: false, next: "", call: null, dimmer: 0 },
   ]));
   const every = Object.values(lanes);
 
-  /* For tests and styles: "busy" until what was asked is drawn, and whether it is drawn in full. */
+  /* For tests and styles: "busy" until what was asked is drawn; whether it is in full, or looks different. */
   function show(lane) {
     root.dataset[lane.name] = lane.busy ? "busy" : "idle";
-    root.dataset.fine = window.Plotly && every.every((each) => each.fine) ? "yes" : "no";
+    root.dataset.fine = window.Plotly && every.every((each) => !each.next) ? "yes" : "no";
+    root.dataset.rough = every.some((each) => each.next === "close") ? "yes" : "no";
     if (!every.some((each) => each.busy)) waiting.splice(0).forEach((done) => done());
   }
 
@@ -38,17 +40,18 @@
     return response.json();
   }
 
-  async function ask(lane, text, draft) {
+  async function ask(lane, text, how, busy) {
     clearTimeout(restTimer);
     if (lane.call) lane.call.abort();
     const call = new AbortController();
     const timer = setTimeout(() => call.abort(), WAIT);
     lane.seq += 1;
-    Object.assign(lane, { call: call, asked: text, pending: null, busy: draft, fine: false });
+    Object.assign(lane, { call: call, asked: text, pending: null, busy: busy, next: busy ? "full" : how });
     show(lane);
     clearTimeout(lane.dimmer);
-    lane.dimmer = setTimeout(() => { root.dataset[`${lane.name}Late`] = lane.call ? "yes" : "no"; }, LATE);
-    const question = { lane: lane.name, q: text, seq: lane.seq, draft: draft, page: PAGE };
+    const late = () => { root.dataset[`${lane.name}Late`] = lane.call === call && how !== "full" ? "yes" : "no"; };
+    lane.dimmer = setTimeout(late, LATE);
+    const question = { lane: lane.name, q: text, seq: lane.seq, how: how, page: PAGE };
     const answer = await post("/answers", question, call.signal).catch(() => null);
     clearTimeout(timer);
     if (lane.call !== call) return; // overtaken
@@ -57,9 +60,9 @@
   }
 
   /* Ask now; or remember as the latest when a draft is under way, which will not take long. */
-  function offer(lane, text) {
+  function offer(lane, text, how) {
     if (lane.busy) lane.pending = text;
-    else if (text !== lane.asked) ask(lane, text, true);
+    else if (text !== lane.asked) ask(lane, text, how, true);
   }
 
   function settle(lane, answer) {
@@ -67,61 +70,58 @@
     else {
       if (lane.name === "main" || !answer.refused) write(answer.texts);
       for (const [id, { data, layout }] of Object.entries(answer.figures)) {
-        shares[id] = { ...(shares[id] || { spectrum: [], main: [] }), [lane.name]: data };
-        draw(id, { data: Object.values(shares[id]).flat(), layout: layout });
+        const both = { spectrum: [], main: [], ...shares[id], [lane.name]: data };
+        const same = JSON.stringify([both, layout]) === JSON.stringify([shares[id], latest[id] && latest[id].layout]);
+        shares[id] = both;
+        latest[id] = { data: Object.values(both).flat(), layout: layout };
+        if (!same) stale.add(id);
       }
       if (lane.name === "main") accept(lane.asked, answer.refused, answer.field);
     }
     lane.busy = false;
-    lane.fine = answer === null || answer.fine;
+    const awaited = every.some((each) => each.busy && each.asked === lane.asked); // it draws what both have a share in
+    for (const id of stale) if (!(awaited && id === SHARED)) draw(id);
+    lane.next = answer === null ? "" : answer.next;
     if (lane.name === "main") root.dataset.answered = String(lane.seq);
     const text = lane.pending;
-    if (text !== null && text !== lane.asked) return ask(lane, text, true);
+    if (text !== null && text !== lane.asked) return ask(lane, text, "draft", true);
     show(lane);
     root.dataset[`${lane.name}Late`] = "no";
+    rest();
+  }
+
+  /* Once the controls rest, what is drawn as a draft is asked for as its answer says: first what looks
+     different, then everything in full. */
+  function rest() {
     clearTimeout(restTimer);
-    restTimer = setTimeout(refine, REST);
+    const how = every.some((lane) => lane.next === "close") ? "close" : "full";
+    restTimer = setTimeout(() => {
+      if (every.some((lane) => lane.busy)) return; // its answer comes back here
+      for (const lane of every) if (lane.next === how && lane.call === null) ask(lane, lane.asked, how, false);
+    }, REST[how]);
   }
 
-  /* The controls rest: what is drawn as a draft is asked for in full. */
-  function refine() {
-    if (every.some((lane) => lane.busy)) return; // its answer comes back here
-    for (const lane of every) if (!lane.fine && lane.call === null) ask(lane, lane.asked, false);
-  }
-
-  const enlarged = (graph) => document.fullscreenElement && document.fullscreenElement.contains(graph);
-
-  /* Letters and lines times a factor. */
-  function scaled(item, by, key) {
-    if (Array.isArray(item)) return typeof item[0] === "object" ? item.map((each) => scaled(each, by)) : item;
-    if (item && typeof item === "object") {
-      return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, scaled(value, by, name)]));
-    }
-    return typeof item === "number" && SIZES.has(key) ? item * by : item;
-  }
-
-  /* A legend below the axes gets the rows that it needs at this width. */
-  function fitted(figure, { clientWidth, clientHeight }, by) {
+  /* The legend stands below the axes, in the rows that it needs at this width. */
+  function fitted(figure, { width, height }) {
     const { legend, margin, showlegend } = figure.layout;
-    if (showlegend === false || legend.y > 0) return figure;
     const names = figure.data.filter((trace) => trace.showlegend !== false).map((trace) => trace.name);
-    const needed = by * names.reduce((sum, name) => sum + SAMPLE + LETTER * name.length, 0);
-    const room = { x: clientWidth - margin.r, y: clientHeight - margin.t };
-    const bottom = margin.b + by * ROW * Math.ceil(needed / room.x);
+    if (showlegend === false || !names.length) return figure;
+    const needed = names.reduce((sum, name) => sum + SAMPLE + LETTER * name.length, 0);
+    const room = { x: width - margin.r, y: height - margin.t };
+    const bottom = margin.b + ROW * Math.ceil(needed / room.x);
     const below = { ...legend, x: -margin.l / (room.x - margin.l), y: -margin.b / (room.y - bottom) };
     return { data: figure.data, layout: { ...figure.layout, legend: below, margin: { ...margin, b: bottom } } };
   }
 
-  function draw(id, figure) {
-    latest[id] = figure;
+  function draw(id) {
+    stale.delete(id);
     if (!window.Plotly) return; // `drawAll` comes when its script is there
-    const graph = document.getElementById(id);
-    const by = enlarged(graph) ? ENLARGED : 1;
+    const [graph, figure] = [document.getElementById(id), latest[id]];
     const together = { data: [...ghosts(id, figure), ...figure.data], layout: figure.layout };
-    const { data, layout } = fitted(by === 1 ? together : scaled(together, by), graph, by);
+    const size = sizes[id] || { width: graph.clientWidth, height: graph.clientHeight };
+    const { data, layout } = fitted(together, size);
     const picture = { format: "svg", filename: id.replace("graph", "featurestep") };
     const config = { displaylogo: false, modeBarButtons: [["toImage"]], toImageButtonOptions: picture };
-    const size = { width: graph.clientWidth, height: graph.clientHeight };
     window.Plotly.react(graph, data, { ...layout, ...size }, config);
   }
 
@@ -154,7 +154,7 @@
   async function pin(text) {
     for (const id of Object.keys(pinned)) delete pinned[id];
     for (const lane of text === null ? [] : every) {
-      const ask = { lane: lane.name, q: text, seq: 0, draft: false, page: `${PAGE}-pin` };
+      const ask = { lane: lane.name, q: text, seq: 0, how: "full", page: `${PAGE}-pin` };
       const answer = await post("/answers", ask);
       for (const [id, figure] of Object.entries(answer.figures)) {
         const data = figure.data.filter((trace) => trace.meta === "pin");
@@ -165,27 +165,34 @@
   }
 
   function drawAll() {
-    for (const [id, figure] of Object.entries(latest)) draw(id, figure);
+    Object.keys(latest).forEach(draw);
     every.forEach(show);
   }
 
-  /* Texts go into the document as texts, never as markup; a list becomes one item a line. */
+  /* Texts go into the document as texts, never as markup; a list is of notes, with their sizes. */
   function write(texts) {
     for (const [id, text] of Object.entries(texts)) {
       const element = document.getElementById(id);
-      if (!Array.isArray(text)) element.textContent = text;
-      else element.replaceChildren(...text.map((line) => Object.assign(document.createElement("li"), { textContent: line })));
+      if (Array.isArray(text)) element.replaceChildren(...text.map(item));
+      else element.textContent = text;
     }
     badge();
   }
 
-  /* The caveats in sight: how many there are, and the worst, which its list has in front. */
+  function item([text, size]) {
+    const line = Object.assign(document.createElement("li"), { textContent: text });
+    line.dataset.size = size;
+    return line;
+  }
+
+  /* The caveats in sight: how many there are, and the one that admits the largest error. */
   function badge() {
-    const notes = document.querySelectorAll("#validity li");
+    const notes = [...document.querySelectorAll("#validity li")];
     const button = document.getElementById("caveats");
     button.hidden = !notes.length;
+    const [worst] = notes.sort((a, b) => b.dataset.size - a.dataset.size);
     const count = notes.length === 1 ? "1 caveat" : `${notes.length} caveats`;
-    if (notes.length) button.textContent = `⚠ ${count}: ${notes[0].textContent}`;
+    if (worst) button.textContent = `⚠ ${count}: ${worst.textContent}`;
   }
 
   function save(format) {
@@ -198,7 +205,10 @@
   }
 
   const watcher = new ResizeObserver((entries) => {
-    for (const { target } of entries) if (latest[target.id]) draw(target.id, latest[target.id]);
+    for (const { target, contentRect } of entries) {
+      sizes[target.id] = { width: contentRect.width, height: contentRect.height };
+      if (latest[target.id]) draw(target.id);
+    }
   });
   document.querySelectorAll(".graph > div").forEach((graph) => watcher.observe(graph));
   document.getElementById("plotly").addEventListener("load", drawAll);
@@ -207,8 +217,8 @@
     post: post,
     pin: pin,
     save: save,
-    offer: (text) => every.forEach((lane) => offer(lane, text)),
-    again: (text) => every.forEach((lane) => ask(lane, text, false)),
+    offer: (text, how) => every.forEach((lane) => offer(lane, text, how || "draft")),
+    again: (text) => every.forEach((lane) => ask(lane, text, "full", false)),
     drawn: () => new Promise((done) => { waiting.push(done); every.forEach(show); }),
     onAnswer: (listener) => { accept = listener; },
   };

@@ -1,0 +1,158 @@
+"""The errors' figure: curves along an axis, their limits, simpler predictors and where we are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..regime import interval
+from .figures import AXES, Figure, frame, line, marks, note, open_squares, pinnable
+from .parts import exponents, here
+from .spectrum_axis import nice
+from .state import State
+from .theme import THEMES, Theme
+
+_BASELINES = {  # by their names in `theory.baselines`
+    "untrained": ("untrained", "dot"),
+    "ridge_n_tuned": ("tuned ridge on n inputs", "dashdot"),
+    "kernel": ("kernel ridge", "6px,2px"),
+    "noise_floor": ("noise floor", "dot"),
+}
+_LIMITS = {  # n → ∞
+    "": ("limit with norm growth", "4px,3px"),
+    "published_": ("published limit", "1px,3px"),
+}
+_CURVES = (("test_error", "test"), ("train_loss", "train"))
+_NAMED = 4  # regimes with their degree written above
+_PEAKED = 8.0  # largest over smallest test error from which their axis is logarithmic
+_DECADES = 4.0  # of a logarithmic axis, at most
+
+
+def figure(state: State, point: Any, curve: Any, stairs: Any, simulated: Any) -> Figure:
+    """Train and test error along the axis, their limits, the baselines and the current point."""
+    theme = THEMES[state.theme]
+    traces: list[Any] = []
+    for (name, label), colour in zip(_CURVES, (theme.test, theme.train), strict=True):
+        if isinstance(stairs, list):
+            traces += [_staircase(stairs, prefix, name, colour) for prefix in _LIMITS]
+        if isinstance(curve, Mapping):
+            traces.append(pinnable(line(curve["x"], curve[name], label, colour, width=2.6)))
+        if isinstance(simulated, Mapping):
+            traces += _simulated(simulated, name, label, colour, theme)
+    flat, named = _baselines(state, point, curve, theme)
+    up = _y_axis(curve, [*traces, *flat])
+    traces = [*flat, *traces]
+    if isinstance(point, Mapping) and (at := here(state)) is not None:
+        edge = {"color": theme.paper, "width": 2}
+        marker = {"color": [theme.test, theme.train], "size": 11, "line": edge}
+        both = [point[name] for name, _ in _CURVES]
+        traces.append(marks([at, at], both, "here", marker, hoverinfo="skip"))
+    shapes, notes = _regimes(theme) if state.over == "exponent" else ([], [])
+    notes += _direct(named, up, curve, theme)
+    low, high = exponents(state)
+    across: Figure = {"title": AXES[state.over], "type": "log"}
+    if state.over == "exponent":
+        across |= {"type": "linear", "range": [low - 0.008, high + 0.008]}
+    ranks = [*(label for _, label in _CURVES), "published", "limit"]
+    for trace in traces:
+        first = (rank for rank, name in enumerate(ranks) if trace["name"].startswith(name))
+        trace["legendrank"] = next(first, len(ranks))
+    drawn = frame(theme, traces, across, up, notes, revision=state.over)
+    drawn["layout"]["shapes"] = shapes
+    return drawn
+
+
+def _y_axis(curve: Any, traces: list[Any]) -> Figure:
+    """From 0, or logarithmic where a peak of the test error would flatten everything else."""
+    values = [value for trace in traces for value in trace["y"] if value is not None]
+    top = 1.03 * max(values, default=1.0)
+    found = [v for v in curve["test_error"] if v] if isinstance(curve, Mapping) else []
+    if not found or max(found) < _PEAKED * min(found):
+        return {"title": "test error, train loss", "range": [0.0, nice(top)]}
+    low = max(min(value for value in values if value > 0.0) / 1.2, top * 10.0**-_DECADES)
+    ends = [math.log10(low), math.log10(1.2 * top)]
+    ticks = {"dtick": 1, "exponentformat": "power", "minexponent": 0}
+    return {"title": "test error, train loss", "type": "log", "range": ends, **ticks}
+
+
+def _baselines(
+    state: State, point: Any, curve: Any, theme: Theme
+) -> tuple[list[Any], list[tuple[float, str, str]]]:
+    """Simpler predictors: curves for the legend, or level lines with (height, name, colour)."""
+    traces, named = list[Any](), list[tuple[float, str, str]]()
+    if not isinstance(point, Mapping):
+        return traces, named
+    low, high = exponents(state)
+    if state.over != "exponent":
+        low, high = (curve["x"][0], curve["x"][-1]) if isinstance(curve, Mapping) else (0.1, 10.0)
+    for (name, (label, dash)), colour in zip(_BASELINES.items(), theme.baselines, strict=True):
+        value = point["baselines"].get(name, 0.0)
+        if state.over != "exponent" and isinstance(curve, Mapping) and name in curve:
+            traces.append(line(curve["x"], curve[name], label, colour, dash=dash))
+        elif value > 0.0 and (state.over == "exponent" or name == "noise_floor"):
+            level = line([low, high], [value, value], label, colour, dash=dash)
+            traces.append({**level, "showlegend": False})
+            named.append((value, label, colour))
+    return traces, named
+
+
+def _direct(named: list[tuple[float, str, str]], up: Figure, curve: Any, theme: Theme) -> list[Any]:
+    """Names on level lines: above them, or below where the next line is close above.
+
+    They stand at the right end, or at the left one where only there no curve is in their way.
+    """
+    scale = math.log10 if up.get("type") == "log" else float
+    places = sorted((scale(y), label, colour) for y, label, colour in named)
+    room = 0.08 * (up["range"][1] - up["range"][0])
+    third = len(curve["x"]) // 3 if isinstance(curve, Mapping) else 0
+    ends = [(curve[name][:third], curve[name][-third:]) for name, _ in _CURVES] if third else []
+    notes = []
+    for rank, (y, label, colour) in enumerate(places):
+        tight = rank + 1 < len(places) and places[rank + 1][0] - y < room
+        low, high = (y - room, y) if tight else (y, y + room)
+        left, right = (
+            any(low < scale(v) < high for each in ends for v in each[side] if v) for side in (0, 1)
+        )
+        at = 0.0 if right and not left else 1.0
+        place: Figure = {"xref": "paper", "yref": "y", "xanchor": "right" if at else "left"}
+        place |= {"font": {"size": 12, "color": colour}, "yanchor": "top" if tight else "bottom"}
+        notes.append(note(label, at, y, theme, **place))
+    return notes
+
+
+def _staircase(stairs: list[Any], prefix: str, name: str, colour: str) -> Figure:
+    label, dash = _LIMITS[prefix]
+    x = [edge for step in stairs for edge in (step["low"], step["high"])]
+    y = [step[prefix + name] for step in stairs for _ in range(2)]
+    trace = line(x, y, label, colour, dash=dash, width=1.3 if not prefix else 1.8)
+    return {**trace, "showlegend": name == "test_error"}
+
+
+def _simulated(data: Any, name: str, label: str, colour: str, theme: Theme) -> list[Any]:
+    bars = {"type": "data", "array": data[f"{name}_error"], "color": colour, "thickness": 1.4}
+    points = marks(data["x"], data[name], "simulated", open_squares(colour, theme))
+    points |= {"error_y": {**bars, "width": 4}}
+    hover = (
+        f"{label} %{{y:.4g}} ± %{{error_y.array:.2g}}<extra>simulated, n = {data['n']:,}</extra>"
+    )
+    points |= {"hovertemplate": hover}
+    if "theory" not in data:
+        return [points]
+    theory = line(data["theory"]["x"], data["theory"][name], "", colour, dash="dot", width=1.2)
+    return [{**theory, "name": f"theory, n = {data['n']:,}", "showlegend": False}, points]
+
+
+def _regimes(theme: Theme) -> tuple[list[Any], list[Any]]:
+    """Every other regime tinted, and the first few named above the axes."""
+    shapes, notes = [], []
+    for degree in range(1, 12):
+        low, high = interval(degree)
+        if degree % 2 == 0:
+            box = {"type": "rect", "xref": "x", "yref": "paper", "layer": "below"}
+            ends = {"x0": low, "x1": high, "y0": 0, "y1": 1}
+            shapes.append({**box, **ends, "fillcolor": theme.tint, "line": {"width": 0}})
+        if degree <= _NAMED:
+            text = f"ℓ = {degree}" if degree < 3 else str(degree)
+            notes.append(note(text, (low + high) / 2, 1.0, theme))
+    return shapes, notes
