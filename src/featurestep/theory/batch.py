@@ -42,13 +42,18 @@ class Batch:
     alignment: FloatArray  # (B,) γ
     mean: FloatArray  # (B, Q, K) m_g
     linear: FloatArray  # (B, Q, K) ρ_g μ_g
-    spread: FloatArray  # (B, Q, K) ν_g², as it enters χ
-    felt: FloatArray  # (B, Q, K) ν_g², as it enters V̂2
+    spread: FloatArray  # (B, Q, K) ν_g²
     target_mean: FloatArray  # (B, Q) y0
     target_linear: FloatArray  # (B, Q) y1
     target_rest: FloatArray  # (B, Q) y2 − y0² − y1²
     mirrored: bool  # whether (g, κ) and (−g, −κ) have equal moments, with nodes to match
     exact: Any = None  # exact.weights.ExactSide: one problem whose weights answer exactly
+    felt: FloatArray | None = None  # (B, Q, K) ν_g² as it enters V̂2, where rows and columns vary
+
+    @property
+    def varies(self) -> bool:
+        """Whether rows and columns vary by chance: ν_g² then enters χ and V̂2 differently."""
+        return self.felt is not None
 
     @property
     def readout_nodes(self) -> int:
@@ -59,10 +64,8 @@ class Batch:
         """The same arrays for some of the problems."""
         picked = {f.name: getattr(self, f.name) for f in fields(self)}
         for name in picked:
-            if name not in SHARED:
+            if name not in SHARED and picked[name] is not None:
                 picked[name] = picked[name][rows]
-        if self.felt is self.spread:
-            picked["felt"] = picked["spread"]
         return Batch(**picked)
 
     def __len__(self) -> int:

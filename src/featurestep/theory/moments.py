@@ -55,7 +55,6 @@ def build_batch(
         mean=mean,
         linear=norm[of][:, None, :] * slope,
         spread=spread,
-        felt=spread,
         target_mean=y0,
         target_linear=y1,
         target_rest=rest + noise[:, None] ** 2,

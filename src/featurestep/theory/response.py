@@ -58,7 +58,7 @@ def evaluate(batch: Batch, v2: FloatArray, chi: FloatArray, *, careful: bool = F
     shrink = 1.0 / (1.0 + chi)
     mass = batch.n[:, None] * batch.weight * shrink  # (B, Q)
     noise = batch.spread * v2[:, None, :]
-    felt = noise if batch.felt is batch.spread else batch.felt * v2[:, None, :]
+    felt = noise if batch.felt is None else batch.felt * v2[:, None, :]
     weights: IsotropicWeights | ExactWeights
     if batch.exact is None:
         weights = weight_side(batch, v2, mass, careful=careful)

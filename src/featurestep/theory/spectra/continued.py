@@ -91,7 +91,7 @@ class Equations:
         For N > n from the trace over samples, −E[1/(1+χ)]/z: the same, but with rows and columns
         that vary (`wobble`) only this one has exactly N − n eigenvalues at 0.
         """
-        if self.batch.felt is self.batch.spread or self.width <= self.n:
+        if not self.batch.varies or self.width <= self.n:
             return np.asarray((self.n / self.width) * branch.v2.sum(axis=1))
         over_samples = (1.0 / (1.0 + branch.chi)) @ self.batch.weight
         return np.asarray(-(self.width - self.n + self.n * over_samples) / (self.width * branch.z))
@@ -99,7 +99,7 @@ class Equations:
     def trace_slope(self, branch: Branch) -> ComplexArray:
         """dm/dz."""
         p, x = self.slope(branch)
-        if self.batch.felt is self.batch.spread or self.width <= self.n:
+        if not self.batch.varies or self.width <= self.n:
             return np.asarray((self.n / self.width) * (branch.v2 * p).sum(axis=1))
         change = (x / (1.0 + branch.chi) ** 2) @ self.batch.weight
         return np.asarray((self.n / self.width * change - self.trace(branch)) / branch.z)
@@ -292,11 +292,9 @@ def _repeated(batch: Batch, count: int) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for field in fields(batch):
         value = getattr(batch, field.name)
-        if field.name not in SHARED:
+        if field.name not in SHARED and value is not None:
             value = np.broadcast_to(value, (count, *value.shape[1:]))
         values[field.name] = value
-    if batch.felt is batch.spread:
-        values["felt"] = values["spread"]
     return values
 
 

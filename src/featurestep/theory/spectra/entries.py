@@ -31,7 +31,7 @@ _FURTHER = 1.04  # from place to place, around the reach of a similar problem
 
 def entry_reach(problem: Problem, equations: Equations, edge: Edge) -> float:
     """The place beyond which hardly a draw has an eigenvalue of this kind, at least the edge."""
-    if equations.batch.felt is equations.batch.spread:  # no heavy tails
+    if not equations.batch.varies:  # no heavy tails
         return edge.location
     return _last(equations, edge, _entries(problem, equations))
 

@@ -57,7 +57,7 @@ class Model:
     @property
     def is_heavy(self) -> bool:
         """Whether rows and columns vary by chance in it."""
-        return self.batch.felt is not self.batch.spread
+        return self.batch.varies
 
     def moments(self) -> tuple[float, float]:
         """First two moments of the bulk: (1/N) tr of FᵀF/n and of its square, means left out.
@@ -68,7 +68,8 @@ class Model:
         """
         batch = self.batch
         linear = batch.linear[0] ** 2  # (Q, K)
-        seen, felt = linear + batch.spread[0], linear + batch.felt[0]
+        seen = linear + batch.spread[0]
+        felt = seen if batch.felt is None else linear + batch.felt[0]
         weight, neurons = batch.weight, batch.neurons[0]
         size = weight @ felt
         rows = (felt.T * weight) @ seen / batch.n[0]

@@ -129,7 +129,6 @@ def _with_exact_weights(
         wide[min(1, values.ndim - 1)] = (0, more)
         return np.pad(values, wide)
 
-    spread = padded(columns.spread)
     nothing = np.zeros((1, batch.kappa.size + more))
     return replace(
         batch,
@@ -140,8 +139,7 @@ def _with_exact_weights(
         lean=np.zeros_like(batch.lean),
         mean=padded(columns.plain[:, :, : batch.g.size]),
         linear=padded(step.norm[:, None, :] * columns.slope),
-        spread=spread,
-        felt=spread,
+        spread=padded(columns.spread),
         target_mean=nothing,
         target_linear=nothing,
         target_rest=nothing,
@@ -166,7 +164,6 @@ def _with_radii(problem: Problem, batch: Batch) -> Batch:
         mean=moments.mean,
         linear=batch.norm[:, None, :] * moments.slope,  # w·x has the spread of ‖x‖ already
         spread=moments.spread,
-        felt=moments.spread,
         target_mean=nothing,
         target_linear=nothing,
         target_rest=nothing,
