@@ -22,21 +22,18 @@ from .conventions import (
 )
 from .errors import InvalidProblem
 from .functions.activations import resolve
-from .functions.hermite import coefficients
-from .functions.nonlinearity import Nonlinearity, UserFunction
+from .functions.nonlinearity import Nonlinearity
 from .functions.readout import Law, freeze_law, resolve_law
 from .functions.targets import resolve_target
 from .functions.teacher import Frame, Teacher
 from .grid import Grid, unknown_field
 from .regime import Regime, regime_of
+from .rules import NOISE_RANGE, RIDGE_RANGE, check_functions, step_of
 
 __all__ = ["FIELDS", "Grid", "Problem"]
 
 RESIDUALS = ("labels", "full")
 INITIALS = ("sphere", "gaussian")
-RIDGE_RANGE = ("must be in [1e-15, 1e12]", lambda v: 1e-15 <= v <= 1e12)
-NOISE_RANGE = ("must be at most 1e6", lambda v: v <= 1e6)
-STEP_RANGE = ("must be at most 1e12", lambda v: v <= 1e12)
 Spec = str | Nonlinearity | Teacher | Callable[..., Any]
 
 
@@ -102,64 +99,18 @@ class Problem:
         self._put("ridge", number("ridge", positive("ridge", self.ridge), *RIDGE_RANGE))
         noise = number("noise_std", non_negative("noise_std", self.noise_std), *NOISE_RANGE)
         self._put("noise_std", noise)
-        self._put("step_size", self._resolve_step())
+        for name, value in step_of(self.given, self.n).items():
+            self._put(name, value)
         for name, kinds in (("residual", RESIDUALS), ("initial", INITIALS)):
             if getattr(self, name) not in kinds:
                 rule = f"must be one of {', '.join(kinds)}"
                 raise InvalidProblem(name, rule, getattr(self, name))
         if not isinstance(self.centre, (bool, np.bool_)):
             raise InvalidProblem("centre", "must be True or False", self.centre)
-        self._check_functions()
+        check_functions(self)
 
     def _put(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
-
-    def _resolve_step(self) -> float:
-        scale = positive("step_scale", self.step_scale)
-        self._put("step_scale", scale)
-        size = self.given["step_size"]
-        if size is not None:
-            if self.step_exponent is not None:
-                raise InvalidProblem(
-                    "step_size",
-                    "must not be given together with step_exponent",
-                    (size, self.step_exponent),
-                )
-            if scale != 1.0:
-                raise InvalidProblem(
-                    "step_scale", "goes with step_exponent, not with step_size", scale
-                )
-            return number("step_size", non_negative("step_size", size), *STEP_RANGE)
-        if self.step_exponent is None:
-            raise InvalidProblem("step_exponent", "or step_size must be given", None)
-        rule = "must be in [-4, 2]"
-        exponent = number("step_exponent", self.step_exponent, rule, lambda v: -4 <= v <= 2)
-        self._put("step_exponent", exponent)
-        size = min(scale, 1e100) * math.pow(self.n, exponent)
-        return number("step_scale", size, "must give a step size of at most 1e12", STEP_RANGE[1])
-
-    def _check_functions(self) -> None:
-        sigma, law = self.sigma, self.law
-        if self._is_zero and self.noise_std == 0:
-            raise InvalidProblem("target", "must not be zero when noise_std is 0", self.target)
-        if sigma.second_moment <= 0:
-            raise InvalidProblem("activation", "must not be zero", self.activation)
-        c = coefficients(sigma, 2)
-        if self.step_size and c[1] == 0.0:
-            raise InvalidProblem(
-                "activation",
-                "must have c_1 = E[zσ(z)] ≠ 0 when the step is not 0, or the step learns nothing",
-                self.activation,
-            )
-        if self.residual == "full" and c[0] != 0.0 and abs(law.mean) > 1e-12:
-            raise InvalidProblem(
-                "residual",
-                "'full' needs a centred activation (centre=True) when the readout law has mean "
-                f"{law.mean:.3g}, or the initial output grows with the width",
-                self.residual,
-            )
-        if isinstance(sigma, UserFunction):
-            _check_slope(sigma)
 
     @cached_property
     def sigma(self) -> Nonlinearity:
@@ -194,12 +145,6 @@ class Problem:
     def directions(self) -> int:
         """r, how many directions the target has."""
         return 1 if self.teacher is None else self.teacher.directions
-
-    @property
-    def _is_zero(self) -> bool:
-        if self.teacher is not None:
-            return self.teacher.is_zero
-        return self.sigma_star.second_moment <= 0.0
 
     @cached_property
     def law(self) -> Law:
@@ -345,15 +290,3 @@ def _centred(spec: Spec) -> Nonlinearity:
 @lru_cache(maxsize=256)
 def _subtract_mean(sigma: Nonlinearity) -> Nonlinearity:
     return sigma.centred()
-
-
-@lru_cache(maxsize=256)
-def _check_slope(sigma: UserFunction) -> None:
-    """A derivative that does not integrate to E[zσ] misses a jump or is wrong."""
-    slope, expected = sigma.mean_slope, coefficients(sigma, 1)[1]
-    if not abs(slope - expected) <= 1e-6 * math.sqrt(sigma.second_moment):
-        raise InvalidProblem(
-            "activation",
-            f"must be continuous and match its derivative (E[zσ] = {expected:.6g} = E σ′)",
-            f"E σ′ = {slope:.6g}",
-        )

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..checks import non_negative, number, positive, whole_number
 from ..errors import InvalidProblem
-from ..problem import RIDGE_RANGE, Problem
+from ..problem import Problem
+from ..rules import RIDGE_RANGE
 from ..simulation.arrays.backend import Array, make_backend
 from ..simulation.network.given import ROWS, Network
 from ..types import FloatArray
