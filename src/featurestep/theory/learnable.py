@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from ..errors import FeaturestepError, InvalidProblem
+from ..errors import InvalidProblem
 from ..functions.hermite import normalised_coefficients
 from ..functions.nonlinearity import Nonlinearity, normalised_hermite
 from ..functions.teacher import Frame
@@ -17,6 +16,7 @@ from ..problem import Grid, Problem
 from ..results import GridResult, Progress, Result, Table, over_grid
 from ..spiked import spiked_weights
 from ..types import FloatArray
+from .advice import ACTIVATIONS, LAWS, advice, best_pair, others
 from .degrees import multi_indices
 from .reach import MANY, Reach, floors, reaches, second_step_floor
 from .validity import quadratic_notes
@@ -24,8 +24,6 @@ from .validity import quadratic_notes
 HIGHEST = {1: 12, 2: 8, 3: 6}  # degree of the terms that are looked at, by number of directions
 SMALL = 1e-4  # share of E y² below which a term is not told
 WHOLE, NOTHING = 0.99, 0.01  # shares of a term from which it counts as learned, or as not
-LAWS = ("constant", "rademacher", "gaussian")
-ACTIVATIONS = ("relu", "tanh", "gelu", "sigmoid")
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class Learnable(Result):
     @property
     def advice(self) -> tuple[str, ...]:
         """What would lower the floors, one line each."""
-        return tuple(_advice(self))
+        return tuple(advice(self))
 
 
 @overload
@@ -165,9 +163,9 @@ def learnable(
         alignments=tuple(float(gamma * c) + 0.0 for c in first),
         axes=axes,
         terms=tuple(terms),
-        other_laws=_others(problem, "readout", LAWS),
-        other_activations=_others(problem, "activation", ACTIVATIONS),
-        best_pair=_best_pair(problem, class_floor),
+        other_laws=others(problem, "readout", LAWS),
+        other_activations=others(problem, "activation", ACTIVATIONS),
+        best_pair=best_pair(problem, class_floor),
     )
 
 
@@ -246,63 +244,3 @@ def _named(index: tuple[int, ...], names: tuple[str, ...]) -> str:
         if degree
     ]
     return "*".join(factors)
-
-
-def _others(problem: Problem, field: str, values: tuple[str, ...]) -> dict[str, float]:
-    found = {
-        value: _class_floor(problem, **{field: value})
-        for value in values
-        if problem.given[field] != value
-    }
-    return {value: floor for value, floor in found.items() if floor is not None}
-
-
-def _best_pair(problem: Problem, own: float) -> tuple[str, str, float]:
-    """The activation and law with the lowest floor; the problem's own where none is lower."""
-    best = (problem.sigma.name, problem.law.name, own)
-    for activation, law in itertools.product(ACTIVATIONS, LAWS):
-        floor = _class_floor(problem, activation=activation, readout=law)
-        if floor is not None and floor < best[2] * (1.0 - 1e-6):
-            best = (activation, law, floor)
-    return best
-
-
-def _class_floor(problem: Problem, **changes: str) -> float | None:
-    """The floor of the same problem with another activation or law, None if it cannot be asked."""
-    try:
-        return floors(problem.replace(**changes))[1]
-    except FeaturestepError:
-        return None
-
-
-def _advice(found: Learnable) -> Iterator[str]:
-    gain = max(0.05 * (found.class_floor - found.problem.noise_std**2), 0.005 * found.power)
-    if spiked_weights(found.problem).alignment == 0.0:
-        yield (
-            "E[y z] = 0: the step finds no direction of the target, and nothing but its mean is "
-            "learned at n_step of order d"
-        )
-        return
-    if found.class_floor - found.class_floor_many > gain:
-        yield f"more samples in the step: the floor falls to {found.class_floor_many:.4g}"
-    single = found.class_floor
-    for what, others in (
-        ("readout law", found.other_laws),
-        ("activation", found.other_activations),
-    ):
-        if others:
-            best = min(others, key=lambda name: others[name])
-            single = min(single, others[best])
-            if found.class_floor - others[best] > gain:
-                yield f"another {what}: {best} has a floor of {others[best]:.4g}"
-    activation, law, floor = found.best_pair
-    if single - floor > gain:
-        yield f"another activation and law: {activation} with {law} has a floor of {floor:.4g}"
-    if found.floor_many - found.floor_second > gain:
-        yield (
-            "a second step, on fresh samples: it sees directions that the first one could only "
-            f"use linearly, and the floor falls to {found.floor_second:.4g}"
-        )
-    never = [term.name for term in found.terms if term.verdict == "never"]
-    if never:
-        yield f"no activation, law or number of samples makes one step learn {', '.join(never)}"

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import NotConverged
-from .branch import Branch, ComplexArray
+from .branch import Branch
 from .continued import Equations
 from .gauge import Arc
+from .newton import real
 
 _GROWTH = 1.8  # of |Y| from step to step
 _MOST_STEPS = 500
@@ -157,8 +158,8 @@ def gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
 def edge_near(equations: Equations, inside: Branch) -> Branch | None:
     """The edge of a gap, from a solution in the bulk close to it."""
     level = float(equations.level(inside)[0])
-    real = Branch(inside.z, _real(inside.v2), _real(inside.chi), inside.residual)
-    here, slope = equations.at_level(level, real)
+    start = Branch(inside.z, real(inside.v2), real(inside.chi), inside.residual)
+    here, slope = equations.at_level(level, start)
     if not here.converged[0]:
         return None
     for step in (1e-4, 1e-3, 1e-2, 0.1, 0.4):
@@ -167,10 +168,6 @@ def edge_near(equations: Equations, inside: Branch) -> Branch | None:
             if there.converged[0] and far_slope * slope < 0.0:
                 return _turning_point(equations, here, slope, there, far_slope)
     return None
-
-
-def _real(values: ComplexArray) -> ComplexArray:
-    return np.asarray(values.real.astype(np.complex128))
 
 
 def _settled(equations: Equations, z: float) -> Branch | None:
