@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import xarray
 
-from featurestep import FeaturestepError
-from featurestep.figures import FIGURES, Claim, FigureClaimFailed, encoded, find
+from featurestep import FeaturestepError, predict
+from featurestep.figures import FIGURES, Claim, FigureClaimFailed, encoded, find, readout_law
 from featurestep.figures.claims import agreement, below, settled
 from featurestep.plots.style import render
 
@@ -60,6 +60,20 @@ def test_agreement_is_excused_by_what_the_notes_admit_and_no_more():
     assert not agreement("e", [1.0], [1.5], [0.1]).holds
     assert not agreement("e", [1.0], [np.nan], [0.1]).holds
     assert not agreement("e", [1.0], [1.0], [0.1], 0.1).holds
+
+
+def test_a_figure_excuses_what_its_predictions_admit_and_nothing_else(monkeypatch):
+    """A readout law of non-zero mean with c_2 ≠ 0 was once excused where no note said why."""
+    steps = (0.1, 0.45)
+    monkeypatch.setattr(readout_law, "EXPONENTS", steps)
+    problem = readout_law._problem(240, readout_law.TARGETS[2], "constant")
+    data = readout_law._column(problem, 2, 2, None)
+    told = predict(problem.vary(step_exponent=steps))
+    assert data["admitted"].values.tolist() == told.allowance.values.tolist()
+    assert [bool(size) for size in data["admitted"]] == [
+        bool(note) for note in told["notes"].values
+    ]
+    assert not data["admitted"].values[0]
 
 
 def test_below_is_judged_in_standard_errors():
