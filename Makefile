@@ -8,7 +8,7 @@ JOBS ?= 2
 # Each worker has one thread of BLAS: two of them on two cores must not wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
 
-.PHONY: chromium help demo test test-all bench lint format types clean
+.PHONY: chromium help demo test fast test-all bench lint format types clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,7 +31,11 @@ $(DEV): pyproject.toml | $(BIN)/python
 demo: $(DEMO)  ## predicted errors of the two published settings: a table and demo/*.png
 	$(BIN)/featurestep demo --output demo
 
-test: $(DEV) chromium lint types  ## format check, lint, types and the fast tests
+# The fast tests take most of the time: types and documentation are checked beside them.
+test: $(DEV) chromium lint  ## format check, lint, types, documentation and the fast tests
+	@$(MAKE) --no-print-directory -j 2 fast types examples site
+
+fast: $(DEV)
 	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow"
 
 test-all: test  ## everything, slow statistical tests included
