@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import cache, partial
+from importlib import import_module
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -92,6 +93,27 @@ def let_idle_threads_sleep() -> None:
     elementwise work and factorisations need next. A user's own setting is kept.
     """
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "14")
+
+
+def cores() -> int:
+    """Those that this process may use, where the system tells."""
+    mine: Any = getattr(os, "sched_getaffinity", None)
+    return len(mine(0)) if mine is not None else os.cpu_count() or 1
+
+
+def blas_libraries() -> str:
+    """The BLAS libraries here, SciPy's own among them, each with its threads."""
+    from threadpoolctl import threadpool_info
+
+    let_idle_threads_sleep()
+    import_module("scipy.linalg")  # which brings one of its own
+    found = {
+        f"{info['internal_api']} {info['version']} ({info.get('architecture', '?')}, "
+        f"{info['num_threads']} threads)"
+        for info in threadpool_info()
+        if info["user_api"] == "blas"
+    }
+    return ", ".join(sorted(found)) or "unknown"
 
 
 @cache

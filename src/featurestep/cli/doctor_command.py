@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import click
 import numpy as np
 
 from ..results import Table
+from ..threads import blas_libraries, cores
 from .output import show_json, show_notes, show_table
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ KNOWN = {
 }
 TOLERANCE = 1e-6
 _SMALLER = 5  # the network that is trained has sizes smaller by this
-_Z_LIMIT = 5.0
 
 
 @click.command()
@@ -107,28 +106,15 @@ def _version(name: str) -> str:
 
 def arithmetic() -> dict[str, str]:
     """Cores, BLAS libraries with their threads, the settings behind them, and precision."""
-    from threadpoolctl import threadpool_info
-
-    import_module("scipy.linalg")  # which brings a BLAS of its own
-    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    libraries = {
-        f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} threads" for pool in pools
-    }
     settings = [f"{name}={os.environ[name]}" for name in THREADS if name in os.environ]
     smallest = np.array([5e-324]) * 1.0  # 0 where a library has switched subnormal numbers off
     return {
-        "cores": str(_cores()),
-        "BLAS": "; ".join(sorted(libraries)) or "unknown",
+        "cores": str(cores()),
+        "BLAS": blas_libraries(),
         "thread settings": ", ".join(settings) or "none",
         "float64 epsilon": f"{np.finfo(np.float64).eps:.3g}",
         "subnormal numbers": "kept" if smallest[0] > 0 else "flushed to 0",
     }
-
-
-def _cores() -> int | None:
-    """Those that this process may use, where the system tells."""
-    mine = getattr(os, "sched_getaffinity", None)
-    return len(mine(0)) if mine is not None else os.cpu_count()
 
 
 def predicted_case() -> list[dict[str, Any]]:
@@ -156,25 +142,15 @@ def small_case() -> Problem:
 
 
 def trained_case(seeds: int) -> list[dict[str, Any]]:
-    """Trained networks against their prediction, in standard errors (1 % of the value at least)."""
+    """Trained networks against their prediction, judged as by `compare`."""
     from ..meeting.comparison import compare
 
-    rows = []
-    for row in compare(small_case(), seeds=seeds).rows:
-        if row.quantity not in KNOWN or row.predicted is None:
-            continue
-        error = max(row.standard_error, 0.01 * row.predicted)
-        z = (row.simulated - row.predicted) / error
-        rows.append(
-            {
-                "quantity": row.quantity,
-                "simulated": row.simulated,
-                "predicted": row.predicted,
-                "z": z,
-                "agrees": bool(abs(z) <= _Z_LIMIT),
-            }
-        )
-    return rows
+    shown = ("quantity", "simulated", "predicted", "z")
+    return [
+        {**{name: getattr(row, name) for name in shown}, "agrees": row.passes()}
+        for row in compare(small_case(), seeds=seeds).rows
+        if row.quantity in KNOWN
+    ]
 
 
 def complaints(

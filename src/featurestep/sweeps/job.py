@@ -9,12 +9,11 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 from ..errors import FeaturestepError
 from ..simulation import InsufficientMemory
-from ..threads import let_idle_threads_sleep
+from ..threads import blas_libraries
 from .numerics import installed
 from .tasks import Task, Values, Work
 
@@ -114,20 +113,5 @@ def origin() -> dict[str, str]:
         "system": platform.platform(),
         "python": platform.python_version(),
         **{name: installed(name) for name in ("featurestep", "numpy", "scipy")},
-        "blas": _blas(),
+        "blas": blas_libraries(),
     }
-
-
-def _blas() -> str:
-    """The BLAS libraries loaded here, each with its threads."""
-    from threadpoolctl import threadpool_info
-
-    let_idle_threads_sleep()
-    import_module("scipy.linalg")  # which brings a BLAS of its own
-    found = {
-        f"{info['internal_api']} {info['version']} ({info.get('architecture', '?')}, "
-        f"{info['num_threads']} threads)"
-        for info in threadpool_info()
-        if info["user_api"] == "blas"
-    }
-    return ", ".join(sorted(found)) or "unknown"

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...errors import InvalidProblem
 from ...functions.nonlinearity import Nonlinearity, UserFunction
-from ...threads import let_idle_threads_sleep, workers
+from ...threads import blas_libraries, let_idle_threads_sleep, workers
 from ...types import FloatArray
 from ..failures import SingularSystem
 from .cholesky import copy_lower, factor, solve_factored
@@ -237,15 +237,8 @@ class CpuBackend:
         """Versions and BLAS, for the record."""
         import scipy
 
-        threads = import_module("threadpoolctl")
-        pools = [p for p in threads.threadpool_info() if p.get("user_api") == "blas"]
-        blas = ", ".join(
-            sorted(
-                {f"{p['internal_api']} {p['version']} ({p['num_threads']} threads)" for p in pools}
-            )
-        )
         versions = {"numpy": np.__version__, "scipy": scipy.__version__}
-        return {**versions, "python": platform.python_version(), "blas": blas}
+        return {**versions, "python": platform.python_version(), "blas": blas_libraries()}
 
     @staticmethod
     def _into(out: Array, result: Array) -> None:

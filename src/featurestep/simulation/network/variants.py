@@ -38,11 +38,6 @@ class FeatureKey:
     eta: float
     noise: float
 
-    @property
-    def needs_beta(self) -> bool:
-        """Whether the features use the learned direction β."""
-        return self.degree > 0 or self.base == "srf"
-
 
 def parse_variants(names: object, others: tuple[str, ...] = ()) -> tuple[Variant, ...]:
     """The variants behind their names (`others` stand for themselves), or InvalidProblem."""

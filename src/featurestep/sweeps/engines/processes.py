@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Generator, Iterator
 
 from ...processes import Answer, Call, CannotStart, Ending, Pool
+from ...threads import cores
 from ..failures import EngineError
 from ..job import Job, Report
 from .alone import run_alone
@@ -17,7 +17,7 @@ class Processes:
     """So many workers, by default one for each core."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or _cores()
+        self.workers = workers or cores()
 
     def run(self, jobs: Iterator[Job]) -> Generator[Report, None, None]:
         """Reports as they come; a job whose worker died is tried again, and its killer given up."""
@@ -51,10 +51,3 @@ def _outcome(answer: Answer) -> Report | list[Attempt]:
     assert isinstance(attempt, Attempt)
     assert isinstance(ending, Ending)
     return attempt.after_death(ending.how, ending.words)
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
