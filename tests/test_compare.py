@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 
@@ -110,6 +111,19 @@ def test_notes_of_a_grid_belong_to_their_points():
     wrong = moved(found, test_error=3.0)
     judged = {row.point["step_exponent"]: row.passes() for row in wrong.rows[::4]}
     assert not any(judged[i / 10] for i in range(6))
+
+
+def test_no_note_is_told_of_more_points_than_there_are():
+    """Two notes that began alike, at one point, once counted as two points: 16 of 10."""
+    bold = Problem(
+        activation="relu", centre=True, target="H1 + H2", readout="constant", residual="full",
+        n=200, d=100, width=150, n_step=60, step_exponent=0.3, ridge=0.05,
+    )  # fmt: skip
+    found = compare(bold.vary(step_exponent=[0.3, 0.9]), seeds=2, n_test=100)
+    told = [re.match(r"(\d+) of (\d+) points", note) for note in found.notes]
+    assert {match[2] for match in told} == {"2"}
+    assert all(int(match[1]) <= 2 for match in told)
+    assert len(told) == len({note.kind for notes in found.noted for note in notes})
 
 
 def test_departures_of_the_simulation_are_notes():

@@ -34,7 +34,7 @@ from featurestep import (
     spectrum,
 )
 from featurestep.plots import answers
-from featurestep.results import Table, allowance, cell, grouped
+from featurestep.results import Table, allowance, cell, grouped, over_grid
 
 from . import command
 
@@ -120,6 +120,23 @@ def test_equality_is_by_value(found, name):
     assert hash(again) == hash(found[name, "one"])
     assert VERBS[name](BASE.replace(noise_std=0.7)) != again
     assert found[name, "one"] != found[name, "grid"]
+
+
+@pytest.mark.parametrize("name", ["predict", "spectrum", "critical_steps", "simulated_spectrum"])
+def test_a_grid_of_refusals_is_a_result_as_any_other(found, name):
+    kind = found[name, "grid"].kind
+
+    def refuse(problem):
+        raise InvalidProblem("n", "must be larger", problem.n)
+
+    result = over_grid(kind, GRID, refuse)
+    assert set(result.dataset.status.values) == {"refused: n must be larger; got 120"}
+    for number, dims in kind.DIMS.items():
+        assert result.dataset[number].dims == ("noise_std", *dims)
+        assert result.dataset[number].size == 0
+    assert len(json.loads(json.dumps(result.as_dict(), allow_nan=False))["points"]) == 2
+    assert "see below" in result._repr_html_()
+    assert len(result.notes) == 2
 
 
 @pytest.mark.parametrize("name", ["predict", "limit", "baselines", "optimum"])

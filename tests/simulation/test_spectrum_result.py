@@ -16,8 +16,9 @@ from featurestep.theory import spectrum
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 VARIANTS = ("trained", "initial", "weights", "initial_weights")
 BASE = Problem(
-    n=300, d=150, width=220, ridge=0.01, step_exponent=0.4, target="H1 + H2/sqrt(2)", noise_std=0.1
-)
+    n=300, d=150, width=220, ridge=0.01, step_exponent=0.4, target="H1 + H2/sqrt(2)", noise_std=0.1,
+    readout="rademacher",
+)  # fmt: skip
 
 
 def bulk_edge(p):
@@ -44,11 +45,18 @@ def bulk_edge(p):
 
 
 @pytest.fixture(scope="module")
-def found():
-    borders = {
-        "trained": spectrum(BASE).border,
-        "initial": spectrum(BASE.replace(step_size=0.0, step_exponent=None)).border,
-    }
+def law():
+    return spectrum(BASE)
+
+
+@pytest.fixture(scope="module")
+def untrained():
+    return spectrum(BASE.replace(step_size=0.0, step_exponent=None))
+
+
+@pytest.fixture(scope="module")
+def found(law, untrained):
+    borders = {"trained": law.border, "initial": untrained.border}
     return simulated_spectrum(BASE, seeds=3, variants=VARIANTS, border=borders)
 
 
@@ -100,18 +108,21 @@ def test_spikes_of_trained_and_untrained_networks(found):
         found.spikes("weights")
 
 
-def test_spikes_of_weights_and_of_few_values():
+def test_spikes_of_weights_and_of_few_values(law, untrained):
     edge = (1.0 + np.sqrt(BASE.width / BASE.d)) ** 2
-    law = spectrum(BASE.replace(step_size=0.0, step_exponent=None)).weights
-    assert law.border.edge == pytest.approx(edge)
+    weights = untrained.weights
+    assert weights.border.edge == pytest.approx(edge)
     # the step's remainder widens W's bulk
-    borders = {"weights": Border(1.5 * edge, law.border.margin), "initial_weights": law.border}
+    borders = {
+        "weights": Border(1.5 * edge, weights.border.margin),
+        "initial_weights": weights.border,
+    }
     result = simulated_spectrum(BASE, seeds=2, variants=VARIANTS, border=borders)
     for seed, spikes in enumerate(result.spikes("weights")):
         assert spikes.count == 1
         assert result.direction_overlaps()["beta"][seed, 0] > 0.8
     assert [spikes.count for spikes in result.spikes("initial_weights")] == [0, 0]
-    one = simulated_spectrum(BASE, seeds=1, border=spectrum(BASE).border, method="krylov", top=1)
+    one = simulated_spectrum(BASE, seeds=1, border=law.border, method="krylov", top=1)
     assert one.spikes()[0].count == 1
     assert not one.spikes()[0].complete
 
@@ -136,9 +147,8 @@ def test_find_spikes():
         simulated_spectrum(BASE, seeds=1, border={"initial": border})
 
 
-def test_a_predicted_and_a_simulated_spike_are_the_same_thing(found):
+def test_a_predicted_and_a_simulated_spike_are_the_same_thing(found, law):
     """One place: what theory calls resolved lies beyond the border at which draws are counted."""
-    law = spectrum(BASE)
     assert found.borders["trained"] == law.border
     assert law.border.place == law.edge + law.margin
     assert [s.resolved for s in law.spikes] == [s.location > law.border.place for s in law.spikes]
@@ -147,6 +157,18 @@ def test_a_predicted_and_a_simulated_spike_are_the_same_thing(found):
     lower = Border(0.5 * law.edge, 0.0)
     counts = [spikes.count for spikes in found.spikes("trained", lower)]
     assert counts == (found.eigenvalues("trained") > lower.place).sum(axis=1).tolist()
+
+
+def test_draws_have_no_margin_of_their_own():
+    """With 6 units of independent entries as the margin the same draws had one spike each."""
+    p = Problem(
+        activation="relu", centre=True, target="H1 + H2/sqrt(2)", readout="rademacher", n=300,
+        d=900, width=60, n_step=1200, step_exponent=0.25, noise_std=0.1, ridge=0.01,
+    )  # fmt: skip
+    law = spectrum(p)
+    drawn = simulated_spectrum(p, seeds=4, border=law.border)
+    beyond = (drawn.eigenvalues() > law.edge + law.margin).sum(axis=1).tolist()
+    assert [spikes.count for spikes in drawn.spikes()] == beyond == [2, 2, 1, 1]
 
 
 def test_the_margin_of_weights_is_the_scale_of_independent_entries():

@@ -184,16 +184,21 @@ def collected(
     return GridResult(
         kind=kind,
         problem=grid,
-        columns={name: _column([point.numbers.get(name) for point in points]) for name in own},
+        columns={
+            name: _column([point.numbers.get(name) for point in points], kind.DIMS.get(name, ()))
+            for name in own
+        },
         statuses=tuple(point.status for point in points),
         noted=tuple(point.notes for point in points),
         inner=dict(inner or {}),
     )
 
 
-def _column(values: Sequence[Any]) -> Array:
+def _column(values: Sequence[Any], dims: tuple[str, ...]) -> Array:
     """Numbers with NaN for what is missing; anything else as it is."""
     known = next((value for value in values if value is not None), None)
+    if known is None and dims:  # no point has a number
+        return np.empty((len(values), *(0 for _ in dims)))
     if isinstance(known, np.ndarray):
         return _stacked([known[:0] if value is None else value for value in values])
     if all(type(value) is int for value in values):
