@@ -22,7 +22,10 @@ PROBLEMS: dict[str, dict[str, Any]] = {
 NOTE = "too many parts to be resolved one by one"
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n == "gaussian")) for n in PROBLEMS],
+)
 def test_a_blurred_bulk_is_the_resolved_one_within_its_blur(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from featurestep.functions.quadrature import stretched_normal
 def problem(**changes):
     base = {
         "activation": "relu", "centre": True, "target": "H1 + H2/sqrt(2)", "ridge": 0.1,
-        "n": 2000, "d": 1000, "width": 1500, "step_exponent": 0.3,
+        "n": 2000, "d": 1000, "width": 1500, "step_exponent": 0.3, "readout": "rademacher",
     }  # fmt: skip
     return Problem(**{**base, **changes})
 
