@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import FeaturestepError, InvalidProblem
+from ..errors import FeaturestepError
 from ..grid import Grid
 from ..problem import Problem
 from ..results import GridResult, Result
@@ -24,36 +24,29 @@ from ..theory import (
     predict,
     spectrum,
 )
-from .curves import compare, curve, curves, learned
+from . import networks
+from .curves import compare, curves, learned
 from .diagrams import phase, tracks
-from .simulation import agreement, draws, gaps, simulated
+from .networks import ERRORS, at_most, by_entry
 from .spectra import features, panels
 from .style import (
     PALETTE,
     figure_of,
     label,
     legend_below,
-    line_colour,
-    log_ticks,
     new_axes,
-    spans_decades,
     styled,
     symbols,
 )
 
 if TYPE_CHECKING:
-    import xarray
     from matplotlib.axes import Axes
 
-    from ..meeting.comparison import Comparison
     from ..meeting.phase import PhaseDiagram
     from ..meeting.spectra import SpectrumBeside
-    from ..simulation import FeatureGap, SimulatedSpectrum, Simulation
     from ..types import FloatArray
 
-_CURVE_POINTS = 61
 TRACK = tuple(i / 80 for i in range(41))  # exponents over which spikes are followed
-ERRORS = ("train_loss", "test_error")
 _DEGREES = range(31)
 _TELLING = (
     "untrained",
@@ -64,23 +57,16 @@ _TELLING = (
     "best_given_direction_and_linear",
     "noise_floor",
 )
-GAP = r"$\|F - F_\ell\|_{\mathrm{op}}/\sqrt{n}$"
 
 
 def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
     """The figure of a result; with `ax`, on those Axes, where it is one panel."""
     if isinstance(result, GridResult):
-        _most(result.problem, 2)
+        at_most(result.problem, 2)
         drawing = _MANY[result.kind.__name__]
     else:
         drawing = _ONE[type(result).__name__]
     return drawing(result, **({} if ax is None else {"ax": ax}), **options)
-
-
-def _most(grid: Grid, fields: int) -> None:
-    if len(grid.dims) > fields:
-        rule = f"takes grids over {'one field' if fields == 1 else 'one or two fields'}"
-        raise InvalidProblem("plot", rule, grid.dims)
 
 
 def lines(grid: Grid) -> list[Problem]:
@@ -149,7 +135,7 @@ def _baselines(result: Baselines, ax: Axes | None = None) -> Axes:
 
 
 def _many_baselines(result: GridResult, ax: Axes | None = None) -> Axes:
-    _most(result.problem, 1)
+    at_most(result.problem, 1)
     return compare(result.dataset, _TELLING, label("test_error"), ax)
 
 
@@ -200,7 +186,7 @@ def _around(best: float, points: int) -> list[float]:
 
 def _optima(result: GridResult) -> Axes:
     """The best ridge or step, above the error there, against the field."""
-    _most(result.problem, 1)
+    at_most(result.problem, 1)
     table = result.dataset
     known = [name for name in ("ridge", "step_size") if name in table]
     moved = [name for name in known if np.ptp(table[name].values.astype(float)) > 0]
@@ -225,7 +211,7 @@ def _learnable(result: Learnable, ax: Axes | None = None) -> Axes:
 
 
 def _many_learnable(result: GridResult, ax: Axes | None = None) -> Axes:
-    _most(result.problem, 1)
+    at_most(result.problem, 1)
     floors = ("floor", "class_floor", "floor_many", "class_floor_many")
     return compare(result.dataset, floors, label("test_error"), ax)
 
@@ -243,7 +229,7 @@ def _spectrum_beside(result: SpectrumBeside, ax: Axes | None = None) -> Axes:
 
 def _tracks(result: GridResult, ax: Axes | None = None) -> Axes:
     """Edge and spikes against the field, with births over the step exponent."""
-    _most(result.problem, 1)
+    at_most(result.problem, 1)
     over_step = "step_exponent" in result.problem.axes
     births = critical_steps(result.problem.base).steps if over_step else ()
     table = result.dataset
@@ -265,104 +251,11 @@ def _critical(result: CriticalSteps, ax: Axes | None = None) -> Axes:
 @styled
 def _many_critical(result: GridResult, ax: Axes | None = None) -> Axes:
     """The exponent at which each degree's spike leaves the bulk."""
-    return _by_entry(result, "spike_exponent", r"critical step exponent $\alpha$", ax)
-
-
-def _by_entry(result: GridResult, name: str, title: str, ax: Axes | None) -> Axes:
-    """A number that is an array, a line for each of its entries, against the one field."""
-    _most(result.problem, 1)
-    ax = new_axes()[0] if ax is None else ax
-    (entry,) = (dim for dim in result.dataset[name].dims if dim not in result.problem.dims)
-    curve(result.dataset.dropna(entry, how="all", subset=[name]), name, ax)
-    ax.set_ylabel(title)
-    legend_below(ax)
-    return ax
+    return by_entry(result, "spike_exponent", r"critical step exponent $\alpha$", ax)
 
 
 def _phase(result: PhaseDiagram) -> Axes:
     return phase(result.dataset)[0]
-
-
-@styled
-def _simulated_spectrum(result: SimulatedSpectrum, ax: Axes | None = None) -> Axes:
-    """Each seed's largest singular values of every variant, by rank."""
-    ax = new_axes()[0] if ax is None else ax
-    for i, name in enumerate(result.variants):
-        values = result.singular_values(name)
-        ranks = np.tile(np.arange(1, values.shape[1] + 1), len(values))
-        colour = line_colour(i, len(result.variants))
-        ax.plot(ranks, values.ravel(), ".", color=colour, label=name, markersize=4)
-    log_ticks(ax, "y")
-    ax.set_xlabel("rank")
-    ax.set_ylabel("singular value")
-    if len(result.variants) > 1:
-        legend_below(ax)
-    return ax
-
-
-@styled
-def _many_simulated_spectra(result: GridResult, ax: Axes | None = None) -> Axes:
-    return _by_entry(result, "singular_value", "simulated singular value", ax)
-
-
-@styled
-def _gap(result: FeatureGap, ax: Axes | None = None) -> Axes:
-    """The gap against the degree: a dot for each seed, and the mean."""
-    ax = new_axes()[0] if ax is None else ax
-    x = np.repeat(result.degrees, len(result.seeds))
-    ax.plot(x, result.values.ravel(), ".", color="0.7", markersize=3)
-    ax.plot(result.degrees, result.gap, "o-", color=PALETTE[0])
-    ax.set_xticks(list(result.degrees))
-    ax.set_xlabel(r"degree $\ell$")
-    ax.set_ylabel(GAP)
-    return ax
-
-
-@styled
-def _many_gaps(result: GridResult, ax: Axes | None = None) -> Axes:
-    return _by_entry(result, "gap", GAP, ax)
-
-
-def _simulation(result: Simulation, ax: Axes | None = None) -> Axes:
-    """Both errors with error bars: against the first field, or each variant's on its own."""
-    if not isinstance(result.problem, Grid):
-        return draws(result.dataset, ax)
-    _most(result.problem, 2 if len(result.variants) == 1 else 1)
-    mean = _errors(result.mean, result.problem)
-    several = len(result.seeds) > 1
-    error = _errors(result.standard_error, result.problem) if several else None
-    return simulated(mean, error, ERRORS)[0]
-
-
-def _comparison(result: Comparison, ax: Axes | None = None) -> Axes:
-    """The theory's curves with the simulated points, or the gaps of one problem."""
-    if not isinstance(result.problem, Grid):
-        return gaps(result.rows, ax)
-    _most(result.problem, 2)
-    found = result.simulation
-    mean, error = (_errors(each, found.problem) for each in (found.mean, found.standard_error))
-    return agreement(predict(_refined(result.problem)).dataset, mean, error, ERRORS)[0]
-
-
-def _refined(grid: Grid) -> Grid:
-    """The same grid with enough points for a curve along the first field, if a number."""
-    name, values = next(iter(grid.axes.items()))
-    if len(values) < 2 or not all(type(value) in (int, float) for value in values):
-        return grid
-    low, high = min(values), max(values)
-    spaced = np.geomspace if spans_decades(name, low, high) else np.linspace
-    dense: Sequence[Any] = [float(f"{x:.12g}") for x in spaced(low, high, _CURVE_POINTS)]
-    if all(type(value) is int for value in values):
-        dense = list(dict.fromkeys(round(x) for x in dense))
-    return grid.base.vary(**{**grid.axes, name: dense}, **grid.fixed)
-
-
-def _errors(results: xarray.Dataset, grid: Any) -> xarray.Dataset:
-    """Both errors by the fields asked for, and by variant where there are several."""
-    errors = results[list(ERRORS)]
-    if errors.sizes["variant"] == 1:
-        errors = errors.squeeze("variant", drop=True)
-    return errors.transpose(*grid.dims, ...)
 
 
 _ONE: dict[str, Callable[..., Axes]] = {
@@ -371,14 +264,14 @@ _ONE: dict[str, Callable[..., Axes]] = {
     "Baselines": _baselines,
     "Optimum": _optimum,
     "Learnable": _learnable,
-    "FeatureGap": _gap,
-    "Simulation": _simulation,
-    "Comparison": _comparison,
+    "FeatureGap": networks.gap,
+    "Simulation": networks.simulation,
+    "Comparison": networks.comparison,
     "Spectrum": _spectrum,
     "SpectrumBeside": _spectrum_beside,
     "CriticalSteps": _critical,
     "PhaseDiagram": _phase,
-    "SimulatedSpectrum": _simulated_spectrum,
+    "SimulatedSpectrum": networks.simulated_spectrum,
 }
 _MANY: dict[str, Callable[..., Axes]] = {
     "Prediction": _predictions,
@@ -386,9 +279,9 @@ _MANY: dict[str, Callable[..., Axes]] = {
     "Baselines": _many_baselines,
     "Optimum": _optima,
     "Learnable": _many_learnable,
-    "FeatureGap": _many_gaps,
+    "FeatureGap": networks.many_gaps,
     "Spectrum": _tracks,
     "SpectrumBeside": _tracks,
     "CriticalSteps": _many_critical,
-    "SimulatedSpectrum": _many_simulated_spectra,
+    "SimulatedSpectrum": networks.many_simulated_spectra,
 }
