@@ -60,4 +60,6 @@ def test_the_axis_is_linear_over_the_bulk_and_logarithmic_beyond() -> None:
     assert 5 <= len(ticks) <= 11
     far = axes.reaching([3.0 * right], [1.0])
     assert far.right > 3.0 * right
+    assert axes.reaching([], [1.5 * axes.top, 0.1]).top > 1.5 * axes.top  # a peak is shown whole
+    assert axes.reaching([], [50.0 * axes.top, 0.1]).top == axes.top  # a pole is not
     assert not spectrum_axes(State(step="size", step_size=0.0)).is_bent

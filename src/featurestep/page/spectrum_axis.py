@@ -19,6 +19,7 @@ from .state import State
 _BULK = 0.66  # of the axis, up to the bend
 _ROOM = 1.3  # from the untrained bulk's edge to the bend: the bulk widens as it is trained
 _HIGHEST = 3.2  # of the density, over its mean from 0 to the edge, in a bulk of usual shape
+_POLE = 2.5  # times that: what is higher is not shown whole
 _STEPS = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)
 
 
@@ -66,11 +67,11 @@ class SpectrumAxes:
         return inner + outer[:: -(-len(outer) // 4) if outer else 1]
 
     def reaching(self, spikes: Sequence[float], density: Sequence[float]) -> SpectrumAxes:
-        """The same with room for all spikes and for the density but its pole at 0."""
+        """The same with room for all spikes and for the density, if that has no pole at 0."""
         right = max([self.right, *(nice(1.1 * s) for s in spikes if s > self.right)])
-        usual = 3.0 * float(np.quantile(density, 0.7)) if len(density) else 0.0
-        highest = min(max(density, default=0.0), max(usual, 1e-9))
-        return replace(self, right=right, top=max(self.top, nice(1.1 * highest)))
+        highest = max(density, default=0.0)
+        top = nice(1.1 * highest) if highest < _POLE * self.top else self.top
+        return replace(self, right=right, top=max(self.top, top))
 
 
 def _rounds() -> list[float]:
