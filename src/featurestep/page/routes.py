@@ -83,8 +83,6 @@ def panels(
     answer: Answer = {"seq": seq, "refused": False, "next": "", "field": ""}
     try:
         state = State.from_query(q)
-        _ = state.problem
-        how = views.best(state, lane, how)
         (figures, texts), further = lane_view(views, state, lane, how, wanted=wanted)
     except FeaturestepError as error:
         field = error.parameter if isinstance(error, InvalidProblem) else ""

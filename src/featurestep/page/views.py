@@ -26,7 +26,6 @@ HOW = {"draft": DRAFT, "close": CLOSE, "full": ""}
 _KEPT = 128  # simulations, of errors and of spectra
 _PATIENCE = 3.0  # seconds for a page to open before the processes it does not need yet start
 _FIRST = 5.0  # seconds that a page waits for what was begun before it came
-LANES = {"main": "curve", "spectrum": "spectrum"}  # what is asked for together, and its slow part
 
 
 class Views:
@@ -90,7 +89,7 @@ class Views:
         """The engine's answers by part, without the spectrum: data, or the error in its place."""
         _ = state.problem  # refuses in one line before any work is begun
         self._begun()
-        tasks = tasks_of(state, how)
+        tasks = self.tasks(state, how)
         del tasks["spectrum"]
         found = dict(zip(tasks, self.fast.ask(list(tasks.values()), wanted), strict=True))
         return {**found, "simulated": self._shown("errors", curve_key(state))}
@@ -101,9 +100,10 @@ class Views:
         """The spectrum; where the full one is refused or too slow a draft stays, and says so."""
         _ = state.problem
         self._begun()
-        task = tasks_of(state, how)["spectrum"]
-        (spectrum,) = (self.slow if how == "full" else self.drafts).ask([task], wanted)
-        if isinstance(spectrum, Exception) and how == "full":
+        task = self.tasks(state, how)["spectrum"]
+        full = task == tasks_of(state)["spectrum"]
+        (spectrum,) = (self.slow if full else self.drafts).ask([task], wanted)
+        if isinstance(spectrum, Exception) and full:
             (seen,) = self.drafts.ask([tasks_of(state, "close")["spectrum"]], wanted)
             if isinstance(seen, Mapping):
                 notes = [*seen["notes"], f"the spectrum is drawn as a draft ({spectrum})"]
@@ -115,11 +115,13 @@ class Views:
         kept = self._simulated.get(Task(kind, query))
         return None if kept is None else kept[1]
 
-    def best(self, state: State, lane: str, asked: str) -> str:
-        """How a lane is to be shown: more exactly than asked where that needs no more work."""
-        memory, part = self.fast.memory, LANES[lane]
-        better = list(HOW)[: list(HOW).index(asked) : -1]
-        return next((how for how in better if memory.get(tasks_of(state, how)[part])), asked)
+    def tasks(self, state: State, how: str) -> dict[str, Task]:
+        """What to compute: each part as asked, or more exactly where that is remembered."""
+        tasks = tasks_of(state, how)
+        for better in list(HOW)[list(HOW).index(how) + 1 :]:
+            known = tasks_of(state, better).items()
+            tasks |= {part: task for part, task in known if self.fast.memory.get(task)}
+        return tasks
 
     def keep(self, asked: State, ran: State, data: dict[str, Any]) -> None:
         """Remember a simulation, with the theory at its own size when that is another."""
@@ -165,13 +167,15 @@ def lane_view(
     views: Views, state: State, lane: str, how: str = "full", *, wanted: Wanted = always
 ) -> tuple[View, str]:
     """A lane's figures and its texts by their elements' ids, and how to ask for it next."""
+    asked, full = views.tasks(state, how), tasks_of(state)
     if lane == "main":
         shown = main_view(state, views.answers(state, how, wanted=wanted))
-        return shown, "" if how == "full" else "full"
+        return shown, "full" * any(asked[part] != full[part] for part in full if part != "spectrum")
     answers = views.spectrum_answers(state, how, wanted=wanted)
-    found = answers["spectrum"]
-    rough = how == "draft" and (isinstance(found, Exception) or found["rough"])
-    return spectrum_view(state, answers), "close" if rough else "" if how == "full" else "full"
+    found, task = answers["spectrum"], asked["spectrum"]
+    rough = isinstance(found, Exception) or found["rough"]
+    further = "close" if rough and task.part.endswith(DRAFT) else "full"
+    return spectrum_view(state, answers), further * (task != full["spectrum"])
 
 
 def main_view(state: State, answers: Mapping[str, Any]) -> View:
