@@ -25,7 +25,7 @@ from .fineness import DRAFT, Budget
 from .interval import Interval, curve
 from .law import Spike
 from .model import FINEST, Model, Rung, model_of
-from .outlook import Outlook, outlook
+from .outlook import Outlook, outlook, to_the_last_sample
 
 CLOSE, LIGHT = Rung(rough=True), Rung(light=True)
 _NEAR_WORK, _FAR_WORK = 4e8, 1.2e9  # with exact weights, from a similar problem or from afar
@@ -86,6 +86,7 @@ def _drafted(model: Model, near: Trail | None, work: float = DRAFT.work) -> tupl
     part = None if blurred else _on_the_axis(view, atom)
     if part is None:
         equations.trail.blurred = blurred - 1 if blurred else _PATIENCE
+        view = to_the_last_sample(view)
         s, density = _from_above(equations, view.edge, atom)
     else:
         s, density = curve((part,), _POINTS)

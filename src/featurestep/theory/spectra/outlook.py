@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -104,6 +104,14 @@ def front(model: Model, equations: Equations, end: Edge) -> Branch:
     if not found.converged[0]:
         raise NotConverged("the end of the bulk was not resolved", residual=found.residual[0])
     return found
+
+
+def to_the_last_sample(view: Outlook) -> Outlook:
+    """The same for a bulk that is seen from above the axis after all: it ends as in `front`."""
+    if not view.model.is_exact:
+        return view
+    beyond = tuple(each for each in view.outliers if each.location > view.reach)
+    return replace(view, edge=view.reach, outliers=beyond)
 
 
 def _reach(model: Model, equations: Equations, end: Edge) -> float:
