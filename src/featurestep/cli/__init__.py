@@ -83,7 +83,8 @@ def main(ctx: click.Context) -> None:
     A network f(x) = aᵀσ(Wx) of N neurons takes one step of size η = n^α on its first layer; its
     readout is then fitted by ridge regression on n fresh samples. `simulate` and `equivalence` run
     this network on drawn data, and `compare` holds the theory against it, as do `spectrum` and
-    `phase` with --seeds. All other commands predict from the theory alone: nothing is trained.
+    `phase` with --seeds. `predict`, `limit`, `baselines`, `learnable`, `optimum` and `critical`
+    need the theory alone: nothing is trained.
 
     \b
     Start with
