@@ -100,12 +100,14 @@ def draw(data: xarray.Dataset) -> Figure:
     c_2 = np.abs(data["coefficient"].sel(degree=2).values)
     gone = data["missed"].sel(degree=2).values / QUADRATIC
     right.plot(c_2, gone, "o", color=PALETTE[0])
-    words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 6, "va": "center"}
-    line = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.5}
-    for rank, i in enumerate(i for i in np.argsort(c_2) if c_2[i] > 0):  # each name on its own line
-        name, place = str(data["activation"].values[i]), (c_2[i], gone[i])
-        right.annotate(name, place, (-12, 70 - 12 * rank), ha="right", arrowprops=line, **words)
-    right.annotate(", ".join(ODD), (0.0, gone[c_2 == 0].max()), (6, 0), **words)
+    words: dict[str, Any] = {"fontsize": 6, "va": "center"}
+    line = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.5, "shrinkB": 3}
+    for rank, i in enumerate(i for i in np.argsort(c_2) if c_2[i] > 0):  # a column of names
+        name, at = str(data["activation"].values[i]), (c_2[i], gone[i])
+        where: dict[str, Any] = {"xytext": (0.5, 0.25 + 0.09 * rank), "textcoords": "axes fraction"}
+        right.annotate(name, at, ha="right", arrowprops=line, **where, **words)
+    where = {"xytext": (6, 0), "textcoords": "offset points"}
+    right.annotate(", ".join(ODD), (0.0, gone[c_2 == 0].max()), **where, **words)
     right.set_xlabel(r"$|c_2|/\sqrt{E\sigma^2}$")
     right.set_ylabel("share of the quadratic part missed")
     return figure_of(left)

@@ -14,7 +14,7 @@ import numpy as np
 from ..figures.base import TWO_COLUMNS, Report
 from ..figures.claims import Claim
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, new_axes, styled
+from ..plots.style import PALETTE, figure_of, log_ticks, new_axes, styled
 from ..types import FloatArray
 from .base import Study, settled
 from .digits import digits
@@ -126,7 +126,7 @@ def draw(data: xarray.Dataset) -> Figure:
             ax.plot(n, mean, color=colour, linewidth=0.8)
             points(ax, n, mean, error, colour=colour, name=model)
         ax.set_xscale("log")
-        ax.set_yscale("log")
+        log_ticks(ax, "y")
         ax.set_xticks(n, [str(count) for count in n])
         ax.minorticks_off()
         ax.set_xlabel("rows")

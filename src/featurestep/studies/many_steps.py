@@ -13,7 +13,7 @@ import numpy as np
 from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Report, parts
 from ..figures.claims import Claim
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..plots.style import PALETTE, figure_of, label, log_ticks, new_axes, styled
 from ..problem import Problem
 from ..simulation import Setting, simulate, simulated_spectrum
 from ..theory import predict
@@ -114,7 +114,7 @@ def _values(ax: Axes, data: xarray.Dataset) -> None:
         values = data["singular_value"].sel(batches=batches).mean("network")  # (steps, rank)
         for rank in range(5):
             ax.plot(STEPS, values[:, rank], color=PALETTE[index], alpha=1.0 - 0.17 * rank)
-    ax.set_yscale("log")
+    log_ticks(ax, "y")
     ax.set_ylabel(r"first five singular values of $F/\sqrt{n}$")
 
 
