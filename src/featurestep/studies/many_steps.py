@@ -115,7 +115,7 @@ def _values(ax: Axes, data: xarray.Dataset) -> None:
         for rank in range(5):
             ax.plot(STEPS, values[:, rank], color=PALETTE[index], alpha=1.0 - 0.17 * rank)
     log_ticks(ax, "y")
-    ax.set_ylabel(r"first five singular values of $F/\sqrt{n}$")
+    ax.set_ylabel(r"singular values of $F/\sqrt{n}$")
 
 
 def spikes(data: xarray.Dataset) -> xarray.DataArray:
