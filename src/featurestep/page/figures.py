@@ -116,6 +116,7 @@ def frame(
     ink = {"size": 13, "color": theme.ink}
     titles = [note(xaxis.pop("title", ""), 0.5, 0.0, theme, **below, font=ink)]
     titles.append(note(yaxis.pop("title", ""), 0.0, 0.5, theme, **beside, font=ink))
+    titles = [title for title in titles if title["text"]]
     layout: Figure = {
         "paper_bgcolor": theme.paper,
         "plot_bgcolor": theme.paper,

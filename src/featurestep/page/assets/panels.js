@@ -115,14 +115,13 @@
 
   function draw(id) {
     stale.delete(id);
-    if (!window.Plotly) return; // `drawAll` comes when its script is there
+    if (!window.Plotly || !sizes[id]) return; // `drawAll` comes when the script is there, the watcher with a size
     const [graph, figure] = [document.getElementById(id), latest[id]];
     const together = { data: [...ghosts(id, figure), ...figure.data], layout: figure.layout };
-    const size = sizes[id] || { width: graph.clientWidth, height: graph.clientHeight };
-    const { data, layout } = fitted(together, size);
+    const { data, layout } = fitted(together, sizes[id]);
     const picture = { format: "svg", filename: id.replace("graph", "featurestep") };
     const config = { displaylogo: false, modeBarButtons: [["toImage"]], toImageButtonOptions: picture };
-    window.Plotly.react(graph, data, { ...layout, ...size }, config);
+    window.Plotly.react(graph, data, { ...layout, ...sizes[id] }, config);
   }
 
   /* What is pinned, in grey; on a bent axis it is put where that axis now has it. */
@@ -197,10 +196,8 @@
 
   function save(format) {
     for (const id of window.Plotly ? Object.keys(latest) : []) {
-      const graph = document.getElementById(id);
-      const size = { width: graph.offsetWidth, height: graph.offsetHeight };
       const filename = id.replace("graph", "featurestep");
-      window.Plotly.downloadImage(graph, { format: format, filename: filename, scale: 2, ...size });
+      window.Plotly.downloadImage(id, { format: format, filename: filename, scale: 2, ...sizes[id] });
     }
   }
 
