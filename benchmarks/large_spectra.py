@@ -25,6 +25,22 @@ ACTIVATIONS: dict[str, Any] = {
 }
 
 
+def network(name: str, law: str, samples: int, step: float, n: int = 4000) -> Problem:
+    """A step of so many √N on so many times d samples."""
+    return Problem(
+        activation=ACTIVATIONS[name],
+        target="H1 + H2/sqrt(2)",
+        n=n,
+        d=n // 2,
+        width=3 * n // 4,
+        n_step=samples * n // 2,
+        step_size=step * (3 * n / 4) ** 0.5,
+        ridge=0.01,
+        noise_std=0.2,
+        readout=law,
+    )
+
+
 def kolmogorov(law: Any, eigenvalues: np.ndarray) -> float:
     """Distance of the bulk's distribution function from that of all draws together, zeros aside."""
     places = np.sort(eigenvalues.ravel())
@@ -70,21 +86,9 @@ def main() -> None:
     parser.add_argument("--laws", nargs="+", default=["constant", "rademacher"])
     parser.add_argument("--steps", nargs="+", type=float, default=[0.25, 0.5, 1.0, 2.0])
     arguments = parser.parse_args()
-    n = arguments.n
     axes = (ACTIVATIONS, arguments.laws, (2, 8), arguments.steps)
     for name, law, samples, step in itertools.product(*axes):
-        problem = Problem(
-            activation=ACTIVATIONS[name],
-            target="H1 + H2/sqrt(2)",
-            n=n,
-            d=n // 2,
-            width=3 * n // 4,
-            n_step=samples * n // 2,
-            step_size=step * (3 * n / 4) ** 0.5,
-            ridge=0.01,
-            noise_std=0.2,
-            readout=law,
-        )
+        problem = network(name, law, samples, step, arguments.n)
         row = compared(problem, arguments.seeds, arguments.device)
         print(f"{name} {law} n0/d={samples} η={step}√N: {row}", flush=True)
 

@@ -21,6 +21,8 @@ from featurestep.theory import engine, solution
 from featurestep.theory.solution import Solution
 from tests.theory.perturbed import TERMS
 
+from .device import DEVICE
+
 RECORD = json.loads((Path(__file__).parent / "large_networks.json").read_text())
 FINEST = 0.005  # relative error bar: below it, terms of order 1/n are seen
 # The same for the training error, a small difference of the two others: chosen after the fact, its
@@ -160,7 +162,7 @@ def test_networks_of_a_thousand_samples(case: dict[str, Any]) -> None:
         ridge=0.05,
         noise_std=0.3,
     )
-    found = compare(problem, seeds=20)
+    found = compare(problem, seeds=20, **DEVICE)
     for row in found.rows:
         assert row.predicted is not None
         error = max(row.standard_error, FINEST * row.simulated)

@@ -24,6 +24,8 @@ from featurestep import (
     spectrum,
 )
 
+from .device import DEVICE
+
 RECORD = json.loads((Path(__file__).parent / "several_directions.json").read_text())
 LARGEST = 0.025
 
@@ -77,7 +79,7 @@ def test_a_relu_network_comes_near_its_floor() -> None:
         readout="rademacher",
     )
     floor = learnable(p).floor
-    errors = simulate(p, seeds=6, n_test=20_000).values["test_error"][0]
+    errors = simulate(p, seeds=6, n_test=20_000, **DEVICE).values["test_error"][0]
     spread = errors.std(ddof=1) / len(errors) ** 0.5
     assert errors.mean() < 1.10 * floor
     assert errors.mean() > floor - 2.0 * spread
@@ -104,7 +106,7 @@ def test_networks_drawn_now_agree(target: str, changes: dict[str, str]) -> None:
         target=target,
         **changes,
     )
-    for row in compare(p, seeds=range(100, 124), n_test=4000).rows:
+    for row in compare(p, seeds=range(100, 124), n_test=4000, **DEVICE).rows:
         if row.quantity in ("test_error", "train_loss"):
             assert row.predicted is not None
             assert row.simulated == pytest.approx(
@@ -128,7 +130,7 @@ def test_spikes_of_a_target_with_two_directions() -> None:
     assert found == pytest.approx(expected, rel=2e-3)  # laws of typical samples differ a little
     two = one.replace(target="z1 + z1*z2")
     predicted = [spike.singular_value for spike in spectrum(two).spikes]
-    drawn = simulated_spectrum(two, seeds=12).dataset["singular_value"].values[0]
+    drawn = simulated_spectrum(two, seeds=12, **DEVICE).dataset["singular_value"].values[0]
     largest = np.sort(drawn, axis=-1)[..., ::-1][..., : len(predicted)].reshape(12, -1)
     spread = largest.std(axis=0, ddof=1) / 12**0.5
     assert np.all(np.abs(largest.mean(axis=0) - predicted) < 4 * spread + 0.01 * largest.mean())

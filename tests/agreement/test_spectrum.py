@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
+from benchmarks.large_spectra import kolmogorov, network
 from featurestep import Problem, function, simulated_spectrum, spectrum
 from featurestep.functions.nonlinearity import normalised_hermite
+
+from .device import DEVICE
 
 SEEDS = tuple(range(8))
 FEW = tuple(range(5))
@@ -30,21 +33,7 @@ ACTIVATIONS = {
         "readout": "rademacher",
     },
 }
-LARGE = {
-    "relu": "relu",
-    "sin(z + .6)": function(
-        lambda z: np.sin(z + 0.6), derivative=lambda z: np.cos(z + 0.6), name="sin(z + .6)"
-    ),
-}
 BASE = {"target": "H1 + H2/sqrt(2)", "n": 2000, "d": 1000, "width": 1500, "ridge": 0.1}
-
-
-def kolmogorov(law, eigenvalues):
-    """Distance of the bulk's distribution function from that of all draws together, zeros aside."""
-    places = np.sort(eigenvalues.ravel())
-    below = np.arange(places.size) / places.size
-    found = (law.cumulative(places) - law.atom) / (1.0 - law.atom)
-    return max(np.abs(found - below).max(), np.abs(found - below - 1 / places.size).max())
 
 
 def overlaps_in_a_sample(spike, n):
@@ -68,7 +57,7 @@ def overlaps_in_a_sample(spike, n):
 
 def check(problem, seeds=SEEDS):
     predicted = spectrum(problem)
-    simulated = simulated_spectrum(problem, seeds=seeds)
+    simulated = simulated_spectrum(problem, seeds=seeds, **DEVICE)
     eigenvalues = simulated.eigenvalues()  # (seeds, min(n, N)), descending
     overlaps = simulated.hermite_overlaps()
     spikes = predicted.spikes
@@ -134,7 +123,8 @@ def test_other_networks(changes):
 def test_weights_after_the_step():
     problem = Problem(**BASE, **ACTIVATIONS["relu"], n_step=8000, step_exponent=0.25)
     law = spectrum(problem).weights
-    simulated = simulated_spectrum(problem, seeds=SEEDS, variants=("weights", "initial_weights"))
+    variants = ("weights", "initial_weights")
+    simulated = simulated_spectrum(problem, seeds=SEEDS, variants=variants, **DEVICE)
     seen = simulated.singular_values("weights")
     error = seen[:, 0].std(ddof=1) / len(SEEDS) ** 0.5
     gap = abs(seen[:, 0].mean() - law.spike.singular_value)
@@ -150,63 +140,27 @@ def test_weights_after_the_step():
     assert untrained == pytest.approx(1 + (problem.width / problem.d) ** 0.5, rel=0.03)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("step", [0.25, 0.5, 1.0, 2.0])
-@pytest.mark.parametrize("samples", [2, 8])
-@pytest.mark.parametrize("name", LARGE)
-def test_large_steps(name, samples, step):
-    """Steps of order √N on few samples, where the weights are far from isotropic (n = 4000)."""
-    n, seeds = 4000, range(4)
-    problem = Problem(
-        activation=LARGE[name],
-        target="H1 + H2/sqrt(2)",
-        n=n,
-        d=n // 2,
-        width=3 * n // 4,
-        n_step=samples * n // 2,
-        step_size=step * (3 * n / 4) ** 0.5,
-        ridge=0.01,
-        noise_std=0.2,
-        readout="constant",
-    )
-    predicted = spectrum(problem)
-    simulated = simulated_spectrum(problem, seeds=seeds)
-    eigenvalues, overlaps = simulated.eigenvalues(), simulated.hermite_overlaps()
-    spikes = [spike for spike in predicted.spikes if spike.resolved]
-    assert len(spikes) == 1
-    assert kolmogorov(predicted, eigenvalues[:, len(predicted.spikes) :]) <= 0.005
-    seen = eigenvalues[:, 0]
-    error = seen.std(ddof=1) / len(seeds) ** 0.5
-    gap = abs(seen.mean() - spikes[0].location)
-    assert gap < max(0.02 * spikes[0].location, 3.0 * error), (seen, spikes[0].location)
-    expected = [spikes[0].constant_overlap, *spikes[0].overlaps[:3]]
-    np.testing.assert_allclose(overlaps[:, 0, :4].mean(axis=0), expected, atol=0.02)
-    counts = (eigenvalues > predicted.edge + predicted.margin).sum(axis=1)
-    assert np.median(counts) == 1, counts
+STEPS = (0.25, 0.5, 1.0, 2.0)
+LARGE = [
+    *((law, step) for law in ("constant", "gaussian") for step in STEPS),
+    ("rademacher", 0.5),
+    ("uniform", 1.0),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [0.5, 1.0])
+@pytest.mark.parametrize(("law", "step"), LARGE)
 @pytest.mark.parametrize("samples", [2, 8])
-@pytest.mark.parametrize("law", ["gaussian", "uniform"])
-@pytest.mark.parametrize("name", LARGE)
-def test_large_steps_of_continuous_laws(name, law, samples, step):
-    """The same for laws whose bulk is solved with few groups and whose spikes with many."""
-    n, seeds = 4000, range(4)
-    problem = Problem(
-        activation=LARGE[name],
-        target="H1 + H2/sqrt(2)",
-        n=n,
-        d=n // 2,
-        width=3 * n // 4,
-        n_step=samples * n // 2,
-        step_size=step * (3 * n / 4) ** 0.5,
-        ridge=0.01,
-        noise_std=0.2,
-        readout=law,
-    )
+@pytest.mark.parametrize("name", ["relu", "sin(z+.6)"])
+def test_large_steps(name, samples, law, step):
+    """Steps of order √N on few samples, where the weights are far from isotropic (n = 4000).
+
+    The bulk of a continuous law is solved with few groups of neurons, its spikes with many.
+    """
+    seeds = range(4)
+    problem = network(name, law, samples, step)
     predicted = spectrum(problem)
-    simulated = simulated_spectrum(problem, seeds=seeds)
+    simulated = simulated_spectrum(problem, seeds=seeds, **DEVICE)
     eigenvalues, overlaps = simulated.eigenvalues(), simulated.hermite_overlaps()
     assert kolmogorov(predicted, eigenvalues[:, len(predicted.spikes) :]) <= 0.005
     for rank, spike in enumerate(predicted.spikes):
@@ -219,5 +173,10 @@ def test_large_steps_of_continuous_laws(name, law, samples, step):
         shown = overlaps[:, rank, :4]
         allowed = np.maximum(0.02, 3.0 * shown.std(axis=0, ddof=1) / len(seeds) ** 0.5)
         assert np.all(np.abs(shown.mean(axis=0) - expected) < allowed), (rank, shown, expected)
-    counts = [spikes.count for spikes in simulated.spikes("trained", predicted.border)]
-    assert np.median(counts) == predicted.count, counts
+    border = predicted.border
+    counts = [spikes.count for spikes in simulated.spikes("trained", border)]
+    certain, possible = (
+        sum(spike.location > border.place * factor for spike in predicted.spikes)
+        for factor in (1.0 + NEAR, 1.0 - NEAR)
+    )
+    assert certain <= np.median(counts) <= possible, counts

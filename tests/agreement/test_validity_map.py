@@ -12,6 +12,8 @@ from benchmarks.validity import cases, read_record, same, seeds_for
 from benchmarks.validity_map import PAGE, Point, points, shares, surely_off, table
 from featurestep import Problem, simulate
 
+from .device import DEVICE
+
 RECORD = read_record()
 
 
@@ -53,7 +55,9 @@ def test_problems_of_the_record_can_be_drawn_anew() -> None:
     rng = np.random.default_rng(3)
     for i in rng.choice(len(cheap), 3, replace=False):
         row = cheap[i]
-        values = simulate(Problem(**row["problem"]), seeds=range(1000, 1024)).values["test_error"]
+        values = simulate(Problem(**row["problem"]), seeds=range(1000, 1024), **DEVICE).values[
+            "test_error"
+        ]
         mean, error = row["test_error"]
         new_error = values.std(ddof=1) / values.size**0.5
         assert abs(values.mean() - mean) < 4.0 * np.hypot(error, new_error)

@@ -16,6 +16,7 @@ from featurestep.theory.spectra.outlook import strengths
 from featurestep.theory.spectra.solve import solve_spectrum
 from featurestep.theory.spectra.typical import typical_batch
 from featurestep.theory.typical_laws import extreme, typical_normal
+from featurestep.theory.validity import mixing_notes
 from tests.theory.literal import Equations as LiteralEquations
 
 RELU = {"activation": "relu", "centre": True, "target": "H1 + H2/sqrt(2)", "ridge": 0.1}
@@ -397,3 +398,12 @@ def test_an_oscillation_that_cannot_be_cut_is_refused():
     p = problem(activation="sin", centre=False, n=10**9, d=10**3, width=10**3, step_size=1e6)
     with pytest.raises(NotConverged, match="oscillates"):
         spectrum(p)
+
+
+def test_spikes_that_are_too_near_to_each_other_are_told():
+    near, far = (
+        mixing_notes(problem(), [103.0, 100.0, 5.0]),
+        mixing_notes(problem(), [200.0, 100.0, 5.0]),
+    )
+    assert "two spikes are predicted within 0.03 of each other" in near[0]
+    assert far == mixing_notes(problem(), [3.0]) == mixing_notes(problem(), []) == ()

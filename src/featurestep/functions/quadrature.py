@@ -9,6 +9,7 @@ import numpy as np
 from ..types import FloatArray
 
 Rule = tuple[FloatArray, FloatArray]
+_BENT_GRID = 120  # Gauss nodes of a law that stand for the law itself
 
 GAUSS_HERMITE_MAX = 200  # numpy's weights overflow not far beyond
 
@@ -131,6 +132,33 @@ def gauss_law(law: str, count: int) -> Rule:
         return gauss_hermite(count)
     x, w = gauss_legendre(count)
     return _frozen(np.sqrt(3.0) * x, 0.5 * w)
+
+
+@lru_cache(maxsize=64)
+def bent_law(law: str, count: int, bend: float, end: float | None = None) -> Rule:
+    """Nodes of a continuous readout law for functions of g that level off from |g| = 1/bend on.
+
+    They are Gauss nodes in t = g/√(1 + (bend·g)²), in which such functions are near to
+    polynomials; with an `end`, ±end are among them (Lobatto's).
+    """
+    g, w = gauss_law(law, _BENT_GRID)
+    t = g / np.sqrt(1.0 + (bend * g) ** 2)
+    basis, beside = [np.sqrt(w)], []
+    for _ in range(count - 1):  # Lanczos; the law is even, so that the diagonal vanishes
+        column = t * basis[-1]
+        for _ in range(2):  # twice is enough
+            column = column - sum((column @ known) * known for known in basis)
+        beside.append(float(np.linalg.norm(column)))
+        basis.append(column / beside[-1])
+    if end is not None:
+        last = end / np.sqrt(1.0 + (bend * end) ** 2)
+        below, here = 1.0, last / beside[0]  # orthonormal polynomials at the end
+        for k in range(1, count - 2):
+            below, here = here, (last * here - beside[k - 1] * below) / beside[k]
+        beside[-1] = float(np.sqrt(last * (last - beside[-2] * below / here)))
+    nodes, vectors = np.linalg.eigh(np.diag(beside, 1) + np.diag(beside, -1))
+    nodes, share = 0.5 * (nodes - nodes[::-1]), vectors[0] ** 2
+    return _frozen(nodes / np.sqrt(1.0 - (bend * nodes) ** 2), 0.5 * (share + share[::-1]))
 
 
 def _frozen(x: FloatArray, w: FloatArray) -> Rule:

@@ -7,6 +7,8 @@ relative error that this admits; nothing else excuses a disagreement with a netw
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 
 from ..borders import MARGIN
 from ..functions.hermite import coefficients
@@ -27,6 +29,7 @@ _TESTED = 4.0  # steps in units of √N, up to which predictions are held to net
 _HELD = 0.02  # to within that much of the test error
 _HEAVY_ROW = 3.0  # mean squares of a feature in a typical sample's most extreme row
 _FURTHER = 0.02  # of the edge, that single samples must reach beyond to be told
+_MIXED = 3.0  # distance of two spikes, in √(2/min(n, N)) of their place, below which draws mix them
 _ROUGH = 1e-6  # share of the eigenvalues, or of the density, that may go unresolved
 Notes = tuple[Note, ...]
 
@@ -171,6 +174,23 @@ def _open_notes(problem: Problem) -> Notes:
         )
         notes.append(Note(text, "large residuals", 0.04 * 1500 / problem.n))
     return tuple(notes)
+
+
+def mixing_notes(problem: Problem, places: Sequence[float]) -> Notes:
+    """Spikes so near to each other that a draw shows neither by itself; places in descending order.
+
+    Theory has them at their means, each with its own function of κ. In a draw they fluctuate by
+    more than their distance, repel each other and share their functions.
+    """
+    reach = _MIXED * math.sqrt(2.0 / min(problem.n, problem.width))
+    gaps = [high / low - 1.0 for high, low in pairwise(places)]
+    if min(gaps, default=math.inf) > reach:
+        return ()
+    text = (
+        f"two spikes are predicted within {min(gaps):.2g} of each other: at these sizes networks "
+        f"have them up to {reach:.2g} further apart, and either carries functions of both"
+    )
+    return (Note(text, "spikes that mix", reach),)
 
 
 def edge_notes(*, unresolved: int, heavy_row: float) -> Notes:

@@ -114,7 +114,9 @@ def model_of(
 
 def ladder(first: Model) -> tuple[Rung, ...]:
     """All rungs for a problem whose model on the first one is given."""
-    if first.is_exact:
+    if first.is_exact and first.is_heavy:
+        others = [Rung(varies=False), *(Rung(stray=s, varies=False) for s in _OTHER_STRAYS)]
+    elif first.is_exact:
         others = [Rung(stray=stray) for stray in _OTHER_STRAYS]
     elif first.is_heavy:  # better without some variation than nothing
         others = [Rung(factor, varies=False) for factor in (1.0, *_OTHER_RULES)]

@@ -13,7 +13,7 @@ from ...errors import NotConverged
 from ...functions.hermite import coefficients
 from ...threads import one_thread
 from ...types import FloatArray
-from ..validity import edge_notes, reach_notes
+from ..validity import edge_notes, mixing_notes, reach_notes
 from .branch import Branch, Trail
 from .continued import Equations
 from .edges import Edge, right_edge
@@ -68,8 +68,10 @@ class Outlook:
         heavy_row = float(self.equations.largest_row / self.equations.size)
         unresolved = sum(not spike.resolved for spike in self.spikes)
         model, end = self.model, self.end.location
+        places = [spike.location for spike in self.spikes if spike.resolved]
         return (
             *model.notes,
+            *mixing_notes(model.problem, places),
             *edge_notes(unresolved=unresolved, heavy_row=heavy_row),
             *reach_notes(edge=end, reach=self.reach, exact=model.is_exact, heavy=model.is_heavy),
         )
@@ -115,8 +117,10 @@ def to_the_last_sample(view: Outlook) -> Outlook:
 
 
 def _reach(model: Model, equations: Equations, end: Edge) -> float:
-    reach_of = sample_reach if model.is_exact else entry_reach
-    return reach_of(model.problem, equations, end)
+    entries = entry_reach(model.problem, equations, end)
+    if not model.is_exact:
+        return entries
+    return max(entries, sample_reach(model.problem, equations, end))
 
 
 def strengths(

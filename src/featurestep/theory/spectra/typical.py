@@ -16,12 +16,12 @@ import numpy as np
 from ...errors import NotConverged
 from ...functions.hermite import coefficients
 from ...functions.nonlinearity import Nonlinearity
-from ...functions.quadrature import Rule, gauss_hermite, gauss_law, stretched_uniform
+from ...functions.quadrature import Rule, bent_law, gauss_hermite, gauss_law, stretched_uniform
 from ...problem import Problem
 from ...spiked import SpikedWeights, spiked_weights
 from ...types import FloatArray
 from ..batch import Batch
-from ..exact.weights import FEW_R_NODES, R_NODES, exact_side
+from ..exact.weights import FEW_R_NODES, R_NODES, ExactSide, exact_side
 from ..exact.weights import MOST_GROUPS as MOST_EXACT
 from ..labels import along_first
 from ..method import bulk_left_out, chosen_method
@@ -32,14 +32,17 @@ from .wobble import product, with_wobble
 
 _SPACING = 0.5
 STRAY = 40.0  # twice the samples whose residual may exceed the end of the law of r
-_BULK_GROUPS = (5, 6)  # Gauss nodes of a continuous law, for a bulk with exact weights
+_BULK_GROUPS = (5, 6)  # nodes of a continuous law, for a bulk with exact weights
 _STRETCHED = 1e-3  # of a neuron's square, by the step, from which on a continuous law has them
 _APART = 0.5  # distance of neighbouring groups' bulks over their width, at most
 _LARGE_STEP = 1.25  # η/√N from which on it takes the latter
+_BEND = {True: 0.5, False: 0.3}  # of `bent_law` over a step's reach, if σ is bounded or not
+_FAR = 20.0  # where a bounded activation has taken its largest values
 _SPIKE_GROUPS = 0.6  # fineness of the rule for its spikes
 _ROUGH_GROUPS = 0.6  # of that, where drawing accuracy is enough
 _BEYOND_ALL = 100.0  # |κ| of nodes that stand for the weights' own unknowns
 _HEAVY = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
+_KAPPA = 7  # nodes of κ for a neuron's mean square
 _RADII = 3  # nodes of ‖x‖, whose spread is small
 _LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against the bulk, likewise
 
@@ -64,23 +67,30 @@ def typical_batch(
     if spectral_method(problem, light=light) == "exact":
         few, many = _exact_groups(problem, refine * (_ROUGH_GROUPS if rough else 1.0))
         batch = build_batch([seen], [weights], few, nodes)
+        if _is_heavy(problem):
+            batch = _varied(problem, batch, varies)
         residuals = FEW_R_NODES if rough else R_NODES
         return _with_exact_weights(problem, batch, stray, many, residuals)
     groups = _group_rule(problem, refine)
-    batch = _with_radii(problem, build_batch([seen], [weights], groups, nodes))
+    return _varied(problem, build_batch([seen], [weights], groups, nodes), varies)
+
+
+def _varied(problem: Problem, batch: Batch, varies: bool) -> Batch:
+    """With the spread of ‖x‖ and, if it `varies`, the chance of rows and columns."""
+    batch = _with_radii(problem, batch)
     return with_wobble(problem, batch) if varies else batch
 
 
 def spectral_method(problem: Problem, *, light: bool = False) -> str:
-    """Whether a spectrum has exact weights: features without tails, and a law of not many values.
+    """Whether a spectrum has exact weights: where the readout law has not too many values.
 
-    A `light` one has them for laws of few values only.
+    Heavy tails double the groups, so that laws of up to three values have them then. A `light`
+    spectrum has them for laws of few values only.
     """
-    finite = finite_groups(problem)
-    if (finite is not None and finite[0].size > MOST_EXACT) or _is_heavy(problem):
+    finite, weights, heavy = finite_groups(problem), spiked_weights(problem), _is_heavy(problem)
+    if finite is not None and (1 + heavy) * finite[0].size > MOST_EXACT:
         return "isotropic"
-    weights = spiked_weights(problem)
-    if finite is None and (light or not _stretches(problem, weights)):
+    if finite is None and (light or heavy or not _stretches(problem, weights)):
         return "isotropic"
     return chosen_method(problem, weights, "auto")
 
@@ -93,7 +103,11 @@ def _stretches(problem: Problem, weights: SpikedWeights) -> bool:
     about 4√(N/n) or 4√(n/N), overlap.
     """
     ratio = problem.width / problem.n
-    squares = np.sort(2.0 * np.log(weights.norm(_few_groups(problem)[0])))
+    g, _ = _few_groups(problem)
+    kappa, share = gauss_hermite(_KAPPA)
+    norm = weights.norm(g)
+    moments = problem.sigma.moments(norm, weights.shift(g) * kappa[:, None])
+    squares = np.sort(np.log(share @ (moments.spread + (norm * moments.slope) ** 2)))
     apart = float(np.diff(squares).max()) / (4.0 * math.sqrt(min(ratio, 1.0 / ratio)))
     norms = problem.initial == "gaussian" and float(coefficients(problem.sigma, 2)[2]) != 0.0
     seen = norms or bulk_left_out(problem, weights) > _STRETCHED
@@ -101,9 +115,29 @@ def _stretches(problem: Problem, weights: SpikedWeights) -> bool:
 
 
 def _few_groups(problem: Problem) -> Rule:
-    """Groups of a continuous law for a bulk with exact weights."""
-    large = problem.step_size > _LARGE_STEP * math.sqrt(problem.width)
-    return gauss_law(problem.law.name, _BULK_GROUPS[large])
+    """Groups of a continuous law for a bulk with exact weights.
+
+    Features of a bounded activation level off where its weights grow. Those of others grow with
+    the weights, and the largest decide on the edge: the outermost stay where Gauss nodes lie.
+    """
+    law = problem.law.name
+    count = _BULK_GROUPS[problem.step_size > _LARGE_STEP * math.sqrt(problem.width)]
+    bounded = _is_bounded(problem.sigma)
+    end = None if bounded else float(gauss_law(law, count)[0][-1])
+    return bent_law(law, count, _BEND[bounded] * _reach(spiked_weights(problem)), end)
+
+
+def _is_bounded(sigma: Nonlinearity) -> bool:
+    z = np.linspace(-2.0 * _FAR, 2.0 * _FAR, 801)
+    with np.errstate(all="ignore"):
+        values = np.abs(sigma(z))
+    return bool(values.max() <= 1.01 * values[np.abs(z) <= _FAR].max())
+
+
+def _reach(weights: SpikedWeights) -> float:
+    """The g^-1 at which a step's effect on a neuron is of order 1."""
+    drawn = (abs(weights.unit_shift), abs(weights.unit_drift), math.sqrt(weights.unit_growth))
+    return max(*drawn, 1e-300)
 
 
 def _exact_groups(problem: Problem, refine: float) -> tuple[Rule, Rule | None]:
@@ -121,8 +155,10 @@ def _with_exact_weights(
     share = batch.neurons[0] / batch.neurons.sum()
     samples = problem.n_step / stray
     side = exact_side(problem, (batch.g, share), batch.kappa, samples, many, nodes=residuals)
-    step, columns = side.step, side.columns
-    more = side.unknowns
+    seen, felt = side.columns.spread, None
+    if _is_heavy(problem):
+        side, seen, felt = _as_varied(problem, batch, side)
+    step, columns, more = side.step, side.columns, side.unknowns
 
     def padded(values: FloatArray) -> FloatArray:
         wide = [(0, 0)] * values.ndim
@@ -139,13 +175,33 @@ def _with_exact_weights(
         lean=np.zeros_like(batch.lean),
         mean=padded(columns.plain[:, :, : batch.g.size]),
         linear=padded(step.norm[:, None, :] * columns.slope),
-        spread=padded(columns.spread),
+        spread=padded(seen),
+        felt=None if felt is None else padded(felt),
         target_mean=nothing,
         target_linear=nothing,
         target_rest=nothing,
         mirrored=False,
         exact=side,
     )
+
+
+def _as_varied(
+    problem: Problem, batch: Batch, side: ExactSide
+) -> tuple[ExactSide, FloatArray, FloatArray | None]:
+    """Columns, and ν² in χ and in V̂2, with what varies in the batch; of weights alone, to compare.
+
+    Exact weights change what varies little: their part and that of ‖x‖ and of chance are put
+    together at first order.
+    """
+    places = batch.shift[:, None, :] * batch.kappa[:, None]
+    plain = problem.sigma.moments(batch.norm[:, None, :], places)
+    columns, size = side.columns, batch.g.size
+    means = columns.plain.copy()
+    means[:, :, :size] += batch.mean - plain.mean
+    slope = columns.slope + batch.linear / batch.norm[:, None, :] - plain.slope
+    seen = columns.spread * (batch.spread / plain.spread)
+    felt = None if batch.felt is None else columns.spread * (batch.felt / plain.spread)
+    return side._replace(columns=replace(columns, plain=means, slope=slope)), seen, felt
 
 
 def _with_radii(problem: Problem, batch: Batch) -> Batch:
@@ -175,9 +231,7 @@ def _group_rule(problem: Problem, refine: float) -> Rule:
     if exact is not None:
         return exact
     weights = spiked_weights(problem)
-    reach = max(
-        abs(weights.unit_shift), abs(weights.unit_drift), math.sqrt(weights.unit_growth), 1e-300
-    )
+    reach = _reach(weights)
     scale = rounded_down(0.5 / reach)
     widest = rounded_down(0.6 / reach) if problem.sigma.oscillates else 1.0
     spacing = _SPACING / refine
