@@ -20,10 +20,8 @@
 
   /* Two lanes: the errors, and the spectrum. Each has one question under way at most; of those
      that come meanwhile only the latest is asked. One that a rest has asked is given up at once. */
-  const lanes = Object.fromEntries(["spectrum", "main"].map((name) => [
-    name, { name: name, seq: 0, asked: "", pending: null, busy: false, next: "", call: null, dimmer: 0 },
-  ]));
-  const every = Object.values(lanes);
+  const lane = { seq: 0, asked: "", pending: null, busy: false, next: "", call: null, dimmer: 0 };
+  const every = ["spectrum", "main"].map((name) => ({ name: name, ...lane }));
 
   /* For tests and styles: "busy" until what was asked is drawn; whether it is in full, or looks different. */
   function show(lane) {
@@ -129,18 +127,10 @@
     const kept = pinned[id];
     if (!kept || kept.revision !== figure.layout.uirevision) return [];
     const axis = figure.layout.meta;
-    const colour = figure.layout.xaxis.linecolor;
-    return kept.data.map((trace) => ({
-      ...trace,
-      x: axis ? trace.customdata.map((s) => place(s, axis)) : trace.x,
-      line: { ...trace.line, color: colour, width: 1.6 },
-      fill: "none",
-      opacity: 0.75,
-      name: "pinned",
-      showlegend: false,
-      hoverinfo: "skip",
-      hovertemplate: undefined,
-    }));
+    const line = { color: figure.layout.xaxis.linecolor, width: 1.6 };
+    const grey = { name: "pinned", fill: "none", opacity: 0.75, showlegend: false, hoverinfo: "skip", hovertemplate: undefined };
+    const across = (trace) => (axis ? trace.customdata.map((s) => place(s, axis)) : trace.x);
+    return kept.data.map((trace) => ({ ...trace, ...grey, x: across(trace), line: { ...trace.line, ...line } }));
   }
 
   function place(s, { bend, right, share }) {
