@@ -140,6 +140,10 @@ def test_an_unconverged_resolvent_raises_with_its_solution(
     ("changes", "words"),
     [
         ({"step_exponent": 0.6}, "beyond 1/2"),
+        (
+            {"step_exponent": 0.6, "readout": [[-2.0, 0.1], [0.5, 0.8], [2.0, 0.1]]},
+            "√N for the outermost neurons",
+        ),
         ({"n": 40}, "small sizes"),
         ({"activation": "H1 + H2 + H3/6", "step_exponent": 0.5}, "degree 3"),
         ({"n": 900, "n_step": 400, "step_exponent": 0.5}, "n_step < d"),

@@ -131,13 +131,15 @@ def _exponent_notes(problem: Problem) -> Notes:
     exponent = problem.regime.exponent
     if exponent is None or exponent <= 0.5 + 1e-9:
         return ()
-    size = problem.step_size / problem.width**0.5
+    size, law = problem.step_size / problem.width**0.5, problem.law
+    widest = max(map(abs, law.values)) if law.is_finite else 1.0
+    outer = f", {size * widest:.3g}√N for the outermost neurons" if widest > 1.0 else ""
     text = (
         f"step exponent {exponent:.3g} is beyond 1/2, the largest of the published theory: here "
-        f"η = {size:.3g}√N; agreement with networks is tested up to {_TESTED:g}√N, to "
+        f"η = {size:.3g}√N{outer}; agreement with networks is tested up to {_TESTED:g}√N, to "
         f"{_HELD:.0%} of the test error"
     )
-    return (Note(text, "step beyond 1/2", _HELD if size <= _TESTED else math.inf),)
+    return (Note(text, "step beyond 1/2", _HELD if size * widest <= _TESTED else math.inf),)
 
 
 def _open_notes(problem: Problem) -> Notes:
