@@ -89,7 +89,7 @@ def test_a_step_on_many_samples(name, exponent):
 
 
 FAST = (
-    {"step_exponent": 0.35, "readout": "constant", "n_step": 16000},
+    {"step_exponent": 0.35, "readout": "constant", "n_step": 4000},
     {"step_exponent": 0.35, "readout": "rademacher", "activation": "tanh"},
 )
 

@@ -81,9 +81,9 @@ def check_critical(problem: Problem, degrees: int = 3) -> int:
 
 def test_a_grid_has_the_numbers_of_each_problem() -> None:
     rng = random.Random(5)
-    for _ in range(4):
+    for _ in range(3):
         problem = random_problem(rng, ("constant", "rademacher"))
-        check_grid(problem, (0.0, 0.2, 0.35))
+        check_grid(problem, (0.0, 0.35))
 
 
 @pytest.mark.slow
