@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from featurestep import InvalidProblem, critical_steps, spectrum
+from featurestep import InvalidProblem, spectrum
 from featurestep.meeting.phase import phase_diagram
 from featurestep.plots.diagrams import MOST, phase, tracks
 from featurestep.plots.spectra import degree_colour, features, overlaps, panels, weights
 from featurestep.plots.style import figure_of, render
 from featurestep.simulation import simulated_spectrum
 
-from .problems import CENTRED_RELU
+from .problems import CENTRED_RELU, known_births
 
 PROBLEM = CENTRED_RELU.replace(step_exponent=0.44, readout="rademacher")
 
@@ -133,7 +133,7 @@ def test_panels_leave_out_overlaps_where_there_are_no_spikes(theory, simulated, 
 
 
 def test_tracks_start_where_spikes_are_born(grid):
-    steps = critical_steps(PROBLEM, degrees=2)
+    steps = known_births(PROBLEM)
     ax = tracks(grid, steps)
     for degree in (1, 2):
         (line,) = [

@@ -48,7 +48,7 @@ def check(outcomes: list[Outcome], allowed_share: float) -> None:
 
 def test_random_problems_are_solved() -> None:
     rng = np.random.default_rng(2024)
-    check(solve([random_problem(rng, largest=LARGEST) for _ in range(150)]), allowed_share=0.0)
+    check(solve([random_problem(rng, largest=LARGEST) for _ in range(100)]), allowed_share=0.0)
 
 
 @pytest.mark.slow
@@ -69,7 +69,7 @@ def largest_change(first: list[Outcome], second: list[Outcome]) -> float:
 
 
 def test_results_do_not_depend_on_groups_nodes_or_start() -> None:
-    problems = quick_problems(11, 60)
+    problems = quick_problems(11, 30)
     usual = solve(problems)
     assert largest_change(usual, solve(problems, effort=Effort(1.6, 1.6))) < 1e-6
     for start in (1e-3, 30.0):
@@ -84,6 +84,6 @@ def test_results_do_not_depend_on_groups_and_nodes_over_many_problems() -> None:
 
 
 def test_a_batch_equals_single_solves() -> None:
-    problems = quick_problems(13, 30)
+    problems = quick_problems(13, 15)
     singles = [solve([p])[0] for p in problems]
     assert largest_change(solve(problems), singles) < 1e-11
