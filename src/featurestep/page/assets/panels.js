@@ -94,7 +94,7 @@
     clearTimeout(restTimer);
     const how = every.some((lane) => lane.next === "close") ? "close" : "full";
     restTimer = setTimeout(() => {
-      if (every.some((lane) => lane.busy)) return; // its answer comes back here
+      if (!window.Plotly || every.some((lane) => lane.busy)) return; // who is waited for comes back here
       for (const lane of every) if (lane.next === how && lane.call === null) ask(lane, lane.asked, how, false);
     }, REST[how]);
   }
@@ -156,6 +156,7 @@
   function drawAll() {
     Object.keys(latest).forEach(draw);
     every.forEach(show);
+    rest();
   }
 
   /* Texts go into the document as texts, never as markup; a list is of notes, with their sizes. */
