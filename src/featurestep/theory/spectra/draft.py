@@ -87,6 +87,7 @@ def _drafted(model: Model, near: Trail | None, work: float = DRAFT.work) -> tupl
     if part is None:
         equations.trail.blurred = blurred - 1 if blurred else _PATIENCE
         view = to_the_last_sample(view)
+        equations.budget = Budget(work)
         s, density = _from_above(equations, view.edge, atom)
     else:
         s, density = curve((part,), _POINTS)
@@ -119,7 +120,6 @@ def _on_the_axis(view: Outlook, atom: float) -> Interval | None:
 
 def _from_above(equations: Equations, edge: float, atom: float) -> tuple[FloatArray, FloatArray]:
     """Singular values from the lower end to the upper one, and the density there."""
-    equations.budget = Budget(DRAFT.work)
     top = float(np.sqrt(edge))
     known = equations.near.views
     s, w = places(0.0 if known is None else known[0] * top, top, _VIEWS, _BLUR)
