@@ -7,6 +7,7 @@ import pytest
 
 from featurestep import Problem
 from featurestep.theory.engine import SELF_CHECK, Outcome, Solution, solve
+from featurestep.theory.exact.dyson import inverted
 from featurestep.theory.resolution import Effort
 from featurestep.theory.solution import ACCEPTED
 from tests.draws import log_uniform, random_problem
@@ -60,6 +61,14 @@ def test_the_start_does_not_show(
 def test_a_batch_equals_single_solves(problems: list[Problem], usual: list[Outcome]) -> None:
     alone = [solve([p], method="exact")[0] for p in problems]
     assert values(alone) == pytest.approx(values(usual), rel=1e-9)
+
+
+def test_a_singular_matrix_spoils_no_other() -> None:
+    matrices = np.stack([2.0 * np.eye(3), np.zeros((3, 3)), np.eye(3)])
+    found = inverted(matrices)
+    assert np.array_equal(found[[0, 2]], np.stack([0.5 * np.eye(3), np.eye(3)]))
+    assert np.isnan(found[1]).all()
+    assert np.isnan(inverted(np.zeros((2, 2), dtype=complex))).all()
 
 
 def test_auto_is_not_seen() -> None:

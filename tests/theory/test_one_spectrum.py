@@ -140,6 +140,17 @@ def test_everything_takes_the_next_rung_when_one_fails(monkeypatch: pytest.Monke
     assert check_critical(problem, degrees=1) == 1
 
 
+def test_a_step_onto_a_singular_matrix_is_one_too_far() -> None:
+    """On its way to the edge Newton's method met a matrix without an inverse."""
+    problem = Problem(
+        n=701, d=2209, width=902, n_step=606, step_exponent=0.4079671424539024, ridge=0.1,
+        noise_std=0.3, readout="rademacher", centre=True,
+    )  # fmt: skip
+    found = spectrum(problem)
+    assert found.count == 1
+    assert found.edge == pytest.approx(2.141389, rel=1e-6)
+
+
 def test_a_model_is_frozen_and_says_what_it_leaves_out() -> None:
     problem = Problem(**CUBIC, readout="constant", step_exponent=0.2, ridge=0.1)
     model = model_of(problem)

@@ -30,8 +30,13 @@ def transposed(matrix: FloatArray) -> FloatArray:
 
 
 def inverted(matrix: FloatArray) -> FloatArray:
-    """The inverse matrices."""
-    found: Any = np.linalg.inv(matrix)
+    """The inverse matrices; not finite where one is singular, so that it spoils no other."""
+    try:
+        found: Any = np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        if matrix.ndim == 2:
+            return np.full_like(matrix, np.nan)
+        return np.stack([inverted(each) for each in matrix])
     return np.asarray(found)
 
 
