@@ -153,7 +153,9 @@ def test_bad_input_names_the_parameter(axes, words):
 def test_the_table_of_counts_is_markdown(capsys, monkeypatch):
     of_size = spike_counts.problem
     quick = {"readout": "rademacher"}
-    monkeypatch.setattr(spike_counts, "problem", lambda n: of_size(n).replace(**quick))
+    monkeypatch.setattr(
+        spike_counts, "problem", lambda n, *more: of_size(n, *more).replace(**quick)
+    )
     spike_counts.main(["--sizes", "200", "400", "--seeds", "1", "--largest", "200"])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 + 2 * len(spike_counts.EXPONENTS)

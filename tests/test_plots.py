@@ -113,7 +113,7 @@ def test_compare_draws_each_error_in_its_own_colour():
     data = {name: ("n", [row[name] for row in found.values()]) for name in names}
     ax = compare(xarray.Dataset(data, coords={"n": list(found)}), names, "error")
     assert ax.get_ylabel() == "error"
-    assert [line.get_label() for line in ax.lines] == ["untrained", "best linear"]
+    assert [line.get_label() for line in ax.lines] == ["untrained network", "best linear function"]
     assert [line.get_color() for line in ax.lines] == list(PALETTE[:2])
 
 

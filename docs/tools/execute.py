@@ -16,11 +16,11 @@ def executed(path: Path) -> str:
     import nbformat
     from nbclient import NotebookClient
 
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
-    )
+    path_of_ours = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    around = {k: v for k, v in os.environ.items() if k != "MPLBACKEND"}  # it would hide figures
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    client = NotebookClient(notebook, timeout=600, kernel_name="python3")
+    client.execute(env={**around, "PYTHONPATH": path_of_ours})
     for cell in notebook.cells:
         cell.metadata.clear()
         for output in cell.get("outputs", []):
