@@ -97,6 +97,7 @@ def test_update_writes_what_was_printed(tmp_path: Path, monkeypatch: pytest.Monk
     assert examples.run_page(page)[0].complaint is None
 
 
+@pytest.mark.slow  # `make test` runs the examples of every page beside the tests
 def test_the_readme_prints_what_it_says() -> None:
     outcomes = examples.run_page(ROOT / "README.md")
     assert len(outcomes) >= 2
