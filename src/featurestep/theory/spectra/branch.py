@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ...types import FloatArray
 
+_BEYOND = 50.0
 ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on
 
 
@@ -50,6 +51,11 @@ class Nodes:
             return branch
         v2 = _between(self.g, branch.v2 / self.neurons, new.g) * new.neurons
         return replace(branch, v2=v2, chi=_between(self.kappa, branch.chi, new.kappa))
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether some stand for the exact weights' own unknowns, beyond all that κ may be."""
+        return bool(self.kappa[-1] > _BEYOND)
 
     def lead_to(self, new: Nodes) -> bool:
         """Whether they do."""

@@ -87,7 +87,7 @@ def _drafted(model: Model, near: Trail | None, work: float = DRAFT.work) -> tupl
     if part is None:
         equations.trail.blurred = blurred - 1 if blurred else _PATIENCE
         view = to_the_last_sample(view)
-        equations.budget = Budget(work)
+        equations.budget = Budget(max(work, _NEAR_WORK) if model.is_exact else work)
         s, density = _from_above(equations, view.edge, atom)
     else:
         s, density = curve((part,), _POINTS)
