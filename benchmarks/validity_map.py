@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.validity import LARGE, RECORD, ROOT, read_record
 from featurestep import FeaturestepError, Problem, predict
+from featurestep.plots.style import PALETTE, figure_of, new_axes, render, styled
 
 PAGE = ROOT / "docs" / "validity-map.md"
 FIGURE = ROOT / "docs" / "images" / "validity.png"
@@ -165,10 +166,9 @@ def _worst(p: Point) -> str:
     )
 
 
+@styled
 def draw(found: Sequence[Point], path: Path) -> None:
     """Gaps with error bars against the step, exact and isotropic weights."""
-    from featurestep.plots.style import PALETTE, figure_of, new_axes, render
-
     known = [p for p in found if p.status == "ok"]
     panels = new_axes(columns=2, width=8.0, height=3.6)
     titles = ("predict", "isotropic weights")
