@@ -93,7 +93,8 @@ def whole(problem: Problem, light: bool) -> Spectrum:
     """The full spectrum, on a light draft's weights."""
     if not light:
         return spectrum(problem)
-    return _attempt(model_of(problem, LIGHT), Budget(FULL.work))[1]
+    with np.errstate(all="ignore"):  # what does not converge is refused
+        return _attempt(model_of(problem, LIGHT), Budget(FULL.work))[1]
 
 
 def check_many(seed: int, readouts: tuple[str, ...], count: int, light: bool = False) -> None:
