@@ -74,7 +74,7 @@ def check(draft: Draft, full: Spectrum) -> None:
     assert [s.resolved for s in draft.spikes] == [s.resolved for s in full.spikes]
     degrees = [[s.degree for s in found.spikes if s.resolved] for found in (draft, full)]
     assert degrees[0] == degrees[1]  # within the edge's fluctuations they may be a toss-up
-    assert draft.edge == pytest.approx(full.edge, rel=0.02 if draft.blurred else 1e-3)
+    assert draft.edge == pytest.approx(full.edge, rel=1e-3)
     for rough, exact in zip(draft.spikes, full.spikes, strict=True):
         assert rough.location == pytest.approx(exact.location, rel=1e-3)
         np.testing.assert_allclose(rough.overlaps, exact.overlaps, atol=5e-3)
