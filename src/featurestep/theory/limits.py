@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import ClassVar, Literal, overload
 
 import numpy as np
@@ -115,7 +115,7 @@ def limit(
         raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     chosen = _own_degree(problem) if degree is None else asked
     seen = along_first(problem)
-    base = _spiked_limit(seen, published_spikes(seen, 0))
+    base = _unspiked_limit(seen)
     if chosen is None:
         spikes: Spikes = {}
         test, train = _maximal(problem)
@@ -158,6 +158,12 @@ def _checked_degree(degree: object) -> int | None:
     if not 0 <= degree <= MAX_DEGREE:
         raise InvalidProblem("degree", rule, degree)
     return int(degree)
+
+
+@lru_cache(maxsize=8)
+def _unspiked_limit(problem: Problem) -> Risk:
+    """What gains are counted from; kept, because all regimes of a problem have it in common."""
+    return _spiked_limit(problem, published_spikes(problem, 0))
 
 
 def _spiked_limit(problem: Problem, spikes: Spikes) -> Risk:

@@ -78,15 +78,22 @@ def unpacked(state: FloatArray, size: int) -> tuple[FloatArray, FloatArray, Floa
 
 def packed(groups: FloatArray, response: FloatArray, xi: FloatArray) -> FloatArray:
     """One vector a row: symmetric matrices by their upper triangles."""
-    upper = [matrix[:, *np.triu_indices(matrix.shape[-1])] for matrix in (response, xi)]
+    upper = [matrix[:, *_upper(matrix.shape[-1])] for matrix in (response, xi)]
     return np.concatenate([groups, *upper], axis=1)
+
+
+@lru_cache(maxsize=256)
+def _upper(size: int) -> tuple[IntArray, IntArray]:
+    """Rows and columns of the upper triangle."""
+    rows, columns = np.triu_indices(size)
+    return rows, columns
 
 
 @lru_cache(maxsize=256)
 def _spread(size: int) -> IntArray:
     """Where in the upper triangle each element of a symmetric matrix stands."""
     place = np.empty((size, size), dtype=np.intp)
-    rows, columns = np.triu_indices(size)
+    rows, columns = _upper(size)
     place[rows, columns] = place[columns, rows] = np.arange(rows.size)
     return place
 

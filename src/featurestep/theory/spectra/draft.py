@@ -26,6 +26,7 @@ from .interval import Interval, curve
 from .law import Spike
 from .model import FINEST, Model, Rung, model_of
 from .outlook import Outlook, outlook, to_the_last_sample
+from .typical import spectral_method
 
 CLOSE, LIGHT = Rung(rough=True), Rung(light=True)
 _NEAR_WORK, _FAR_WORK = 4e8, 1.2e9  # with exact weights, from a similar problem or from afar
@@ -61,16 +62,17 @@ def draft_spectrum(
 ) -> tuple[Draft, Trail]:
     """A draft, and the trail for the next one; raises `NotConverged` beyond its work."""
     with one_thread(), np.errstate(all="ignore"):
+        if problem.law.is_finite or spectral_method(problem) != "exact":
+            return _drafted(_model(problem, CLOSE), near)
+        if light:
+            return _drafted(_model(problem, LIGHT), near)
         close = _model(problem, CLOSE)
-        if problem.law.is_finite or not close.is_exact:
-            return _drafted(close, near)
-        if not light and near is not None:
+        if near is not None:
             with contextlib.suppress(NotConverged):
                 return _drafted(close, near, _NEAR_WORK)
         first = _drafted(_model(problem, LIGHT), near)
-        if not light:
-            with contextlib.suppress(NotConverged):
-                return _drafted(close, first[1], _FAR_WORK)
+        with contextlib.suppress(NotConverged):
+            return _drafted(close, first[1], _FAR_WORK)
         return first
 
 
