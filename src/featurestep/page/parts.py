@@ -16,8 +16,8 @@ from ..functions.quadrature import gauss_hermite
 from ..problem import Grid, Problem
 from ..regime import interval
 from ..results import status_of
-from ..theory import Limit, Prediction, baselines, limit
-from ..theory.baselines import tuned_ridge
+from ..theory import Limit, Prediction, limit
+from ..theory.baselines import beside, tuned_ridge, untrained
 from ..theory.engine import Outcome, Solution, solve
 from ..theory.kernel import kernel_error
 from ..theory.predict import prediction
@@ -34,7 +34,8 @@ _NEAR_PEAK = (0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25)  # of n over N, 
 _DRAFTED_PEAK = (0.9, 1.0, 1.1)
 Data = dict[str, Any]
 _CLOSE = Effort(groups=0.75, nodes=0.8, slack=1e6)  # errors of 1e-6: the digits shown are the same
-_ROUGH = Effort(groups=0.4, nodes=0.6, slack=1e7, alike=True)  # of up to 0.3 %, half a pixel
+# Of up to 0.4 %, half a pixel.
+_ROUGH = Effort(groups=0.4, nodes=0.6, slack=1e8, residuals=0.72, alike=True)
 _KAPPA = np.linspace(-3.0, 3.0, 61)
 BASELINES = ("untrained", "ridge_n_tuned", "best_given_direction", "noise_floor")
 _SPAN = 10  # of sizes, either way
@@ -42,10 +43,12 @@ _SPAN = 10  # of sizes, either way
 
 def point(state: State, *, draft: bool = False) -> Data:
     """The current point: its errors, what it has learned, and how far to trust it."""
-    problem = state.problem
-    (outcome,) = solve([problem], effort=_CLOSE if draft else None)
+    problem, effort = state.problem, _CLOSE if draft else None
+    still = untrained(problem)
+    (outcome,) = solve([problem], effort=effort)
+    (first,) = solve([still], effort=effort, method="isotropic" if draft else "auto")  # to 0.1 %
     found = prediction(problem, outcome)
-    simpler = baselines(problem).as_dict()
+    simpler = beside(problem, prediction(still, first).test_error).as_dict()
     regime = problem.regime
     nodes, weight = gauss_hermite(120)
     learned = found.learned(np.concatenate([_KAPPA, nodes]))  # once: most of it is not per point
@@ -164,7 +167,7 @@ def curve(state: State, *, draft: bool = False) -> Data:
         "refused": status_of(refused[0]) if refused else "",
     }
     if state.over != "exponent" and problems.base.step_size > 0:
-        still = [problem.replace(step_size=0.0, residual="labels") for problem in problems]
+        still = [untrained(problem) for problem in problems]
         answer["untrained"] = _column(solve(still, effort=effort), "test_error")
     if state.over == "samples":
         answer |= _linear(list(problems))

@@ -68,6 +68,16 @@ def baselines(
         return over_grid(Baselines, problem, baselines, progress)
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
+    return beside(problem, predict(untrained(problem)).test_error)
+
+
+def untrained(problem: Problem) -> Problem:
+    """The same without the step."""
+    return problem.replace(step_size=0.0, residual="labels")
+
+
+def beside(problem: Problem, still: float) -> Baselines:
+    """The baselines beside the untrained network, whose error is given."""
     star = problem.star
     mean, slope = linear_part(star)
     noise = problem.noise_std**2
@@ -80,7 +90,7 @@ def baselines(
     few, many = problem.phi, problem.d / (problem.n + problem.n_step)
     return Baselines(
         problem=problem,
-        untrained=predict(problem.replace(step_size=0.0, residual="labels")).test_error,
+        untrained=still,
         ridge_n=linear_ridge_error(signal, rest, few, problem.ridge),
         ridge_n_tuned=tuned_ridge(problem),
         ridge_all=linear_ridge_error(signal, rest, many, problem.ridge),

@@ -9,7 +9,7 @@ of the law are enough. Scales are rounded to powers of √2 so that problems sha
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,12 +59,13 @@ class Effort:
     groups: float = 1.0
     nodes: float = 1.0
     slack: float = 1.0  # factor on what the equations of exact weights may leave
+    residuals: float = 1.0  # factor on the nodes of their law of r
     alike: bool = False  # whether all problems take the finest rules of any, and are solved at once
 
     def raised(self, groups: float, nodes: float) -> Effort:
         """More effort where roughness exceeds what the rule resolves, by these factors."""
         raised = _next_level(self.groups, groups), _next_level(self.nodes, nodes)
-        return Effort(*raised, self.slack, self.alike)
+        return replace(self, groups=raised[0], nodes=raised[1])
 
 
 def _next_level(effort: float, excess: float) -> float:
@@ -82,6 +83,7 @@ class Resolution:
     nodes: NodeKey
     rough_groups: float
     slack: float = 1.0
+    residuals: float = 1.0
 
     @property
     def adapts(self) -> bool:
@@ -142,7 +144,7 @@ def choose(
     cut = _CUTS[method]
     groups = _groups(problem, weights, effort.groups, cut)
     nodes = _nodes(problem, weights, effort.nodes)
-    return Resolution(groups, nodes, ROUGH_GROUPS * cut.spacing, effort.slack)
+    return Resolution(groups, nodes, ROUGH_GROUPS * cut.spacing, effort.slack, effort.residuals)
 
 
 @dataclass(frozen=True)

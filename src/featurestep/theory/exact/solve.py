@@ -99,7 +99,7 @@ def solve_block(
 ) -> tuple[list[Outcome], Roughness]:
     """Outcomes of problems that share their rules, and how rough the solutions are on them."""
     groups, nodes = resolution.group_rule(problems[0]), resolution.node_rule()
-    count = max(r_nodes(problem) for problem in problems)
+    count = round(resolution.residuals * max(r_nodes(problem) for problem in problems))
     rows = [row for problem in problems for row in rows_of(problem)]
     slack = resolution.slack
     found = answer(rows, groups, nodes, count, start=start or 1.0, slack=slack)
