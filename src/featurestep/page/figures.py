@@ -110,6 +110,7 @@ def frame(
     axis: Figure = {"gridcolor": theme.rule, "linecolor": theme.muted, "tickcolor": theme.muted}
     axis |= {"zeroline": False, "ticks": "outside", "ticklen": 4, "ticklabeloverflow": "allow"}
     legend = {"orientation": "h", "font": {"size": 11, "color": theme.ink}, "tracegroupgap": 2}
+    legend |= {"xanchor": "left", "yanchor": "top"}  # the page puts it below the axes
     below = {"xref": "paper", "xanchor": "center", "yanchor": "top", "yshift": -26}
     beside = {"xref": "paper", "xanchor": "center", "yanchor": "middle", "xshift": -56}
     beside["textangle"] = -90
@@ -125,11 +126,7 @@ def frame(
         "xaxis": {**axis, "showgrid": False, "showline": True, **xaxis},
         "yaxis": {**axis, **yaxis},
         "annotations": [*notes, *titles],
-        "legend": {
-            **legend,
-            "xanchor": "left",
-            "yanchor": "top",
-        },  # the page puts it below the axes
+        "legend": legend,
         "hovermode": "x unified",
         "hoverlabel": {"bgcolor": theme.paper, "bordercolor": theme.rule},
         "uirevision": revision,

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..processes import Wanted, always
@@ -136,15 +137,20 @@ class Views:
 
 def tasks_of(state: State, how: str = "full") -> dict[str, Task]:
     """What to compute. Fields that a part does not depend on are set back, so that it is reused."""
-    point = state.replace(theme=_PLAIN.theme, over=_PLAIN.over).to_query()
-    tasks = {"curve": Task("curve", curve_key(state)), "point": Task("point", point)}
+    others = HOW["full" if how == "full" else "draft"]
+    ends = {"spectrum": HOW[how]}
+    return {
+        part: Task(part + ends.get(part, others), query) for part, query in _queries(state).items()
+    }
+
+
+@lru_cache(maxsize=64)
+def _queries(state: State) -> dict[str, str]:
+    point = state.replace(theme=_PLAIN.theme, over=_PLAIN.over)
+    queries = {"curve": curve_key(state), "point": point.to_query()}
     if state.over == "exponent":
-        tasks["stairs"] = Task("stairs", curve_key(state))
-    still = state.replace(theme=_PLAIN.theme, over=_PLAIN.over, ridge=_PLAIN.ridge)
-    tasks["spectrum"] = Task(f"spectrum{HOW[how]}", still.to_query())
-    for part in set(tasks) - {"spectrum"} if how != "full" else ():
-        tasks[part] = Task(f"{part}{DRAFT}", tasks[part].query)
-    return tasks
+        queries["stairs"] = queries["curve"]
+    return {**queries, "spectrum": point.replace(ridge=_PLAIN.ridge).to_query()}
 
 
 def curve_key(state: State) -> str:

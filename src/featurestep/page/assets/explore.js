@@ -78,8 +78,8 @@
 
   function ask(how) {
     current = new URLSearchParams(known.fields.map((name) => [name, reading(name)])).toString();
+    panels.offer(current, how); // before anything else: the server is at work meanwhile
     dress();
-    panels.offer(current, how);
   }
 
   function apply(text) {
