@@ -26,6 +26,7 @@ from featurestep.functions.formula import MAX_DEGREE, formula, hermite_formula
         ("sqrt(4)*H1 + +H2", (0, 2, 1)),
         ("2^-0.5*H1 + (1 + 1)^2^0.5*H2", (0, 2**-0.5, 2 ** (2**0.5))),
         ("-2^2 + 007*H1 + 00.5*H2 + 1e-05*H3", (-4, 7, 0.5, 1e-5)),
+        (".5*H1 + .25*H2 + .125*H3 + 0.e1 + 0e3*H4", (0, 0.5, 0.25, 0.125)),
         ("pi *\tH1", (0, np.pi)),
         (" + ".join(["H1"] * 80), (0, 80)),
     ],

@@ -110,7 +110,8 @@ def _without_leading_zeros(token: re.Match[str]) -> str:
     if token.lastgroup != "number":
         return token.group()
     digits = token.group().lstrip("0")
-    return (digits if digits[:1].isdigit() else f"0{digits}").rjust(len(token.group()))
+    whole = digits.removeprefix(".")[:1].isdigit()  # .5 is a number, "", . and e3 are not
+    return (digits if whole else f"0{digits}").rjust(len(token.group()))
 
 
 def _scan(text: str, words: Words) -> None:
