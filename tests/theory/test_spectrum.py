@@ -10,6 +10,7 @@ from featurestep.functions.quadrature import gauss_hermite
 from featurestep.spiked import spiked_weights
 from featurestep.theory.exact.resolvent import Readout, solve_resolvent
 from featurestep.theory.spectra.continued import Equations
+from featurestep.theory.spectra.edges import is_filled, right_edge
 from featurestep.theory.spectra.law import carried_degrees
 from featurestep.theory.spectra.model import Rung, model_of
 from featurestep.theory.spectra.outlook import strengths
@@ -226,6 +227,21 @@ def test_the_edge_scale_is_that_of_the_density():
     below = found.edge * 1e-6
     root = np.pi * found.density(found.edge - below) / below**0.5
     assert found.edge_scale == pytest.approx((root * found.problem.width) ** (-2 / 3), rel=1e-2)
+
+
+@pytest.mark.parametrize("changes", [{"n": 581, "d": 686, "width": 222}, {"n": 560, "d": 662}])
+def test_an_upper_edge_is_where_the_solution_turns(changes):
+    """Not where the way down to it changes over to another solution, beyond the bulk."""
+    large = {"target": "H1 + .3627*H2 + .6196*H3", "noise_std": 0.9, "width": 214, "d": 662}
+    steps = {"step_exponent": 0.4491, "step_scale": 1.3768}
+    first = model_of(problem(**{**large, **steps, **changes}))
+    equations = Equations(first.batch)
+    edge = right_edge(equations)
+    assert abs(equations.level_slope(edge.at)) < 1e-6 * equations.level_slope(edge.path[-1])
+    inside = equations.lowered(np.array([0.999 * edge.location]))
+    assert is_filled(equations, inside)[0]
+    told = {note.kind for note in spectrum(first.problem).notes}
+    assert "residuals cut off elsewhere" not in told  # the first rung held
 
 
 def test_two_bulks_are_found():

@@ -24,6 +24,7 @@ _MOST_SECANTS = 8
 _ASIDE = 0.05  # from place to place on an arc through an edge
 _FURTHEST = 1.0
 _NOTHING = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins at 0
+_JUMP = 0.01  # of dz/dY at the ends of a search for its root: if more is left there is none
 _EMPTY = 1e-6  # of |m|: a smaller imaginary part is none
 
 
@@ -166,7 +167,9 @@ def edge_near(equations: Equations, inside: Branch) -> Branch | None:
         for other in (level * (1.0 + step), level * (1.0 - step)):
             there, far_slope = equations.at_level(other, here)
             if there.converged[0] and far_slope * slope < 0.0:
-                return _turning_point(equations, here, slope, there, far_slope)
+                turn = _turning_point(equations, here, slope, there, far_slope)
+                if turn is not None:
+                    return turn
     return None
 
 
@@ -224,6 +227,8 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
     path = [start]
     level, growth = float(equations.level(start)[0]), _GROWTH
     for _ in range(_MOST_STEPS):
+        if growth - 1.0 < 1e-5:
+            return None
         there, far_slope = equations.at_level(level * growth, here)
         if (
             not there.converged[0]
@@ -234,11 +239,13 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
             )
         ):
             growth = growth**0.5
-            if growth - 1.0 < 1e-5:
-                return None
             continue
         if far_slope <= 0.0:
-            return Edge(_turning_point(equations, here, slope, there, far_slope), tuple(path))
+            turn = _turning_point(equations, here, slope, there, far_slope)
+            if turn is not None:
+                return Edge(turn, tuple(path))
+            growth = growth**0.5  # the way led to another solution
+            continue
         here, slope, level = there, far_slope, level * growth
         path.append(here)
         if here.z[0].real < 0.0 and abs(here.z[0]) < _NOTHING * equations.size:
@@ -255,10 +262,14 @@ def _same_side(equations: Equations, a: Branch, b: Branch) -> bool:
 
 def _turning_point(
     equations: Equations, a: Branch, slope_a: float, b: Branch, slope_b: float
-) -> Branch:
-    """The root of dz/dY between two solutions, by regula falsi in the Illinois form."""
+) -> Branch | None:
+    """The root of dz/dY between two solutions, by regula falsi in the Illinois form.
+
+    None if dz/dY jumps there: then the two do not belong to one another.
+    """
     level_a, level_b = (float(equations.level(branch)[0]) for branch in (a, b))
-    middle = a
+    middle, steepest = a, max(abs(slope_a), abs(slope_b))
+    narrow = abs(level_b - level_a) < 10.0 * equations.fineness.edge * abs(level_b)
     for _ in range(80):
         guess = (level_a * slope_b - level_b * slope_a) / (slope_b - slope_a)
         middle, slope, level = _between(equations, (a, b), (guess, 0.5 * (level_a + level_b)))
@@ -270,7 +281,7 @@ def _turning_point(
         else:
             slope_a *= 0.5
         b, level_b, slope_b = middle, level, slope
-    return middle
+    return middle if narrow or abs(slope) < _JUMP * steepest else None
 
 
 def _between(
