@@ -17,10 +17,10 @@ from .command import examples, run, run_json, run_until_work, stop
 from .problems import known_births
 
 ANY_LAW = ["--activation", "relu", "--centre", "--n", "200", "--d", "100", "--width", "150"]
-SIZES = [*ANY_LAW, "--readout", "rademacher"]  # a law of few values has a quick spectrum
+SIZES = [*ANY_LAW, "--readout", "constant"]  # a law of few values has a quick spectrum
 PROBLEM = Problem(
     activation="relu", centre=True, n=200, d=100, width=150, step_exponent=0.3, ridge=0.01,
-    readout="rademacher",
+    readout="constant",
 )  # fmt: skip
 VERBS = ("spectrum", "critical", "phase")
 
@@ -105,14 +105,14 @@ def test_a_spectrum_over_a_field(tmp_path, monkeypatch):
 
 
 def test_sizes_follow_n_where_ratios_are_given():
-    sizes = ["--phi", "0.5", "--psi", "0.5", "--readout", "rademacher"]
+    sizes = ["--phi", "0.5", "--psi", "0.8", "--readout", "constant"]
     over = ["--over", "n=100,200"]
     answer = run_json("spectrum", *sizes, *over, "--over", "step_exponent=0.2,0.4")
     assert [(p["n"], p["step_exponent"]) for p in answer["points"]] == [
         (100, 0.2), (100, 0.4), (200, 0.2), (200, 0.4),
     ]  # fmt: skip
-    fields = {"step_exponent": 0.4, "ridge": 0.01, "readout": "rademacher"}
-    one = Problem.from_ratios(phi=0.5, psi=0.5, n=200, **fields)
+    fields = {"step_exponent": 0.4, "ridge": 0.01, "readout": "constant"}
+    one = Problem.from_ratios(phi=0.5, psi=0.8, n=200, **fields)
     assert answer["points"][-1]["edge"] == pytest.approx(spectrum(one).edge, rel=1e-6)
     assert not {"n", "d", "width"} & set(answer["problem"])
     assert {len(point["location"]) for point in answer["points"]} == {0, 1}

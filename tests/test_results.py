@@ -38,7 +38,7 @@ from featurestep.results import Table, allowance, cell, grouped, over_grid
 
 from . import command
 
-BASE = Problem(n=120, d=60, width=80, step_exponent=0.2, ridge=0.1, readout="rademacher")
+BASE = Problem(n=120, d=60, width=80, step_exponent=0.2, ridge=0.1, readout="constant")
 GRID = BASE.vary(noise_std=[0.1, 0.5])
 FEW = {"seeds": 2, "n_test": 100}
 VERBS = {

@@ -17,7 +17,7 @@ from featurestep.page.simulated import SPECTRA, simulated
 from featurestep.page.state import State
 from featurestep.page.views import Views, curve_key
 
-SMALL = State(n=120, over="exponent")
+SMALL = State(n=120, over="exponent", readout="constant")
 
 
 def wait_for(jobs: Jobs, name: str) -> module.Job:
@@ -113,7 +113,7 @@ def test_an_overlay_belongs_to_its_curve(views: Views) -> None:
 
 def test_a_simulation_has_the_spectrum_at_the_current_point() -> None:
     told: list[float] = []
-    state = State(n=300, readout="rademacher")
+    state = State(n=300, readout="constant")
     found = simulated(state, 2, 2, told.append)["spectrum"]
     mass = np.sum(np.array(found["heights"]) * np.diff(found["ends"]))
     direct = simulated_spectrum(state.problem, seeds=SPECTRA)

@@ -77,7 +77,7 @@ def test_a_step_outright_is_shown_at_its_exponent() -> None:
 
 
 def test_the_spectrum_is_the_engine_s() -> None:
-    state = State()
+    state = State(readout="rademacher")
     data = spectrum_panel.spectrum(state)
     found = spectrum(state.problem)
     assert [s["degree"] for s in data["spikes"]] == [s.degree for s in found.spikes]
