@@ -31,9 +31,10 @@ $(DEV): pyproject.toml | $(BIN)/python
 demo: $(DEMO)  ## predicted errors of the two published settings: a table and demo/*.png
 	$(BIN)/featurestep demo --output demo
 
-# The fast tests take most of the time: types and documentation are checked beside them.
+# Two at a time on two cores: types and documentation first, for what is wrong there shows soonest.
 test: $(DEV) chromium lint  ## format check, lint, types, documentation and the fast tests
-	@$(MAKE) --no-print-directory -j 2 fast types examples site
+	@$(MAKE) --no-print-directory -j 2 types examples site
+	@$(MAKE) --no-print-directory fast
 
 fast: $(DEV)
 	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow"
