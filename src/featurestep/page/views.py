@@ -40,7 +40,8 @@ class Views:
         self.slow = Pool(1, memory, deadline=SLOW_DEADLINE, yielding=True)
         self._pools = (self.fast, self.drafts, self.slow)
         self._simulated = Memory(_KEPT)
-        self._ended, self._warm = threading.Event(), threading.Event()
+        self._ended = threading.Event()
+        self._warm = {pool: threading.Event() for pool in (self.fast, self.drafts)}
         self._starter = threading.Thread(target=self._start, daemon=True)
 
     def start(self, *, inherited: Sequence[Any] = ()) -> Views:
@@ -58,21 +59,19 @@ class Views:
 
     def _start(self) -> None:
         tasks = tasks_of(_PLAIN, "draft")
-        spectrum = tasks.pop("spectrum")
-        first = list(tasks.values())
-        both = threading.Thread(target=self.drafts.ask, args=([spectrum],))
-        both.start()
-        self.fast.ask(first)
-        both.join()
-        self._warm.set()
+        spectrum = [tasks.pop("spectrum")]
+        first = {self.fast: list(tasks.values()), self.drafts: spectrum}
+        for pool, asked in first.items():  # in turn: meanwhile the browser has a core to itself
+            pool.ask(asked)
+            self._warm[pool].set()
         if not self._ended.wait(_PATIENCE):  # until a page is open the processor has enough to do
-            self.fast.grow(first)
-            self.drafts.grow([spectrum])
+            for pool, asked in first.items():
+                pool.grow(asked)
 
-    def _begun(self) -> None:
+    def _begun(self, pool: Pool) -> None:
         """Let what `begin` asks for be found: who comes meanwhile would only ask it again."""
         if self._starter.is_alive():
-            self._warm.wait(_FIRST)
+            self._warm[pool].wait(_FIRST)
 
     def close(self) -> None:
         """End every worker."""
@@ -89,7 +88,7 @@ class Views:
     ) -> dict[str, Any]:
         """The engine's answers by part, without the spectrum: data, or the error in its place."""
         _ = state.problem  # refuses in one line before any work is begun
-        self._begun()
+        self._begun(self.fast)
         tasks = self.tasks(state, how)
         del tasks["spectrum"]
         found = dict(zip(tasks, self.fast.ask(list(tasks.values()), wanted), strict=True))
@@ -100,7 +99,7 @@ class Views:
     ) -> dict[str, Any]:
         """The spectrum; where the full one is refused or too slow a draft stays, and says so."""
         _ = state.problem
-        self._begun()
+        self._begun(self.drafts)
         task = self.tasks(state, how)["spectrum"]
         full = task == tasks_of(state)["spectrum"]
         (spectrum,) = (self.slow if full else self.drafts).ask([task], wanted)
