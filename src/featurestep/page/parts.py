@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,7 @@ _NEAR_PEAK = (0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25)  # of n over N, 
 _DRAFTED_PEAK = (0.9, 1.0, 1.1)
 Data = dict[str, Any]
 _CLOSE = Effort(groups=0.75, nodes=0.8, slack=1e6)  # errors of 1e-6: the digits shown are the same
-# Of up to 0.4 %, half a pixel.
-_ROUGH = Effort(groups=0.4, nodes=0.6, slack=1e8, residuals=0.72, alike=True)
+_ROUGH = Effort(groups=0.4, nodes=0.6, slack=1e8, residuals=0.72, alike=True)  # of up to 0.4 %
 _KAPPA = np.linspace(-3.0, 3.0, 61)
 BASELINES = ("untrained", "ridge_n_tuned", "best_given_direction", "noise_floor")
 _SPAN = 10  # of sizes, either way
@@ -44,11 +44,8 @@ _SPAN = 10  # of sizes, either way
 def point(state: State, *, draft: bool = False) -> Data:
     """The current point: its errors, what it has learned, and how far to trust it."""
     problem, effort = state.problem, _CLOSE if draft else None
-    still = untrained(problem)
-    (outcome,) = solve([problem], effort=effort)
-    (first,) = solve([still], effort=effort, method="isotropic" if draft else "auto")  # to 0.1 %
-    found = prediction(problem, outcome)
-    simpler = beside(problem, prediction(still, first).test_error).as_dict()
+    found, still = (_predicted(each, effort) for each in (problem, untrained(problem)))
+    simpler = beside(problem, still.test_error).as_dict()
     regime = problem.regime
     nodes, weight = gauss_hermite(120)
     learned = found.learned(np.concatenate([_KAPPA, nodes]))  # once: most of it is not per point
@@ -65,6 +62,13 @@ def point(state: State, *, draft: bool = False) -> Data:
         "best": found.target_along(_KAPPA).tolist(),
         "degrees": _degrees(found, nodes, weight, learned[_KAPPA.size :]),
     }
+
+
+@lru_cache(maxsize=16)
+def _predicted(problem: Problem, effort: Effort | None) -> Prediction:
+    """Kept: what has no step is the same while the step moves."""
+    (outcome,) = solve([problem], effort=effort)
+    return prediction(problem, outcome)
 
 
 def _degrees(
