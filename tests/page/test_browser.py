@@ -172,6 +172,27 @@ def test_presets(explorer: Explorer) -> None:
     assert not any(explorer.page.is_visible(f"#caption-{each}") for each in PRESETS)
 
 
+def test_what_a_hand_has_zoomed_stays_while_a_slider_moves(explorer: Explorer) -> None:
+    """Panels that nobody has touched are redrawn in a quicker way, which would lose it."""
+    page = explorer.open(QUICK).page
+    axis = "() => document.getElementById('graph-errors')._fullLayout.xaxis.range"
+    whole = page.evaluate(axis)
+    explorer.press("ridge")
+    assert page.evaluate(axis) == whole
+    box = page.locator("#graph-errors .nsewdrag").first.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.3 * box["width"], middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=5)
+    page.mouse.up()
+    zoomed = page.evaluate(axis)
+    assert zoomed[1] - zoomed[0] < 0.5 * (whole[1] - whole[0])
+    before = explorer.data("errors")
+    explorer.press("ridge", times=2)
+    assert page.evaluate(axis) == zoomed
+    assert explorer.data("errors") != before
+
+
 def test_a_slider_has_a_name_a_value_and_keys(explorer: Explorer) -> None:
     explorer.open(QUICK)
     for name in ("ridge", "step_exponent", "c1"):

@@ -337,12 +337,12 @@ def test_degrees_are_read_from_overlaps():
 
 def test_a_spike_at_the_edge_is_not_resolved():
     steps = np.linspace(0.05, 0.15, 9)
-    seen = spectrum(problem(readout="constant").vary(step_exponent=steps))
+    seen = spectrum(problem().vary(step_exponent=steps))
     outside = np.isfinite(seen.location.values[:, 0])
     resolved = seen.resolved.values[:, 0]
     assert np.any(outside & ~resolved)
     born = int(np.argmax(outside))
-    found = spectrum(problem(readout="constant", step_exponent=float(steps[born])))
+    found = spectrum(problem(step_exponent=float(steps[born])))
     assert found.count == 0
     assert len(found.spikes) == 1
     assert any("not resolved" in note for note in found.notes)
