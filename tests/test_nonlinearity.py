@@ -13,11 +13,7 @@ from scipy import integrate, special
 
 from featurestep import InaccurateQuadrature, InvalidProblem, function
 from featurestep.functions.activations import NAMED, resolve
-from featurestep.functions.hermite import (
-    coefficients,
-    monomial_coefficients,
-    normalised_coefficients,
-)
+from featurestep.functions.hermite import coefficients, normalised_coefficients
 from featurestep.functions.nonlinearity import Nonlinearity, UserFunction
 from featurestep.functions.quadrature import gauss_hermite, normal_density, panels
 
@@ -268,13 +264,6 @@ def test_missing_derivative_is_a_difference_that_respects_kinks() -> None:
     x = np.array([-1.0, -1e-5, 1e-5, 0.4999, 0.5001, 2.0])
     exact = np.sign(x) + 2 * np.maximum(x - 0.5, 0.0)
     assert f.derivative(x) == pytest.approx(exact, abs=1e-8)
-
-
-def test_monomials_in_hermite_polynomials() -> None:
-    xi = monomial_coefficients(7)
-    x = np.linspace(-2, 2, 9)
-    for p in range(8):
-        assert np.polynomial.hermite_e.hermeval(x, xi[p]) == pytest.approx(x**p, abs=1e-12)
 
 
 def test_unknown_name_lists_the_known_ones() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from featurestep import InvalidProblem, Problem, function, limit, predict
 from featurestep.spiked import spiked_weights
-from featurestep.theory.limits import closed_test_gain, closed_train_gain
 from featurestep.theory.spike_functions import exact_spikes, learned_powers
 from featurestep.theory.untrained import traces
+from tests.theory.roads import closed_test_gain, closed_train_gain
 
 SHIFTED = function(lambda s: np.tanh(s + 0.5), name="shifted_tanh")
 BASE = Problem(n=1000, d=500, width=700, step_exponent=0.1, ridge=0.03, noise_std=0.3)

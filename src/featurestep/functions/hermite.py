@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import numpy as np
@@ -30,16 +29,3 @@ def normalised_coefficients(f: Nonlinearity, order: int) -> FloatArray:
     values[np.abs(values) < ZERO * np.sqrt(f.second_moment)] = 0.0
     values.setflags(write=False)
     return values
-
-
-@lru_cache(maxsize=64)
-def monomial_coefficients(degree: int) -> FloatArray:
-    """ξ_{p,i} with x^p = Σ_i ξ_{p,i} H_i(x), for p, i = 0 … degree."""
-    xi = np.zeros((degree + 1, degree + 1))
-    for p in range(degree + 1):
-        for i in range(p % 2, p + 1, 2):
-            half = (p - i) // 2
-            count = math.factorial(half) * math.factorial(i)
-            xi[p, i] = math.factorial(p) / (2.0**half * count)
-    xi.setflags(write=False)
-    return xi

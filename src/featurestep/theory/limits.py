@@ -1,8 +1,8 @@
 """The published limits (section 4): what n → ∞ leaves in each regime of the step exponent.
 
 In regime ℓ the bulk is that of the untrained network and the powers κ, …, κ^ℓ of the learned
-direction enter the regression (11) without penalty. Gains over the untrained network are found
-twice: from that regression, for every ℓ, and from the papers' closed forms.
+direction enter the regression (11) without penalty. Gains over the untrained network come from that
+regression, for every ℓ.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import ClassVar, Literal, overload
 import numpy as np
 
 from ..errors import InvalidProblem
-from ..functions.hermite import coefficients, monomial_coefficients
-from ..functions.special import factorials
+from ..functions.hermite import coefficients
 from ..problem import Grid, Problem
 from ..results import GridResult, Note, Progress, Result, over_grid
 from ..spiked import SpikedWeights, spiked_weights
@@ -29,7 +28,7 @@ from .resolvent import solve_resolvent
 from .response import Point
 from .risk import Risk, solve_risk
 from .signal import least_squares, misfit, solve_signal
-from .spike_functions import Spikes, exact_spikes, learned_powers, published_spikes
+from .spike_functions import Spikes, exact_spikes, published_spikes
 from .untrained import traces
 
 MAX_DEGREE = 30
@@ -226,37 +225,3 @@ def _maximal(problem: Problem) -> tuple[float, float]:
     if not isinstance(outcome, Solution):
         raise outcome
     return outcome.test_error, outcome.train_loss
-
-
-def closed_train_gain(problem: Problem, degree: int) -> float:
-    """Δ_ℓ = λ bᵀΩb, the papers' gain in training loss (section 4)."""
-    explained, base = _explained(problem, degree), _explained(problem, 0)
-    return problem.ridge * (explained[0] - base[0])
-
-
-def closed_test_gain(problem: Problem, degree: int) -> float:
-    """Λ_ℓ = (φ/ψ)²·(−∂(Δ_ℓ/λ)/∂λ)/m_1², the gain in test error for every ℓ (section 8).
-
-    For ℓ = 1 and 2 these are the published gains with their missing factors restored.
-    """
-    slope = _explained(problem, degree)[1] - _explained(problem, 0)[1]
-    return -slope * (problem.phi / problem.psi / traces(problem).m1) ** 2
-
-
-def _explained(problem: Problem, degree: int) -> tuple[float, float]:
-    """bᵀΩb over the learned powers, and its derivative in λ."""
-    powers = learned_powers(problem, degree)
-    if not powers:
-        return 0.0, 0.0
-    m, weights = traces(problem), spiked_weights(problem)
-    p = np.arange(max(powers) + 1)
-    xi = monomial_coefficients(max(powers))[list(powers)]  # (powers, degrees)
-    target = weights.alignment**p * coefficients(problem.sigma_star, max(powers))
-    scale = factorials(p.size) * problem.psi / problem.phi
-    size = np.where(p == 1, m.m2, m.m1) * scale
-    change = np.where(p == 1, m.dm2, m.dm1) * scale
-    # Ω⁻¹ = ξ diag(size) ξᵀ and b = ξ(size·target): the powers of ‖β‖ cancel.
-    b = (xi * size) @ target
-    x = np.linalg.solve((xi * size) @ xi.T, b)
-    fitted = x @ xi
-    return float(b @ x), float(change @ (fitted * (2.0 * target - fitted)))
