@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from featurestep.theory.exact import covariance, finite, regression, resolvent, solve
@@ -40,11 +39,11 @@ def _result(module: Any, name: str) -> Patch:
 
 
 def _demand(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    def found(self: Any, step: Any, v2: Any) -> Any:
-        trace = np.einsum("bgh,bhg->bg", self.information, self.blocks.phi_phi)
-        return step.neurons / (self.demand + factor * step.d[:, None] * trace / v2)
+    def found(self: Any) -> Any:
+        degrees = factor * self.degrees / self.v2
+        return self.readout.step.neurons / (self.demand + degrees)
 
-    monkeypatch.setattr(resolvent.Reply, "found", found)
+    monkeypatch.setattr(resolvent.Point, "found", property(found))
 
 
 def _own(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:

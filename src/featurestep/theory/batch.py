@@ -8,12 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from ..types import FloatArray, IntArray
 
-from ..types import FloatArray
-
-IntArray = npt.NDArray[np.intp]
 SHARED = ("kappa", "weight", "g", "mirrored", "exact")  # by all problems of a batch
 
 

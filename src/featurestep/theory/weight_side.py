@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..types import FloatArray
-from .batch import Batch, IntArray, Pairs
+from ..types import FloatArray, IntArray
+from .batch import Batch, Pairs
 from .gain import gain_by_lu, gain_by_parity, gain_by_qr
 from .moments import across_alignment
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...types import FloatArray
-from ..batch import IntArray
+from ...types import FloatArray, IntArray
 
 Map = Callable[[FloatArray, IntArray], FloatArray]  # states of some rows ↦ their images
+Sweeping = Callable[[int, FloatArray, IntArray], FloatArray]  # the same, by inner sweeps
 SWEEPS = 3  # of what is cheap for each of what is dear
 _REGULAR = 1e-13
 _PATIENCE = 30  # steps without progress
@@ -28,7 +29,7 @@ def fixed_point(
     image: Map,
     start: FloatArray,
     *,
-    scale: FloatArray | None = None,
+    scale: FloatArray,
     tolerance: float,
     reach: float = np.inf,
     most: int = 300,
@@ -39,8 +40,7 @@ def fixed_point(
     Components are measured in units of `scale` (B, n). None moves by more than `reach` in one step.
     Rows that have converged are left out.
     """
-    rows, size = start.shape
-    weight = np.ones((rows, size)) if scale is None else 1.0 / scale
+    rows, weight = len(start), 1.0 / scale
     x = start.copy()
     best = Fixed(start.copy(), np.full(rows, np.inf), np.zeros(rows, dtype=np.intp))
     idle = np.zeros(rows, dtype=np.intp)
@@ -82,7 +82,7 @@ def fixed_point(
 
 
 def patient_fixed_point(
-    image: Callable[[int], Map],
+    image: Sweeping,
     start: FloatArray,
     *,
     scale: FloatArray,
@@ -91,12 +91,12 @@ def patient_fixed_point(
     reach: float = np.inf,
 ) -> Fixed:
     """The same for a map that comes with a number of inner sweeps: few of them where many fail."""
-    found = fixed_point(image(SWEEPS), start, scale=scale, tolerance=tolerance, reach=reach)
+    swept = partial(image, SWEEPS)
+    found = fixed_point(swept, start, scale=scale, tolerance=tolerance, reach=reach)
     lost = np.flatnonzero(~(found.residual <= accepted))
     if lost.size:
-        gentle = image(1)
         again = fixed_point(
-            lambda states, rows: gentle(states, lost[rows]),
+            lambda states, rows: image(1, states, lost[rows]),
             start[lost],
             scale=scale[lost],
             tolerance=tolerance,

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...types import FloatArray
-from ..batch import IntArray
-from .dyson import Blocks, averaged, matmul, special, transposed
+from .dyson import Blocks, averaged, coupled_index, free, matmul, solve_blocks, special, transposed
 from .step import Step
 
 _ORDERS = (1, 2, 3)  # of β_j
@@ -67,9 +66,12 @@ def covariance(
     return Covariance(parts, star, answered, met, h, matrix, lean)
 
 
-def coupled_index(size: int) -> IntArray:
-    """Rows p and φ̂ among (p, φ, φ̂)."""
-    return np.concatenate([np.arange(size), np.arange(2 * size, 3 * size)])
+def alone(step: Step) -> Covariance:
+    """The same at Ṽ = 0, where groups do not see each other and T is explicit."""
+    scattered = free(step)
+    nothing = np.zeros((len(step), step.k.shape[1], step.k.shape[1]))
+    blocks = solve_blocks(step.kept, averaged(step.r_weight, scattered), nothing)
+    return covariance(step, nothing, blocks, scattered)
 
 
 def _parts(step: Step) -> FloatArray:

@@ -7,12 +7,12 @@ where it meets all three.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from ...types import FloatArray
+from ...types import FloatArray, IntArray
 from .step import Step
 
 
@@ -46,7 +46,7 @@ def solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(found[..., 0])
 
 
-def diagonal(values: FloatArray) -> FloatArray:
+def diagonals(values: FloatArray) -> FloatArray:
     """Diagonal matrices from their last axis."""
     return np.asarray(values[..., :, None] * np.eye(values.shape[-1]))
 
@@ -91,7 +91,7 @@ def solve_blocks(kept: FloatArray, xi: FloatArray, information: FloatArray) -> B
     size = kept.shape[-1]
     unit = np.eye(size)
     xi_pp, xi_hat = xi[..., :size, :size], xi[..., size:, size:]
-    p = diagonal(kept) + xi[..., :size, size:]
+    p = diagonals(kept) + xi[..., :size, size:]
     y = inverted(unit + matmul(xi_hat, information))
     lam = matmul(information, y)
     pp = inverted(unit - xi_pp + matmul(p, lam, transposed(p)))
@@ -104,6 +104,11 @@ def solve_blocks(kept: FloatArray, xi: FloatArray, information: FloatArray) -> B
         phi_hat=y - matmul(y, w, lam),
         hat_hat=-lam + matmul(lam, w, lam),
     )
+
+
+def coupled_index(size: int) -> IntArray:
+    """Rows p and φ̂ among (p, φ, φ̂)."""
+    return np.concatenate([np.arange(size), np.arange(2 * size, 3 * size)])
 
 
 def bare_determinant(step: Step, coupled: FloatArray) -> FloatArray:
@@ -134,6 +139,14 @@ def scattering(step: Step, coupled: FloatArray) -> FloatArray:
     np.multiply(left, cross, out=matrix[..., size:])
     matrix[..., size:] += right * own
     return matrix
+
+
+def free(step: Step) -> FloatArray:
+    """T(r) at Ṽ = 0: N + NΓN is explicit there, with G at Ξ = 0."""
+    rows, size = step.k.shape
+    nothing = np.zeros((rows, size, size))
+    unmoved = solve_blocks(step.kept, np.zeros((rows, 2 * size, 2 * size)), nothing)
+    return scattering(step, unmoved.coupled)
 
 
 def _unscattered(step: Step, coupled: FloatArray) -> FloatArray:
@@ -178,7 +191,7 @@ def special(step: Step, information: FloatArray, second: FloatArray) -> FloatArr
     count, size = second.shape[1], step.k.shape[1]
     base = bare(step, information)  # B
     matrix = np.zeros((len(step), count, 3 * size, count, 3 * size), dtype=second.dtype)
-    inside = np.r_[0:size, 2 * size : 3 * size]
+    inside = coupled_index(size)
     for i in range(count):
         matrix[:, i, :, i, :] = base
         for j in range(count):
@@ -193,5 +206,50 @@ def bare(step: Step, information: FloatArray) -> FloatArray:
     size = step.k.shape[1]
     unit = np.broadcast_to(np.eye(size), information.shape)
     nothing = np.zeros_like(information)
-    cross = -diagonal(step.kept)
+    cross = -diagonals(step.kept)
     return _square([[unit, nothing, cross], [nothing, information, unit], [cross, unit, nothing]])
+
+
+@dataclass(frozen=True)
+class Symmetric:
+    """Symmetric matrices by their elements i ≤ j."""
+
+    size: int
+    first: IntArray
+    second: IntArray
+
+    @property
+    def count(self) -> int:
+        """Elements."""
+        return int(self.first.size)
+
+    def upper(self, matrix: FloatArray) -> FloatArray:
+        """The elements of matrices."""
+        return np.asarray(matrix[..., self.first, self.second])
+
+    def whole(self, elements: FloatArray) -> FloatArray:
+        """The matrices with these elements."""
+        matrix = np.empty((*elements.shape[:-1], self.size, self.size), dtype=elements.dtype)
+        matrix[..., self.first, self.second] = elements
+        matrix[..., self.second, self.first] = elements
+        return matrix
+
+    def rows(self, operator: FloatArray) -> FloatArray:
+        """Rows of an operator whose rows are all elements."""
+        return np.asarray(operator[:, self.first * self.size + self.second])
+
+    def columns(self, operator: FloatArray) -> FloatArray:
+        """An operator on all elements, for symmetric matrices."""
+        upper = operator[..., self.first * self.size + self.second]
+        lower = operator[..., self.second * self.size + self.first]
+        return np.where(self.first == self.second, upper, upper + lower)
+
+    def both(self, operator: FloatArray, other: Symmetric) -> FloatArray:
+        """An operator from all elements of the others to all elements of these."""
+        return self.rows(other.columns(operator))
+
+
+@lru_cache(maxsize=64)
+def symmetric(size: int) -> Symmetric:
+    """How to write symmetric matrices of this size."""
+    return Symmetric(size, *np.triu_indices(size))

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...types import FloatArray
-from .covariance import covariance
-from .dyson import averaged, scattering, solve_blocks
+from .covariance import alone
 from .step import Step
 
 
@@ -30,11 +29,7 @@ def anisotropy(step: Step, *, finite: bool = True) -> Anisotropy:
     if not finite:
         shapes = ((rows, size), (rows, r, size), (rows, r, r, size))
         return Anisotropy(*(np.zeros(shape) for shape in shapes))
-    nothing = np.zeros((rows, size, size))
-    free = solve_blocks(step.kept, np.zeros((rows, 2 * size, 2 * size)), nothing)
-    scattered = scattering(step, free.coupled)
-    blocks = solve_blocks(step.kept, averaged(step.r_weight, scattered), nothing)
-    found = covariance(step, nothing, blocks, scattered).matrix
+    found = alone(step).matrix
     bulk = (1 + r) * size
     shape = (rows, 1 + r, size, 1 + r, size)
     own = np.einsum("bigkg->bikg", found[:, :bulk, :bulk].reshape(shape))

@@ -7,16 +7,15 @@ energy through Ṽ alone. The state of a row is log V2, G_φφ and Ξ.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
-from ...types import FloatArray
-from ..batch import IntArray
+from ...types import FloatArray, IntArray
 from ..solution import ACCEPTED
-from .anderson import Map, patient_fixed_point
+from .anderson import patient_fixed_point
 from .columns import Columns
-from .dyson import Blocks, averaged, matmul, scattering, solve_blocks
+from .dyson import Blocks, averaged, free, matmul, scattering, solve_blocks, symmetric
 from .step import Step
 
 TOLERANCE = 1e-13
@@ -48,13 +47,22 @@ class Point:
     demand: FloatArray  # (B, K) t_g
     information: FloatArray  # (B, K, K) Ṽ
     blocks: Blocks
-    scattered: FloatArray  # (B, M, 2K, 2K) T(r)
+
+    @cached_property
+    def scattered(self) -> FloatArray:
+        """T(r), (B, M, 2K, 2K)."""
+        return scattering(self.readout.step, self.blocks.coupled)
 
     @cached_property
     def degrees(self) -> FloatArray:
         """d[ṼG_φφ]_gg, V2_gζ_g of (23)."""
         trace = np.einsum("bgh,bhg->bg", self.information, self.blocks.phi_phi)
         return np.asarray(self.readout.step.d[:, None] * trace)
+
+    @property
+    def found(self) -> FloatArray:
+        """V2 of (23)."""
+        return np.asarray(self.readout.step.neurons / (self.demand + self.degrees / self.v2))
 
 
 @dataclass(frozen=True)
@@ -68,53 +76,18 @@ class Resolvent:
 
 def unpacked(state: FloatArray, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """log V2 (B, K), G_φφ (B, K, K) and Ξ (B, 2K, 2K) of states (B, …)."""
-    middle = size + size * (size + 1) // 2
-    return (
-        state[:, :size],
-        state[:, size:middle][:, _spread(size)],
-        state[:, middle:][:, _spread(2 * size)],
-    )
+    few, many = symmetric(size), symmetric(2 * size)
+    groups, response, xi = np.split(state, [size, size + few.count], axis=1)
+    return groups, few.whole(response), many.whole(xi)
 
 
 def packed(groups: FloatArray, response: FloatArray, xi: FloatArray) -> FloatArray:
     """One vector a row: symmetric matrices by their upper triangles."""
-    upper = [matrix[:, *_upper(matrix.shape[-1])] for matrix in (response, xi)]
+    upper = [symmetric(matrix.shape[-1]).upper(matrix) for matrix in (response, xi)]
     return np.concatenate([groups, *upper], axis=1)
 
 
-@lru_cache(maxsize=256)
-def _upper(size: int) -> tuple[IntArray, IntArray]:
-    """Rows and columns of the upper triangle."""
-    rows, columns = np.triu_indices(size)
-    return rows, columns
-
-
-@lru_cache(maxsize=256)
-def _spread(size: int) -> IntArray:
-    """Where in the upper triangle each element of a symmetric matrix stands."""
-    place = np.empty((size, size), dtype=np.intp)
-    rows, columns = _upper(size)
-    place[rows, columns] = place[columns, rows] = np.arange(rows.size)
-    return place
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The readout's side (7), (8) and the weights' reply (22) for a given Ξ, before scattering."""
-
-    chi: FloatArray
-    shrink: FloatArray
-    demand: FloatArray
-    information: FloatArray
-    blocks: Blocks
-
-    def found(self, step: Step, v2: FloatArray) -> FloatArray:
-        """V2 of (23)."""
-        trace = np.einsum("bgh,bhg->bg", self.information, self.blocks.phi_phi)
-        return np.asarray(step.neurons / (self.demand + step.d[:, None] * trace / v2))
-
-
-def reply(readout: Readout, v2: FloatArray, response: FloatArray, xi: FloatArray) -> Reply:
+def evaluate(readout: Readout, v2: FloatArray, response: FloatArray, xi: FloatArray) -> Point:
     """Equations (7), (8) and G of (22) at V2, G_φφ (`response`) and Ξ."""
     step, columns = readout.step, readout.columns
     direction = columns.slope * np.sqrt(v2)[:, None, :]  # b = μ√V2, (B, Q, K)
@@ -125,22 +98,8 @@ def reply(readout: Readout, v2: FloatArray, response: FloatArray, xi: FloatArray
     demand = (step.n * step.ridge)[:, None] + matmul(mass[:, None, :], columns.spread)[:, 0]
     scaled = direction * mass[:, :, None]
     information = matmul(np.swapaxes(direction, 1, 2), scaled) / step.d[:, None, None]
-    return Reply(chi, shrink, demand, information, solve_blocks(step.kept, xi, information))
-
-
-def evaluate(readout: Readout, v2: FloatArray, response: FloatArray, xi: FloatArray) -> Point:
-    """Equations (7), (8) and (22) at V2, G_φφ (`response`) and Ξ."""
-    answer = reply(readout, v2, response, xi)
-    return Point(
-        readout,
-        v2,
-        answer.chi,
-        answer.shrink,
-        answer.demand,
-        answer.information,
-        answer.blocks,
-        scattering(readout.step, answer.blocks.coupled),
-    )
+    blocks = solve_blocks(step.kept, xi, information)
+    return Point(readout, v2, chi, shrink, demand, information, blocks)
 
 
 def solve_resolvent(readout: Readout, start: float = 1.0, slack: float = 1.0) -> Resolvent:
@@ -148,18 +107,15 @@ def solve_resolvent(readout: Readout, start: float = 1.0, slack: float = 1.0) ->
     step = readout.step
     size = step.k.shape[1]
 
-    def image(sweeps: int) -> Map:
-        def once(states: FloatArray, rows: IntArray) -> FloatArray:
-            part = readout if rows.size == len(step) else readout.take(rows)
-            log_v2, response, xi = unpacked(states, size)
-            v2 = np.exp(log_v2)
-            for _ in range(sweeps):
-                answer = reply(part, v2, response, xi)
-                v2, response = answer.found(part.step, v2), answer.blocks.phi_phi
-            again = averaged(part.step.r_weight, scattering(part.step, answer.blocks.coupled))
-            return packed(np.log(np.maximum(v2, 1e-300)), response, again)
-
-        return once
+    def image(sweeps: int, states: FloatArray, rows: IntArray) -> FloatArray:
+        part = readout if rows.size == len(step) else readout.take(rows)
+        log_v2, response, xi = unpacked(states, size)
+        v2 = np.exp(log_v2)
+        for _ in range(sweeps):
+            point = evaluate(part, v2, response, xi)
+            v2, response = point.found, point.blocks.phi_phi
+        again = averaged(part.step.r_weight, point.scattered)
+        return packed(np.log(np.maximum(v2, 1e-300)), response, again)
 
     guess = _guess(readout, start)
     found = patient_fixed_point(
@@ -193,11 +149,8 @@ def _guess(readout: Readout, start: float) -> FloatArray:
     size = step.k.shape[1]
     power = columns.slope**2 * step.norm[:, None, :] ** 2 + columns.spread
     v2 = start * _noise_only(step, np.einsum("q,bqk->bk", readout.weight, power))
-    nothing = np.zeros((len(step), 2 * size, 2 * size))
-    free = np.zeros((len(step), size, size))
-    alone = solve_blocks(step.kept, nothing, free).coupled
-    xi = averaged(step.r_weight, scattering(step, alone))
-    response = solve_blocks(step.kept, xi, free).phi_phi
+    xi = averaged(step.r_weight, free(step))
+    response = solve_blocks(step.kept, xi, np.zeros((len(step), size, size))).phi_phi
     return packed(np.log(v2), response, xi)
 
 

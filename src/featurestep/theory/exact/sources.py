@@ -10,15 +10,13 @@ is added to the free energy. ∂V2 gives ‖â_g‖², and ∂χ what fluctuatio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from ...types import FloatArray
-from ..batch import IntArray
-from .anderson import Map, patient_fixed_point
-from .covariance import Covariance, coupled_index, forces
-from .dyson import matmul, scattered_change, transposed
+from ...types import FloatArray, IntArray
+from .anderson import patient_fixed_point
+from .covariance import Covariance, forces
+from .dyson import coupled_index, matmul, scattered_change, transposed
 from .regression import Fit
 from .resolvent import Point, packed, unpacked
 from .step import Step
@@ -73,7 +71,7 @@ class _Tangent:
             np.zeros((len(step), size, size)),
             np.zeros((len(step), 2 * size, 2 * size)),
         )
-        first = self.image(1)(nothing, every)
+        first = self.image(1, nothing, every)
         scale = np.maximum(np.abs(first).max(axis=1, keepdims=True), 1e-300)
         found = patient_fixed_point(
             self.image,
@@ -103,12 +101,8 @@ class _Tangent:
         powers = self.point.v2[rows] * relative
         return np.asarray(linear + matmul(spread, powers[:, :, None])[:, :, 0])
 
-    def image(self, sweeps: int) -> Map:
+    def image(self, sweeps: int, state: FloatArray, rows: IntArray) -> FloatArray:
         """The linearised map, with forces."""
-        return partial(self._once, sweeps)
-
-    def _once(self, sweeps: int, state: FloatArray, rows: IntArray) -> FloatArray:
-        """One pass."""
         step = self.step if rows.size == len(self.step) else self.step.take(rows)
         relative, response, xi = unpacked(state, self.size)
         change = self.forces.self_energy[rows] + _padded(xi, self.size)

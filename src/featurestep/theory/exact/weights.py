@@ -9,7 +9,7 @@ complex.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +17,20 @@ import numpy as np
 from ...functions.quadrature import Rule
 from ...problem import Problem
 from ...types import FloatArray
-from ..batch import Batch, IntArray
+from ..batch import Batch
 from .columns import Columns, build_columns
-from .covariance import coupled_index
-from .dyson import Blocks, averaged, matmul, scattering, solve_blocks, transposed
+from .dyson import (
+    Blocks,
+    averaged,
+    coupled_index,
+    diagonals,
+    free,
+    matmul,
+    scattering,
+    solve_blocks,
+    symmetric,
+    transposed,
+)
 from .finite import anisotropy
 from .step import Row, Step, build_step
 from .wider import Many
@@ -45,11 +55,8 @@ class ExactSide(NamedTuple):
 
     def free(self) -> FloatArray:
         """Ξ at Ṽ = 0, where T = N + NΓN is explicit, (1, K(2K+1))."""
-        step = self.step
-        size = step.k.shape[1]
-        nothing = np.zeros((1, size, size))
-        alone = solve_blocks(step.kept, np.zeros((1, 2 * size, 2 * size)), nothing)
-        return _symmetric(2 * size).upper(averaged(step.r_weight, scattering(step, alone.coupled)))
+        xi = averaged(self.step.r_weight, free(self.step))
+        return symmetric(xi.shape[-1]).upper(xi)
 
 
 def exact_side(
@@ -86,7 +93,7 @@ class ExactWeights:
         answered = matmul(self.direction, self.blocks.phi_phi)
         chi = (answered * self.direction).sum(axis=2)
         image = averaged(self.step.r_weight, self.scattered)
-        return np.concatenate([chi, _symmetric(image.shape[-1]).upper(image)], axis=1)
+        return np.concatenate([chi, symmetric(image.shape[-1]).upper(image)], axis=1)
 
     def degrees(self) -> FloatArray:
         """V2_gζ_g of (23)."""
@@ -102,12 +109,12 @@ class ExactWeights:
         """b_g b_h of every node for g ≤ h, those of g < h twice, (B, Q, K(K+1)/2)."""
         b = self.direction
         pairs = b[..., :, None] * b[..., None, :]
-        return _symmetric(self._size).columns(pairs.reshape(*b.shape[:2], -1))
+        return symmetric(self._size).columns(pairs.reshape(*b.shape[:2], -1))
 
     @cached_property
     def _own(self) -> FloatArray:
         """G_φφ⊗G_φφ = −∂G_φφ/∂Ṽ at fixed Ξ, on symmetric matrices."""
-        some = _symmetric(self._size)
+        some = symmetric(self._size)
         return some.both(kronecker(self.blocks.phi_phi, self.blocks.phi_phi), some)
 
     def respond(
@@ -124,7 +131,7 @@ class ExactWeights:
         """
         seen, felt_noise = noise
         batch, size = self.batch, self._size
-        few, many = _symmetric(size), _symmetric(2 * size)
+        few, many = symmetric(size), symmetric(2 * size)
         nodes, first_end = self.direction.shape[1], few.count
         second_end = few.count + many.count
         d = batch.d[:, None, None]
@@ -158,7 +165,7 @@ class ExactWeights:
             [
                 -matmul(heard, self._pairs),
                 many.columns(self._degrees_by_xi(across)),
-                -matmul(heard, seen) - self._coupling() + _diagonal(diagonal),
+                -matmul(heard, seen) - self._coupling() + diagonals(diagonal),
             ],
             axis=2,
         )
@@ -179,7 +186,7 @@ class ExactWeights:
 
     def _reach(self, halves: FloatArray) -> FloatArray:
         """∂χ_q/∂log V2_g of the linear part at fixed Ξ and mass, (B, Q, K)."""
-        own = _symmetric(self._size).rows(_half_sums(self.blocks.phi_phi))
+        own = symmetric(self._size).rows(_half_sums(self.blocks.phi_phi))
         return matmul(self._pairs, own - matmul(self._own, halves))
 
     def _coupling(self) -> FloatArray:
@@ -192,7 +199,7 @@ class ExactWeights:
         by_answer = matmul(asked[:, None], _matrices(moved, size))
         change = np.einsum("bkgg->bgk", by_asking + by_answer)
         degrees = np.einsum("bgh,bhg->bg", asked, own)
-        return np.asarray(self.batch.d[:, None, None] * (_diagonal(degrees) - change))
+        return np.asarray(self.batch.d[:, None, None] * (diagonals(degrees) - change))
 
     def _degrees_by_xi(self, across: FloatArray) -> FloatArray:
         """d∂[ṼG_φφ]_gg/∂Ξ, (B, K, 4K²)."""
@@ -213,54 +220,10 @@ def exact_weights(
     scaled = direction * (mass[:, :nodes] / batch.d[:, None])[:, :, None]
     information = matmul(transposed(direction), scaled)
     many = step if len(step) == len(v2) else step.take(np.zeros(len(v2), dtype=np.intp))
-    blocks = solve_blocks(many.kept, _symmetric(2 * size).whole(xi), information)
+    blocks = solve_blocks(many.kept, symmetric(2 * size).whole(xi), information)
     return ExactWeights(
         batch, many, direction, information, blocks, scattering(many, blocks.coupled)
     )
-
-
-@dataclass(frozen=True)
-class _Symmetric:
-    """Symmetric matrices by their elements i ≤ j."""
-
-    size: int
-    first: IntArray
-    second: IntArray
-
-    @property
-    def count(self) -> int:
-        """Elements."""
-        return int(self.first.size)
-
-    def upper(self, matrix: FloatArray) -> FloatArray:
-        """The elements of matrices."""
-        return np.asarray(matrix[..., self.first, self.second])
-
-    def whole(self, elements: FloatArray) -> FloatArray:
-        """The matrices with these elements."""
-        matrix = np.empty((*elements.shape[:-1], self.size, self.size), dtype=elements.dtype)
-        matrix[..., self.first, self.second] = elements
-        matrix[..., self.second, self.first] = elements
-        return matrix
-
-    def rows(self, operator: FloatArray) -> FloatArray:
-        """Rows of an operator whose rows are all elements."""
-        return np.asarray(operator[:, self.first * self.size + self.second])
-
-    def columns(self, operator: FloatArray) -> FloatArray:
-        """An operator on all elements, for symmetric matrices."""
-        upper = operator[..., self.first * self.size + self.second]
-        lower = operator[..., self.second * self.size + self.first]
-        return np.where(self.first == self.second, upper, upper + lower)
-
-    def both(self, operator: FloatArray, other: _Symmetric) -> FloatArray:
-        """An operator from all elements of the others to all elements of these."""
-        return self.rows(other.columns(operator))
-
-
-@lru_cache(maxsize=64)
-def _symmetric(size: int) -> _Symmetric:
-    return _Symmetric(size, *np.triu_indices(size))
 
 
 def _repeated(step: Step, scattered: FloatArray, side: FloatArray) -> FloatArray:
@@ -279,10 +242,6 @@ def kronecker(a: FloatArray, b: FloatArray) -> FloatArray:
     product = a[:, :, None, :, None] * b[:, None, :, None, :]
     rows, i, k, j, m = product.shape
     return np.asarray(product.reshape(rows, i * k, j * m))
-
-
-def _diagonal(values: FloatArray) -> FloatArray:
-    return np.asarray(values[:, :, None] * np.eye(values.shape[1]))
 
 
 def _half_sums(matrix: FloatArray) -> FloatArray:

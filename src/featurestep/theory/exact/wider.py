@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...types import FloatArray
-from ..batch import IntArray
+from ...types import FloatArray, IntArray
 from .columns import Columns
-from .covariance import Covariance, covariance
+from .covariance import Covariance, alone, covariance
 from .dyson import averaged, matmul, scattering, solve_blocks, transposed
 from .step import Step
 
@@ -42,12 +41,7 @@ class Many:
     @staticmethod
     def of(step: Step, columns: Columns) -> Many:
         """With the explicit solution of (22) at Ṽ = 0."""
-        rows, size = step.k.shape
-        nothing = np.zeros((rows, size, size))
-        free = solve_blocks(step.kept, np.zeros((rows, 2 * size, 2 * size)), nothing)
-        scattered = scattering(step, free.coupled)
-        blocks = solve_blocks(step.kept, averaged(step.r_weight, scattered), nothing)
-        return Many(step, columns, covariance(step, nothing, blocks, scattered))
+        return Many(step, columns, alone(step))
 
 
 @dataclass(frozen=True)
