@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from featurestep.theory.exact import covariance, finite, regression, resolvent, solve
+from featurestep.theory.exact import columns, covariance, regression, resolvent, solve
 
 Patch = Callable[[pytest.MonkeyPatch, float], None]
 
@@ -52,10 +52,12 @@ def _own(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
 
 def _columns(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    find = solve.anisotropy
-    monkeypatch.setattr(
-        solve, "anisotropy", lambda *a, **k: finite.Anisotropy(*(factor * x for x in find(*a, **k)))
-    )
+    find = columns.anisotropy
+
+    def changed(step: Any) -> columns.Anisotropy:
+        return columns.Anisotropy(*(factor * part for part in find(step)))
+
+    monkeypatch.setattr(columns, "anisotropy", changed)
 
 
 TERMS: dict[str, Patch] = {

@@ -8,6 +8,7 @@ along β and beside it), Δ (norms) and, for rows of W0 that are not normalised,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ...functions.nonlinearity import Nonlinearity
 from ...functions.teacher import Frame
 from ...types import FloatArray
 from ..labels import Labels, label_moments, pairs
-from .finite import Anisotropy
+from .covariance import alone
 from .step import Step
 
 
@@ -35,15 +36,13 @@ class Columns:
         return Columns(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
-def build_columns(
-    sigma: Nonlinearity, step: Step, anisotropy: Anisotropy, kappa: FloatArray
-) -> Columns:
+def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns:
     """Equations (5), (37), (39), (40b) and (44) at the given κ (Q,)."""
     norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
     mean, slope, spread = sigma.moments(norm, place)
     curvature = 0.5 * sigma.derivative_means(norm, place, 2)[2]
     k = kappa[:, None]
-    means = _means(step, anisotropy, k, mean, curvature)
+    means = _means(step, anisotropy(step), k, mean, curvature)
     tilt = np.zeros_like(mean)  # ℓ
     if step.is_full:  # a neuron's own direction in β (44)
         a = step.a[:, None, :]
@@ -71,17 +70,34 @@ def own_direction(step: Step) -> tuple[FloatArray, FloatArray]:
     return along, (step.alignment / step.across)[:, None, None] * along
 
 
+class Anisotropy(NamedTuple):
+    """Variances of pre-activations, K_ββ, K_βi and K_ik of every group, for (37), (51)."""
+
+    along: FloatArray  # (B, K)
+    mixed: FloatArray  # (B, r, K)
+    across: FloatArray  # (B, r, r, K)
+
+
+def anisotropy(step: Step) -> Anisotropy:
+    """The diagonal of (24) at Ṽ = 0."""
+    rows, size = step.k.shape
+    count = 1 + step.directions  # of the fields τ, ψ_1 … ψ_r
+    bulk = alone(step).matrix[:, : count * size, : count * size]
+    own = np.einsum("bigkg->bikg", bulk.reshape(rows, count, size, count, size))
+    return Anisotropy(own[:, 0, 0], own[:, 0, 1:], own[:, 1:, 1:])
+
+
 def _means(
-    step: Step, anisotropy: Anisotropy, k: FloatArray, mean: FloatArray, curvature: FloatArray
+    step: Step, seen: Anisotropy, k: FloatArray, mean: FloatArray, curvature: FloatArray
 ) -> _Field:
     """The column of A: means, and norms that depend on κ and s (37), (51)."""
     size = curvature / step.d[:, None, None]  # (B, Q, K)
     both = pairs(step.directions)
     twice = np.array([1.0 + float(i != j) for i, j in both])[:, None, None]
-    across = np.stack([anisotropy.across[:, i, j] for i, j in both], axis=1)  # (B, P, K)
+    across = np.stack([seen.across[:, i, j] for i, j in both], axis=1)  # (B, P, K)
     return (
-        mean + size * (k**2 - 1.0) * anisotropy.along[:, None, :],
-        2.0 * (k * size)[:, None] * anisotropy.mixed[:, :, None, :],
+        mean + size * (k**2 - 1.0) * seen.along[:, None, :],
+        2.0 * (k * size)[:, None] * seen.mixed[:, :, None, :],
         twice * size[:, None] * across[:, :, None, :],
     )
 

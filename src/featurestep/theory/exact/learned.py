@@ -9,7 +9,6 @@ from ...types import FloatArray
 from ..solution import Detail
 from .columns import Columns, build_columns, build_labels
 from .dyson import matmul
-from .finite import anisotropy
 from .regression import misfit
 from .step import Step, build_step, rows_of
 
@@ -42,4 +41,4 @@ def shares(problem: Problem) -> FloatArray:
 
 def _seen(problem: Problem, detail: Detail, kappa: FloatArray) -> tuple[Step, Columns]:
     step = build_step(rows_of(problem), detail.groups, detail.r_nodes)
-    return step, build_columns(problem.sigma, step, anisotropy(step), kappa)
+    return step, build_columns(problem.sigma, step, kappa)

@@ -19,7 +19,6 @@ from ..resolution import Resolution, Roughness
 from ..solution import Detail, Outcome, Solution, checked
 from .columns import build_columns, build_labels
 from .covariance import covariance
-from .finite import anisotropy
 from .regression import Fit, fit
 from .resolvent import Readout, Resolvent, solve_resolvent
 from .sources import Errors, solve_errors
@@ -76,13 +75,12 @@ def answer(
     *,
     start: float = 1.0,
     slack: float = 1.0,
-    finite: bool = True,
 ) -> Answer:
-    """Solve rows that share all but numbers; `finite` keeps the terms of order 1/d."""
+    """Solve rows that share all but numbers."""
     problem = rows[0].problem
     kappa, weight = nodes
-    step = build_step(rows, groups, count, finite=finite)
-    columns = build_columns(problem.sigma, step, anisotropy(step, finite=finite), kappa)
+    step = build_step(rows, groups, count)
+    columns = build_columns(problem.sigma, step, kappa)
     labels = build_labels(problem.star, step, kappa)
     resolvent = solve_resolvent(Readout(step, columns, kappa, weight), start, slack)
     point = resolvent.point

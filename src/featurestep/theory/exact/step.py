@@ -109,17 +109,11 @@ def noise_of(row: Row) -> Noise:
 
 
 def build_step(
-    rows: Sequence[Row],
-    groups: Rule,
-    count: int,
-    *,
-    finite: bool = True,
-    samples: float | None = None,
+    rows: Sequence[Row], groups: Rule, count: int, *, samples: float | None = None
 ) -> Step:
     """The constants of rows that share all but numbers; `count` nodes for the law of r.
 
-    Without `finite` the samples' norms, a term of order 1/d, are left out. With `samples` the law
-    of r is that of so many samples.
+    With `samples` the law of r is that of so many samples.
     """
     first = rows[0].problem
     s = slopes(first.sigma)
@@ -179,8 +173,7 @@ def build_step(
         along_noise=(phi[:, None] * e)[:, :, None]
         * np.stack([zero, linear * s.z_noise, quadratic * s.square_noise], axis=2),
         norm_variance=_norm_variance(s, linear, quadratic, spread, phi, moments),
-        sample_norm=_covariance_products(k, delta, phi, moments)
-        * (2.0 * finite / d)[:, None, None],
+        sample_norm=_covariance_products(k, delta, phi, moments) * (2.0 / d)[:, None, None],
         longer=drift * (1.0 + e * mean * s.longer)
         + quadratic * square * (0.5 * s.longer_square - s.c1 * s.zz),
         further=0.5 * s.zz * e * beta[:, None],

@@ -31,7 +31,6 @@ from .dyson import (
     symmetric,
     transposed,
 )
-from .finite import anisotropy
 from .step import Row, Step, build_step
 from .wider import Many
 
@@ -72,7 +71,7 @@ def exact_side(
 
     def side(rule: Rule) -> tuple[Step, Columns]:
         step = build_step([Row(problem)], rule, nodes, samples=samples)
-        return step, build_columns(problem.sigma, step, anisotropy(step), kappa)
+        return step, build_columns(problem.sigma, step, kappa)
 
     return ExactSide(*side(groups), None if many is None else Many.of(*side(many)))
 
