@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     )
     from .theory.baselines import Baselines, baselines
     from .theory.optimum import Optimum, optimum
-    from .theory.predict import Groups, Prediction, predict
+    from .theory.predict import Prediction, predict
+    from .theory.solution import Groups
 
 __version__ = "0.2.0"
 

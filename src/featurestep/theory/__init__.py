@@ -4,7 +4,8 @@ from .baselines import Baselines, baselines
 from .learnable import Learnable, Term, learnable
 from .limits import Limit, limit
 from .optimum import Optimum, optimum
-from .predict import Groups, Prediction, predict
+from .predict import Prediction, predict
+from .solution import Groups
 from .spectra import (
     CriticalStep,
     CriticalSteps,

@@ -19,7 +19,7 @@ from .resolution import Effort, Resolution, Roughness, choose
 from .resolvent import Resolvent, solve_resolvent
 from .risk import Risk, solve_risk
 from .signal import Signal, solve_signal
-from .solution import Outcome, Solution, checked
+from .solution import Groups, Outcome, Solution, checked
 
 BLOCK = 60000  # problems × nodes × groups of one batch: its arrays stay in cache
 
@@ -66,6 +66,16 @@ def _outcomes(
     risk: Risk,
 ) -> list[Outcome]:
     """One solution, or the error that refuses it, for each problem of a batch."""
+    groups = zip(
+        itertools.repeat(batch.g),
+        batch.neurons,
+        batch.shift,
+        batch.norm,
+        signal.use,
+        signal.along,
+        signal.across,
+        strict=False,
+    )
     columns = zip(
         weights,
         itertools.repeat("isotropic"),
@@ -78,13 +88,7 @@ def _outcomes(
         resolvent.iterations.tolist(),
         risk.self_check.tolist(),
         itertools.repeat(batch.kappa.size),
-        itertools.repeat(batch.g),
-        batch.neurons,
-        batch.shift,
-        batch.norm,
-        signal.use,
-        signal.along,
-        signal.across,
+        itertools.starmap(Groups, groups),
         strict=False,
     )
     return [checked(Solution(*values)) for values in columns]

@@ -28,9 +28,10 @@ from ..types import FloatArray
 from . import isotropic
 from .degrees import KAPPA, MOST_DEGREE, WEIGHT, Degrees, missed_by_degree
 from .engine import Outcome, Solution, solve
-from .exact.learned import beside_given, error_given, learned_given, shares
+from .exact import solve as exact
 from .labels import Labels, label_moments
 from .method import checked_method
+from .solution import Groups
 from .validity import prediction_notes
 
 MEANINGS = {
@@ -41,19 +42,6 @@ MEANINGS = {
     "self_check": "relative gap between the two expressions for the training loss",
     "method": "weights that the errors were computed with",
 }
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Neurons by the value of their initial readout, and what the fitted readout does with them."""
-
-    g: FloatArray  # √N times the initial readout
-    neurons: FloatArray  # how many, N_g
-    shift: FloatArray  # u_g, gained along the learned direction
-    norm: FloatArray  # ρ_g, of the remaining weights
-    use: FloatArray  # A_g, total fitted readout
-    along: FloatArray  # τ_g, bulk directions fitted along κ
-    across: FloatArray  # ψ_g, bulk directions fitted along the rest of the target
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,15 +73,7 @@ class Prediction(Result):
     def learned(self, kappa: npt.ArrayLike) -> FloatArray:
         """M(κ): the function of the learned direction that the network computes (eq. 12)."""
         at = np.asarray(kappa, dtype=np.float64)
-        if self.solution.detail is not None:
-            found = learned_given(self.problem, self.solution.detail, at.ravel())
-            return np.asarray((shares(self.problem) @ found).reshape(at.shape))
-        groups = self.groups
-        mean, slope, _ = self.problem.sigma.moments(
-            groups.norm, groups.shift * at.reshape(-1, 1)
-        )  # (points, K)
-        learned = mean @ groups.use + at.ravel() * (slope @ groups.along)
-        return np.asarray(learned.reshape(at.shape))
+        return np.asarray(self._parts(at.ravel())[0].reshape(at.shape))
 
     def error_given(self, kappa: npt.ArrayLike) -> FloatArray:
         """E[(y − f(x))²|κ]: the test error of inputs with this κ, noise included.
@@ -105,9 +85,9 @@ class Prediction(Result):
         detail = self.solution.detail
         if detail is None:
             found = isotropic.error_given(self.problem, self.solution.weights, at.ravel())
-            return np.asarray(found.reshape(at.shape))
-        found = error_given(self.problem, detail, at.ravel())
-        return np.asarray((shares(self.problem) @ found).reshape(at.shape))
+        else:
+            found = exact.error_given(self.problem, detail, at.ravel())
+        return found.reshape(at.shape)
 
     def learned_parts(self, kappa: npt.ArrayLike) -> FloatArray:
         """f_0(κ), f_1(κ) … f_r(κ): the network computes f_0 + Σ s_i f_i, and noise (section 25).
@@ -116,18 +96,21 @@ class Prediction(Result):
         new first axis.
         """
         at = np.asarray(kappa, dtype=np.float64)
-        detail = self.solution.detail
-        if detail is None:
-            groups, place = self.groups, self.groups.shift * at.reshape(-1, 1)
-            beside = (self.problem.sigma.moments(groups.norm, place)[1] @ groups.across)[None]
-        else:
-            found = beside_given(self.problem, detail, at.ravel())
-            beside = np.tensordot(shares(self.problem), found, axes=1)
+        parts = self._parts(at.ravel())
         star = self.problem.star
         if isinstance(star, Frame):
-            beside = star.rotation.T @ beside
-        parts = np.concatenate([self.learned(at.ravel())[None], beside])
-        return np.asarray(parts.reshape(-1, *at.shape))
+            parts[1:] = star.rotation.T @ parts[1:]
+        return parts.reshape(-1, *at.shape)
+
+    def _parts(self, kappa: FloatArray) -> FloatArray:
+        """f_0 … f_r at places (Q,), in the basis of (45) where there are several directions."""
+        if self.solution.detail is not None:
+            return exact.parts_given(self.problem, self.solution.detail, kappa)
+        groups = self.groups
+        place = groups.shift * kappa[:, None]
+        mean, slope, _ = self.problem.sigma.moments(groups.norm, place)  # (points, K)
+        along = mean @ groups.use + kappa * (slope @ groups.along)
+        return np.stack([along, slope @ groups.across])
 
     @property
     def alignments(self) -> tuple[float, ...]:
@@ -211,16 +194,10 @@ def predict(
     return prediction(problem, outcome)
 
 
-def _solution(outcome: Outcome) -> Solution:
-    """The solution, or its error raised."""
-    if not isinstance(outcome, Solution):
-        raise outcome
-    return outcome
-
-
-def prediction(problem: Problem, outcome: Outcome) -> Prediction:
+def prediction(problem: Problem, found: Outcome) -> Prediction:
     """The result of one outcome, or its error raised."""
-    found = _solution(outcome)
+    if not isinstance(found, Solution):
+        raise found
     return Prediction(
         problem=problem,
         test_error=found.test_error,
@@ -230,15 +207,7 @@ def prediction(problem: Problem, outcome: Outcome) -> Prediction:
         alignment=found.weights.alignment,
         beta_norm=found.weights.beta_norm,
         test_error_sd=found.test_spread,
-        groups=Groups(
-            found.g,
-            found.neurons,
-            found.shift,
-            found.norm,
-            found.use,
-            found.along,
-            found.across,
-        ),
+        groups=found.groups,
         method=found.method,
         solver_residual=found.residual,
         iterations=found.iterations,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..errors import FeaturestepError, InconsistentSolution, NotConverged
@@ -23,6 +24,19 @@ class Detail(NamedTuple):
     bulk: FloatArray  # (R, K, K) Q_gh
 
 
+@dataclass(frozen=True)
+class Groups:
+    """Neurons by the value of their initial readout, and what the fitted readout does with them."""
+
+    g: FloatArray  # √N times the initial readout
+    neurons: FloatArray  # how many, N_g
+    shift: FloatArray  # u_g, gained along the learned direction
+    norm: FloatArray  # ρ_g, of the remaining weights
+    use: FloatArray  # A_g, total fitted readout
+    along: FloatArray  # τ_g, bulk directions fitted along κ
+    across: FloatArray  # ψ_g, (r, K) for r > 1: those fitted along the rest of the target
+
+
 class Solution(NamedTuple):
     """One problem solved: its errors, and its groups of neurons with what they learned."""
 
@@ -37,13 +51,7 @@ class Solution(NamedTuple):
     iterations: int
     self_check: float
     nodes: int
-    g: FloatArray  # (K,)
-    neurons: FloatArray  # (K,)
-    shift: FloatArray  # (K,)
-    norm: FloatArray  # (K,)
-    use: FloatArray  # (K,) A_g
-    along: FloatArray  # (K,) τ_g
-    across: FloatArray  # (K,) ψ_g, or (r, K) for a target of several directions
+    groups: Groups
     detail: Detail | None = None
 
 

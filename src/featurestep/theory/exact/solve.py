@@ -1,4 +1,4 @@
-"""Sections 11–20 for a block of problems: the exact weights."""
+"""Sections 11–20 for a block of problems: the exact weights, and what they do at any κ."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from ...spiked import SpikedWeights
 from ...types import FloatArray
 from ..labels import Labels
 from ..resolution import Resolution, Roughness
-from ..solution import Detail, Outcome, Solution, checked
-from .columns import build_columns, build_labels
+from ..solution import Detail, Groups, Outcome, Solution, checked
+from .columns import Columns, build_columns, build_labels
 from .covariance import covariance
-from .regression import Fit, fit
+from .dyson import matmul
+from .regression import Fit, fit, misfit
 from .resolvent import Readout, Resolvent, solve_resolvent
 from .sources import Errors, solve_errors
 from .step import Row, Step, build_step, rows_of
@@ -153,12 +154,40 @@ def _solution(
         iterations=int(found.resolvent.iterations[rows].max()),
         self_check=float(check),
         nodes=int(weight.size),
-        g=groups[0],
-        neurons=step.neurons[rows][0],
-        shift=part @ step.shift[rows],
-        norm=part @ step.norm[rows],
-        use=fields[:size],
-        along=fields[size : 2 * size],
-        across=_across(fields, step),
+        groups=Groups(
+            g=groups[0],
+            neurons=step.neurons[rows][0],
+            shift=part @ step.shift[rows],
+            norm=part @ step.norm[rows],
+            use=fields[:size],
+            along=fields[size : 2 * size],
+            across=_across(fields, step),
+        ),
         detail=Detail(groups, count, used, powers, found.errors.bulk[rows]),
     )
+
+
+def parts_given(problem: Problem, detail: Detail, kappa: FloatArray) -> FloatArray:
+    """E[f|κ] and E[s_i f|κ], (1 + r, points): s in the basis of (45) for several directions."""
+    _, columns, share = _seen(problem, detail, kappa)
+    plain = matmul(columns.plain, detail.used[:, :, None])[:, :, 0]
+    linear = matmul(columns.linear, detail.used[:, None, :, None])[..., 0]
+    return np.concatenate([(share @ plain)[None], np.tensordot(share, linear, axes=1)])
+
+
+def error_given(problem: Problem, detail: Detail, kappa: FloatArray) -> FloatArray:
+    """E[(y − f)²|κ], (points,): the misfit and the fluctuations v of (13)."""
+    step, columns, share = _seen(problem, detail, kappa)
+    labels = build_labels(problem.star, step, kappa)
+    missed = misfit(columns, labels, step.sample_norm, detail.used)
+    bulk = np.einsum("bqg,bqg->bq", matmul(columns.slope, detail.bulk), columns.slope)
+    spread = matmul(columns.spread, detail.powers[:, :, None])[:, :, 0]
+    return np.asarray(share @ (missed + bulk + spread))
+
+
+def _seen(problem: Problem, detail: Detail, kappa: FloatArray) -> tuple[Step, Columns, FloatArray]:
+    """What a solved network shows at any κ, with the probabilities of its initial offsets."""
+    rows = rows_of(problem)
+    step = build_step(rows, detail.groups, detail.r_nodes)
+    share = np.array([row.share for row in rows])
+    return step, build_columns(problem.sigma, step, kappa), share
