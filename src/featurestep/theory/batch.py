@@ -43,7 +43,7 @@ class Batch:
     target_linear: FloatArray  # (B, Q) y1
     target_rest: FloatArray  # (B, Q) y2 − y0² − y1²
     mirrored: bool  # whether (g, κ) and (−g, −κ) have equal moments, with nodes to match
-    exact: Any = None  # exact.weights.ExactSide: one problem whose weights answer exactly
+    exact: Any = None  # exact.spikes.ExactSide: one problem whose weights answer exactly
     felt: FloatArray | None = None  # (B, Q, K) ν_g² as it enters V̂2, where rows and columns vary
 
     @property

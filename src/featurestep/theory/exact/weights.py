@@ -10,70 +10,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ...functions.quadrature import Rule
-from ...problem import Problem
 from ...types import FloatArray
 from ..batch import Batch
-from .columns import Columns, build_columns
 from .dyson import (
     Blocks,
     averaged,
     coupled_index,
     diagonals,
-    free,
     matmul,
     scattering,
     solve_blocks,
     symmetric,
     transposed,
 )
-from .step import Row, Step, build_step
-from .wider import Many
-
-MOST_GROUPS = 7
-R_NODES = 40  # of a typical sample's law of r: its tail shows in the spectrum
-FEW_R_NODES = 14  # where 1e-4 of edges and spikes is not seen
-
-
-class ExactSide(NamedTuple):
-    """What a batch needs for exact weights: the step, and the columns at the batch's nodes."""
-
-    step: Step
-    columns: Columns
-    many: Many | None = None  # groups for the spikes, where the bulk needs fewer
-
-    @property
-    def unknowns(self) -> int:
-        """Elements of Ξ."""
-        size = int(self.step.k.shape[1])
-        return size * (2 * size + 1)
-
-    def free(self) -> FloatArray:
-        """Ξ at Ṽ = 0, where T = N + NΓN is explicit, (1, K(2K+1))."""
-        xi = averaged(self.step.r_weight, free(self.step))
-        return symmetric(xi.shape[-1]).upper(xi)
-
-
-def exact_side(
-    problem: Problem,
-    groups: Rule,
-    kappa: FloatArray,
-    samples: float,
-    many: Rule | None = None,
-    *,
-    nodes: int = R_NODES,
-) -> ExactSide:
-    """For one problem, with a step on so many samples, at an initial output of mean 0."""
-
-    def side(rule: Rule) -> tuple[Step, Columns]:
-        step = build_step([Row(problem)], rule, nodes, samples=samples)
-        return step, build_columns(problem.sigma, step, kappa)
-
-    return ExactSide(*side(groups), None if many is None else Many.of(*side(many)))
+from .step import Step
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from ...functions.quadrature import normal_density
 from ...problem import Problem
 from ..exact.dyson import bare_determinant
 from ..exact.residuals import residual_law
-from ..exact.spikes import groups_seen
+from ..exact.spikes import R_NODES, groups_seen
 from ..exact.step import Row, noise_of
-from ..exact.weights import R_NODES, ExactWeights
+from ..exact.weights import ExactWeights
 from .branch import Branch
 from .continued import Equations
 from .edges import Edge

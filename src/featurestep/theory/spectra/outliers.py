@@ -178,7 +178,7 @@ def _system(equations: Equations, branch: Branch) -> _System:
     if isinstance(point.weights, ExactWeights):
         seen = equations.mass(point)
         found = spike_system(point.weights, equations.batch.exact, point.v2.real, seen)
-        return _System(found.matrix, found.columns, seen)
+        return _System(*found, seen)
     mass = equations.n * equations.batch.weight * point.shrink
     frame = point.isotropic.frame(point.v2)
     kappa = equations.batch.kappa[:, None]

@@ -21,8 +21,8 @@ from ...problem import Problem
 from ...spiked import SpikedWeights, spiked_weights
 from ...types import FloatArray
 from ..batch import Batch
-from ..exact.weights import FEW_R_NODES, R_NODES, ExactSide, exact_side
-from ..exact.weights import MOST_GROUPS as MOST_EXACT
+from ..exact.spikes import FEW_R_NODES, R_NODES, ExactSide, exact_side
+from ..exact.spikes import MOST_GROUPS as MOST_EXACT
 from ..labels import along_first
 from ..method import bulk_left_out, chosen_method
 from ..moments import build_batch

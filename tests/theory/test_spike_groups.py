@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from featurestep import Problem
-from featurestep.theory.exact.wider import Many
+from featurestep.theory.exact.spikes import Many
 from featurestep.theory.spectra.continued import Equations
 from featurestep.theory.spectra.edges import right_edge
 from featurestep.theory.spectra.model import Rung, model_of
