@@ -268,11 +268,11 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
             return True
 
     monkeypatch.setattr(answers, "_LONG", 2)
-    request = Request({}, ("ridge=0.1,1,10",))
+    request = Request(over=("ridge=0.1,1,10",), as_json=True)
     seen = []
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stream)
-        answers.answer(predict, request, as_json=True, plot=None)
+        answers.answer(predict, request)
         seen.append(stream.getvalue())
     assert "points" in seen[0]
     assert seen[1] == ""

@@ -346,7 +346,7 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
         monkeypatch.setattr(sys, "stderr", stream)
         with watched(10, lambda done: f"{done} of 10 Gflop") as advance:
             if advance is not None:
-                advance(10)
+                advance(10, 10)
         seen.append(stream.getvalue())
     assert "10 of 10 Gflop" in seen[0]
     assert seen[1] == ""

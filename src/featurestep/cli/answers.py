@@ -13,40 +13,33 @@ from ..results import OK, Result, shared_fields
 from .files import check_path, mention, save
 from .options import Request
 from .output import show, show_json
-from .progress import Advance, all_or_nothing, shifted, watched
+from .progress import Advance, all_or_nothing, watched
 
 _LONG = 200  # points from which a progress bar is worth its flicker
 Found = TypeVar("Found", bound=Result)
 
 
 def answer(
-    verb: Callable[..., Result],
-    request: Request,
-    *,
-    as_json: bool,
-    plot: str | None,
-    fields: int = 2,
-    **arguments: Any,
+    verb: Callable[..., Result], request: Request, *, fields: int = 2, **arguments: Any
 ) -> None:
     """Ask a verb that needs the theory alone, draw, and only then print.
 
     `fields` is how many of them the figure can show.
     """
-    check_plot(plot, request, fields)
-    target = request.target
+    check_plot(request, fields)
+    target, plot = request.target, request.plot
     if isinstance(target, Grid):
         with _bar(len(target)) as advance:
-            told = shifted(advance, 0)
-            found = drawn(lambda: verb(target, **arguments, progress=told), plot)
+            found = drawn(lambda: verb(target, **arguments, progress=advance), plot)
     else:
         found = drawn(lambda: verb(target, **arguments), plot)
-    report(found, as_json=as_json, plot=plot)
+    report(found, request)
 
 
-def check_plot(plot: str | None, request: Request, fields: int) -> None:
+def check_plot(request: Request, fields: int) -> None:
     """Refuse a figure before anything is computed: its path, or too many fields."""
-    check_path(plot)
-    if plot and len(request.over) > fields:
+    check_path(request.plot)
+    if request.plot and len(request.over) > fields:
         rule = "takes a single --over for this command" if fields else "takes no --over"
         raise InvalidProblem("--plot", rule, request.over)
 
@@ -60,11 +53,11 @@ def drawn(compute: Callable[[], Found], plot: str | None) -> Found:
     return found
 
 
-def report(found: Result, *, as_json: bool, plot: str | None, **asked: Any) -> None:
+def report(found: Result, request: Request, **asked: Any) -> None:
     """Print a result: its tables and notes, or JSON with what else was asked."""
-    if not as_json:
+    if not request.as_json:
         show(found)
-        mention(plot)
+        mention(request.plot)
         return
     values = found.as_dict()
     if not isinstance(found.problem, Grid):

@@ -33,7 +33,7 @@ def demo(output: str, seeds: str, **options: Any) -> None:
     """
     from ..demo import EXPLANATION, SETTINGS, demo_notes, demo_rows, draw, run_demo
 
-    base = Request(options, defaults=DEMO_DEFAULTS).problem
+    base = Request(**options, defaults=DEMO_DEFAULTS).problem
     check_folder(output)
     drawn = enough_seeds(one_or_list(seeds))
     with watched_share("simulating") as told:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..results import Table
 from ..threads import blas_libraries, cores
+from .options import json_option
 from .output import show_json, show_notes, show_table
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _SMALLER = 5  # the network that is trained has sizes smaller by this
 
 @click.command()
 @click.option("--seeds", metavar="K", default=8, show_default=True, help="networks to train")
-@click.option("--json", "as_json", is_flag=True, help="strict JSON, not a table")
+@json_option
 def doctor(seeds: int, as_json: bool) -> None:
     """Versions, threads, precision, and a known case computed on this machine.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -97,20 +96,27 @@ def problem_options(
     return command
 
 
-@dataclass(frozen=True)
 class Request:
-    """What was asked for: the options that were given, their defaults, and the fields to vary."""
+    """What was asked for: a problem's options and their defaults, fields to vary, and the output.
 
-    options: Mapping[str, Any]
-    over: tuple[str, ...] = ()
-    defaults: Mapping[str, Any] = field(default_factory=lambda: DEFAULTS)
+    given
+        The options that were set, as values.
+    """
 
-    @cached_property
-    def given(self) -> dict[str, Any]:
-        """The options that were set, as values."""
-        return {
-            name: value_of(name, text) for name, text in self.options.items() if text is not None
-        }
+    def __init__(
+        self,
+        *,
+        over: tuple[str, ...] = (),
+        as_json: bool = False,
+        plot: str | None = None,
+        defaults: Mapping[str, Any] = DEFAULTS,
+        **options: Any,
+    ) -> None:
+        self.over = over
+        self.as_json = as_json
+        self.plot = plot
+        self.given = {name: value_of(name, v) for name, v in options.items() if v is not None}
+        self._defaults = defaults
 
     @cached_property
     def axes(self) -> dict[str, tuple[Any, ...]]:
@@ -128,11 +134,6 @@ class Request:
             raise InvalidProblem("--over", f"must give at most {MAX_POINTS} points", self.over)
         return axes
 
-    @cached_property
-    def problem(self) -> Problem:
-        """The problem asked for, without the varied fields."""
-        return self._problem()
-
     @property
     def target(self) -> Problem | Grid:
         """What was asked about: one problem, or a grid over it."""
@@ -142,8 +143,10 @@ class Request:
         held = {name: self.given[name] for name in RATIOS if moved and name in self.given}
         return self.problem.vary(**self.axes, **held)
 
-    def _problem(self) -> Problem:
-        given, settings = self.given, {**self.defaults, **self.given}
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem asked for, without the varied fields."""
+        given, settings = self.given, {**self._defaults, **self.given}
         if "step_size" in given and "step_exponent" not in given:
             del settings["step_exponent"]
         ratios = {name: settings.pop(name) for name in RATIOS if name in settings}
@@ -161,15 +164,11 @@ class Request:
         return base.replace(n=base.n, **ratios) if "phi" in ratios else base.replace(**ratios)
 
 
-def output_options(command: Command) -> Command:
-    """Options for JSON and figures."""
-    plot = click.option("--plot", metavar="FILE", help="also draw a figure: .png, .pdf or .svg")
-    as_json = click.option("--json", "as_json", is_flag=True, help="strict JSON, not a table")
-    return as_json(plot(command))
+json_option = click.option("--json", "as_json", is_flag=True, help="strict JSON, not a table")
 
 
 def curve_options(command: Command) -> Command:
-    """The option to vary one or two fields, and those of the output."""
+    """Options to vary one or two fields, for JSON and for a figure."""
     over = click.option(
         "--over",
         multiple=True,
@@ -178,4 +177,5 @@ def curve_options(command: Command) -> Command:
         help="vary a field: START:STOP:COUNT, log:START:STOP:COUNT, START:STOP:step=STEP or "
         "v1,v2,…; a second --over gives several lines",
     )
-    return over(output_options(command))
+    plot = click.option("--plot", metavar="FILE", help="also draw a figure: .png, .pdf or .svg")
+    return over(json_option(plot(command)))

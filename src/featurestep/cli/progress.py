@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import click
 
-Advance = Callable[[int], None]
+Advance = Callable[[int, int], None]  # how much is done, and of how much, as verbs tell it
 INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
 _FINE = 1000  # steps of a bar over shares
 
@@ -24,12 +24,7 @@ def watched(total: int, describe: Callable[[int], str]) -> Iterator[Advance | No
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(describe(0), total=total)
-        yield lambda done: bar.update(task, completed=done, description=describe(done))
-
-
-def shifted(advance: Advance | None, before: int) -> Callable[[int, int], None] | None:
-    """A verb's progress on such a bar, shifted by what was done before it."""
-    return None if advance is None else lambda done, total: advance(before + done)
+        yield lambda done, _: bar.update(task, completed=done, description=describe(done))
 
 
 @contextmanager
@@ -39,7 +34,7 @@ def watched_share(words: str) -> Iterator[Callable[[float], None]]:
 
         def told(share: float) -> None:
             if advance is not None:
-                advance(int(_FINE * share))
+                advance(int(_FINE * share), _FINE)
 
         yield told
 

@@ -13,7 +13,7 @@ from ..simulation import Estimate, Setting
 from ..simulation.arguments import SEEDS
 from .answers import Found, drawn
 from .options import DEFAULTS, Command
-from .progress import Advance, all_or_nothing, watched
+from .progress import all_or_nothing, watched
 from .values import memory, number, numbers, one_or_list
 
 Reader = Callable[[str], Any]
@@ -122,17 +122,15 @@ def read_run(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
 
 
 def ran(
-    work: Callable[[Callable[[int, int], None] | None], Found],
-    estimate: Estimate,
-    plot: str | None,
+    verb: Callable[..., Found], estimate: Estimate, plot: str | None, *, points: int | None = None
 ) -> Found:
-    """State the estimate, run under a progress bar over flops, and draw."""
-    total = estimate.flops
+    """State the estimate, run under a progress bar over flops, or over so many points, and draw."""
+    total = points or estimate.flops
+
+    def words(done: int) -> str:
+        return "points" if points else f"{done / 1e9:.4g} of {total / 1e9:.4g} Gflop"
+
     with all_or_nothing():
         click.echo(f"estimate: {estimate}", err=True)
-        with watched(total, lambda done: f"{done / 1e9:.4g} of {total / 1e9:.4g} Gflop") as advance:
-            return drawn(lambda: work(_told(advance)), plot)
-
-
-def _told(advance: Advance | None) -> Callable[[int, int], None] | None:
-    return None if advance is None else lambda done, total: advance(done)
+        with watched(total, words) as advance:
+            return drawn(lambda: verb(progress=advance), plot)

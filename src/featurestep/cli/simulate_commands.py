@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 from .. import simulation
 from ..meeting.comparison import Z_LIMIT, Comparison, enough_seeds
 from ..meeting.comparison import compare as compare_problems
-from .answers import answer, check_plot, report
+from .answers import Found, answer, check_plot, report
 from .options import Request, curve_options, problem_options
 from .run import SMALL, ran, read_run, scheduler_option, simulation_options
 from .values import numbers
@@ -32,14 +33,7 @@ _problem_options = partial(problem_options, defaults=SMALL)
 @_problem_options
 @simulation_options
 @curve_options
-def simulate(
-    variants: str,
-    scheduler: str | None,
-    over: tuple[str, ...],
-    as_json: bool,
-    plot: str | None,
-    **options: Any,
-) -> None:
+def simulate(variants: str, scheduler: str | None, **options: Any) -> None:
     """Train and test the real network on drawn data, exactly.
 
     Draws the data and the network, takes the gradient step, fits the readout and measures its
@@ -58,21 +52,21 @@ def simulate(
     """
     names = tuple(name.strip() for name in variants.split(","))
     rest, arguments = read_run(options)
-    request = Request(rest, over, SMALL)
-    check_plot(plot, request, 2 if len(names) == 1 else 1)
-    cost = simulation.estimate(request.target, variants=names, **arguments)
-    run = partial(
-        simulation.simulate, request.target, variants=names, scheduler=scheduler, **arguments
-    )
-    found = ran(lambda told: run(progress=told), cost, plot)
-    report(found, as_json=as_json, plot=plot, **_asked(request, cost))
+    request = Request(**rest, defaults=SMALL)
+    check_plot(request, 2 if len(names) == 1 else 1)
+    _answer(simulation.simulate, request, scheduler, variants=names, **arguments)
 
 
-def _asked(request: Request, cost: simulation.Estimate) -> dict[str, Any]:
-    return {
-        "over": dict(request.axes),
-        "estimate": {"memory": cost.memory, "flops": cost.flops},
-    }
+def _answer(
+    verb: Callable[..., Found], request: Request, scheduler: str | None, **arguments: Any
+) -> Found:
+    """Estimate, run and report what the networks do."""
+    cost = simulation.estimate(request.target, **arguments)
+    run = partial(verb, request.target, scheduler=scheduler, **arguments)
+    found = ran(run, cost, request.plot)
+    price = {"memory": cost.memory, "flops": cost.flops}
+    report(found, request, over=dict(request.axes), estimate=price)
+    return found
 
 
 @click.command()
@@ -85,14 +79,7 @@ def _asked(request: Request, cost: simulation.Estimate) -> dict[str, Any]:
 @_problem_options
 @simulation_options
 @curve_options
-def compare(
-    check: bool,
-    scheduler: str | None,
-    over: tuple[str, ...],
-    as_json: bool,
-    plot: str | None,
-    **options: Any,
-) -> None:
+def compare(check: bool, scheduler: str | None, **options: Any) -> None:
     """Theory against the real network: prediction, simulation and their distance.
 
     For every point: what `predict` says, the mean of `simulate` ± its standard error over the
@@ -110,13 +97,10 @@ def compare(
       featurestep compare --inputs 'student_t(5)' --over ridge=log:0.001:1:7 --json
     """
     rest, arguments = read_run(options)
-    request = Request(rest, over, SMALL)
-    check_plot(plot, request, 2)
+    request = Request(**rest, defaults=SMALL)
+    check_plot(request, 2)
     enough_seeds(arguments["seeds"])
-    cost = simulation.estimate(request.target, **arguments)
-    run = partial(compare_problems, request.target, scheduler=scheduler, **arguments)
-    found = ran(lambda told: run(progress=told), cost, plot)
-    report(found, as_json=as_json, plot=plot, **_asked(request, cost))
+    found = _answer(compare_problems, request, scheduler, **arguments)
     failure = _failure(found) if check else None
     if failure is not None:
         click.echo(failure, err=True)
@@ -138,9 +122,7 @@ def _failure(found: Comparison) -> str | None:
 @_problem_options
 @partial(simulation_options, without=("n_test", "dtype", "device"))
 @curve_options
-def equivalence(
-    degrees: str, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
-) -> None:
+def equivalence(degrees: str, **options: Any) -> None:
     """How near the spiked features F_ℓ are to the trained ones, ‖F − F_ℓ‖_op/√n.
 
     It vanishes as n grows when ℓ is at least the degree of the step exponent's regime. For the
@@ -152,6 +134,5 @@ def equivalence(
       featurestep equivalence --phi 0.5 --psi 0.7 --over n=250,500,1000 --plot gaps.pdf
     """
     rest, arguments = read_run(options)
-    request = Request(rest, over, SMALL)
     asked = {"degrees": tuple(numbers(degrees)), **arguments}
-    answer(simulation.feature_gap, request, as_json=as_json, plot=plot, fields=1, **asked)
+    answer(simulation.feature_gap, Request(**rest, defaults=SMALL), fields=1, **asked)

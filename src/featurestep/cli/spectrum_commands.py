@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,12 +13,11 @@ from ..errors import InvalidProblem
 from ..grid import Grid
 from ..meeting import spectra
 from ..meeting.phase import EXPONENTS, phase_diagram
-from ..problem import Problem
 from ..simulation import Estimate, estimate_spectrum
 from ..simulation.arguments import checked_seeds
-from .answers import answer, check_plot, drawn, report
+from .answers import Found, answer, check_plot, report
 from .options import DEFAULTS, Request, curve_options, problem_options
-from .progress import all_or_nothing, shifted, watched
+from .progress import all_or_nothing
 from .run import ran, read_run, scheduler_option, simulation_options
 from .values import number
 
@@ -30,9 +30,7 @@ _networks = partial(simulation_options, seeds=0, without=("n_test", "dtype", "dr
 @problem_options
 @_networks
 @curve_options
-def spectrum(
-    scheduler: str | None, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
-) -> None:
+def spectrum(scheduler: str | None, **options: Any) -> None:
     """Singular values of features and weights: bulks, spikes, and what spikes carry.
 
     After the step some singular values of F/√n leave the bulk. Each carries a polynomial of
@@ -49,21 +47,16 @@ def spectrum(
       featurestep spectrum --over width=500,1000,2000 --over readout=gaussian,constant --json
     """
     rest, arguments = _read(options)
-    request = Request(rest, over)
+    request = Request(**rest)
     if not arguments:
         if scheduler is not None:
             raise InvalidProblem("--scheduler", "needs --seeds: it shares simulations", scheduler)
-        answer(theory.spectrum, request, as_json=as_json, plot=plot, fields=1)
+        answer(theory.spectrum, request, fields=1)
         return
-    check_plot(plot, request, 1)
-    target = request.target
-    work = partial(spectra.spectrum_beside, target, scheduler=scheduler, **arguments)
-    if isinstance(target, Problem):
-        cost = _estimate([target], ("trained", "weights"), arguments)
-        found = ran(lambda told: work(progress=told), cost, plot)
-    else:
-        found = _watched(work, target, ("trained", "weights"), arguments, plot)
-    report(found, as_json=as_json, plot=plot, seeds=list(arguments["seeds"]))
+    check_plot(request, 1)
+    work = partial(spectra.spectrum_beside, request.target, scheduler=scheduler, **arguments)
+    found = _simulated(work, request, ("trained", "weights"), arguments)
+    report(found, request, seeds=list(arguments["seeds"]))
 
 
 def _read(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -75,33 +68,29 @@ def _read(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return rest, {**arguments, "seeds": checked_seeds(arguments["seeds"])}
 
 
-def _estimate(
-    problems: list[Problem], variants: tuple[str, ...], arguments: dict[str, Any]
-) -> Estimate:
-    """Memory and flops of all of it."""
+def _simulated(
+    work: Callable[..., Found],
+    request: Request,
+    variants: tuple[str, ...],
+    arguments: dict[str, Any],
+) -> Found:
+    """Simulate a problem, or every point of a grid under a bar over points."""
+    target = request.target
     known = {k: v for k, v in arguments.items() if k in ("seeds", "setting", "max_memory")}
-    return Estimate.of_all(
-        [estimate_spectrum(p, variants=variants, top=spectra.top(p), **known) for p in problems]
-    )
-
-
-def _watched(
-    work: Any, grid: Grid, variants: tuple[str, ...], arguments: dict[str, Any], plot: str | None
-) -> Any:
-    """Simulations at every point of a grid, under a bar over points."""
     with all_or_nothing():
-        click.echo(f"estimate: {_estimate(list(grid), variants, arguments)}", err=True)
-        with watched(len(grid), lambda done: "points") as advance:
-            return drawn(lambda: work(progress=shifted(advance, 0)), plot)
+        costs = [
+            estimate_spectrum(p, variants=variants, top=spectra.top(p), **known)
+            for p in (target if isinstance(target, Grid) else [target])
+        ]
+        points = len(costs) if isinstance(target, Grid) else None
+        return ran(work, Estimate.of_all(costs), request.plot, points=points)
 
 
 @click.command()
 @click.option("--degrees", metavar="k", default="4", show_default=True, help="from 1 to k, 6 most")
 @partial(problem_options, without=_STEP)
 @curve_options
-def critical(
-    degrees: str, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
-) -> None:
+def critical(degrees: str, **options: Any) -> None:
     """How large must the step be to learn features of degree 1, 2, …?
 
     For each degree: the step at which its spike leaves the bulk, and the step at which half of
@@ -115,9 +104,7 @@ def critical(
       featurestep critical --activation gelu --centre --degrees 6 --plot births.pdf
       featurestep critical --n 20000 --d 10000 --width 15000 --json
     """
-    asked = {"degrees": number(degrees)}
-    request = Request(options, over)
-    answer(theory.critical_steps, request, as_json=as_json, plot=plot, fields=1, **asked)
+    answer(theory.critical_steps, Request(**options), fields=1, degrees=number(degrees))
 
 
 # ReLU: tanh is odd and has no second spike at any step.
@@ -128,7 +115,7 @@ PHASE_DEFAULTS = {**DEFAULTS, "activation": "relu", "centre": True, "target": "H
 @partial(problem_options, without=_STEP, defaults=PHASE_DEFAULTS)
 @_networks
 @curve_options
-def phase(over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any) -> None:
+def phase(over: tuple[str, ...], **options: Any) -> None:
     """How many spikes, and which degrees are learned, over the step exponent and a field.
 
     Three answers for every point: the published limit n → ∞, the prediction at this n and, with
@@ -144,20 +131,17 @@ def phase(over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
       featurestep phase --phi 0.5 --psi 0.7 --over n=250,500,1000 --seeds 2 --plot sizes.png
     """
     rest, arguments = _read(options)
-    request = Request(rest, _exponents_first(over), defaults=PHASE_DEFAULTS)
-    check_plot(plot, request, 2)
+    request = Request(**rest, over=_exponents_first(over), defaults=PHASE_DEFAULTS)
+    check_plot(request, 2)
     if "step_exponent" not in request.axes:
         rule = "must name step_exponent and one further field at most"
         raise InvalidProblem("--over", rule, over)
     if not arguments:
-        answer(phase_diagram, request, as_json=as_json, plot=plot)
+        answer(phase_diagram, request)
         return
     arguments.pop("max_memory", None)
-    grid = request.target
-    assert isinstance(grid, Grid)
-    work = partial(phase_diagram, grid, **arguments)
-    found = _watched(work, grid, ("trained",), arguments, plot)
-    report(found, as_json=as_json, plot=plot)
+    work = partial(phase_diagram, request.target, **arguments)
+    report(_simulated(work, request, ("trained",), arguments), request)
 
 
 def _exponents_first(over: tuple[str, ...]) -> tuple[str, ...]:

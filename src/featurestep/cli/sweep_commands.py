@@ -9,7 +9,7 @@ import click
 
 from ..errors import InvalidProblem
 from .files import check_path, mention, save
-from .options import Command
+from .options import Command, json_option
 from .sweep_run import as_stored, compute, planned, show_status, store_path
 from .values import number
 
@@ -19,32 +19,21 @@ def _file(command: Command) -> Command:
     return click.argument("file", metavar="FILE")(store(command))
 
 
-def _json(command: Command) -> Command:
-    return click.option("--json", "as_json", is_flag=True, help="strict JSON, not a table")(command)
-
-
 def _engine(command: Command) -> Command:
-    options = (
-        click.option(
-            "--engine", metavar="KIND", help="processes, serial or dask  [default: processes]"
-        ),
-        click.option("--workers", metavar="K", help="worker processes  [default: one a core]"),
-        click.option(
-            "--scheduler", metavar="ADDRESS", help="of a Dask scheduler, or its .json file"
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    words = "processes, serial or dask  [default: processes]"
+    kind = click.option("--engine", metavar="KIND", help=words)
+    workers = click.option("--workers", metavar="K", help="worker processes  [default: one a core]")
+    words = "of a Dask scheduler, or its .json file"
+    scheduler = click.option("--scheduler", metavar="ADDRESS", help=words)
+    return kind(workers(scheduler(command)))
 
 
-def _numerics(command: Command) -> Command:
-    return click.option(
-        "--numerics",
-        multiple=True,
-        metavar="TAG",
-        help="read what other numerics have stored, as `status` names them; may repeat",
-    )(command)
+_numerics = click.option(
+    "--numerics",
+    multiple=True,
+    metavar="TAG",
+    help="read what other numerics have stored, as `status` names them; may repeat",
+)
 
 
 @click.group()
@@ -74,7 +63,7 @@ def sweep() -> None:
 @sweep.command()
 @_file
 @_engine
-@_json
+@json_option
 def run(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
     """Compute what the store does not have yet.
 
@@ -93,7 +82,7 @@ def run(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
 @sweep.command()
 @_file
 @_engine
-@_json
+@json_option
 def retry(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
     """Compute again what failed, and what is missing.
 
@@ -106,7 +95,7 @@ def retry(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
 
 @sweep.command()
 @_file
-@_json
+@json_option
 def status(file: str, store: str | None, as_json: bool) -> None:
     """How far a sweep is, and why some units have no number.
 

@@ -118,7 +118,7 @@ def _watcher(latest: list[Progress], advance: Advance | None) -> Callable[[Progr
     def watch(progress: Progress) -> None:
         latest[0] = progress
         if advance is not None:
-            advance(progress.done)
+            advance(progress.done, progress.total)
 
     return watch
 

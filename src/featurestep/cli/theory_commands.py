@@ -27,9 +27,7 @@ from .values import number, parse_search
 )
 @problem_options
 @curve_options
-def predict(
-    method: str, over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any
-) -> None:
+def predict(method: str, **options: Any) -> None:
     """Predict train and test errors at finite n.
 
     Holds for every step, small, maximal (η of order √N) or larger. What the step does to the
@@ -49,7 +47,7 @@ def predict(
       featurestep predict --phi 0.5 --psi 0.7 --n 10000 --readout rademacher --json
       featurestep predict --activation relu --step-exponent 0.5 --centre --method isotropic
     """
-    answer(theory.predict, Request(options, over), as_json=as_json, plot=plot, method=method)
+    answer(theory.predict, Request(**options), method=method)
 
 
 @click.command()
@@ -61,14 +59,7 @@ def predict(
 )
 @problem_options
 @curve_options
-def limit(
-    degree: str | None,
-    norm_growth: bool,
-    over: tuple[str, ...],
-    as_json: bool,
-    plot: str | None,
-    **options: Any,
-) -> None:
+def limit(degree: str | None, norm_growth: bool, **options: Any) -> None:
     """Errors in the limit n → ∞: the published staircase.
 
     Only the ratios φ = d/n, ψ = d/N and the regime matter: a step exponent α between (ℓ−1)/2ℓ
@@ -83,14 +74,13 @@ def limit(
       featurestep limit --over step_exponent=0.01:0.45:45 --plot staircase.pdf
     """
     chosen = None if degree is None else number(degree)
-    asked: dict[str, Any] = {"degree": chosen, "norm_growth": norm_growth}
-    answer(theory.limit, Request(options, over), as_json=as_json, plot=plot, **asked)
+    answer(theory.limit, Request(**options), degree=chosen, norm_growth=norm_growth)
 
 
 @click.command()
 @problem_options
 @curve_options
-def baselines(over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any) -> None:
+def baselines(**options: Any) -> None:
     """Test errors of simpler predictors, and what no predictor can beat.
 
     \b
@@ -98,13 +88,13 @@ def baselines(over: tuple[str, ...], as_json: bool, plot: str | None, **options:
       featurestep baselines --target "H1 + 0.5*H3" --noise-std 0.3
       featurestep baselines --over n=500:5000:10 --plot baselines.png
     """
-    answer(theory.baselines, Request(options, over), as_json=as_json, plot=plot, fields=1)
+    answer(theory.baselines, Request(**options), fields=1)
 
 
 @click.command()
 @problem_options
 @curve_options
-def learnable(over: tuple[str, ...], as_json: bool, plot: str | None, **options: Any) -> None:
+def learnable(**options: Any) -> None:
     """Which parts of a target one step can learn, in part or never.
 
     Lists the Hermite terms of the target, in the basis whose first axis is E[y z]; how much of each
@@ -116,7 +106,7 @@ def learnable(over: tuple[str, ...], as_json: bool, plot: str | None, **options:
       featurestep learnable --target "z1 + z1*z2 + z2^2 - 1" --activation relu --readout rademacher
       featurestep learnable --target "z1 + z1*z2*z3" --step-exponent 0.5 --n-step 20000 --json
     """
-    answer(theory.learnable, Request(options, over), as_json=as_json, plot=plot, fields=1)
+    answer(theory.learnable, Request(**options), fields=1)
 
 
 @click.command()
@@ -129,14 +119,7 @@ def learnable(over: tuple[str, ...], as_json: bool, plot: str | None, **options:
 @click.option("--minimise", metavar="ERROR", default="test_error", show_default=True)
 @problem_options
 @curve_options
-def optimum(
-    best: tuple[str, ...],
-    minimise: str,
-    over: tuple[str, ...],
-    as_json: bool,
-    plot: str | None,
-    **options: Any,
-) -> None:
+def optimum(best: tuple[str, ...], minimise: str, **options: Any) -> None:
     """The best ridge λ, step size η, or both.
 
     A bounded search; when the best point lies on a bound, a note says so. --over repeats it along
@@ -154,4 +137,4 @@ def optimum(
         "minimise": minimise,
         "bounds": {name: pair for name, pair in searched.items() if pair is not None},
     }
-    answer(theory.optimum, Request(options, over), as_json=as_json, plot=plot, fields=1, **asked)
+    answer(theory.optimum, Request(**options), fields=1, **asked)
