@@ -55,6 +55,22 @@ class InconsistentSolution(NotConverged):
     """The two expressions for the training loss disagree, so no number can be trusted."""
 
 
+class StoreError(FeaturestepError):
+    """The store cannot be opened, read or written; what it already holds is left as it is."""
+
+
+class StoreInUse(StoreError):
+    """Another driver is writing to the store."""
+
+
+class EngineError(FeaturestepError):
+    """The engine cannot start or has lost its workers for good."""
+
+
+class CannotStart(FeaturestepError):
+    """Worker processes do not start, for the reason told."""
+
+
 def _rebuild(
     cls: type[NotConverged], message: str, residual: float, iterations: int, solution: object
 ) -> NotConverged:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import IO, Any, Literal, NamedTuple
 
-from .failures import CannotStart
+from ..errors import CannotStart
 from .process import Ending, Event, Events, Process
 from .program import DROPPED, READY, TOLD
 

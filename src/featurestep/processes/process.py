@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import IO, Any, NamedTuple
 
-from .failures import CannotStart
+from ..errors import CannotStart
 from .program import DROP, DROPPED, ONE_THREAD, READY, serve
 
 COMMAND = "from featurestep.processes.program import main; main()"

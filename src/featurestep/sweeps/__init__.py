@@ -1,6 +1,6 @@
 """Resumable experiments: grids of problems, tasks at every point, results in a store."""
 
-from .failures import EngineError, StoreError, StoreInUse
+from ..errors import EngineError, StoreError, StoreInUse
 from .progress import Progress
 from .verb import sweep
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from .failures import StoreError
+from ..errors import StoreError
 from .job import Report
 from .lock import DriverLock
 

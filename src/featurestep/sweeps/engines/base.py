@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..failures import EngineError
+from ...errors import EngineError
 from ..job import Job, Report
 
 GUARD = (

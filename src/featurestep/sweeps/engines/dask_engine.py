@@ -12,8 +12,8 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
+from ...errors import EngineError
 from ...simulation.cluster import ClusterError, client_of
-from ..failures import EngineError
 from ..job import Job, Report
 from .alone import run_elsewhere
 from .base import GUARD, MOST_DEATHS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterator
 
-from ...processes import Answer, Call, CannotStart, Ending, Pool
+from ...errors import CannotStart, EngineError
+from ...processes import Answer, Call, Ending, Pool
 from ...threads import cores
-from ..failures import EngineError
 from ..job import Job, Report
 from .alone import run_alone
 from .base import Attempt
