@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,14 @@ def table(path: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise InvalidProblem(path, "must be a table", value)
     return dict(value)
+
+
+def filled(path: str, value: Any) -> dict[str, Any]:
+    """A table that is not empty."""
+    found = table(path, value)
+    if not found:
+        raise InvalidProblem(path, "must not be empty", found)
+    return found
 
 
 def known_keys(path: str, value: Mapping[str, Any], known: Collection[str]) -> None:
@@ -51,6 +60,10 @@ def listed(path: str, value: Any) -> list[Any]:
     return values
 
 
-def below(path: str, error: InvalidProblem) -> InvalidProblem:
-    """The same refusal, with the path of the table that its parameter stands in."""
-    return InvalidProblem(f"{path}.{error.parameter}", error.rule, error.value)
+@contextmanager
+def within(path: str) -> Iterator[None]:
+    """Refusals get the path of the table that their parameter stands in."""
+    try:
+        yield
+    except InvalidProblem as error:
+        raise InvalidProblem(f"{path}.{error.parameter}", error.rule, error.value) from None

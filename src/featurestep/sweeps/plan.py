@@ -13,7 +13,7 @@ from ..axes import MAX_POINTS
 from ..conventions import RATIOS
 from ..errors import InvalidProblem
 from ..problem import Problem
-from ..reading import below
+from ..reading import within
 from .axes import Dimension
 from .identity import Numerics, describe, key_of, portable, under
 from .job import Job
@@ -112,16 +112,10 @@ def make_plan(sweep: Sweep) -> Plan:
         raise InvalidProblem("sweep", f"must have at most {MAX_POINTS:.0e} units of work", size)
     problems = tuple(_problems(sweep))
     for task in sweep.tasks:
-        _check(task, problems)
+        with within(f"tasks.{task.name}"):
+            for problem in problems:
+                task.check(problem)
     return Plan(sweep, problems, tuple(_units(sweep.tasks, problems)))
-
-
-def _check(task: Task, problems: Sequence[Problem]) -> None:
-    for problem in problems:
-        try:
-            task.check(problem)
-        except InvalidProblem as error:
-            raise below(f"tasks.{task.name}", error) from None
 
 
 def _units(tasks: Sequence[Task], problems: Sequence[Problem]) -> Iterator[Unit]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...checks import whole_number
 from ...errors import InvalidProblem
-from ...reading import below, known_keys, one_of, table, text
+from ...reading import known_keys, one_of, table, text, within
 from .base import Engine, refuse_importing_workers
 
 __all__ = ["ENGINES", "Engine", "EngineChoice", "refuse_importing_workers"]
@@ -45,10 +45,8 @@ class EngineChoice:
         """The `engine` of a sweep file: a word or a table."""
         options = {"kind": value} if isinstance(value, str) else table("engine", value)
         known_keys("engine", options, ("kind", "workers", "scheduler"))
-        try:
+        with within("engine"):
             return cls(**options)
-        except InvalidProblem as error:
-            raise below("engine", error) from None
 
     def override(
         self, *, kind: str | None, workers: int | None, scheduler: str | None

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Self
 
-from ...errors import InvalidProblem
 from ...problem import Problem
-from ...reading import below, known_keys
+from ...reading import known_keys, within
 from ..numerics import fingerprint
 
 Values = dict[str, Any]  # numbers, text or None by quantity
@@ -43,10 +42,8 @@ class Task(ABC):
         """The task with the options of a file; every refusal names the option's path."""
         path = f"tasks.{cls.name}"
         known_keys(path, options, [f.name for f in fields(cls)])
-        try:
+        with within(path):
             return cls(**options)
-        except InvalidProblem as error:
-            raise below(path, error) from None
 
     @property
     def numerics(self) -> str:

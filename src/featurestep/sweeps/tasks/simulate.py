@@ -10,7 +10,7 @@ from ...checks import positive, whole_number
 from ...errors import InvalidProblem
 from ...grid import Grid
 from ...problem import Problem
-from ...reading import below, known_keys, one_of, table
+from ...reading import known_keys, one_of, table, within
 from ...results import QUANTITIES
 from ...simulation import Setting, simulate
 from ...simulation.arguments import checked_seeds
@@ -100,10 +100,8 @@ class Simulate(Task):
         return self.n_test or default_test_size([problem])
 
     def check(self, problem: Problem) -> None:
-        try:
+        with within("setting"):
             check_sizes(problem, self.setting, self._tests(problem))
-        except InvalidProblem as error:
-            raise below("setting", error) from None
 
     def bundles(self, work: Sequence[Work]) -> Iterator[list[int]]:
         draws: dict[Any, dict[tuple[float, float], list[int]]] = {}
@@ -171,7 +169,5 @@ def _setting(value: Any) -> Setting:
 def _read_setting(value: Any) -> Setting:
     options = {} if value is None else table("setting", value)
     known_keys("setting", options, _FROM_FILE)
-    try:
+    with within("setting"):
         return Setting(**options)
-    except InvalidProblem as error:
-        raise below("setting", error) from None
