@@ -15,8 +15,7 @@ from featurestep.processes import process
 from featurestep.simulation import cluster as dask_cluster
 from featurestep.sweeps import EngineError, sweep
 from featurestep.sweeps.engines import EngineChoice
-from featurestep.sweeps.engines.base import Attempt
-from featurestep.sweeps.engines.processes import Processes
+from featurestep.sweeps.engines.local import Attempt, Processes
 from featurestep.sweeps.job import Job, Report, run_job
 from featurestep.sweeps.plan import make_plan
 from featurestep.sweeps.run import execute

@@ -12,7 +12,7 @@ import xarray
 from featurestep import InvalidProblem
 from featurestep.sweeps import export as exports
 from featurestep.sweeps.dataset import make_dataset
-from featurestep.sweeps.engines.serial import Serial
+from featurestep.sweeps.engines.local import Serial
 from featurestep.sweeps.export import export
 from featurestep.sweeps.plan import make_plan
 from featurestep.sweeps.run import execute

@@ -15,8 +15,8 @@ import pytest
 import featurestep
 from featurestep.sweeps import numerics
 from featurestep.sweeps.earlier import earlier_results, under_numerics
-from featurestep.sweeps.engines.alone import run_elsewhere
-from featurestep.sweeps.engines.serial import Serial
+from featurestep.sweeps.engines.base import run_elsewhere
+from featurestep.sweeps.engines.local import Serial
 from featurestep.sweeps.plan import make_plan
 from featurestep.sweeps.run import execute
 from featurestep.sweeps.spec import read_sweep

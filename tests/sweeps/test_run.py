@@ -8,7 +8,7 @@ import pytest
 from featurestep import InvalidProblem, Problem, baselines, limit, predict, simulate, spectrum
 from featurestep.simulation import SingularSystem
 from featurestep.sweeps import StoreError, run, sweep
-from featurestep.sweeps.engines.serial import Serial
+from featurestep.sweeps.engines.local import Serial
 from featurestep.sweeps.plan import make_plan
 from featurestep.sweeps.run import execute
 from featurestep.sweeps.spec import read_sweep

@@ -9,6 +9,7 @@ from ...checks import whole_number
 from ...errors import InvalidProblem
 from ...reading import known_keys, one_of, table, text, within
 from .base import Engine, refuse_importing_workers
+from .local import Processes, Serial
 
 __all__ = ["ENGINES", "Engine", "EngineChoice", "refuse_importing_workers"]
 
@@ -60,13 +61,9 @@ class EngineChoice:
     def make(self) -> Engine:
         """The engine itself; nothing is started yet."""
         if self.kind == "serial":
-            from .serial import Serial
-
             return Serial()
         if self.kind == "dask":
             from .dask_engine import Dask
 
             return Dask(self.workers, self.scheduler)
-        from .processes import Processes
-
         return Processes(self.workers)

@@ -1,14 +1,14 @@
-"""The one interface of engines, and what becomes of a job whose worker died."""
+"""The one interface of engines, and what their workers do, here or on another machine."""
 
 from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 from ...errors import EngineError
-from ..job import Job, Report
+from ...threads import one_thread, set_workers
+from ..job import Job, Report, run_job
 
 GUARD = (
     "A script that its own worker processes import, as those of a local Dask cluster do, "
@@ -33,24 +33,17 @@ def refuse_importing_workers() -> None:
         raise EngineError(GUARD)
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """A job, and how many workers have died of it."""
+def run_alone(job: Job) -> Report:
+    """Compute a job with one thread, beside other workers on the same machine."""
+    set_workers(1)
+    with one_thread():
+        return run_job(job)
 
-    job: Job
-    deaths: int = 0
 
-    def after_death(self, reason: str, trace: str = "") -> list[Attempt] | Report:
-        """What to try next, or the report that gives a unit up.
-
-        A death may be an accident, so the job is tried again as it is; a second death halves it,
-        until the unit that kills its workers is alone.
-        """
-        deaths = self.deaths + 1
-        if len(self.job.work) > 1:
-            if deaths < 2:
-                return [Attempt(self.job, deaths)]
-            return [Attempt(half, deaths - 1) for half in self.job.halves()]
-        if deaths < MOST_DEATHS:
-            return [Attempt(self.job, deaths)]
-        return self.job.lost(f"its worker died {deaths} times, the last time {reason}", trace)
+def run_elsewhere(job: Job, numerics: str) -> Report:
+    """The same on a machine of its own installation, if that computes the driver's numbers."""
+    own = job.task.numerics
+    if own != numerics:
+        rule = "install the featurestep of the driver there"
+        return job.lost(f"its worker has numerics {own}, the driver {numerics}: {rule}")
+    return run_alone(job)

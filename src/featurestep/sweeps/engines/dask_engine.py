@@ -15,8 +15,7 @@ from typing import Any
 from ...errors import EngineError
 from ...simulation.cluster import ClusterError, client_of
 from ..job import Job, Report
-from .alone import run_elsewhere
-from .base import GUARD, MOST_DEATHS
+from .base import GUARD, MOST_DEATHS, run_elsewhere
 
 IN_FLIGHT = 512  # jobs that the scheduler holds at a time
 

@@ -1,16 +1,48 @@
-"""The default engine: worker processes of this machine, replaced when they die."""
+"""Engines of this machine: worker processes, replaced when they die, or this process alone."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 
 from ...errors import CannotStart, EngineError
 from ...processes import Answer, Call, Ending, Pool
 from ...threads import cores
-from ..job import Job, Report
-from .alone import run_alone
-from .base import Attempt
+from ..job import Job, Report, run_job
+from .base import MOST_DEATHS, run_alone
+
+
+class Serial:
+    """Computes in this process, with all the threads that BLAS has here."""
+
+    def run(self, jobs: Iterator[Job]) -> Generator[Report, None, None]:
+        """Reports in the order of the jobs."""
+        for job in jobs:
+            yield run_job(job)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A job, and how many workers have died of it."""
+
+    job: Job
+    deaths: int = 0
+
+    def after_death(self, reason: str, trace: str = "") -> list[Attempt] | Report:
+        """What to try next, or the report that gives a unit up.
+
+        A death may be an accident, so the job is tried again as it is; a second death halves it,
+        until the unit that kills its workers is alone.
+        """
+        deaths = self.deaths + 1
+        if len(self.job.work) > 1:
+            if deaths < 2:
+                return [Attempt(self.job, deaths)]
+            return [Attempt(half, deaths - 1) for half in self.job.halves()]
+        if deaths < MOST_DEATHS:
+            return [Attempt(self.job, deaths)]
+        return self.job.lost(f"its worker died {deaths} times, the last time {reason}", trace)
 
 
 class Processes:
