@@ -17,8 +17,8 @@ from .progress import INTERRUPTED, Advance, watched
 from .values import number
 
 if TYPE_CHECKING:  # what sweeps need is loaded by the commands that run them
+    from ..sweeps import Progress
     from ..sweeps.plan import Plan
-    from ..sweeps.progress import Progress
     from ..sweeps.status import SweepStatus
     from ..sweeps.store import Store
 
@@ -91,7 +91,7 @@ def _status(plan: Plan) -> SweepStatus:
 
 def compute(plan: Plan, *, retry: bool, as_json: bool) -> None:
     """Run what is missing under a progress bar, and report; exit code 1 if anything failed."""
-    from ..sweeps.progress import Progress
+    from ..sweeps import Progress
     from ..sweeps.run import execute, open_store
     from ..sweeps.status import make_status
 

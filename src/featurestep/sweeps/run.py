@@ -8,9 +8,9 @@ from dataclasses import replace
 from ..errors import InvalidProblem
 from .engines import Engine
 from .plan import Plan
-from .progress import Progress, Watcher
 from .spec import Sweep
 from .store import Store
+from .verb import Progress, Watcher
 
 
 def with_engine(
