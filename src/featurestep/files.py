@@ -10,10 +10,10 @@ from pathlib import Path
 from .errors import InvalidProblem
 
 
-def check_file(parameter: str, path: str | Path, endings: Iterable[str]) -> None:
-    """Refuse a path that cannot become a file with one of some endings."""
+def check_file(parameter: str, path: str | Path, endings: Iterable[str] = ()) -> None:
+    """Refuse a path that cannot become a file, with one of some endings if there are any."""
     target, listed = Path(path), tuple(endings)
-    if target.suffix.lower() not in listed:
+    if listed and target.suffix.lower() not in listed:
         raise InvalidProblem(parameter, f"must end in {', '.join(listed)}", str(path))
     if not os.path.isdir(target.parent):
         raise InvalidProblem(parameter, "must be in a directory that exists", str(path))

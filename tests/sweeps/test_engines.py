@@ -95,7 +95,7 @@ def test_a_lost_job_is_halved_until_its_killer_is_alone(grid):
 def test_a_failing_bundle_is_halved_until_its_culprit_is_alone(grid):
     plan = make_plan(read_sweep(grid, {"chore": {}}))
     work = [unit for job in plan.jobs({u.key for u in plan.units}) for unit in job.work]
-    report = run_job(Job(0, Chore(fail=5.0), tuple(work), tuple(u.key for u in plan.units)))
+    report = run_job(Job(Chore(fail=5.0), tuple(work), tuple(u.key for u in plan.units)))
     assert [outcome.status for outcome in report.outcomes].index("failed") == 4
     assert sum(outcome.status == "ok" for outcome in report.outcomes) == 9
 

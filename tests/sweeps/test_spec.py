@@ -24,7 +24,7 @@ def planned(grid=None, tasks=("predict",), **problem):
 def test_without_a_grid_there_is_one_point():
     plan = planned()
     assert plan.problems == (Problem(**PROBLEM),)
-    assert plan.shape == ()
+    assert plan.sweep.shape == ()
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_sizes_are_whole_and_each_comes_once():
 
 def test_axes_multiply_in_the_order_written():
     plan = planned({"ridge": [0.1, 0.2], "noise_std": [0.0, 1.0, 2.0]})
-    assert plan.shape == (2, 3)
+    assert plan.sweep.shape == (2, 3)
     assert [(p.ridge, p.noise_std) for p in plan.problems][:4] == [
         (0.1, 0.0),
         (0.1, 1.0),
@@ -64,7 +64,7 @@ def test_axes_multiply_in_the_order_written():
 def test_zipped_fields_go_together():
     grid = {"zip": {"size": {"n": [60, 120], "d": [30, 60], "width": [40, 80]}}, "ridge": [0.1, 1]}
     plan = planned(grid)
-    assert plan.shape == (2, 2)
+    assert plan.sweep.shape == (2, 2)
     assert [(p.n, p.d, p.width, p.ridge) for p in plan.problems] == [
         (60, 30, 40, 0.1),
         (60, 30, 40, 1.0),

@@ -76,7 +76,7 @@ def run(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
       featurestep sweep run examples/ridge_sweep.toml --engine processes --workers 4
       featurestep sweep run examples/ridge_sweep.toml --engine dask --scheduler tcp://10.0.0.1:8786
     """
-    compute(planned(file, store, engine), retry=False, as_json=as_json)
+    compute(planned(file, store, **engine), retry=False, as_json=as_json)
 
 
 @sweep.command()
@@ -90,7 +90,7 @@ def retry(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
     Example
       featurestep sweep retry examples/ridge_sweep.toml
     """
-    compute(planned(file, store, engine), retry=True, as_json=as_json)
+    compute(planned(file, store, **engine), retry=True, as_json=as_json)
 
 
 @sweep.command()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,23 +25,25 @@ _STATES = ("ok", "refused", "failed", "missing")
 _MOST_REASONS = 5
 
 
-def planned(file: str, store: str | None, engine: dict[str, str | None] | None = None) -> Plan:
+def planned(
+    file: str,
+    store: str | None,
+    *,
+    engine: str | None = None,
+    workers: str | None = None,
+    scheduler: str | None = None,
+) -> Plan:
     """The plan of a file, with the options of the command line in place of its own."""
     from ..sweeps.plan import make_plan
-    from ..sweeps.run import with_engine
     from ..sweeps.spec import load_sweep
 
     asked = load_sweep(Path(file))
-    if store is not None:
-        asked = replace(asked, store=Path(store))
-    if engine is not None:
-        workers = engine["workers"]
-        count = None if workers is None else number(workers)
-        try:
-            asked = with_engine(asked, engine["engine"], count, engine["scheduler"])
-        except InvalidProblem as error:
-            option = "engine" if error.parameter == "kind" else error.parameter
-            raise InvalidProblem(f"--{option}", error.rule, error.value) from None
+    count = None if workers is None else number(workers)
+    try:
+        asked = asked.override(store=store, engine=engine, workers=count, scheduler=scheduler)
+    except InvalidProblem as error:
+        option = "engine" if error.parameter == "kind" else error.parameter
+        raise InvalidProblem(f"--{option}", error.rule, error.value) from None
     return make_plan(asked)
 
 

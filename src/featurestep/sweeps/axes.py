@@ -27,10 +27,6 @@ class Dimension:
     def __len__(self) -> int:
         return len(next(iter(self.fields.values())))
 
-    def at(self, index: int) -> dict[str, Any]:
-        """What the fields are at one place."""
-        return {name: values[index] for name, values in self.fields.items()}
-
     def path_of(self, field: str) -> str:
         """The path of one of its fields."""
         return self.path if self.name == field else f"{self.path}.{field}"

@@ -43,7 +43,7 @@ class _Axes:
         grid = tuple(dimension.name for dimension in plan.sweep.dimensions)
         variants = list(dict.fromkeys(part.variant for part in task.parts))
         seeds = list(dict.fromkeys(part.seed for part in task.parts))
-        self._shape = (*plan.shape, len(variants), len(seeds))
+        self._shape = (*plan.sweep.shape, len(variants), len(seeds))
         self._plain = variants == [None] and seeds == [None]
         self._grid = len(grid)
         self.dims = grid if self._plain else ("variant", *grid, "seed")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import platform
 import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ..errors import FeaturestepError
+from ..results import plain
 from ..simulation import InsufficientMemory
 from ..threads import blas_libraries
 from .numerics import installed
@@ -37,7 +37,6 @@ class Outcome(NamedTuple):
 class Job:
     """Units that are computed together, by one worker."""
 
-    number: int
     task: Task
     work: tuple[Work, ...]
     keys: tuple[bytes, ...]
@@ -46,8 +45,8 @@ class Job:
         """The same units as two jobs."""
         middle = len(self.work) // 2
         return (
-            Job(self.number, self.task, self.work[:middle], self.keys[:middle]),
-            Job(self.number, self.task, self.work[middle:], self.keys[middle:]),
+            Job(self.task, self.work[:middle], self.keys[:middle]),
+            Job(self.task, self.work[middle:], self.keys[middle:]),
         )
 
     def lost(self, reason: str, trace: str = "") -> Report:
@@ -83,7 +82,11 @@ def _outcomes(task: Task, work: Sequence[Work]) -> list[Outcome]:
             return [_failure(error)]
         middle = len(work) // 2
         return _outcomes(task, work[:middle]) + _outcomes(task, work[middle:])
-    return [_failure(each) if isinstance(each, Exception) else _finite(each) for each in found]
+    return [
+        # numbers that are not finite become None: strict JSON has no word for them
+        _failure(each) if isinstance(each, Exception) else Outcome("ok", plain(each))
+        for each in found
+    ]
 
 
 def _failure(error: Exception) -> Outcome:
@@ -94,15 +97,6 @@ def _failure(error: Exception) -> Outcome:
     if refused:
         return Outcome("refused", error=text, trace=trace)
     return Outcome("failed", error=f"{name}: {text}" if text else name, trace=trace)
-
-
-def _finite(values: Values) -> Outcome:
-    """Numbers that are not finite become None: strict JSON has no word for them."""
-    return Outcome("ok", {name: _plain(value) for name, value in values.items()})
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @cache

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..axes import MAX_POINTS
@@ -14,7 +12,6 @@ from ..conventions import RATIOS
 from ..errors import InvalidProblem
 from ..problem import Problem
 from ..reading import within
-from .axes import Dimension
 from .identity import Numerics, describe, key_of, portable, under
 from .job import Job
 from .spec import Sweep
@@ -49,22 +46,12 @@ class Plan:
 
     def under(self, earlier: Mapping[str, Numerics]) -> Plan:
         """The same units as other numerics stored them; tasks not named keep their own."""
-        tags = [earlier.get(task.name) for task in self.sweep.tasks]
-        units = (u if tags[u.task] is None else _retagged(u, tags[u.task]) for u in self.units)
+        names = [task.name for task in self.sweep.tasks]
+        units = (
+            _retagged(unit, earlier[names[unit.task]]) if names[unit.task] in earlier else unit
+            for unit in self.units
+        )
         return replace(self, units=tuple(units), earlier=dict(earlier))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of places along each dimension."""
-        return tuple(len(dimension) for dimension in self.sweep.dimensions)
-
-    def changes(self, point: int) -> dict[str, Any]:
-        """The varied fields at a point."""
-        return _changes(self.sweep.dimensions, self._places[point])
-
-    @cached_property
-    def _places(self) -> list[tuple[int, ...]]:
-        return list(itertools.product(*map(range, self.shape)))
 
     def units_of(self, task: int) -> tuple[Unit, ...]:
         """The units of one task: points × parts."""
@@ -72,42 +59,35 @@ class Plan:
         start = sum(size * len(each.parts) for each in self.sweep.tasks[:task])
         return self.units[start : start + size * len(self.sweep.tasks[task].parts)]
 
-    def jobs(self, missing: Container[bytes]) -> Iterator[Job]:
+    def jobs(self, missing: Iterable[bytes]) -> Iterator[Job]:
         """The missing units in their bundles, each key once.
 
         Bundles are cut before anything is left out, so that a resumed sweep computes the rest in
         the company it would have had, and ends with the same digits.
         """
-        numbers = itertools.count()
-        taken: set[bytes] = set()
+        left = set(missing)
         for index, task in enumerate(self.sweep.tasks):
             units = self.units_of(index)
             work = [Work(self.problems[unit.point], unit.part) for unit in units]
             for bundle in task.bundles(work):
-                wanted = [i for i in bundle if units[i].key in missing]
-                wanted = [i for i in wanted if not _seen(units[i].key, taken)]
+                wanted: dict[bytes, Work] = {}
+                for i in bundle:
+                    if units[i].key in left:
+                        left.remove(units[i].key)
+                        wanted[units[i].key] = work[i]
                 if wanted:
-                    keys = tuple(units[i].key for i in wanted)
-                    yield Job(next(numbers), task, tuple(work[i] for i in wanted), keys)
+                    yield Job(task, tuple(wanted.values()), tuple(wanted))
 
 
-def _retagged(unit: Unit, numerics: Numerics | None) -> Unit:
-    assert numerics is not None
+def _retagged(unit: Unit, numerics: Numerics) -> Unit:
     description = under(unit.description, numerics)
     return unit._replace(key=key_of(description), description=description)
-
-
-def _seen(key: bytes, taken: set[bytes]) -> bool:
-    if key in taken:
-        return True
-    taken.add(key)
-    return False
 
 
 def make_plan(sweep: Sweep) -> Plan:
     """Build and check every problem, and name every unit; nothing is computed."""
     per_point = sum(len(task.parts) for task in sweep.tasks)
-    size = per_point * math.prod(len(dimension) for dimension in sweep.dimensions)
+    size = per_point * math.prod(sweep.shape)
     if size > MAX_POINTS:
         raise InvalidProblem("sweep", f"must have at most {MAX_POINTS:.0e} units of work", size)
     problems = tuple(_problems(sweep))
@@ -138,20 +118,12 @@ def _problems(sweep: Sweep) -> Iterator[Problem]:
         if not known.intersection(names):
             rule = f"{''.join(f'or problem.{name} ' for name in names[1:])}must be given"
             raise InvalidProblem(f"problem.{names[0]}", rule, None)
-    for place in itertools.product(*(range(len(d)) for d in sweep.dimensions)):
-        changes = _changes(sweep.dimensions, place)
+    for point in range(math.prod(sweep.shape)):
         try:
-            yield portable(_problem(sweep.problem, changes))
+            yield portable(_problem(sweep.problem, sweep.changes(point)))
         except InvalidProblem as error:
             path = paths.get(error.parameter, f"problem.{error.parameter}")
             raise InvalidProblem(path, error.rule, error.value) from None
-
-
-def _changes(dimensions: Sequence[Dimension], place: Sequence[int]) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    for dimension, index in zip(dimensions, place, strict=True):
-        changes.update(dimension.at(index))
-    return changes
 
 
 def _problem(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Problem:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 
-from ..errors import InvalidProblem
+from ..files import check_file
 from .engines import Engine
 from .plan import Plan
 from .spec import Sweep
@@ -13,22 +12,11 @@ from .store import Store
 from .verb import Progress, Watcher
 
 
-def with_engine(
-    sweep: Sweep, kind: str | None, workers: int | None, scheduler: str | None
-) -> Sweep:
-    """The sweep with the engine that was asked for in place of its own."""
-    chosen = sweep.engine.override(kind=kind, workers=workers, scheduler=scheduler)
-    return replace(sweep, engine=chosen)
-
-
 def open_store(sweep: Sweep) -> Store:
     """The sweep's store, for its one driver."""
     if sweep.store is None:
         return Store.in_memory()
-    if not sweep.store.parent.is_dir():
-        raise InvalidProblem("store", "must be in a directory that exists", str(sweep.store))
-    if sweep.store.is_dir():
-        raise InvalidProblem("store", "must be a file, not a directory", str(sweep.store))
+    check_file("store", sweep.store)
     return Store.for_writing(sweep.store)
 
 

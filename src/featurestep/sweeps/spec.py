@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..axes import NAMES
 from ..errors import InvalidProblem
 from ..problem import Grid, Problem
@@ -30,6 +32,32 @@ class Sweep:
     tasks: tuple[Task, ...]
     store: Path | None = None  # in memory when None
     engine: EngineChoice = field(default_factory=EngineChoice)
+
+    def override(
+        self,
+        *,
+        store: str | Path | None,
+        engine: str | None,
+        workers: int | None,
+        scheduler: str | None,
+    ) -> Sweep:
+        """The same sweep with what was said later in place of its own store and engine."""
+        chosen = self.engine.override(kind=engine, workers=workers, scheduler=scheduler)
+        return replace(self, store=self.store if store is None else Path(store), engine=chosen)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of places along each dimension."""
+        return tuple(map(len, self.dimensions))
+
+    def changes(self, point: int) -> dict[str, Any]:
+        """The varied fields at a point."""
+        places = np.unravel_index(point, self.shape)
+        return {
+            name: values[place]
+            for dimension, place in zip(self.dimensions, places, strict=True)
+            for name, values in dimension.fields.items()
+        }
 
 
 def read_sweep(source: Any, tasks: Any = None) -> Sweep:

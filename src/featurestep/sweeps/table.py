@@ -47,7 +47,7 @@ def _rows(plan: Plan, store: Store, provenance: bool) -> Iterator[dict[str, Any]
 
 
 def _where(plan: Plan, unit: Unit) -> dict[str, Any]:
-    fields = {name: label(value) for name, value in plan.changes(unit.point).items()}
+    fields = {name: label(value) for name, value in plan.sweep.changes(unit.point).items()}
     task = plan.sweep.tasks[unit.task].name
     return {"task": task, **fields, "variant": unit.part.variant, "seed": unit.part.seed}
 

@@ -83,12 +83,14 @@ def sweep(
     from .dataset import make_dataset
     from .engines import refuse_importing_workers
     from .plan import make_plan
-    from .run import execute, open_store, with_engine
+    from .run import execute, open_store
     from .spec import read_sweep
 
     refuse_importing_workers()
-    asked = with_engine(read_sweep(source, tasks), engine, workers, scheduler)
-    plan = make_plan(asked if store is None else replace(asked, store=Path(store)))
+    asked = read_sweep(source, tasks)
+    plan = make_plan(
+        asked.override(store=store, engine=engine, workers=workers, scheduler=scheduler)
+    )
     chosen = plan.sweep.engine.make()
     with open_store(plan.sweep) as opened:
         execute(plan, opened, chosen, watch=progress)
