@@ -7,10 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..axes import MAX_POINTS, NAMES, axis_values
+import numpy as np
+
+from ..axes import (
+    MAX_POINTS,
+    NAMES,
+    SCALES,
+    axis_values,
+    count_of,
+    finite,
+    placed,
+    positive_ends,
+)
 from ..errors import InvalidProblem
-from ..reading import known_keys, table
-from .design import design_fields
+from ..reading import filled, known_keys, listed, one_of, table
+from ..types import FloatArray
 
 DESIGN = "sample"  # the dimension of a design
 RESERVED = (DESIGN, "seed", "variant")
@@ -34,17 +45,13 @@ class Dimension:
 
 def read_grid(value: Any) -> tuple[Dimension, ...]:
     """The dimensions of a `grid` table, in the order written."""
-    grid = table("grid", value)
-    if not grid:
-        raise InvalidProblem("grid", "must not be empty", grid)
     dimensions: list[Dimension] = []
-    for key, content in grid.items():
+    for key, content in filled("grid", value).items():
         if key == "zip":
-            for name, fields in _tables("grid.zip", content).items():
+            for name, fields in filled("grid.zip", content).items():
                 dimensions.append(_zipped(f"grid.zip.{name}", name, fields))
         elif key == "design":
-            fields = design_fields("grid.design", table("grid.design", content), NAMES)
-            dimensions.append(Dimension(DESIGN, fields, "grid.design.box"))
+            dimensions.append(_design("grid.design", table("grid.design", content)))
         else:
             known_keys("grid", {key: content}, (*NAMES, "zip", "design"))
             path = f"grid.{key}"
@@ -85,26 +92,81 @@ _RIVALS = {
 }
 
 
-def _tables(path: str, value: Any) -> dict[str, dict[str, Any]]:
-    found = table(path, value)
-    if not found:
-        raise InvalidProblem(path, "must not be empty", found)
-    return {name: table(f"{path}.{name}", content) for name, content in found.items()}
-
-
-def _zipped(path: str, name: str, value: dict[str, Any]) -> Dimension:
+def _zipped(path: str, name: str, value: Any) -> Dimension:
     """Fields that vary together, along a dimension of their own."""
     if not name.isidentifier() or name in (*NAMES, *RESERVED):
         rule = f"must be named by a word that is no field and not {', '.join(RESERVED)}"
         raise InvalidProblem(path, rule, name)
-    if not value:
-        raise InvalidProblem(path, "must not be empty", value)
-    known_keys(path, value, NAMES)
+    lists = filled(path, value)
+    known_keys(path, lists, NAMES)
     fields = {
         field: axis_values(f"{path}.{field}", field, each, distinct=False)
-        for field, each in value.items()
+        for field, each in lists.items()
     }
     lengths = {field: len(values) for field, values in fields.items()}
     if len(set(lengths.values())) > 1:
         raise InvalidProblem(path, "must have lists of equal length", lengths)
     return Dimension(name, fields, path)
+
+
+def _design(path: str, value: dict[str, Any]) -> Dimension:
+    """Random or Sobol points of a box; a longer design begins with the shorter one."""
+    known_keys(path, value, ("kind", "points", "seed", "box"))
+    kind = one_of(f"{path}.kind", value.get("kind"), ("sobol", "random"))
+    count = count_of(f"{path}.points", value.get("points"))
+    seed = value.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InvalidProblem(f"{path}.seed", "must be a whole number >= 0", seed)
+    box = filled(f"{path}.box", value.get("box"))
+    known_keys(f"{path}.box", box, NAMES)
+    sides = {field: _Side.read(f"{path}.box.{field}", side) for field, side in box.items()}
+    unit = _sobol(len(box), count, seed) if kind == "sobol" else _random(len(box), count, seed)
+    fields = {
+        field: placed(field, side.place(unit[:, column]))
+        for column, (field, side) in enumerate(sides.items())
+    }
+    return Dimension(DESIGN, fields, f"{path}.box")
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of a design's box."""
+
+    low: float
+    high: float
+    log: bool
+
+    @classmethod
+    def read(cls, path: str, value: Any) -> _Side:
+        if not isinstance(value, Mapping):
+            ends = listed(path, value)
+            if len(ends) != 2:
+                raise InvalidProblem(path, "must be [low, high]", ends)
+            value = {"low": ends[0], "high": ends[1]}
+        side = table(path, value)
+        known_keys(path, side, ("low", "high", "scale"))
+        low, high = (finite(f"{path}.{end}", side.get(end)) for end in ("low", "high"))
+        if not low < high:
+            raise InvalidProblem(path, "must have low < high", [low, high])
+        log = one_of(f"{path}.scale", side.get("scale", "linear"), SCALES) == "log"
+        if log:
+            positive_ends(path, low, high)
+        return cls(low, high, log)
+
+    def place(self, unit: FloatArray) -> FloatArray:
+        if self.log:
+            return np.asarray(self.low * (self.high / self.low) ** unit)
+        return self.low + (self.high - self.low) * unit
+
+
+def _sobol(sides: int, count: int, seed: int) -> FloatArray:
+    from scipy.stats import qmc
+
+    # Whole powers of two keep the sequence balanced, and a longer design extends a shorter one.
+    power = max(0, math.ceil(math.log2(count)))
+    sequence = qmc.Sobol(sides, scramble=True, seed=seed)
+    return np.asarray(sequence.random_base2(power)[:count], dtype=np.float64)
+
+
+def _random(sides: int, count: int, seed: int) -> FloatArray:
+    return np.random.default_rng(seed).random((count, sides))
