@@ -55,7 +55,7 @@ def store_path(plan: Plan) -> Path:
 
 def as_stored(plan: Plan, store: Store, numerics: tuple[str, ...]) -> Plan:
     """The plan with its results as the numerics that were asked for have stored them."""
-    from ..sweeps.earlier import under_numerics
+    from ..sweeps.status import under_numerics
 
     try:
         return under_numerics(plan, store, numerics)
