@@ -11,14 +11,13 @@ import xarray
 
 from featurestep import InvalidProblem
 from featurestep.sweeps import export as exports
-from featurestep.sweeps.dataset import make_dataset
 from featurestep.sweeps.engines.local import Serial
 from featurestep.sweeps.export import export
 from featurestep.sweeps.plan import make_plan
+from featurestep.sweeps.results import make_dataset, make_table
 from featurestep.sweeps.run import execute
 from featurestep.sweeps.spec import read_sweep
 from featurestep.sweeps.store import Store
-from featurestep.sweeps.table import make_table
 
 from ..command import strict_json
 

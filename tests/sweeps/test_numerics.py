@@ -17,11 +17,11 @@ from featurestep.sweeps import numerics
 from featurestep.sweeps.engines.base import run_elsewhere
 from featurestep.sweeps.engines.local import Serial
 from featurestep.sweeps.plan import make_plan
+from featurestep.sweeps.results import make_table
 from featurestep.sweeps.run import execute
 from featurestep.sweeps.spec import read_sweep
 from featurestep.sweeps.status import earlier_results, make_status, under_numerics
 from featurestep.sweeps.store import Store
-from featurestep.sweeps.table import make_table
 from featurestep.sweeps.tasks import TASKS, Work
 
 from .. import command

@@ -162,7 +162,7 @@ def plot(
       featurestep sweep plot examples/ridge_sweep.toml a.png --at variant=initial --x ridge
     """
     from ..plots.sweeps import sweep_curves
-    from ..sweeps.dataset import make_dataset
+    from ..sweeps.results import make_dataset
     from ..sweeps.store import Store
 
     check_path(output)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,9 @@ import numpy as np
 
 from ..errors import InvalidProblem
 from ..files import check_file, write_whole
-from .dataset import make_dataset
 from .plan import Plan
+from .results import Columns, label, make_dataset, make_table
 from .store import Store
-from .table import Columns, label, make_table
 
 if TYPE_CHECKING:
     import xarray
@@ -89,10 +89,8 @@ def _json(plan: Plan, store: Store, provenance: bool) -> bytes:
 
 
 def _parquet(plan: Plan, store: Store, provenance: bool) -> bytes:
-    import importlib
-
     arrow = _pyarrow()
-    parquet = importlib.import_module("pyarrow.parquet")
+    parquet = import_module("pyarrow.parquet")
     table = _typed(make_table(plan, store, provenance=provenance))
     arrays = {
         name: arrow.array(values, type=_kind(arrow, values)) for name, values in table.items()
@@ -124,10 +122,8 @@ def _kind(arrow: Any, values: list[Any]) -> Any:
 
 
 def _pyarrow() -> Any:
-    import importlib
-
     try:
-        return importlib.import_module("pyarrow")
+        return import_module("pyarrow")
     except ImportError:
         rule = "needs a package for .parquet: pip install 'featurestep[parquet]'"
         raise InvalidProblem(PARAMETER, rule, ".parquet") from None

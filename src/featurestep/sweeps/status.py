@@ -14,8 +14,8 @@ from typing import Any
 from ..errors import InvalidProblem
 from .identity import Numerics
 from .plan import Plan
+from .results import MISSING
 from .store import Store
-from .table import MISSING
 
 STATES = ("ok", "refused", "failed", MISSING)
 

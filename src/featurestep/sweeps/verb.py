@@ -80,9 +80,9 @@ def sweep(
     >>> found.predict_status.values.tolist()
     ['ok', 'ok']
     """
-    from .dataset import make_dataset
     from .engines import refuse_importing_workers
     from .plan import make_plan
+    from .results import make_dataset
     from .run import execute, open_store
     from .spec import read_sweep
 
