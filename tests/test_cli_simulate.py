@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from featurestep import Note, Problem, compare, feature_gap, predict, simulate, simulation
-from featurestep.cli import files
+from featurestep.cli import output
 from featurestep.cli.values import memory
 from featurestep.functions.activations import NAMED
 from featurestep.problem import FIELDS
@@ -306,7 +306,7 @@ def test_ctrl_c_leaves_a_message_and_nothing_else(verb, phase, tmp_path, monkeyp
     elif phase == "figure":
         monkeypatch.setattr("featurestep.plots.style.render", interrupt)
     else:
-        monkeypatch.setattr(files.os, "replace", interrupt)
+        monkeypatch.setattr(output.os, "replace", interrupt)
     path = tmp_path / "figure.png"
     result = run(verb, *SIZES, "--seeds", "2", "--plot", str(path), code=130)
     assert result.stdout == ""

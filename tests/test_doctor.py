@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from featurestep.cli import doctor_command
+from featurestep.cli import machine_commands
 from tests.command import run, run_json
 
 VALUES = json.loads((Path(__file__).parent / "theory" / "exact_values.json").read_text())
 
 
 def test_the_known_values_are_those_of_the_independent_program() -> None:
-    fields = {"residual": "labels", "initial": "sphere", **doctor_command.KNOWN_PROBLEM}
+    fields = {"residual": "labels", "initial": "sphere", **machine_commands.KNOWN_PROBLEM}
     (case,) = [case for case in VALUES if case["problem"] == fields]
-    for name, value in doctor_command.KNOWN.items():
+    for name, value in machine_commands.KNOWN.items():
         assert case["numbers"][name] == value
 
 
@@ -25,14 +25,14 @@ def test_it_is_healthy_here() -> None:
     assert found["healthy"]
     assert found["machine"]["numpy"][0].isdigit()
     assert "threads" in found["machine"]["BLAS"]
-    assert {row["quantity"] for row in found["trained"]} == set(doctor_command.KNOWN)
+    assert {row["quantity"] for row in found["trained"]} == set(machine_commands.KNOWN)
     assert all(abs(row["gap"]) < 1e-6 for row in found["predicted"])
 
 
 def test_a_wrong_value_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_command, "KNOWN", {"test_error": 1.9730003695028058 * (1 + 3e-6)})
+    monkeypatch.setattr(machine_commands, "KNOWN", {"test_error": 1.9730003695028058 * (1 + 3e-6)})
     found = [{"quantity": "q", "simulated": 1.0, "predicted": 1.0, "z": 0.0, "agrees": True}]
-    monkeypatch.setattr(doctor_command, "trained_case", lambda seeds: found)
+    monkeypatch.setattr(machine_commands, "trained_case", lambda seeds: found)
     printed = run("doctor", code=1).stdout
     assert "DISAGREES" in printed
     assert "Something is wrong." in printed

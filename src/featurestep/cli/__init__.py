@@ -16,13 +16,11 @@ COMMANDS = {  # and their modules
     **dict.fromkeys(("predict", "limit", "baselines", "learnable", "optimum"), "theory_commands"),
     **dict.fromkeys(("simulate", "compare", "equivalence"), "simulate_commands"),
     **dict.fromkeys(("spectrum", "critical", "phase"), "spectrum_commands"),
-    "bench": "bench_command",
+    **dict.fromkeys(("figure", "study"), "figure_commands"),
+    **dict.fromkeys(("bench", "doctor"), "machine_commands"),
     "explore": "explore_command",
-    "figure": "figure_command",
-    "study": "study_command",
     "sweep": "sweep_commands",
     "demo": "demo_command",
-    "doctor": "doctor_command",
 }
 
 

@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 from ..errors import InvalidProblem
 from ..grid import Grid
 from ..results import OK, Result, shared_fields
-from .files import check_path, mention, save
 from .options import Request
-from .output import show, show_json
+from .output import check_path, mention, save, show, show_json
 from .progress import Advance, all_or_nothing, watched
 
 _LONG = 200  # points from which a progress bar is worth its flicker
@@ -40,8 +39,7 @@ def check_plot(request: Request, fields: int) -> None:
     """Refuse a figure before anything is computed: its path, or too many fields."""
     check_path(request.plot)
     if request.plot and len(request.over) > fields:
-        rule = "takes a single --over for this command" if fields else "takes no --over"
-        raise InvalidProblem("--plot", rule, request.over)
+        raise InvalidProblem("--plot", "takes a single --over for this command", request.over)
 
 
 def drawn(compute: Callable[[], Found], plot: str | None) -> Found:

@@ -9,9 +9,8 @@ import click
 
 from ..meeting.comparison import enough_seeds
 from ..results import Table, describe
-from .files import check_folder, save_in
 from .options import DEFAULTS, Request, problem_options
-from .output import show_notes, show_table
+from .output import check_folder, save_in, show_notes, show_table
 from .progress import watched_share
 from .values import one_or_list
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import click
 
-from .values import number
+from ..axes import number
 
 
 class MissingExtra(click.ClickException):

@@ -9,13 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
-from ..axes import read_axis
+from ..axes import read_axis, value_of
 from ..conventions import RATIOS
 from ..errors import InvalidProblem
 from ..functions.activations import NAMED
 from ..problem import Grid, Problem
 from . import complete
-from .values import MAX_POINTS, value_of
 
 DEFAULTS: Mapping[str, Any] = {
     "activation": "tanh",
@@ -32,6 +31,7 @@ DEFAULTS: Mapping[str, Any] = {
     "initial": "sphere",
     "centre": False,
 }
+MAX_POINTS = 100_000
 _STEP = ("step_size", "step_exponent", "step_scale")
 _OPTIONS = (
     ("activation", "σ", f"activation σ: {', '.join(NAMED)}, or a Hermite sum"),

@@ -1,17 +1,26 @@
-"""The command line's answers: tables, notes and strict JSON."""
+"""What the command line gives: tables, notes and strict JSON; files, whole or absent."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import InvalidProblem
+from ..files import check_file, unwritable, write_whole
 from ..results import Result, Table, plain
 from ..results.tables import ROOM
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FORMATS = (".png", ".pdf", ".svg")
 
 
 def show(found: Result) -> None:
@@ -39,3 +48,46 @@ def show_notes(notes: Iterable[str]) -> None:
 def show_json(values: Mapping[str, Any]) -> None:
     """Strict JSON on stdout."""
     click.echo(json.dumps(plain(values), allow_nan=False, indent=2, ensure_ascii=False))
+
+
+def check_path(path: str | None) -> None:
+    """Refuse a figure's path before anything is computed."""
+    if path is not None:
+        check_file("--plot", path, FORMATS)
+
+
+def save(path: str, ax: Axes) -> None:
+    """Write the figure that holds some axes, in the format of the path's ending."""
+    from ..plots.style import figure_of, render
+
+    target = Path(path)
+    write_whole("--plot", target, render(figure_of(ax), target.suffix[1:].lower()))
+
+
+def mention(path: str | None) -> None:
+    """Say where the figure is, if there is one."""
+    if path:
+        click.echo(f"Figure: {path}")
+
+
+def check_folder(folder: str) -> None:
+    """Refuse a folder that cannot be one before anything is computed."""
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise InvalidProblem("--output", "must be a directory", folder)
+
+
+def save_in(folder: str, name: str, ax: Axes) -> Path:
+    """Write a figure into a folder, made if need be."""
+    from ..plots.style import figure_of, render
+
+    return write_in(folder, name, render(figure_of(ax), Path(name).suffix[1:]))
+
+
+def write_in(folder: str, name: str, content: bytes) -> Path:
+    """Write a file into a folder, made if need be."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable("--output", error, folder) from None
+    write_whole("--output", Path(folder, name), content)
+    return Path(folder, name)

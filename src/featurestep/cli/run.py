@@ -8,13 +8,14 @@ from typing import Any
 import click
 import numpy as np
 
+from ..axes import number
 from ..errors import InvalidProblem
 from ..simulation import Estimate, Setting
 from ..simulation.arguments import SEEDS
 from .answers import Found, drawn
 from .options import DEFAULTS, Command
 from .progress import all_or_nothing, watched
-from .values import memory, number, numbers, one_or_list
+from .values import memory, numbers, one_or_list
 
 Reader = Callable[[str], Any]
 SMALL = {**DEFAULTS, "n": 1000, "d": 500, "width": 750}  # a few seconds

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from .. import theory
+from ..axes import number
 from ..errors import InvalidProblem
 from ..grid import Grid
 from ..meeting import spectra
@@ -19,7 +20,6 @@ from .answers import Found, answer, check_plot, report
 from .options import DEFAULTS, Request, curve_options, problem_options
 from .progress import all_or_nothing
 from .run import ran, read_run, scheduler_option, simulation_options
-from .values import number
 
 _STEP = ("step_exponent", "step_size")
 _networks = partial(simulation_options, seeds=0, without=("n_test", "dtype", "drawn"))

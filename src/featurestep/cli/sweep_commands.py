@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
+from ..axes import number
 from ..errors import InvalidProblem
-from .files import check_path, mention, save
 from .options import Command, json_option
+from .output import check_path, mention, save
 from .sweep_run import as_stored, compute, planned, show_status, store_path
-from .values import number
 
 
 def _file(command: Command) -> Command:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..axes import number
 from ..errors import InvalidProblem
 from ..results import Table
 from .output import show_json, show_notes, show_table
 from .progress import INTERRUPTED, Advance, watched
-from .values import number
 
 if TYPE_CHECKING:  # what sweeps need is loaded by the commands that run them
     from ..sweeps import Progress

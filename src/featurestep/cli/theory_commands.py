@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from .. import theory
+from ..axes import number
 from ..theory.method import METHODS
 from .answers import answer
 from .complete import offering
 from .options import Request, curve_options, problem_options
-from .values import number, parse_search
+from .values import parse_search
 
 
 @click.command()

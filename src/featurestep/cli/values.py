@@ -6,12 +6,9 @@ import re
 from math import isfinite
 from typing import Any
 
-from ..axes import number, value_of
+from ..axes import number
 from ..errors import InvalidProblem
 
-__all__ = ["MAX_POINTS", "memory", "number", "numbers", "one_or_list", "parse_search", "value_of"]
-
-MAX_POINTS = 100_000
 _MEMORY = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(?:([kmgt])(i)?)?b?", re.IGNORECASE)
 
 

@@ -65,8 +65,6 @@ def read_sweep(source: Any, tasks: Any = None) -> Sweep:
 
     `tasks` goes with a grid or a problem, which have none of their own.
     """
-    if isinstance(source, Sweep):
-        return source
     if isinstance(source, (Problem, Grid)):
         return _from_grid(source, ["predict"] if tasks is None else tasks)
     if tasks is not None:

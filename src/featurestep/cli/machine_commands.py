@@ -1,4 +1,4 @@
-"""`doctor`: what this machine computes with, and whether a known case comes out right."""
+"""`bench` and `doctor`: how fast this machine simulates, and whether it computes a known case."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from ..bench import bench as run_bench
+from ..files import check_file, write_whole
 from ..results import Table
 from ..threads import blas_libraries, cores
 from .options import json_option
@@ -44,6 +47,39 @@ KNOWN = {
 }
 TOLERANCE = 1e-6
 _SMALLER = 5  # the network that is trained has sizes smaller by this
+
+
+@click.command()
+@click.option(
+    "--device",
+    metavar="NAME",
+    default="cpu",
+    show_default=True,
+    help="cpu, cuda, or torch (on the CPU)",
+)
+@click.option("--out", metavar="FILE", help="also write the table to a file")
+def bench(device: str, out: str | None) -> None:
+    """How fast simulations run here, against the machine's own matrix products.
+
+    Prints the machine, its rates, and one line for each case as it ends: seconds, seconds for one
+    draw, counted flops a second, and their share of the product rate. About a minute.
+
+    \b
+    Examples
+      featurestep bench
+      featurestep bench --device cuda --out h200.txt
+    """
+    if out is not None:
+        check_file("--out", out, (".txt",))
+    lines: list[str] = []
+
+    def show(line: str) -> None:
+        click.echo(line)
+        lines.append(line)
+
+    run_bench(device, show=show)
+    if out is not None:
+        write_whole("--out", Path(out), ("\n".join(lines) + "\n").encode())
 
 
 @click.command()

@@ -1,15 +1,17 @@
-"""`figure`: the papers' figures, each with its data and with what it claims."""
+"""`figure` and `study`: the papers' figures and open questions, with their data and claims."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import InvalidProblem
 from .complete import figure_names
-from .files import check_folder, write_in
+from .options import Command
+from .output import check_folder, write_in
 from .progress import watched_share
 
 if TYPE_CHECKING:
@@ -18,12 +20,19 @@ if TYPE_CHECKING:
 QUICK = "small sizes, half a minute a figure, or larger ones and more seeds  [default: quick]"
 
 
+def _options(command: Command, *, kind: str) -> Command:
+    listed = click.option("--list", "listed", is_flag=True, help=f"list the {kind} and stop")
+    quick = click.option("--quick/--full", default=True, help=QUICK)
+    output = click.option(
+        "--output", metavar="DIR", default=kind, show_default=True, help="for the files"
+    )
+    return listed(quick(output(command)))
+
+
 @click.command()
 @click.argument("name", required=False, shell_complete=figure_names)
-@click.option("--list", "listed", is_flag=True, help="list the figures and stop")
-@click.option("--quick/--full", default=True, help=QUICK)
-@click.option("--output", metavar="DIR", default="figures", show_default=True, help="for the files")
-def figure(name: str | None, listed: bool, quick: bool, output: str) -> None:
+@partial(_options, kind="figures")
+def figure(name: str | None, **asked: Any) -> None:
     """Compute, draw and check a figure of the papers, or `all` of them.
 
     Writes NAME.png, NAME.svg and the data behind them, NAME.nc, to DIR. Then prints one line for
@@ -38,29 +47,47 @@ def figure(name: str | None, listed: bool, quick: bool, output: str) -> None:
     """
     from ..figures import FIGURES, find
 
-    if listed:
-        show_list({one.name: one.title for one in FIGURES.values()})
-        return
-    make_all(name, tuple(FIGURES), find, quick, output)
+    _list_or_make({one.name: one.title for one in FIGURES.values()}, find, name, **asked)
 
 
-def show_list(titles: Mapping[str, str]) -> None:
-    """Names with what is behind them."""
-    width = max(map(len, titles))
-    for name, title in titles.items():
-        click.echo(f"{name:<{width}}  {title}")
+@click.command()
+@click.argument("name", required=False)
+@partial(_options, kind="studies")
+def study(name: str | None, **asked: Any) -> None:
+    """Compute, draw and answer a question, or `all` of them.
+
+    Writes NAME.png, NAME.svg and the data behind them, NAME.nc, to DIR. Then prints one line for
+    each claim of the answer, with the numbers that support it. Where the data contradict a claim,
+    the files are kept and the exit code is 1. The answers in words are in docs/studies.md.
+
+    \b
+    Examples
+      featurestep study --list
+      featurestep study staircase
+      featurestep study all --full --output answers
+    """
+    from ..studies import STUDIES, find
+
+    _list_or_make({one.name: one.question for one in STUDIES.values()}, find, name, **asked)
 
 
-def make_all(
-    name: str | None,
-    known: Sequence[str],
+def _list_or_make(
+    titles: Mapping[str, str],
     find: Callable[[str], Sequence[PaperFigure]],
+    name: str | None,
+    *,
+    listed: bool,
     quick: bool,
     output: str,
 ) -> None:
-    """Make what a name stands for, all of it before a failure is told."""
+    """Tell the names with their titles, or make what one stands for, before a failure is told."""
+    if listed:
+        width = max(map(len, titles))
+        for each, title in titles.items():
+            click.echo(f"{each:<{width}}  {title}")
+        return
     if name is None:
-        raise InvalidProblem("NAME", f"must be all or one of {', '.join(known)}", None)
+        raise InvalidProblem("NAME", f"must be all or one of {', '.join(titles)}", None)
     chosen = find(name)
     check_folder(output)
     failures = [failure for one in chosen if (failure := _make(one, quick, output)) is not None]
