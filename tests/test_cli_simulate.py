@@ -14,7 +14,7 @@ import pytest
 
 from featurestep import Note, Problem, compare, feature_gap, predict, simulate, simulation
 from featurestep.cli import output
-from featurestep.cli.values import memory
+from featurestep.cli.run import memory
 from featurestep.functions.activations import NAMED
 from featurestep.problem import FIELDS
 from featurestep.results import QUANTITIES, plus_minus

@@ -12,7 +12,7 @@ from ..results import Table, describe
 from .options import DEFAULTS, Request, problem_options
 from .output import check_folder, save_in, show_notes, show_table
 from .progress import watched_share
-from .values import one_or_list
+from .run import one_or_list
 
 DEMO_OWN = {"activation": "relu", "centre": True, "d": 600, "width": 1000, "ridge": 0.1}
 DEMO_DEFAULTS = {**DEFAULTS, **DEMO_OWN}

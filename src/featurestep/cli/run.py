@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,32 @@ from ..simulation.arguments import SEEDS
 from .answers import Found, drawn
 from .options import DEFAULTS, Command
 from .progress import all_or_nothing, watched
-from .values import memory, numbers, one_or_list
 
 Reader = Callable[[str], Any]
+_MEMORY = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(?:([kmgt])(i)?)?b?", re.IGNORECASE)
 SMALL = {**DEFAULTS, "n": 1000, "d": 500, "width": 750}  # a few seconds
+
+
+def numbers(text: str) -> list[Any]:
+    """`v1,v2,…`, each as `number` reads it."""
+    return [number(part.strip()) for part in text.split(",")]
+
+
+def one_or_list(text: str) -> Any:
+    """A number, or a list of them."""
+    return numbers(text) if "," in text else number(text)
+
+
+def memory(text: str) -> float:
+    """Bytes behind `2GB`, `500 MiB` or a plain number of them."""
+    match = _MEMORY.fullmatch(text.strip())
+    if match is None:
+        raise InvalidProblem("max_memory", "must read as 2GB, 500MiB or a number of bytes", text)
+    digits, prefix, binary = match.groups()
+    base = 1024 if binary else 1000
+    return float(digits) * float(base) ** " kmgt".index((prefix or " ").lower())
+
+
 _OPTIONS: Mapping[str, tuple[str, Reader, str]] = {
     "seeds": ("K", one_or_list, "draws to average, or their seeds as 3,5,8"),
     "n_test": ("n_te", number, "test inputs  [default: 2n, from 4000 to 20000]"),

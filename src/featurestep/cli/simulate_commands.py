@@ -13,8 +13,7 @@ from ..meeting.comparison import Z_LIMIT, Comparison, enough_seeds
 from ..meeting.comparison import compare as compare_problems
 from .answers import Found, answer, check_plot, report
 from .options import Request, curve_options, problem_options
-from .run import SMALL, ran, read_run, scheduler_option, simulation_options
-from .values import numbers
+from .run import SMALL, numbers, ran, read_run, scheduler_option, simulation_options
 
 _MOST_NAMED = 3  # rows that a failed check spells out
 _problem_options = partial(problem_options, defaults=SMALL)

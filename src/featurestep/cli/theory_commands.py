@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import click
 
 from .. import theory
 from ..axes import number
+from ..errors import InvalidProblem
 from ..theory.method import METHODS
 from .answers import answer
 from .complete import offering
 from .options import Request, curve_options, problem_options
-from .values import parse_search
 
 
 @click.command()
@@ -132,10 +133,22 @@ def optimum(best: tuple[str, ...], minimise: str, **options: Any) -> None:
       featurestep optimum --best ridge=1e-4:10 --best step_size --target "H1 + H2" --json
       featurestep optimum --over noise_std=0:1:11 --plot ridges.pdf
     """
-    searched = dict(map(parse_search, best)) or {"ridge": None}
+    searched = dict(map(_parse_search, best)) or {"ridge": None}
     asked: dict[str, Any] = {
         "over": tuple(searched),
         "minimise": minimise,
         "bounds": {name: pair for name, pair in searched.items() if pair is not None},
     }
     answer(theory.optimum, Request(**options), fields=1, **asked)
+
+
+def _parse_search(text: str) -> tuple[str, tuple[Any, Any] | None]:
+    """`NAME` or `NAME=LOW:HIGH`."""
+    name, equals, values = text.partition("=")
+    name = name.strip().replace("-", "_")
+    if not equals:
+        return name, None
+    bounds = tuple(map(number, values.split(":")))
+    if len(bounds) != 2 or not all(isinstance(b, (int, float)) and isfinite(b) for b in bounds):
+        raise InvalidProblem("--best", "must read NAME or NAME=LOW:HIGH", text)
+    return name, (bounds[0], bounds[1])
