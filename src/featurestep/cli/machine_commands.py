@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from ..bench import bench as run_bench
 from ..files import check_file, write_whole
 from ..results import Table
+from ..sweeps.numerics import installed
 from ..threads import blas_libraries, cores
 from .options import json_option
 from .output import show_json, show_notes, show_table
@@ -130,15 +130,8 @@ def versions() -> dict[str, str]:
     found = {"featurestep": __version__, "python": platform.python_version()}
     found["platform"] = platform.platform()
     for name in REQUIRED + OPTIONAL:
-        found[name] = _version(name)
+        found[name] = installed(name, "not installed")
     return found
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def arithmetic() -> dict[str, str]:

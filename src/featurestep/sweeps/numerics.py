@@ -25,12 +25,12 @@ _LENGTH = 16  # hexadecimal digits
 _SKIPPED = ("annotation", "returns", "type_comment", "kind", "ctx")  # they make no numbers
 
 
-def installed(name: str) -> str:
-    """The version of a package."""
+def installed(name: str, otherwise: str = "unknown") -> str:
+    """The version of a package, or what to say where there is none."""
     try:
         return version(name)
     except PackageNotFoundError:
-        return "unknown"
+        return otherwise
 
 
 @cache

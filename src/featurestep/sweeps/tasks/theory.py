@@ -73,9 +73,6 @@ class BaselinesTask(Task):
 def _joined(values: Mapping[str, Any]) -> Values:
     """The numbers as they are, lists of notes and of powers as text."""
     return {
-        name: _text(value) if isinstance(value, list) else value for name, value in values.items()
+        name: "; ".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in values.items()
     }
-
-
-def _text(items: Sequence[Any]) -> str:
-    return "; ".join(map(str, items))
