@@ -81,7 +81,7 @@ class Timing:
 def bench(device: str, *, show: Callable[[str], None]) -> list[Timing]:
     """Run the cases, telling each line as it is known."""
     resources = make_resources(dtype="float64", device=device)
-    rates = measured_rates(resources.backend, resources.drawn, proportional(100).sigma)
+    rates = measured_rates(resources, proportional(100).sigma)
     show(f"machine: {machine(device)}")
     show(describe(rates))
     for seeds in (1, 2):  # libraries and kernels are loaded

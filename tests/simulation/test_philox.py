@@ -10,6 +10,7 @@ from featurestep.errors import InvalidProblem
 from featurestep.problem import Problem
 from featurestep.simulation import Setting, simulate
 from featurestep.simulation.arguments import make_resources
+from featurestep.simulation.draws.draw import Draw
 from featurestep.simulation.draws.laws import NORMAL, RowLaw
 from featurestep.simulation.draws.source import DeviceSource
 from featurestep.simulation.draws.streams import STREAMS, Streams
@@ -93,7 +94,7 @@ def test_other_laws(law, cdf):
 @pytest.mark.parametrize("inputs", ["gaussian", "rademacher", "uniform", "student_t(9)", "sphere"])
 def test_inputs_have_mean_zero_and_variance_one(inputs):
     resources = make_resources(dtype="float64", device="torch", drawn="device")
-    draw = resources.draw(PROBLEM, Setting(inputs=inputs), Streams(0), 100)
+    draw = Draw(PROBLEM, Setting(inputs=inputs), resources.source(Streams(0)), 100)
     X = np.concatenate([b.X.numpy() for b in draw.blocks(draw.readout_sample(8192), 1024)])
     assert abs(X.mean()) < 5 / np.sqrt(X.size)
     assert abs((X**2).mean() - 1) < 5 * np.sqrt(5 / X.size)
@@ -105,7 +106,8 @@ def test_corrupted_fraction():
     resources = make_resources(dtype="float64", device="torch", drawn="device")
     labels = []
     for corrupted in (0.0, 0.25):
-        draw = resources.draw(PROBLEM, Setting(corrupted=corrupted), Streams(0), 100)
+        source = resources.source(Streams(0))
+        draw = Draw(PROBLEM, Setting(corrupted=corrupted), source, 100)
         labels.append(next(iter(draw.blocks(draw.readout_sample(8192), 8192))).clean)
     changed = float((labels[0] != labels[1]).double().mean())
     assert abs(changed - 0.25) < 5 * np.sqrt(0.25 * 0.75 / 8192)

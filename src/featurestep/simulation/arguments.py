@@ -10,9 +10,7 @@ import numpy as np
 
 from ..checks import positive, whole_number
 from ..errors import InvalidProblem
-from ..problem import Problem
 from .arrays.backend import Backend, CpuBackend, make_backend
-from .draws.draw import Draw
 from .draws.setting import Setting
 from .draws.source import DeviceSource, HostSource, Source
 from .draws.streams import CHUNK, Streams, checked_seed, checked_streams
@@ -22,7 +20,7 @@ from .network.variants import Variant, parse_variants
 Costed = TypeVar("Costed")
 Progress = Callable[[int, int], None]
 DRAWN = ("host", "device")
-UNLIMITED = 1 << 62  # bytes, for what is only costed
+UNLIMITED = 1 << 62  # bytes, for what is only costed, and where nobody knows a limit
 SEEDS = 8  # draws of every verb that simulates, unless it is told otherwise
 
 
@@ -45,20 +43,19 @@ class Resources:
     block_rows: int | None  # whole chunks, in which rows are drawn
     drawn: str = "host"  # where random numbers are made
 
-    def draw(
-        self,
-        problem: Problem,
-        setting: Setting,
-        streams: Streams | Sequence[Streams],
-        n_test: int,
-    ) -> Draw:
-        """One seed's draw, or that of several seeds."""
-        source: Source
+    @property
+    def limit(self) -> tuple[int, str]:
+        """Bytes a run may take, and what they are called."""
+        if self.max_memory is not None:
+            return self.max_memory, "max_memory"
+        most = self.backend.limits.most
+        return UNLIMITED if most is None else most, "usable memory"
+
+    def source(self, streams: Streams | Sequence[Streams]) -> Source:
+        """Where the rows of one seed, or of several, come from."""
         if self.drawn == "device" and not isinstance(self.backend, CpuBackend):
-            source = DeviceSource(streams, self.backend)
-        else:
-            source = HostSource(streams, self.backend)
-        return Draw(problem, setting, streams, self.backend, n_test, source=source)
+            return DeviceSource(streams, self.backend)
+        return HostSource(streams, self.backend)
 
     def record(self) -> dict[str, str]:
         """Versions, BLAS, dtype and device."""

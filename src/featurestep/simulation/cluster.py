@@ -9,16 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 from weakref import WeakSet
 
 from ..errors import FeaturestepError, InvalidProblem
+from ..types import FloatArray
+from .draws.streams import CHUNK
 
 PATIENCE = "20s"  # to reach a scheduler
 PARTS_A_WORKER = 4  # few enough to keep sums cheap, enough to lose little with a worker
 Future = Any
+Range = tuple[int, int]  # rows: the first, and the one after the last
+Arrays = list[FloatArray]
 
 
 class ClusterError(FeaturestepError, RuntimeError):
@@ -41,33 +45,36 @@ class Cluster:
         """How many there are now; one at least, which may still be starting."""
         return max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
 
-    @property
-    def address(self) -> str:
-        """Of the scheduler."""
-        return str(self.client.scheduler.address)
-
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
         """The result to be, on whichever worker; arguments may be results to be themselves."""
         future = self.client.submit(work, *arguments, pure=False)
         self._futures.add(future)
         return future
 
-    def total(
-        self, parts: list[Future], add: Callable[[Any, Any], Any], ended: Callable[[int], None]
+    def summed(
+        self,
+        count: Callable[[int], None],
+        rows: int,
+        flops: int,
+        work: Callable[..., Arrays],
+        *arguments: Any,
     ) -> Future:
-        """The sum of all parts, as a tree: workers add what they hold, pair by pair.
+        """The sum of work(*arguments, range) over ranges of so many rows, each of so many flops.
 
-        `ended` is told the place of each part as it ends. The list is used up.
+        It is a tree: workers add what they hold, pair by pair. `count` is told the flops of each
+        range as it ends.
         """
-        places = {future.key: place for place, future in enumerate(parts)}
+        ranges = row_ranges(rows, PARTS_A_WORKER * self.workers, CHUNK)
+        parts = [self.submit(work, *arguments, each) for each in ranges]
+        lengths = {part.key: each[1] - each[0] for part, each in zip(parts, ranges, strict=True)}
         watched = self._distributed.as_completed(parts, loop=self.client.loop)
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=False)
             rest = parts[-1:] if len(parts) % 2 else []
-            parts[:] = [self.submit(add, a, b) for a, b in pairs] + rest
+            parts = [self.submit(_added, a, b) for a, b in pairs] + rest
         for future in watched:
             self.check(future)
-            ended(places[future.key])
+            count(flops * lengths[future.key])
         return parts[0]
 
     def ended(self, futures: Sequence[Future]) -> Iterator[Future]:
@@ -93,6 +100,11 @@ class Cluster:
         except (OSError, CancelledError) as error:
             raise ClusterError(f"the Dask scheduler dropped the work: {error}") from None
 
+    def record(self, shared: str) -> dict[str, str]:
+        """Where something was computed, and what the workers shared."""
+        where = str(self.client.scheduler.address)
+        return {"scheduler": where, "workers": str(self.workers), "shared": shared}
+
     def cancel(self) -> None:
         """Let go of everything; what has not begun will not."""
         self.client.cancel(list(self._futures), force=True)
@@ -108,15 +120,20 @@ def connected(scheduler: Any) -> Iterator[Cluster]:
         text = "needs Dask: pip install 'featurestep[dask]'"
         raise InvalidProblem("scheduler", text, scheduler) from None
     if isinstance(scheduler, distributed.Client):
-        yield from _used(Cluster(scheduler))
-        return
-    if not isinstance(scheduler, (str, os.PathLike)):
+        opened = nullcontext(scheduler)
+    elif not isinstance(scheduler, (str, os.PathLike)):
         raise InvalidProblem("scheduler", "must be an address, a file or a Client", scheduler)
-    where = os.fspath(scheduler)
-    if where.endswith(".json") and not os.path.isfile(where):
-        raise InvalidProblem("scheduler", "must be a file that exists, or an address", where)
-    with client_of(where) as client:
-        yield from _used(Cluster(client))
+    else:
+        where = os.fspath(scheduler)
+        if where.endswith(".json") and not os.path.isfile(where):
+            raise InvalidProblem("scheduler", "must be a file that exists, or an address", where)
+        opened = client_of(where)
+    with opened as client:
+        cluster = Cluster(client)
+        try:
+            yield cluster
+        finally:
+            cluster.cancel()
 
 
 def client_of(scheduler: str) -> Any:
@@ -137,14 +154,12 @@ def client_of(scheduler: str) -> Any:
         raise ClusterError(f"no Dask scheduler at {scheduler}: {reason}") from None
 
 
-def _used(cluster: Cluster) -> Iterator[Cluster]:
-    try:
-        yield cluster
-    finally:
-        cluster.cancel()
+def _added(left: Arrays, right: Arrays) -> Arrays:
+    """Not in place: a task's arguments may be asked for again."""
+    return [a + b for a, b in zip(left, right, strict=True)]
 
 
-def row_ranges(count: int, parts: int, step: int) -> list[tuple[int, int]]:
+def row_ranges(count: int, parts: int, step: int) -> list[Range]:
     """About so many ranges of 0 … count, each but the last a multiple of step long."""
     length = -(-count // (parts * step)) * step
     return [(start, min(count, start + length)) for start in range(0, count, length)]

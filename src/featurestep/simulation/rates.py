@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..functions.nonlinearity import Nonlinearity
-from .arrays.backend import CHOLESKY_FLOPS, Array, Backend, CpuBackend, parallel_safe
+from .arguments import Resources
+from .arrays.backend import CHOLESKY_FLOPS, Array, Backend, parallel_safe
 from .draws.laws import NORMAL
-from .draws.source import DeviceSource, HostSource, Source
 from .draws.streams import Streams
 from .network.cost import Work
 
@@ -39,14 +39,10 @@ class Rates:
         }
 
 
-def measured_rates(backend: Backend, drawn: str, sigma: Nonlinearity) -> Rates:
+def measured_rates(resources: Resources, sigma: Nonlinearity) -> Rates:
     """A short measurement: less than a second on a GPU, a few on a CPU."""
+    backend, source = resources.backend, resources.source(Streams(0))
     m = SIDE[backend.name]
-    source: Source
-    if drawn == "device" and not isinstance(backend, CpuBackend):
-        source = DeviceSource(Streams(0), backend)
-    else:
-        source = HostSource(Streams(0), backend)
 
     def draw() -> None:
         source.rows("data", 0, 0, (m, m), NORMAL, reuse=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,12 +11,12 @@ import numpy as np
 from ...errors import InvalidProblem
 from ...problem import Problem
 from ...types import FloatArray
-from ..arrays.backend import Array, Backend
+from ..arrays.backend import Array
 from ..failures import NonFiniteFeatures
 from .laws import CORRUPTION, law_of_initial, law_of_inputs
 from .setting import Setting
 from .shape import borders, corners
-from .source import HostSource, Source
+from .source import Source
 from .streams import Streams
 
 READOUT_PART, FIRST_STEP_PART = 0, 1  # parts of the streams `data` and `noise`
@@ -47,30 +47,25 @@ class Sample:
     first_row: int = 0  # where they lie among the shuffled rows of a user's array
     start: int = 0  # rows before this one are left to others; a multiple of CHUNK
 
+    def within(self, rows: tuple[int, int]) -> Sample:
+        """Some of its rows, from the first to before the last."""
+        return replace(self, start=rows[0], count=rows[1])
+
 
 class Draw:
     """The random objects of one seed, the same for every point that shares the sizes.
 
-    Given streams of several seeds, it is all their draws at once: each array has one more axis,
+    From a source of several seeds, it is all their draws at once: each array has one more axis,
     in front.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        setting: Setting,
-        streams: Streams | Sequence[Streams],
-        backend: Backend,
-        n_test: int,
-        *,
-        source: Source | None = None,
-    ) -> None:
+    def __init__(self, problem: Problem, setting: Setting, source: Source, n_test: int) -> None:
         self.problem = problem
         self.setting = setting
-        self.backend = backend
+        self.source = source
+        self.backend = source.backend
         self.n_test = n_test
-        self.source = HostSource(streams, backend) if source is None else source
-        self.lead = self.source.lead
+        self.lead = source.lead
         self._law = law_of_inputs(setting.law, problem.d)
 
     @property

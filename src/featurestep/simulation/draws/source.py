@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class Source(ABC):
     """Rows of one seed's streams, or of several seeds'."""
 
-    def __init__(self, streams: Streams | Sequence[Streams]) -> None:
+    def __init__(self, streams: Streams | Sequence[Streams], backend: Backend) -> None:
+        self.backend = backend
         one = isinstance(streams, Streams)
         self.each = (streams,) if isinstance(streams, Streams) else tuple(streams)
         self.lead = () if one else (len(self.each),)
@@ -52,8 +53,7 @@ class HostSource(Source):
     """NumPy draws, on all of the machine's threads."""
 
     def __init__(self, streams: Streams | Sequence[Streams], backend: Backend) -> None:
-        super().__init__(streams)
-        self.backend = backend
+        super().__init__(streams, backend)
         self._buffer = np.empty((0, 0))  # fresh memory costs more than its use
 
     def rows(
@@ -83,8 +83,8 @@ class DeviceSource(Source):
     """Counters turned into numbers on the device itself; torch alone."""
 
     def __init__(self, streams: Streams | Sequence[Streams], backend: TorchBackend) -> None:
-        super().__init__(streams)
-        self.backend = backend
+        super().__init__(streams, backend)
+        self.torch = backend.torch
 
     def rows(
         self, name: str, part: int, start: int, shape: tuple[int, int], law: RowLaw, *, reuse: bool
@@ -98,7 +98,6 @@ class DeviceSource(Source):
 
     def _drawn(self, out: Array, name: str, part: int, start: int, law: RowLaw) -> Array:
         keys = self.stacked([streams.key(name, part) for streams in self.each])
-        torch = self.backend.torch
-        fill(torch, keys, start, out, law.transform, paired=law.name != "student_t")
-        law.finish(torch, out)
+        fill(self.torch, keys, start, out, law.transform, paired=law.name != "student_t")
+        law.finish(self.torch, out)
         return out

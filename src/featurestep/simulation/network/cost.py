@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..arguments import Resources
 from ..arrays.backend import CHOLESKY_FLOPS, EIGEN_FLOPS, Backend, by_eigenvectors
 from ..draws.setting import Setting
 from ..draws.streams import CHUNK
@@ -73,32 +74,28 @@ class GroupCost:
         return self.work.flops
 
 
-def group_cost(
-    group: Group, setting: Setting, backend: Backend, *, rows: int | None, max_memory: int | None
-) -> GroupCost:
+def group_cost(group: Group, setting: Setting, resources: Resources) -> GroupCost:
     """The cheapest way to run a group that fits the memory, or InsufficientMemory.
 
     n ≤ N: the sample is held. n > N: it is held when that takes less memory than a Gram matrix
     for every key, and streamed otherwise, when memory no longer depends on n.
     """
-    shape = Shape(group, setting, backend)
-    rows = shape.default_rows() if rows is None else rows
+    shape = Shape(group, setting, resources.backend)
+    rows = shape.default_rows() if resources.block_rows is None else resources.block_rows
     per_pass = max(1, shape.limits.grams // shape.gram)
-    told = "usable memory" if max_memory is None else "max_memory"
-    max_memory = shape.limits.most if max_memory is None else max_memory
+    most, told = resources.limit
     hold = shape.holding_is_smaller(per_pass)
-    if max_memory is not None:
-        if hold and shape.memory(rows, 1, hold=True) > max_memory:
-            hold = False
-        while rows > CHUNK and shape.memory(rows, 1, hold) > max_memory:
-            rows = max(CHUNK, rows // 2 // CHUNK * CHUNK)
-        spare = max_memory - shape.memory(rows, 1, hold)
-        if spare < 0:
-            raise InsufficientMemory(
-                f"needs at least {gibibytes(shape.memory(rows, 1, hold))} "
-                f"({shape.describe()}); {told} is {gibibytes(max_memory)}"
-            )
-        per_pass = min(per_pass, 1 + spare // shape.gram)
+    if hold and shape.memory(rows, 1, hold=True) > most:
+        hold = False
+    while rows > CHUNK and shape.memory(rows, 1, hold) > most:
+        rows = max(CHUNK, rows // 2 // CHUNK * CHUNK)
+    spare = most - shape.memory(rows, 1, hold)
+    if spare < 0:
+        raise InsufficientMemory(
+            f"needs at least {gibibytes(shape.memory(rows, 1, hold))} "
+            f"({shape.describe()}); {told} is {gibibytes(most)}"
+        )
+    per_pass = min(per_pass, 1 + spare // shape.gram)
     held = shape.dual + shape.primal if hold else shape.dual
     streamed = [] if hold else shape.primal
     keys = keys_with(group, streamed)
@@ -131,7 +128,8 @@ class Shape:
         self.primal_keys = keys_with(group, self.primal)
 
     def describe(self) -> str:
-        return f"n = {max(self.primal + self.dual)}, d = {self.d}, width = {self.N}"
+        n = max(problem.n for problem in self.group.points.values())
+        return f"n = {n}, d = {self.d}, width = {self.N}"
 
     def default_rows(self) -> int:
         """As many rows as the buffers' share allows, between limits, a multiple of a chunk."""

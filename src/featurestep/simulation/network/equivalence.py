@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, overload
@@ -15,13 +15,10 @@ from ...problem import Problem
 from ...results import GridResult, Note, Progress, Result, Table, over_grid, plus_minus
 from ...types import FloatArray
 from ..arguments import SEEDS, Draws, Resources, make_draws, make_resources
-from ..draws.draw import Draw, check_sizes
 from ..draws.setting import Setting
-from ..draws.streams import Streams
-from .cost import group_cost
-from .plan import first_step, make_groups
+from .experiment import make_experiment
 from .run import TRAIN, GroupRun
-from .variants import feature_key
+from .variants import FeatureKey, feature_key
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,22 +124,18 @@ def _one(
 ) -> FeatureGap:
     if problem.step_size == 0:
         raise InvalidProblem("step_size", "must be > 0, or F is F0", problem.step_size)
-    check_sizes(problem, draws.setting, 1)
-    gaps = [_gaps(problem, draws, resources, seed) for seed in draws.seeds]
+    experiment = make_experiment(problem, draws, resources, n_test=1)
+    keys = [feature_key(variant, problem, draws.setting) for variant in draws.variants]
+    runs = (experiment.run(0, slice(i, i + 1)) for i in range(len(draws.seeds)))
+    gaps = [_gaps(problem, run, keys) for run in runs]
     return FeatureGap(problem, draws.setting, degrees, draws.seeds, np.stack(gaps, axis=1))
 
 
-def _gaps(problem: Problem, draws: Draws, resources: Resources, seed: int) -> FloatArray:
-    backend, setting, variants = resources.backend, draws.setting, draws.variants
-    (group,) = make_groups([problem], variants, 1, setting)
-    cost = group_cost(group, setting, backend, rows=None, max_memory=resources.max_memory)
-    draw = Draw(problem, setting, Streams(seed), backend, 1)
-    run = GroupRun(group, draw, setting, cost, lambda flops: None)
+def _gaps(problem: Problem, run: GroupRun, keys: Sequence[FeatureKey]) -> FloatArray:
     weights, buffers = run.prepare()
-    eta = first_step(problem, setting)
-    trained, *spiked = (feature_key(v, eta, problem.noise_std) for v in variants)
+    backend, (trained, *spiked) = run.backend, keys
     grams = [backend.zeros(problem.width, problem.width) for _ in spiked]
-    sample = draw.readout_sample(problem.n)
+    sample = run.draw.readout_sample(problem.n)
     for block, rows in run.blocks(weights, sample, TRAIN, buffers):
         count = block.rows
         F = run.features(trained, weights, rows, backend.empty(count, problem.width))

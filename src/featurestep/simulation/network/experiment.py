@@ -10,11 +10,13 @@ from ...errors import InvalidProblem
 from ...grid import Grid
 from ...problem import Problem
 from ..arguments import Draws, Resources
-from ..draws.draw import check_sizes
-from ..draws.setting import Setting
+from ..draws.draw import Draw, check_sizes
+from ..draws.streams import Streams
 from ..failures import gibibytes
 from .cost import GroupCost, Work, group_cost
 from .plan import Group, default_test_size, make_groups
+from .run import GroupRun, uncounted
+from .weights import Count
 
 SMALL = 2000  # samples and neurons up to which several draws are computed at once
 MOST_DRAWS = 128
@@ -87,6 +89,14 @@ class Experiment:
         """Of all groups and seeds, by kind."""
         return Work.of_all([cost.work for _, cost in self.groups]).times(len(self.draws.seeds))
 
+    def run(self, index: int, seeds: slice, count: Count = uncounted) -> GroupRun:
+        """A group on some of the seeds, ready to run; one alone has no axis of its own."""
+        group, cost = self.groups[index]
+        streams = [Streams(seed, self.draws.streams) for seed in self.draws.seeds[seeds]]
+        source = self.resources.source(streams if len(streams) > 1 else streams[0])
+        draw = Draw(group.problem, self.draws.setting, source, self.n_test)
+        return GroupRun(group, draw, cost, count)
+
     def batch(self, index: int) -> int:
         """How many draws of a group are computed at once: of small networks, on torch."""
         group, cost = self.groups[index]
@@ -109,7 +119,7 @@ def make_experiment(
     for each in problems:
         check_sizes(each, draws.setting, count)
     groups = make_groups(problems, draws.variants, count, draws.setting)
-    costs = [_cost(group, draws.setting, resources) for group in groups]
+    costs = [group_cost(group, draws.setting, resources) for group in groups]
     return Experiment(
         problem=problem,
         problems=problems,
@@ -117,14 +127,4 @@ def make_experiment(
         resources=resources,
         n_test=count,
         groups=tuple(zip(groups, costs, strict=True)),
-    )
-
-
-def _cost(group: Group, setting: Setting, resources: Resources) -> GroupCost:
-    return group_cost(
-        group,
-        setting,
-        resources.backend,
-        rows=resources.block_rows,
-        max_memory=resources.max_memory,
     )

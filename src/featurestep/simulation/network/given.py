@@ -14,6 +14,7 @@ from ...types import FloatArray
 from ..arrays.backend import Array, Backend
 from ..draws.draw import Draw
 from ..draws.setting import Setting
+from ..draws.source import HostSource
 from ..draws.streams import Streams
 from .step import combine, joint_gradient
 from .variants import FeatureKey, FeatureMaps, Projections
@@ -38,7 +39,7 @@ class Network:
         self.problem = problem
         self.backend = backend
         self.outputs = outputs
-        self._draw = Draw(problem, Setting(), Streams(seed), backend, 1)
+        self._draw = Draw(problem, Setting(), HostSource(Streams(seed), backend), 1)
         self._maps = FeatureMaps(problem, self._draw.readout, backend)
 
     @cached_property

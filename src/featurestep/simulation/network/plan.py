@@ -91,16 +91,11 @@ def make_groups(
         group = groups.setdefault(_group_key(problem), Group(problem, n_test))
         group.points[index] = problem
         for number, variant in enumerate(variants):
-            key = feature_key(variant, first_step(problem, setting), problem.noise_std)
+            key = feature_key(variant, problem, setting)
             fits = group.fits.setdefault(key, {})
             fit = Fit(problem.n, problem.ridge, problem.noise_std)
             fits.setdefault(fit, []).append((number, index))
     return list(groups.values())
-
-
-def first_step(problem: Problem, setting: Setting) -> float:
-    """The step size that names a problem's features: of several steps, their common η."""
-    return problem.step_size * (setting.multiples[0] if len(setting.multiples) == 1 else 1.0)
 
 
 def default_test_size(problems: Sequence[Problem]) -> int:

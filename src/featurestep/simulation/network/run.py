@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
@@ -14,14 +14,13 @@ from ...types import FloatArray
 from ..arrays.backend import Array
 from ..draws.draw import Block, Draw, Sample
 from ..draws.laws import NORMAL
-from ..draws.setting import Setting
 from ..failures import NonFiniteFeatures
 from .alignment import Alignment
 from .cost import GroupCost, keys_with, solve_flops
 from .plan import Fit, Group, Move
 from .readout import Labels, NormalEquations, Solution, solve_dual, solve_primal
 from .variants import FeatureKey, FeatureMaps, Projections
-from .weights import Trainer, Weights
+from .weights import Count, Trainer, Weights
 
 TRAIN, TEST = 0, 1  # parts of the stream `equivalent`
 
@@ -43,6 +42,10 @@ class Outcome:
         return self
 
 
+def uncounted(flops: int) -> None:
+    """For flops that are counted where the work was asked for."""
+
+
 @dataclass(frozen=True)
 class Projected:
     """Rows of a sample, projected on the weights."""
@@ -55,21 +58,13 @@ class Projected:
 class GroupRun:
     """Runs a group on a draw; `count` is told the flops as they are done."""
 
-    def __init__(
-        self,
-        group: Group,
-        draw: Draw,
-        setting: Setting,
-        cost: GroupCost,
-        count: Callable[[int], None],
-    ) -> None:
+    def __init__(self, group: Group, draw: Draw, cost: GroupCost, count: Count) -> None:
         self.group = group
         self.draw = draw
-        self.setting = setting
         self.cost = cost
         self.lead = draw.lead
         draws = prod(self.lead)
-        self.count: Callable[[int], None] = lambda flops: count(draws * flops)
+        self.count: Count = lambda flops: count(draws * flops)
         self.backend = draw.backend
         self.maps = FeatureMaps(group.problem, draw.readout, draw.backend)
         self.equivalent = any(key.base == "gaussian" for key in group.fits)
@@ -91,7 +86,7 @@ class GroupRun:
 
     def trainer(self, buffers: list[Array]) -> Trainer:
         """What takes the steps."""
-        return Trainer(self.group, self.draw, self.setting, self.cost.rows, buffers, self.count)
+        return Trainer(self.group, self.draw, self.cost.rows, buffers, self.count)
 
     def row_buffers(self) -> list[Array]:
         """Room for the rows of a block."""

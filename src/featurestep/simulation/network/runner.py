@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,15 +15,13 @@ from ...types import FloatArray
 from ..arguments import Progress
 from ..arrays.backend import make_backend
 from ..cluster import Cluster
-from ..draws.streams import Streams
 from .alignment import Alignment
-from .by_rows import RowShares, shares_rows
+from .by_rows import Task, outcome_by_rows, shares_rows
 from .experiment import Experiment, make_experiment
 from .result import ALIGNMENT, Simulation
-from .run import GroupRun, Outcome
+from .run import Outcome
 
 _FITTED = tuple(name for name in QUANTITIES if name != "test_error")
-Task = tuple[int, slice]  # a group, and some of the seeds
 
 
 class Runner:
@@ -50,7 +48,7 @@ class Runner:
         """All of it, one task after the other."""
         started = time.perf_counter()
         for task in tasks(self.experiment):
-            self.place(task, run_task(self.experiment, task, self.count))
+            self.place(task, self.experiment.run(*task, self.count).execute())
         return self.result(time.perf_counter() - started)
 
     def run_on(self, cluster: Cluster) -> Simulation:
@@ -67,10 +65,9 @@ class Runner:
             self.count((seeds.stop - seeds.start) * self.experiment.groups[index][1].flops)
         for index, seeds in by_rows:
             for seed in range(seeds.start, seeds.stop):
-                shares = RowShares(cluster, self.experiment, index, seed, self.count)
-                self.place((index, slice(seed, seed + 1)), shares.outcome())
-        shared = "rows" if by_rows else "draws"
-        where = {"scheduler": cluster.address, "workers": str(cluster.workers), "shared": shared}
+                task = (index, slice(seed, seed + 1))
+                self.place(task, outcome_by_rows(cluster, self.experiment, task, self.count))
+        where = cluster.record("rows" if by_rows else "draws")
         return self.result(time.perf_counter() - started, where)
 
     def count(self, flops: int) -> None:
@@ -164,15 +161,4 @@ def tasks(experiment: Experiment) -> Iterator[Task]:
 
 def _run_lightly(experiment: Experiment, task: Task) -> Outcome:
     """The numbers of a task, on a worker."""
-    return run_task(experiment, task, lambda flops: None).light()
-
-
-def run_task(experiment: Experiment, task: Task, count: Callable[[int], None]) -> Outcome:
-    """The outcome of a group on some seeds; one alone has no axis of its own."""
-    index, seeds = task
-    draws, resources = experiment.draws, experiment.resources
-    group, cost = experiment.groups[index]
-    streams = [Streams(seed, draws.streams) for seed in draws.seeds[seeds]]
-    several = streams if len(streams) > 1 else streams[0]
-    draw = resources.draw(group.problem, draws.setting, several, experiment.n_test)
-    return GroupRun(group, draw, draws.setting, cost, count).execute()
+    return experiment.run(*task).execute().light()

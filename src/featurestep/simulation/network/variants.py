@@ -14,6 +14,7 @@ from ...problem import Problem
 from ...spiked import spiked_weights
 from ...types import FloatArray
 from ..arrays.backend import Array, Backend, parallel_safe
+from ..draws.setting import Setting
 
 VARIANTS = ("trained", "initial", "spiked:ℓ", "gaussian", "gaussian+spiked:ℓ", "srf")
 MAX_DEGREE = 20
@@ -60,12 +61,16 @@ def _parse(name: object, rule: str) -> Variant:
     raise InvalidProblem("variants", f"{rule} with ℓ from 1 to {MAX_DEGREE}", name)
 
 
-def feature_key(variant: Variant, eta: float, noise: float) -> FeatureKey:
-    """The key of a variant's features; a step of size 0 leaves F0 in all of them."""
+def feature_key(variant: Variant, problem: Problem, setting: Setting) -> FeatureKey:
+    """The key of a variant's features; a step of size 0 leaves F0 in all of them.
+
+    Of several steps, their common η names the features.
+    """
+    eta = problem.step_size * (setting.multiples[0] if len(setting.multiples) == 1 else 1.0)
     if eta == 0.0 or (variant.degree == 0 and variant.base in ("initial", "gaussian")):
         base = "gaussian" if variant.base == "gaussian" else "initial"
         return FeatureKey(base, 0, 0.0, 0.0)
-    return FeatureKey(variant.base, variant.degree, eta, noise)
+    return FeatureKey(variant.base, variant.degree, eta, problem.noise_std)
 
 
 @dataclass(frozen=True)

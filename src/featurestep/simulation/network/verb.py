@@ -112,6 +112,5 @@ def estimate(
     experiment = costed(lambda r: make_experiment(problem, draws, r, n_test=n_test), resources)
     if not timed:
         return experiment.estimate
-    sigma = experiment.problems[0].sigma
-    rates = measured_rates(resources.backend, resources.drawn, sigma)
+    rates = measured_rates(resources, experiment.problems[0].sigma)
     return replace(experiment.estimate, seconds=rates.seconds(experiment.work))

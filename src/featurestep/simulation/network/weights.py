@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from ..arrays.backend import Array, Backend
 from ..draws.draw import Draw, Sample
-from ..draws.setting import Setting
 from .alignment import Alignment, Overlaps
 from .plan import Group, Move
 from .step import Gradient, combine, gradient, weights_in_basis
@@ -29,17 +28,11 @@ class Trainer:
     """Takes the steps of a group on one draw."""
 
     def __init__(
-        self,
-        group: Group,
-        draw: Draw,
-        setting: Setting,
-        rows: int,
-        buffers: list[Array],
-        count: Count,
+        self, group: Group, draw: Draw, rows: int, buffers: list[Array], count: Count
     ) -> None:
         self.group = group
         self.draw = draw
-        self.setting = setting
+        self.setting = draw.setting
         self.rows = rows
         self.buffers = buffers
         self.count = count

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..arguments import Resources
 from ..arrays.backend import EIGEN_FLOPS, Backend
 from ..draws.setting import Setting
 from ..draws.streams import CHUNK
@@ -63,33 +64,29 @@ class SpectrumCost:
 def spectrum_cost(
     group: Group,
     setting: Setting,
-    backend: Backend,
+    resources: Resources,
     sizes: Mapping[str, Size],
-    *,
     method: str,
-    rows: int | None,
-    max_memory: int | None,
 ) -> SpectrumCost:
     """The preferred routes that fit the memory, or InsufficientMemory.
 
     The route is chosen with the smallest blocks; the blocks then grow into what memory is left.
     """
-    told = "usable memory" if max_memory is None else "max_memory"
-    max_memory = backend.limits.most if max_memory is None else max_memory
-    memory = _Memory(group, setting, backend)
+    most, told = resources.limit
+    memory = _Memory(group, setting, resources.backend)
     routes = {}
     for name, size in sizes.items():
-        possible = _routes(size, method, backend)
+        possible = _routes(size, method, resources.backend)
         peaks = [memory.peak(CHUNK, size, route) for route in possible]
-        if max_memory is not None and min(peaks) > max_memory:
+        if min(peaks) > most:
             raise InsufficientMemory(
                 f"{name} needs at least {gibibytes(min(peaks))} (method {method}, "
-                f"{memory.describe()}); {told} is {gibibytes(max_memory)}"
+                f"{memory.shape.describe()}); {told} is {gibibytes(most)}"
             )
         pairs = zip(possible, peaks, strict=True)
-        routes[name] = _best([r for r, b in pairs if max_memory is None or b <= max_memory], size)
-    block = memory.shape.default_rows() if rows is None else rows
-    while max_memory is not None and block > CHUNK and memory.of(block, sizes, routes) > max_memory:
+        routes[name] = _best([route for route, peak in pairs if peak <= most], size)
+    block = memory.shape.default_rows() if resources.block_rows is None else resources.block_rows
+    while block > CHUNK and memory.of(block, sizes, routes) > most:
         block = max(CHUNK, block // 2 // CHUNK * CHUNK)
     flops = memory.shape.step_flops() + sum(route.flops for route in routes.values())
     return SpectrumCost(block, routes, memory.of(block, sizes, routes), flops)
@@ -99,12 +96,8 @@ class _Memory:
     """Peaks of a run: of the step, and of each variant in turn."""
 
     def __init__(self, group: Group, setting: Setting, backend: Backend) -> None:
-        self.n = group.problem.n
         self.shape = Shape(group, setting, backend)
         self.weight = self.shape.N * self.shape.d * backend.itemsize
-
-    def describe(self) -> str:
-        return f"n = {self.n}, d = {self.shape.d}, width = {self.shape.N}"
 
     def peak(self, block: int, size: Size, route: Route) -> int:
         stepping = max(self.shape.step_bytes(), 2 * self.weight)  # β needs a gradient at any η

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from ...borders import Border
 from ...checks import whole_number
 from ...errors import InvalidProblem
 from ...problem import Problem
-from ..arguments import Draws, Resources
+from ..arguments import UNLIMITED, Draws, Resources
 from ..draws.draw import check_sizes
-from ..draws.setting import Setting
-from ..network.experiment import Estimate
-from ..network.plan import Group, first_step, make_groups
+from ..network.cost import group_cost
+from ..network.experiment import Estimate, Experiment
+from ..network.plan import Group, make_groups
 from ..network.variants import FeatureKey, Variant, feature_key
 from .cost import METHODS, Size, SpectrumCost, spectrum_cost
 
@@ -41,8 +42,15 @@ class SpectrumPlan:
 
     def key(self, variant: Variant) -> FeatureKey:
         """The features of a variant; those of `trained` for `weights`."""
-        problem, base = self.problem, TRAINED if variant.name == WEIGHTS else variant
-        return feature_key(base, first_step(problem, self.draws.setting), problem.noise_std)
+        base = TRAINED if variant.name == WEIGHTS else variant
+        return feature_key(base, self.problem, self.draws.setting)
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The step and its features, as the network's modules know them; no readout is fitted."""
+        resources = replace(self.resources, block_rows=self.cost.rows, max_memory=UNLIMITED)
+        groups = ((self.group, group_cost(self.group, self.draws.setting, resources)),)
+        return Experiment(self.problem, (self.problem,), self.draws, self.resources, 1, groups)
 
 
 def make_plan(
@@ -69,22 +77,7 @@ def make_plan(
         top=_checked_top(top, sizes),
         borders=_checked_borders(border, draws.variants),
         group=group,
-        cost=_cost(group, draws.setting, resources, sizes, method),
-    )
-
-
-def _cost(
-    group: Group, setting: Setting, resources: Resources, sizes: Mapping[str, Size], method: str
-) -> SpectrumCost:
-    backend = resources.backend
-    return spectrum_cost(
-        group,
-        setting,
-        backend,
-        sizes,
-        method=method,
-        rows=resources.block_rows,
-        max_memory=resources.max_memory,
+        cost=spectrum_cost(group, draws.setting, resources, sizes, method),
     )
 
 

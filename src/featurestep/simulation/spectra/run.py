@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 
 import numpy as np
 
 from ...types import FloatArray
-from ..arguments import UNLIMITED
 from ..arrays.backend import Array
-from ..draws.streams import Streams
-from ..network.cost import group_cost
-from ..network.run import TRAIN, GroupRun
+from ..network.run import TRAIN, uncounted
 from ..network.step import gradient
 from ..network.variants import FeatureKey, Variant
-from ..network.weights import Weights
+from ..network.weights import Count, Weights
 from .krylov import krylov_spectrum
 from .plan import OF_WEIGHTS, WEIGHTS, SpectrumPlan
 from .row_matrix import RowBlock, RowMatrix
@@ -26,19 +22,14 @@ POWERS = tuple(range(1, 7))  # κ … κ⁶
 
 
 class SpectrumRun:
-    """Runs a plan on one seed; `count` is told the flops as they are done."""
+    """Runs a plan on one of its seeds; `count` is told the flops as they are done."""
 
-    def __init__(self, plan: SpectrumPlan, seed: int, count: Callable[[int], None]) -> None:
+    def __init__(self, plan: SpectrumPlan, place: int, count: Count = uncounted) -> None:
         self.plan = plan
         self.count = count
         self.backend = plan.resources.backend
-        self.streams = Streams(seed, plan.draws.streams)
-        group, setting = plan.group, plan.draws.setting
-        self.draw = plan.resources.draw(plan.problem, setting, self.streams, 1)
-        cost = group_cost(
-            group, setting, self.backend, rows=plan.cost.rows, max_memory=UNLIMITED
-        )  # no readout is fitted here
-        self.run = GroupRun(group, self.draw, setting, cost, count)
+        self.run = plan.experiment.run(0, slice(place, place + 1), count)
+        self.draw = self.run.draw
 
     def execute(self) -> Iterator[tuple[str, Found]]:
         """What is found for each variant, in order."""
@@ -75,9 +66,8 @@ class SpectrumRun:
         if route.method == "dense":
             found = dense_spectrum(self.backend, matrix, self.plan.top)
         else:
-            found = krylov_spectrum(
-                self.backend, matrix, self.plan.top, self.streams, keep=route.keep
-            )
+            streams = self.draw.streams
+            found = krylov_spectrum(self.backend, matrix, self.plan.top, streams, keep=route.keep)
         self.count(found.flops)
         return found
 
@@ -117,7 +107,7 @@ class SpectrumRun:
         def blocks() -> Iterator[RowBlock]:
             sample = self.draw.readout_sample(problem.n)
             if rows is not None:
-                sample = replace(sample, start=rows[0], count=rows[1])
+                sample = sample.within(rows)
             for block, projected in self.run.blocks(alone, sample, TRAIN, buffers):
                 F = self.run.features(key, alone, projected, buffers[-1][: block.rows])
                 kappa = self.backend.get(projected.kappa[problem.noise_std])[:, 0] / length

@@ -23,7 +23,7 @@ from ..arguments import (
 from ..cluster import Cluster, connected
 from ..draws.setting import Setting
 from ..network.experiment import Estimate
-from .by_rows import SpectrumShares, shares_rows
+from .by_rows import found_by_rows, shares_rows
 from .plan import OF_WEIGHTS, SpectrumPlan, make_plan
 from .result import SimulatedSpectrum
 from .run import SpectrumRun
@@ -185,25 +185,25 @@ class _Runner:
         if cluster is not None:
             return self.run_on(cluster)
         started, plan = time.perf_counter(), self.plan
-        for seed in plan.draws.seeds:
-            self._put(dict(SpectrumRun(plan, seed, self._count).execute()))
+        for place in range(len(plan.draws.seeds)):
+            self._put(dict(SpectrumRun(plan, place, self._count).execute()))
         return self._result(time.perf_counter() - started, {})
 
     def run_on(self, cluster: Cluster) -> SimulatedSpectrum:
         """On a cluster: seeds to workers, or one seed's rows where seeds are few."""
         started, plan = time.perf_counter(), self.plan
-        by_rows = len(plan.draws.seeds) < cluster.workers and shares_rows(plan)
+        places = range(len(plan.draws.seeds))
+        by_rows = len(places) < cluster.workers and shares_rows(plan)
         if by_rows:
-            for seed in plan.draws.seeds:
-                self._put(SpectrumShares(cluster, plan, seed, self._count).found())
+            for place in places:
+                self._put(found_by_rows(cluster, plan, place, self._count))
         else:
-            futures = [cluster.submit(_one_seed, plan, seed) for seed in plan.draws.seeds]
+            futures = [cluster.submit(_one_seed, plan, place) for place in places]
             for future in cluster.ended(futures):
                 self._count(cluster.result(future)[1])
             for future in futures:
                 self._put(cluster.result(future)[0])
-        shared = "rows" if by_rows else "draws"
-        where = {"scheduler": cluster.address, "workers": str(cluster.workers), "shared": shared}
+        where = cluster.record("rows" if by_rows else "draws")
         return self._result(time.perf_counter() - started, where)
 
     def _put(self, found: Mapping[str, Found]) -> None:
@@ -241,7 +241,7 @@ class _Runner:
         return {**self.plan.resources.record(), "method": method}
 
 
-def _one_seed(plan: SpectrumPlan, seed: int) -> tuple[dict[str, Found], int]:
+def _one_seed(plan: SpectrumPlan, place: int) -> tuple[dict[str, Found], int]:
     """What a seed gives on a worker, and the flops it took."""
     done: list[int] = []
-    return dict(SpectrumRun(plan, seed, done.append).execute()), sum(done)
+    return dict(SpectrumRun(plan, place, done.append).execute()), sum(done)
