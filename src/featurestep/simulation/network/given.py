@@ -17,11 +17,9 @@ from ..draws.setting import Setting
 from ..draws.source import HostSource
 from ..draws.streams import Streams
 from .step import combine, joint_gradient
-from .variants import FeatureKey, FeatureMaps, Projections
+from .variants import FeatureMaps, Terms
 
 ROWS = 1024  # of a sample in memory at a time
-_TRAINED = FeatureKey("trained", 0, 1.0, 0.0)
-Terms = tuple[tuple[Array, float], ...]  # XWᵀ as a combination of projections
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class Network:
 
     def features(self, terms: Terms, out: Array) -> Array:
         """σ(Σ weight · projection), into out."""
-        return self._maps.evaluate(_TRAINED, Projections(None, terms, None, None), out)
+        return self._maps.trained(terms, out)
 
     def features_of(self, X: Any, W: Array) -> Array:
         """σ(XWᵀ)."""

@@ -15,12 +15,11 @@ from ..arrays.backend import Array
 from ..draws.draw import Block, Draw, Sample
 from ..draws.laws import NORMAL
 from ..failures import NonFiniteFeatures
-from .alignment import Alignment
 from .cost import GroupCost, keys_with, solve_flops
 from .plan import Fit, Group, Move
 from .readout import Labels, NormalEquations, Solution, solve_dual, solve_primal
-from .variants import FeatureKey, FeatureMaps, Projections
-from .weights import Count, Trainer, Weights
+from .variants import FeatureKey, FeatureMaps
+from .weights import Alignment, Count, Trainer, Weights
 
 TRAIN, TEST = 0, 1  # parts of the stream `equivalent`
 
@@ -121,14 +120,11 @@ class GroupRun:
 
     def features(self, key: FeatureKey, weights: Weights, rows: Projected, out: Array) -> Array:
         """The features of a key on projected rows, into out."""
-        terms = weights.terms[key.eta, key.noise] if key.base == "trained" else ()
-        parts = Projections(
-            rows.arrays[0],  # XW0ᵀ whenever a key asks for it
-            tuple((rows.arrays[i], weight) for i, weight in terms),
-            rows.kappa.get(key.noise),
-            rows.noise,
-        )
-        return self.maps.evaluate(key, parts, out)
+        if key.base == "trained":
+            terms = weights.terms[key.eta, key.noise]
+            return self.maps.trained([(rows.arrays[i], weight) for i, weight in terms], out)
+        P0 = rows.arrays[0]  # XW0ᵀ whenever a key asks for it
+        return self.maps.untrained(key, P0, rows.kappa.get(key.noise), rows.noise, out)
 
     def _fit_streamed(
         self, weights: Weights, keys: Sequence[FeatureKey], buffers: list[Array], out: Outcome

@@ -15,11 +15,11 @@ from ...types import FloatArray
 from ..arguments import Progress
 from ..arrays.backend import make_backend
 from ..cluster import Cluster
-from .alignment import Alignment
 from .by_rows import Task, outcome_by_rows, shares_rows
 from .experiment import Experiment, make_experiment
 from .result import ALIGNMENT, Simulation
 from .run import Outcome
+from .weights import Alignment
 
 _FITTED = tuple(name for name in QUANTITIES if name != "test_error")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..draws.setting import Setting
 
 VARIANTS = ("trained", "initial", "spiked:ℓ", "gaussian", "gaussian+spiked:ℓ", "srf")
 MAX_DEGREE = 20
+Terms = Sequence[tuple[Array, float]]  # Σ weight · array, which is never formed
 _SPIKED = re.compile(r"(gaussian\+)?spiked:(\d+)")
 
 
@@ -73,16 +74,6 @@ def feature_key(variant: Variant, problem: Problem, setting: Setting) -> Feature
     return FeatureKey(variant.base, variant.degree, eta, problem.noise_std)
 
 
-@dataclass(frozen=True)
-class Projections:
-    """What features are made of, for some rows."""
-
-    initial: Array | None  # XW0ᵀ
-    trained: tuple[tuple[Array, float], ...]  # XWᵀ as a combination of projections
-    kappa: Array | None  # Xβ, as a column
-    noise: Array | None  # Z, standard normal
-
-
 class FeatureMaps:
     """Evaluates every variant's features for one draw of the readout."""
 
@@ -97,25 +88,22 @@ class FeatureMaps:
         rest = problem.sigma.second_moment - self.c[0] ** 2 - self.c[1] ** 2
         self.c_rest = float(np.sqrt(max(rest, 0.0)))  # c_{>1}
 
-    def evaluate(self, key: FeatureKey, parts: Projections, out: Array) -> Array:
-        """The features of the key, into out (rows, N)."""
-        if key.base == "trained":
-            self._trained(parts.trained, out)
-            return out
-        arrays = [parts.initial, out]
+    def untrained(
+        self, key: FeatureKey, P0: Array, kappa: Array | None, Z: Array | None, out: Array
+    ) -> Array:
+        """The features of a key but `trained`, from XW0ᵀ, Xβ and normals, into out (rows, N)."""
         if key.base == "gaussian":
-            arrays.append(parts.noise)
-            self.backend.each(self._gaussian, arrays, self.parallel)
+            self.backend.each(self._gaussian, [P0, out, Z], self.parallel)
         elif key.base == "initial":
-            self.backend.each(self._initial, arrays, self.parallel)
+            self.backend.each(self._initial, [P0, out], self.parallel)
         else:
-            self.backend.each(self._srf(key), [*arrays, parts.kappa], self.parallel)
+            self.backend.each(self._srf(key), [P0, out, kappa], self.parallel)
         if key.degree:
-            self.backend.each(self._spikes(key), [out, parts.kappa], self.parallel)
+            self.backend.each(self._spikes(key), [out, kappa], self.parallel)
         return out
 
-    def _trained(self, terms: tuple[tuple[Array, float], ...], out: Array) -> None:
-        """F = σ(Σ weight · projection)."""
+    def trained(self, terms: Terms, out: Array) -> Array:
+        """F = σ(Σ weight · projection), into out."""
         weights = [weight for _, weight in terms]
 
         def piece(target: Array, *projections: Array) -> None:
@@ -126,6 +114,7 @@ class FeatureMaps:
             target[:] = self.sigma(target)
 
         self.backend.each(piece, [out, *(array for array, _ in terms)], self.parallel)
+        return out
 
     def _initial(self, P0: Array, out: Array) -> None:
         """F0 = σ(XW0ᵀ)."""
