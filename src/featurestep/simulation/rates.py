@@ -11,7 +11,8 @@ import numpy as np
 
 from ..functions.nonlinearity import Nonlinearity
 from .arguments import Resources
-from .arrays.backend import CHOLESKY_FLOPS, Array, Backend, parallel_safe
+from .arrays.backend import Array, Backend, parallel_safe
+from .arrays.systems import CHOLESKY_FLOPS
 from .draws.laws import NORMAL
 from .draws.streams import Streams
 from .network.cost import Work

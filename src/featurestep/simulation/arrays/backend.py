@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,9 +18,16 @@ from ...errors import InvalidProblem
 from ...functions.nonlinearity import Nonlinearity, UserFunction
 from ...threads import blas_libraries, let_idle_threads_sleep, workers
 from ...types import FloatArray
-from ..failures import SingularSystem
-from .cholesky import copy_lower, factor, solve_factored
-from .memory import usable_memory
+from .memory import Limits, usable_memory
+from .systems import (
+    EIGEN_FLOPS,
+    by_eigenvectors,
+    copy_lower,
+    factor,
+    refuse_indefinite,
+    refuse_singular,
+    solve_factored,
+)
 from .tridiagonal import eigenvalues_and_top
 
 if TYPE_CHECKING:
@@ -31,21 +37,7 @@ Backend: TypeAlias = "CpuBackend | TorchBackend"
 Array = Any  # an array of the backend's library
 DTYPES = ("float64", "float32", "mixed")
 TILE = 1 << 16  # elements of one piece of elementwise work, small enough to stay in cache
-
-CHOLESKY_FLOPS, EIGEN_FLOPS = 1 / 3, 9.0  # times m³
 SLICE = 256  # rows of a matrix multiplied elementwise at a time, to keep temporaries small
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How a backend likes its work cut, in bytes where nothing else is said."""
-
-    buffers: int = 64 << 20  # row buffers aim at this much together
-    grams: int = 2 << 30  # Gram matrices held at once, unless max_memory says otherwise
-    rows: int = 1024  # of a block, at most
-    workspace: int = 12 << 20  # of BLAS and of pieces of elementwise work
-    batch: int = 0  # draws of small networks that are computed at once aim at this much together
-    most: int | None = None  # what a device has: a run may take no more
 
 
 class CpuBackend:
@@ -245,37 +237,6 @@ class CpuBackend:
         """A BLAS wrapper that had to copy did not write where it was told."""
         if not np.shares_memory(out, result):
             raise AssertionError("BLAS output was not written in place")
-
-
-def by_eigenvectors(ridges: int, eigen_flops: float = EIGEN_FLOPS) -> bool:
-    """Cost model of many ridges on one Gram matrix of size m: which way is cheaper.
-
-    A Cholesky factorisation takes m³/3 flops for each ridge; one eigendecomposition takes as long
-    as `eigen_flops` times m³, after which a ridge is nearly free.
-    """
-    return ridges > eigen_flops / CHOLESKY_FLOPS
-
-
-def refuse_indefinite(values: FloatArray, shift: float, dtype: str) -> None:
-    """The same as `refuse_singular`, from the eigenvalues before the shift."""
-    roots = np.sqrt(np.maximum(values + shift, 0.0))
-    refuse_singular(0 if np.all(np.isfinite(values)) else 1, roots, shift, dtype)
-
-
-def refuse_singular(info: int, pivots: FloatArray, shift: float, dtype: str) -> None:
-    """A factorisation that failed, or has pivots made of rounding errors, has no answer.
-
-    Rounding errors reach a few √m·eps of the largest squared pivot, m being the matrix's size.
-    """
-    lows, highs = pivots.min(axis=-1) ** 2, pivots.max(axis=-1) ** 2
-    noise = 4.0 * pivots.shape[-1] ** 0.5 * float(np.finfo(dtype).eps)
-    if info == 0 and np.all(np.isfinite(highs) & (lows > noise * highs)):
-        return
-    high = float(np.max(highs))
-    raise SingularSystem(
-        f"the ridge system is singular to {dtype} precision: ridge·n = {shift:.3g} against a "
-        f"largest pivot of {high:.3g}; raise the ridge"
-    )
 
 
 def parallel_safe(f: Nonlinearity) -> bool:

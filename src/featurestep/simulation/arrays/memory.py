@@ -1,11 +1,24 @@
-"""How much of the machine's memory a run may take when nobody says."""
+"""How much memory a run may take when nobody says, and how its work is cut to it."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 SHARE = 0.9  # of what is free now
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How a backend likes its work cut, in bytes where nothing else is said."""
+
+    buffers: int = 64 << 20  # row buffers aim at this much together
+    grams: int = 2 << 30  # Gram matrices held at once, unless max_memory says otherwise
+    rows: int = 1024  # of a block, at most
+    workspace: int = 12 << 20  # of BLAS and of pieces of elementwise work
+    batch: int = 0  # draws of small networks that are computed at once aim at this much together
+    most: int | None = None  # what a device has: a run may take no more
 
 
 def usable_memory() -> int | None:

@@ -15,21 +15,13 @@ import numpy as np
 
 from ...errors import InvalidProblem
 from ...functions.nonlinearity import Nonlinearity
-from .backend import (
-    EIGEN_FLOPS,
-    Array,
-    Limits,
-    by_eigenvectors,
-    make_backend,
-    refuse_indefinite,
-    refuse_singular,
-)
-from .memory import usable_memory
+from .backend import Array, make_backend
+from .memory import SHARE, Limits, usable_memory
+from .systems import EIGEN_FLOPS, by_eigenvectors, refuse_indefinite, refuse_singular
 from .torch_functions import evaluator
 
 STRIPS, LEAST_STRIP = 8, 512  # of a Gram matrix's lower triangle, and the least width of one
 CUDA_EIGEN_FLOPS = 20.0  # an eigendecomposition takes as long as 60 factorisations there
-SHARE = 0.9  # of a device's free memory that a run may take
 LANES = 2  # factorisations side by side on a GPU: one alone leaves much of it idle
 PIECE_BYTES = {"cuda": 256 << 20, "torch": 1 << 20}  # of elementwise work done at a time
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..arguments import Resources
-from ..arrays.backend import CHOLESKY_FLOPS, EIGEN_FLOPS, Backend, by_eigenvectors
+from ..arrays.backend import Backend
+from ..arrays.systems import CHOLESKY_FLOPS, EIGEN_FLOPS, by_eigenvectors
 from ..draws.setting import Setting
 from ..draws.streams import CHUNK
 from ..failures import InsufficientMemory, gibibytes

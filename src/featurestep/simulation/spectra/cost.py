@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..arguments import Resources
-from ..arrays.backend import EIGEN_FLOPS, Backend
+from ..arrays.backend import Backend
+from ..arrays.systems import EIGEN_FLOPS
 from ..draws.setting import Setting
 from ..draws.streams import CHUNK
 from ..failures import InsufficientMemory, gibibytes
