@@ -97,19 +97,15 @@ def _first_pass(
     backend: Backend, matrix: RowMatrix, overlaps: VectorOverlaps, keep: str | None
 ) -> RowMatrix:
     """Sums for the overlaps, and the matrix as later passes will see it."""
-    if keep is None:
-        for block in matrix.blocks():
-            _refuse_non_finite(block.values)
-            overlaps.add(block)
-        return matrix
-    kept = make_backend(backend.name, keep).empty(matrix.rows, matrix.columns)
-    start = 0
+    kept = None
+    if keep is not None:
+        kept = make_backend(backend.name, keep).empty(matrix.rows, matrix.columns)
     for block in matrix.blocks():
         _refuse_non_finite(block.values)
         overlaps.add(block)
-        kept[start : start + len(block.left)] = block.values
-        start += len(block.left)
-    return replace(matrix, blocks=partial(_kept_blocks, backend, kept))
+        if kept is not None:
+            kept[block.at] = block.values
+    return matrix if kept is None else replace(matrix, blocks=partial(_kept_blocks, backend, kept))
 
 
 def _kept_blocks(backend: Backend, kept: Array) -> Iterator[RowBlock]:
@@ -121,7 +117,7 @@ def _kept_blocks(backend: Backend, kept: Array) -> Iterator[RowBlock]:
         if values.dtype != buffer.dtype:
             buffer[: len(values)] = values
             values = buffer[: len(values)]
-        yield RowBlock(values, np.empty((len(values), 0)))
+        yield RowBlock(start, values, np.empty((len(values), 0)))
 
 
 def _refuse_non_finite(values: Array) -> None:

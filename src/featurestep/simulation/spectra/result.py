@@ -119,8 +119,7 @@ class SimulatedSpectrum(OverSeeds):
 
     def zeros(self, variant: str | None = None) -> int:
         """How many eigenvalues are 0 for the matrix's shape alone: N − n where N > n."""
-        rows, columns = self._shape(self._name(variant))
-        return max(columns - rows, 0)
+        return self.found[self._name(variant)][0].distribution.zeros
 
     def singular_values(self, variant: str | None = None) -> FloatArray:
         """The largest, descending: (seeds, top)."""
@@ -241,10 +240,6 @@ class SimulatedSpectrum(OverSeeds):
 
     def _stack(self, variant: str | None, field: str) -> FloatArray:
         return np.stack([getattr(found, field) for found in self.found[self._name(variant)]])
-
-    def _shape(self, name: str) -> tuple[int, int]:
-        p = self.problem
-        return (p.width, p.d) if name in OF_WEIGHTS else (p.n, p.width)
 
     def _name(self, variant: str | None) -> str:
         """A variant of this result; the first by default."""

@@ -20,8 +20,14 @@ from ..arrays.backend import Array, Backend
 class RowBlock:
     """Consecutive rows of M."""
 
+    start: int
     values: Array  # (rows, columns)
     left: FloatArray  # (rows, functions): the functions at these rows
+
+    @property
+    def at(self) -> slice:
+        """Their place among all rows."""
+        return slice(self.start, self.start + len(self.left))
 
 
 @dataclass(frozen=True)
@@ -126,18 +132,10 @@ def apply_gram(backend: Backend, matrix: RowMatrix, vectors: Array) -> Array:
             along = solver.product(values, inside, solver.empty(len(values), count))
             solver.add_product(there, along, values)
         return solver.wide(there) / matrix.scale
-    for start, values in _with_start(backend, matrix):
-        part = inside[:, start : start + len(values)].T
-        solver.add_product(there, part, values)
-    out = solver.wide_empty(*vectors.shape)
-    for start, values in _with_start(backend, matrix):
-        back = solver.product(values, there, solver.empty(len(values), count))
-        out[:, start : start + len(values)] = back.T
-    return out / matrix.scale
-
-
-def _with_start(backend: Backend, matrix: RowMatrix) -> Iterator[tuple[int, Array]]:
-    start = 0
     for block in matrix.blocks():
-        yield start, backend.solver.cast(block.values)
-        start += len(block.left)
+        solver.add_product(there, inside[:, block.at].T, solver.cast(block.values))
+    out = solver.wide_empty(*vectors.shape)
+    for block in matrix.blocks():
+        values = solver.cast(block.values)
+        out[:, block.at] = solver.product(values, there, solver.empty(len(values), count)).T
+    return out / matrix.scale

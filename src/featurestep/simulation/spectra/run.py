@@ -79,7 +79,7 @@ class SpectrumRun:
 
         def blocks() -> Iterator[RowBlock]:
             for start in range(0, len(W), step):
-                yield RowBlock(W[start : start + step], a[start : start + step])
+                yield RowBlock(start, W[start : start + step], a[start : start + step])
 
         directions = np.concatenate([beta[None, :], self.draw.directions])
         return RowMatrix(len(W), W.shape[1], 1.0, 1, directions, blocks, whole=W)
@@ -111,7 +111,7 @@ class SpectrumRun:
             for block, projected in self.run.blocks(alone, sample, TRAIN, buffers):
                 F = self.run.features(key, alone, projected, buffers[-1][: block.rows])
                 kappa = self.backend.get(projected.kappa[problem.noise_std])[:, 0] / length
-                yield RowBlock(F, functions_of(kappa))
+                yield RowBlock(block.start, F, functions_of(kappa))
 
         none = np.empty((0, problem.width))
         count = len(DEGREES) + len(POWERS)

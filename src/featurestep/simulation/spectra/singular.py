@@ -74,10 +74,8 @@ def gram_of(backend: Backend, matrix: RowMatrix, overlaps: VectorOverlaps) -> Ar
             fresh = False
         return gram
     whole = backend.empty(matrix.rows, matrix.columns) if matrix.whole is None else matrix.whole
-    start = 0
     for block in matrix.blocks():
         overlaps.add(block)
         if matrix.whole is None:
-            whole[start : start + len(block.left)] = block.values
-        start += len(block.left)
+            whole[block.at] = block.values
     return backend.solver.outer_gram(backend.solver.cast(whole))
