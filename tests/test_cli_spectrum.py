@@ -145,14 +145,14 @@ def test_critical_has_the_numbers_of_the_library(tmp_path, monkeypatch):
 
 def test_phase_has_the_numbers_of_the_library(tmp_path, monkeypatch):
     path = tmp_path / "phase.png"
-    true = cache(phase_module.solve_spectrum)
+    true = cache(phase_module.spectrum)
 
     def known(problem):
         if problem.readout == "gaussian":  # whose spectrum takes seconds: its limit is enough
             raise NotConverged("no time")
         return true(problem)
 
-    monkeypatch.setattr(phase_module, "solve_spectrum", known)
+    monkeypatch.setattr(phase_module, "spectrum", known)
     over = ["--over", "step_exponent=0.25,0.4625", "--over", "readout=gaussian,rademacher"]
     arguments = ["phase", *ANY_LAW, "--target", "tanh", *over, "--seeds", "1"]
     answer = run_json(*arguments)

@@ -30,7 +30,7 @@ def test_the_limit_counts_the_powers_of_the_published_intervals(monkeypatch):
     def refuse(problem):
         raise NotConverged("not asked for")
 
-    monkeypatch.setattr(module, "solve_spectrum", refuse)
+    monkeypatch.setattr(module, "spectrum", refuse)
     found = phase_diagram(
         PROBLEM.replace(n=100, d=50, width=75).vary(step_exponent=[-0.1, 0.1, 0.3, 0.39])
     )
@@ -78,14 +78,14 @@ def test_default_exponents_avoid_the_ends_of_intervals():
 
 
 def test_a_refused_point_keeps_its_status_and_spoils_no_other(monkeypatch):
-    true = module.solve_spectrum
+    true = module.spectrum
 
     def refuse(problem):
         if problem.readout == "constant":
             raise NotConverged("no edge found")
         return true(problem)
 
-    monkeypatch.setattr(module, "solve_spectrum", refuse)
+    monkeypatch.setattr(module, "spectrum", refuse)
     found = phase_diagram(PROBLEM.vary(step_exponent=[0.3], readout=["constant", "rademacher"]))
     assert found.dataset.status.values.tolist() == [["not converged: no edge found", "ok"]]
     assert np.isnan(found.dataset.predicted_count.values[0, 0])

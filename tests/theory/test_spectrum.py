@@ -14,7 +14,7 @@ from featurestep.theory.spectra.edges import is_filled, right_edge
 from featurestep.theory.spectra.law import carried_degrees
 from featurestep.theory.spectra.model import Rung, model_of
 from featurestep.theory.spectra.outlook import strengths
-from featurestep.theory.spectra.solve import solve_spectrum
+from featurestep.theory.spectra.solve import solve_whole
 from featurestep.theory.spectra.typical import typical_batch
 from featurestep.theory.typical_laws import extreme, typical_normal
 from featurestep.theory.validity import mixing_notes
@@ -205,7 +205,7 @@ def test_the_literal_equations_hold_off_the_axis_and_on_it(changes):
     ],
 )
 def test_edges_and_spikes_do_not_depend_on_the_cutting(changes):
-    coarse, fine = (solve_spectrum(problem(**changes), refine=refine) for refine in (1.0, 2.0))
+    coarse, fine = (solve_whole(problem(**changes), refine=refine)[1] for refine in (1.0, 2.0))
     assert np.array(coarse.edges) == pytest.approx(np.array(fine.edges), rel=1e-4)
     assert len(coarse.spikes) == len(fine.spikes)
     for one, other in zip(coarse.spikes, fine.spikes, strict=True):

@@ -16,9 +16,9 @@ from ..problem import Problem
 from ..results import OK, Result, Table, grouped, status_of
 from ..simulation import Setting, simulated_spectrum
 from ..simulation.arguments import checked_seeds
-from ..theory.spectra.law import Spectrum, carried_degrees
+from ..theory import Spectrum, spectrum
+from ..theory.spectra.law import carried_degrees
 from ..theory.spectra.outliers import HIGHEST
-from ..theory.spectra.solve import solve_spectrum
 from ..theory.spike_functions import learned_powers
 from ..types import FloatArray
 
@@ -230,7 +230,7 @@ def _point(problem: Problem, seeds: tuple[int, ...], run: Mapping[str, Any]) -> 
     regime = problem.regime
     published = None if regime.degree is None else learned_powers(problem, regime.degree)
     try:
-        found = solve_spectrum(problem)
+        found = spectrum(problem)
     except FeaturestepError as error:
         nan = float("nan")
         told = status_of(error)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...problem import Problem
-from ...theory import Spectrum
-from ...theory.spectra.solve import solve_spectrum
+from ...theory import Spectrum, spectrum
 from .base import Task, Values, Work, each
 
 
@@ -32,7 +31,7 @@ class SpectrumTask(Task):
 
 
 def _summary(problem: Problem) -> Values:
-    found = solve_spectrum(problem)
+    found = spectrum(problem)
     values: Values = {
         "edge": float(found.edge),
         "margin": float(found.margin),

@@ -2,7 +2,7 @@
 
 from .critical import CriticalStep, CriticalSteps, critical_steps
 from .law import Spectrum, Spike
-from .verb import spectrum
+from .solve import spectrum
 from .weights_law import WeightSpectrum, WeightSpike
 
 __all__ = [

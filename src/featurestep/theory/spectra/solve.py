@@ -1,13 +1,15 @@
-"""`spectrum` of one problem (section 5): rung by rung until the bulk is whole."""
+"""`spectrum` (section 5): rung by rung until the bulk is whole; for a grid edge and spikes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import overload
 
 import numpy as np
 
-from ...errors import InconsistentSolution, NotConverged
-from ...problem import Problem
+from ...errors import InconsistentSolution, InvalidProblem, NotConverged
+from ...problem import Grid, Problem
+from ...results import GridResult, Progress, over_grid
 from ...threads import one_thread
 from ..validity import Notes, blur_notes, bulk_notes
 from .above import BLUR, blurred_interval
@@ -23,13 +25,33 @@ MASS_ERROR = 5e-4  # refused beyond it
 BLURRED_MASS_ERROR, BLURRED_MOMENT_ERROR = 1e-2, 2e-2  # of a bulk seen from above
 
 
-def solve_spectrum(problem: Problem, *, refine: float = 1.0) -> Spectrum:
-    """The whole spectrum of one problem."""
-    return solve_whole(problem, refine=refine)[1]
+@overload
+def spectrum(problem: Problem) -> Spectrum: ...
+@overload
+def spectrum(problem: Grid, *, progress: Progress | None = None) -> GridResult: ...
+def spectrum(problem: Problem | Grid, *, progress: Progress | None = None) -> Spectrum | GridResult:
+    """Predict the spectrum of the trained features (theory, section 5).
+
+    One problem gives a `Spectrum`: the bulk's density and edges, the atom at 0, the spikes with
+    the polynomial that each carries, and the same for the weights. A grid gives edge and spikes
+    over its fields, with a status and the notes of each point: the numbers are those of each
+    problem by itself.
+
+    >>> from featurestep import Problem, spectrum
+    >>> p = Problem(activation="relu", centre=True, target="H1 + H2/sqrt(2)",
+    ...             n=2000, d=1000, width=1500, step_exponent=0.38, ridge=0.1)
+    >>> spectrum(p).degrees
+    (1, 2)
+    """
+    if isinstance(problem, Grid):
+        return over_grid(Spectrum, problem, spectrum, progress)
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
+    return solve_whole(problem)[1]
 
 
 def solve_whole(problem: Problem, *, refine: float = 1.0) -> tuple[Outlook, Spectrum]:
-    """The same, with the model and the equations that it was resolved with."""
+    """The spectrum of one problem, with the model and equations that it was resolved with."""
     with one_thread(), np.errstate(all="ignore"):
         first = model_of(problem, refine=refine)
         budgets: dict[tuple[object, ...], Budget] = {}  # spent, an attempt fails
