@@ -22,8 +22,7 @@ from ..spike_functions import learned_powers
 from .branch import Trail
 from .fineness import Fineness
 from .halves import LOWEST, Halves
-from .model import Rung, model_of
-from .notes import spectrum_notes
+from .model import Rung, model_of, spectrum_notes
 from .outliers import HIGHEST
 from .outlook import Outlook, outlook, strengths
 from .solve import solve_whole

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...problem import Problem
+from ...spiked import spiked_weights
 from ...types import FloatArray
 from ..batch import Batch
 from ..exact.step import bulk_products
-from ..validity import rung_notes
+from ..validity import isotropic_bulk_notes, prediction_notes, rung_notes
 from .fineness import FULL
-from .notes import spectrum_notes
-from .typical import STRAY, typical_batch
+from .typical import STRAY, spectral_method, typical_batch
 
 FINEST = 4.0
 _SOME = 0.002  # share of neurons or samples that is not to be cut off from the rest
@@ -110,6 +110,14 @@ def model_of(
     lost = rung_notes(cut_elsewhere=rung.stray != STRAY, varies=rung.varies)
     notes = (*spectrum_notes(problem, light=rung.light), *lost)
     return Model(problem, rung, batch, _atom(problem), notes)
+
+
+def spectrum_notes(problem: Problem, *, light: bool = False) -> tuple[str, ...]:
+    """Notes on what the weights that a spectrum rests on leave out."""
+    weights, method = spiked_weights(problem), spectral_method(problem, light=light)
+    if method == "isotropic":
+        return isotropic_bulk_notes(problem, weights)
+    return prediction_notes(problem, weights, method)
 
 
 def ladder(first: Model) -> tuple[Rung, ...]:
