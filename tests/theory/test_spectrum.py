@@ -11,6 +11,7 @@ from featurestep.spiked import spiked_weights
 from featurestep.theory.exact.resolvent import Readout, solve_resolvent
 from featurestep.theory.spectra.continued import Equations
 from featurestep.theory.spectra.edges import is_filled, right_edge
+from featurestep.theory.spectra.gauge import share_slope
 from featurestep.theory.spectra.law import carried_degrees
 from featurestep.theory.spectra.model import Rung, model_of
 from featurestep.theory.spectra.outlook import strengths
@@ -237,7 +238,7 @@ def test_an_upper_edge_is_where_the_solution_turns(changes):
     first = model_of(problem(**{**large, **steps, **changes}))
     equations = Equations(first.batch)
     edge = right_edge(equations)
-    assert abs(equations.level_slope(edge.at)) < 1e-6 * equations.level_slope(edge.path[-1])
+    assert abs(share_slope(equations, edge.at)) < 1e-6 * share_slope(equations, edge.path[-1])
     inside = equations.lowered(np.array([0.999 * edge.location]))
     assert is_filled(equations, inside)[0]
     told = {note.kind for note in spectrum(first.problem).notes}

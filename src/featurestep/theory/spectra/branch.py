@@ -36,6 +36,17 @@ class Branch:
             self.z[rows], self.v2[rows], self.chi[rows], self.residual[rows], self.accepted
         )
 
+    def real(self) -> Branch:
+        """Without the imaginary parts, as complex numbers."""
+        z, v2, chi = (a.real.astype(np.complex128) for a in (self.z, self.v2, self.chi))
+        return replace(self, z=z, v2=v2, chi=chi)
+
+    def replaced(self, rows: Any, others: Branch) -> Branch:
+        """With other solutions at some of the places."""
+        v2, chi, residual = self.v2.copy(), self.chi.copy(), self.residual.copy()
+        v2[rows], chi[rows], residual[rows] = others.v2, others.chi, others.residual
+        return replace(self, v2=v2, chi=chi, residual=residual)
+
 
 @dataclass(frozen=True)
 class Nodes:

@@ -150,7 +150,7 @@ def _doubled(
     lost = ~found.converged | (found.v2.imag.sum(axis=1) < 0.0)
     lost |= ~is_filled(equations, found)  # a gap, or a real solution met by accident
     if np.any(lost):
-        found = _replaced(found, lost, _physical(equations, places[lost]))
+        found = found.replaced(lost, _physical(equations, places[lost]))
     m, expected = equations.trace(found), equations.trace(guess)
     error = float(np.abs(m.imag - expected.imag).max() / np.abs(m.imag).max())
     return found, finer, error
@@ -171,12 +171,6 @@ def _interval(
     if scale == "mirrored":
         theta, profile = np.concatenate([theta, np.pi - theta[::-1]]), _mirrored(profile)
     return Interval(low, high, scale, theta, profile, error)
-
-
-def _replaced(found: Branch, rows: np.ndarray, other: Branch) -> Branch:
-    v2, chi, residual = found.v2.copy(), found.chi.copy(), found.residual.copy()
-    v2[rows], chi[rows], residual[rows] = other.v2, other.chi, other.residual
-    return Branch(found.z, v2, chi, residual, found.accepted)
 
 
 def _mirrored(values: FloatArray) -> FloatArray:

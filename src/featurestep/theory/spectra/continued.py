@@ -8,19 +8,18 @@ here as it has for λ > 0: a solution is followed from z where it is known, in s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import NotConverged
 from ...types import FloatArray
-from ..batch import Batch
-from ..response import Point, evaluate
+from ..batch import SHARED, Batch
+from ..response import Point, evaluate, respond
 from .branch import Branch, ComplexArray, Nodes, Trail
 from .fineness import FULL, Budget, Fineness
-from .gauge import Arc, Gauge, Share, share
-from .newton import answer, damping, halfway, is_physical, jumped, newton_step, real, repeated
 
 TOLERANCE = 1e-12
 _ON_THE_WAY = 1e-5  # residual at places that are only passed through
@@ -163,72 +162,6 @@ class Equations:
         x, p = answer(self.point(branch), self.n * branch.v2, newton=False)
         return p, x
 
-    def level(self, branch: Branch) -> FloatArray:
-        """Y = E[χ/(1+χ)], the share of a sample's weight that fitting it removes, (B,)."""
-        return share(branch, self.batch.weight)
-
-    def at_level(self, level: float, start: Branch) -> tuple[Branch, float]:
-        """The real solution with Y = level, for one place, and dz/dY there.
-
-        In Y the solution goes smoothly through an edge of the bulk, where dz/dY = 0.
-        """
-        return self._at(Share(self.batch.weight, level), start)
-
-    def on_arc(self, arc: Arc, length: float, start: Branch) -> tuple[Branch, float]:
-        """The real solution so far along an arc, for one place, and the slope of z there."""
-        return self._at(replace(arc, length=length), start)
-
-    def level_slope(self, branch: Branch) -> float:
-        """dz/dY on the real axis, for one place."""
-        return self._slope_in(Share(self.batch.weight, 0.0), self.point(branch))
-
-    def arc(self, branch: Branch) -> Arc:
-        """The direction in which a solution near an edge goes, through the edge if it is one."""
-        _, p = answer(self.point(branch), self.n * branch.v2, newton=False)
-        way = p[0].real
-        way = -way / np.abs(way).max()
-        return Arc(way / (way @ way), np.log(np.abs(branch.v2[0])), 0.0)
-
-    def _at(self, gauge: Gauge, start: Branch) -> tuple[Branch, float]:
-        branch, residual, accepted = start, np.inf, self.fineness.accepted
-        for _ in range(self.fineness.newton):
-            with np.errstate(all="ignore"):
-                point = self.point(branch)
-            gap = gauge.gap(branch)
-            before, residual = residual, max(float(point.residual[0]), abs(gauge.relative(gap)))
-            settled = residual < 1e3 * TOLERANCE and residual > 0.3 * before
-            if residual < self.fineness.residual or settled or not np.isfinite(residual):
-                break
-            x, p, dz = self._bordered(point, gauge, gap)
-            factor = float(damping(p)[0, 0])
-            branch = Branch(
-                real(branch.z + factor * dz),
-                real(branch.v2 * (1.0 + factor * p)),
-                real(branch.chi + factor * x),
-                branch.residual,
-            )
-        else:
-            point = self.point(branch)
-        branch = Branch(branch.z, branch.v2, branch.chi, np.array([residual]), accepted)
-        return branch, self._slope_in(gauge, point) if branch.converged[0] else np.nan
-
-    def _slope_in(self, gauge: Gauge, point: Point) -> float:
-        x, p = answer(point, self.n * point.v2, newton=False)
-        rise = float(gauge.change(point, x, p).real)
-        return 1.0 / rise if np.isfinite(rise) else 0.0  # exactly at an edge
-
-    def _bordered(
-        self, point: Point, gauge: Gauge, gap: float
-    ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
-        """Newton's step for (7)–(10) and the gauge, with z among the unknowns."""
-        x, p = newton_step(point)
-        if not np.all(np.isfinite(x)):  # exactly at an edge the matrix is singular: step aside
-            point = evaluate(point.batch, point.v2 * (1.0 + 1e-9), point.chi)
-            x, p = newton_step(point)
-        xz, pz = answer(point, self.n * point.v2, newton=True)
-        dz = (gap - gauge.change(point, x, p)) / gauge.change(point, xz, pz)
-        return np.asarray(x + dz * xz), np.asarray(p + dz * pz), np.asarray([dz])
-
     def lowered(self, x: FloatArray) -> Branch:
         """The physical solution on the real axis, continued down from the upper half-plane."""
         x = np.asarray(x, dtype=np.float64)
@@ -251,19 +184,17 @@ class Equations:
         found = self.at(z, self._ahead(z, start), tolerance)
         wrong = (
             ~(found.residual <= max(tolerance, self.fineness.accepted))
-            | ~is_physical(found)
-            | jumped(start, found)
+            | ~_is_physical(found)
+            | _jumped(start, found)
         )
         if not np.any(wrong) or depth == 0:
             return found
         rows = np.flatnonzero(wrong)
         near = start.take(rows)
-        middle = near.z.real + 1j * halfway(near.z.imag, z[rows].imag)
+        middle = near.z.real + 1j * _halfway(near.z.imag, z[rows].imag)
         near = self._follow(middle, near, tolerance=tolerance, depth=depth - 1)
         again = self._follow(z[rows], near, tolerance=tolerance, depth=depth - 1)
-        v2, chi, residual = found.v2.copy(), found.chi.copy(), found.residual.copy()
-        v2[rows], chi[rows], residual[rows] = again.v2, again.chi, again.residual
-        return Branch(z, v2, chi, residual, self.fineness.accepted)
+        return found.replaced(rows, again)
 
     def _ahead(self, z: ComplexArray, start: Branch) -> Branch:
         """The tangent at known solutions, followed to z."""
@@ -285,5 +216,59 @@ class Equations:
                 "the bulk was not resolved within the work allowed: it has too many parts"
             )
         if z.size not in self._templates:
-            self._templates[z.size] = repeated(self.batch, z.size)
+            self._templates[z.size] = _repeated(self.batch, z.size)
         return Batch(**{**self._templates[z.size], "ridge": -z})
+
+
+def _repeated(batch: Batch, count: int) -> dict[str, Any]:
+    """The batch's arrays as those of so many problems."""
+    values: dict[str, Any] = {}
+    for field in fields(batch):
+        value = getattr(batch, field.name)
+        if field.name not in SHARED and value is not None:
+            value = np.broadcast_to(value, (count, *value.shape[1:]))
+        values[field.name] = value
+    return values
+
+
+def newton_step(point: Point) -> tuple[ComplexArray, ComplexArray]:
+    """Newton's step for (7)–(10) at fixed z."""
+    right = point.demand * (1.0 - point.demand / point.batch.neurons)
+    return answer(point, right, change=point.mapped_chi - point.chi, newton=True)
+
+
+def answer(
+    point: Point, right: ComplexArray, *, newton: bool, change: ComplexArray | None = None
+) -> tuple[ComplexArray, ComplexArray]:
+    """The linear response; not finite where it is singular."""
+    source = np.zeros_like(point.chi) if change is None else change
+    with np.errstate(all="ignore"):
+        try:
+            x, p = respond(point, source, right, newton=newton)
+        except np.linalg.LinAlgError:
+            return np.full_like(point.chi, np.nan), np.full_like(point.v2, np.nan)
+    return np.asarray(x), np.asarray(p)
+
+
+def damping(p: ComplexArray) -> FloatArray:
+    """No V2 changes by more than half of itself in one step, (B, 1)."""
+    largest = np.abs(p).max(axis=1, keepdims=True)
+    return np.asarray(np.minimum(1.0, 0.5 / np.maximum(largest, 1e-300)))
+
+
+def _halfway(high: FloatArray, low: FloatArray) -> FloatArray:
+    """A height between two, by their ratio where neither is 0."""
+    return np.where(low > 0.0, np.sqrt(np.maximum(high * low, 0.0)), 0.1 * high)
+
+
+def _jumped(start: Branch, found: Branch) -> npt.NDArray[np.bool_]:
+    """Whether the imaginary part vanished at once: another, real solution was met."""
+    before, after = (np.abs(branch.v2.sum(axis=1).imag) for branch in (start, found))
+    gone = after < 1e-3 * before
+    return np.asarray(gone & (before > 1e-4 * np.abs(start.v2.sum(axis=1))))
+
+
+def _is_physical(branch: Branch) -> npt.NDArray[np.bool_]:
+    """Im V2 ≥ 0 up to rounding."""
+    floor = -1e-9 * np.abs(branch.v2)
+    return np.asarray(np.all(branch.v2.imag >= floor, axis=1))

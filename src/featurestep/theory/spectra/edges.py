@@ -15,8 +15,7 @@ import numpy.typing as npt
 from ...errors import NotConverged
 from .branch import Branch
 from .continued import Equations
-from .gauge import Arc
-from .newton import real
+from .gauge import Arc, arc_through, at_share, on_arc, share, share_slope
 
 _GROWTH = 1.8  # of |Y| from step to step
 _MOST_STEPS = 500
@@ -91,11 +90,11 @@ def _followed(equations: Equations, near: Branch | None) -> tuple[Arc, float, Br
     """
     if near is None:
         return None
-    arc = equations.arc(near)
-    a, slope_a = equations.on_arc(arc, 0.0, near)
+    arc = arc_through(equations, near)
+    a, slope_a = on_arc(equations, arc, 0.0, near)
     length_a, length_b = 0.0, -_ASIDE
     for _ in range(_MOST_SECANTS):
-        b, slope_b = equations.on_arc(arc, length_b, a)
+        b, slope_b = on_arc(equations, arc, length_b, a)
         if not (a.converged[0] and b.converged[0] and _same_side(equations, near, b)):
             return None
         if abs(length_b - length_a) < equations.fineness.edge:
@@ -109,7 +108,7 @@ def _followed(equations: Equations, near: Branch | None) -> tuple[Arc, float, Br
 
 def _with_rise(equations: Equations, arc: Arc, length: float, edge: Branch) -> Edge | None:
     """An edge with a place before it: z − E = ½z″·t² with t along the arc, and m is linear in t."""
-    before, _ = equations.on_arc(arc, length - _ASIDE, edge)
+    before, _ = on_arc(equations, arc, length - _ASIDE, edge)
     if not before.converged[0]:
         return None
     bend = 2.0 * float(before.z[0].real - edge.z[0].real) / _ASIDE**2
@@ -158,14 +157,13 @@ def gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
 
 def edge_near(equations: Equations, inside: Branch) -> Branch | None:
     """The edge of a gap, from a solution in the bulk close to it."""
-    level = float(equations.level(inside)[0])
-    start = Branch(inside.z, real(inside.v2), real(inside.chi), inside.residual)
-    here, slope = equations.at_level(level, start)
+    level = share(equations, inside)
+    here, slope = at_share(equations, level, inside.real())
     if not here.converged[0]:
         return None
     for step in (1e-4, 1e-3, 1e-2, 0.1, 0.4):
         for other in (level * (1.0 + step), level * (1.0 - step)):
-            there, far_slope = equations.at_level(other, here)
+            there, far_slope = at_share(equations, other, here)
             if there.converged[0] and far_slope * slope < 0.0:
                 turn = _turning_point(equations, here, slope, there, far_slope)
                 if turn is not None:
@@ -197,7 +195,7 @@ def _beyond_zero(equations: Equations) -> Branch | None:
 
 def _away_from_zero(equations: Equations, here: Branch, *, pole: bool) -> Branch:
     """Further up while V2 (and χ, if it has the pole too) still falls like 1/z."""
-    first = equations.level_slope(here)
+    first = share_slope(equations, here)
     while True:
         chi = equations.scaled_chi(here, 1.0 / 3.0 if pole else 1.0)
         guess = Branch(here.z, here.v2 / 3.0, chi, here.residual)
@@ -206,7 +204,7 @@ def _away_from_zero(equations: Equations, here: Branch, *, pole: bool) -> Branch
             return here
         if not _same_side(equations, here, there):
             return here
-        if equations.level_slope(there) < 0.5 * first:
+        if share_slope(equations, there) < 0.5 * first:
             return here
         here = there
 
@@ -215,7 +213,7 @@ def _is_outside(equations: Equations, branch: Branch, guess: Branch) -> bool:
     """Whether this is the real solution between 0 and the bulk: V2 is still ruled by its pole."""
     real = np.abs(branch.v2.imag).max() < 1e-9 * np.abs(branch.v2).max()
     near = np.all(np.abs(branch.v2 / guess.v2 - 1.0) < 0.2)
-    return bool(real and near and equations.level_slope(branch) > 0.0)
+    return bool(real and near and share_slope(equations, branch) > 0.0)
 
 
 def _walk(equations: Equations, start: Branch) -> Edge | None:
@@ -223,13 +221,13 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
 
     None if z comes to rest at 0 instead: there the bulk begins.
     """
-    here, slope = start, equations.level_slope(start)
+    here, slope = start, share_slope(equations, start)
     path = [start]
-    level, growth = float(equations.level(start)[0]), _GROWTH
+    level, growth = share(equations, start), _GROWTH
     for _ in range(_MOST_STEPS):
         if growth - 1.0 < 1e-5:
             return None
-        there, far_slope = equations.at_level(level * growth, here)
+        there, far_slope = at_share(equations, level * growth, here)
         if (
             not there.converged[0]
             or not _same_side(equations, here, there)
@@ -267,7 +265,7 @@ def _turning_point(
 
     None if dz/dY jumps there: then the two do not belong to one another.
     """
-    level_a, level_b = (float(equations.level(branch)[0]) for branch in (a, b))
+    level_a, level_b = (share(equations, branch) for branch in (a, b))
     middle, steepest = a, max(abs(slope_a), abs(slope_b))
     narrow = abs(level_b - level_a) < 10.0 * equations.fineness.edge * abs(level_b)
     for _ in range(80):
@@ -290,9 +288,9 @@ def _between(
     """The first of the levels that can be reached from one of two solutions around it."""
     residual = np.inf
     for level in levels:
-        near = sorted(ends, key=lambda end: abs(float(equations.level(end)[0]) - level))
+        near = sorted(ends, key=lambda end: abs(share(equations, end) - level))
         for start in near:
-            found, slope = equations.at_level(level, start)
+            found, slope = at_share(equations, level, start)
             if found.converged[0]:
                 return found, slope, level
             residual = min(residual, float(found.residual[0]))

@@ -19,6 +19,7 @@ from .continued import Equations
 from .edges import Edge, right_edge
 from .entries import entry_reach, sample_reach
 from .fineness import FULL, Budget, Fineness
+from .gauge import at_share, share
 from .law import Spike, carried_degrees
 from .model import Model
 from .outliers import Outlier, above, strengths_at
@@ -140,12 +141,12 @@ def edge_scale(equations: Equations, edge: Edge) -> float:
     """
     if edge.root is not None:
         return float((edge.root * equations.width) ** (-2.0 / 3.0))
-    level = float(equations.level(edge.at)[0])
+    level = share(equations, edge.at)
     sizes = (1e-3, 1e-2, 3e-2, 1e-4, 1e-5)
     steps = [size * level for size in sizes if size >= equations.fineness.seen]
     tries = itertools.product(steps, (edge.at, edge.path[-1]))
     for step, start in tries:
-        ends = [equations.at_level(level + sign * step, start)[0] for sign in (-1.0, 1.0)]
+        ends = [at_share(equations, level + sign * step, start)[0] for sign in (-1.0, 1.0)]
         if not all(end.converged[0] for end in ends):
             continue
         bend = sum(float(end.z[0].real) - edge.location for end in ends) / step**2  # z″
