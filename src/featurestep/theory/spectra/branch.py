@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import NotConverged
 from ...types import FloatArray
 
 _BEYOND = 50.0
@@ -35,6 +36,16 @@ class Branch:
         return Branch(
             self.z[rows], self.v2[rows], self.chi[rows], self.residual[rows], self.accepted
         )
+
+    def resolved(self, otherwise: str) -> Branch:
+        """The same if every place is a solution; `NotConverged` says what went wrong if not."""
+        if not np.all(self.converged):
+            raise NotConverged(otherwise, residual=float(self.residual.max()))
+        return self
+
+    def scaled_to(self, z: ComplexArray) -> Branch:
+        """A guess for solutions at z: V2 falls like 1/z."""
+        return replace(self, v2=self.v2 * (self.z / z)[:, None])
 
     def real(self) -> Branch:
         """Without the imaginary parts, as complex numbers."""

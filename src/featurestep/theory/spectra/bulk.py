@@ -72,8 +72,7 @@ def _begun(
     if equations.near.nodes is not None:
         theta, near = equations.near.nodes
         z = (_places(theta, low, high, scale) ** 2).astype(np.complex128)
-        scaled = Branch(near.z, near.v2 * (near.z / z)[:, None], near.chi, near.residual)
-        found = equations.at(z, scaled)
+        found = equations.at(z, near.scaled_to(z))
         if np.all(found.converged & is_filled(equations, found)):
             return theta, found, 0.0
     theta = _angles(equations.fineness.first, scale)
@@ -82,11 +81,7 @@ def _begun(
 
 def _physical(equations: Equations, places: FloatArray) -> Branch:
     found = equations.lowered(places**2)
-    if not np.all(found.converged):
-        raise NotConverged(
-            "the density of the bulk was not resolved", residual=float(found.residual.max())
-        )
-    return found
+    return found.resolved("the density of the bulk was not resolved")
 
 
 def _split(

@@ -24,6 +24,7 @@ _ASIDE = 0.05  # from place to place on an arc through an edge
 _FURTHEST = 1.0
 _NOTHING = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins at 0
 _JUMP = 0.01  # of dz/dY at the ends of a search for its root: if more is left there is none
+_LOST = "an edge of the bulk was not resolved"
 _EMPTY = 1e-6  # of |m|: a smaller imaginary part is none
 
 
@@ -143,11 +144,7 @@ def gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
         if found is not None and between[0] <= found.z[0].real <= between[1]:
             return float(found.z[0].real)
         middle = 0.5 * (inside.z[0].real + outside.z[0].real)
-        here = equations.lowered(np.array([middle]))
-        if not here.converged[0]:
-            raise NotConverged(
-                "an edge of the bulk was not resolved", residual=float(here.residual[0])
-            )
+        here = equations.lowered(np.array([middle])).resolved(_LOST)
         if is_filled(equations, here)[0]:
             inside = here
         else:
@@ -294,4 +291,4 @@ def _between(
             if found.converged[0]:
                 return found, slope, level
             residual = min(residual, float(found.residual[0]))
-    raise NotConverged("an edge of the bulk was not resolved", residual=residual)
+    raise NotConverged(_LOST, residual=residual)

@@ -46,8 +46,13 @@ def above(equations: Equations, edge: Edge) -> list[Outlier]:
     slopes = _slopes(equations, places, edge)
     rate = 2.0 * slopes * (places.z.real - edge.location)
     equations.trail.spikes = Spikes(edge.location, places, rate)
-    system = _system(equations, places)
-    return [_outlier(equations, places, system, slopes, i) for i in range(count)]
+    matrix, columns, mass = _system(equations, places)
+    vectors = np.linalg.eigh(matrix)[1]
+    found = []
+    for i, z in enumerate(map(float, places.z.real)):
+        carried = columns[i] @ vectors[i, :, -1 - i]  # B̂v at every κ
+        found.append(_outlier(equations, z, slopes[i], mass[i], carried))
+    return found
 
 
 def _bracketed(equations: Equations, edge: Edge, count: int) -> Branch:
@@ -77,8 +82,7 @@ def _followed(equations: Equations, edge: Edge, count: int) -> Branch | None:
     before: tuple[FloatArray, FloatArray] | None = None
     for _ in range(_MOST_SECANTS):
         z = edge.location * (1.0 + t**2) + 0j
-        scaled = Branch(near.z, near.v2 * (near.z / z)[:, None], near.chi, near.residual)
-        near = equations.at(z, scaled)
+        near = equations.at(z, near.scaled_to(z))
         if not (np.all(near.converged) and np.all(near.v2.real < 0.0)):
             return None
         value = _own_eigenvalues(equations, near)
@@ -108,10 +112,7 @@ def _slopes(equations: Equations, places: Branch, edge: Edge) -> FloatArray:
     ends = []
     for sign in (-1.0, 1.0):
         near = equations.at(edge.location * (1.0 + (t + sign * step) ** 2) + 0j, places)
-        if not np.all(near.converged):
-            raise NotConverged(
-                "a spike was not resolved from the bulk", residual=float(near.residual.max())
-            )
+        near = near.resolved("a spike was not resolved from the bulk")
         ends.append(_own_eigenvalues(equations, near))
     slope = (ends[1] - ends[0]) / (4.0 * t * step * edge.location)
     return np.where(slope < 0.0, slope, -np.inf)
@@ -140,12 +141,7 @@ def _ladder(equations: Equations, edge: Edge) -> list[Branch]:
 
 def _real_at(equations: Equations, z: float, start: Branch) -> Branch:
     found = equations.at(np.array([z + 0j]), start)
-    if not found.converged[0]:
-        raise NotConverged(
-            f"no solution of the resolvent equations at z = {z:.4g}",
-            residual=float(found.residual[0]),
-        )
-    return found
+    return found.resolved(f"no solution of the resolvent equations at z = {z:.4g}")
 
 
 def _root(equations: Equations, low: Branch, high: Branch, i: int) -> Branch:
@@ -164,45 +160,34 @@ def _root(equations: Equations, low: Branch, high: Branch, i: int) -> Branch:
     return known[z]
 
 
-@dataclass(frozen=True)
-class _System:
-    """The matrix of (17) in units of √|V2|, with its columns, at B places."""
-
-    matrix: FloatArray  # (B, size, size)
-    columns: FloatArray  # (B, Q, size) B̂ along κ
-    mass: FloatArray  # (B, Q) n w/(1+χ)
-
-
-def _system(equations: Equations, branch: Branch) -> _System:
+def _system(equations: Equations, branch: Branch) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The matrix of (17) in units of √|V2|, its columns along κ, and n w/(1+χ), at B places."""
     point = equations.point(branch)
     if isinstance(point.weights, ExactWeights):
         seen = equations.mass(point)
         found = spike_system(point.weights, equations.batch.exact, point.v2.real, seen)
-        return _System(*found, seen)
+        return *found, seen
     mass = equations.n * equations.batch.weight * point.shrink
     frame = point.isotropic.frame(point.v2)
     kappa = equations.batch.kappa[:, None]
     phase = np.where(branch.v2.real < 0.0, 1j, 1.0)  # (B, K)
     nothing = np.zeros_like(frame.means)
-    across: ComplexArray | None = None
+    along = [frame.means, kappa * frame.lines]
     if frame.coupling is not None:
-        along = [frame.means, kappa * frame.lines, nothing]
-        across = _beside(frame.coupling.means_across, nothing, frame.lines)
-    else:
-        along = [frame.means, kappa * frame.lines]
+        along.append(nothing)
     phases = np.tile(phase, len(along))[:, None, :]
     seen = _beside(*along) / phases
     matrix = _gram(seen, mass)
     diagonal = np.arange(matrix.shape[1])
     matrix[:, diagonal, diagonal] += phases[:, 0, :] ** -2
-    if across is not None:
-        matrix += _gram(across / phases, mass)
     if frame.coupling is not None:
+        across = _beside(frame.coupling.means_across, nothing, frame.lines)
+        matrix += _gram(across / phases, mass)
         k = phase.shape[1]
         penalty = frame.coupling.penalty / (phase[:, :, None] * phase[:, None, :])
         matrix[:, :k, :k] += penalty
         matrix[:, diagonal[:k], diagonal[:k]] -= phase**-2
-    return _System(matrix.real, seen.real, mass.real)
+    return matrix.real, seen.real, mass.real
 
 
 def _beside(*parts: ComplexArray) -> ComplexArray:
@@ -216,24 +201,19 @@ def _gram(columns: ComplexArray, mass: ComplexArray) -> ComplexArray:
 
 def _eigenvalues(equations: Equations, branch: Branch) -> FloatArray:
     """Ascending, (B, size)."""
-    return np.asarray(np.linalg.eigvalsh(_system(equations, branch).matrix))
+    return np.asarray(np.linalg.eigvalsh(_system(equations, branch)[0]))
 
 
 def _outlier(
-    equations: Equations, places: Branch, system: _System, slopes: FloatArray, i: int
+    equations: Equations, z: float, slope: float, mass: FloatArray, carried: FloatArray
 ) -> Outlier:
-    """Location and squared overlaps −Res T_ff/E f² (eq. 18) of the i-th largest spike.
+    """Location and squared overlaps −Res T_ff/E f² (eq. 18) of a spike.
 
-    `slopes` are those of each one's eigenvalue with z.
+    `slope` is that of its eigenvalue with z, and `carried` the vector seen at every κ.
     """
-    z = float(places.z[i].real)
-    _, vectors = np.linalg.eigh(system.matrix[i])
-    mass = system.mass[i]
-    carried = system.columns[i] @ vectors[:, -1 - i]  # B̂v at every κ
-    scale = -equations.n / (z * slopes[i])
+    scale = -equations.n / (z * slope)
     nodes = equations.batch.readout_nodes
     kappa, weight = equations.batch.kappa[:nodes], equations.batch.weight[:nodes]
-    mass = mass[:nodes]
     hermite = normalised_hermite(HIGHEST, kappa).T
     powers = kappa[:, None] ** np.arange(1, HIGHEST + 1)
 

@@ -103,10 +103,7 @@ def front(model: Model, equations: Equations, end: Edge) -> Branch:
     if not (model.rung.blurred and model.is_exact):
         return end.at
     place = np.array([_reach(model, equations, end) + 0j])
-    found = equations.at(place, end.path[-1])
-    if not found.converged[0]:
-        raise NotConverged("the end of the bulk was not resolved", residual=found.residual[0])
-    return found
+    return equations.at(place, end.path[-1]).resolved("the end of the bulk was not resolved")
 
 
 def to_the_last_sample(view: Outlook) -> Outlook:
