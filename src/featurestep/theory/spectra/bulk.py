@@ -16,7 +16,7 @@ from ...types import FloatArray
 from .branch import Branch, ComplexArray, joined
 from .continued import Equations
 from .edges import Edge, gap_edge, is_filled, left_edge
-from .interval import Interval, Scale, angles, interpolated
+from .interval import Interval, Scale, Span, interpolated
 
 _COMPLETE = 1e-7  # mass that may be missing without a search for it
 _SCAN = 48
@@ -45,38 +45,36 @@ def single_interval(equations: Equations, atom: float, top: Edge) -> Interval:
 
 def _intervals(equations: Equations, low: float, high: float, depth: int) -> tuple[Interval, ...]:
     """The interval itself, or the parts into which gaps divide it."""
-    scale: Scale = "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear"
-    theta, known, error = _begun(equations, low, high, scale)
+    span = Span(low, high, "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear")
+    theta, known, error = _begun(equations, span)
     enough = theta, known  # nodes that were fine: twice as many have shown it
     while np.all(is_filled(equations, known)):
-        part = _interval(equations, known, theta, low, high, scale, error)
-        most = equations.fineness.most // (2 if scale == "mirrored" else 1)
+        part = _interval(equations, known, theta, span, error)
+        most = equations.fineness.most // (2 if span.scale == "mirrored" else 1)
         fine = error < equations.fineness.density
         if fine or theta.size >= most or part.mass * equations.width < _ISLAND:
             equations.trail.nodes = enough
             return (part,)
         enough = theta, known
-        known, theta, error = _doubled(equations, known, theta, low, high, scale)
+        known, theta, error = _doubled(equations, known, theta, span)
     if depth == 0:  # a gap too narrow to be resolved; the mass tells whether that matters
-        return (_interval(equations, known, theta, low, high, scale, error),)
+        return (_interval(equations, known, theta, span, error),)
     parts: list[Interval] = []
     for start, end in _split(equations, known, low, high):
         parts.extend(_intervals(equations, start, end, depth - 1))
     return tuple(parts)
 
 
-def _begun(
-    equations: Equations, low: float, high: float, scale: Scale
-) -> tuple[FloatArray, Branch, float]:
+def _begun(equations: Equations, span: Span) -> tuple[FloatArray, Branch, float]:
     """A few nodes and the solution there: that of a similar problem, which had enough of them."""
     if equations.near.nodes is not None:
         theta, near = equations.near.nodes
-        z = (_places(theta, low, high, scale) ** 2).astype(np.complex128)
+        z = (span.places(theta) ** 2).astype(np.complex128)
         found = equations.at(z, near.scaled_to(z))
         if np.all(found.converged & is_filled(equations, found)):
             return theta, found, 0.0
-    theta = _angles(equations.fineness.first, scale)
-    return theta, _physical(equations, _places(theta, low, high, scale)), np.inf
+    theta = span.angles(equations.fineness.first)
+    return theta, _physical(equations, span.places(theta)), np.inf
 
 
 def _physical(equations: Equations, places: FloatArray) -> Branch:
@@ -120,27 +118,13 @@ def _islands(equations: Equations, low: float, high: float) -> list[Interval]:
     return found
 
 
-def _angles(count: int, scale: Scale) -> FloatArray:
-    """Chebyshev nodes; of a mirrored interval the upper half, the rest being its image."""
-    theta = angles(count)
-    return theta[: count // 2] if scale == "mirrored" else theta
-
-
-def _places(theta: FloatArray, low: float, high: float, scale: Scale) -> FloatArray:
-    if scale == "mirrored":
-        return np.asarray(high * np.cos(theta))
-    a, b = (np.log(low), np.log(high)) if scale == "log" else (low, high)
-    t = 0.5 * (a + b) + 0.5 * (b - a) * np.cos(theta)
-    return np.asarray(np.exp(t) if scale == "log" else t)
-
-
 def _doubled(
-    equations: Equations, known: Branch, theta: FloatArray, low: float, high: float, scale: Scale
+    equations: Equations, known: Branch, theta: FloatArray, span: Span
 ) -> tuple[Branch, FloatArray, float]:
     """Twice the nodes, and how far the old ones were from predicting the density on them."""
-    finer = _angles(2 * theta.size * (2 if scale == "mirrored" else 1), scale)
-    places = _places(finer, low, high, scale)
-    guess = _predicted(known, theta, finer, places, scale)
+    finer = span.angles(2 * theta.size * (2 if span.scale == "mirrored" else 1))
+    places = span.places(finer)
+    guess = _predicted(known, theta, finer, places, span.scale)
     found = equations.at((places**2).astype(np.complex128), guess)
     lost = ~found.converged | (found.v2.imag.sum(axis=1) < 0.0)
     lost |= ~is_filled(equations, found)  # a gap, or a real solution met by accident
@@ -152,24 +136,15 @@ def _doubled(
 
 
 def _interval(
-    equations: Equations,
-    known: Branch,
-    theta: FloatArray,
-    low: float,
-    high: float,
-    scale: Scale,
-    error: float,
+    equations: Equations, known: Branch, theta: FloatArray, span: Span, error: float
 ) -> Interval:
-    s = _places(theta, low, high, scale)
+    s = span.places(theta)
     per_s = 2.0 * s * equations.trace(known).imag / np.pi  # density of singular values
-    profile = (per_s * s if scale == "log" else per_s) / np.sin(theta)
-    if scale == "mirrored":
-        theta, profile = np.concatenate([theta, np.pi - theta[::-1]]), _mirrored(profile)
-    return Interval(low, high, scale, theta, profile, error)
-
-
-def _mirrored(values: FloatArray) -> FloatArray:
-    return np.concatenate([values, values[::-1]])
+    profile = (per_s * s if span.scale == "log" else per_s) / np.sin(theta)
+    if span.scale == "mirrored":
+        theta = np.concatenate([theta, np.pi - theta[::-1]])
+        profile = np.concatenate([profile, profile[::-1]])
+    return Interval(span.low, span.high, span.scale, theta, profile, error)
 
 
 def _predicted(

@@ -13,15 +13,12 @@ Scale = Literal["linear", "log", "mirrored"]
 
 
 @dataclass(frozen=True)
-class Interval:
-    """One interval of the bulk, in singular values, with its density on Chebyshev nodes."""
+class Span:
+    """Singular values between two edges, and the scale of the variable t with Chebyshev nodes."""
 
     low: float
     high: float
     scale: Scale
-    theta: FloatArray  # (M,) nodes in (0, π), of t from high to low
-    profile: FloatArray  # (M,) density of t over sin θ, an analytic function of t
-    error: float  # change under the last doubling, relative to the largest value
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -29,6 +26,26 @@ class Interval:
         if self.scale == "log":
             return float(np.log(self.low)), float(np.log(self.high))
         return (-self.high if self.scale == "mirrored" else self.low), self.high
+
+    def angles(self, count: int) -> FloatArray:
+        """Chebyshev nodes; of a mirrored interval the upper half, the rest being its image."""
+        theta = angles(count)
+        return theta[: count // 2] if self.scale == "mirrored" else theta
+
+    def places(self, theta: FloatArray) -> FloatArray:
+        """Singular values at nodes, with a sign in the lower half of a mirrored interval."""
+        a, b = self.ends
+        t = 0.5 * (a + b) + 0.5 * (b - a) * np.cos(theta)
+        return np.asarray(np.exp(t) if self.scale == "log" else t)
+
+
+@dataclass(frozen=True)
+class Interval(Span):
+    """One interval of the bulk, in singular values, with its density on Chebyshev nodes."""
+
+    theta: FloatArray  # (M,) nodes in (0, π), of t from high to low
+    profile: FloatArray  # (M,) density of t over sin θ, an analytic function of t
+    error: float  # change under the last doubling, relative to the largest value
 
     def density(self, s: FloatArray) -> FloatArray:
         """Density of singular values at s inside the interval."""
@@ -45,9 +62,7 @@ class Interval:
     @property
     def nodes(self) -> FloatArray:
         """Singular values at the nodes."""
-        a, b = self.ends
-        t = 0.5 * (a + b) + 0.5 * (b - a) * np.cos(self.theta)
-        return np.asarray(np.exp(t) if self.scale == "log" else np.abs(t))
+        return np.abs(self.places(self.theta))
 
     def _masses(self) -> FloatArray:
         a, b = self.ends
