@@ -5,6 +5,7 @@ import pytest
 
 from featurestep import Problem, spectrum
 from featurestep.theory.spectra.continued import Equations
+from featurestep.theory.spectra.fineness import Rung
 from featurestep.theory.spectra.typical import typical_batch
 
 
@@ -81,7 +82,7 @@ def test_every_law_is_split_into_pairs(law):
         step_exponent=0.2,
         readout=law,
     )
-    smooth, batch = typical_batch(problem, varies=False), typical_batch(problem)
+    smooth, batch = typical_batch(problem, Rung(varies=False)), typical_batch(problem)
     assert batch.neurons.sum() == pytest.approx(400)
     assert batch.weight.sum() == pytest.approx(1)
     assert batch.readout_nodes == 2 * smooth.readout_nodes

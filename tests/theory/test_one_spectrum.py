@@ -12,7 +12,8 @@ from featurestep import FeaturestepError, NotConverged, Problem, critical_steps,
 from featurestep.sweeps.tasks.spectrum import _summary
 from featurestep.theory.spectra import Spectrum
 from featurestep.theory.spectra.draft import draft_spectrum
-from featurestep.theory.spectra.model import Model, Rung, ladder, model_of
+from featurestep.theory.spectra.fineness import Rung
+from featurestep.theory.spectra.model import Model, ladder, model_of
 
 SOLVE = import_module("featurestep.theory.spectra.solve")
 CUBIC = {"activation": "H1 + H2 + H3", "target": "H1", "n": 2000, "d": 1000, "width": 1500}

@@ -11,9 +11,10 @@ from featurestep.spiked import spiked_weights
 from featurestep.theory.exact.resolvent import Readout, solve_resolvent
 from featurestep.theory.spectra.continued import Equations
 from featurestep.theory.spectra.edges import is_filled, right_edge
+from featurestep.theory.spectra.fineness import Rung
 from featurestep.theory.spectra.gauge import share_slope
 from featurestep.theory.spectra.law import carried_degrees
-from featurestep.theory.spectra.model import Rung, model_of
+from featurestep.theory.spectra.model import model_of
 from featurestep.theory.spectra.outlook import strengths
 from featurestep.theory.spectra.solve import solve_whole
 from featurestep.theory.spectra.typical import typical_batch
@@ -176,7 +177,7 @@ def test_exact_weights_at_negative_z_are_those_of_predictions(changes):
 )
 def test_the_literal_equations_hold_off_the_axis_and_on_it(changes):
     continuous = problem(**{"readout": "gaussian", **changes})
-    equations = Equations(typical_batch(continuous, light=True))
+    equations = Equations(typical_batch(continuous, Rung(light=True)))
     literal = LiteralEquations(equations.batch)
     for place in (0.4 + 0.5j, 1.3 + 0.02j, 1.1 + 0j):
         above = place + 4j

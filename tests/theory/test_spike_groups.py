@@ -12,7 +12,8 @@ from featurestep import Problem
 from featurestep.theory.exact.spikes import Many
 from featurestep.theory.spectra.continued import Equations
 from featurestep.theory.spectra.edges import right_edge
-from featurestep.theory.spectra.model import Rung, model_of
+from featurestep.theory.spectra.fineness import Rung
+from featurestep.theory.spectra.model import model_of
 from featurestep.theory.spectra.outliers import strengths_at
 
 LAW = ((-(1.5**0.5), 0.4), (0.0, 0.2), (1.0, 0.4))

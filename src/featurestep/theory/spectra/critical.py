@@ -20,9 +20,9 @@ from ...roots import root_between
 from ...types import FloatArray
 from ..spike_functions import learned_powers
 from .branch import Trail
-from .fineness import Fineness
+from .fineness import FIRST, Fineness, Rung
 from .halves import LOWEST, Halves
-from .model import Rung, model_of, spectrum_notes
+from .model import model_of, spectrum_notes
 from .outliers import HIGHEST
 from .outlook import Outlook, outlook, strengths
 from .solve import solve_whole
@@ -209,7 +209,7 @@ class _Search:
 
     def birth(self, rank: int, low: float, high: float) -> _Birth | None:
         """Where the strength of a rank passes 1: the rung is that of the spectrum just beyond."""
-        rung, tried = Rung(), set[Rung]()
+        rung, tried = FIRST, set[Rung]()
         try:
             while rung not in tried:
                 tried.add(rung)

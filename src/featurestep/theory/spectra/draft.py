@@ -21,10 +21,10 @@ from .above import carried, density_below, lower_end, places, seen
 from .branch import Trail
 from .bulk import single_interval
 from .continued import Equations
-from .fineness import DRAFT, Budget
+from .fineness import DRAFT, Budget, Rung
 from .interval import Interval, curve
 from .law import Spike
-from .model import FINEST, Model, Rung, model_of
+from .model import FINEST, Model, model_of
 from .outlook import Outlook, outlook, to_the_last_sample
 from .typical import spectral_method
 

@@ -1,8 +1,13 @@
-"""How finely the spectrum is solved: in full, or as a draft that follows a moving slider."""
+"""How finely the spectrum is solved: in full, or as a draft that follows a moving slider.
+
+And on which rung of the ladder of attempts (`model`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+STRAY = 40.0  # twice the samples whose residual may exceed the end of the law of r
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,18 @@ class Fineness:
         return float(10.0 * self.residual**0.5)
 
 
+@dataclass(frozen=True)
+class Rung:
+    """One attempt; the defaults are the first."""
+
+    factor: float = 1.0  # on the fineness that is needed
+    stray: float = STRAY
+    varies: bool = True  # whether rows and columns vary by chance, where that can be seen
+    blurred: bool = False  # whether the bulk is seen from above the axis
+    light: bool = False  # whether a continuous law has isotropic weights, which are quick
+    rough: bool = False  # whether the law of r and the spikes' groups are as coarse as in a draft
+
+
 @dataclass
 class Budget:
     """Work that is left, in units of one multiplication."""
@@ -37,6 +54,7 @@ class Budget:
     left: float
 
 
+FIRST = Rung()
 FULL = Fineness()
 DRAFT = Fineness(
     rules=0.5,

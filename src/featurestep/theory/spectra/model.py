@@ -8,7 +8,7 @@ axis. Spectra, grids, phase diagrams, sweeps, critical steps and drafts all clim
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,25 +18,13 @@ from ...types import FloatArray
 from ..batch import Batch
 from ..exact.step import bulk_products
 from ..validity import isotropic_bulk_notes, prediction_notes, rung_notes
-from .fineness import FULL
-from .typical import STRAY, spectral_method, typical_batch
+from .fineness import FIRST, FULL, STRAY, Rung
+from .typical import spectral_method, typical_batch
 
 FINEST = 4.0
 _SOME = 0.002  # share of neurons or samples that is not to be cut off from the rest
 _OTHER_STRAYS = (80.0, 20.0, 160.0)
 _OTHER_RULES = (0.84, 1.19)
-
-
-@dataclass(frozen=True)
-class Rung:
-    """One attempt; the defaults are the first."""
-
-    factor: float = 1.0  # on the fineness that is needed
-    stray: float = STRAY  # twice the samples whose residual may exceed the end of the law of r
-    varies: bool = True  # whether rows and columns vary by chance, where that can be seen
-    blurred: bool = False  # whether the bulk is seen from above the axis
-    light: bool = False  # whether a continuous law has isotropic weights, which are quick
-    rough: bool = False  # whether the law of r and the spikes' groups are as coarse as in a draft
 
 
 @dataclass(frozen=True)
@@ -83,7 +71,7 @@ class Model:
 
 def model_of(
     problem: Problem,
-    rung: Rung | None = None,
+    rung: Rung = FIRST,
     *,
     refine: float = 1.0,
     least: float = FULL.rules,
@@ -93,20 +81,10 @@ def model_of(
 
     What is needed counts as at least `least`, and as at most `most`.
     """
-    rung = Rung() if rung is None else rung
-    coarse = typical_batch(
-        problem, stray=rung.stray, varies=False, light=rung.light, rough=rung.rough
-    )
+    coarse = typical_batch(problem, replace(rung, varies=False))
     needed = refine * min(most or FINEST, _needed(coarse, least))
     fine = min(needed, 1.0) if rung.blurred else rung.factor * needed
-    batch = typical_batch(
-        problem,
-        refine=fine,
-        stray=rung.stray,
-        varies=rung.varies,
-        light=rung.light,
-        rough=rung.rough,
-    )
+    batch = typical_batch(problem, rung, refine=fine)
     lost = rung_notes(cut_elsewhere=rung.stray != STRAY, varies=rung.varies)
     notes = (*spectrum_notes(problem, light=rung.light), *lost)
     return Model(problem, rung, batch, _atom(problem), notes)
@@ -130,7 +108,7 @@ def ladder(first: Model) -> tuple[Rung, ...]:
         others = [Rung(factor, varies=False) for factor in (1.0, *_OTHER_RULES)]
     else:
         others = [Rung(factor) for factor in _OTHER_RULES]
-    return (Rung(), *others, Rung(blurred=True))
+    return (FIRST, *others, Rung(blurred=True))
 
 
 def _atom(problem: Problem) -> float:

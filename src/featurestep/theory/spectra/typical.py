@@ -28,10 +28,10 @@ from ..method import bulk_left_out, chosen_method
 from ..moments import build_batch
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
 from ..typical_laws import count_of, extreme, typical_normal
-from .wobble import product, with_wobble
+from .fineness import FIRST, Rung
+from .wobble import is_heavy, varied
 
 _SPACING = 0.5
-STRAY = 40.0  # twice the samples whose residual may exceed the end of the law of r
 _BULK_GROUPS = (5, 6)  # nodes of a continuous law, for a bulk with exact weights
 _STRETCHED = 1e-3  # of a neuron's square, by the step, from which on a continuous law has them
 _APART = 0.5  # distance of neighbouring groups' bulks over their width, at most
@@ -41,44 +41,27 @@ _FAR = 20.0  # where a bounded activation has taken its largest values
 _SPIKE_GROUPS = 0.6  # fineness of the rule for its spikes
 _ROUGH_GROUPS = 0.6  # of that, where drawing accuracy is enough
 _BEYOND_ALL = 100.0  # |κ| of nodes that stand for the weights' own unknowns
-_HEAVY = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
 _KAPPA = 7  # nodes of κ for a neuron's mean square
-_RADII = 3  # nodes of ‖x‖, whose spread is small
-_LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against the bulk, likewise
 
 
-def typical_batch(
-    problem: Problem,
-    *,
-    refine: float = 1.0,
-    stray: float = STRAY,
-    varies: bool = True,
-    light: bool = False,
-    rough: bool = False,
-) -> Batch:
+def typical_batch(problem: Problem, rung: Rung = FIRST, *, refine: float = 1.0) -> Batch:
     """Section 3's arrays for one problem, on the rules of a typical sample.
 
-    With `varies`, rows and columns vary by chance where that can be seen (`wobble`); a `rough` one
-    has exact weights on fewer nodes of r, and spikes of fewer groups.
+    If it `varies`, rows and columns do so by chance where that can be seen (`wobble`); a `rough`
+    one has exact weights on fewer nodes of r, and spikes of fewer groups.
     """
     weights = spiked_weights(problem)
     nodes = _node_rule(problem, refine)
     seen = along_first(problem)  # labels do not enter a spectrum
-    if spectral_method(problem, light=light) == "exact":
-        few, many = _exact_groups(problem, refine * (_ROUGH_GROUPS if rough else 1.0))
+    if spectral_method(problem, light=rung.light) == "exact":
+        few, many = _exact_groups(problem, refine * (_ROUGH_GROUPS if rung.rough else 1.0))
         batch = build_batch([seen], [weights], few, nodes)
-        if _is_heavy(problem):
-            batch = _varied(problem, batch, varies)
-        residuals = FEW_R_NODES if rough else R_NODES
-        return _with_exact_weights(problem, batch, stray, many, residuals)
+        if is_heavy(problem):
+            batch = varied(problem, batch, rung.varies)
+        residuals = FEW_R_NODES if rung.rough else R_NODES
+        return _with_exact_weights(problem, batch, rung.stray, many, residuals)
     groups = _group_rule(problem, refine)
-    return _varied(problem, build_batch([seen], [weights], groups, nodes), varies)
-
-
-def _varied(problem: Problem, batch: Batch, varies: bool) -> Batch:
-    """With the spread of ‖x‖ and, if it `varies`, the chance of rows and columns."""
-    batch = _with_radii(problem, batch)
-    return with_wobble(problem, batch) if varies else batch
+    return varied(problem, build_batch([seen], [weights], groups, nodes), rung.varies)
 
 
 def spectral_method(problem: Problem, *, light: bool = False) -> str:
@@ -87,7 +70,7 @@ def spectral_method(problem: Problem, *, light: bool = False) -> str:
     Heavy tails double the groups, so that laws of up to three values have them then. A `light`
     spectrum has them for laws of few values only.
     """
-    finite, weights, heavy = finite_groups(problem), spiked_weights(problem), _is_heavy(problem)
+    finite, weights, heavy = finite_groups(problem), spiked_weights(problem), is_heavy(problem)
     if finite is not None and (1 + heavy) * finite[0].size > MOST_EXACT:
         return "isotropic"
     if finite is None and (light or heavy or not _stretches(problem, weights)):
@@ -156,7 +139,7 @@ def _with_exact_weights(
     samples = problem.n_step / stray
     side = exact_side(problem, (batch.g, share), batch.kappa, samples, many, nodes=residuals)
     seen, felt = side.columns.spread, None
-    if _is_heavy(problem):
+    if is_heavy(problem):
         side, seen, felt = _as_varied(problem, batch, side)
     step, columns, more = side.step, side.columns, side.unknowns
 
@@ -204,28 +187,6 @@ def _as_varied(
     return side._replace(columns=replace(columns, plain=means, slope=slope)), seen, felt
 
 
-def _with_radii(problem: Problem, batch: Batch) -> Batch:
-    """Nodes (κ, ‖x‖) where the spread of ‖x‖ can be seen."""
-    radius, share = _radius_rule(problem)
-    if radius.size == 1:
-        return batch
-    nodes, masses, radii = product(batch.kappa, batch.weight, radius, share)
-    norm = batch.norm[:, None, :] * radii[:, None]  # (1, Q, K)
-    moments = problem.sigma.moments(norm, batch.shift[:, None, :] * nodes[:, None])
-    nothing = np.zeros((1, nodes.size))
-    return replace(
-        batch,
-        kappa=nodes,
-        weight=masses,
-        mean=moments.mean,
-        linear=batch.norm[:, None, :] * moments.slope,  # w·x has the spread of ‖x‖ already
-        spread=moments.spread,
-        target_mean=nothing,
-        target_linear=nothing,
-        target_rest=nothing,
-    )
-
-
 def _group_rule(problem: Problem, refine: float) -> Rule:
     exact = finite_groups(problem)
     if exact is not None:
@@ -259,36 +220,3 @@ def _refuse_if_many(problem: Problem, count: int, most: int, what: str) -> None:
             f"activation {problem.sigma.name} oscillates over the step's shifts: "
             f"more than {most} {what} would be needed"
         )
-
-
-def _radius_rule(problem: Problem) -> Rule:
-    """Nodes of ‖x‖/√d, where its spread 1/√(2d) can be seen in the spectrum."""
-    sigma, d = problem.sigma, problem.d
-    heavy = _is_heavy(problem)
-    c = coefficients(sigma, 2)
-    variance = sigma.second_moment - float(c[0]) ** 2
-    bulk = variance * (1.0 + math.sqrt(problem.width / problem.n)) ** 2
-    lifted = 2.0 * float(c[2]) ** 2 * problem.width / d > _LIFTED * bulk
-    if not (heavy or lifted):
-        return np.ones(1), np.ones(1)
-    z, weight = gauss_hermite(_RADII)
-    cube = 2.0 / (9.0 * d)  # Wilson and Hilferty: (‖x‖²/d)^(1/3) is normal
-    return np.maximum(1.0 - cube + math.sqrt(cube) * z, 0.1) ** 1.5, weight
-
-
-def _is_heavy(problem: Problem) -> bool:
-    """Whether the spread of ‖x‖ makes that of a row's power visible."""
-    return _row_sensitivity(problem.sigma) / math.sqrt(2.0 * problem.d) > _HEAVY
-
-
-def _row_sensitivity(sigma: Nonlinearity) -> float:
-    """|d log/d log r| at r = 1 of a row's mean square beside w·x: of ν², μ² and (m − c_0)²."""
-    step = 1e-3
-    sizes = []
-    c_0 = float(coefficients(sigma, 0)[0])
-    for radius in (1.0 - step, 1.0 + step):
-        mean, slope, spread = (
-            float(np.ravel(m)[0]) for m in sigma.moments(np.array([radius]), np.zeros(1))
-        )
-        sizes.append((mean - c_0) ** 2 + slope**2 + spread)
-    return abs(math.log(sizes[1] / sizes[0])) / (2.0 * step)

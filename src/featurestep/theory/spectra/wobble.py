@@ -1,4 +1,4 @@
-"""Rare large entries: the powers of rows and columns of F vary from one to the next.
+"""The powers of rows and columns of F vary from one to the next: by ‖x‖, by rare large entries.
 
 Equations (7)–(10) take Σ_j F_ij² R_jj for its mean. Entries with a fourth cumulant k_4 = k_4(κ, g)
 make it vary: χ of a sample by a variance Σ_g k_4 V2_g²/N_g, and the denominator of (10) of a
@@ -11,19 +11,32 @@ An activation without a linear part learns nothing and keeps the plain law of Ma
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
+from ...functions.hermite import coefficients
+from ...functions.nonlinearity import Nonlinearity
+from ...functions.quadrature import Rule, gauss_hermite
 from ...functions.special import normal_quantile
 from ...problem import Problem
 from ...types import FloatArray
 from ..batch import Batch
 
-_HEAVY = 0.14  # relative spread of a row's or column's power that is worth nodes
+_SEEN = 0.14  # relative spread of a row's or column's power that is worth nodes
 _POINTS = 161
 _NO_SLOPE = 1e-9
+_HEAVY = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
+_RADII = 3  # nodes of ‖x‖, whose spread is small
+_LIFTED = 0.3  # strength of the spike that ‖x‖ makes through c_2, against the bulk, likewise
 _LEAST = 0.02  # of ν² that is left at the lowest node
+
+
+def varied(problem: Problem, batch: Batch, varies: bool) -> Batch:
+    """With the spread of ‖x‖ and, if it `varies`, the chance of rows and columns."""
+    batch = _with_radii(problem, batch)
+    return with_wobble(problem, batch) if varies else batch
 
 
 def with_wobble(problem: Problem, batch: Batch) -> Batch:
@@ -34,7 +47,7 @@ def with_wobble(problem: Problem, batch: Batch) -> Batch:
     share = batch.neurons[0] / batch.neurons.sum()
     square = (batch.linear[0] ** 2 + batch.spread[0]) ** 2
     heavy = float(batch.weight @ cumulant @ share) / float(batch.weight @ square @ share)
-    if heavy / min(problem.n, problem.width) < _HEAVY**2:
+    if heavy / min(problem.n, problem.width) < _SEEN**2:
         return batch
     rows = np.sqrt(cumulant @ share / problem.width)[:, None]  # spread of ν² in χ
     columns = np.sqrt(cumulant / problem.n)  # and in V̂2
@@ -98,3 +111,58 @@ def product(
     radii = np.concatenate([np.tile(radius, half), np.tile(radius[::-1], kappa.size - half)])
     shares = np.concatenate([np.tile(share, half), np.tile(share[::-1], kappa.size - half)])
     return np.repeat(kappa, r), np.repeat(weight, r) * shares, radii
+
+
+def _with_radii(problem: Problem, batch: Batch) -> Batch:
+    """Nodes (κ, ‖x‖) where the spread of ‖x‖ can be seen."""
+    radius, share = _radius_rule(problem)
+    if radius.size == 1:
+        return batch
+    nodes, masses, radii = product(batch.kappa, batch.weight, radius, share)
+    norm = batch.norm[:, None, :] * radii[:, None]  # (1, Q, K)
+    moments = problem.sigma.moments(norm, batch.shift[:, None, :] * nodes[:, None])
+    nothing = np.zeros((1, nodes.size))
+    return replace(
+        batch,
+        kappa=nodes,
+        weight=masses,
+        mean=moments.mean,
+        linear=batch.norm[:, None, :] * moments.slope,  # w·x has the spread of ‖x‖ already
+        spread=moments.spread,
+        target_mean=nothing,
+        target_linear=nothing,
+        target_rest=nothing,
+    )
+
+
+def _radius_rule(problem: Problem) -> Rule:
+    """Nodes of ‖x‖/√d, where its spread 1/√(2d) can be seen in the spectrum."""
+    sigma, d = problem.sigma, problem.d
+    heavy = is_heavy(problem)
+    c = coefficients(sigma, 2)
+    variance = sigma.second_moment - float(c[0]) ** 2
+    bulk = variance * (1.0 + math.sqrt(problem.width / problem.n)) ** 2
+    lifted = 2.0 * float(c[2]) ** 2 * problem.width / d > _LIFTED * bulk
+    if not (heavy or lifted):
+        return np.ones(1), np.ones(1)
+    z, weight = gauss_hermite(_RADII)
+    cube = 2.0 / (9.0 * d)  # Wilson and Hilferty: (‖x‖²/d)^(1/3) is normal
+    return np.maximum(1.0 - cube + math.sqrt(cube) * z, 0.1) ** 1.5, weight
+
+
+def is_heavy(problem: Problem) -> bool:
+    """Whether the spread of ‖x‖ makes that of a row's power visible."""
+    return _row_sensitivity(problem.sigma) / math.sqrt(2.0 * problem.d) > _HEAVY
+
+
+def _row_sensitivity(sigma: Nonlinearity) -> float:
+    """|d log/d log r| at r = 1 of a row's mean square beside w·x: of ν², μ² and (m − c_0)²."""
+    step = 1e-3
+    sizes = []
+    c_0 = float(coefficients(sigma, 0)[0])
+    for radius in (1.0 - step, 1.0 + step):
+        mean, slope, spread = (
+            float(np.ravel(m)[0]) for m in sigma.moments(np.array([radius]), np.zeros(1))
+        )
+        sizes.append((mean - c_0) ** 2 + slope**2 + spread)
+    return abs(math.log(sizes[1] / sizes[0])) / (2.0 * step)
