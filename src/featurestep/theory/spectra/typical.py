@@ -50,18 +50,21 @@ def typical_batch(problem: Problem, rung: Rung = FIRST, *, refine: float = 1.0) 
     If it `varies`, rows and columns do so by chance where that can be seen (`wobble`); a `rough`
     one has exact weights on fewer nodes of r, and spikes of fewer groups.
     """
-    weights = spiked_weights(problem)
-    nodes = _node_rule(problem, refine)
-    seen = along_first(problem)  # labels do not enter a spectrum
-    if spectral_method(problem, light=rung.light) == "exact":
+    nodes, nothing = _node_rule(problem, refine), np.zeros((1, 1))
+    exact = spectral_method(problem, light=rung.light) == "exact"
+    if exact:
         few, many = _exact_groups(problem, refine * (_ROUGH_GROUPS if rung.rough else 1.0))
-        batch = build_batch([seen], [weights], few, nodes)
-        if is_heavy(problem):
-            batch = varied(problem, batch, rung.varies)
-        residuals = FEW_R_NODES if rung.rough else R_NODES
-        return _with_exact_weights(problem, batch, rung.stray, many, residuals)
-    groups = _group_rule(problem, refine)
-    return varied(problem, build_batch([seen], [weights], groups, nodes), rung.varies)
+    else:
+        few, many = _group_rule(problem, refine), None
+    batch = build_batch([along_first(problem)], [spiked_weights(problem)], few, nodes)
+    # Labels do not enter a spectrum.
+    batch = replace(batch, target_mean=nothing, target_linear=nothing, target_rest=nothing)
+    if not exact or is_heavy(problem):
+        batch = varied(problem, batch, rung.varies)
+    if not exact:
+        return batch
+    residuals = FEW_R_NODES if rung.rough else R_NODES
+    return _with_exact_weights(problem, batch, rung.stray, many, residuals)
 
 
 def spectral_method(problem: Problem, *, light: bool = False) -> str:
@@ -148,7 +151,6 @@ def _with_exact_weights(
         wide[min(1, values.ndim - 1)] = (0, more)
         return np.pad(values, wide)
 
-    nothing = np.zeros((1, batch.kappa.size + more))
     return replace(
         batch,
         kappa=np.append(batch.kappa, _BEYOND_ALL + np.arange(more)),
@@ -160,9 +162,6 @@ def _with_exact_weights(
         linear=padded(step.norm[:, None, :] * columns.slope),
         spread=padded(seen),
         felt=None if felt is None else padded(felt),
-        target_mean=nothing,
-        target_linear=nothing,
-        target_rest=nothing,
         mirrored=False,
         exact=side,
     )

@@ -96,9 +96,6 @@ def _split(batch: Batch, rows: FloatArray, columns: FloatArray) -> Batch:
         linear=both(batch.linear),
         spread=np.maximum(seen, least),
         felt=np.maximum(felt, least),
-        target_mean=np.repeat(batch.target_mean, 2, axis=1),
-        target_linear=np.repeat(batch.target_linear, 2, axis=1),
-        target_rest=np.repeat(batch.target_rest, 2, axis=1),
         mirrored=mirrored,
     )
 
@@ -121,7 +118,6 @@ def _with_radii(problem: Problem, batch: Batch) -> Batch:
     nodes, masses, radii = product(batch.kappa, batch.weight, radius, share)
     norm = batch.norm[:, None, :] * radii[:, None]  # (1, Q, K)
     moments = problem.sigma.moments(norm, batch.shift[:, None, :] * nodes[:, None])
-    nothing = np.zeros((1, nodes.size))
     return replace(
         batch,
         kappa=nodes,
@@ -129,9 +125,6 @@ def _with_radii(problem: Problem, batch: Batch) -> Batch:
         mean=moments.mean,
         linear=batch.norm[:, None, :] * moments.slope,  # w·x has the spread of ‖x‖ already
         spread=moments.spread,
-        target_mean=nothing,
-        target_linear=nothing,
-        target_rest=nothing,
     )
 
 
