@@ -6,32 +6,22 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any, ClassVar, overload
 
 import numpy as np
 
 from ...checks import whole_number
-from ...errors import FeaturestepError, InvalidProblem
+from ...errors import InvalidProblem
 from ...problem import Grid, Problem
 from ...regime import interval
 from ...results import GridResult, Progress, Result, Table, describe, over_grid
-from ...roots import root_between
 from ...types import FloatArray
 from ..spike_functions import learned_powers
-from .branch import Trail
-from .fineness import FIRST, Fineness, Rung
-from .halves import LOWEST, Halves
-from .model import model_of, spectrum_notes
+from .model import spectrum_notes
 from .outliers import HIGHEST
-from .outlook import Outlook, outlook, strengths
-from .solve import solve_whole
+from .steps import Halves, births
 
 _HIGHEST = 4.0  # largest step searched, in units of √N
-_SCAN = 13
-_BORN = 1.02  # factor on the critical step at which the new spike is looked at
-_MOST = HIGHEST + 1  # spikes that are followed
-_ROUGH = Fineness(residual=1e-9, accepted=1e-8, edge=1e-6)  # of a scan
 
 
 @dataclass(frozen=True)
@@ -133,17 +123,16 @@ def critical_steps(
     if isinstance(problem, Grid):
         return over_grid(CriticalSteps, problem, partial(critical_steps, degrees=degrees), progress)
     largest = _HIGHEST * math.sqrt(problem.width)
-    births = _births(problem, largest)
+    born = births(problem, largest)
     halves = Halves(problem, largest, degrees)
     powers = learned_powers(problem, degrees)
     steps = []
     for k in range(1, degrees + 1):
         half, note = halves.find(k)
-        birth = births.get(k)
-        step = birth.step if birth else None
-        notes = [] if birth else [f"no spike of degree {k} up to η = {largest:.4g}"]
+        step = born.get(k)
+        notes = [] if step else [f"no spike of degree {k} up to η = {largest:.4g}"]
         notes += [note] if note else []
-        notes += birth.notes if birth else ()
+        notes += spectrum_notes(problem.replace(step_size=step)) if step else ()
         steps.append(
             CriticalStep(
                 degree=k,
@@ -163,80 +152,3 @@ def _exponent(problem: Problem, step: float | None) -> float | None:
     if step is None or step <= 0.0:
         return None
     return math.log(step / problem.step_scale) / math.log(problem.n)
-
-
-@dataclass(frozen=True)
-class _Birth:
-    """The step at which a spike leaves the bulk, and what to say of it."""
-
-    step: float
-    degree: int
-    notes: tuple[str, ...]
-
-
-def _births(problem: Problem, largest: float) -> dict[int, _Birth]:
-    """The smallest step at which a spike of each degree leaves the bulk."""
-    found: dict[int, _Birth] = {}
-    search = _Search(problem)
-    places = np.linspace(math.log(LOWEST), math.log(largest), _SCAN)
-    scan = [search.tried(place) for place in places]
-    for (low, before), (high, after) in pairwise(zip(places, scan, strict=True)):
-        if before is None or after is None:
-            continue
-        for i in np.flatnonzero((before < 1.0) & (after > 1.0)):
-            birth = search.birth(int(i), float(low), float(high))
-            if birth is not None:
-                found.setdefault(birth.degree, birth)
-    return found
-
-
-class _Search:
-    """Spikes as functions of the step, on the rung of the ladder that `spectrum` takes there."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-
-    def at(self, step: float) -> Problem:
-        """The problem at another step."""
-        return self.problem.replace(step_size=step)
-
-    def tried(self, place: float) -> FloatArray | None:
-        """Strengths at a step, given by its logarithm, on the first rung."""
-        try:
-            return strengths(model_of(self.at(math.exp(place))), _MOST, fineness=_ROUGH)[0]
-        except FeaturestepError:
-            return None
-
-    def birth(self, rank: int, low: float, high: float) -> _Birth | None:
-        """Where the strength of a rank passes 1: the rung is that of the spectrum just beyond."""
-        rung, tried = FIRST, set[Rung]()
-        try:
-            while rung not in tried:
-                tried.add(rung)
-                step = self._crossing(rung, rank, low, high)
-                view = self._beyond(step, rung)
-                rung = view.model.rung
-        except FeaturestepError:
-            return None
-        if rank >= len(view.spikes):
-            return None
-        return _Birth(step, view.spikes[rank].degree, spectrum_notes(self.at(step)))
-
-    def _beyond(self, step: float, rung: Rung) -> Outlook:
-        """What `spectrum` sees just beyond a step; where it is refused, its upper end alone."""
-        try:
-            return solve_whole(self.at(_BORN * step))[0]
-        except FeaturestepError:
-            return outlook(model_of(self.at(_BORN * step), rung))
-
-    def _crossing(self, rung: Rung, rank: int, low: float, high: float) -> float:
-        """The step at which a strength passes 1: it grows like a power of the step."""
-        trail: Trail | None = None
-
-        def gap(t: float) -> float:
-            nonlocal trail
-            model = model_of(self.at(math.exp(t)), rung)
-            found, trail = strengths(model, _MOST, near=trail)
-            return math.log(max(float(found[rank]), 1e-300))
-
-        return math.exp(root_between(gap, low, high, absolute=1e-6))
