@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featurestep.theory.batch import Batch
+from featurestep.theory.moments import Batch
 
 
 @dataclass

@@ -12,11 +12,10 @@ from featurestep import Problem
 from featurestep.functions.hermite import coefficients
 from featurestep.functions.special import factorials
 from featurestep.spiked import spiked_weights
-from featurestep.theory.batch import Batch
 from featurestep.theory.exact.slopes import slopes
 from featurestep.theory.exact.solve import Answer, answer, r_nodes
 from featurestep.theory.exact.step import rows_of
-from featurestep.theory.moments import build_batch
+from featurestep.theory.moments import Batch, build_batch
 from featurestep.theory.resolution import Effort, choose
 from featurestep.theory.spike_functions import learned_powers
 from featurestep.theory.untrained import traces

@@ -13,8 +13,7 @@ import numpy as np
 from ..problem import Problem
 from ..spiked import SpikedWeights
 from ..types import FloatArray
-from .batch import Batch
-from .moments import build_batch
+from .moments import Batch, build_batch
 from .resolution import Effort, Resolution, Roughness, choose
 from .resolvent import Resolvent, solve_resolvent
 from .risk import Risk, solve_risk

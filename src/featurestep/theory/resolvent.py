@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..types import FloatArray
-from .batch import Batch
+from .moments import Batch
 from .response import Point, evaluate, respond
 from .solution import ACCEPTED
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..types import FloatArray
-from .batch import Batch
 from .exact.weights import ExactWeights, exact_weights
+from .moments import Batch
 from .weight_side import IsotropicWeights, weight_side
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..types import FloatArray
-from .batch import Batch
+from .moments import Batch
 from .response import Point
 from .weight_side import Coupling, Frame
 

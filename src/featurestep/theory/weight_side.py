@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..types import FloatArray, IntArray
-from .batch import Batch, Pairs
 from .gain import gain_by_lu, gain_by_parity, gain_by_qr
-from .moments import across_alignment
+from .moments import Batch, across_alignment
 
 _FEW = 4
 
@@ -34,6 +33,14 @@ class Frame(NamedTuple):
     means: FloatArray  # (B, Q, K) of Ã in the part of y along κ
     lines: FloatArray  # (B, Q, K) of ψ̃, and times κ of τ̃
     coupling: Coupling | None = None
+
+
+class Pairs(NamedTuple):
+    """The response of V1 in the unknowns Ξ_gh, g ≤ h, for few groups."""
+
+    seen: FloatArray  # (B, Q, pairs) how Ξ enters χ
+    felt: FloatArray  # (B, Q, pairs) how χ enters Ξ
+    carried: FloatArray  # (B, pairs, K) how p enters Ξ
 
 
 @dataclass(frozen=True)

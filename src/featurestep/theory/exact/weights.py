@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...types import FloatArray
-from ..batch import Batch
+from ..moments import Batch
 from .dyson import (
     Blocks,
     averaged,

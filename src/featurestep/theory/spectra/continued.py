@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...errors import NotConverged
 from ...types import FloatArray
-from ..batch import SHARED, Batch
+from ..moments import SHARED, Batch
 from ..response import Point, evaluate, respond
 from .branch import Branch, ComplexArray, Nodes, Trail
 from .fineness import FULL, Budget, Fineness

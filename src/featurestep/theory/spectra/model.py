@@ -15,8 +15,8 @@ import numpy as np
 from ...problem import Problem
 from ...spiked import spiked_weights
 from ...types import FloatArray
-from ..batch import Batch
 from ..exact.step import bulk_products
+from ..moments import Batch
 from ..validity import isotropic_bulk_notes, prediction_notes, rung_notes
 from .fineness import FIRST, FULL, STRAY, Rung
 from .typical import spectral_method, typical_batch

@@ -20,12 +20,11 @@ from ...functions.quadrature import Rule, bent_law, gauss_hermite, gauss_law, st
 from ...problem import Problem
 from ...spiked import SpikedWeights, spiked_weights
 from ...types import FloatArray
-from ..batch import Batch
 from ..exact.spikes import FEW_R_NODES, R_NODES, ExactSide, exact_side
 from ..exact.spikes import MOST_GROUPS as MOST_EXACT
 from ..labels import along_first
 from ..method import bulk_left_out, chosen_method
-from ..moments import build_batch
+from ..moments import Batch, build_batch
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
 from ..typical_laws import count_of, extreme, typical_normal
 from .fineness import FIRST, Rung

@@ -16,7 +16,7 @@ import numpy as np
 from ...borders import Border, border_of
 from ...roots import root_between
 from ...types import FloatArray
-from ..batch import Batch
+from ..moments import Batch
 
 
 @dataclass(frozen=True)

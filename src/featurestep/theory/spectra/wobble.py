@@ -22,7 +22,7 @@ from ...functions.quadrature import Rule, gauss_hermite
 from ...functions.special import normal_quantile
 from ...problem import Problem
 from ...types import FloatArray
-from ..batch import Batch
+from ..moments import Batch
 
 _SEEN = 0.14  # relative spread of a row's or column's power that is worth nodes
 _POINTS = 161
