@@ -14,13 +14,13 @@ from featurestep import Problem, predict
 from featurestep.functions.quadrature import gauss_hermite, gauss_law
 from featurestep.spiked import spiked_weights
 from featurestep.theory.engine import Solution, solve
-from featurestep.theory.gain import gain_by_lu, gain_by_parity, gain_by_qr
 from featurestep.theory.limits import limit
 from featurestep.theory.moments import build_batch
 from featurestep.theory.resolution import Effort
 from featurestep.theory.resolvent import ACCEPTED, solve_resolvent
 from featurestep.theory.risk import solve_risk
 from featurestep.theory.signal import solve_signal
+from featurestep.theory.weight_side import gain_by_lu, gain_by_parity, gain_by_qr
 from tests.theory.literal import solve_literally
 from tests.theory.roads import untrained
 
