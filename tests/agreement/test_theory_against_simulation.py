@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from featurestep import NotConverged, Problem, predict
-from featurestep.theory import engine, response, risk, signal, weight_side
+from featurestep.theory import engine, response, risk, weight_side
 from tests.agreement.plain import OBSERVED, Simulated, simulate_plainly
 
 pytestmark = pytest.mark.slow
@@ -140,8 +140,8 @@ PERTURBATIONS: dict[str, list[tuple[Any, str, int | None, float]]] = {
     "(8) V̂2": [(response, "noise_information", None, 1.03)],
     "(9) V1": [(weight_side, "gain_by_lu", 2, 1.03), (weight_side, "gain_by_parity", 2, 1.03)],
     "(10) V2": [(response, "demand", None, 1.03)],
-    "(11) learned function": [(signal, "least_squares", 0, 1.03), (signal, "_joint", 0, 1.03)],
-    "(12) E0": [(signal, "misfit", None, 1.03)],
+    "(11) learned function": [(risk, "least_squares", 0, 1.03), (risk, "_joint", 0, 1.03)],
+    "(12) E0": [(risk, "misfit", None, 1.03)],
     "(13) v": [(risk, "respond", 0, 1.03)],
     "(14) test error": [(risk, "generalisation_error", None, 1.03)],
     "(14) training error": [(risk, "training_error", None, 1.03)],

@@ -66,7 +66,7 @@ def edit(path: Path, old: str, new: str) -> None:
 def test_words_leave_the_fingerprint_as_it_is(package, tags):
     before = tags()
     risk = package / "theory" / "risk.py"
-    edit(risk, '"""Errors of', '"""The errors of')
+    edit(risk, '"""What the readout', '"""All that the readout')
     edit(risk, "    batch = point.batch\n", "    # the batch\n\n    batch = (point.batch)\n")
     edit(risk, "    test_error: FloatArray  # (B,) L_te", "    test_error: object")
     for shown in ("plots/style.py", "cli/output.py", "page/theme.py", "sweeps/store.py"):

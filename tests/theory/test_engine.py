@@ -18,8 +18,7 @@ from featurestep.theory.limits import limit
 from featurestep.theory.moments import build_batch
 from featurestep.theory.resolution import Effort
 from featurestep.theory.resolvent import ACCEPTED, solve_resolvent
-from featurestep.theory.risk import solve_risk
-from featurestep.theory.signal import solve_signal
+from featurestep.theory.risk import solve_risk, solve_signal
 from featurestep.theory.weight_side import gain_by_lu, gain_by_parity, gain_by_qr
 from tests.theory.literal import solve_literally
 from tests.theory.roads import untrained

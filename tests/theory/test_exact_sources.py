@@ -17,8 +17,7 @@ from featurestep.theory.exact.resolvent import Readout, solve_resolvent
 from featurestep.theory.exact.solve import Answer
 from featurestep.theory.isotropic import error_given
 from featurestep.theory.resolvent import solve_resolvent as solve_isotropic
-from featurestep.theory.risk import solve_risk
-from featurestep.theory.signal import solve_signal
+from featurestep.theory.risk import solve_risk, solve_signal
 from tests.theory.roads import Literal, batch_of, exact_answer
 
 BASE: dict[str, Any] = {

@@ -16,8 +16,7 @@ from ..types import FloatArray
 from .moments import Batch, build_batch
 from .resolution import Effort, Resolution, Roughness, choose
 from .resolvent import Resolvent, solve_resolvent
-from .risk import Risk, solve_risk
-from .signal import Signal, solve_signal
+from .risk import Risk, Signal, solve_risk, solve_signal
 from .solution import Groups, Outcome, Solution, checked
 
 BLOCK = 60000  # problems × nodes × groups of one batch: its arrays stay in cache

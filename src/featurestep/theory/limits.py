@@ -26,8 +26,7 @@ from .moments import build_batch
 from .resolution import target_nodes
 from .resolvent import solve_resolvent
 from .response import Point
-from .risk import Risk, solve_risk
-from .signal import least_squares, misfit, solve_signal
+from .risk import Risk, least_squares, misfit, solve_risk, solve_signal
 from .spike_functions import Spikes, exact_spikes, published_spikes
 from .untrained import traces
 

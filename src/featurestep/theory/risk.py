@@ -1,7 +1,13 @@
-"""Errors of the fitted readout (12)–(15), with the training loss computed twice.
+"""What the readout learns along the spike (11) and its errors (12)–(15).
 
-The response to E0 is the derivative of the training loss by the weight of every node, so that each
-error measure is a source (30): its mean with the measure's density.
+(11) is a penalised least squares. In the scaled unknowns A = √V2·Ã, τ = √D·τ̃, ψ = √D·ψ̃
+(D = ρ²V2/d) the penalty is the identity, or near it, and the system is well conditioned whatever
+the group weights. It is solved by a QR factorisation, not by normal equations: spikes of very
+different size share one matrix. Columns and penalty come from the weight side.
+
+The training loss is computed twice. The response to E0 is the derivative of the training loss by
+the weight of every node, so that each error measure is a source (30): its mean with the measure's
+density.
 """
 
 from __future__ import annotations
@@ -11,8 +17,127 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..types import FloatArray
+from .moments import Batch
 from .response import Point, respond
-from .signal import Signal
+from .weight_side import Coupling, Frame
+
+
+@dataclass(frozen=True)
+class Signal:
+    """The solution of (11), the functions it stands for and the terms it gives to the errors."""
+
+    use: FloatArray  # (B, K) A_g: use of the mean features
+    along: FloatArray  # (B, K) τ_g: use of the κ-direction
+    across: FloatArray  # (B, K) ψ_g: use of the s-direction
+    fitted: FloatArray  # (B, Q) M(κ)
+    fitted_slope: FloatArray  # (B, Q) S(κ)
+    misfit: FloatArray  # (B, Q) E0(κ) of (12)
+    source_nodes: FloatArray  # (B, Q) what (15) adds to E0 for leaning weights
+    source_groups: FloatArray  # (B, K) V2_g·(−∂(x̂ᵀCx̂)/∂t_g) seen from V2
+    train_loss: FloatArray  # (B,) minimum of (11)/n
+
+
+def solve_signal(point: Point) -> Signal:
+    """Minimise (11) at the solution of the resolvent equations."""
+    batch = point.batch
+    weights = point.isotropic
+    frame = weights.frame(point.v2)
+    if frame.coupling is None:
+        use, along, across, rest = _decoupled(point, frame)
+        slope = _apply(frame.lines, across)
+    else:
+        use, along, across, rest = _joint(point, frame, frame.coupling)
+        slope = _apply(frame.lines, across) + _apply(frame.coupling.means_across, use)
+    fitted = _apply(frame.means, use) + batch.kappa * _apply(frame.lines, along)
+    tau, psi = weights.directions(point.v2, use, along, across)
+    source_nodes, source_groups = weights.sources(use, along, across)
+    outside = (batch.weight * point.shrink * batch.target_rest).sum(axis=1)
+    return Signal(
+        use=np.sqrt(point.v2) * use,
+        along=tau,
+        across=psi,
+        fitted=fitted,
+        fitted_slope=slope,
+        misfit=misfit(batch, fitted, slope),
+        source_nodes=source_nodes,
+        source_groups=source_groups,
+        train_loss=outside + rest / batch.n,
+    )
+
+
+def misfit(batch: Batch, fitted: FloatArray, slope: FloatArray) -> FloatArray:
+    """E0(κ) = y2 − 2My0 + M² − 2Sy1 + S², as a sum of squares (eq. 12)."""
+    return np.asarray(
+        batch.target_rest + (batch.target_mean - fitted) ** 2 + (batch.target_linear - slope) ** 2
+    )
+
+
+def _apply(columns: FloatArray, values: FloatArray) -> FloatArray:
+    return np.asarray(np.matmul(columns, values[:, :, None])[:, :, 0])
+
+
+def least_squares(
+    point: Point, columns: FloatArray, right: FloatArray, penalty: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """argmin n E[(right − columns·x)²/(1+χ)] + Σ penalty·x² and the minimum."""
+    root = _root_mass(point)
+    size = columns.shape[2]
+    top = np.concatenate([columns, right[:, :, None]], axis=2) * root[:, :, None]
+    bottom = np.zeros((columns.shape[0], size, size + 1))
+    bottom[:, np.arange(size), np.arange(size)] = np.sqrt(penalty)
+    return _triangular(np.concatenate([top, bottom], axis=1))
+
+
+Solved = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # Ã, τ̃, ψ̃, minimum
+
+
+def _decoupled(point: Point, frame: Frame) -> Solved:
+    """ψ by itself, A and τ together: the usual case."""
+    batch, k = point.batch, frame.lines.shape[2]
+    columns = np.concatenate([frame.means, batch.kappa[None, :, None] * frame.lines], axis=2)
+    both, rest_along = least_squares(point, columns, batch.target_mean, np.ones(2 * k))
+    across, rest_across = least_squares(point, frame.lines, batch.target_linear, np.ones(k))
+    return both[:, :k], both[:, k:], across, rest_along + rest_across
+
+
+def _joint(point: Point, frame: Frame, coupling: Coupling) -> Solved:
+    """The coupled system: rows along κ, rows along s, penalties."""
+    batch = point.batch
+    root = _root_mass(point)[:, :, None]
+    size, nodes, k = frame.means.shape
+    system = np.zeros((size, 2 * nodes + 3 * k, 3 * k + 1))
+    along, across, rest = slice(0, nodes), slice(nodes, 2 * nodes), 2 * nodes
+    system[:, along, :k] = root * frame.means
+    system[:, along, k : 2 * k] = root * batch.kappa[None, :, None] * frame.lines
+    system[:, along, 3 * k] = root[:, :, 0] * batch.target_mean
+    system[:, across, :k] = root * coupling.means_across
+    system[:, across, 2 * k : 3 * k] = root * frame.lines
+    system[:, across, 3 * k] = root[:, :, 0] * batch.target_linear
+    system[:, rest : rest + k, :k] = _root(coupling.penalty)
+    index = np.arange(k, 3 * k)
+    system[:, rest + index, index] = 1.0
+    solution, minimum = _triangular(system)
+    return solution[:, :k], solution[:, k : 2 * k], solution[:, 2 * k :], minimum
+
+
+def _root(penalty: FloatArray) -> FloatArray:
+    """R with RᵀR = penalty."""
+    values, vectors = np.linalg.eigh(0.5 * (penalty + penalty.transpose(0, 2, 1)))
+    root = np.sqrt(np.maximum(values, 0.0))[:, :, None]
+    return np.asarray(root * vectors.transpose(0, 2, 1))
+
+
+def _root_mass(point: Point) -> FloatArray:
+    batch = point.batch
+    return np.sqrt(batch.n[:, None] * batch.weight * point.shrink)
+
+
+def _triangular(system: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Least squares of [columns | right] by QR: the solution and the squared residual."""
+    triangle: FloatArray = np.asarray(np.linalg.qr(system, mode="r"))
+    size = system.shape[2] - 1
+    solution = np.linalg.solve(triangle[:, :size, :size], triangle[:, :size, size:])[:, :, 0]
+    return np.asarray(solution, dtype=np.float64), triangle[:, size, size] ** 2
 
 
 @dataclass(frozen=True)
