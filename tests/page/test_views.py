@@ -25,7 +25,7 @@ from featurestep.page.presets import PRESETS
 from featurestep.page.state import State
 from featurestep.page.views import Views, curve_key, main_view, spectrum_view, tasks_of
 from featurestep.results import Note
-from featurestep.theory.kernel import kernel_error
+from featurestep.theory.baselines import kernel_error
 
 STATES = [preset.state for preset in PRESETS.values()]
 NAMES = list(PRESETS)

@@ -6,7 +6,7 @@ import pytest
 
 from featurestep import InvalidProblem, Problem, predict, simulate
 from featurestep.figures.base import SHIFTED_SINE
-from featurestep.theory.kernel import kernel_error
+from featurestep.theory.baselines import kernel_error
 
 
 def wide(problem, factor):

@@ -11,7 +11,7 @@ from ..plots.style import PALETTE, figure_of, label, new_axes, styled
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import baselines, predict
-from ..theory.kernel import kernel_error
+from ..theory.baselines import kernel_error
 from .base import TWO_COLUMNS, PaperFigure, Report, parts
 from .claims import Claim, agreement, below, settled
 

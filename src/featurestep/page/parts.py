@@ -18,9 +18,8 @@ from ..problem import Grid, Problem
 from ..regime import interval
 from ..results import status_of
 from ..theory import Limit, Prediction, limit
-from ..theory.baselines import beside, tuned_ridge, untrained
+from ..theory.baselines import beside, kernel_error, tuned_ridge, untrained
 from ..theory.engine import Outcome, Solution, solve
-from ..theory.kernel import kernel_error
 from ..theory.predict import prediction
 from ..theory.resolution import Effort
 from ..theory.spike_functions import exact_spikes, published_spikes

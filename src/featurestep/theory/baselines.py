@@ -9,6 +9,9 @@ from typing import ClassVar, overload
 import numpy as np
 
 from ..errors import InvalidProblem
+from ..functions.hermite import coefficients
+from ..functions.nonlinearity import Nonlinearity
+from ..functions.teacher import Frame
 from ..problem import Grid, Problem
 from ..results import GridResult, Note, Progress, Result, over_grid
 from ..spiked import linear_part, spiked_weights
@@ -78,14 +81,11 @@ def untrained(problem: Problem) -> Problem:
 
 def beside(problem: Problem, still: float) -> Baselines:
     """The baselines beside the untrained network, whose error is given."""
-    star = problem.star
-    mean, slope = linear_part(star)
     noise = problem.noise_std**2
-    signal = slope**2
-    rest = max(star.second_moment - signal, 0.0) + noise
+    signal, rest = _linear_signal(problem, problem.star)
     weights = spiked_weights(problem)
     kappa, weight = target_nodes(problem, weights, degree=0)
-    labels = label_moments(star, np.array([weights.alignment]), kappa)
+    labels = label_moments(problem.star, np.array([weights.alignment]), kappa)
     beside, unexplained = (labels.linear[0] ** 2).sum(axis=0), labels.rest[0]
     few, many = problem.phi, problem.d / (problem.n + problem.n_step)
     return Baselines(
@@ -96,7 +96,7 @@ def beside(problem: Problem, still: float) -> Baselines:
         ridge_all=linear_ridge_error(signal, rest, many, problem.ridge),
         ridge_all_tuned=tuned_ridge_error(signal, rest, many),
         best_linear=rest,
-        best_affine=max(rest - mean**2, noise),
+        best_affine=max(rest - linear_part(problem.star)[0] ** 2, noise),
         best_given_direction=float(weight @ (unexplained + beside)) + noise,
         best_given_direction_and_linear=float(weight @ unexplained) + noise,
         noise_floor=noise,
@@ -130,6 +130,34 @@ def tuned_ridge_error(signal: float, rest: float, phi: float) -> float:
 
 def tuned_ridge(problem: Problem) -> float:
     """Test error of ridge regression on the problem's n inputs, at its best ridge."""
-    signal = linear_part(problem.star)[1] ** 2
-    rest = max(problem.star.second_moment - signal, 0.0) + problem.noise_std**2
-    return tuned_ridge_error(signal, rest, problem.phi)
+    return tuned_ridge_error(*_linear_signal(problem, problem.star), problem.phi)
+
+
+def kernel_error(problem: Problem) -> float:
+    """Test error of kernel ridge regression on the problem's n samples, in high dimension.
+
+    With infinitely many neurons the untrained network is kernel ridge regression with
+    K(x, x′) = E_w σ(w·x)σ(w·x′), the arc-cosine kernel for a ReLU. With samples in proportion to
+    the dimension K is, up to terms that do not matter, c_1² x·x′/d off the diagonal and that plus
+    c_{>1}² = Eσ² − c_0² − c_1² on it (σ centred). Such a kernel is linear: features c_1 x/√d, and
+    c_{>1}² acts as further ridge.
+
+    The ridge is that of the infinitely wide network: features σ(w_j·x)/√N and a readout √N·a, so
+    that λ‖a‖² is (λ/N)‖√N a‖², with λ/N kept as N grows. In f(x) = θ·x this is ridge regression
+    with λ_lin = φ(λn/N + c_{>1}²)/c_1².
+    """
+    sigma = problem.sigma
+    signal, noise = _linear_signal(problem, problem.sigma_star)
+    c0, c1 = (float(c) for c in coefficients(sigma, 1))
+    if abs(c0) > 1e-9 or c1 == 0.0:
+        raise InvalidProblem("activation", "must be centred, with c_1 ≠ 0", problem.activation)
+    rest = max(sigma.second_moment - c1**2, 0.0)  # c_{>1}²
+    penalty = problem.ridge * problem.n / problem.width
+    lam = problem.phi * (penalty + rest) / c1**2
+    return linear_ridge_error(signal, noise, problem.phi, lam)
+
+
+def _linear_signal(problem: Problem, star: Nonlinearity | Frame) -> tuple[float, float]:
+    """Squared norm of the target's linear part, and the variance of all else, noise included."""
+    signal = linear_part(star)[1] ** 2
+    return signal, max(star.second_moment - signal, 0.0) + problem.noise_std**2
