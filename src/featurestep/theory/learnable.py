@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, overload
 
@@ -15,10 +15,18 @@ from ..functions.teacher import Frame
 from ..problem import Grid, Problem
 from ..results import GridResult, Progress, Result, Table, over_grid
 from ..spiked import spiked_weights
-from ..types import FloatArray
-from .advice import ACTIVATIONS, LAWS, advice, best_pair, others
 from .degrees import multi_indices
-from .reach import MANY, Reach, floors, reaches, second_step_floor
+from .reach import (
+    ACTIVATIONS,
+    LAWS,
+    MANY,
+    best_pair,
+    floors,
+    others,
+    possible,
+    reaches,
+    second_step_floor,
+)
 from .validity import quadratic_notes
 
 HIGHEST = {1: 12, 2: 8, 3: 6}  # degree of the terms that are looked at, by number of directions
@@ -110,7 +118,39 @@ class Learnable(Result):
     @property
     def advice(self) -> tuple[str, ...]:
         """What would lower the floors, one line each."""
-        return tuple(advice(self))
+        return tuple(self._advice())
+
+    def _advice(self) -> Iterator[str]:
+        gain = max(0.05 * (self.class_floor - self.problem.noise_std**2), 0.005 * self.power)
+        if spiked_weights(self.problem).alignment == 0.0:
+            yield (
+                "E[y z] = 0: the step finds no direction of the target, and nothing but its mean "
+                "is learned at n_step of order d"
+            )
+            return
+        if self.class_floor - self.class_floor_many > gain:
+            yield f"more samples in the step: the floor falls to {self.class_floor_many:.4g}"
+        single = self.class_floor
+        for what, tried in (
+            ("readout law", self.other_laws),
+            ("activation", self.other_activations),
+        ):
+            if tried:
+                best = min(tried, key=lambda name: tried[name])
+                single = min(single, tried[best])
+                if self.class_floor - tried[best] > gain:
+                    yield f"another {what}: {best} has a floor of {tried[best]:.4g}"
+        activation, law, floor = self.best_pair
+        if single - floor > gain:
+            yield f"another activation and law: {activation} with {law} has a floor of {floor:.4g}"
+        if self.floor_many - self.floor_second > gain:
+            yield (
+                "a second step, on fresh samples: it sees directions that the first one could only "
+                f"use linearly, and the floor falls to {self.floor_second:.4g}"
+            )
+        never = [term.name for term in self.terms if term.verdict == "never"]
+        if never:
+            yield f"no activation, law or number of samples makes one step learn {', '.join(never)}"
 
 
 @overload
@@ -145,9 +185,9 @@ def learnable(
             degrees=index,
             name=_named(index, names),
             size=size,
-            possible=_possible(index, gamma),
-            possible_many=_possible(index, 1.0 if gamma else 0.0),
-            expressed=sum(share * _expressed(index, gamma, reach) for share, reach in own),
+            possible=possible(index, gamma),
+            possible_many=possible(index, 1.0 if gamma else 0.0),
+            expressed=sum(share * reach.expressed(index, gamma) for share, reach in own),
         )
         for index, size in _sizes(star)
     ]
@@ -189,31 +229,6 @@ def _frame_sizes(star: Frame) -> dict[tuple[int, ...], float]:
         ** 2
         for index in multi_indices(star.directions, HIGHEST[star.directions])
     }
-
-
-def _possible(index: tuple[int, ...], gamma: float) -> float:
-    """The share of a term that (52) leaves: functions of κ, and linear ones of s times them."""
-    a, beside = index[0], sum(index[1:])
-    if beside == 0:
-        return float(gamma ** (2 * a) + a * gamma ** (2 * a - 2) * (1.0 - gamma**2))
-    return float(gamma ** (2 * a)) if beside == 1 else 0.0
-
-
-def _expressed(index: tuple[int, ...], gamma: float, reach: Reach) -> float:
-    """The share of a term, alone, that lies in the span of the network's functions."""
-    a, beside = index[0], sum(index[1:])
-    if beside > 1:
-        return 0.0
-    hermite = normalised_hermite(a, reach.kappa)
-    nothing = np.zeros_like(reach.kappa)
-    along = gamma**a * hermite[a]
-    if beside == 1:
-        parts: tuple[FloatArray, FloatArray] = nothing, along
-    else:
-        linear = np.sqrt(a * (1.0 - gamma**2)) * gamma ** (a - 1) * hermite[a - 1]
-        parts = along, linear
-    whole = sum(float(reach.weight @ part**2) for part in parts)
-    return max(whole - reach.missed(parts[0], parts[1][None]), 0.0)
 
 
 def _axes(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -7,10 +7,13 @@ however many samples and neurons there are.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import FeaturestepError
+from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import trapezoid_normal
 from ..functions.teacher import Frame
 from ..problem import Problem
@@ -21,6 +24,8 @@ from .exact.step import build_step, rows_of
 from .labels import label_moments
 from .resolution import Effort, choose
 
+LAWS = ("constant", "rademacher", "gaussian")
+ACTIVATIONS = ("relu", "tanh", "gelu", "sigmoid")
 _RELEVANT = 1e-7  # of a function that the groups differ by: smaller ones count as absent
 _ROUNDING = 1e-12
 _SEEN = 1e-9  # square of E[y z_i|z_1], as a share of E y²
@@ -40,6 +45,30 @@ class Reach:
         parts = [_outside(self.plain, self.weight, mean)]
         parts += [_outside(self.beside, self.weight, part) for part in linear]
         return float(sum(parts))
+
+    def expressed(self, index: tuple[int, ...], gamma: float) -> float:
+        """The share of a term, alone, that lies in the span of the network's functions."""
+        a, beside = index[0], sum(index[1:])
+        if beside > 1:
+            return 0.0
+        hermite = normalised_hermite(a, self.kappa)
+        nothing = np.zeros_like(self.kappa)
+        along = gamma**a * hermite[a]
+        if beside == 1:
+            parts: tuple[FloatArray, FloatArray] = nothing, along
+        else:
+            linear = np.sqrt(a * (1.0 - gamma**2)) * gamma ** (a - 1) * hermite[a - 1]
+            parts = along, linear
+        whole = sum(float(self.weight @ part**2) for part in parts)
+        return max(whole - self.missed(parts[0], parts[1][None]), 0.0)
+
+
+def possible(index: tuple[int, ...], gamma: float) -> float:
+    """The share of a term that (52) leaves: functions of κ, and linear ones of s times them."""
+    a, beside = index[0], sum(index[1:])
+    if beside == 0:
+        return float(gamma ** (2 * a) + a * gamma ** (2 * a - 2) * (1.0 - gamma**2))
+    return float(gamma ** (2 * a)) if beside == 1 else 0.0
 
 
 def reaches(problem: Problem) -> list[tuple[float, Reach]]:
@@ -69,6 +98,34 @@ def floors(problem: Problem) -> tuple[float, float]:
         outside = float(reach.weight @ labels.rest[0])
         total += share * (outside + reach.missed(labels.mean[0], labels.linear[0]))
     return outside + noise, total + noise
+
+
+def others(problem: Problem, field: str, values: tuple[str, ...]) -> dict[str, float]:
+    """Class floors with other values of a field, those that can be asked for."""
+    found = {
+        value: _class_floor(problem, **{field: value})
+        for value in values
+        if problem.given[field] != value
+    }
+    return {value: floor for value, floor in found.items() if floor is not None}
+
+
+def best_pair(problem: Problem, own: float) -> tuple[str, str, float]:
+    """The activation and law with the lowest floor; the problem's own where none is lower."""
+    best = (problem.sigma.name, problem.law.name, own)
+    for activation, law in itertools.product(ACTIVATIONS, LAWS):
+        floor = _class_floor(problem, activation=activation, readout=law)
+        if floor is not None and floor < best[2] * (1.0 - 1e-6):
+            best = (activation, law, floor)
+    return best
+
+
+def _class_floor(problem: Problem, **changes: str) -> float | None:
+    """The floor of the same problem with another activation or law, None if it cannot be asked."""
+    try:
+        return floors(problem.replace(**changes))[1]
+    except FeaturestepError:
+        return None
 
 
 def second_step_floor(problem: Problem) -> float:
