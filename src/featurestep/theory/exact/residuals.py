@@ -69,22 +69,25 @@ def residual_law(
     """The law of r = σ⋆(t) + noise with `count` nodes, or as so many samples show it."""
     if isinstance(star, Frame):
         return _several_directions(star, noise, count, samples)
-    t, r, w, added = _grid(star, noise, samples)
-    functions = _directions(t, added, noise)  # (S, points)
-    products = _products(t, added, noise)  # (S, S, points)
-    nodes, basis, at_nodes = _lanczos(r, w, count)
-
-    def interpolated(f: FloatArray) -> FloatArray:
-        return np.asarray(((w * f) @ basis) @ at_nodes)
-
+    t, w_t = _target_rule(star) if samples is None else _typical_rule(samples)
+    x, w_x = _noise_rule(noise, samples)
+    added, seen = np.tile(x, t.size), np.repeat(t, x.size)
+    r = np.repeat(star(t), x.size) + added + noise.mean
+    w = np.multiply.outer(w_t, w_x).ravel()
+    w = w / w.sum()
+    first, second = [seen], [[seen * seen]]  # E[θ_s·x | point], and of their products
+    if noise.leaning is not None:
+        along, own = noise.leaning_on(added)
+        first, second = [seen, along], [[seen * seen, seen * along], [seen * along, own]]
     powers = r ** np.arange(MOST_MOMENT + 1)[:, None]
-    return ResidualLaw(
-        nodes=nodes,
-        weight=at_nodes[0],
-        first=np.stack([interpolated(f) for f in functions]),
-        second=np.stack([[interpolated(f) for f in row] for row in products]),
+    return _on_nodes(
+        r,
+        w,
+        [w * f for f in first],
+        [[w * f for f in row] for row in second],
+        count,
         moments=powers @ w,
-        overlaps=(functions * w) @ powers[:4].T,
+        overlaps=(np.stack(first) * w) @ powers[:4].T,
     )
 
 
@@ -95,22 +98,8 @@ def typical_law(cut: ResidualLaw, full: ResidualLaw) -> ResidualLaw:
     return replace(cut, nodes=full.moments[1] + spread * (cut.nodes - mean))
 
 
-def _grid(
-    star: Nonlinearity, noise: Noise, samples: float | None
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Points (t, r), their probabilities and the noise in r."""
-    if samples is None:
-        t, w_t = _target_rule(star)
-        x, w_x = gauss_hermite(_NOISE_NODES)
-    else:
-        t, w_t = x, w_x = typical_normal(extreme(samples), 1.0, 1.0, _SPACING)
-    if noise.variance == 0.0:
-        x, w_x = np.zeros(1), np.ones(1)
-    added = np.sqrt(noise.variance) * np.tile(x, t.size)
-    t_all = np.repeat(t, x.size)
-    r = np.repeat(star(t), x.size) + added + noise.mean
-    w = np.multiply.outer(w_t, w_x).ravel()
-    return t_all, r, w / w.sum(), added
+def _typical_rule(samples: float) -> Rule:
+    return typical_normal(extreme(samples), 1.0, 1.0, _SPACING)
 
 
 def _target_rule(star: Nonlinearity) -> Rule:
@@ -121,49 +110,27 @@ def _target_rule(star: Nonlinearity) -> Rule:
     return z[keep], w[keep] / w[keep].sum()
 
 
-def _directions(t: FloatArray, added: FloatArray, noise: Noise) -> FloatArray:
-    """E[θ_s·x | point]: t, and for `full` κ_a given its noise (section 17)."""
-    if noise.leaning is None:
-        return t[None]
-    return np.stack([t, noise.leaning_on(added)[0]])
-
-
-def _products(t: FloatArray, added: FloatArray, noise: Noise) -> FloatArray:
-    if noise.leaning is None:
-        return (t * t)[None, None]
-    along, own = noise.leaning_on(added)
-    return np.stack([np.stack([t * t, t * along]), np.stack([t * along, own])])
-
-
-@dataclass(frozen=True)
-class _TargetLaw:
-    """Nodes of g(z) with weights for the target's directions, and moments with them."""
-
-    nodes: FloatArray  # (m,)
-    weight: FloatArray  # (m,)
-    first: FloatArray  # (r, m)
-    second: FloatArray  # (r, r, m)
-    moments: FloatArray  # (1 + r, 7) E[g^j], E[z_i g^j]
+def _noise_rule(noise: Noise, samples: float | None) -> Rule:
+    """Values of what is added to the target, its mean apart, and their probabilities."""
+    if noise.variance == 0.0:
+        return np.zeros(1), np.ones(1)
+    x, w = gauss_hermite(_NOISE_NODES) if samples is None else _typical_rule(samples)
+    return np.sqrt(noise.variance) * x, w
 
 
 @lru_cache(maxsize=128)
-def _target_law(star: Frame, samples: float | None) -> _TargetLaw:
+def _target_law(star: Frame, samples: float | None) -> ResidualLaw:
+    """The law of g(z) by itself, with the target's directions."""
     z, w = star.z, star.weight
     values = star.values
     if samples is not None:
         z, w = _typical_directions(star.directions, samples)
         values = star(z)
-    nodes, basis, at_nodes = _lanczos(values, w, _TARGET_NODES)
-
-    def interpolated(f: FloatArray) -> FloatArray:
-        return np.asarray(((w * f) @ basis) @ at_nodes)
-
-    return _TargetLaw(
-        nodes=nodes,
-        weight=at_nodes[0],
-        first=np.stack([interpolated(x) for x in z.T]),
-        second=np.stack([[interpolated(x * y) for y in z.T] for x in z.T]),
-        moments=star.moments(MOST_MOMENT),
+    first = [w * x for x in z.T]
+    second = [[w * (x * y) for y in z.T] for x in z.T]
+    moments = star.moments(MOST_MOMENT)
+    return _on_nodes(
+        values, w, first, second, _TARGET_NODES, moments=moments[0], overlaps=moments[1:, :4]
     )
 
 
@@ -184,38 +151,29 @@ def _several_directions(
 ) -> ResidualLaw:
     """r = g(z) + noise: directions of the target first, then that of the readout's start."""
     target = _target_law(star, samples)
-    x, w_x = gauss_hermite(_NOISE_NODES)
-    if samples is not None:
-        x, w_x = typical_normal(extreme(samples), 1.0, 1.0, _SPACING)
-    if noise.variance == 0.0:
-        x, w_x = np.zeros(1), np.ones(1)
-    added = np.sqrt(noise.variance) * x
-    r = np.add.outer(target.nodes, added + noise.mean).ravel()
-    nodes, basis, at_nodes = _lanczos(r, np.multiply.outer(target.weight, w_x).ravel(), count)
+    added, w_x = _noise_rule(noise, samples)
 
-    def interpolated(of_target: FloatArray, of_noise: FloatArray) -> FloatArray:
-        weight = np.multiply.outer(of_target, of_noise).ravel()
-        return np.asarray((weight @ basis) @ at_nodes)
+    def both(of_target: FloatArray, of_noise: FloatArray) -> FloatArray:
+        return np.multiply.outer(of_target, of_noise).ravel()
 
-    one = target.weight
-    first = [interpolated(f, w_x) for f in target.first]
-    second = [[interpolated(f, w_x) for f in row] for row in target.second]
+    first = [both(f, w_x) for f in target.first]
+    second = [[both(f, w_x) for f in row] for row in target.second]
     plain = _noise_powers(noise, w_x, added)
-    overlaps = [_binomial(row, plain)[:4] for row in target.moments[1:]]
+    overlaps = [_binomial(row, plain) for row in target.overlaps]
     if noise.leaning is not None:
         along, own = noise.leaning_on(added)
-        mixed = [interpolated(f, w_x * along) for f in target.first]
-        for row, f in zip(second, mixed, strict=True):
-            row.append(f)
-        second.append([*mixed, interpolated(one, w_x * own)])
-        first.append(interpolated(one, w_x * along))
-        overlaps.append(_binomial(target.moments[0], _noise_powers(noise, w_x * along, added))[:4])
-    return ResidualLaw(
-        nodes=nodes,
-        weight=at_nodes[0],
-        first=np.stack(first),
-        second=np.stack([np.stack(row) for row in second]),
-        moments=_binomial(target.moments[0], plain),
+        mixed = [both(f, w_x * along) for f in target.first]
+        second = [[*row, f] for row, f in zip(second, mixed, strict=True)]
+        second.append([*mixed, both(target.weight, w_x * own)])
+        first.append(both(target.weight, w_x * along))
+        overlaps.append(_binomial(target.moments[:4], _noise_powers(noise, w_x * along, added)))
+    return _on_nodes(
+        np.add.outer(target.nodes, added + noise.mean).ravel(),
+        both(target.weight, w_x),
+        first,
+        second,
+        count,
+        moments=_binomial(target.moments, plain),
         overlaps=np.stack(overlaps),
     )
 
@@ -230,8 +188,34 @@ def _binomial(target: FloatArray, noise: FloatArray) -> FloatArray:
     return np.array(
         [
             sum(comb(j, k) * target[j - k] * noise[k] for k in range(j + 1))
-            for j in range(MOST_MOMENT + 1)
+            for j in range(target.size)
         ]
+    )
+
+
+def _on_nodes(
+    r: FloatArray,
+    w: FloatArray,
+    first: list[FloatArray],
+    second: list[list[FloatArray]],
+    count: int,
+    *,
+    moments: FloatArray,
+    overlaps: FloatArray,
+) -> ResidualLaw:
+    """A law of points r with weights for 1 and for the directions, on `count` nodes."""
+    nodes, basis, at_nodes = _lanczos(r, w, count)
+
+    def interpolated(weight: FloatArray) -> FloatArray:
+        return np.asarray((weight @ basis) @ at_nodes)
+
+    return ResidualLaw(
+        nodes=nodes,
+        weight=at_nodes[0],
+        first=np.stack([interpolated(f) for f in first]),
+        second=np.stack([[interpolated(f) for f in row] for row in second]),
+        moments=moments,
+        overlaps=overlaps,
     )
 
 
