@@ -34,10 +34,6 @@ class Labels:
     square: FloatArray  # (B, P, Q) y_ik = E[(s_is_k − δ_ik)y], in the order of `pairs`
     rest: FloatArray  # (B, Q) E y² − y_0² − Σy_1i²
 
-    def take(self, rows: object) -> Labels:
-        """The same for some of the rows."""
-        return Labels(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
-
 
 def pairs(count: int) -> list[tuple[int, int]]:
     """Pairs i ≤ k of directions."""

@@ -29,7 +29,7 @@ from . import isotropic
 from .degrees import KAPPA, MOST_DEGREE, WEIGHT, Degrees, missed_by_degree
 from .engine import Outcome, Solution, solve
 from .exact import solve as exact
-from .labels import Labels, label_moments
+from .labels import label_moments
 from .method import checked_method
 from .solution import Groups
 from .validity import prediction_notes
@@ -151,10 +151,8 @@ class Prediction(Result):
     def target_along(self, kappa: npt.ArrayLike) -> FloatArray:
         """E[y|κ]: what the best function of the learned direction would be (eq. 6)."""
         at = np.asarray(kappa, dtype=np.float64)
-        return np.asarray(self._labels(at.ravel()).mean[0].reshape(at.shape))
-
-    def _labels(self, kappa: FloatArray) -> Labels:
-        return label_moments(self.problem.star, np.array([self.alignment]), kappa)
+        labels = label_moments(self.problem.star, np.array([self.alignment]), at.ravel())
+        return np.asarray(labels.mean[0].reshape(at.shape))
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers and notes, ready for JSON."""

@@ -197,7 +197,7 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float, cut: Cut) -
     if problem.sigma.oscillates:
         widest = rounded_down(cut.oscillation / max(u, 1e-300))
     many = math.log10(problem.width * (1.0 + 1.0 / problem.ridge))
-    tail = cut.tail + 0.12 * many + 0.25 * _degree(problem.sigma)
+    tail = cut.tail + 0.12 * many + 0.25 * growth_degree(problem.sigma)
     end = 0.5 * math.ceil(2.0 * (tail + min(1.5, 0.5 * math.log2(refine))))
     span = 3.0**0.5 if problem.law.name == "uniform" else end
     if 2 * span / widest / spacing > cut.most:
@@ -238,7 +238,7 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     far = max((abs(k) for k in sigma.kinks), default=0.0)
     centres = ((0.0, rounded_down(scale)),) * max(1, math.ceil(far / 2))
     widest = rounded_down(1.0 / u) if sigma.oscillates and u > 0 else 1.0
-    end = 8.75 + 0.25 * (_degree(problem.star) + _degree(sigma))
+    end = 8.75 + 0.25 * (growth_degree(problem.star) + growth_degree(sigma))
     spacing = _NODE_SPACING / refine
     if 2 * end / widest / spacing > MOST_NODES:
         raise NotConverged(
@@ -263,12 +263,14 @@ def _target_centres(problem: Problem, weights: SpikedWeights) -> tuple[tuple[flo
 def target_nodes(problem: Problem, weights: SpikedWeights, *, degree: int) -> Rule:
     """Nodes for the target and for powers of κ up to `degree`, whatever the activation."""
     centres = ((0.0, 1.0), *_target_centres(problem, weights))
-    end = 9.0 + 0.25 * (_degree(problem.star) + degree)
+    end = 9.0 + 0.25 * (growth_degree(problem.star) + degree)
     return stretched_normal(centres, 1.0, 0.4, end)
 
 
-def _degree(f: Nonlinearity | Frame) -> int:
+def growth_degree(f: Nonlinearity | Frame) -> int:
+    """The power with which a function grows: that of its polynomial, 1 for any other."""
     if isinstance(f, Frame):
         return f.growth
-    base = f.base if isinstance(f, Shifted) else f
-    return len(base.coefficients) - 1 if isinstance(base, HermiteSum) else 1
+    if isinstance(f, Shifted):
+        return growth_degree(f.base)
+    return len(f.coefficients) - 1 if isinstance(f, HermiteSum) else 1

@@ -31,11 +31,6 @@ class Resolvent:
     residual: FloatArray  # (B,)
     iterations: np.ndarray  # (B,)
 
-    @property
-    def converged(self) -> np.ndarray:
-        """Which problems reached the accepted residual."""
-        return np.asarray(self.residual <= ACCEPTED)
-
 
 def solve_resolvent(batch: Batch, start: float | None = None) -> Resolvent:
     """Solve (7)–(10); `start` multiplies the first guess of V2."""

@@ -12,12 +12,12 @@ from itertools import pairwise
 
 from ..borders import MARGIN
 from ..functions.hermite import coefficients
-from ..functions.nonlinearity import HermiteSum, Nonlinearity, Shifted
 from ..functions.teacher import Frame
 from ..problem import Problem
 from ..results import Note
 from ..spiked import SpikedWeights
 from .method import bulk_left_out, left_out
+from .resolution import growth_degree
 
 _SMALL = 50
 _FEW = 1000
@@ -148,9 +148,10 @@ def _open_notes(problem: Problem) -> Notes:
         return ()
     notes = []
     step = problem.step_size / problem.width**0.5
-    if _degree(problem.sigma) >= 3 and step > 0.3:
+    degree = growth_degree(problem.sigma)
+    if degree >= 3 and step > 0.3:
         text = (
-            f"an activation of degree {_degree(problem.sigma)} and a large step: terms of order "
+            f"an activation of degree {degree} and a large step: terms of order "
             f"1/n are left out, up to 3 % at n = 2000 (here n = {problem.n})"
         )
         notes.append(Note(text, "activation of degree 3", 0.03 * 2000 / problem.n))
@@ -272,9 +273,3 @@ def blur_notes(mass: float, blur: float) -> Notes:
         f"{mass:.4f}"
     )
     return (Note(text, "blurred bulk", blur),)
-
-
-def _degree(sigma: Nonlinearity) -> int:
-    if isinstance(sigma, Shifted):
-        return _degree(sigma.base)
-    return len(sigma.coefficients) - 1 if isinstance(sigma, HermiteSum) else 0
