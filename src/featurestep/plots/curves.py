@@ -10,10 +10,10 @@ import numpy as np
 from ..regime import interval
 from .style import (
     PALETTE,
-    figure_of,
     label,
     legend_below,
     line_colour,
+    line_names,
     new_axes,
     spans_decades,
     styled,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 LIMIT_NAME = "published limit"
 GROWN_NAME = "limit with norm growth"
 _NARROWEST = 0.01  # of the axis: regimes thinner than that are not shaded
-_MOST_NAMES = 8  # of lines in a legend
 
 
 @styled
@@ -54,7 +53,7 @@ def curve(results: xarray.Dataset, variable: str, ax: Axes | None = None) -> Axe
     x = results[field].values
     numeric = np.issubdtype(x.dtype, np.number)
     values = results[variable].values.reshape(len(x), -1)
-    names = _line_names(results, second, values.shape[1])
+    names = line_names(second[0], results[second[0]].values) if second else [""]
     style: dict[str, Any] = {
         "marker": "o" if len(x) <= 15 else "",
         "linestyle": "-" if numeric else "none",
@@ -69,18 +68,6 @@ def curve(results: xarray.Dataset, variable: str, ax: Axes | None = None) -> Axe
     ax.set_xlabel(label(field))
     ax.set_ylabel(label(variable))
     return ax
-
-
-def _line_names(results: xarray.Dataset, second: Sequence[str], count: int) -> list[str]:
-    """What the second field is on each line; of very many lines only some are named."""
-    if not second:
-        return [""]
-    stride = -(-count // _MOST_NAMES)
-    (field,) = second
-    return [
-        "" if i % stride else f"{label(field)} = {_short(value)}"
-        for i, value in enumerate(results[field].values)
-    ]
 
 
 @styled
@@ -158,8 +145,7 @@ def curves(
         if row < len(variables) - 1:
             ax.set_xlabel("")
     if second or stairs:  # below the panels, where it hides no line
-        handles = panels[0].get_legend_handles_labels()
-        figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=2)
+        legend_below(panels[0], shared=True)
     return panels
 
 
@@ -195,7 +181,3 @@ def compare(
     ax.set_ylabel(title)
     legend_below(ax, fontsize=6.5)
     return ax
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -10,7 +10,7 @@ import numpy as np
 from ..regime import interval
 from .curves import shade_regimes
 from .spectra import CARRIED, degree_colour
-from .style import figure_of, label, legend_below, log_ticks, new_axes, spans_decades, styled
+from .style import figure_of, label, legend_below, log_ticks, new_axes, short, spans_decades, styled
 
 if TYPE_CHECKING:
     import xarray
@@ -160,7 +160,7 @@ def phase(results: xarray.Dataset, axes: Sequence[Axes] | None = None) -> list[A
     for ax, kind in zip(axes, kinds, strict=True):
         table, names = _table(results, kind, fields)
         image = _mesh(ax, results, table, colours, most)
-        _rows(ax, results, fields, names)
+        _rows(ax, fields, names)
         ax.set_title(PANELS[kind], pad=3)
     assert image is not None
     axes[-1].set_xlabel(label("step_exponent"))
@@ -192,7 +192,7 @@ def _table(
     """Rows of a panel from below, and their names."""
     if fields:
         table = results[f"{kind}_count"].transpose(*fields, "step_exponent").values
-        return table, [_short(value) for value in results[fields[0]].values]
+        return table, [short(value) for value in results[fields[0]].values]
     learned = results[f"{kind}_learned"].transpose("degree", "step_exponent")
     first = 0 if np.any(results["published_learned"].sel(degree=0).values > 0) else 1
     shown = learned.sel(degree=slice(first, None))
@@ -227,12 +227,8 @@ def _ends(x: FloatArray) -> FloatArray:
     return np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
 
 
-def _rows(ax: Axes, results: xarray.Dataset, fields: Sequence[str], names: Sequence[str]) -> None:
+def _rows(ax: Axes, fields: Sequence[str], names: Sequence[str]) -> None:
     stride = -(-len(names) // 8)
     ax.set_yticks(range(0, len(names), stride), names[::stride])
     ax.set_ylabel(label(fields[0]) if fields else "spike carries")
     ax.tick_params(axis="y", length=0)
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

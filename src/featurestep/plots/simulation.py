@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BAR = 2.0  # half length of an error bar, in standard errors
 SIMULATED_NAME = f"simulated, ± {BAR:g} s.e."
 _ERRORS = ("test_error", "train_loss")
-_BAR_STYLE: dict[str, Any] = {"markersize": 3, "elinewidth": 0.8, "capsize": 1.5, "capthick": 0.8}
+BAR_STYLE: dict[str, Any] = {"markersize": 3, "elinewidth": 0.8, "capsize": 1.5, "capthick": 0.8}
 
 
 @styled
@@ -48,11 +48,9 @@ def agreement(
         if len(ax.lines) == 1:
             ax.lines[0].set_label("theory")
         _add_bars(ax, mean[variable], error[variable], marker="o")
-    figure = figure_of(panels[0])
-    for legend in list(figure.legends):
+    for legend in list(figure_of(panels[0]).legends):
         legend.remove()
-    handles = panels[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=2)
+    legend_below(panels[0], shared=True)
     return panels
 
 
@@ -61,7 +59,7 @@ def _add_bars(ax: Axes, mean: xarray.DataArray, error: xarray.DataArray, *, mark
     x = mean[mean.dims[0]].values
     means, errors = (array.values.reshape(len(x), -1) for array in (mean, error))
     count = means.shape[1]
-    style: dict[str, Any] = {**_BAR_STYLE, "fmt": marker, "clip_on": False, "zorder": 3}
+    style: dict[str, Any] = {**BAR_STYLE, "fmt": marker, "clip_on": False, "zorder": 3}
     for i in range(count):
         colour = line_colour(i, count) if count > 1 or marker == "none" else PALETTE[1]
         ax.errorbar(x, means[:, i], yerr=BAR * errors[:, i], color=colour, **style)
@@ -86,7 +84,7 @@ def points(
     x, mean, error, noted = np.broadcast_arrays(
         *(np.asarray(array) for array in (x, mean, error, noted))
     )
-    style: dict[str, Any] = {**_BAR_STYLE, "fmt": marker, "color": colour, "zorder": 3}
+    style: dict[str, Any] = {**BAR_STYLE, "fmt": marker, "color": colour, "zorder": 3}
     for part, face in ((noted.astype(bool), "white"), (~noted.astype(bool), colour)):
         if part.any():
             bars = BAR * error[part]
@@ -105,7 +103,7 @@ def gaps(rows: Sequence[Row], ax: Axes | None = None) -> Axes:
         scale = 100.0 / (row.predicted or 1.0)
         bar = BAR * row.standard_error * abs(scale)
         where = (row.simulated * scale - 100.0, height)
-        ax.errorbar(*where, xerr=bar, fmt="o", color=PALETTE[1], **_BAR_STYLE)
+        ax.errorbar(*where, xerr=bar, fmt="o", color=PALETTE[1], **BAR_STYLE)
     ax.axvline(0.0, color=PALETTE[0], zorder=0)
     ax.set_yticks(heights, [label(row.quantity) for row in known])
     ax.set_ylim(-0.6, len(known) - 0.4)
@@ -125,7 +123,7 @@ def draws(dataset: xarray.Dataset, ax: Axes | None = None) -> Axes:
         values = dataset[quantity].values  # (variant, seed)
         ax.plot(values.ravel(), np.repeat(y, seeds), ".", color="0.7", markersize=3, zorder=1)
         bar = BAR * values.std(axis=1, ddof=1) / seeds**0.5 if seeds > 1 else None
-        style: dict[str, Any] = {**_BAR_STYLE, "color": PALETTE[i], "label": label(quantity)}
+        style: dict[str, Any] = {**BAR_STYLE, "color": PALETTE[i], "label": label(quantity)}
         ax.errorbar(values.mean(axis=1), y, xerr=bar, fmt="o", **style)
     ax.set_yticks(heights, names)
     ax.set_ylim(-0.6, len(names) - 0.4)

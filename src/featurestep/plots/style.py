@@ -67,6 +67,7 @@ LABELS = {
     "class_floor": "with this activation and law",
     "class_floor_many": r"with both, $n_0/d \to \infty$",
 }
+_MOST_NAMES = 8  # of lines in a legend
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -87,6 +88,19 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
 def label(name: str) -> str:
     """A field or a variable with the papers' symbol."""
     return LABELS.get(name, name.replace("_", " "))
+
+
+def short(value: Any) -> str:
+    """A value as names of lines and rows have it."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def line_names(field: str, values: Any) -> list[str]:
+    """What a field is on each line; of very many lines only some are named."""
+    stride = -(-len(values) // _MOST_NAMES)
+    return [
+        "" if i % stride else f"{label(field)} = {short(value)}" for i, value in enumerate(values)
+    ]
 
 
 def symbols(term: str) -> str:
@@ -146,13 +160,14 @@ def log_ticks(ax: Axes, which: Literal["x", "y"]) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def legend_below(ax: Axes, **options: Any) -> None:
+def legend_below(ax: Axes, *, shared: bool = False, **options: Any) -> None:
     """The panel's lines named below it, where nothing is hidden.
 
-    Among other panels, which somebody else has laid out, the names stay inside.
+    Among other panels, which somebody else has laid out, the names stay inside, unless they are
+    `shared` by all panels of the figure.
     """
     figure, handles = figure_of(ax), ax.get_legend_handles_labels()
-    if len(figure.axes) == 1 and figure.get_constrained_layout():
+    if shared or (len(figure.axes) == 1 and figure.get_constrained_layout()):
         figure.legend(*handles, loc="outside lower center", **{"ncols": 2, **options})
     else:
         ax.legend(*handles, loc="best", **options)

@@ -9,15 +9,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidProblem
-from .simulation import BAR
-from .style import PALETTE, figure_of, label, line_colour, new_axes, spans_decades, styled
+from .simulation import BAR, BAR_STYLE
+from .style import (
+    PALETTE,
+    label,
+    legend_below,
+    line_colour,
+    line_names,
+    new_axes,
+    spans_decades,
+    styled,
+)
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
 
 _DASHED = (0, (4, 1.5))
-_MOST_NAMES = 8  # of lines in a legend
 
 
 @dataclass(frozen=True)
@@ -62,8 +70,7 @@ def sweep_curves(
     ax.set_xlabel(label(view.x))
     ax.set_ylabel(label(quantity))
     if len(tasks) > 1 or view.lines is not None:
-        handles = ax.get_legend_handles_labels()
-        figure_of(ax).legend(*handles, loc="outside lower center", ncols=2)
+        legend_below(ax, shared=True)
     return ax
 
 
@@ -136,15 +143,12 @@ def _draw(ax: Axes, view: _View, task: str, quantity: str, number: int, *, named
     cut = replace(view, lines=lines)
     rows = cut.rows(values)
     bars = [None] * len(rows) if error is None else cut.rows(error)
-    names = _names(cut, len(rows)) if lines else [task]
+    names = line_names(lines, view.results[lines].values) if lines else [task]
+    own = PALETTE[number % len(PALETTE)] if view.lines is None else "black"
     for i, (row, bar, name) in enumerate(zip(rows, bars, names, strict=True)):
-        colour = line_colour(i, len(rows)) if lines else _own_colour(view, number)
+        colour = line_colour(i, len(rows)) if lines else own
         told = name if named or not lines else ""
         _put(ax, view, task, row, None if bar is None else BAR * bar, colour, told, simulated)
-
-
-def _own_colour(view: _View, number: int) -> Any:
-    return PALETTE[number % len(PALETTE)] if view.lines is None else "black"
 
 
 def _put(
@@ -152,7 +156,7 @@ def _put(
 ) -> None:
     x = view.results[view.x].values
     if simulated:
-        ax.errorbar(x, row, bar, color=colour, label=name, **_POINTS)
+        ax.errorbar(x, row, bar, fmt="o", color=colour, label=name, zorder=3, **BAR_STYLE)
     else:
         ax.plot(x, row, color=colour, label=name, **_line(view, task))
 
@@ -165,30 +169,9 @@ def _name_tasks(ax: Axes, view: _View, tasks: Sequence[str], quantity: str) -> N
         _put(ax, view, task, empty, None, "0.4", task, simulated)
 
 
-_POINTS: dict[str, Any] = {
-    "fmt": "o",
-    "markersize": 3,
-    "elinewidth": 0.8,
-    "capsize": 1.5,
-    "capthick": 0.8,
-    "zorder": 3,
-}
-
-
 def _line(view: _View, task: str) -> dict[str, Any]:
     """Curves are joined in order; points of a design and categories are not."""
     numeric = np.issubdtype(view.results[view.x].dtype, np.number)
     if view.along == "sample" or not numeric:
         return {"linestyle": "none", "marker": "_" if task == "limit" else "."}
     return {"linestyle": _DASHED if task == "limit" else "-"}
-
-
-def _names(view: _View, count: int) -> list[str]:
-    """What each line is; of very many only some are named."""
-    assert view.lines is not None
-    stride = -(-count // _MOST_NAMES)
-    values = view.results[view.lines].values
-    texts = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in values)
-    return [
-        f"{label(view.lines)} = {text}" if i % stride == 0 else "" for i, text in enumerate(texts)
-    ]
