@@ -10,7 +10,7 @@ import numpy as np
 
 from .plots.curves import GROWN_NAME, LIMIT_NAME, curve, shade_regimes, staircase
 from .plots.simulation import SIMULATED_NAME, points
-from .plots.style import PALETTE, figure_of, new_axes, styled
+from .plots.style import PALETTE, legend_below, new_axes, styled
 from .problem import Problem
 from .results import GridResult
 from .simulation import Simulation, simulate
@@ -124,6 +124,5 @@ def draw(base: Problem, settings: list[Setting]) -> Axes:
             points(ax, EXPONENTS, mean, bars, colour="0.25", name=SIMULATED_NAME)
             ax.set_xlabel(ax.get_xlabel() if row else "")
         panels[column].set_title(setting.title, pad=14)
-    handles = panels[0].get_legend_handles_labels()
-    figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=5)
+    legend_below(panels[0], shared=True, ncols=5)
     return panels[0]

@@ -11,7 +11,7 @@ import numpy as np
 from ..demo import SETTINGS
 from ..plots.curves import GROWN_NAME, LIMIT_NAME, dashes, shade_regimes
 from ..plots.simulation import SIMULATED_NAME, points
-from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..plots.style import PALETTE, figure_of, label, legend_below, new_axes, styled
 from ..problem import Problem
 from ..regime import interval
 from ..simulation import simulate
@@ -86,8 +86,7 @@ def draw(setting: int, data: xarray.Dataset) -> Figure:
     panels[1].annotate(
         "tuned ridge on the inputs", place, xytext=(0, 2), textcoords="offset points", fontsize=6.5
     )
-    handles = panels[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=4)
+    legend_below(panels[0], shared=True, ncols=4)
     return figure
 
 

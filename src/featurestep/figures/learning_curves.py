@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..plots.style import PALETTE, figure_of, label, legend_below, new_axes, styled
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import baselines, predict
@@ -117,8 +117,7 @@ def draw(data: xarray.Dataset) -> Figure:
         _panel(ax, data.isel(case=i))
         ax.set_title(case.title)
     panels[0].set_ylabel(label("test_error"))
-    handles = panels[0].get_legend_handles_labels()
-    figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=4)
+    legend_below(panels[0], shared=True, ncols=4)
     return figure_of(panels[0])
 
 

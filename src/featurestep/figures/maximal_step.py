@@ -8,7 +8,7 @@ import numpy as np
 
 from ..functions.nonlinearity import Nonlinearity
 from ..plots.simulation import SIMULATED_NAME, points
-from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..plots.style import PALETTE, figure_of, label, legend_below, new_axes, styled
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import predict
@@ -110,8 +110,7 @@ def draw(data: xarray.Dataset) -> Figure:
         ax.set_title(case.title)
         ax.set_xlabel(r"step size $\eta/\sqrt{N}$")
     panels[0].set_ylabel(label("test_error"))
-    handles = panels[0].get_legend_handles_labels()
-    figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=6)
+    legend_below(panels[0], shared=True, ncols=6)
     return figure_of(panels[0])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..plots.curves import shade_regimes
 from ..plots.simulation import SIMULATED_NAME, points
-from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..plots.style import PALETTE, figure_of, label, legend_below, new_axes, styled
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import baselines, limit, predict
@@ -103,8 +103,7 @@ def draw(data: xarray.Dataset) -> Figure:
         ax.set_xlabel(label("step_exponent"))
     panels[0].set_ylabel(label("test_error"))
     points(panels[0], [], [], [], colour="0.3", name=SIMULATED_NAME)
-    handles = panels[0].get_legend_handles_labels()
-    figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=5)
+    legend_below(panels[0], shared=True, ncols=5)
     return figure_of(panels[0])
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..figures.base import TWO_COLUMNS, Report
 from ..figures.claims import Claim
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, log_ticks, new_axes, styled
+from ..plots.style import PALETTE, figure_of, legend_below, log_ticks, new_axes, styled
 from ..types import FloatArray
 from .base import Study, settled
 from .digits import digits
@@ -132,8 +132,7 @@ def draw(data: xarray.Dataset) -> Figure:
         ax.set_xlabel("rows")
         ax.set_title(task)
     panels[0].set_ylabel("test error, share")
-    handles = panels[0].get_legend_handles_labels()
-    figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=4)
+    legend_below(panels[0], shared=True, ncols=4)
     return figure_of(panels[0])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Report, parts
 from ..figures.claims import Claim
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, label, log_ticks, new_axes, styled
+from ..plots.style import PALETTE, figure_of, label, legend_below, log_ticks, new_axes, styled
 from ..problem import Problem
 from ..simulation import Setting, simulate, simulated_spectrum
 from ..theory import predict
@@ -101,8 +101,7 @@ def draw(data: xarray.Dataset) -> Figure:
     left.plot([1], [float(data["predicted"])], "_", color="0.2", markersize=14, label="theory")
     left.axhline(float(data["untrained"]), color="0.6", linewidth=0.7, label="untrained, theory")
     left.set_ylabel(label("test_error"))
-    handles = left.get_legend_handles_labels()
-    figure_of(left).legend(*handles, loc="outside lower center", ncols=5)
+    legend_below(left, shared=True, ncols=5)
     _values(right, data)
     for ax in (left, right):
         ax.set_xlabel("gradient steps")

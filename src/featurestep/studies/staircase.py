@@ -14,7 +14,7 @@ import numpy as np
 from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Report, Tell, parts
 from ..figures.claims import Claim, below
 from ..plots.simulation import SIMULATED_NAME, points
-from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..plots.style import PALETTE, figure_of, label, legend_below, new_axes, styled
 from ..problem import Problem
 from ..simulation import Setting, simulate
 from ..theory import learnable, predict
@@ -120,8 +120,7 @@ def draw(data: xarray.Dataset) -> Figure:
     panels = new_axes(columns=2, width=TWO_COLUMNS, height=3.0)
     _errors(panels[0], data)
     _shares(panels[1], data.sel(case=TWO.name))
-    handles = panels[0].get_legend_handles_labels()
-    figure_of(panels[0]).legend(*handles, loc="outside lower center", ncols=4)
+    legend_below(panels[0], shared=True, ncols=4)
     for ax in panels:
         ax.set_xlabel("gradient steps")
     return figure_of(panels[0])
