@@ -8,7 +8,7 @@ import numpy as np
 
 from ..plots.curves import shade_regimes
 from ..plots.simulation import SIMULATED_NAME, points
-from ..plots.spectra import degree_colour
+from ..plots.spectra import degree_colour, draw_overlaps
 from ..plots.style import figure_of, label, new_axes, styled
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
@@ -99,18 +99,7 @@ def _curves(ax: Axes, data: xarray.Dataset) -> None:
 def _table(ax: Axes, at: xarray.Dataset) -> None:
     """Rows in pairs: each spike predicted, then simulated."""
     table = np.stack([at["predicted"], at["simulated"]], axis=1).reshape(2 * len(DEGREES), -1)
-    ax.imshow(np.nan_to_num(table), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-    for (i, k), share in np.ndenumerate(table):
-        if share >= 0.005:
-            colour = "white" if share > 0.55 else "black"
-            ax.text(k, i, f"{share:.2f}", color=colour, ha="center", va="center", fontsize=6.5)
-    names = [f"{rank}, {kind}" for rank in DEGREES for kind in ("predicted", "simulated")]
-    ax.set_yticks(range(len(names)), names)
-    ax.set_xticks(range(table.shape[1]), [f"$H_{k}$" for k in range(table.shape[1])])
-    ax.tick_params(length=0)
-    for rank in DEGREES[1:]:
-        ax.axhline(2 * rank - 2.5, color="0.3", linewidth=0.6)
-    ax.spines[:].set_visible(True)
+    draw_overlaps(ax, np.nan_to_num(table), len(DEGREES))
     ax.set_title(rf"all overlaps at $\alpha = {float(at['step_exponent']):g}$", pad=14)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plots.spectra import CARRIED, SIMULATED, degree_colour, mark_spike
+from ..plots.spectra import BULK, CARRIED, OUTSIDE, degree_colour, histogram, mark_spike
 from ..plots.style import PALETTE, figure_of, new_axes, styled
 from ..problem import Problem
 from ..simulation import SimulatedSpectrum, simulated_spectrum
@@ -69,9 +69,9 @@ def _column(law: Spectrum, found: SimulatedSpectrum) -> xarray.Dataset:
     """One exponent's numbers."""
     import xarray
 
-    border = law.edge + law.margin
+    border = law.border.place
     s, density = law.curve(_POINTS)
-    ends = np.linspace(0.0, np.sqrt(border), _BINS + 1)
+    ends, heights = histogram(found, law.border, "trained", _BINS)
     values = found.eigenvalues()  # (seeds, N)
     spikes = [spike for spike in law.spikes if spike.resolved][:_MOST]
     padded = np.full((3, _MOST), np.nan)
@@ -81,7 +81,7 @@ def _column(law: Spectrum, found: SimulatedSpectrum) -> xarray.Dataset:
         "singular_value": ("point", np.resize(s, _POINTS)),
         "density": ("point", np.resize(density, _POINTS)),
         "bin_edge": ("bin_end", ends),
-        "histogram": ("bin", np.diff(found.cumulative(ends**2).mean) / np.diff(ends)),
+        "histogram": ("bin", heights),
         "spike": ("rank", padded[0]),
         "spike_degree": ("rank", padded[1]),
         "spike_share": ("rank", padded[2]),
@@ -132,21 +132,19 @@ def draw(data: xarray.Dataset) -> Figure:
     return figure_of(panels[0])
 
 
-def _panel(ax: Axes, column: xarray.Dataset) -> None:
-    top = float(column["histogram"].max())
-    ax.stairs(
-        column["histogram"].values,
-        column["bin_edge"].values,
-        fill=True,
-        color=SIMULATED,
-        label="simulated",
-        zorder=0,
-    )
+def draw_bulk(ax: Axes, column: xarray.Dataset) -> float:
+    """Simulated and predicted bulk; the height of the first."""
+    heights = column["histogram"].values
+    ax.stairs(heights, column["bin_edge"].values, **BULK)
     ax.plot(column["singular_value"], column["density"], color=PALETTE[0], label="predicted")
+    return float(heights.max())
+
+
+def _panel(ax: Axes, column: xarray.Dataset) -> None:
+    top = draw_bulk(ax, column)
     values = column["largest"].values
     outside = values[values > float(column["border"])]
-    style: dict[str, Any] = {"linestyle": "none", "color": "0.35", "markersize": 4}
-    ax.plot(outside, np.full(outside.size, 0.02 * top), marker=2, **style)
+    ax.plot(outside, np.full(outside.size, 0.02 * top), **OUTSIDE)
     for rank in range(int(column["predicted_count"])):
         spike = column.isel(rank=rank)
         colour = degree_colour(int(spike["spike_degree"]))

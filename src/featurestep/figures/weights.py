@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plots.spectra import SIMULATED, mark_spike
+from ..plots.spectra import OUTSIDE, histogram, mark_spike, weight_curve
 from ..plots.style import PALETTE, figure_of, new_axes, styled
 from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..theory import WeightSpectrum, spectrum
 from .base import TWO_COLUMNS, PaperFigure, Report, parts
 from .claims import Claim, agreement, settled
-from .spectra import at_exponent, base_problem
+from .spectra import at_exponent, base_problem, draw_bulk
 
 if TYPE_CHECKING:
     import xarray
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EXPONENT = 0.15
 _VARIANTS = ("initial_weights", "weights")
-_BINS, _POINTS, _TOP = 36, 300, 4
+_BINS, _TOP = 36, 4
 
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
@@ -44,12 +44,9 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
 def _column(law: WeightSpectrum, found: SimulatedSpectrum, variant: str) -> xarray.Dataset:
     import xarray
 
-    d, width = found.problem.d, found.problem.width
-    low, high = law.edges
-    s = 0.5 * (low + high) - 0.5 * (high - low) * np.cos(np.linspace(0.0, np.pi, _POINTS))
+    s, density = weight_curve(law)
     border = float(np.sqrt(law.border.place))
-    ends = np.linspace(0.0, border, _BINS + 1)
-    heights = np.diff(found.cumulative(ends**2, variant).mean) / np.diff(ends)
+    ends, heights = histogram(found, law.border, variant, _BINS)
     spike = law.spike
     overlaps = found.direction_overlaps(variant)
     nothing = (np.nan, np.nan, np.nan)
@@ -58,9 +55,9 @@ def _column(law: WeightSpectrum, found: SimulatedSpectrum, variant: str) -> xarr
     )  # fmt: skip
     arrays: dict[str, Any] = {
         "singular_value": ("point", s),
-        "density": ("point", law.density(s)),
+        "density": ("point", density),
         "bin_edge": ("bin_end", ends),
-        "histogram": ("bin", heights * d / min(d, width)),  # of those that are not 0 for the shape
+        "histogram": ("bin", heights),
         "border": ((), border),
         "spike": ((), place),
         "spike_beta": ((), beta),
@@ -90,18 +87,13 @@ def draw(data: xarray.Dataset) -> Figure:
 
 
 def _panel(ax: Axes, column: xarray.Dataset) -> None:
-    heights = column["histogram"].values
-    fill: dict[str, Any] = {"fill": True, "color": SIMULATED, "label": "simulated", "zorder": 0}
-    ax.stairs(heights, column["bin_edge"].values, **fill)
-    ax.plot(column["singular_value"], column["density"], color=PALETTE[0], label="predicted")
-    top = float(heights.max())
+    top = draw_bulk(ax, column)
     ax.set_ylim(0.0, 1.15 * top)
     x = float(column["spike"])
     if np.isnan(x):
         return
     largest = column["largest"].values[:, 0]
-    style: dict[str, Any] = {"linestyle": "none", "color": "0.35", "markersize": 4}
-    ax.plot(largest, np.full(largest.size, 0.02 * top), marker=2, **style)
+    ax.plot(largest, np.full(largest.size, 0.02 * top), **OUTSIDE)
     text = rf"$\cos^2$ with $\beta$: {float(column['spike_beta']):.2f}"
     text += "\n" + rf"with $\beta_{{*}}$: {float(column['spike_target']):.2f}"
     mark_spike(ax, x, PALETTE[1], text)

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidProblem
+from ..simulation.spectra.plan import OF_WEIGHTS
 from .style import PALETTE, figure_of, new_axes, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ..borders import Border
     from ..simulation import SimulatedSpectrum
-    from ..theory import Spectrum, Spike
+    from ..theory import Spectrum, WeightSpectrum
     from ..types import FloatArray
 
-SIMULATED = "0.72"  # a grey behind the theory's lines
+# The simulated bulk, a grey behind the theory's lines, and a tick for each value beyond it.
+BULK: dict[str, Any] = {"fill": True, "color": "0.72", "label": "simulated", "zorder": 0}
+OUTSIDE: dict[str, Any] = {"linestyle": "none", "marker": 2, "color": "0.35", "markersize": 4}
 CARRIED = ("1", r"$\kappa$", *(rf"$\kappa^{k}$" for k in range(2, 7)))
 _NEAR = 2.5  # upper edges: spikes up to there share the bulk's linear axis
 _BULK_SHARE = 0.62  # of the axis that the bulk takes where spikes lie far out
@@ -42,14 +46,9 @@ def features(
     ax = new_axes()[0] if ax is None else ax
     edge, spikes = float(np.sqrt(theory.edge)), theory.spikes
     s, density = theory.curve()
-    top = _bulk_top(density)
-    outer = [spike.singular_value for spike in spikes]
-    if simulated is not None:
-        border = float(np.sqrt(theory.border.place))
-        top = max(top, _draws(ax, simulated, "trained", border))
-        outer += _marks(ax, simulated.singular_values("trained"), border, top)
+    top, outer = _simulated(ax, density, theory.border, simulated, "trained")
     ax.plot(s, np.minimum(density, 2.0 * top), color=PALETTE[0], label="predicted")
-    _place(ax, edge, outer, top)
+    _place(ax, edge, [*outer, *(spike.singular_value for spike in spikes)], top)
     for rank, spike in enumerate(spikes):
         text = f"{CARRIED[spike.degree]}\n{spike.share:.2f}"
         colour = degree_colour(spike.degree)
@@ -57,9 +56,7 @@ def features(
     if theory.atom > 0.0:
         text = f"and {theory.atom:.0%} at 0"
         ax.text(0.02, 0.98, text, transform=ax.transAxes, va="top", fontsize=6.5)
-    ax.set_xlabel(rf"singular value of $F/\sqrt{{n}}${_scale_note(ax)}")
-    ax.set_ylabel("density")
-    ax.legend(loc="upper right")
+    _name(ax, r"$F/\sqrt{n}$")
     return ax
 
 
@@ -70,24 +67,24 @@ def weights(
     """Singular values of the weights W after the step: their bulk and the one spike."""
     ax = new_axes()[0] if ax is None else ax
     law = theory.weights
-    low, edge = law.edges
-    s = 0.5 * (low + edge) - 0.5 * (edge - low) * np.cos(np.linspace(0.0, np.pi, 300))
-    density = law.density(s)
-    top, outer = _bulk_top(density), [] if law.spike is None else [law.spike.singular_value]
-    if simulated is not None:
-        border = float(np.sqrt(law.border.place))
-        top = max(top, _draws(ax, simulated, "weights", border))
-        outer += _marks(ax, simulated.singular_values("weights"), border, top)
+    s, density = weight_curve(law)
+    top, outer = _simulated(ax, density, law.border, simulated, "weights")
     ax.plot(s, density, color=PALETTE[0], label="predicted")
-    _place(ax, edge, outer, top)
+    spikes = [] if law.spike is None else [law.spike.singular_value]
+    _place(ax, law.edges[1], [*outer, *spikes], top)
     if law.spike is not None:
         text = rf"$\beta$  {law.spike.alignment:.2f}" + "\n"
         text += rf"$\beta_{{*}}$ {law.spike.target_alignment:.2f}"
         mark_spike(ax, law.spike.singular_value, PALETTE[1], text)
-    ax.set_xlabel(f"singular value of $W${_scale_note(ax)}")
-    ax.set_ylabel("density")
-    ax.legend(loc="upper right")
+    _name(ax, "$W$")
     return ax
+
+
+def weight_curve(law: WeightSpectrum) -> tuple[FloatArray, FloatArray]:
+    """Singular values of the weights' bulk, closer near its edges, and their density."""
+    low, high = law.edges
+    s = 0.5 * (low + high) - 0.5 * (high - low) * np.cos(np.linspace(0.0, np.pi, 300))
+    return s, law.density(s)
 
 
 @styled
@@ -110,22 +107,35 @@ def _bulk_top(density: FloatArray) -> float:
     return float(min(density.max(), 3.0 * np.quantile(density, 0.7)))
 
 
-def _draws(ax: Axes, simulated: SimulatedSpectrum, variant: str, border: float) -> float:
-    """The simulated bulk as a histogram without the zeros of the shape; its height."""
-    ends = np.linspace(0.0, border, _BINS + 1)
+def _simulated(
+    ax: Axes,
+    density: FloatArray,
+    border: Border,
+    simulated: SimulatedSpectrum | None,
+    variant: str,
+) -> tuple[float, list[float]]:
+    """The simulated bulk and what lies beyond it, if any: the bulk's height and the values."""
+    top = _bulk_top(density)
+    if simulated is None:
+        return top, []
+    ends, heights = histogram(simulated, border, variant, _BINS)
+    ax.stairs(heights, ends, **BULK)
+    top = max(top, _bulk_top(heights[heights > 0]))
+    values = simulated.singular_values(variant)
+    outside = values[values > ends[-1]]
+    ax.plot(outside, np.full(outside.size, 0.02 * top), clip_on=False, **OUTSIDE)
+    return top, outside.tolist()
+
+
+def histogram(
+    simulated: SimulatedSpectrum, border: Border, variant: str, bins: int
+) -> tuple[FloatArray, FloatArray]:
+    """Ends of bins up to the border, and the density of the simulated singular values in them."""
+    ends = np.linspace(0.0, np.sqrt(border.place), bins + 1)
     heights = np.diff(simulated.cumulative(ends**2, variant).mean) / np.diff(ends)
-    if variant == "weights":  # its law is that of the min(N, d) values that are not 0
+    if variant in OF_WEIGHTS:  # their law is that of the min(N, d) values that are not 0
         heights *= simulated.problem.d / min(simulated.problem.d, simulated.problem.width)
-    ax.stairs(heights, ends, fill=True, color=SIMULATED, label="simulated", zorder=0)
-    return _bulk_top(heights[heights > 0])
-
-
-def _marks(ax: Axes, values: FloatArray, border: float, top: float) -> list[float]:
-    """Simulated values beyond the bulk, one tick for each."""
-    outside = values[values > border]
-    style: dict[str, Any] = {"linestyle": "none", "color": "0.35", "markersize": 4}
-    ax.plot(outside, np.full(outside.size, 0.02 * top), marker=2, clip_on=False, **style)
-    return [float(value) for value in outside]
+    return ends, heights
 
 
 def _place(ax: Axes, edge: float, outer: Sequence[float], top: float) -> None:
@@ -166,8 +176,12 @@ def _ticks(bend: float, right: float) -> list[float]:
     return inner + beyond[::-1][::stride][::-1]
 
 
-def _scale_note(ax: Axes) -> str:
-    return ", log beyond the bulk" if ax.get_xscale() == "function" else ""
+def _name(ax: Axes, matrix: str) -> None:
+    """What the axes and lines are."""
+    note = ", log beyond the bulk" if ax.get_xscale() == "function" else ""
+    ax.set_xlabel(f"singular value of {matrix}{note}")
+    ax.set_ylabel("density")
+    ax.legend(loc="upper right")
 
 
 def mark_spike(ax: Axes, x: float, colour: str, text: str, *, raised: bool = False) -> None:
@@ -209,27 +223,28 @@ def overlaps(
         rows[1][: len(known)] = known
     table = np.stack(rows, axis=1).reshape(-1, rows[0].shape[1])  # a spike's rows together
     ax = new_axes(height=0.55 + 0.19 * len(table))[0] if ax is None else ax
+    draw_overlaps(ax, table, len(theory.spikes))
+    ax.set_xlabel(r"squared overlap with $H_k(\kappa)$")
+    return ax
+
+
+def draw_overlaps(ax: Axes, table: FloatArray, spikes: int) -> None:
+    """A table of overlaps with H_k, a column for each k; one row for each spike, or a pair."""
+    rows = len(table) // spikes
     ax.imshow(table, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
     for (i, k), share in np.ndenumerate(table):
         if share >= 0.005:
             colour = "white" if share > 0.55 else "black"
             style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "fontsize": 6.5}
             ax.text(k, i, f"{share:.2f}", color=colour, **style)
-    _name_spikes(ax, theory.spikes, len(rows))
-    ax.set_xticks(range(table.shape[1]), [f"$H_{k}$" for k in range(table.shape[1])])
-    ax.set_xlabel(r"squared overlap with $H_k(\kappa)$")
-    return ax
-
-
-def _name_spikes(ax: Axes, spikes: Sequence[Spike], rows: int) -> None:
-    """A name at each row, and a line between spikes."""
     names = [
         f"spike {rank}" if rows == 1 else f"{rank}, {kind}"
-        for rank in range(1, len(spikes) + 1)
+        for rank in range(1, spikes + 1)
         for kind in _PAIR[:rows]
     ]
     ax.set_yticks(range(len(names)), names)
+    ax.set_xticks(range(table.shape[1]), [f"$H_{k}$" for k in range(table.shape[1])])
     ax.tick_params(length=0)
-    for rank in range(1, len(spikes)):
+    for rank in range(1, spikes):
         ax.axhline(rank * rows - 0.5, color="0.3", linewidth=0.6)
     ax.spines[:].set_visible(True)
