@@ -10,8 +10,16 @@ import pytest
 import xarray
 
 from featurestep import FeaturestepError, predict
-from featurestep.figures import FIGURES, Claim, FigureClaimFailed, encoded, find, readout_law
-from featurestep.figures.claims import agreement, below, settled
+from featurestep.figures import (
+    FIGURES,
+    Claim,
+    FigureClaimFailed,
+    PaperFigure,
+    encoded,
+    find,
+    readout_law,
+)
+from featurestep.figures.base import agreement, below
 from featurestep.plots.style import render
 
 from .falsified import FALSE, TRUE, changed
@@ -43,7 +51,7 @@ def test_false_data_fail_with_the_claim_they_contradict(name, variable, where, v
 def test_a_failure_is_one_of_ours_and_survives_pickling():
     claims = (Claim("2 < 1", False), Claim("1 < 2", True))
     with pytest.raises(FeaturestepError) as caught:
-        settled("x", claims)
+        PaperFigure("x", "", None, None, lambda data: claims).check(None)
     again = pickle.loads(pickle.dumps(caught.value))
     assert (again.figure, again.claims, str(again)) == ("x", claims, str(caught.value))
 

@@ -11,9 +11,9 @@ import xarray
 from featurestep.figures import encoded
 from featurestep.plots.style import render
 from featurestep.studies import STUDIES, StudyClaimFailed
+from featurestep.studies.base import close, larger
 from featurestep.studies.corruption import flipped, predicted_cosine
 from featurestep.studies.given_rows import best_readout, left_vectors, network_of, overlap, stepped
-from featurestep.studies.measured import close, larger
 
 from .answers import FALSE, TRUE, changed
 

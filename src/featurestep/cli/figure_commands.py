@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import InvalidProblem
 from .complete import figure_names
 from .options import Command
 from .output import check_folder, write_in
@@ -73,7 +72,7 @@ def study(name: str | None, **asked: Any) -> None:
 
 def _list_or_make(
     titles: Mapping[str, str],
-    find: Callable[[str], Sequence[PaperFigure]],
+    find: Callable[[str | None], Sequence[PaperFigure]],
     name: str | None,
     *,
     listed: bool,
@@ -86,8 +85,6 @@ def _list_or_make(
         for each, title in titles.items():
             click.echo(f"{each:<{width}}  {title}")
         return
-    if name is None:
-        raise InvalidProblem("NAME", f"must be all or one of {', '.join(titles)}", None)
     chosen = find(name)
     check_folder(output)
     failures = [failure for one in chosen if (failure := _make(one, quick, output)) is not None]

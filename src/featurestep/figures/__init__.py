@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..errors import InvalidProblem
+from functools import partial
+
 from . import (
     alignment,
     double_descent,
@@ -14,8 +15,7 @@ from . import (
     spectra,
     weights,
 )
-from .base import PaperFigure, Report, encoded
-from .claims import Claim, FigureClaimFailed
+from .base import Claim, FigureClaimFailed, PaperFigure, Report, chosen, encoded
 
 __all__ = ["FIGURES", "Claim", "FigureClaimFailed", "PaperFigure", "Report", "encoded", "find"]
 
@@ -35,11 +35,4 @@ FIGURES = {
     )
 }
 
-
-def find(name: str) -> tuple[PaperFigure, ...]:
-    """The figure of a name, or every one for `all`."""
-    if name == "all":
-        return tuple(FIGURES.values())
-    if name not in FIGURES:
-        raise InvalidProblem("NAME", f"must be all or one of {', '.join(FIGURES)}", name)
-    return (FIGURES[name],)
+find = partial(chosen, FIGURES)

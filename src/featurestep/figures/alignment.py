@@ -12,8 +12,7 @@ from ..plots.spectra import degree_colour, draw_overlaps
 from ..plots.style import figure_of, label, new_axes, styled
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
-from .base import TWO_COLUMNS, PaperFigure, Report, parts
-from .claims import Claim, agreement, settled
+from .base import TWO_COLUMNS, Claim, PaperFigure, Report, agreement, parts, sizes_of
 from .spectra import base_problem
 
 if TYPE_CHECKING:
@@ -52,8 +51,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
         "rank": list(DEGREES),
         "hermite": list(range(simulated.shape[-1])),
     }
-    sizes = {"n": base.n, "d": base.d, "width": base.width, "n_step": base.n_step}
-    return xarray.Dataset(data, coords, attrs={**sizes, "seeds": seeds})
+    return xarray.Dataset(data, coords, attrs={**sizes_of(base), "seeds": seeds})
 
 
 def _overlaps(found: xarray.Dataset) -> Any:
@@ -103,7 +101,7 @@ def _table(ax: Axes, at: xarray.Dataset) -> None:
     ax.set_title(rf"all overlaps at $\alpha = {float(at['step_exponent']):g}$", pad=14)
 
 
-def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+def check(data: xarray.Dataset) -> list[Claim]:
     """Spike k carries the polynomial of degree k, as much as is predicted."""
     claims = []
     for k in DEGREES:
@@ -116,7 +114,7 @@ def check(data: xarray.Dataset) -> tuple[Claim, ...]:
     carried = [int(last["hermite"][int(row.argmax())]) for row in last.values]
     text = f"the largest overlaps of spikes 1, 2, 3 are with H_k, k = {carried}, at the last α"
     claims.append(Claim(text, carried == list(DEGREES)))
-    return settled(FIGURE.name, claims)
+    return claims
 
 
 FIGURE = PaperFigure(

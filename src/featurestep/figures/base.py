@@ -1,16 +1,19 @@
-"""A published figure: what it computes, how it is drawn, what it claims."""
+"""A published figure: what it computes, how it is drawn, what it claims, and whether that holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
+from ..errors import FeaturestepError, InvalidProblem
 from ..functions.activations import function
-from .claims import Claim
+from ..meeting.comparison import Z_LIMIT, within
+from ..problem import Problem
+from ..results import Progress
 
 if TYPE_CHECKING:
     import xarray
@@ -19,12 +22,34 @@ if TYPE_CHECKING:
     from ..simulation import Simulation
 
 Report = Callable[[float], None]  # told the share of the work that is done
-Tell = Callable[[int, int], None]  # what the verbs tell: done, of how much
 TWO_COLUMNS = 6.8  # inches
 # Bounded, with c_1, c_2, c_3 ≠ 0: every spike of the first regimes, and no row outside the bulk.
 SHIFTED_SINE = function(
     lambda z: np.sin(z + 0.6), derivative=lambda z: np.cos(z + 0.6), name="sin(z + 0.6)"
 )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a paper, with the figure's numbers on it."""
+
+    text: str
+    holds: bool
+
+
+class FigureClaimFailed(FeaturestepError):
+    """The data of a figure contradict what it claims; `claims` has all of them."""
+
+    kind = "figure"
+
+    def __init__(self, figure: str, claims: tuple[Claim, ...]) -> None:
+        self.figure = figure
+        self.claims = claims
+        failed = "; ".join(claim.text for claim in claims if not claim.holds)
+        super().__init__(f"{self.kind} {figure} does not bear out its claim: {failed}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.figure, self.claims)
 
 
 @dataclass(frozen=True)
@@ -35,10 +60,30 @@ class PaperFigure:
     title: str
     compute: Callable[[bool, Report], xarray.Dataset]  # quick?, progress
     draw: Callable[[xarray.Dataset], Figure]
-    check: Callable[[xarray.Dataset], tuple[Claim, ...]]  # or FigureClaimFailed
+    claims: Callable[[xarray.Dataset], Iterable[Claim]]
+    failure: ClassVar[type[FigureClaimFailed]] = FigureClaimFailed
+
+    def check(self, data: xarray.Dataset) -> tuple[Claim, ...]:
+        """The claims, all of which hold; `failure` if one does not."""
+        claims = tuple(self.claims(data))
+        if not all(claim.holds for claim in claims):
+            raise self.failure(self.name, claims)
+        return claims
 
 
-def parts(report: Report, weights: Sequence[float]) -> Iterator[Tell]:
+Kind = TypeVar("Kind", bound=PaperFigure)
+
+
+def chosen(known: Mapping[str, Kind], name: str | None) -> tuple[Kind, ...]:
+    """The known one of a name, or every one for `all`."""
+    if name == "all":
+        return tuple(known.values())
+    if name is None or name not in known:
+        raise InvalidProblem("NAME", f"must be all or one of {', '.join(known)}", name)
+    return (known[name],)
+
+
+def parts(report: Report, weights: Sequence[float]) -> Iterator[Progress]:
     """A verb's progress for each part of the work, in proportion to the weights."""
     total, before = float(sum(weights)), 0.0
     for weight in weights:
@@ -50,11 +95,51 @@ def _tell(report: Report, before: float, share: float, done: int, total: int) ->
     report(before + share * done / max(total, 1))
 
 
-def means(found: Simulation, quantity: str) -> tuple[xarray.DataArray, xarray.DataArray]:
-    """Means of a quantity over the seeds, and their standard errors."""
-    return found.mean[quantity], found.standard_error[quantity]
+def sizes_of(problem: Problem) -> dict[str, int]:
+    """The sizes that data are recorded with."""
+    return {name: getattr(problem, name) for name in ("n", "d", "width", "n_step")}
+
+
+def means(
+    found: Simulation, quantity: str, variant: str = "trained"
+) -> tuple[xarray.DataArray, xarray.DataArray]:
+    """Means of a variant's quantity over the seeds, and their standard errors."""
+    mean, error = found.mean[quantity], found.standard_error[quantity]
+    return mean.sel(variant=variant, drop=True), error.sel(variant=variant, drop=True)
 
 
 def encoded(data: xarray.Dataset) -> bytes:
     """The data as a netCDF 3 file, which SciPy writes and everybody reads."""
     return bytes(data.to_netcdf(engine="scipy"))
+
+
+def agreement(
+    what: str, predicted: Any, simulated: Any, standard_error: Any, admitted: Any = 0.0
+) -> Claim:
+    """Theory within Z_LIMIT standard errors of a simulation, and what its own notes admit.
+
+    `admitted` is the relative error that the notes of each point admit: the `allowance` of a
+    grid's predictions.
+    """
+    predicted, simulated, error, admitted = np.broadcast_arrays(
+        *(np.asarray(array) for array in (predicted, simulated, standard_error, admitted))
+    )
+    gap, exact = simulated - predicted, admitted == 0.0
+    z = (np.abs(gap) / error)[exact]
+    text = f"{what}: theory within {Z_LIMIT:g} s.e. of the simulation at {z.size} points"
+    text += f" (largest gap {z.max(initial=0.0):.1f} s.e.)"
+    if not exact.all():
+        off = np.abs(gap / predicted)[~exact].max()
+        most = admitted.max()
+        text += f"; where its notes admit up to {most:.1%}, at {np.sum(~exact)} points, "
+        text += f"at most {off:.1%} apart"
+    # A NaN must not pass, nor a figure whose every point is excused.
+    holds = z.size and np.all(within(gap, predicted, error, admitted)) and np.all(np.isfinite(gap))
+    return Claim(text, bool(holds))
+
+
+def below(what: str, value: float, error: float, other: float, *, by: float = Z_LIMIT) -> Claim:
+    """A simulated value lies below another by so many standard errors."""
+    z = (other - value) / error
+    text = f"{what}: {value:.4g} ± {error:.2g} against {other:.4g}, {z:.1f} s.e. lower"
+    return Claim(f"{text} (at least {by:g})", bool(z >= by))

@@ -11,8 +11,7 @@ from ..plots.style import PALETTE, figure_of, label, new_axes, styled
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import predict
-from .base import PaperFigure, Report, means, parts
-from .claims import Claim, agreement, settled
+from .base import Claim, PaperFigure, Report, agreement, means, parts
 
 if TYPE_CHECKING:
     import xarray
@@ -30,7 +29,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     grid = problem.vary(width=widths, ridge=RIDGES)
     (told,) = parts(progress, [1.0])
     found = simulate(grid, seeds=seeds, variants=("initial",), progress=told)
-    mean, error = (array.isel(variant=0, drop=True) for array in means(found, "test_error"))
+    mean, error = means(found, "test_error", "initial")
     fine = np.unique(np.round(n * np.geomspace(0.2, 5.0, 121)).astype(int))
     curve = predict(problem.vary(width=fine, ridge=RIDGES))["test_error"]
     data: xarray.Dataset = predict(grid)[["test_error"]].rename(test_error="predicted")
@@ -70,7 +69,7 @@ def _none() -> Any:
     return NullLocator()
 
 
-def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+def check(data: xarray.Dataset) -> list[Claim]:
     """The peak of the smallest ridge is at N = n, and a large ridge has none."""
     n, smallest, largest = data.attrs["n"], min(RIDGES), max(RIDGES)
     curve = data["curve"].sel(ridge=smallest)
@@ -85,7 +84,7 @@ def check(data: xarray.Dataset) -> tuple[Claim, ...]:
     text += f"ridge, {heights[1] / lower[1]:.2f} times at λ = {largest:g}"
     tamed = Claim(text, heights[0] > 2.0 * lower[0] and heights[1] < lower[1])
     numbers = (data["predicted"], data["simulated"], data["standard_error"])
-    return settled(FIGURE.name, [peak, tamed, agreement("test error", *numbers)])
+    return [peak, tamed, agreement("test error", *numbers)]
 
 
 FIGURE = PaperFigure(

@@ -16,8 +16,7 @@ from ..problem import Problem
 from ..regime import interval
 from ..simulation import simulate
 from ..theory import baselines, limit, predict
-from .base import TWO_COLUMNS, PaperFigure, Report, parts
-from .claims import Claim, agreement, below, settled
+from .base import TWO_COLUMNS, Claim, PaperFigure, Report, agreement, below, means, parts
 
 if TYPE_CHECKING:
     import xarray
@@ -58,8 +57,7 @@ def compute(fields: Mapping[str, Any], quick: bool, progress: Report) -> xarray.
     data["admitted"] = at_points["allowance"]
     for name in ERRORS:
         data[f"curve_{name}"] = fine[name]
-        data[f"simulated_{name}"] = found.mean[name].sel(variant="trained", drop=True)
-        data[f"error_{name}"] = found.standard_error[name].sel(variant="trained", drop=True)
+        data[f"simulated_{name}"], data[f"error_{name}"] = means(found, name)
         for kind, grown in (("published", False), ("grown", True)):
             stairs = [limit(problem, degree=k, norm_growth=grown) for k in _DEGREES]
             data[f"{kind}_{name}"] = ("degree", [getattr(step, name) for step in stairs])
@@ -119,7 +117,7 @@ def _panel(ax: Axes, data: xarray.Dataset, name: str) -> None:
     ax.set_ylabel(label(name))
 
 
-def check(setting: int, data: xarray.Dataset) -> tuple[Claim, ...]:
+def check(setting: int, data: xarray.Dataset) -> list[Claim]:
     """Theory on simulation; the error falls in the interval where the new spike appears."""
     claims = [
         agreement(
@@ -151,7 +149,7 @@ def check(setting: int, data: xarray.Dataset) -> tuple[Claim, ...]:
         claims.append(below(words, value, spread, first))
         words = f"test error at α = {exponent:g} (ℓ = 2) against tuned ridge on the inputs"
         claims.append(below(words, value, spread, data.attrs["ridge"], by=2.0))
-    return settled(f"exponent-{setting}", claims)
+    return claims
 
 
 def _figure(setting: int) -> PaperFigure:

@@ -12,8 +12,17 @@ from ..plots.style import PALETTE, figure_of, label, legend_below, new_axes, sty
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import baselines, limit, predict
-from .base import SHIFTED_SINE, TWO_COLUMNS, PaperFigure, Report, parts
-from .claims import Claim, agreement, below, settled
+from .base import (
+    SHIFTED_SINE,
+    TWO_COLUMNS,
+    Claim,
+    PaperFigure,
+    Report,
+    agreement,
+    below,
+    parts,
+    sizes_of,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -39,9 +48,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
         rows.append(xarray.concat(columns, "law"))
     joined: xarray.Dataset = xarray.concat(rows, "learns")
     joined = joined.assign_coords(law=list(LAWS), learns=list(TARGETS))
-    first = _problem(n, TARGETS[2], LAWS[0])
-    sizes = {"n": n, "d": first.d, "width": first.width, "n_step": first.n_step}
-    return joined.assign_attrs(**sizes, seeds=seeds)
+    return joined.assign_attrs(**sizes_of(_problem(n, TARGETS[2], LAWS[0])), seeds=seeds)
 
 
 def _problem(n: int, target: str, law: str) -> Problem:
@@ -107,7 +114,7 @@ def draw(data: xarray.Dataset) -> Figure:
     return figure_of(panels[0])
 
 
-def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+def check(data: xarray.Dataset) -> list[Claim]:
     """Each law learns the degrees whose power of the readout is new, and no others."""
     claims = []
     for degree in TARGETS:
@@ -123,7 +130,7 @@ def check(data: xarray.Dataset) -> tuple[Claim, ...]:
         )
         judged = part.sel(step_exponent=JUDGED[degree])
         claims += [_verdict(degree, law, judged) for law in LAWS]
-    return settled(FIGURE.name, claims)
+    return claims
 
 
 def _verdict(degree: int, law: str, judged: xarray.Dataset) -> Claim:

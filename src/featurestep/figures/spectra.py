@@ -11,8 +11,7 @@ from ..plots.style import PALETTE, figure_of, new_axes, styled
 from ..problem import Problem
 from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..theory import Spectrum, spectrum
-from .base import SHIFTED_SINE, TWO_COLUMNS, PaperFigure, Report, parts
-from .claims import Claim, settled
+from .base import SHIFTED_SINE, TWO_COLUMNS, Claim, PaperFigure, Report, parts, sizes_of
 
 if TYPE_CHECKING:
     import xarray
@@ -61,7 +60,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
         columns.append(_column(law, found))
     joined: xarray.Dataset = xarray.concat(columns, "exponent")
     return joined.assign_coords(exponent=list(EXPONENTS)).assign_attrs(
-        n=base.n, d=base.d, width=base.width, n_step=base.n_step, step_scale=base.step_scale
+        **sizes_of(base), step_scale=base.step_scale
     )
 
 
@@ -153,7 +152,7 @@ def _panel(ax: Axes, column: xarray.Dataset) -> None:
     ax.set_ylim(0.0, 1.2 * top)
 
 
-def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+def check(data: xarray.Dataset) -> list[Claim]:
     """As many spikes as predicted in every network, ℓ of them in regime ℓ; the bulk matches."""
     claims = []
     for i, alpha in enumerate(data["exponent"].values):
@@ -166,7 +165,7 @@ def check(data: xarray.Dataset) -> tuple[Claim, ...]:
     distance, bound = float(data["kolmogorov"].max()), SPACINGS / data.attrs["width"]
     text = f"Kolmogorov distance of the bulks: {distance:.4f}, below {SPACINGS}/N = {bound:.4f}"
     claims.append(Claim(text, bool(distance < bound)))
-    return settled(FIGURE.name, claims)
+    return claims
 
 
 def _list(counts: Any) -> str:

@@ -10,8 +10,7 @@ from ..plots.spectra import OUTSIDE, histogram, mark_spike, weight_curve
 from ..plots.style import PALETTE, figure_of, new_axes, styled
 from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..theory import WeightSpectrum, spectrum
-from .base import TWO_COLUMNS, PaperFigure, Report, parts
-from .claims import Claim, agreement, settled
+from .base import TWO_COLUMNS, Claim, PaperFigure, Report, agreement, parts, sizes_of
 from .spectra import at_exponent, base_problem, draw_bulk
 
 if TYPE_CHECKING:
@@ -37,8 +36,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     joined: xarray.Dataset = xarray.concat(columns, "variant").assign_coords(
         variant=list(_VARIANTS)
     )
-    sizes = {"n": problem.n, "d": problem.d, "width": problem.width}
-    return joined.assign_attrs(**sizes, n_step=problem.n_step, step_exponent=EXPONENT)
+    return joined.assign_attrs(**sizes_of(problem), step_exponent=EXPONENT)
 
 
 def _column(law: WeightSpectrum, found: SimulatedSpectrum, variant: str) -> xarray.Dataset:
@@ -99,7 +97,7 @@ def _panel(ax: Axes, column: xarray.Dataset) -> None:
     mark_spike(ax, x, PALETTE[1], text)
 
 
-def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+def check(data: xarray.Dataset) -> list[Claim]:
     """One spike after the step, none before, where and along what is predicted."""
     before, after = (data["simulated_count"].isel(variant=i).values for i in (0, 1))
     counts = f"at most {before.max():g} outliers before, {after.min():g} to {after.max():g} after"
@@ -119,7 +117,7 @@ def check(data: xarray.Dataset) -> tuple[Claim, ...]:
         mean, error = values.mean(), values.std(ddof=1) / values.size**0.5
         words += f", {float(trained[predicted]):.4f} predicted and {mean:.4f} simulated"
         claims.append(agreement(words, trained[predicted], mean, error))
-    return settled(FIGURE.name, claims)
+    return claims
 
 
 FIGURE = PaperFigure("weights", "spectrum of the weights with its one spike", compute, draw, check)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..errors import InvalidProblem
+from functools import partial
+
+from ..figures.base import chosen
 from . import (
     activations,
     beyond_half,
@@ -31,11 +33,4 @@ STUDIES: dict[str, Study] = {
     )
 }
 
-
-def find(name: str) -> tuple[Study, ...]:
-    """The study of a name, or every one for `all`."""
-    if name == "all":
-        return tuple(STUDIES.values())
-    if name not in STUDIES:
-        raise InvalidProblem("NAME", f"must be all or one of {', '.join(STUDIES)}", name)
-    return (STUDIES[name],)
+find = partial(chosen, STUDIES)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from ..figures.base import PaperFigure
-from ..figures.claims import Claim, FigureClaimFailed
+import numpy as np
 
+from ..figures.base import Claim, FigureClaimFailed, PaperFigure
+from ..types import FloatArray
 
-@dataclass(frozen=True)
-class Study(PaperFigure):
-    """A question that no published figure answers; the written answer is in docs/studies.md."""
-
-    question: str = ""
+APART = 3.0  # standard errors
 
 
 class StudyClaimFailed(FigureClaimFailed):
@@ -22,9 +19,39 @@ class StudyClaimFailed(FigureClaimFailed):
     kind = "study"
 
 
-def settled(study: str, claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """The claims, all of which hold; StudyClaimFailed if one does not."""
-    listed = tuple(claims)
-    if not all(claim.holds for claim in listed):
-        raise StudyClaimFailed(study, listed)
-    return listed
+@dataclass(frozen=True)
+class Study(PaperFigure):
+    """A question that no published figure answers; the written answer is in docs/studies.md."""
+
+    question: str = ""
+    failure: ClassVar[type[FigureClaimFailed]] = StudyClaimFailed
+
+
+def over_draws(values: Any) -> tuple[FloatArray, FloatArray]:
+    """Means and standard errors over the last axis, that of the draws."""
+    array = np.asarray(values, dtype=np.float64)
+    error = array.std(axis=-1, ddof=1) / array.shape[-1] ** 0.5
+    return np.asarray(array.mean(axis=-1)), np.asarray(error)
+
+
+def close(what: str, predicted: Any, simulated: Any, error: Any, *, share: float) -> Claim:
+    """Theory within APART standard errors of the simulation, or within a share of it."""
+    predicted, simulated, error = (
+        np.asarray(a, dtype=float) for a in (predicted, simulated, error)
+    )
+    gap = np.abs(simulated - predicted)
+    holds = np.all(gap <= np.maximum(APART * error, share * np.abs(predicted)))
+    worst = float(np.max(gap / np.abs(predicted)))
+    text = (
+        f"{what}: theory within {APART:g} s.e. or {share:.0%} at {predicted.size} points "
+        f"(largest gap {worst:.1%})"
+    )
+    return Claim(text, bool(holds and np.all(np.isfinite(gap))))
+
+
+def larger(what: str, left: Any, right: Any, *, by: float = APART) -> Claim:
+    """left − right over the same draws is above 0 by so many standard errors."""
+    mean, error = map(float, over_draws(np.asarray(left) - np.asarray(right)))
+    text = f"{what}: {np.mean(left):.4g} against {np.mean(right):.4g}"
+    holds = mean > 0.0 and mean >= by * error
+    return Claim(f"{text}, apart by {mean:.3g} ± {error:.2g}", holds)

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..figures.base import TWO_COLUMNS, Report
-from ..figures.claims import Claim
+from ..figures.base import TWO_COLUMNS, Claim, Report
 from ..plots.simulation import points
 from ..plots.style import PALETTE, figure_of, label, legend_above, new_axes, styled
 from ..simulation.network.step import slopes
 from ..types import FloatArray
-from .base import Study, settled
+from .base import Study, close, larger, over_draws
 from .given_rows import Layer, Readout, best_readout, network_of, stepped
-from .measured import close, larger, over_draws
 
 if TYPE_CHECKING:
     import xarray
@@ -161,7 +159,7 @@ def draw(data: xarray.Dataset) -> Figure:
     return figure_of(panels[0])
 
 
-def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+def check(data: xarray.Dataset) -> list[Claim]:
     """What the answer says."""
     claims = []
     for kind in KINDS:
@@ -185,7 +183,7 @@ def check(data: xarray.Dataset) -> tuple[Claim, ...]:
     one, other = (float(along.sel(model=model)) for model in MODELS)
     text = f"share of the squared slope along the target: {one:.2f} untrained, {other:.2f} stepped"
     claims.append(Claim(text, bool(other > one)))
-    return settled(STUDY.name, claims)
+    return claims
 
 
 STUDY = Study(
@@ -194,5 +192,5 @@ STUDY = Study(
     question="How do one step and random features bear wrong labels and perturbed inputs?",
     compute=compute,
     draw=draw,
-    check=check,
+    claims=check,
 )

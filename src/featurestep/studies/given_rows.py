@@ -1,12 +1,14 @@
-"""One step and a ridge readout on rows of a study's own, by the simulation's parts."""
+"""Rows of a study's own: real images; one step and a ridge readout by the simulation's parts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ..errors import InvalidProblem
 from ..problem import Problem
 from ..simulation.arrays.backend import make_backend
 from ..simulation.network.given import Network, sum_of_squares
@@ -97,3 +99,14 @@ def overlap(vector: FloatArray, function: FloatArray) -> float:
     """Squared cosine with a function's values, less their mean."""
     centred = function - function.mean()
     return float((vector @ centred) ** 2 / (vector @ vector) / (centred @ centred))
+
+
+def digits(study: str) -> tuple[FloatArray, Any]:
+    """Pixels (1797, 64) and classes; without scikit-learn the study is refused in one line."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        rule = "needs scikit-learn: pip install 'featurestep[sklearn]'"
+        raise InvalidProblem("NAME", rule, study) from None
+    X, y = load_digits(return_X_y=True)
+    return np.asarray(X, dtype=np.float64), y

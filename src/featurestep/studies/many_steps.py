@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Report, parts
-from ..figures.claims import Claim
+from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Claim, Report, parts, sizes_of
 from ..plots.simulation import points
 from ..plots.style import PALETTE, figure_of, label, legend_below, log_ticks, new_axes, styled
 from ..problem import Problem
 from ..simulation import Setting, simulate, simulated_spectrum
 from ..theory import predict
-from .base import Study, settled
-from .measured import close, larger, over_draws, sizes_of
+from .base import Study, close, larger, over_draws
 
 if TYPE_CHECKING:
     import xarray
@@ -123,7 +121,7 @@ def spikes(data: xarray.Dataset) -> xarray.DataArray:
     return (values > STANDS_OUT * values.isel(rank=-1)).sum("rank").mean("network")
 
 
-def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+def check(data: xarray.Dataset) -> list[Claim]:
     """What the answer says."""
     fresh, same = (data["draws"].sel(batches=batches) for batches in BATCHES)
     mean, error = over_draws(fresh.sel(steps=1))
@@ -142,7 +140,7 @@ def check(data: xarray.Dataset) -> tuple[Claim, ...]:
     one, last = float(count.sel(steps=1)), float(count.sel(steps=8))
     text = f"fresh batches: {one:.1f} spikes after one step, {last:.1f} after eight"
     claims.append(Claim(text, bool(last > one)))
-    return settled(STUDY.name, claims)
+    return claims
 
 
 STUDY = Study(
@@ -151,5 +149,5 @@ STUDY = Study(
     question="Does the expansion in spikes and degrees go on with more steps, or does it saturate?",
     compute=compute,
     draw=draw,
-    check=check,
+    claims=check,
 )

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Report, Tell, parts
-from ..figures.claims import Claim, below
+from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Claim, Report, below, parts, sizes_of
 from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.style import PALETTE, figure_of, label, legend_below, new_axes, styled
 from ..problem import Problem
+from ..results import Progress
 from ..simulation import Setting, simulate
 from ..theory import learnable, predict
-from .base import Study, settled
-from .measured import sizes_of
+from .base import Study
 
 if TYPE_CHECKING:
     import xarray
@@ -79,7 +78,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     )
 
 
-def _column(case: Case, quick: bool, seeds: int, told: Iterator[Tell]) -> xarray.Dataset:
+def _column(case: Case, quick: bool, seeds: int, told: Iterator[Progress]) -> xarray.Dataset:
     """One target: simulated errors after 0 … STEPS steps, theory for the first, floors, shares."""
     import xarray
 
@@ -155,12 +154,12 @@ def _shares(ax: Axes, at: xarray.Dataset) -> None:
     ax.set_title(TWO.title)
 
 
-def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+def check(data: xarray.Dataset) -> list[Claim]:
     """One step stays above its floor; every later one finds the direction of its stair."""
     claims = [claim for case in CASES for claim in _first_step(data.sel(case=case.name), case)]
     claims += [_below_floor(data.sel(case=case.name), case) for case in (ONE, TWO)]
     claims += [_climbs(data.sel(case=TWO.name)), _no_stair(data.sel(case=LEAP.name))]
-    return settled(STUDY.name, claims)
+    return claims
 
 
 def _first_step(at: xarray.Dataset, case: Case) -> list[Claim]:
@@ -224,5 +223,5 @@ STUDY = Study(
     question="What do several gradient steps learn that one cannot, and which target needs them?",
     compute=compute,
     draw=draw,
-    check=check,
+    claims=check,
 )

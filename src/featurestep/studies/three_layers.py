@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..figures.base import TWO_COLUMNS, Report
-from ..figures.claims import Claim
+from ..figures.base import TWO_COLUMNS, Claim, Report
 from ..plots.style import PALETTE, figure_of, label, legend_above, new_axes, styled
 from ..types import FloatArray
-from .base import Study, settled
+from .base import Study, larger, over_draws
 from .given_rows import best_readout, left_vectors, network_of, overlap, stepped
-from .measured import larger, over_draws
 
 if TYPE_CHECKING:
     import xarray
@@ -152,7 +150,7 @@ def _table(ax: Axes, shares: xarray.DataArray) -> None:
     ax.set_xticks(range(len(FUNCTIONS)), ["$q$", "$q^2$"])
 
 
-def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+def check(data: xarray.Dataset) -> list[Claim]:
     """A spike carries the part of the target that the layer below can express."""
     claims = []
     for target, carrying in (
@@ -176,7 +174,7 @@ def check(data: xarray.Dataset) -> tuple[Claim, ...]:
         other = draws.sel(network=network, stepped=step)
         what = f"quadratic form: {network}, {step}, against abs below, stepped"
         claims.append(larger(what, other, three))
-    return settled(STUDY.name, claims)
+    return claims
 
 
 STUDY = Study(
@@ -185,5 +183,5 @@ STUDY = Study(
     question="Do spikes appear when the middle of three layers takes the step? What is in them?",
     compute=compute,
     draw=draw,
-    check=check,
+    claims=check,
 )

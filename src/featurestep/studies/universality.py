@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Report, parts
-from ..figures.claims import Claim
+from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Claim, Report, parts, sizes_of
 from ..plots.simulation import points
 from ..plots.style import PALETTE, figure_of, label, legend_above, new_axes, styled
 from ..problem import Problem
 from ..simulation import Setting, simulate
 from ..theory import predict
 from ..types import FloatArray
-from .base import Study, settled
-from .digits import digits
-from .measured import close, larger, over_draws, sizes_of
+from .base import Study, close, larger, over_draws
+from .given_rows import digits
 
 if TYPE_CHECKING:
     import xarray
@@ -130,7 +128,7 @@ def gap(data: xarray.Dataset, inputs: str, other: str = IMAGES[0]) -> float:
     return float(draws.sel(inputs=inputs) / draws.sel(inputs=other) - 1.0)
 
 
-def check(data: xarray.Dataset) -> tuple[Claim, ...]:
+def check(data: xarray.Dataset) -> list[Claim]:
     """What the answer says."""
     claims = []
     for name in LAWS:
@@ -154,7 +152,7 @@ def check(data: xarray.Dataset) -> tuple[Claim, ...]:
         what = f"{name}: the step helps, untrained against trained"
         both = (draws.sel(variant="initial"), draws.sel(variant="trained"))
         claims.append(larger(what, *both, by=2.0))
-    return settled(STUDY.name, claims)
+    return claims
 
 
 STUDY = Study(
@@ -163,5 +161,5 @@ STUDY = Study(
     question="On which inputs, Gaussian or not, does the theory hold?",
     compute=compute,
     draw=draw,
-    check=check,
+    claims=check,
 )
