@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from ..theory import (
     Learnable,
     Limit,
     Optimum,
-    Prediction,
     Spectrum,
     critical_steps,
     limit,
@@ -25,7 +25,7 @@ from ..theory import (
     spectrum,
 )
 from . import networks
-from .curves import compare, curves, learned
+from .curves import compare, curves, learned, shade_regimes, staircase
 from .diagrams import phase, tracks
 from .networks import ERRORS, at_most, by_entry
 from .spectra import features, panels
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from ..meeting.phase import PhaseDiagram
     from ..meeting.spectra import SpectrumBeside
+    from ..simulation import SimulatedSpectrum
     from ..types import FloatArray
 
 TRACK = tuple(i / 80 for i in range(41))  # exponents over which spikes are followed
@@ -57,6 +58,7 @@ _TELLING = (
     "best_given_direction_and_linear",
     "noise_floor",
 )
+_FLOORS = ("floor", "class_floor", "floor_many", "class_floor_many")
 
 
 def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
@@ -90,10 +92,6 @@ def _stairs(grid: Grid) -> list[list[Limit]]:
     return [limits(p) for p in lines(grid)] if grid.dims[0] == "step_exponent" else []
 
 
-def _prediction(result: Prediction, ax: Axes | None = None) -> Axes:
-    return learned(result, ax)
-
-
 def _predictions(result: GridResult) -> Axes:
     return curves(result.dataset, ERRORS, _stairs(result.problem))[0]
 
@@ -101,8 +99,6 @@ def _predictions(result: GridResult) -> Axes:
 @styled
 def _limit(result: Limit, ax: Axes | None = None) -> Axes:
     """The staircase of the problem, with this limit as a point on it."""
-    from .curves import shade_regimes, staircase
-
     ax = new_axes()[0] if ax is None else ax
     ax.set_xlim(0.0, 0.5)
     for i, name in enumerate(ERRORS):
@@ -134,9 +130,10 @@ def _baselines(result: Baselines, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _many_baselines(result: GridResult, ax: Axes | None = None) -> Axes:
+def _errors(result: GridResult, ax: Axes | None = None, *, names: Sequence[str]) -> Axes:
+    """Several errors of each point against the one field."""
     at_most(result.problem, 1)
-    return compare(result.dataset, _TELLING, label("test_error"), ax)
+    return compare(result.dataset, names, label("test_error"), ax)
 
 
 @styled
@@ -210,21 +207,14 @@ def _learnable(result: Learnable, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _many_learnable(result: GridResult, ax: Axes | None = None) -> Axes:
-    at_most(result.problem, 1)
-    floors = ("floor", "class_floor", "floor_many", "class_floor_many")
-    return compare(result.dataset, floors, label("test_error"), ax)
-
-
-def _spectrum(result: Spectrum, ax: Axes | None = None) -> Axes:
-    return features(result, ax=ax) if ax is not None else panels(result)[0]
+def _spectrum(
+    result: Spectrum, drawn: SimulatedSpectrum | None = None, ax: Axes | None = None
+) -> Axes:
+    return panels(result, drawn)[0] if ax is None else features(result, drawn, ax)
 
 
 def _spectrum_beside(result: SpectrumBeside, ax: Axes | None = None) -> Axes:
-    drawn = result.simulated
-    if ax is not None:
-        return features(result.predicted, drawn, ax)
-    return panels(result.predicted, drawn)[0]
+    return _spectrum(result.predicted, result.simulated, ax)
 
 
 def _tracks(result: GridResult, ax: Axes | None = None) -> Axes:
@@ -248,18 +238,12 @@ def _critical(result: CriticalSteps, ax: Axes | None = None) -> Axes:
     return tracks(spectrum(result.problem.vary(step_exponent=TRACK)).dataset, result, ax=ax)
 
 
-@styled
-def _many_critical(result: GridResult, ax: Axes | None = None) -> Axes:
-    """The exponent at which each degree's spike leaves the bulk."""
-    return by_entry(result, "spike_exponent", r"critical step exponent $\alpha$", ax)
-
-
 def _phase(result: PhaseDiagram) -> Axes:
     return phase(result.dataset)[0]
 
 
 _ONE: dict[str, Callable[..., Axes]] = {
-    "Prediction": _prediction,
+    "Prediction": learned,
     "Limit": _limit,
     "Baselines": _baselines,
     "Optimum": _optimum,
@@ -276,12 +260,14 @@ _ONE: dict[str, Callable[..., Axes]] = {
 _MANY: dict[str, Callable[..., Axes]] = {
     "Prediction": _predictions,
     "Limit": _limits,
-    "Baselines": _many_baselines,
+    "Baselines": partial(_errors, names=_TELLING),
     "Optimum": _optima,
-    "Learnable": _many_learnable,
-    "FeatureGap": networks.many_gaps,
+    "Learnable": partial(_errors, names=_FLOORS),
+    "FeatureGap": partial(by_entry, name="gap", title=networks.GAP),
     "Spectrum": _tracks,
     "SpectrumBeside": _tracks,
-    "CriticalSteps": _many_critical,
-    "SimulatedSpectrum": networks.many_simulated_spectra,
+    "CriticalSteps": partial(
+        by_entry, name="spike_exponent", title=r"critical step exponent $\alpha$"
+    ),
+    "SimulatedSpectrum": partial(by_entry, name="singular_value", title="simulated singular value"),
 }

@@ -106,7 +106,8 @@ def _errors(results: xarray.Dataset, grid: Any) -> xarray.Dataset:
     return errors.transpose(*grid.dims, ...)
 
 
-def by_entry(result: GridResult, name: str, title: str, ax: Axes | None) -> Axes:
+@styled
+def by_entry(result: GridResult, ax: Axes | None = None, *, name: str, title: str) -> Axes:
     """A number that is an array, a line for each of its entries, against the one field."""
     at_most(result.problem, 1)
     ax = new_axes()[0] if ax is None else ax
@@ -115,15 +116,3 @@ def by_entry(result: GridResult, name: str, title: str, ax: Axes | None) -> Axes
     ax.set_ylabel(title)
     legend_below(ax)
     return ax
-
-
-@styled
-def many_simulated_spectra(result: GridResult, ax: Axes | None = None) -> Axes:
-    """The largest singular values against the field, a line for each rank."""
-    return by_entry(result, "singular_value", "simulated singular value", ax)
-
-
-@styled
-def many_gaps(result: GridResult, ax: Axes | None = None) -> Axes:
-    """The gap against the field, a line for each degree."""
-    return by_entry(result, "gap", GAP, ax)
