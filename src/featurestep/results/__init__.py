@@ -1,11 +1,9 @@
 """What every verb answers with: numbers with their meaning, notes, tables."""
 
-from .contract import Result, same
-from .notes import OK, Note, allowance, grouped, status_of, where
+from .contract import QUANTITIES, Result, same
 from .over_grid import GridResult, Point, Progress, collected, over_grid, point_of
-from .quantities import QUANTITIES
 from .tables import Table, cell, plain, plus_minus
-from .words import describe, shared_fields
+from .words import OK, Note, allowance, describe, grouped, shared_fields, status_of, where
 
 __all__ = [
     "OK",

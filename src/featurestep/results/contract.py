@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
 
+# What prediction and simulation both measure: one name and one meaning for each.
+QUANTITIES = {
+    "test_error": "test error E(y − âᵀσ(Wx))², noise included",
+    "train_loss": "ridge objective at its minimum, (1/n)‖y − Fâ‖² + λ‖â‖²",
+    "train_mse": "training error (1/n)‖y − Fâ‖²",
+    "readout_norm": "norm of the fitted readout ‖â‖",
+}
 _MOST_SHOWN = 6  # numbers in a `repr`
 
 

@@ -13,8 +13,8 @@ from ..errors import FeaturestepError
 from ..grid import Grid
 from ..problem import Problem
 from .contract import Result
-from .notes import OK, allowance, grouped, status_of, where
 from .tables import Table, plain
+from .words import OK, allowance, grouped, status_of, where
 
 if TYPE_CHECKING:
     import xarray
