@@ -24,46 +24,40 @@ def mean_eigenvalue(F: Array) -> float:
     return sum_of_squares(F) / min(F.shape) / F.shape[0] or 1.0
 
 
-class Spectrum:
-    """The features of the readout's sample in the eigenbasis of their smaller Gram matrix."""
+def held_out(
+    backend: Backend, F: Array, Y: FloatArray, ridges: Sequence[float], *, intercept: bool
+) -> FloatArray:
+    """y_i − f_{−i}(x_i) for every ridge, row and output: (ridges, n, outputs).
 
-    def __init__(self, backend: Backend, F: Array, *, intercept: bool) -> None:
-        self.n, self.N = F.shape
-        self.intercept = intercept
-        values, Q = backend.eigenbasis(smaller_gram(backend, F))
-        self.values: FloatArray = np.maximum(backend.get(values), 0.0)  # rounding makes some < 0
-        self.dual = self.n <= self.N
-        if self.dual:
-            self.vectors = backend.get(Q)  # (n, n): of FFᵀ
-        else:
-            U = backend.empty(self.n, self.N)
-            self.vectors = backend.get(backend.product(F, backend.put(backend.get(Q).T), U))  # FQ
+    f_{−i} is fitted without row i, with the same penalty λn‖a‖² (and its own intercept): the
+    residual over 1 − H_ii, H the map from labels to fitted values, in the eigenbasis of the
+    smaller Gram matrix. F and Y are centred where there is an intercept.
+    """
+    n, N = F.shape
+    values, Q = backend.eigenbasis(smaller_gram(backend, F))
+    values = np.maximum(backend.get(values), 0.0)  # rounding makes some < 0
+    shifts = np.array(ridges)[:, None] * n  # (ridges, 1)
+    if n <= N:
+        U = backend.get(Q)  # (n, n): of FFᵀ
+        # The residual's own form, λn(FFᵀ + λn)⁻¹: nothing cancels when λ is small.
+        weights = shifts / (values + shifts)  # (ridges, n)
+        residual = _weighted(U, weights, Y)
+        # The intercept takes the constant vector out of the space.
+        free = U - U.mean(axis=0) if intercept else U
+        left = weights @ (free * free).T  # (ridges, n)
+    else:
+        U = backend.get(
+            backend.product(F, backend.put(backend.get(Q).T), backend.empty(n, N))
+        )  # FQ
+        weights = 1.0 / (values + shifts)
+        residual = Y - _weighted(U, weights, Y)
+        left = 1.0 - weights @ (U * U).T - (1.0 / n if intercept else 0.0)
+    return np.asarray(residual / np.maximum(left, np.finfo(np.float64).tiny)[..., None])
 
-    def held_out(self, Y: FloatArray, ridges: Sequence[float]) -> FloatArray:
-        """y_i − f_{−i}(x_i) for every ridge, row and output: (ridges, n, outputs).
 
-        f_{−i} is fitted without row i, with the same penalty λn‖a‖² (and its own intercept):
-        the residual over 1 − H_ii, H the map from labels to fitted values. Y is centred where
-        there is an intercept.
-        """
-        shifts = np.array(ridges)[:, None] * self.n  # (ridges, 1)
-        U = self.vectors
-        inside = U.T @ Y  # (rank, outputs)
-        if self.dual:
-            # The residual's own form, λn(FFᵀ + λn)⁻¹: nothing cancels when λ is small.
-            weights = shifts / (self.values + shifts)  # (ridges, n)
-            residual = self._weighted(weights, inside)
-            # The intercept takes the constant vector out of the space.
-            free = U - U.mean(axis=0) if self.intercept else U
-            left = weights @ (free * free).T  # (ridges, n)
-        else:
-            weights = 1.0 / (self.values + shifts)
-            residual = Y - self._weighted(weights, inside)
-            left = 1.0 - weights @ (U * U).T - (1.0 / self.n if self.intercept else 0.0)
-        return np.asarray(residual / np.maximum(left, np.finfo(np.float64).tiny)[..., None])
-
-    def _weighted(self, weights: FloatArray, inside: FloatArray) -> FloatArray:
-        """U·diag(w)·inside for every w, (ridges, n, outputs), in one product."""
-        columns = weights.T[:, :, None] * inside[:, None, :]  # (rank, ridges, outputs)
-        found = self.vectors @ columns.reshape(len(inside), -1)
-        return np.moveaxis(found.reshape(self.n, len(weights), -1), 1, 0)
+def _weighted(U: FloatArray, weights: FloatArray, Y: FloatArray) -> FloatArray:
+    """U·diag(w)·UᵀY for every w, (ridges, n, outputs), in one product."""
+    inside = U.T @ Y  # (rank, outputs)
+    columns = weights.T[:, :, None] * inside[:, None, :]  # (rank, ridges, outputs)
+    found = U @ columns.reshape(len(inside), -1)
+    return np.moveaxis(found.reshape(len(U), len(weights), -1), 1, 0)

@@ -17,7 +17,7 @@ from ..simulation.arrays.backend import Array
 from ..simulation.network.given import Network, Step, sum_of_squares
 from ..simulation.network.readout import readouts
 from ..types import FloatArray
-from .leave_one_out import Spectrum, centred, mean_eigenvalue
+from .leave_one_out import centred, held_out, mean_eigenvalue
 
 STEPS = (0.0, 1.0, 2.0, 4.0, 8.0)
 RIDGES = {
@@ -173,9 +173,8 @@ def _by_leave_one_out(
     for F in path.features(X):
         if plan.intercept:
             centred(F)
-        spectrum = Spectrum(network.backend, F, intercept=plan.intercept)
         ridges.append(_ridges(plan, network, mean_eigenvalue(F)))
-        missed = spectrum.held_out(labels, ridges[-1])  # (ridges, n, outputs)
+        missed = held_out(network.backend, F, labels, ridges[-1], intercept=plan.intercept)
         verdicts.append([judge(Y - each, Y) for each in missed])
     table = np.array(verdicts)  # (steps, ridges, 2)
     sizes = path.step_sizes()
