@@ -9,8 +9,6 @@ except ImportError:
         "featurestep.estimators needs scikit-learn: pip install 'featurestep[sklearn]'"
     ) from None
 
-from .classifier import OneStepClassifier
-from .features import OneStepFeatures
-from .regressor import OneStepRegressor
+from .models import OneStepClassifier, OneStepFeatures, OneStepRegressor
 
 __all__ = ["OneStepClassifier", "OneStepFeatures", "OneStepRegressor"]

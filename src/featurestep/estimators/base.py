@@ -147,12 +147,16 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _outputs_of(self, X: Any) -> Any:
         """f(x), (rows, outputs), in the dtype of X."""
         X = self._checked(X)
-        a_hat = np.asarray(self.readout_, dtype=np.float64).reshape(len(self.weights_), -1)
+        a_hat = self._readout_of()
         out = np.empty((len(X), a_hat.shape[1]), dtype=X.dtype)
         network = self._network_of()
         for rows, F in self._features_of(network, X):
             out[rows] = outputs(network, F, a_hat) + self.intercept_
         return out
+
+    def _readout_of(self) -> FloatArray:
+        """The readout as (width, outputs)."""
+        return np.asarray(self.readout_, dtype=np.float64).reshape(len(self.weights_), -1)
 
     def _checked(self, X: Any) -> Any:
         """Rows to be mapped by the fitted network."""

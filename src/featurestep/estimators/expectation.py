@@ -38,21 +38,10 @@ class Expectation:
         return "\n".join([*lines, *(f"  but: {text}" for text in self.departures)])
 
 
-@dataclass(frozen=True)
-class Target:
-    """Hermite coefficients c⋆_k of a single-index target, and the noise that is left."""
+def estimated_target(kappa: FloatArray, y: FloatArray, cosine: float) -> tuple[HermiteSum, float]:
+    """A single-index target σ⋆ of degree DEGREES, and the noise that is left.
 
-    coefficients: tuple[float, ...]  # of H_0 … H_DEGREES
-    noise_std: float
-
-    @property
-    def function(self) -> HermiteSum:
-        """σ⋆."""
-        return HermiteSum("estimated", self.coefficients)
-
-
-def estimated_target(kappa: FloatArray, y: FloatArray, cosine: float) -> Target:
-    """From labels of variance 1 and κ of rows that the step has not seen.
+    From labels of variance 1 and κ of rows that the step has not seen.
 
     E[y H_k(κ)] = k!c⋆_kγ^k for Gaussian inputs. Coefficients within two standard errors of 0
     count as 0; where those that are left explain more than all of y they are scaled down.
@@ -69,7 +58,8 @@ def estimated_target(kappa: FloatArray, y: FloatArray, cosine: float) -> Target:
     if explained > 1.0:
         c /= np.sqrt(explained)
         explained = 1.0
-    return Target(tuple(c.tolist()), float(np.sqrt(max(1.0 - explained, 1e-12))))
+    target = HermiteSum("estimated", tuple(c.tolist()))
+    return target, float(np.sqrt(max(1.0 - explained, 1e-12)))
 
 
 def departures_of_inputs(X: Any, kappa: FloatArray) -> tuple[str, ...]:

@@ -8,17 +8,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..errors import InvalidProblem
+from ..plots.style import PALETTE, line_colour, new_axes, styled
 from ..theory import predict
 from ..types import FloatArray
 from .base import OneStepBase
-from .curves import LearnedCurve, gradient_squares, learned_curve
-from .directions import Along, Stability, along, stability
+from .directions import (
+    Along,
+    LearnedCurve,
+    Stability,
+    along,
+    gradient_squares,
+    learned_curve,
+    stability,
+)
 from .expectation import Expectation, departures_of_inputs, estimated_target
 from .selection import Rows, Sample
 from .spikes import FeatureSpikes, feature_spikes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+PANELS = 3
+COLUMNS = 10  # of the most important ones
+CURVES = 6
 
 
 class Explained(OneStepBase):
@@ -40,7 +53,7 @@ class Explained(OneStepBase):
         check_is_fitted(self)
         network = self._network_of()
         W, X = network.backend.put(self.weights_), self._sample.X
-        readout, offset = self._readout()
+        readout, offset = self._readout_of(), np.atleast_1d(self.intercept_)
         return tuple(
             learned_curve(network, W, (readout[:, k], float(offset[k])), place, X)
             for k, place in enumerate(self._places())
@@ -60,8 +73,7 @@ class Explained(OneStepBase):
         check_is_fitted(self)
         network = self._network_of()
         W, X = network.backend.put(self.weights_), self._sample.X
-        readout, _ = self._readout()
-        slopes = gradient_squares(network, W, readout / self.label_scale_, X)
+        slopes = gradient_squares(network, W, self._readout_of() / self.label_scale_, X)
         on_columns = self.input_map_.on_columns(slopes)  # (outputs, rows, columns)
         squares = np.mean(on_columns**2, axis=(0, 1)) * self._column_variances()
         total = float(squares.sum())
@@ -81,15 +93,15 @@ class Explained(OneStepBase):
         found = []
         for k, place in enumerate(self._places()):
             kappa = along(place.beta, X)(X)
-            target = estimated_target(kappa, Y[:, k], float(cosines[k]))
+            target, noise_std = estimated_target(kappa, Y[:, k], float(cosines[k]))
             problem = self._problem(
                 self.input_map_.d,
                 n=len(rows),
                 n_step=len(step),
                 step_size=self.step_size_,
                 ridge=self.ridge_,
-                target=target.function,
-                noise_std=target.noise_std,
+                target=target,
+                noise_std=noise_std,
             )
             prediction = predict(problem)
             notes = (*departures_of_inputs(X, kappa), *self._own_departures())
@@ -105,14 +117,8 @@ class Explained(OneStepBase):
 
     def plot(self, axes: Any = None) -> list[Axes]:
         """Learned curves, singular values and the columns that matter most, on three Axes."""
-        from .picture import draw
-
         check_is_fitted(self)
-        return draw(self, axes)
-
-    def _readout(self) -> tuple[FloatArray, FloatArray]:
-        readout = np.asarray(self.readout_, dtype=np.float64).reshape(len(self.weights_), -1)
-        return readout, np.atleast_1d(np.asarray(self.intercept_, dtype=np.float64))
+        return _draw(self, axes)
 
     def _places(self) -> list[Along]:
         return [along(beta, self._sample.X) for beta in self.beta_]
@@ -146,3 +152,52 @@ class Explained(OneStepBase):
             ),
         )
         return tuple(text for departs, text in checks if departs)
+
+
+@styled
+def _draw(model: Explained, axes: Any) -> list[Axes]:
+    """Curves, singular values and columns on given Axes, or on a new figure."""
+    if axes is None:
+        shown = new_axes(columns=PANELS, width=6.8, height=2.3, sharex=False)
+    else:
+        shown = list(np.ravel(axes))
+    if len(shown) != PANELS:
+        raise InvalidProblem("axes", f"must be {PANELS} Axes", len(shown))
+    _curves(shown[0], model)
+    _spectrum(shown[1], model)
+    _columns(shown[2], model)
+    return shown
+
+
+def _curves(ax: Axes, model: Explained) -> None:
+    curves = model.learned_curve_[:CURVES]
+    for index, curve in enumerate(curves):
+        degrees = ", ".join(map(str, curve.degrees)) or "none"
+        colour = line_colour(index, len(curves))
+        ax.plot(curve.kappa, curve.values, color=colour, label=f"degrees {degrees}")
+    ax.set_xlabel(r"$\kappa$, along the learned direction")
+    ax.set_ylabel("mean output")
+    cosine = model.direction_stability_.cosine[: len(curves)]
+    ax.set_title("estimated cosine " + ", ".join(f"{c:.2f}" for c in cosine))
+    ax.legend()
+
+
+def _spectrum(ax: Axes, model: Explained) -> None:
+    spikes = model.spikes_
+    bulk = spikes.bulk[spikes.count :]
+    ax.hist(bulk[bulk > 1e-9], bins=40, color="0.72", density=True)
+    for value in spikes.values:
+        ax.axvline(value, ymax=0.5, color=PALETTE[1])
+    ax.axvline(spikes.edge, color=PALETTE[0], linestyle=":")
+    ax.set_xlabel(r"singular value of $F/\sqrt{n}$")
+    ax.set_title(f"{spikes.count} beyond the edge, {len(spikes.untrained)} untrained")
+    if spikes.count and spikes.values[0] > 4 * spikes.edge:
+        ax.set_xscale("log")
+
+
+def _columns(ax: Axes, model: Explained) -> None:
+    shares = model.feature_importances_
+    order = np.argsort(shares)[::-1][:COLUMNS][::-1]
+    names = getattr(model, "feature_names_in_", np.arange(len(shares)))
+    ax.barh([str(names[i]) for i in order], shares[order], color=PALETTE[0])
+    ax.set_xlabel("share of the squared slope")
