@@ -1,4 +1,7 @@
-"""`featurestep sweep`: resumable experiments from a file."""
+"""`featurestep sweep`: resumable experiments from a file.
+
+What sweeps need is loaded by the commands that run them, not for their help.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from ..axes import number
 from ..errors import InvalidProblem
 from .options import Command, json_option
 from .output import check_path, mention, save
-from .sweep_run import as_stored, compute, planned, show_status, store_path
 
 
 def _file(command: Command) -> Command:
@@ -76,6 +78,8 @@ def run(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
       featurestep sweep run examples/ridge_sweep.toml --engine processes --workers 4
       featurestep sweep run examples/ridge_sweep.toml --engine dask --scheduler tcp://10.0.0.1:8786
     """
+    from .sweep_run import compute, planned
+
     compute(planned(file, store, **engine), retry=False, as_json=as_json)
 
 
@@ -90,6 +94,8 @@ def retry(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
     Example
       featurestep sweep retry examples/ridge_sweep.toml
     """
+    from .sweep_run import compute, planned
+
     compute(planned(file, store, **engine), retry=True, as_json=as_json)
 
 
@@ -104,6 +110,8 @@ def status(file: str, store: str | None, as_json: bool) -> None:
       featurestep sweep status examples/ridge_sweep.toml
       featurestep sweep status examples/ridge_sweep.toml --json
     """
+    from .sweep_run import planned, show_status
+
     show_status(planned(file, store), as_json=as_json)
 
 
@@ -126,12 +134,11 @@ def export(
     """
     from ..sweeps.export import check_target
     from ..sweeps.export import export as write
-    from ..sweeps.store import Store
+    from .sweep_run import stored
 
     check_target(Path(output))
-    plan = planned(file, store)
-    with Store.for_reading(store_path(plan)) as opened:
-        write(as_stored(plan, opened, numerics), opened, output, provenance=provenance)
+    with stored(file, store, numerics) as (plan, opened):
+        write(plan, opened, output, provenance=provenance)
     click.echo(f"wrote {output}")
 
 
@@ -163,13 +170,12 @@ def plot(
     """
     from ..plots.sweeps import sweep_curves
     from ..sweeps.results import make_dataset
-    from ..sweeps.store import Store
+    from .sweep_run import stored
 
     check_path(output)
-    plan = planned(file, store)
     fixed = dict(map(_fixed, at))
-    with Store.for_reading(store_path(plan)) as opened:
-        results = make_dataset(as_stored(plan, opened, numerics), opened)
+    with stored(file, store, numerics) as (plan, opened):
+        results = make_dataset(plan, opened)
     try:
         save(output, sweep_curves(results, quantity, x=x, at=fixed))
     except InvalidProblem as error:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ..axes import number
 from ..errors import InvalidProblem
 from ..results import Table
+from ..sweeps import Progress
+from ..sweeps.plan import Plan, make_plan
+from ..sweeps.run import execute, open_store
+from ..sweeps.spec import load_sweep
+from ..sweeps.status import STATES, SweepStatus, make_status, under_numerics
+from ..sweeps.store import Store
 from .output import show_json, show_notes, show_table
 from .progress import INTERRUPTED, Advance, watched
 
-if TYPE_CHECKING:  # what sweeps need is loaded by the commands that run them
-    from ..sweeps import Progress
-    from ..sweeps.plan import Plan
-    from ..sweeps.status import SweepStatus
-    from ..sweeps.store import Store
-
-_STATES = ("ok", "refused", "failed", "missing")
 _MOST_REASONS = 5
 
 
@@ -34,9 +33,6 @@ def planned(
     scheduler: str | None = None,
 ) -> Plan:
     """The plan of a file, with the options of the command line in place of its own."""
-    from ..sweeps.plan import make_plan
-    from ..sweeps.spec import load_sweep
-
     asked = load_sweep(Path(file))
     count = None if workers is None else number(workers)
     try:
@@ -53,14 +49,16 @@ def store_path(plan: Plan) -> Path:
     return plan.sweep.store
 
 
-def as_stored(plan: Plan, store: Store, numerics: tuple[str, ...]) -> Plan:
-    """The plan with its results as the numerics that were asked for have stored them."""
-    from ..sweeps.status import under_numerics
-
-    try:
-        return under_numerics(plan, store, numerics)
-    except InvalidProblem as error:
-        raise InvalidProblem("--numerics", error.rule, error.value) from None
+@contextmanager
+def stored(file: str, store: str | None, numerics: tuple[str, ...]) -> Iterator[tuple[Plan, Store]]:
+    """The open store, and the plan with its results as the numerics asked for have stored them."""
+    plan = planned(file, store)
+    with Store.for_reading(store_path(plan)) as opened:
+        try:
+            plan = under_numerics(plan, opened, numerics)
+        except InvalidProblem as error:
+            raise InvalidProblem("--numerics", error.rule, error.value) from None
+        yield plan, opened
 
 
 def show_status(plan: Plan, *, as_json: bool) -> None:
@@ -70,8 +68,8 @@ def show_status(plan: Plan, *, as_json: bool) -> None:
         _show_json(plan, found)
         return
     click.echo(f"sweep {plan.sweep.name}, {found.total} units; store {store_path(plan)}")
-    rows = [[name, *(str(states[s]) for s in _STATES)] for name, states in found.by_task.items()]
-    show_table(Table.of(["", *_STATES], rows))
+    rows = [[name, *(str(states[s]) for s in STATES)] for name, states in found.by_task.items()]
+    show_table(Table.of(["", *STATES], rows))
     show_notes([*_reasons(found), *_earlier(found)])
     named = ", ".join(f"{task} {tag}" for task, tag in found.numerics.items())
     click.echo(f"numerics: {named}")
@@ -81,9 +79,6 @@ def show_status(plan: Plan, *, as_json: bool) -> None:
 
 def _status(plan: Plan) -> SweepStatus:
     """What the store has by now."""
-    from ..sweeps.status import make_status
-    from ..sweeps.store import Store
-
     if not store_path(plan).exists():
         return make_status(plan, None)
     with Store.for_reading(store_path(plan)) as opened:
@@ -92,10 +87,6 @@ def _status(plan: Plan) -> SweepStatus:
 
 def compute(plan: Plan, *, retry: bool, as_json: bool) -> None:
     """Run what is missing under a progress bar, and report; exit code 1 if anything failed."""
-    from ..sweeps import Progress
-    from ..sweeps.run import execute, open_store
-    from ..sweeps.status import make_status
-
     started = time.perf_counter()
     engine = plan.sweep.engine.make()
     latest = [Progress(len({unit.key for unit in plan.units}), 0)]
@@ -141,7 +132,7 @@ def _report(
         f"sweep {plan.sweep.name}: {progress.total} units, {progress.known} stored before, "
         f"{computed} computed in {seconds:.3g} s"
     )
-    states = ", ".join(f"{found.count(state)} {state}" for state in _STATES[:3])
+    states = ", ".join(f"{found.count(state)} {state}" for state in STATES[:3])
     click.echo(f"now {states}; store {store_path(plan)}")
     show_notes([*_reasons(found), *_earlier(found)])
 
