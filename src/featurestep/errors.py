@@ -47,9 +47,6 @@ class NotConverged(FeaturestepError, ArithmeticError):
         self.solution = solution
         super().__init__(message)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.message, self.residual, self.iterations, self.solution)
-
 
 class InconsistentSolution(NotConverged):
     """The two expressions for the training loss disagree, so no number can be trusted."""
@@ -69,12 +66,6 @@ class EngineError(FeaturestepError):
 
 class CannotStart(FeaturestepError):
     """Worker processes do not start, for the reason told."""
-
-
-def _rebuild(
-    cls: type[NotConverged], message: str, residual: float, iterations: int, solution: object
-) -> NotConverged:
-    return cls(message, residual=residual, iterations=iterations, solution=solution)
 
 
 def _short(value: object) -> str:
