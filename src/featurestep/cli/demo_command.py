@@ -10,7 +10,7 @@ import click
 from ..meeting.comparison import enough_seeds
 from ..results import Table, describe
 from .options import DEFAULTS, Request, problem_options
-from .output import check_folder, save_in, show_notes, show_table
+from .output import check_folder, show_notes, show_table, write_in
 from .progress import watched_share
 from .run import one_or_list
 
@@ -31,6 +31,7 @@ def demo(output: str, seeds: str, **options: Any) -> None:
     finite n and in the limit n → ∞, with simulated networks on top, to DIR/demo.png.
     """
     from ..demo import EXPLANATION, SETTINGS, demo_notes, demo_rows, draw, run_demo
+    from ..plots.style import figure_of, render
 
     base = Request(**options, defaults=DEMO_DEFAULTS).problem
     check_folder(output)
@@ -38,7 +39,7 @@ def demo(output: str, seeds: str, **options: Any) -> None:
     with watched_share("simulating") as told:
         settings = run_demo(base, seeds=drawn, progress=told)
     rows = demo_rows(base, settings)
-    path = save_in(output, "demo.png", draw(base, settings))
+    path = write_in(output, "demo.png", render(figure_of(draw(base, settings)), "png"))
     click.echo("\n".join(describe(base, DEMO_FIXED)))
     header = ["step_exponent"]
     for which, (title, _) in enumerate(SETTINGS, 1):

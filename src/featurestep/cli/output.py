@@ -76,13 +76,6 @@ def check_folder(folder: str) -> None:
         raise InvalidProblem("--output", "must be a directory", folder)
 
 
-def save_in(folder: str, name: str, ax: Axes) -> Path:
-    """Write a figure into a folder, made if need be."""
-    from ..plots.style import figure_of, render
-
-    return write_in(folder, name, render(figure_of(ax), Path(name).suffix[1:]))
-
-
 def write_in(folder: str, name: str, content: bytes) -> Path:
     """Write a file into a folder, made if need be."""
     try:
