@@ -79,9 +79,8 @@ def show_status(plan: Plan, *, as_json: bool) -> None:
 
 def _status(plan: Plan) -> SweepStatus:
     """What the store has by now."""
-    if not store_path(plan).exists():
-        return make_status(plan, None)
-    with Store.for_reading(store_path(plan)) as opened:
+    path = store_path(plan)
+    with Store.for_reading(path) if path.exists() else Store.in_memory() as opened:
         return make_status(plan, opened)
 
 

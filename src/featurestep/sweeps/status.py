@@ -85,15 +85,15 @@ class SweepStatus:
         }
 
 
-def make_status(plan: Plan, store: Store | None) -> SweepStatus:
-    """The state of every unit; without a store all are missing."""
+def make_status(plan: Plan, store: Store) -> SweepStatus:
+    """The state of every unit; in an empty store all are missing."""
     names = [task.name for task in plan.sweep.tasks]
     counts = {name: Counter[str]() for name in names}
     reasons: Counter[tuple[str, str, str]] = Counter()
     executions, seconds, origins = 0, 0.0, dict[int, Mapping[str, str]]()
     for unit in plan.units:
         counts[names[unit.task]][MISSING] += 1
-    for row in store.fetch([unit.key for unit in plan.units]) if store is not None else ():
+    for row in store.fetch([unit.key for unit in plan.units]):
         task = names[plan.units[row.place].task]
         counts[task][MISSING] -= 1
         counts[task][row.status] += 1
@@ -101,7 +101,7 @@ def make_status(plan: Plan, store: Store | None) -> SweepStatus:
         origins[row.origin] = {}
         if row.status != "ok":
             reasons[task, row.status, row.error] += 1
-    known = store.origins() if store is not None else {}
+    known = store.origins()
     return SweepStatus(
         by_task={name: {state: counts[name][state] for state in STATES} for name in names},
         reasons=dict(reasons.most_common()),
@@ -109,7 +109,7 @@ def make_status(plan: Plan, store: Store | None) -> SweepStatus:
         seconds=seconds,
         origins=tuple(known[number] for number in sorted(origins)),
         numerics=plan.numerics,
-        earlier=tuple(earlier_results(plan, store)) if store is not None else (),
+        earlier=tuple(earlier_results(plan, store)),
     )
 
 
