@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featurestep import InvalidProblem
-from featurestep.functions.formula import MAX_DEGREE, formula, hermite_formula
+from featurestep.functions.formula import MAX_DEGREE, Formula, formula, hermite_formula
 
 
 @pytest.mark.parametrize(
@@ -66,26 +66,33 @@ IN_VARIABLES = {
     "-z1^2/2 - H3(z2)/6": -(Z1**2) / 2 - (Z2**3 - 3 * Z2) / 6,
     "exp(-z3**2) * cos(pi*z1) + sqrt(abs(z2))": np.exp(-(Z3**2)) * np.cos(np.pi * Z1)
     + np.sqrt(np.abs(Z2)),
+    "z3 + z1": Z3 + Z1,
     "3": np.full(50, 3.0),
 }
 
 
-def read(text: str, variables: tuple[str, ...] = ("z1", "z2", "z3")):
-    named = {"tanh": np.tanh, "abs": np.abs}
-    return formula(text, "target", variables=variables, functions=named)
+def read(text: str) -> Formula:
+    return formula(text, {"tanh": np.tanh, "abs": np.abs})
+
+
+def rows(found: Formula) -> np.ndarray:
+    """Inputs along the directions that a formula names."""
+    known = {"z1": Z1, "z2": Z2, "z3": Z3}
+    return np.array([known[name] for name in found.labels]).reshape(-1, 50).T
 
 
 @pytest.mark.parametrize("text", IN_VARIABLES)
 def test_a_formula_in_several_variables_is_the_function_it_writes(text: str) -> None:
-    np.testing.assert_allclose(read(text)(Z1, Z2, Z3), IN_VARIABLES[text], rtol=1e-14)
+    found = read(text)
+    np.testing.assert_allclose(found(rows(found)), IN_VARIABLES[text], rtol=1e-14)
 
 
 def test_a_formula_knows_which_variables_it_uses_and_may_have_one() -> None:
-    assert read("z3*z1 + H2(z1)").used == ("z1", "z3")
-    assert read("z + z^3", ("z",)).used == ("z",)
-    assert read("1/z1")(np.zeros(2), Z1[:2], Z2[:2]).tolist() == [np.inf, np.inf]
-    with pytest.raises(TypeError, match="takes 3 arrays; got 1"):
-        read("z1")(Z1)
+    assert read("z3*z1 + H2(z1)").labels == ("z1", "z3")
+    assert read("z2 + z2^3").labels == ("z2",)
+    assert read("1/z1")(np.zeros((2, 1))).tolist() == [np.inf, np.inf]
+    with pytest.raises(ValueError, match="zip"):
+        read("z1")(np.zeros((2, 3)))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +127,8 @@ def test_what_is_no_formula_is_refused_with_its_place(text: str, reason: str) ->
 def test_any_text_is_a_formula_or_refused_in_one_line(text: str) -> None:
     refusal = None
     try:
-        assert read(text)(Z1, Z2, Z3).shape == Z1.shape
+        found = read(text)
+        assert found(rows(found)).shape == Z1.shape
     except InvalidProblem as error:
         refusal = error
     assert refusal is None or "\n" not in str(refusal)

@@ -1,4 +1,4 @@
-"""Functions as text: sums of Hermite polynomials, and formulas in named variables.
+"""Functions as text: sums of Hermite polynomials, and targets as formulas in z1, z2, z3.
 
 In a Hermite sum a product may have one Hermite polynomial at most, and divisors, powers and
 roots are of numbers, so the result is always a linear combination of H_0, H_1, … A formula in
@@ -21,6 +21,7 @@ from ..errors import InvalidProblem
 from ..types import FloatArray
 from .expression import Fault, Words, evaluate, parse
 
+VARIABLES = ("z1", "z2", "z3")
 MAX_DEGREE = 20
 LARGEST = 1e6
 _CONSTANTS = {"pi": math.pi}
@@ -39,55 +40,44 @@ def hermite_formula(text: str, parameter: str, names: tuple[str, ...] = ()) -> t
     return tuple(float(c) for c in coefficients[: used[-1] + 1])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Formula:
-    """A function of named variables, called with one array for each, in their order."""
+    """A function of some of z1, z2, z3, called with an array (rows, labels)."""
 
-    text: str
-    variables: tuple[str, ...]
-    used: tuple[str, ...]  # the variables that the text names
-    _tree: ast.expr = field(repr=False, compare=False)
-    _functions: Mapping[str, Callable[[Any], Any]] = field(repr=False, compare=False)
+    labels: tuple[str, ...]  # the variables that the text names
+    _tree: ast.expr = field(repr=False)
+    _functions: Mapping[str, Callable[[Any], Any]] = field(repr=False)
 
     @property
     def canonical(self) -> str:
         """The text with one spelling for spaces and brackets."""
         return ast.unparse(self._tree)
 
-    def __call__(self, *values: FloatArray) -> FloatArray:
-        """The value, elementwise; not finite where a division, a root or a logarithm is not."""
-        if len(values) != len(self.variables):
-            raise TypeError(f"takes {len(self.variables)} arrays; got {len(values)}")
-        names = {**_CONSTANTS, **dict(zip(self.variables, values, strict=True))}
+    def __call__(self, z: FloatArray) -> FloatArray:
+        """The value of each row; not finite where a division, a root or a logarithm is not."""
+        columns = np.ascontiguousarray(z.T)
+        names = {**_CONSTANTS, **dict(zip(self.labels, columns, strict=True))}
         with np.errstate(all="ignore"):
             result = evaluate(self._tree, Words(names, self._functions, np.float64))
-        return np.array(np.broadcast_to(result, np.broadcast_shapes(*map(np.shape, values))))
+        return np.array(np.broadcast_to(result, len(z)))
 
 
-def formula(
-    text: str,
-    parameter: str,
-    *,
-    variables: tuple[str, ...] = ("z",),
-    functions: Mapping[str, Callable[[Any], Any]] | None = None,
-) -> Formula:
-    """The function of the variables that a text writes, or InvalidProblem that says what is wrong.
+def formula(text: str, functions: Mapping[str, Callable[[Any], Any]]) -> Formula:
+    """The target that a text in z1, z2, z3 writes, or InvalidProblem that says what is wrong.
 
-    It may use `sqrt`, `exp`, `log`, `cos`, the Hermite polynomials H0(z), H1(z), … and the
+    It may use `sqrt`, `exp`, `log`, `cos`, the Hermite polynomials H0(z1), H1(z1), … and the
     functions given.
 
-    >>> formula("z1 + z2^2 - 1", "target", variables=("z1", "z2"))(np.ones(2), np.full(2, 3.0))
-    array([9., 9.])
+    >>> formula("z1 + z2^2 - 1", {})(np.array([[1.0, 3.0], [0.0, 2.0]]))
+    array([9., 3.])
     """
-    example = " + ".join(variables) if len(variables) > 1 else f"{variables[0]} + {variables[0]}^3"
-    rule = f"must be a formula in {', '.join(variables)} such as '{example}'"
-    known = {**_FUNCTIONS, **(functions or {})}
-    names = {**_CONSTANTS, **dict.fromkeys(variables, np.zeros(1))}
+    rule = f"must be a formula in {', '.join(VARIABLES)} such as '{' + '.join(VARIABLES)}'"
+    known = {**_FUNCTIONS, **functions}
+    names = {**_CONSTANTS, **dict.fromkeys(VARIABLES, np.zeros(1))}
     # Nothing in a formula branches, so that one evaluation, anywhere, meets every fault.
-    tree, _ = _read(text, parameter, rule, Words(names, known, np.float64))
+    tree, _ = _read(text, "target", rule, Words(names, known, np.float64))
     mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    used = tuple(name for name in variables if name in mentioned)
-    return Formula(text, variables, used, tree, known)
+    return Formula(tuple(name for name in VARIABLES if name in mentioned), tree, known)
 
 
 def _read(text: str, parameter: str, rule: str, words: Words) -> tuple[ast.expr, Any]:

@@ -7,7 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..types import FloatArray
 from .activations import NAMED, function, resolve
 from .formula import MAX_DEGREE, Formula, formula
 from .hermite import ZERO
@@ -16,7 +15,6 @@ from .quadrature import gauss_hermite
 from .special import factorials
 from .teacher import Teacher
 
-VARIABLES = ("z1", "z2", "z3")
 _NAMES_ONE = re.compile(r"\bz\d+\b")
 
 
@@ -29,26 +27,11 @@ def resolve_target(spec: object) -> Nonlinearity | Teacher:
     return resolve(spec, "target")
 
 
-class FormulaTarget:
-    """A formula as a teacher's function; `labels` names the directions that it uses."""
-
-    def __init__(self, found: Formula) -> None:
-        self.formula = found
-        self.labels = found.used
-        self._places = [found.variables.index(name) for name in found.used]
-
-    def __call__(self, z: FloatArray) -> FloatArray:
-        columns = [np.zeros(len(z))] * len(self.formula.variables)
-        for place, column in zip(self._places, z.T, strict=True):
-            columns[place] = np.ascontiguousarray(column)
-        return self.formula(*columns)
-
-
 def target_formula(spec: object) -> str | None:
     """A formula in z1, z2, z3 in its one spelling, None where the target is something else."""
     if not isinstance(spec, str) or not _NAMES_ONE.search(spec):
         return None
-    return formula(spec.strip(), "target", variables=VARIABLES, functions=NAMED).canonical
+    return formula(spec.strip(), NAMED).canonical
 
 
 @lru_cache(maxsize=64)
@@ -60,16 +43,16 @@ def _single(teacher: Teacher) -> Nonlinearity:
 @lru_cache(maxsize=256)
 def _from_formula(text: str) -> Nonlinearity | Teacher:
     """A target of the directions that the text names."""
-    call = FormulaTarget(formula(text, "target", variables=VARIABLES, functions=NAMED))
+    call = formula(text, NAMED)
     if len(call.labels) > 1:
         return Teacher(len(call.labels), call, name=text)
     polynomial = _coefficients(call)
     if polynomial is not None:
         return HermiteSum(text, polynomial)
-    return function(lambda t: call(t.reshape(-1, 1)).reshape(t.shape), name="target")
+    return _single(Teacher(1, call, name=text))
 
 
-def _coefficients(call: FormulaTarget) -> tuple[float, ...] | None:
+def _coefficients(call: Formula) -> tuple[float, ...] | None:
     """Hermite coefficients of a polynomial in one direction, None for other functions."""
     z, w = gauss_hermite(2 * MAX_DEGREE)
     values = call(z[:, None])
