@@ -52,21 +52,6 @@ def panels(breaks: FloatArray, order: int) -> Rule:
     return (middle + half * x).reshape(shape), (half * w).reshape(shape)
 
 
-def stretched(
-    centres: tuple[tuple[float, float], ...], widest: float, spacing: float, half_width: float
-) -> tuple[FloatArray, FloatArray]:
-    """Points over [−half_width, half_width], dense near each centre, and their density.
-
-    The points are equispaced in x(κ) = κ/widest + Σ asinh((κ − centre)/scale), a smooth map, so
-    that the equispaced rule in x keeps its exponential accuracy for functions that vary at `scale`
-    near the centres and slowly elsewhere. Returns the points and dκ/dx·spacing.
-    """
-    ends = _stretch(np.array([-half_width, half_width]), centres, widest)[0] / spacing
-    x = spacing * np.arange(np.floor(ends[0]), np.ceil(ends[1]) + 1, dtype=np.float64)
-    points = _unstretch(x, centres, widest, half_width + widest)
-    return points, spacing / _stretch(points, centres, widest)[1]
-
-
 def _stretch(
     kappa: FloatArray, centres: tuple[tuple[float, float], ...], widest: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -98,8 +83,17 @@ def _unstretch(
 def stretched_normal(
     centres: tuple[tuple[float, float], ...], widest: float, spacing: float, half_width: float
 ) -> Rule:
-    """E f(κ), κ ~ N(0,1), for f with structure at the given (centre, scale) pairs."""
-    points, density = stretched(centres, widest, spacing, half_width)
+    """E f(κ), κ ~ N(0,1), for f with structure at the given (centre, scale) pairs.
+
+    The nodes cover [−half_width, half_width], dense near each centre. They are equispaced in
+    x(κ) = κ/widest + Σ asinh((κ − centre)/scale), a smooth map, so that the equispaced rule in x
+    keeps its exponential accuracy for functions that vary at `scale` near the centres and slowly
+    elsewhere.
+    """
+    ends = _stretch(np.array([-half_width, half_width]), centres, widest)[0] / spacing
+    x = spacing * np.arange(np.floor(ends[0]), np.ceil(ends[1]) + 1, dtype=np.float64)
+    points = _unstretch(x, centres, widest, half_width + widest)
+    density = spacing / _stretch(points, centres, widest)[1]  # dκ/dx·spacing
     w = density * normal_density(points)
     return _frozen(points, w / w.sum())
 
