@@ -28,18 +28,14 @@ def sizes_from_ratios(
 ) -> dict[str, Any]:
     """n, d, width and, with phi_step, n_step."""
     _refuse(rest, ("d", "width"), "is set by phi and psi")
-    n = whole_number("n", n)
-    d = rounded("phi", "d = phi·n", positive("phi", phi) * n)
-    width = rounded("psi", "width = d/psi", d / positive("psi", psi))
-    sizes = {"n": n, "d": d, "width": width}
+    given = {"n": whole_number("n", n), "phi": phi, "psi": psi}
     if phi_step is not None:
         _refuse(rest, ("n_step",), "is set by phi_step")
-        steps = d / positive("phi_step", phi_step)
-        sizes["n_step"] = rounded("phi_step", "n_step = d/phi_step", steps)
-    return sizes
+        given["phi_step"] = phi_step
+    return sizes_at_ratios(None, given)
 
 
-def sizes_at_ratios(d: int, changes: Mapping[str, Any]) -> dict[str, Any]:
+def sizes_at_ratios(d: int | None, changes: Mapping[str, Any]) -> dict[str, Any]:
     """The changes with ratios turned into sizes: n = d/φ, width = d/ψ, n_step = d/φ0.
 
     With n among the changes φ sets d = φ·n instead.
@@ -86,17 +82,8 @@ def fields_from_moniri(
     alpha: float, lambda_: float, sizes: Mapping[str, int], rest: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Moniri et al.: the convention of this package in other letters; all samples in one n."""
-    names = ("n", "n_step", "width", "ridge", "step_size", "step_exponent")
-    _refuse(rest, names, "is set by the symbols of this convention")
-    n = whole_number("n", sizes["n"])
-    return {
-        "n": n,
-        "n_step": n,
-        "d": whole_number("d", sizes["d"]),
-        "width": whole_number("N", sizes["N"]),
-        "step_exponent": alpha,
-        "ridge": positive("lambda_", lambda_),
-    }
+    fields = _sizes_by_letter(sizes, rest)
+    return {**fields, "step_exponent": alpha, "ridge": positive("lambda_", lambda_)}
 
 
 def fields_from_ba(
@@ -107,9 +94,8 @@ def fields_from_ba(
     The √N of their step cancels that of the network, and a/√N takes the place of a, so that η and λ
     stay as they are. Their initial output is of order 1/√N: the residual is the labels.
     """
-    names = ("n", "n_step", "width", "ridge", "step_size", "step_exponent", "residual", "initial")
-    _refuse(rest, names, "is set by the symbols of this convention")
-    n, width = whole_number("n", sizes["n"]), whole_number("N", sizes["N"])
+    fields = _sizes_by_letter(sizes, rest, "residual", "initial")
+    n, width = fields["n"], fields["width"]
     step = step_size_from(
         non_negative("eta", eta) * math.sqrt(width),
         width=width,
@@ -123,15 +109,17 @@ def fields_from_ba(
         loss="mean",
         features="over_sqrt_width",
     )
-    return {
-        "n": n,
-        "n_step": n,
-        "d": whole_number("d", sizes["d"]),
-        "width": width,
-        "step_size": step,
-        "ridge": ridge,
-        "initial": "gaussian",
-    }
+    return {**fields, "step_size": step, "ridge": ridge, "initial": "gaussian"}
+
+
+def _sizes_by_letter(
+    sizes: Mapping[str, int], rest: Mapping[str, Any], *others: str
+) -> dict[str, int]:
+    """Sizes under the letters n, d and N, with all samples in one n; the rest must not set them."""
+    names = ("n", "n_step", "width", "ridge", "step_size", "step_exponent", *others)
+    _refuse(rest, names, "is set by the symbols of this convention")
+    n, d, width = (whole_number(letter, sizes[letter]) for letter in ("n", "d", "N"))
+    return {"n": n, "n_step": n, "d": d, "width": width}
 
 
 def ridge_from(
