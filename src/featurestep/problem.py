@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -115,7 +115,8 @@ class Problem:
     @cached_property
     def sigma(self) -> Nonlinearity:
         """The activation σ, centred if asked."""
-        return _centred(self.activation) if self.centre else resolve(self.activation, "activation")
+        sigma = resolve(self.activation, "activation")
+        return _subtract_mean(sigma) if self.centre else sigma
 
     @cached_property
     def sigma_star(self) -> Nonlinearity:
@@ -272,19 +273,11 @@ class Problem:
         return f"Problem({shown})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (dict(self.given),)
+        return partial(Problem, **self.given), ()
 
 
 FIELDS = tuple(f.name for f in fields(Problem) if f.init)
 _REQUIRED = ("n", "d", "width", "ridge")
-
-
-def _rebuild(given: dict[str, Any]) -> Problem:
-    return Problem(**given)
-
-
-def _centred(spec: Spec) -> Nonlinearity:
-    return _subtract_mean(resolve(spec, "activation"))
 
 
 @lru_cache(maxsize=256)
