@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 
 import pytest
 
@@ -23,6 +22,7 @@ PROBLEM = Problem(
     readout="constant",
 )  # fmt: skip
 VERBS = ("spectrum", "critical", "phase")
+pytestmark = pytest.mark.usefixtures("solved_once")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -145,7 +145,7 @@ def test_critical_has_the_numbers_of_the_library(tmp_path, monkeypatch):
 
 def test_phase_has_the_numbers_of_the_library(tmp_path, monkeypatch):
     path = tmp_path / "phase.png"
-    true = cache(phase_module.spectrum)
+    true = phase_module.spectrum
 
     def known(problem):
         if problem.readout == "gaussian":  # whose spectrum takes seconds: its limit is enough

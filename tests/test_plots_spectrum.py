@@ -17,15 +17,18 @@ from featurestep.simulation import simulated_spectrum
 from .problems import CENTRED_RELU, known_births
 
 PROBLEM = CENTRED_RELU.replace(step_exponent=0.44, readout="rademacher")
+QUICK = PROBLEM.replace(readout="constant")  # a law of one value has a quick spectrum
+LAWS = ["constant", "rademacher"]
+pytestmark = pytest.mark.usefixtures("solved_once")
 
 
 @pytest.fixture(scope="module")
-def theory():
+def theory(solved_once):
     return spectrum(PROBLEM)
 
 
 @pytest.fixture(scope="module")
-def untrained():
+def untrained(solved_once):
     return spectrum(PROBLEM.replace(step_size=0.0))
 
 
@@ -35,8 +38,13 @@ def simulated():
 
 
 @pytest.fixture(scope="module")
-def grid():
+def grid(solved_once):
     return spectrum(PROBLEM.vary(step_exponent=np.linspace(0.0, 0.5, 6)))
+
+
+@pytest.fixture(scope="module")
+def diagram(solved_once):
+    return phase_diagram(PROBLEM.vary(step_exponent=[0.1, 0.25, 0.3], readout=LAWS), seeds=1)
 
 
 def bars(ax):
@@ -162,25 +170,23 @@ def test_tracks_show_simulated_values(grid):
 
 
 def test_tracks_over_other_fields():
-    none = tracks(spectrum(PROBLEM.vary(step_size=[0.0, 0.1])))
+    none = tracks(spectrum(QUICK.vary(step_size=[0.0, 0.1])))
     assert none.get_legend() is None
-    wide = tracks(spectrum(PROBLEM.vary(width=[50, 2000])))
+    wide = tracks(spectrum(QUICK.vary(width=[50, 2000])))
     assert wide.get_xscale() == "log"
-    named = tracks(spectrum(PROBLEM.vary(activation=["relu", "gelu"])))
+    named = tracks(spectrum(QUICK.vary(activation=["relu", "gelu"])))
     assert [tick.get_text() for tick in named.get_xticklabels()] == ["relu", "gelu"]
     assert all(line.get_linestyle() == "None" for line in named.lines)
 
 
-def test_phase_panels_have_the_counts_of_the_dataset():
-    laws = ["constant", "rademacher"]
-    found = phase_diagram(PROBLEM.vary(step_exponent=[0.1, 0.25, 0.3], readout=laws), seeds=1)
-    axes = phase(found.dataset)
+def test_phase_panels_have_the_counts_of_the_dataset(diagram):
+    axes = phase(diagram.dataset)
     kinds = ("published", "predicted", "simulated")
     for ax, kind in zip(axes, kinds, strict=True):
-        counts = found.dataset[f"{kind}_count"].transpose("readout", "step_exponent").values
+        counts = diagram.dataset[f"{kind}_count"].transpose("readout", "step_exponent").values
         drawn = ax.collections[0].get_array()
         assert np.allclose(np.ma.filled(drawn, -1.0), np.nan_to_num(counts, nan=-1.0))
-        assert [tick.get_text() for tick in ax.get_yticklabels()] == laws
+        assert [tick.get_text() for tick in ax.get_yticklabels()] == LAWS
     assert axes[0].collections[0].get_array().mask[:, 1].all()  # the end of an interval
     assert axes[-1].get_xlabel() == r"step exponent $\alpha$"
 
@@ -211,9 +217,8 @@ def test_nothing_is_clipped_at_column_width(theory, simulated):
         assert box.y1 <= height + 1
 
 
-def test_the_colour_bar_of_counts_has_one_colour_for_each():
-    grid = CENTRED_RELU.vary(step_exponent=[0.1, 0.3], readout=["constant", "rademacher"])
-    (ax, *_) = phase(phase_diagram(grid).dataset)
+def test_the_colour_bar_of_counts_has_one_colour_for_each(diagram):
+    (ax, *_) = phase(diagram.dataset)
     (mesh,) = ax.collections
     assert mesh.get_cmap().N == MOST + 1
     assert mesh.get_clim() == (-0.5, MOST + 0.5)

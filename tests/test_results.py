@@ -41,6 +41,15 @@ from . import command
 BASE = Problem(n=120, d=60, width=80, step_exponent=0.2, ridge=0.1, readout="constant")
 GRID = BASE.vary(noise_std=[0.1, 0.5])
 FEW = {"seeds": 2, "n_test": 100}
+
+
+def linear(p):
+    """The same with linear features, whose critical steps are found quickly."""
+    if isinstance(p, Problem):
+        return p.replace(activation="identity")
+    return linear(p.base).vary(**p.axes)
+
+
 VERBS = {
     "predict": predict,
     "limit": limit,
@@ -51,7 +60,7 @@ VERBS = {
     "compare": lambda p: compare(p, **FEW),
     "learnable": learnable,
     "spectrum": spectrum,
-    "critical_steps": lambda p: critical_steps(p, degrees=1),
+    "critical_steps": lambda p: critical_steps(linear(p), degrees=1),
     "simulated_spectrum": lambda p: simulated_spectrum(p, seeds=2, top=2),
     "phase_diagram": lambda p: phase_diagram(
         p.vary(step_exponent=[0.1, 0.3])

@@ -30,6 +30,7 @@ EXPLANATION = (
     "(setting 2); in the limit of large n the curve becomes a staircase, which is not quite the "
     "published one because the step also changes the norms of the neurons."
 )
+_CURVE = 101  # points of each
 _FAR = 10_000  # times larger sizes, to show the smooth curve turn into the staircase
 _DEGREES = range(31)
 _ERRORS = ("train_loss", "test_error")
@@ -57,7 +58,7 @@ def run_demo(
 
     `progress` is told the share of the work that is done.
     """
-    exponents = np.linspace(0.0, 0.5, 101)
+    exponents = np.linspace(0.0, 0.5, _CURVE)
     names = ("n", "d", "width", "n_step")
     far = {name: getattr(base, name) * _FAR for name in names}
     settings = []

@@ -1,5 +1,7 @@
 """Rare large entries of F: what they do to the bulk, and how far beyond it they reach."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,10 @@ def untrained(n, width, activation="H1 + H2 + H3", **changes):
     return Problem(activation=activation, target="H1", ridge=0.1, **sizes)
 
 
+law_of = cache(spectrum)
+
+
+@cache
 def independent_entries(n, width, draws=6):
     """Eigenvalues of FᵀF/n for independent entries H1 + H2 + H3 of normal variables."""
     rng = np.random.default_rng(0)
@@ -26,7 +32,7 @@ def independent_entries(n, width, draws=6):
 
 @pytest.mark.parametrize(("n", "width"), [(1000, 700), (700, 1000)])
 def test_the_bulk_of_independent_heavy_entries(n, width):
-    seen, law = independent_entries(n, width), spectrum(untrained(n, width))
+    seen, law = independent_entries(n, width), law_of(untrained(n, width))
     assert law.mass == pytest.approx(1.0, abs=1e-9)
     assert law.moment(2) == pytest.approx(law.mean_square, rel=1e-9)
     squares = (seen**2).sum(axis=1) / width
@@ -44,7 +50,7 @@ def test_the_bulk_of_independent_heavy_entries(n, width):
 
 @pytest.mark.parametrize(("n", "width"), [(1000, 700), (700, 1000)])
 def test_values_beyond_the_edge_stay_within_the_reach_of_single_entries(n, width):
-    law = spectrum(untrained(n, width))
+    law = law_of(untrained(n, width))
     top = independent_entries(n, width)[:, 0]
     assert (
         np.sum(top > law.edge) >= 4
