@@ -7,6 +7,9 @@ DEV := $(VENV)/.dev
 JOBS ?= 2
 # Each worker has one thread of BLAS: two of them on two cores must not wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
+# Bytecode is kept, also where a container says otherwise: each worker and every process that a test
+# starts would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chromium help demo test fast test-all bench lint format types clean
 
