@@ -7,8 +7,8 @@ from .network.equivalence import FeatureGap, feature_gap
 from .network.experiment import Estimate
 from .network.result import Simulation
 from .network.verb import estimate, simulate
+from .spectra.distribution import Spikes, find_spikes
 from .spectra.result import SimulatedSpectrum
-from .spectra.spikes import Spikes, find_spikes
 from .spectra.verb import estimate_spectrum, simulated_spectrum
 
 __all__ = [

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InvalidProblem
 from ..results import Note, Result
+from ..types import FloatArray
 from .draws.setting import Setting
 
 if TYPE_CHECKING:
@@ -69,8 +70,15 @@ class OverSeeds(Result):
         ]
 
 
-def statistics(values: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Mean, standard error (None of one) and the values themselves."""
+def error_of_mean(values: FloatArray) -> FloatArray:
+    """Standard error of the mean over the first axis; NaN of one value."""
     count = len(values)
-    error = float(values.std(ddof=1) / count**0.5) if count > 1 else None
+    if count < 2:
+        return np.full(values.shape[1:], np.nan)
+    return np.asarray(values.std(axis=0, ddof=1) / count**0.5)
+
+
+def statistics(values: FloatArray) -> dict[str, Any]:
+    """Mean, standard error (None of one) and the values themselves."""
+    error = float(error_of_mean(values)) if len(values) > 1 else None
     return {"mean": float(values.mean()), "standard_error": error, "by_seed": values.tolist()}

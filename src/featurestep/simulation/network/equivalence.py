@@ -16,6 +16,7 @@ from ...results import GridResult, Note, Progress, Result, Table, over_grid, plu
 from ...types import FloatArray
 from ..arguments import SEEDS, Draws, Resources, make_draws, make_resources
 from ..draws.setting import Setting
+from ..over_seeds import error_of_mean
 from .experiment import make_experiment
 from .run import TRAIN, GroupRun
 from .variants import FeatureKey, feature_key
@@ -46,10 +47,7 @@ class FeatureGap(Result):
     @property
     def gap_error(self) -> FloatArray:
         """Their standard errors, (degree,)."""
-        count = len(self.seeds)
-        if count < 2:
-            return np.full(len(self.degrees), np.nan)
-        return np.asarray(self.values.std(axis=1, ddof=1) / count**0.5)
+        return error_of_mean(self.values.T)
 
     @property
     def coordinates(self) -> dict[str, Any]:

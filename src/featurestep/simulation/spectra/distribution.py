@@ -1,14 +1,17 @@
-"""Distributions of eigenvalues, read off measured ones: cumulative functions and densities."""
+"""What is read off measured eigenvalues: cumulative functions, densities, and spikes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import numpy as np
 
+from ...borders import Border
+from ...errors import InvalidProblem
 from ...types import FloatArray
+from ..over_seeds import error_of_mean
 
 LEVELS = 500  # equal shares into which a measured mass is cut to smooth it
 
@@ -57,27 +60,15 @@ class Curve:
 
 def cumulative_curve(found: Sequence[Distribution], x: FloatArray) -> Curve:
     """The share of eigenvalues ≤ x, zeros included."""
+    values = np.concatenate([cumulative(one, x) for one in found])  # (measurements, x)
     bound = np.concatenate([_interpolate(one, one.resolution, x) for one in found])
-    return _curve(partial(cumulative, x=x), x, found, np.mean(bound, axis=0))
+    return Curve(x, np.mean(values, axis=0), error_of_mean(values), np.mean(bound, axis=0))
 
 
 def density_curve(found: Sequence[Distribution], x: FloatArray, width: float) -> Curve:
     """The smoothed density at x."""
-    return _curve(partial(density, x=x, width=width), x, found, np.zeros(len(x)))
-
-
-def _curve(
-    read: Callable[[Distribution], FloatArray],
-    x: FloatArray,
-    found: Sequence[Distribution],
-    resolution: FloatArray,
-) -> Curve:
-    values = np.concatenate([read(distribution) for distribution in found])  # (measurements, x)
-    count = len(values)
-    error = np.full(len(x), np.nan)
-    if count > 1:
-        error = np.std(values, axis=0, ddof=1) / count**0.5
-    return Curve(x, np.mean(values, axis=0), error, resolution)
+    values = np.concatenate([density(one, x, width) for one in found])  # (measurements, x)
+    return Curve(x, np.mean(values, axis=0), error_of_mean(values), np.zeros(len(x)))
 
 
 def cumulative(found: Distribution, x: FloatArray) -> FloatArray:
@@ -123,3 +114,45 @@ def _interpolate(found: Distribution, values: FloatArray, x: FloatArray) -> Floa
     pairs = zip(found.knots, values, strict=True)
     rows = np.stack([np.interp(s, knots, heights) for knots, heights in pairs])
     return np.where(x >= 0.0, rows, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Spikes:
+    """The eigenvalues beyond edge + margin, largest first, and what carries them."""
+
+    locations: FloatArray  # (count,): eigenvalues of FᵀF/n, or of WᵀW
+    border: Border  # of the bulk, as given
+    overlaps: FloatArray  # (resolved, functions): squared overlaps, of those with vectors
+    complete: bool  # False when every value looked at is a spike, so that there may be more
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return len(self.locations)
+
+    @property
+    def singular_values(self) -> FloatArray:
+        """Their square roots."""
+        return np.sqrt(self.locations)
+
+
+def find_spikes(
+    values: Any, border: Border, *, overlaps: FloatArray | None = None, complete: bool = True
+) -> Spikes:
+    """The eigenvalues (of FᵀF/n, not their roots) beyond the border of a bulk.
+
+    values
+        Eigenvalues in any order, or the largest of them.
+    border
+        Where spikes begin: `spectrum(problem).border`, or a `Border` of an edge and a margin.
+    overlaps, complete
+        Overlaps of the largest values, in order, and whether `values` are all there are.
+    """
+    if not isinstance(border, Border):
+        raise InvalidProblem("border", "must be a Border, as a predicted spectrum has it", border)
+    listed = np.asarray(values, dtype=np.float64)
+    if listed.ndim != 1 or not np.all(np.isfinite(listed)):
+        raise InvalidProblem("values", "must be a list of finite numbers", values)
+    found = np.sort(listed[listed > border.place])[::-1]
+    known = np.empty((0, 0)) if overlaps is None else overlaps[: len(found)]
+    return Spikes(found, border, known, complete or len(found) < len(listed))

@@ -16,12 +16,11 @@ from ...problem import Problem
 from ...results import Table, plus_minus
 from ...types import FloatArray
 from ..draws.setting import Setting
-from ..over_seeds import OverSeeds
-from .distribution import Curve, cumulative_curve, default_width, density_curve
+from ..over_seeds import OverSeeds, error_of_mean
+from .distribution import Curve, Spikes, cumulative_curve, default_width, density_curve, find_spikes
 from .plan import OF_WEIGHTS, WEIGHTS
 from .run import DEGREES, POWERS
 from .singular import Found
-from .spikes import Spikes, find_spikes
 
 if TYPE_CHECKING:
     import xarray
@@ -65,10 +64,7 @@ class SimulatedSpectrum(OverSeeds):
     @property
     def singular_error(self) -> FloatArray:
         """Their standard errors, (rank,)."""
-        count = len(self.seeds)
-        values = self.singular_values()
-        none = np.full(values.shape[1], np.nan)
-        return none if count < 2 else np.asarray(values.std(axis=0, ddof=1) / count**0.5)
+        return error_of_mean(self.singular_values())
 
     @property
     def coordinates(self) -> dict[str, Any]:
@@ -96,7 +92,7 @@ class SimulatedSpectrum(OverSeeds):
 
     def _table(self, name: str) -> Table:
         values = self.singular_values(name)
-        errors = values.std(axis=0, ddof=1) / len(self.seeds) ** 0.5 if len(self.seeds) > 1 else 0
+        errors = error_of_mean(values) if len(self.seeds) > 1 else 0
         cells = [plus_minus(*pair) for pair in np.broadcast(values.mean(axis=0), errors)]
         if name in OF_WEIGHTS:
             return Table.of(("variant", "rank", "singular_value"),
