@@ -19,7 +19,7 @@ from featurestep.simulation.arrays import backend as backends
 from featurestep.simulation.arrays import memory, torch_backend
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Draw
-from featurestep.simulation.draws.shape import corners
+from featurestep.simulation.draws.laws import corners
 from featurestep.simulation.draws.source import HostSource
 from featurestep.simulation.draws.streams import Streams
 

@@ -19,6 +19,7 @@ from featurestep.simulation import (
     estimate_spectrum,
     simulated_spectrum,
 )
+from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.arrays.tridiagonal import eigenvalues_and_top
 from featurestep.simulation.spectra import krylov as krylov_module
 from featurestep.simulation.spectra.lanczos import BlockLanczos, gauss_rule
@@ -217,6 +218,11 @@ def test_eigenvalues_and_top(values, top):
     np.testing.assert_allclose(vectors @ A, found[:top, None] * vectors, atol=1e-12 * size)
 
 
+def lanczos_of(apply, start, capacity):
+    backend = make_backend("cpu", "float64")
+    return BlockLanczos(apply, start, capacity=capacity, precision=2e-16, backend=backend)
+
+
 @pytest.mark.parametrize("probes", [1, 4])
 def test_lanczos_basis_and_quadrature(probes):
     """Orthonormal to rounding, T = QAQᵀ, and moments exact up to twice the steps less one."""
@@ -225,7 +231,13 @@ def test_lanczos_basis_and_quadrature(probes):
     A = symmetric(values, rng)
     start = rng.standard_normal((probes, 120))
     start /= np.linalg.norm(start, axis=1)[:, None]
-    lanczos = BlockLanczos(lambda V: V @ A, start, capacity=120, precision=2e-16)
+    lanczos = BlockLanczos(
+        lambda V: V @ A,
+        start,
+        capacity=120,
+        precision=2e-16,
+        backend=make_backend("cpu", "float64"),
+    )
     for _ in range(6):
         lanczos.step()
     Q, ritz = lanczos.basis[: lanczos.size], lanczos.ritz()
@@ -247,7 +259,13 @@ def test_lanczos_ends_with_its_space():
     rng = np.random.default_rng(3)
     values = np.repeat([0.0, 1.0, 3.0, 7.0], 20)
     start = rng.standard_normal((2, 80)) / np.sqrt(80)
-    lanczos = BlockLanczos(lambda V: V * values, start, capacity=80, precision=2e-16)
+    lanczos = BlockLanczos(
+        lambda V: V * values,
+        start,
+        capacity=80,
+        precision=2e-16,
+        backend=make_backend("cpu", "float64"),
+    )
     while not lanczos.exhausted:
         lanczos.step()
     assert lanczos.size == 8

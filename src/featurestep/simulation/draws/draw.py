@@ -13,9 +13,8 @@ from ...problem import Problem
 from ...types import FloatArray
 from ..arrays.backend import Array
 from ..failures import NonFiniteFeatures
-from .laws import CORRUPTION, law_of_initial, law_of_inputs
+from .laws import CORRUPTION, borders, corners, law_of_initial, law_of_inputs
 from .setting import Setting
-from .shape import borders, corners
 from .source import Source
 from .streams import Streams
 

@@ -16,7 +16,7 @@ from ...functions.teacher import Teacher
 from ...problem import Problem
 from ...results import Note, same
 from ...types import FloatArray
-from .shape import checked_covariance, eigenpairs, parse_mixture
+from .laws import checked_covariance, eigenpairs, parse_mixture
 
 LAWS = ("gaussian", "rademacher", "uniform", "student_t(df)", "mixture(K, s)", "sphere")
 _PLAIN = ("gaussian", "rademacher", "uniform", "sphere")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..arguments import Resources
 from ..arrays.backend import Backend
@@ -31,8 +32,7 @@ def solve_flops(size: int, fits: Sequence[Fit], eigen_flops: float = EIGEN_FLOPS
     return int(CHOLESKY_FLOPS * ridges * size**3) + solves
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """What a run does, by kind: flops of products and of factorisations, and elements."""
 
     products: int
@@ -45,16 +45,10 @@ class Work:
         """Of both kinds."""
         return self.products + self.solves
 
-    def times(self, count: int) -> Work:
-        """The same, so many times."""
-        each = (self.products, self.solves, self.numbers, self.features)
-        return Work(*(count * amount for amount in each))
-
     @staticmethod
-    def of_all(each: Sequence[Work]) -> Work:
-        """All of them."""
-        names = ("products", "solves", "numbers", "features")
-        return Work(*(sum(getattr(one, name) for one in each) for name in names))
+    def of_all(each: Sequence[Work], times: int) -> Work:
+        """All of them, so many times."""
+        return Work(*(times * sum(amounts) for amounts in zip(*each, strict=True)))
 
 
 @dataclass(frozen=True)

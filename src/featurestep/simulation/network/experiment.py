@@ -87,7 +87,7 @@ class Experiment:
     @property
     def work(self) -> Work:
         """Of all groups and seeds, by kind."""
-        return Work.of_all([cost.work for _, cost in self.groups]).times(len(self.draws.seeds))
+        return Work.of_all([cost.work for _, cost in self.groups], len(self.draws.seeds))
 
     def run(self, index: int, seeds: slice, count: Count = uncounted) -> GroupRun:
         """A group on some of the seeds, ready to run; one alone has no axis of its own."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...types import FloatArray
-from ..arrays.backend import Array, Backend, CpuBackend
+from ..arrays.backend import Array, Backend
 
 Apply = Callable[[Array], Array]
 
@@ -46,11 +46,11 @@ class BlockLanczos:
         *,
         capacity: int,
         precision: float,
-        backend: Backend | None = None,
+        backend: Backend,
     ) -> None:
         self.apply = apply
         self.precision = precision
-        self.backend: Backend = CpuBackend("float64") if backend is None else backend
+        self.backend = backend
         self._linalg: Any = import_module("scipy.linalg")
         room = min(capacity, probes.shape[1])
         self.basis = self.backend.empty(room, probes.shape[1])
