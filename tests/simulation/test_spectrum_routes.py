@@ -231,13 +231,7 @@ def test_lanczos_basis_and_quadrature(probes):
     A = symmetric(values, rng)
     start = rng.standard_normal((probes, 120))
     start /= np.linalg.norm(start, axis=1)[:, None]
-    lanczos = BlockLanczos(
-        lambda V: V @ A,
-        start,
-        capacity=120,
-        precision=2e-16,
-        backend=make_backend("cpu", "float64"),
-    )
+    lanczos = lanczos_of(lambda V: V @ A, start, capacity=120)
     for _ in range(6):
         lanczos.step()
     Q, ritz = lanczos.basis[: lanczos.size], lanczos.ritz()
@@ -259,13 +253,7 @@ def test_lanczos_ends_with_its_space():
     rng = np.random.default_rng(3)
     values = np.repeat([0.0, 1.0, 3.0, 7.0], 20)
     start = rng.standard_normal((2, 80)) / np.sqrt(80)
-    lanczos = BlockLanczos(
-        lambda V: V * values,
-        start,
-        capacity=80,
-        precision=2e-16,
-        backend=make_backend("cpu", "float64"),
-    )
+    lanczos = lanczos_of(lambda V: V * values, start, capacity=80)
     while not lanczos.exhausted:
         lanczos.step()
     assert lanczos.size == 8

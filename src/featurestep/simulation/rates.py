@@ -11,11 +11,12 @@ import numpy as np
 
 from ..functions.nonlinearity import Nonlinearity
 from .arguments import Resources
-from .arrays.backend import Array, Backend, parallel_safe
+from .arrays.backend import Backend, parallel_safe
 from .arrays.systems import CHOLESKY_FLOPS
 from .draws.laws import NORMAL
 from .draws.streams import Streams
 from .network.cost import Work
+from .network.step import evaluate
 
 SIDE = {"cuda": 8192, "cpu": 1024, "torch": 1024}  # of the matrices that are timed
 RUNS = 3
@@ -48,8 +49,8 @@ def measured_rates(resources: Resources, sigma: Nonlinearity) -> Rates:
     def draw() -> None:
         source.rows("data", 0, 0, (m, m), NORMAL, reuse=True)
 
-    def evaluate() -> None:
-        backend.each(_in_place(backend.value(sigma)), [out], parallel_safe(sigma))
+    def features() -> None:
+        evaluate(backend, backend.value(sigma), out, out, parallel_safe(sigma))
 
     X = source.rows("data", 0, 0, (m, m), NORMAL, reuse=False)
     solver = backend.solver
@@ -61,15 +62,8 @@ def measured_rates(resources: Resources, sigma: Nonlinearity) -> Rates:
         solves=CHOLESKY_FLOPS * m**3
         / _seconds(backend, lambda: solver.solve(gram, [float(m)] * 2, [rhs, rhs], False)) * 2,
         numbers=m * m / _seconds(backend, draw),
-        features=m * m / _seconds(backend, evaluate),
+        features=m * m / _seconds(backend, features),
     )  # fmt: skip
-
-
-def _in_place(function: Callable[[Array], Array]) -> Callable[[Array], None]:
-    def piece(values: Array) -> None:
-        values[:] = function(values)
-
-    return piece
 
 
 def _seconds(backend: Backend, work: Callable[[], object]) -> float:

@@ -18,7 +18,7 @@ _BAND = 256  # rows that are copied at a time
 Matrix = np.ndarray[Any, Any]
 
 
-def by_eigenvectors(ridges: int, eigen_flops: float = EIGEN_FLOPS) -> bool:
+def by_eigenvectors(ridges: int, eigen_flops: float) -> bool:
     """Cost model of many ridges on one Gram matrix of size m: which way is cheaper.
 
     A Cholesky factorisation takes m³/3 flops for each ridge; one eigendecomposition takes as long

@@ -73,8 +73,8 @@ def weights_after(run: GroupRun, buffers: list[Array], gradient: Arrays | None) 
 def gradient_part(experiment: Experiment, task: Task, rows: Range) -> Arrays:
     """G and β of some rows of the first step's sample."""
     run = experiment.run(*task)
-    sample = run.draw.step_sample(0).within(rows)
-    found = run.trainer(run.row_buffers()).first_gradient(run.draw.initial_weights(), sample)
+    W0, sample = run.draw.initial_weights(), run.draw.step_sample(0).within(rows)
+    found = run.trainer(run.row_buffers()).gradient(W0, sample, run.group.levels)
     return [run.backend.get(array) for array in (*found.G, *found.beta)]
 
 
@@ -147,6 +147,5 @@ def _finished(
     run, out = experiment.run(*task), _joined(solved)
     run.put_errors(dict(zip(out.solutions, errors, strict=True)), out)
     out.alignment = weights_after(run, run.row_buffers(), gradient).alignment
-    N, eigen_flops = run.group.problem.width, run.backend.solver.eigen_flops
-    fits = run.group.fits.values()
-    return out.light(), sum(solve_flops(N, list(each), eigen_flops) for each in fits)
+    N, fits = run.group.problem.width, run.group.fits.values()
+    return out.light(), sum(solve_flops(N, each, run.backend) for each in fits)

@@ -6,7 +6,7 @@ factorisation; elementwise work and random numbers are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,11 +23,11 @@ from .variants import FeatureKey
 MIN_ROWS = 256
 
 
-def solve_flops(size: int, fits: Sequence[Fit], eigen_flops: float = EIGEN_FLOPS) -> int:
+def solve_flops(size: int, fits: Collection[Fit], backend: Backend) -> int:
     """Flops of all the ridges and right-hand sides on one Gram matrix."""
     ridges = len({fit.ridge for fit in fits})
     solves = 2 * size * size * len(fits)
-    if by_eigenvectors(ridges, eigen_flops):
+    if by_eigenvectors(ridges, backend.eigen_flops):
         return int(EIGEN_FLOPS * size**3) + 2 * solves
     return int(CHOLESKY_FLOPS * ridges * size**3) + solves
 
@@ -199,7 +199,7 @@ class Shape:
             sizes = {fit.n for fit in fits}
             products += N * max((n for n in sizes if n <= N), default=0) ** 2
             # Streamed rows go on to the largest size of any key.
-            products += self._accumulated(sizes) * N * (N + 4)
+            products += (self.primal[-1] if max(sizes) > N else 0) * N * (N + 4)
             products += 2 * group.n_test * N * len(fits)
             solves += sum(self._fit_flops(n, [fit for fit in fits if fit.n == n]) for n in sizes)
             features += (group.n_test + max(sizes)) * N
@@ -217,18 +217,9 @@ class Shape:
         later = len(self.setting.multiples) - 1
         return first + later * len(self.group.moves) * 4 * self.n0 * self.N * self.d
 
-    def _accumulated(self, sizes: set[int]) -> int:
-        return self.primal[-1] if any(n > self.N for n in sizes) else 0
-
-    def _solve(self, size: int, fits: list[Fit]) -> int:
-        return solve_flops(size, fits, self.backend.eigen_flops)
-
     def _fit_flops(self, n: int, fits: list[Fit]) -> int:
-        if not fits:
-            return 0
-        if n > self.N:
-            return self._solve(self.N, fits)
-        return self._solve(n, fits) + 2 * n * self.N * len(fits)
+        dual = 2 * n * self.N * len(fits) if n <= self.N else 0
+        return solve_flops(min(n, self.N), fits, self.backend) + dual
 
 
 def keys_with(group: Group, sizes: Sequence[int]) -> list[FeatureKey]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +15,7 @@ from ..draws.draw import Draw
 from ..draws.setting import Setting
 from ..draws.source import HostSource
 from ..draws.streams import Streams
-from .step import combine, joint_gradient
+from .step import combine, refuse_infinite, scale, slopes
 from .variants import FeatureMaps, Terms
 
 ROWS = 1024  # of a sample in memory at a time
@@ -56,11 +55,23 @@ class Network:
         return np.stack([self._draw.readout, *draws])
 
     def step(self, W: Array, X: Any, R: FloatArray) -> Step:
-        """Σ_k (1/n0)[(a_k r_kᵀ) ∘ σ′(WXᵀ)]X over the outputs k (theory, section 1)."""
+        """Σ_k (1/n0)[(a_k r_kᵀ) ∘ σ′(WXᵀ)]X over the outputs k (theory, section 1).
+
+        The sum over k is taken inside, [(ARᵀ) ∘ σ′(WXᵀ)]X with A (N, outputs), so that outputs cost
+        one product together. The labels R (rows, outputs) are the residual.
+        """
         backend, n0 = self.backend, len(X)
         A = backend.put(self.initial_readouts.T / n0)  # (N, outputs)
-        G, sums = joint_gradient(backend, self.problem, W, A, self._blocks(X, R))
-        return Step(G, backend.get(sums) / n0)
+        G, beta = backend.zeros(*W.shape), backend.zeros(A.shape[1], W.shape[1])
+        for start in range(0, n0, ROWS):
+            x, r = (backend.put(array[start : start + ROWS]) for array in (X, R))
+            P = backend.product(x, W, backend.empty(len(x), len(W)))
+            slopes(backend, self.problem, P)
+            backend.each(scale, [P, backend.product(r, A, backend.empty(*P.shape))], True)
+            backend.add_product(G, P, x)
+            backend.add_product(beta, r, x)
+        refuse_infinite(G)
+        return Step(G, backend.get(beta) / n0)
 
     def stepped(self, first: Step, X: Any, R: FloatArray, eta: float, steps: int) -> Array:
         """W after so many steps of size η on the same rows, the first of which is known."""
@@ -85,11 +96,6 @@ class Network:
         """σ(XWᵀ)."""
         P = self.project(X, W)
         return self.features(((P, 1.0),), P)
-
-    def _blocks(self, X: Any, R: FloatArray) -> Iterator[tuple[Array, Array]]:
-        for start in range(0, len(R), ROWS):
-            rows = slice(start, start + ROWS)
-            yield self.backend.put(X[rows]), self.backend.put(R[rows])
 
 
 def sum_of_squares(values: Array) -> float:

@@ -75,7 +75,8 @@ class GroupRun:
         self._fit_held(weights, outcome)
         for keys in self.cost.passes:
             self._fit_streamed(weights, keys, buffers, outcome)
-        self._test(weights, buffers, outcome)
+        sample = self.draw.test_sample()
+        self.put_errors(self.squared_errors(weights, sample, buffers, outcome), outcome)
         return outcome
 
     def prepare(self) -> tuple[Weights, list[Array]]:
@@ -178,7 +179,7 @@ class GroupRun:
         for size in sizes:
             fits = self.fits(key, size)
             out.solutions[key] += solve_dual(solver, gram, F, labels, fits)
-            self.count(self._solve_flops(size, fits) + 2 * size * N * len(fits))
+            self.count(solve_flops(size, fits, self.backend) + 2 * size * N * len(fits))
 
     def normal_equations(self) -> NormalEquations:
         """Of this group's width, with no rows yet."""
@@ -209,18 +210,11 @@ class GroupRun:
             if fits:
                 last = not any(fit.n > high for fit in self.group.fits[key])
                 out.solutions[key] += solve_primal(sums, fits, last=last)
-                self.count(self._solve_flops(N, fits))
-
-    def _solve_flops(self, size: int, fits: Sequence[Fit]) -> int:
-        return solve_flops(size, fits, self.backend.solver.eigen_flops)
+                self.count(solve_flops(N, fits, self.backend))
 
     def fits(self, key: FeatureKey, n: int) -> list[Fit]:
         """The ridge regressions of a key on n samples."""
         return [fit for fit in self.group.fits[key] if fit.n == n]
-
-    def _test(self, weights: Weights, buffers: list[Array], out: Outcome) -> None:
-        """E(y − f)² = E(σ⋆ − f)² + noise_std²: the second term is exact, only the first sampled."""
-        self.put_errors(self.squared_errors(weights, self.draw.test_sample(), buffers, out), out)
 
     def squared_errors(
         self, weights: Weights, sample: Sample, buffers: list[Array], out: Outcome
@@ -240,7 +234,10 @@ class GroupRun:
         return {key: self.backend.get(total) for key, total in sums.items()}  # each (fits,)
 
     def put_errors(self, sums: Mapping[FeatureKey, FloatArray], out: Outcome) -> None:
-        """Test errors from the sums over all test rows."""
+        """Test errors from the sums over all test rows.
+
+        E(y − f)² = E(σ⋆ − f)² + noise_std²: the second term is exact, only the first sampled.
+        """
         for key, found in out.solutions.items():
             for index, solution in enumerate(found):
                 error = sums[key][..., index] / self.group.n_test + solution.fit.noise**2

@@ -6,7 +6,7 @@ and of the unit noise) however many the levels are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,32 +65,12 @@ def gradient(
             backend.each(_scale_rows, [P, T, column], True)
             backend.add_product(G[index], T, block.X)
             backend.add_product(beta[index], column, block.X)
-    scale = backend.put(readout[..., None] / n0)
+    factors = backend.put(readout[..., None] / n0)
     for index in range(count):
-        backend.each(_scale, [G[index], scale], True)
+        backend.each(scale, [G[index], factors], True)
         beta[index][:] = beta[index] / n0
         refuse_infinite(G[index])
     return Gradient(G, beta)
-
-
-def joint_gradient(
-    backend: Backend, problem: Problem, W: Array, A: Array, blocks: Iterable[tuple[Array, Array]]
-) -> tuple[Array, Array]:
-    """Σ_k [(a_k r_kᵀ) ∘ σ′(WXᵀ)]X over outputs k, and every Xᵀr_k: the step of all of them.
-
-    The sum over k is taken inside, [(ARᵀ) ∘ σ′(WXᵀ)]X with A (N, outputs), so that outputs cost
-    one product together. Blocks are rows X and their residuals R (rows, outputs); the labels are
-    the residual.
-    """
-    G, beta = backend.zeros(len(W), W.shape[1]), backend.zeros(A.shape[1], W.shape[1])
-    for X, R in blocks:
-        P = backend.product(X, W, backend.empty(len(X), len(W)))
-        slopes(backend, problem, P)
-        backend.each(_scale, [P, backend.product(R, A, backend.empty(*P.shape))], True)
-        backend.add_product(G, P, X)
-        backend.add_product(beta, R, X)
-    refuse_infinite(G)
-    return G, beta
 
 
 def refuse_infinite(G: Array) -> None:
@@ -103,22 +83,23 @@ def refuse_infinite(G: Array) -> None:
 
 def slopes(backend: Backend, problem: Problem, P: Array) -> None:
     """P ← σ′(P)."""
-    derivative = backend.slope(problem.sigma)
+    evaluate(backend, backend.slope(problem.sigma), P, P, parallel_safe(problem.sigma))
 
-    def piece(p: Array) -> None:
-        p[:] = derivative(p)
 
-    backend.each(piece, [P], parallel_safe(problem.sigma))
+def evaluate(
+    backend: Backend, f: Callable[[Array], Array], values: Array, out: Array, parallel: bool
+) -> None:
+    """out = f(values); out may be the values themselves."""
+
+    def piece(value: Array, target: Array) -> None:
+        target[:] = f(value)
+
+    backend.each(piece, [values, out], parallel)
 
 
 def _output(backend: Backend, problem: Problem, P: Array, T: Array, a_row: Array) -> Array:
     """f(X0) = σ(X0W0ᵀ)a."""
-    sigma = backend.value(problem.sigma)
-
-    def piece(p: Array, t: Array) -> None:
-        t[:] = sigma(p)
-
-    backend.each(piece, [P, T], parallel_safe(problem.sigma))
+    evaluate(backend, backend.value(problem.sigma), P, T, parallel_safe(problem.sigma))
     return backend.wide(backend.product(T, a_row, backend.empty(*T.shape[:-1], 1)))[..., 0]
 
 
@@ -127,7 +108,8 @@ def _residuals(block: Block, levels: tuple[float, ...], output: Array | float) -
     return (signal + levels[0] * block.noise,) if len(levels) == 1 else (signal, block.noise)
 
 
-def _scale(values: Array, factors: Array) -> None:
+def scale(values: Array, factors: Array) -> None:
+    """values ← values · factors."""
     values *= factors
 
 

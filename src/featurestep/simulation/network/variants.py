@@ -15,6 +15,7 @@ from ...spiked import spiked_weights
 from ...types import FloatArray
 from ..arrays.backend import Array, Backend, parallel_safe
 from ..draws.setting import Setting
+from .step import evaluate
 
 VARIANTS = ("trained", "initial", "spiked:ℓ", "gaussian", "gaussian+spiked:ℓ", "srf")
 MAX_DEGREE = 20
@@ -95,7 +96,7 @@ class FeatureMaps:
         if key.base == "gaussian":
             self.backend.each(self._gaussian, [P0, out, Z], self.parallel)
         elif key.base == "initial":
-            self.backend.each(self._initial, [P0, out], self.parallel)
+            evaluate(self.backend, self.sigma, P0, out, self.parallel)  # F0 = σ(XW0ᵀ)
         else:
             self.backend.each(self._srf(key), [P0, out, kappa], self.parallel)
         if key.degree:
@@ -115,10 +116,6 @@ class FeatureMaps:
 
         self.backend.each(piece, [out, *(array for array, _ in terms)], self.parallel)
         return out
-
-    def _initial(self, P0: Array, out: Array) -> None:
-        """F0 = σ(XW0ᵀ)."""
-        out[:] = self.sigma(P0)
 
     def _gaussian(self, P0: Array, out: Array, Z: Array) -> None:
         """c_0 + c_1 XW0ᵀ + c_{>1} Z (theory, section 6)."""

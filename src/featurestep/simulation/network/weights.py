@@ -114,11 +114,8 @@ class Trainer:
         W0 = self.draw.initial_weights()
         if not self.group.steps_needed:
             return Weights([W0])
-        return self.stepped(W0, self.first_gradient(W0, self.draw.step_sample(0)))
-
-    def first_gradient(self, W0: Array, sample: Sample) -> Gradient:
-        """Of the first step, over the rows of a sample; those of its parts add up."""
-        return self._gradient(W0, sample, self.group.levels)
+        first = self.gradient(W0, self.draw.step_sample(0), self.group.levels)
+        return self.stepped(W0, first)
 
     def stepped(self, W0: Array, first: Gradient) -> Weights:
         """What the first gradient, and further steps, make of W0."""
@@ -131,11 +128,9 @@ class Trainer:
         for noise in levels:
             basis = weights_in_basis(noise, levels)
             pairs = zip(first.beta, basis, strict=True)
-            out.beta[noise] = combine(self.backend, pairs, self._empty_row())
+            row = self.backend.empty(*self.draw.lead, 1, self.group.problem.d)
+            out.beta[noise] = combine(self.backend, pairs, row)
         return out
-
-    def _empty_row(self) -> Array:
-        return self.backend.empty(*self.draw.lead, 1, self.group.problem.d)
 
     def _shared(self, W0: Array, first: Gradient, overlaps: Overlaps) -> Weights:
         """W = W0 + ηG: two products (three for several noise levels) serve every step size."""
@@ -161,7 +156,7 @@ class Trainer:
             combine(self.backend, [(W0, 1.0), *step], W)
             path = [self._once(overlaps, W)]
             for number, size in enumerate(sizes[1:], start=1):
-                G = self._gradient(W, self.draw.step_sample(number), (noise,)).G[0]
+                G = self.gradient(W, self.draw.step_sample(number), (noise,)).G[0]
                 combine(self.backend, [(W, 1.0), (G, size)], W)
                 path.append(self._once(overlaps, W))
             out.terms[eta, noise] = ((len(out.matrices), 1.0),)
@@ -176,7 +171,8 @@ class Trainer:
         overlaps.forget()
         return found
 
-    def _gradient(self, W: Array, sample: Sample, levels: tuple[float, ...]) -> Gradient:
+    def gradient(self, W: Array, sample: Sample, levels: tuple[float, ...]) -> Gradient:
+        """Over the rows of a sample; those of its parts add up."""
         problem = self.group.problem
         blocks = self.draw.blocks(sample, self.rows)
         pair = (self.buffers[0], self.buffers[1])

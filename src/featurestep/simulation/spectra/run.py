@@ -34,13 +34,8 @@ class SpectrumRun:
     def execute(self) -> Iterator[tuple[str, Found]]:
         """What is found for each variant, in order."""
         weights, buffers = self.run.prepare()
-        beta = self._direction(weights, buffers)
         for variant in self.plan.draws.variants:
-            yield variant.name, self._find(variant, weights, buffers, beta)
-
-    def find(self, variant: Variant, weights: Weights, buffers: list[Array]) -> Found:
-        """What is found for one variant, from weights that took their step elsewhere."""
-        return self._find(variant, weights, buffers, self._direction(weights, buffers))
+            yield variant.name, self.find(variant, weights, buffers)
 
     def _direction(self, weights: Weights, buffers: list[Array]) -> FloatArray:
         """β/‖β‖, with β = X0ᵀr/n0 of this draw (theory, section 2), also when η is 0."""
@@ -55,10 +50,9 @@ class SpectrumRun:
         beta = self.backend.get(weights.beta[noise])[0]
         return np.asarray(beta / np.sqrt(beta @ beta))
 
-    def _find(
-        self, variant: Variant, weights: Weights, buffers: list[Array], beta: FloatArray
-    ) -> Found:
-        route = self.plan.cost.routes[variant.name]
+    def find(self, variant: Variant, weights: Weights, buffers: list[Array]) -> Found:
+        """What is found for one variant, from weights that took their step here or elsewhere."""
+        beta, route = self._direction(weights, buffers), self.plan.cost.routes[variant.name]
         if variant.name in OF_WEIGHTS:
             matrix = self._weight_matrix(variant, weights, beta)
         else:
