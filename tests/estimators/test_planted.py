@@ -9,8 +9,7 @@ from featurestep import Setting, predict
 from featurestep.estimators import OneStepFeatures, OneStepRegressor
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Draw
-from featurestep.simulation.draws.source import HostSource
-from featurestep.simulation.draws.streams import Streams
+from featurestep.simulation.draws.streams import HostSource, Streams
 
 from .planted import PROBLEM, planted
 

@@ -13,8 +13,7 @@ from featurestep.functions.hermite import coefficients
 from featurestep.simulation import Setting
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Draw
-from featurestep.simulation.draws.source import HostSource
-from featurestep.simulation.draws.streams import Streams
+from featurestep.simulation.draws.streams import HostSource, Streams
 from featurestep.spiked import spiked_weights
 
 

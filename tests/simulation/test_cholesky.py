@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featurestep.simulation.arrays.backend import make_backend
-from featurestep.simulation.arrays.systems import factor
+from featurestep.simulation.arrays.gram import factor
 
 SIZE = 64
 

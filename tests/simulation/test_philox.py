@@ -12,8 +12,7 @@ from featurestep.simulation import Setting, simulate
 from featurestep.simulation.arguments import make_resources
 from featurestep.simulation.draws.draw import Draw
 from featurestep.simulation.draws.laws import NORMAL, RowLaw
-from featurestep.simulation.draws.source import DeviceSource
-from featurestep.simulation.draws.streams import STREAMS, Streams
+from featurestep.simulation.draws.streams import STREAMS, DeviceSource, Streams
 from featurestep.simulation.network.result import QUANTITIES
 
 torch = pytest.importorskip("torch")

@@ -20,8 +20,7 @@ from featurestep.simulation.arrays import memory, torch_backend
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Draw
 from featurestep.simulation.draws.laws import corners
-from featurestep.simulation.draws.source import HostSource
-from featurestep.simulation.draws.streams import Streams
+from featurestep.simulation.draws.streams import HostSource, Streams
 
 P = Problem(n=400, d=12, width=30, step_exponent=0.2, ridge=0.1, noise_std=0.2)
 FEW = {"seeds": 2, "n_test": 300}

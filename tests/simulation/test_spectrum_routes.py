@@ -20,7 +20,7 @@ from featurestep.simulation import (
     simulated_spectrum,
 )
 from featurestep.simulation.arrays.backend import make_backend
-from featurestep.simulation.arrays.tridiagonal import eigenvalues_and_top
+from featurestep.simulation.arrays.gram import eigenvalues_and_top
 from featurestep.simulation.spectra import krylov as krylov_module
 from featurestep.simulation.spectra.lanczos import BlockLanczos, gauss_rule
 

@@ -12,8 +12,15 @@ from ..checks import positive, whole_number
 from ..errors import InvalidProblem
 from .arrays.backend import Backend, CpuBackend, make_backend
 from .draws.setting import Setting
-from .draws.source import DeviceSource, HostSource, Source
-from .draws.streams import CHUNK, Streams, checked_seed, checked_streams
+from .draws.streams import (
+    CHUNK,
+    DeviceSource,
+    HostSource,
+    Source,
+    Streams,
+    checked_seed,
+    checked_streams,
+)
 from .failures import InsufficientMemory
 from .network.variants import Variant, parse_variants
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..functions.nonlinearity import Nonlinearity
 from .arguments import Resources
 from .arrays.backend import Backend, parallel_safe
-from .arrays.systems import CHOLESKY_FLOPS
+from .arrays.gram import CHOLESKY_FLOPS
 from .draws.laws import NORMAL
 from .draws.streams import Streams
 from .network.cost import Work

@@ -18,17 +18,17 @@ from ...errors import InvalidProblem
 from ...functions.nonlinearity import Nonlinearity, UserFunction
 from ...threads import blas_libraries, let_idle_threads_sleep, workers
 from ...types import FloatArray
-from .memory import Limits, usable_memory
-from .systems import (
+from .gram import (
     EIGEN_FLOPS,
     by_eigenvectors,
     copy_lower,
+    eigenvalues_and_top,
     factor,
     refuse_indefinite,
     refuse_singular,
     solve_factored,
 )
-from .tridiagonal import eigenvalues_and_top
+from .memory import Limits, usable_memory
 
 if TYPE_CHECKING:
     from .torch_backend import TorchBackend

@@ -16,8 +16,8 @@ import numpy as np
 from ...errors import InvalidProblem
 from ...functions.nonlinearity import Nonlinearity
 from .backend import Array, make_backend
+from .gram import EIGEN_FLOPS, by_eigenvectors, refuse_indefinite, refuse_singular
 from .memory import SHARE, Limits, usable_memory
-from .systems import EIGEN_FLOPS, by_eigenvectors, refuse_indefinite, refuse_singular
 from .torch_functions import evaluator
 
 STRIPS, LEAST_STRIP = 8, 512  # of a Gram matrix's lower triangle, and the least width of one

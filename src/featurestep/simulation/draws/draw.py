@@ -15,8 +15,7 @@ from ..arrays.backend import Array
 from ..failures import NonFiniteFeatures
 from .laws import CORRUPTION, borders, corners, law_of_initial, law_of_inputs
 from .setting import Setting
-from .source import Source
-from .streams import Streams
+from .streams import Source, Streams
 
 READOUT_PART, FIRST_STEP_PART = 0, 1  # parts of the streams `data` and `noise`
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..arguments import Resources
 from ..arrays.backend import Backend
-from ..arrays.systems import CHOLESKY_FLOPS, EIGEN_FLOPS, by_eigenvectors
+from ..arrays.gram import CHOLESKY_FLOPS, EIGEN_FLOPS, by_eigenvectors
 from ..draws.setting import Setting
 from ..draws.streams import CHUNK
 from ..failures import InsufficientMemory, gibibytes

@@ -13,8 +13,7 @@ from ...types import FloatArray
 from ..arrays.backend import Array, Backend
 from ..draws.draw import Draw
 from ..draws.setting import Setting
-from ..draws.source import HostSource
-from ..draws.streams import Streams
+from ..draws.streams import HostSource, Streams
 from .step import combine, refuse_infinite, scale, slopes
 from .variants import FeatureMaps, Terms
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..arguments import Resources
 from ..arrays.backend import Backend
-from ..arrays.systems import EIGEN_FLOPS
+from ..arrays.gram import EIGEN_FLOPS
 from ..draws.setting import Setting
 from ..draws.streams import CHUNK
 from ..failures import InsufficientMemory, gibibytes
