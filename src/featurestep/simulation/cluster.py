@@ -112,8 +112,11 @@ class Cluster:
 
 
 @contextmanager
-def connected(scheduler: Any) -> Iterator[Cluster]:
-    """The cluster of a scheduler's address, of the file it wrote, or of a client."""
+def connected(scheduler: Any) -> Iterator[Cluster | None]:
+    """The cluster of a scheduler's address, of the file it wrote, or of a client; None of None."""
+    if scheduler is None:
+        yield None
+        return
     try:
         distributed: Any = import_module("distributed")
     except ImportError:

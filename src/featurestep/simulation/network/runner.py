@@ -44,17 +44,19 @@ class Runner:
             for name in names:
                 self.values[name] = np.zeros((points, seeds, steps))
 
-    def run(self) -> Simulation:
-        """All of it, one task after the other."""
-        started = time.perf_counter()
-        for task in tasks(self.experiment):
-            self.place(task, self.experiment.run(*task, self.count).execute())
-        return self.result(time.perf_counter() - started)
-
-    def run_on(self, cluster: Cluster) -> Simulation:
-        """All of it on a cluster: draws to workers, or one draw's rows where draws are few."""
-        started = time.perf_counter()
+    def run(self, cluster: Cluster | None = None) -> Simulation:
+        """All of it, one task after the other or on a cluster."""
+        started, where = time.perf_counter(), dict[str, str]()
         listed = list(tasks(self.experiment))
+        if cluster is not None:
+            where = self._share(cluster, listed)
+        else:
+            for task in listed:
+                self.place(task, self.experiment.run(*task, self.count).execute())
+        return self.result(time.perf_counter() - started, where)
+
+    def _share(self, cluster: Cluster, listed: list[Task]) -> dict[str, str]:
+        """Draws to workers, or one draw's rows where draws are few; the record of it."""
         few = len(listed) < cluster.workers
         by_rows = [task for task in listed if few and shares_rows(self.experiment, task[0])]
         whole = [task for task in listed if task not in by_rows]
@@ -67,8 +69,7 @@ class Runner:
             for seed in range(seeds.start, seeds.stop):
                 task = (index, slice(seed, seed + 1))
                 self.place(task, outcome_by_rows(cluster, self.experiment, task, self.count))
-        where = cluster.record("rows" if by_rows else "draws")
-        return self.result(time.perf_counter() - started, where)
+        return cluster.record("rows" if by_rows else "draws")
 
     def count(self, flops: int) -> None:
         """So many more are done."""
@@ -99,8 +100,8 @@ class Runner:
         for i in range(each.shape[-2] if "energy_1" in self.values else 0):
             self.values[f"energy_{i + 1}"][point, seeds] = each[..., i, :]
 
-    def result(self, wall_time: float, where: Mapping[str, str] | None = None) -> Simulation:
-        """What was found, of the grid's shape; `where` says on which cluster."""
+    def result(self, wall_time: float, where: Mapping[str, str]) -> Simulation:
+        """What was found, of the grid's shape; `where` says on which cluster, if on any."""
         e, draws = self.experiment, self.experiment.draws
         shape = e.problem.shape if isinstance(e.problem, Grid) else ()
         variants, points, seeds = len(draws.variants), len(e.problems), len(draws.seeds)
@@ -109,8 +110,7 @@ class Runner:
             lead, rest = ((variants,), (seeds,)) if name in QUANTITIES else ((), array.shape[1:])
             shaped[name] = array.reshape(*lead, *shape, *rest)
         assert points == np.prod(shape, dtype=int)
-        record = {**e.resources.record(), "n_test": str(e.n_test)}
-        record.update(where or {})
+        record = {**e.resources.record(), "n_test": str(e.n_test), **where}
         if e.resources.backend.precision != "float64":
             on_cluster = "not measured: the run was on a cluster"
             record["precision"] = on_cluster if where else self._precision()

@@ -80,10 +80,8 @@ def simulate(
     )
     experiment = make_experiment(problem, draws, resources, n_test=n_test)
     runner = Runner(experiment, checked_progress(progress))
-    if scheduler is None:
-        return runner.run()
     with connected(scheduler) as cluster:
-        return runner.run_on(cluster)
+        return runner.run(cluster)
 
 
 def estimate(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, overload
 
@@ -130,7 +129,7 @@ def simulated_spectrum(
     )
     asked = partial(make_plan, draws=draws, resources=resources, border=border, method=method)
     told = checked_progress(progress)
-    with nullcontext() if scheduler is None else connected(scheduler) as cluster:
+    with connected(scheduler) as cluster:
         if isinstance(problem, Grid):
 
             def one(point: Problem) -> SimulatedSpectrum:
@@ -180,19 +179,19 @@ class _Runner:
         self.seeds = 0
         self.found: dict[str, list[Found]] = {variant.name: [] for variant in plan.draws.variants}
 
-    def run(self, cluster: Cluster | None = None) -> SimulatedSpectrum:
+    def run(self, cluster: Cluster | None) -> SimulatedSpectrum:
         """One seed after the other, or on a cluster."""
+        started, where = time.perf_counter(), dict[str, str]()
         if cluster is not None:
-            return self.run_on(cluster)
-        started, plan = time.perf_counter(), self.plan
-        for place in range(len(plan.draws.seeds)):
-            self._put(dict(SpectrumRun(plan, place, self._count).execute()))
-        return self._result(time.perf_counter() - started, {})
+            where = self._share(cluster)
+        else:
+            for place in range(len(self.plan.draws.seeds)):
+                self._put(dict(SpectrumRun(self.plan, place, self._count).execute()))
+        return self._result(time.perf_counter() - started, where)
 
-    def run_on(self, cluster: Cluster) -> SimulatedSpectrum:
-        """On a cluster: seeds to workers, or one seed's rows where seeds are few."""
-        started, plan = time.perf_counter(), self.plan
-        places = range(len(plan.draws.seeds))
+    def _share(self, cluster: Cluster) -> dict[str, str]:
+        """Seeds to workers, or one seed's rows where seeds are few; the record of it."""
+        plan, places = self.plan, range(len(self.plan.draws.seeds))
         by_rows = len(places) < cluster.workers and shares_rows(plan)
         if by_rows:
             for place in places:
@@ -203,8 +202,7 @@ class _Runner:
                 self._count(cluster.result(future)[1])
             for future in futures:
                 self._put(cluster.result(future)[0])
-        where = cluster.record("rows" if by_rows else "draws")
-        return self._result(time.perf_counter() - started, where)
+        return cluster.record("rows" if by_rows else "draws")
 
     def _put(self, found: Mapping[str, Found]) -> None:
         """What one more seed gave."""
@@ -215,30 +213,26 @@ class _Runner:
         self._count(0)
 
     def _result(self, wall_time: float, where: Mapping[str, str]) -> SimulatedSpectrum:
-        plan = self.plan
+        plan, routes = self.plan, self.plan.cost.routes.items()
+        method = "; ".join(f"{name}: {route}" for name, route in routes)
         return SimulatedSpectrum(
             problem=plan.problem,
             setting=plan.draws.setting,
             variants=tuple(self.found),
             seeds=plan.draws.seeds,
             top=plan.top,
-            methods={name: route.method for name, route in plan.cost.routes.items()},
+            methods={name: route.method for name, route in routes},
             borders=plan.borders,
             found={name: tuple(each) for name, each in self.found.items()},
             wall_time=wall_time,
             flops=self.done,
-            record={**self._record(), **where},
+            record={**plan.resources.record(), "method": method, **where},
         )
 
     def _count(self, flops: int) -> None:
         self.done += flops
         if self.progress is not None:
             self.progress(self.done + self.saved, self.total)
-
-    def _record(self) -> dict[str, str]:
-        routes = self.plan.cost.routes.items()
-        method = "; ".join(f"{name}: {route}" for name, route in routes)
-        return {**self.plan.resources.record(), "method": method}
 
 
 def _one_seed(plan: SpectrumPlan, place: int) -> tuple[dict[str, Found], int]:
