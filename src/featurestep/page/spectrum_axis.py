@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..theory.extent import largest_mean, untrained_edge
+from ..theory.spike_functions import largest_mean
+from ..theory.untrained import untrained_edge
 from .state import State
 
 _BULK = 0.66  # of the axis, up to the bend

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from operator import attrgetter
 from types import ModuleType
 
 import numpy as np
@@ -27,7 +26,6 @@ __all__ = ["SELF_CHECK", "Outcome", "Solution", "solve"]
 
 SETTLED = 3e-7  # relative change under refinement that ends it
 _ROUNDS = 6
-_SHIFT = attrgetter("unit_shift")
 _SOLVERS: dict[str, ModuleType] = {"isotropic": isotropic, "exact": exact}
 
 
@@ -94,7 +92,7 @@ class _Job:
             )
             buckets.setdefault(key, (method, resolution, []))[2].append(index)
         for _, _, members in buckets.values():  # problems of one step share its moments
-            members.sort(key=lambda index: _SHIFT(self.weights[index]))
+            members.sort(key=lambda index: self.weights[index].unit_shift)
         return list(buckets.values())
 
     def _resolutions(self, pending: dict[int, Effort]) -> dict[int, Resolution]:

@@ -121,7 +121,6 @@ def limit(
         spikes = (exact_spikes if norm_growth else published_spikes)(seen, chosen)
         risk = _spiked_limit(seen, spikes)
         test, train = float(risk.test_error[0]), float(risk.train_loss[0])
-    m = traces(problem)
     return Limit(
         problem=problem,
         degree=chosen,
@@ -130,10 +129,7 @@ def limit(
         train_loss=train,
         test_gain=float(base.test_error[0]) - test,
         train_gain=float(base.train_loss[0]) - train,
-        m1=m.m1,
-        m2=m.m2,
-        dm1=m.dm1,
-        dm2=m.dm2,
+        **vars(traces(problem)),
     )
 
 

@@ -14,9 +14,11 @@ import math
 import numpy as np
 
 from ..functions.hermite import coefficients
+from ..functions.quadrature import gauss_hermite, gauss_law
 from ..problem import Problem
 from ..spiked import spiked_weights
 from ..types import FloatArray
+from .resolution import finite_groups
 
 Spikes = dict[int, FloatArray]  # power of g → coefficients of 1, κ, κ², …
 
@@ -64,3 +66,13 @@ def _order(p: int, c: FloatArray, drift: float, growth: float) -> FloatArray:
                 turns = math.comb(j, i) * (2.0 * drift) ** (j - i) * growth**i
                 out[k - 2 * j] += c[k] * count * turns
     return out
+
+
+def largest_mean(problem: Problem) -> float:
+    """Largest singular value of the features' mean given κ, E[F|κ]/√n: about the first spike's."""
+    weights = spiked_weights(problem)
+    g, share = finite_groups(problem) or gauss_law(problem.law.name, 15)
+    kappa, weight = gauss_hermite(60)
+    mean = problem.sigma.moments(weights.norm(g), weights.shift(g) * kappa[:, None])[0]  # (Q, K)
+    scaled = np.sqrt(weight)[:, None] * mean * np.sqrt(share * problem.width)
+    return float(np.linalg.norm(scaled, 2))

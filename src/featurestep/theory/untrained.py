@@ -1,4 +1,4 @@
-"""The untrained network by one scalar equation: m_1, m_2 and their λ-derivatives.
+"""The untrained network by one scalar equation: m_1, m_2, their λ-derivatives, and its edge.
 
 (m_1, m_2) = (N/n)(tr R, tr(RXXᵀ)/d) with R = (F0F0ᵀ + λn)⁻¹. A road of its own to step 0,
 independent of the engine, and what the published closed forms are written in.
@@ -6,6 +6,7 @@ independent of the engine, and what the published closed forms are written in.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,9 @@ from ..errors import NotConverged
 from ..functions.hermite import coefficients
 from ..problem import Problem
 from ..roots import root_between
+from ..types import FloatArray
+
+_ANGLES = 200  # of the Marchenko–Pastur law
 
 
 @dataclass(frozen=True)
@@ -28,12 +32,17 @@ class Traces:
 
 def traces(problem: Problem) -> Traces:
     """Solve the scalar equation of section 3 and differentiate it implicitly."""
-    c = coefficients(problem.sigma, 1)
+    ratio = problem.width / problem.n
+    return _traces(*_powers(problem), ratio, problem.phi, problem.ridge)
+
+
+def _powers(problem: Problem) -> tuple[float, float]:
+    """c_1² and c_{>1}², of the features' linear part and of what is beyond it."""
+    sigma = problem.sigma
+    c = coefficients(sigma, 1)
     linear = float(c[1]) ** 2
-    rest = max(problem.sigma.second_moment - float(c[0]) ** 2 - linear, 0.0)
-    if problem.sigma.slope_variance == 0.0:
-        rest = 0.0
-    return _traces(linear, rest, problem.width / problem.n, problem.phi, problem.ridge)
+    beyond = max(sigma.second_moment - float(c[0]) ** 2 - linear, 0.0)
+    return linear, beyond if sigma.slope_variance else 0.0
 
 
 def _traces(linear: float, rest: float, ratio: float, phi: float, lam: float) -> Traces:
@@ -74,3 +83,25 @@ def _traces(linear: float, rest: float, ratio: float, phi: float, lam: float) ->
         dm1=ratio * t1_lam * (linear * shrink * turn - 1.0) / slope,
         dm2=-ratio * t1_lam * shrink * (1.0 + rest * turn) / slope,
     )
+
+
+def untrained_edge(problem: Problem) -> float:
+    """Upper edge of the untrained features' singular values, F0/√n, as n → ∞.
+
+    Given W0 the rows of F0 have covariance c_1² W0W0ᵀ + c_{>1}², whose law is Marchenko and
+    Pastur's: the edge is where the inverse of the Stieltjes transform has its minimum.
+    """
+    population, share = _covariance(problem.width / problem.d, *_powers(problem))
+    m = -1.0 / (1.0 + np.exp(-np.linspace(-9.0, 9.0, 361))) / population.max()
+    sums = (share * population / (1.0 + population * m[:, None])).sum(axis=1)
+    return float(np.sqrt(np.min(-1.0 / m + problem.width / problem.n * sums)))
+
+
+def _covariance(ratio: float, linear: float, rest: float) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues of c_1² W0W0ᵀ + c_{>1}² and their shares; `ratio` is N/d."""
+    angle = (np.arange(_ANGLES) + 0.5) * np.pi / _ANGLES
+    x = 1.0 + ratio + 2.0 * math.sqrt(ratio) * np.cos(angle)
+    share = np.sin(angle) ** 2 / x
+    nothing = max(0.0, 1.0 - 1.0 / ratio)  # of the eigenvalues are 0
+    share *= (1.0 - nothing) / share.sum()
+    return np.append(linear * x, 0.0) + rest, np.append(share, nothing)
