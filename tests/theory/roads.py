@@ -49,7 +49,7 @@ def untrained(problem: Problem) -> Numbers:
 def exact_answer(problem: Problem, *, finite: bool = True, count: int | None = None) -> Answer:
     """The exact weight side for one problem, with or without the terms of order 1/d."""
     resolution = choose(problem, spiked_weights(problem), Effort(), "exact")
-    groups, nodes = resolution.group_rule(problem), resolution.node_rule()
+    groups, nodes = resolution.group_rule(), resolution.node_rule()
     with pytest.MonkeyPatch.context() as patch:
         for term in () if finite else ("sample norms (29)", "finite d (37)"):
             TERMS[term](patch, 0.0)

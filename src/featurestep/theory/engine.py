@@ -104,11 +104,11 @@ class _Job:
                 found[index] = choose(*args)
             except FeaturestepError as error:
                 self.outcomes[index] = error
-        for method in dict.fromkeys(self.methods):
-            alike = [i for i in found if pending[i].alike and self.methods[i] == method]
-            if alike:
-                finest = max(alike, key=lambda i: found[i].sizes(self.problems[i]))
-                found |= dict.fromkeys(alike, found[finest])
+        kinds = {i: (self.methods[i], self.problems[i].law) for i in found if pending[i].alike}
+        for kind in dict.fromkeys(kinds.values()):
+            alike = [i for i, own in kinds.items() if own == kind]
+            finest = max(alike, key=lambda i: found[i].sizes)
+            found |= dict.fromkeys(alike, found[finest])
         return found
 
     def _solve_block(

@@ -6,6 +6,7 @@ Exact where nothing of the step is seen beside the learned direction (`method` s
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,9 +25,7 @@ BLOCK = 60000  # problems × nodes × groups of one batch: its arrays stay in ca
 
 def rows_of_block(resolution: Resolution, problem: Problem) -> int:
     """How many problems to solve at once."""
-    return max(
-        1, BLOCK // (resolution.group_rule(problem)[0].size * resolution.node_rule()[0].size)
-    )
+    return max(1, BLOCK // math.prod(resolution.sizes))
 
 
 def solve_block(
@@ -36,7 +35,7 @@ def solve_block(
     start: float | None,
 ) -> tuple[list[Outcome], Roughness]:
     """Outcomes of problems that share their rules, and how rough the solutions are on them."""
-    groups, nodes = resolution.group_rule(problems[0]), resolution.node_rule()
+    groups, nodes = resolution.group_rule(), resolution.node_rule()
     batch = build_batch(problems, weights, groups, nodes)
     resolvent = solve_resolvent(batch, start)
     point = resolvent.point
@@ -51,7 +50,7 @@ def error_given(problem: Problem, weights: SpikedWeights, kappa: FloatArray) -> 
     resolution = choose(problem, weights, Effort())
     nodes, weight = resolution.node_rule()
     rule = np.append(nodes, kappa), np.append(weight, np.zeros(kappa.size))
-    batch = build_batch([problem], [weights], resolution.group_rule(problem), rule)
+    batch = build_batch([problem], [weights], resolution.group_rule(), rule)
     point = solve_resolvent(batch).point
     return solve_risk(point, solve_signal(point)).given[0, nodes.size :]
 

@@ -75,7 +75,7 @@ def reaches(problem: Problem) -> list[tuple[float, Reach]]:
     """What the problem's own activation, law and step can express, by initial offset (41)."""
     weights = spiked_weights(problem)
     resolution = choose(problem, weights, Effort(), "exact")
-    groups, (kappa, weight) = resolution.group_rule(problem), resolution.node_rule()
+    groups, (kappa, weight) = resolution.group_rule(), resolution.node_rule()
     rows = rows_of(problem)
     step = build_step(rows, groups, R_NODES)
     norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]

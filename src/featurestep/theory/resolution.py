@@ -9,6 +9,7 @@ of the law are enough. Scales are rounded to powers of √2 so that problems sha
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from ..problem import Problem
 from ..spiked import SpikedWeights
 from ..types import FloatArray
 
-GroupKey = tuple[Any, ...]  # kind of rule, then its numbers
+GroupKey = tuple[Callable[..., Rule], tuple[Any, ...]]  # what makes the rule, and of what
 NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 
 MOST_GROUPS = 1500
@@ -62,11 +63,6 @@ class Effort:
     residuals: float = 1.0  # factor on the nodes of their law of r
     alike: bool = False  # whether all problems take the finest rules of any, and are solved at once
 
-    def raised(self, groups: float, nodes: float) -> Effort:
-        """More effort where roughness exceeds what the rule resolves, by these factors."""
-        raised = _next_level(self.groups, groups), _next_level(self.nodes, nodes)
-        return replace(self, groups=raised[0], nodes=raised[1])
-
 
 def _next_level(effort: float, excess: float) -> float:
     """Effort times the excess, up to doubling, as a power of √2 so that problems share rules."""
@@ -88,53 +84,44 @@ class Resolution:
     @property
     def adapts(self) -> bool:
         """Whether the groups are a choice: finite laws are exact, Gauss rules converge fast."""
-        return self.groups[0] in ("gauss", "stretched")
+        return self.groups[0] is not _values
 
-    def group_rule(self, problem: Problem) -> Rule:
+    def group_rule(self) -> Rule:
         """Values and weights that stand for the readout law."""
-        law, numbers = problem.law, self.groups[1:]
-        if not self.adapts:
-            return _finite_rule(problem, self.groups)
-        if self.groups[0] == "gauss":
-            return gauss_law(law.name, int(numbers[0]))
-        scale, widest, spacing, end, *others = numbers
-        if law.name == "uniform":
-            return stretched_uniform(scale, widest, spacing, int(end))
-        return stretched_normal(((0.0, scale), *others), widest, spacing, end)
+        make, numbers = self.groups
+        return make(*numbers)
 
     def node_rule(self) -> Rule:
         """Nodes and weights of E over κ."""
         return stretched_normal(*self.nodes)
 
-    def sizes(self, problem: Problem) -> tuple[int, int]:
+    @property
+    def sizes(self) -> tuple[int, int]:
         """Numbers of groups and of nodes."""
-        return self.group_rule(problem)[0].size, self.node_rule()[0].size
+        return self.group_rule()[0].size, self.node_rule()[0].size
 
 
 def finite_groups(problem: Problem) -> Rule | None:
     """The rule for the readout law, if finitely many values are exact."""
-    key = _finite_key(problem)
-    return None if key is None else _finite_rule(problem, key)
+    found = _finite_law(problem)
+    return None if found is None else _values(*found)
 
 
-def _finite_key(problem: Problem) -> GroupKey | None:
-    if problem.step_size == 0.0:
-        return ("single",)
-    if problem.sigma.slope_variance == 0.0:  # affine: only E g and E g² matter
-        return ("affine", problem.law.mean) if coefficients(problem.sigma, 0)[0] else ("single",)
-    return ("exact",) if problem.law.is_finite else None
+def _values(values: tuple[float, ...], probabilities: tuple[float, ...]) -> Rule:
+    return np.array(values), np.array(probabilities)
 
 
-def _finite_rule(problem: Problem, key: GroupKey) -> Rule:
+def _finite_law(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Values and probabilities that say all there is to say of the readout law."""
     law = problem.law
-    if key[0] == "exact":
-        return np.array(law.values), np.array(law.probabilities)
-    if key[0] == "single":
-        return np.ones(1), np.ones(1)
-    mean = key[1]
-    if abs(mean) >= 1.0:
-        return np.array([math.copysign(1.0, mean)]), np.ones(1)
-    return np.array([-1.0, 1.0]), np.array([0.5 * (1 - mean), 0.5 * (1 + mean)])
+    if problem.step_size == 0.0:
+        return (1.0,), (1.0,)
+    if problem.sigma.slope_variance == 0.0:  # affine: only E g and E g² matter
+        mean = law.mean if coefficients(problem.sigma, 0)[0] else 1.0
+        if abs(mean) >= 1.0:
+            return (math.copysign(1.0, mean),), (1.0,)
+        return (-1.0, 1.0), (0.5 * (1 - mean), 0.5 * (1 + mean))
+    return (law.values, law.probabilities) if law.is_finite else None
 
 
 def choose(
@@ -168,8 +155,11 @@ class Roughness:
         rough = resolution.rough_groups
         raised = list(efforts)
         for row in np.flatnonzero((groups > rough) | (self.nodes > ROUGH_NODES)):
-            raised[row] = efforts[row].raised(
-                float(groups[row]) / rough, float(self.nodes[row]) / ROUGH_NODES
+            own = efforts[row]
+            raised[row] = replace(
+                own,
+                groups=_next_level(own.groups, float(groups[row]) / rough),
+                nodes=_next_level(own.nodes, float(self.nodes[row]) / ROUGH_NODES),
             )
         return raised
 
@@ -180,9 +170,9 @@ def rounded_down(scale: float) -> float:
 
 
 def _groups(problem: Problem, weights: SpikedWeights, refine: float, cut: Cut) -> GroupKey:
-    finite = _finite_key(problem)
+    finite = _finite_law(problem)
     if finite is not None:
-        return finite
+        return _values, finite
     u = abs(weights.unit_shift)
     strength = math.log(problem.width / problem.ridge * (1.0 + 1.0 / problem.ridge)) + 20.0
     reach = max(u, _largest_drift(problem, weights), math.sqrt(weights.unit_growth))
@@ -191,7 +181,7 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float, cut: Cut) -
         count = 3.0 + 1.2 * refine * strength / (-2.0 * math.log(reach))
     spacing = cut.spacing / refine
     if count <= _GAUSS_COUNTS[-1]:
-        return ("gauss", next(size for size in _GAUSS_COUNTS if count <= size))
+        return gauss_law, (problem.law.name, next(n for n in _GAUSS_COUNTS if count <= n))
     scale = rounded_down(0.5 / max(reach, 1e-300))
     widest = 1.0
     if problem.sigma.oscillates:
@@ -207,8 +197,9 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float, cut: Cut) -
             f"more than {cut.most} groups of neurons would be needed"
         )
     if problem.law.name == "uniform":
-        return ("stretched", scale, widest, spacing, cut.extra)
-    return ("stretched", scale, widest, spacing, end, *_shortest(weights, end))
+        return stretched_uniform, (scale, widest, spacing, cut.extra)
+    centres = ((0.0, scale), *_shortest(weights, end))
+    return stretched_normal, (centres, widest, spacing, end)
 
 
 def _largest_drift(problem: Problem, weights: SpikedWeights) -> float:

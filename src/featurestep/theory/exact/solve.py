@@ -63,8 +63,8 @@ def _far_values(star: Nonlinearity | Frame) -> FloatArray:
 
 def rows_of_block(resolution: Resolution, problem: Problem) -> int:
     """How many problems to solve at once."""
-    size = resolution.group_rule(problem)[0].size
-    cells = max(R_NODES * (2 * size) ** 2, 4 * size * resolution.node_rule()[0].size)
+    size, nodes = resolution.sizes
+    cells = max(R_NODES * (2 * size) ** 2, 4 * size * nodes)
     return max(1, BLOCK // (cells * len(rows_of(problem))))
 
 
@@ -97,7 +97,7 @@ def solve_block(
     start: float | None,
 ) -> tuple[list[Outcome], Roughness]:
     """Outcomes of problems that share their rules, and how rough the solutions are on them."""
-    groups, nodes = resolution.group_rule(problems[0]), resolution.node_rule()
+    groups, nodes = resolution.group_rule(), resolution.node_rule()
     count = round(resolution.residuals * max(r_nodes(problem) for problem in problems))
     rows = [row for problem in problems for row in rows_of(problem)]
     slack = resolution.slack
