@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from featurestep.theory import resolvent as isotropic
 from featurestep.theory.exact import columns, covariance, regression, resolvent, solve
 
 Patch = Callable[[pytest.MonkeyPatch, float], None]
@@ -58,6 +59,12 @@ def _columns(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
         return columns.Anisotropy(*(factor * part for part in find(step)))
 
     monkeypatch.setattr(columns, "anisotropy", changed)
+
+
+def first_guess(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    """Where the search for V2 starts, for isotropic and for exact weights."""
+    for module in (isotropic, resolvent):
+        _result(module, "_noise_only")(monkeypatch, factor)
 
 
 TERMS: dict[str, Patch] = {

@@ -11,6 +11,7 @@ from featurestep.theory.exact.dyson import inverted
 from featurestep.theory.resolution import Effort
 from featurestep.theory.solution import ACCEPTED
 from tests.draws import log_uniform, random_problem
+from tests.theory.perturbed import first_guess
 
 NAMES = ("test_error", "train_loss", "train_mse", "norm_squared")
 
@@ -52,9 +53,13 @@ def test_groups_and_nodes_do_not_show(
 
 @pytest.mark.parametrize("start", [1e-2, 30.0])
 def test_the_start_does_not_show(
-    problems: list[Problem], usual: list[Outcome], start: float
+    problems: list[Problem],
+    usual: list[Outcome],
+    start: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    elsewhere = solve(problems, method="exact", start=start)
+    first_guess(monkeypatch, start)
+    elsewhere = solve(problems, method="exact")
     assert values(elsewhere) == pytest.approx(values(usual), rel=1e-6)
 
 

@@ -30,18 +30,13 @@ _SOLVERS: dict[str, ModuleType] = {"isotropic": isotropic, "exact": exact}
 
 
 def solve(
-    problems: Sequence[Problem],
-    *,
-    method: str = "auto",
-    effort: Effort | None = None,
-    start: float | None = None,
+    problems: Sequence[Problem], *, method: str = "auto", effort: Effort | None = None
 ) -> list[Outcome]:
     """Outcomes in the order of the problems.
 
-    `effort` multiplies the numbers of groups and nodes and `start` the first guess of V2: results
-    must not depend on either, and tests use them to show it.
+    `effort` multiplies the numbers of groups and nodes: results must not depend on it.
     """
-    job = _Job(problems, method, start)
+    job = _Job(problems, method)
     pending: dict[int, Effort] = dict.fromkeys(range(len(problems)), effort or Effort())
     with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
         for _ in range(_ROUNDS):
@@ -58,13 +53,12 @@ def solve(
 class _Job:
     """Problems on their way to an outcome."""
 
-    def __init__(self, problems: Sequence[Problem], method: str, start: float | None) -> None:
+    def __init__(self, problems: Sequence[Problem], method: str) -> None:
         self.problems = problems
         self.weights = [spiked_weights(p) for p in problems]
         self.methods = [
             chosen_method(p, w, method) for p, w in zip(problems, self.weights, strict=True)
         ]
-        self.start = start
         self.outcomes: list[Outcome | None] = [None] * len(problems)
 
     def round(self, pending: dict[int, Effort]) -> dict[int, Effort]:
@@ -116,7 +110,7 @@ class _Job:
     ) -> list[tuple[int, Effort]]:
         problems, weights = ([items[i] for i in block] for items in (self.problems, self.weights))
         try:
-            found, rough = _SOLVERS[method].solve_block(problems, weights, resolution, self.start)
+            found, rough = _SOLVERS[method].solve_block(problems, weights, resolution)
         except (np.linalg.LinAlgError, FloatingPointError) as error:
             if len(block) == 1:
                 self.outcomes[block[0]] = NotConverged(f"a linear system was singular ({error})")

@@ -29,15 +29,12 @@ def rows_of_block(resolution: Resolution, problem: Problem) -> int:
 
 
 def solve_block(
-    problems: Sequence[Problem],
-    weights: Sequence[SpikedWeights],
-    resolution: Resolution,
-    start: float | None,
+    problems: Sequence[Problem], weights: Sequence[SpikedWeights], resolution: Resolution
 ) -> tuple[list[Outcome], Roughness]:
     """Outcomes of problems that share their rules, and how rough the solutions are on them."""
     groups, nodes = resolution.group_rule(), resolution.node_rule()
     batch = build_batch(problems, weights, groups, nodes)
-    resolvent = solve_resolvent(batch, start)
+    resolvent = solve_resolvent(batch)
     point = resolvent.point
     signal = solve_signal(point)
     risk = solve_risk(point, signal)

@@ -32,11 +32,9 @@ class Resolvent:
     iterations: np.ndarray  # (B,)
 
 
-def solve_resolvent(batch: Batch, start: float | None = None) -> Resolvent:
-    """Solve (7)–(10); `start` multiplies the first guess of V2."""
+def solve_resolvent(batch: Batch) -> Resolvent:
+    """Solve (7)–(10)."""
     v2 = _noise_only(batch)
-    if start is not None:
-        v2 = v2 * start
     chi = _upper_chi(batch, v2)
     state = _State(v2, chi, np.full(len(batch), np.inf), np.zeros(len(batch), dtype=int))
     _iterate(batch, state, np.arange(len(batch)), careful=False)

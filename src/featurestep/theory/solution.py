@@ -60,27 +60,19 @@ Outcome = Solution | FeaturestepError
 
 def checked(solution: Solution, slack: float = 1.0) -> Outcome:
     """The solution, or the error that refuses it; `slack` is a factor on what may be left."""
-    if not solution.residual <= slack * ACCEPTED:
-        return NotConverged(
-            f"resolvent equations: residual {solution.residual:.2g} after "
-            f"{solution.iterations} iterations (needs {ACCEPTED:.0e})",
-            residual=solution.residual,
-            iterations=solution.iterations,
-            solution=solution,
-        )
-    if not solution.self_check <= slack * SELF_CHECK:
-        return InconsistentSolution(
-            f"the two training losses differ by {solution.self_check:.2g} (needs {SELF_CHECK:.0e})",
-            residual=solution.self_check,
-            iterations=solution.iterations,
-            solution=solution,
-        )
+    kind: type[NotConverged] = InconsistentSolution
+    left = solution.self_check
     errors = (solution.test_error, solution.train_loss, solution.train_mse, solution.norm_squared)
-    if not min(errors) > 0.0:
-        return InconsistentSolution(
-            "an error came out negative: terms of order 1/d are too large at these sizes",
-            residual=solution.self_check,
-            iterations=solution.iterations,
-            solution=solution,
+    if not solution.residual <= slack * ACCEPTED:
+        kind, left = NotConverged, solution.residual
+        text = (
+            f"resolvent equations: residual {left:.2g} after {solution.iterations} iterations "
+            f"(needs {ACCEPTED:.0e})"
         )
-    return solution
+    elif not left <= slack * SELF_CHECK:
+        text = f"the two training losses differ by {left:.2g} (needs {SELF_CHECK:.0e})"
+    elif not min(errors) > 0.0:
+        text = "an error came out negative: terms of order 1/d are too large at these sizes"
+    else:
+        return solution
+    return kind(text, residual=left, iterations=solution.iterations, solution=solution)

@@ -25,20 +25,16 @@ def extreme(count: float) -> float:
 @lru_cache(maxsize=256)
 def typical_normal(end: float, scale: float, widest: float, spacing: float) -> Rule:
     """E f(κ) over |κ| ≤ end, with structure at `scale` near 0 and moments of the full law."""
-    points, weight = stretched_interval(end, count_of(end, scale, widest, spacing), scale, widest)
-    return points, _matched(points, weight, end)
+    points, length = stretched_interval(end, count_of(end, scale, widest, spacing), scale, widest)
+    # The density is raised smoothly far out to make up for the moments that are cut off.
+    raised = length * _raised_density(points, end, _raise(end))
+    return points, raised / raised.sum()
 
 
 def count_of(end: float, scale: float, widest: float, spacing: float) -> int:
     """Nodes of such a rule."""
     top = end / widest + math.asinh(end / scale)
     return 2 * math.ceil(0.5 * (top / spacing + _EXTRA))
-
-
-def _matched(points: FloatArray, length: FloatArray, end: float) -> FloatArray:
-    """The normal density, raised smoothly far out to make up for the moments that are cut off."""
-    raised = length * _raised_density(points, end, _raise(end))
-    return np.asarray(raised / raised.sum())
 
 
 def _raised_density(points: FloatArray, end: float, added: FloatArray) -> FloatArray:

@@ -102,8 +102,8 @@ def evaluate(readout: Readout, v2: FloatArray, response: FloatArray, xi: FloatAr
     return Point(readout, v2, chi, shrink, demand, information, blocks)
 
 
-def solve_resolvent(readout: Readout, start: float = 1.0, slack: float = 1.0) -> Resolvent:
-    """Solve for all rows; `start` multiplies the first guess of V2, `slack` the tolerance."""
+def solve_resolvent(readout: Readout, slack: float = 1.0) -> Resolvent:
+    """Solve for all rows; `slack` multiplies the tolerance."""
     step = readout.step
     size = step.k.shape[1]
 
@@ -117,7 +117,7 @@ def solve_resolvent(readout: Readout, start: float = 1.0, slack: float = 1.0) ->
         again = averaged(part.step.r_weight, point.scattered)
         return packed(np.log(np.maximum(v2, 1e-300)), response, again)
 
-    guess = _guess(readout, start)
+    guess = _guess(readout)
     found = patient_fixed_point(
         image,
         guess,
@@ -143,12 +143,12 @@ def _scale(guess: FloatArray, size: int) -> FloatArray:
     return packed(np.ones_like(log_v2), *map(sizes, matrices))
 
 
-def _guess(readout: Readout, start: float) -> FloatArray:
+def _guess(readout: Readout) -> FloatArray:
     """Features as pure noise of their size, and weights that answer without readout."""
     step, columns = readout.step, readout.columns
     size = step.k.shape[1]
     power = columns.slope**2 * step.norm[:, None, :] ** 2 + columns.spread
-    v2 = start * _noise_only(step, np.einsum("q,bqk->bk", readout.weight, power))
+    v2 = _noise_only(step, np.einsum("q,bqk->bk", readout.weight, power))
     xi = averaged(step.r_weight, free(step))
     response = solve_blocks(step.kept, xi, np.zeros((len(step), size, size))).phi_phi
     return packed(np.log(v2), response, xi)

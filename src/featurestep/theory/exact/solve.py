@@ -69,13 +69,7 @@ def rows_of_block(resolution: Resolution, problem: Problem) -> int:
 
 
 def answer(
-    rows: Sequence[Row],
-    groups: Rule,
-    nodes: Rule,
-    count: int,
-    *,
-    start: float = 1.0,
-    slack: float = 1.0,
+    rows: Sequence[Row], groups: Rule, nodes: Rule, count: int, *, slack: float = 1.0
 ) -> Answer:
     """Solve rows that share all but numbers."""
     problem = rows[0].problem
@@ -83,7 +77,7 @@ def answer(
     step = build_step(rows, groups, count)
     columns = build_columns(problem.sigma, step, kappa)
     labels = build_labels(problem.star, step, kappa)
-    resolvent = solve_resolvent(Readout(step, columns, kappa, weight), start, slack)
+    resolvent = solve_resolvent(Readout(step, columns, kappa, weight), slack)
     point = resolvent.point
     found = covariance(step, point.information, point.blocks, point.scattered)
     fitted = fit(point, labels, found)
@@ -91,17 +85,14 @@ def answer(
 
 
 def solve_block(
-    problems: Sequence[Problem],
-    weights: Sequence[SpikedWeights],
-    resolution: Resolution,
-    start: float | None,
+    problems: Sequence[Problem], weights: Sequence[SpikedWeights], resolution: Resolution
 ) -> tuple[list[Outcome], Roughness]:
     """Outcomes of problems that share their rules, and how rough the solutions are on them."""
     groups, nodes = resolution.group_rule(), resolution.node_rule()
     count = round(resolution.residuals * max(r_nodes(problem) for problem in problems))
     rows = [row for problem in problems for row in rows_of(problem)]
     slack = resolution.slack
-    found = answer(rows, groups, nodes, count, start=start or 1.0, slack=slack)
+    found = answer(rows, groups, nodes, count, slack=slack)
     point = found.resolvent.point
     rough = Roughness.of(point.chi, point.v2 / found.step.neurons, nodes[0])
     share = np.array([row.share for row in rows])

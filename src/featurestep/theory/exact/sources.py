@@ -32,7 +32,6 @@ class Errors:
     given: FloatArray  # (B, Q) E[(y − f)²|κ]
     powers: FloatArray  # (B, K) P_g = Σ_{j∈g} â_j²
     bulk: FloatArray  # (B, K, K) Q_gh of (13)
-    residual: FloatArray  # (B,) of the linear system
 
 
 def solve_errors(point: Point, found: Covariance, fitted: Fit, slack: float = 1.0) -> Errors:
@@ -83,7 +82,7 @@ class _Tangent:
         relative, response, _ = unpacked(found.state, size)
         bulk = self._bulk(relative, response, every)
         change = self._chi(relative, bulk, every)
-        return Errors(self.fitted.misfit + change, self.point.v2 * relative, bulk, found.residual)
+        return Errors(self.fitted.misfit + change, self.point.v2 * relative, bulk)
 
     def _bulk(self, relative: FloatArray, response: FloatArray, rows: IntArray) -> FloatArray:
         """dV1."""
