@@ -1,7 +1,7 @@
 """What every verb answers with: numbers with their meaning, notes, tables."""
 
 from .contract import QUANTITIES, Result, same
-from .over_grid import GridResult, Point, Progress, collected, over_grid, point_of
+from .over_grid import GridResult, Progress, over_grid
 from .tables import Table, cell, plain, plus_minus
 from .words import OK, Note, allowance, describe, grouped, shared_fields, status_of, where
 
@@ -10,19 +10,16 @@ __all__ = [
     "QUANTITIES",
     "GridResult",
     "Note",
-    "Point",
     "Progress",
     "Result",
     "Table",
     "allowance",
     "cell",
-    "collected",
     "describe",
     "grouped",
     "over_grid",
     "plain",
     "plus_minus",
-    "point_of",
     "same",
     "shared_fields",
     "status_of",

@@ -24,21 +24,6 @@ Array = np.ndarray[Any, Any]
 _MOST_REASONS = 10
 
 
-class Point(NamedTuple):
-    """One point of a grid: its numbers, or why there are none."""
-
-    numbers: Mapping[str, Any]
-    status: str
-    notes: tuple[str, ...]
-
-
-def point_of(found: Result | FeaturestepError) -> Point:
-    """A result, or a refusal, as a point of a grid."""
-    if isinstance(found, Result):
-        return Point(found.numbers, OK, found.notes)
-    return Point({}, status_of(found), ())
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class GridResult(Result):
     """The results of one kind at every point of a grid; one bad point spoils nothing.
@@ -160,26 +145,19 @@ def over_grid(
     progress: Progress | None = None,
 ) -> GridResult:
     """one(problem) at every point of a grid; a refusal becomes that point's status."""
-    points, inner = [], dict[str, Any]()
+    points, inner = list[_Point](), dict[str, Any]()
     for problem in list(grid):
         try:
-            found: Result | FeaturestepError = one(problem)
+            found = one(problem)
         except FeaturestepError as error:
-            found = error
-        points.append(point_of(found))
-        if isinstance(found, Result):
+            points.append(_Point({}, status_of(error), ()))
+        else:
+            points.append(_Point(found.numbers, OK, found.notes))
             inner.update(
                 {k: v for k, v in found.coordinates.items() if len(v) >= len(inner.get(k, ()))}
             )
         if progress is not None:
             progress(len(points), len(grid))
-    return collected(kind, grid, points, inner)
-
-
-def collected(
-    kind: type[Result], grid: Grid, points: Sequence[Point], inner: Mapping[str, Any] | None = None
-) -> GridResult:
-    """The points of a grid as columns."""
     own = [name for name in kind.MEANINGS if name not in grid.axes]
     return GridResult(
         kind=kind,
@@ -190,8 +168,16 @@ def collected(
         },
         statuses=tuple(point.status for point in points),
         noted=tuple(point.notes for point in points),
-        inner=dict(inner or {}),
+        inner=inner,
     )
+
+
+class _Point(NamedTuple):
+    """One point of a grid: its numbers, or why there are none."""
+
+    numbers: Mapping[str, Any]
+    status: str
+    notes: tuple[str, ...]
 
 
 def _column(values: Sequence[Any], dims: tuple[str, ...]) -> Array:

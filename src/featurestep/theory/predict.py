@@ -14,16 +14,7 @@ from ..errors import InvalidProblem
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.teacher import Frame
 from ..problem import Grid, Problem
-from ..results import (
-    QUANTITIES,
-    GridResult,
-    Note,
-    Point,
-    Progress,
-    Result,
-    collected,
-    point_of,
-)
+from ..results import QUANTITIES, GridResult, Note, Progress, Result, over_grid
 from ..types import FloatArray
 from . import isotropic
 from .degrees import KAPPA, MOST_DEGREE, WEIGHT, Degrees, missed_by_degree
@@ -218,13 +209,13 @@ def prediction(problem: Problem, found: Outcome) -> Prediction:
 
 def _predict_grid(grid: Grid, method: str, progress: Progress | None) -> GridResult:
     """Every point, in batches: a few groups of neurons are all that a point keeps."""
-    problems, points = list(grid), list[Point]()
+    problems = list(grid)
     size = len(problems) if progress is None else max(64, len(problems) // 50)
-    for start in range(0, len(problems), size):
-        part = problems[start : start + size]
-        for problem, outcome in zip(part, solve(part, method=method), strict=True):
-            found = prediction(problem, outcome) if isinstance(outcome, Solution) else outcome
-            points.append(point_of(found))
-        if progress is not None:
-            progress(len(points), len(problems))
-    return collected(Prediction, grid, points)
+    parts = (problems[start : start + size] for start in range(0, len(problems), size))
+    outcomes = (outcome for part in parts for outcome in solve(part, method=method))
+
+    def told(done: int, total: int) -> None:
+        if progress is not None and (done % size == 0 or done == total):
+            progress(done, total)
+
+    return over_grid(Prediction, grid, lambda problem: prediction(problem, next(outcomes)), told)
