@@ -24,10 +24,9 @@ from ..theory import (
     predict,
     spectrum,
 )
-from . import networks
-from .curves import compare, curves, learned, shade_regimes, staircase
+from .curves import at_most, by_entry, compare, curves, learned, shade_regimes, staircase
 from .diagrams import phase, tracks
-from .networks import ERRORS, at_most, by_entry
+from .simulation import ERRORS, GAP, comparison, gap, simulated_spectrum, simulation
 from .spectra import features, panels
 from .style import (
     PALETTE,
@@ -248,14 +247,14 @@ _ONE: dict[str, Callable[..., Axes]] = {
     "Baselines": _baselines,
     "Optimum": _optimum,
     "Learnable": _learnable,
-    "FeatureGap": networks.gap,
-    "Simulation": networks.simulation,
-    "Comparison": networks.comparison,
+    "FeatureGap": gap,
+    "Simulation": simulation,
+    "Comparison": comparison,
     "Spectrum": _spectrum,
     "SpectrumBeside": _spectrum_beside,
     "CriticalSteps": _critical,
     "PhaseDiagram": _phase,
-    "SimulatedSpectrum": networks.simulated_spectrum,
+    "SimulatedSpectrum": simulated_spectrum,
 }
 _MANY: dict[str, Callable[..., Axes]] = {
     "Prediction": _predictions,
@@ -263,7 +262,7 @@ _MANY: dict[str, Callable[..., Axes]] = {
     "Baselines": partial(_errors, names=_TELLING),
     "Optimum": _optima,
     "Learnable": partial(_errors, names=_FLOORS),
-    "FeatureGap": partial(by_entry, name="gap", title=networks.GAP),
+    "FeatureGap": partial(by_entry, name="gap", title=GAP),
     "Spectrum": _tracks,
     "SpectrumBeside": _tracks,
     "CriticalSteps": partial(

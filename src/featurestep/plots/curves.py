@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import InvalidProblem
+from ..grid import Grid
 from ..regime import interval
+from ..results import GridResult
 from .style import (
     PALETTE,
     label,
@@ -181,3 +184,22 @@ def compare(
     ax.set_ylabel(title)
     legend_below(ax, fontsize=6.5)
     return ax
+
+
+@styled
+def by_entry(result: GridResult, ax: Axes | None = None, *, name: str, title: str) -> Axes:
+    """A number that is an array, a line for each of its entries, against the one field."""
+    at_most(result.problem, 1)
+    ax = new_axes()[0] if ax is None else ax
+    (entry,) = (dim for dim in result.dataset[name].dims if dim not in result.problem.dims)
+    curve(result.dataset.dropna(entry, how="all", subset=[name]), name, ax)
+    ax.set_ylabel(title)
+    legend_below(ax)
+    return ax
+
+
+def at_most(grid: Grid, fields: int) -> None:
+    """Refuse a grid over more fields than the figure can show."""
+    if len(grid.dims) > fields:
+        rule = f"takes grids over {'one field' if fields == 1 else 'one or two fields'}"
+        raise InvalidProblem("plot", rule, grid.dims)

@@ -1,4 +1,4 @@
-"""Simulations drawn: means with error bars, over the theory's curve where there is one."""
+"""Results of networks drawn: means with error bars, over the theory's curve if there is one."""
 
 from __future__ import annotations
 
@@ -7,18 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .curves import curves
-from .style import PALETTE, figure_of, label, legend_below, line_colour, new_axes, styled
+from ..grid import Grid
+from ..theory import predict
+from .curves import at_most, curves
+from .style import (
+    PALETTE,
+    figure_of,
+    label,
+    legend_below,
+    line_colour,
+    log_ticks,
+    new_axes,
+    spans_decades,
+    styled,
+)
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
 
-    from ..meeting.comparison import Row
+    from ..meeting.comparison import Comparison, Row
+    from ..simulation import FeatureGap, SimulatedSpectrum, Simulation
 
 BAR = 2.0  # half length of an error bar, in standard errors
 SIMULATED_NAME = f"simulated, ± {BAR:g} s.e."
-_ERRORS = ("test_error", "train_loss")
+ERRORS = ("train_loss", "test_error")
+GAP = r"$\|F - F_\ell\|_{\mathrm{op}}/\sqrt{n}$"
+_CURVE_POINTS = 61
 BAR_STYLE: dict[str, Any] = {"markersize": 3, "elinewidth": 0.8, "capsize": 1.5, "capthick": 0.8}
 
 
@@ -118,7 +133,7 @@ def draws(dataset: xarray.Dataset, ax: Axes | None = None) -> Axes:
     ax = new_axes(height=1.1 + 0.4 * len(names))[0] if ax is None else ax
     seeds = dataset.sizes["seed"]
     heights = np.arange(len(names))[::-1]
-    for i, quantity in enumerate(_ERRORS):
+    for i, quantity in enumerate(ERRORS[::-1]):
         y = heights + 0.15 - 0.3 * i
         values = dataset[quantity].values  # (variant, seed)
         ax.plot(values.ravel(), np.repeat(y, seeds), ".", color="0.7", markersize=3, zorder=1)
@@ -130,3 +145,75 @@ def draws(dataset: xarray.Dataset, ax: Axes | None = None) -> Axes:
     ax.set_xlabel(f"error (grey: seeds; bars: mean ± {BAR:g} s.e.)")
     legend_below(ax)
     return ax
+
+
+@styled
+def simulated_spectrum(result: SimulatedSpectrum, ax: Axes | None = None) -> Axes:
+    """Each seed's largest singular values of every variant, by rank."""
+    ax = new_axes()[0] if ax is None else ax
+    for i, name in enumerate(result.variants):
+        values = result.singular_values(name)
+        ranks = np.tile(np.arange(1, values.shape[1] + 1), len(values))
+        colour = line_colour(i, len(result.variants))
+        ax.plot(ranks, values.ravel(), ".", color=colour, label=name, markersize=4)
+    log_ticks(ax, "y")
+    ax.set_xlabel("rank")
+    ax.set_ylabel("singular value")
+    if len(result.variants) > 1:
+        legend_below(ax)
+    return ax
+
+
+@styled
+def gap(result: FeatureGap, ax: Axes | None = None) -> Axes:
+    """The gap against the degree: a dot for each seed, and the mean."""
+    ax = new_axes()[0] if ax is None else ax
+    x = np.repeat(result.degrees, len(result.seeds))
+    ax.plot(x, result.values.ravel(), ".", color="0.7", markersize=3)
+    ax.plot(result.degrees, result.gap, "o-", color=PALETTE[0])
+    ax.set_xticks(list(result.degrees))
+    ax.set_xlabel(r"degree $\ell$")
+    ax.set_ylabel(GAP)
+    return ax
+
+
+def simulation(result: Simulation, ax: Axes | None = None) -> Axes:
+    """Both errors with error bars: against the first field, or each variant's on its own."""
+    if not isinstance(result.problem, Grid):
+        return draws(result.dataset, ax)
+    at_most(result.problem, 2 if len(result.variants) == 1 else 1)
+    mean = _errors(result.mean, result.problem)
+    several = len(result.seeds) > 1
+    error = _errors(result.standard_error, result.problem) if several else None
+    return simulated(mean, error, ERRORS)[0]
+
+
+def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
+    """The theory's curves with the simulated points, or the gaps of one problem."""
+    if not isinstance(result.problem, Grid):
+        return gaps(result.rows, ax)
+    at_most(result.problem, 2)
+    found = result.simulation
+    mean, error = (_errors(each, found.problem) for each in (found.mean, found.standard_error))
+    return agreement(predict(_refined(result.problem)).dataset, mean, error, ERRORS)[0]
+
+
+def _refined(grid: Grid) -> Grid:
+    """The same grid with enough points for a curve along the first field, if a number."""
+    name, values = next(iter(grid.axes.items()))
+    if len(values) < 2 or not all(type(value) in (int, float) for value in values):
+        return grid
+    low, high = min(values), max(values)
+    spaced = np.geomspace if spans_decades(name, low, high) else np.linspace
+    dense: Sequence[Any] = [float(f"{x:.12g}") for x in spaced(low, high, _CURVE_POINTS)]
+    if all(type(value) is int for value in values):
+        dense = list(dict.fromkeys(round(x) for x in dense))
+    return grid.base.vary(**{**grid.axes, name: dense}, **grid.fixed)
+
+
+def _errors(results: xarray.Dataset, grid: Any) -> xarray.Dataset:
+    """Both errors by the fields asked for, and by variant where there are several."""
+    errors = results[list(ERRORS)]
+    if errors.sizes["variant"] == 1:
+        errors = errors.squeeze("variant", drop=True)
+    return errors.transpose(*grid.dims, ...)
