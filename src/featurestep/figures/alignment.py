@@ -12,7 +12,7 @@ from ..plots.spectra import degree_colour, draw_overlaps
 from ..plots.style import figure_of, label, new_axes, styled
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
-from .base import TWO_COLUMNS, Claim, PaperFigure, Report, agreement, parts, sizes_of
+from .base import TWO_COLUMNS, Claim, PaperFigure, Report, as_predicted, parts, sizes_of
 from .spectra import base_problem
 
 if TYPE_CHECKING:
@@ -67,12 +67,11 @@ def _overlaps(found: xarray.Dataset) -> Any:
 @styled
 def draw(data: xarray.Dataset) -> Figure:
     """Spike k with H_k against the exponent, and all overlaps at the largest."""
-    figure = figure_of(new_axes(width=TWO_COLUMNS, height=2.6)[0])
-    figure.clear()  # for panels of different widths and axes
-    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
+    size: dict[str, Any] = {"width": TWO_COLUMNS, "height": 2.6, "ratios": (1.25, 1.0)}
+    left, right = new_axes(columns=2, sharex=False, **size)
     _curves(left, data)
     _table(right, data.isel(step_exponent=-1))
-    return figure
+    return figure_of(left)
 
 
 def _curves(ax: Axes, data: xarray.Dataset) -> None:
@@ -81,17 +80,20 @@ def _curves(ax: Axes, data: xarray.Dataset) -> None:
     ax.set_ylim(0.0, 1.02)
     shade_regimes(ax)
     for k in DEGREES:
-        colour, place = degree_colour(k), {"rank": k, "hermite": k}
-        curve, at = data["curve"].sel(place), data.sel(place)
-        ax.plot(curve["curve_exponent"], curve, color=colour, label=f"spike {k} with $H_{k}$")
-        shown = np.isfinite(at["predicted"].values)
-        at = at.isel(step_exponent=shown)
+        at, colour = _carried(data, k), degree_colour(k)
+        ax.plot(at["curve_exponent"], at["curve"], color=colour, label=f"spike {k} with $H_{k}$")
         mean, error = at["simulated"], at["standard_error"]
         points(ax, at["step_exponent"], mean, error, colour=colour)
     ax.set_xlabel(label("step_exponent"))
     ax.set_ylabel(r"squared overlap with $H_k(\kappa)$")
     ax.set_title(f"lines: theory; points: {SIMULATED_NAME}", pad=14)
     ax.legend(loc="lower left")
+
+
+def _carried(data: xarray.Dataset, k: int) -> xarray.Dataset:
+    """Of spike k with H_k, where there is such a spike."""
+    at = data.sel(rank=k, hermite=k)
+    return at.isel(step_exponent=np.isfinite(at["predicted"].values))
 
 
 def _table(ax: Axes, at: xarray.Dataset) -> None:
@@ -103,13 +105,7 @@ def _table(ax: Axes, at: xarray.Dataset) -> None:
 
 def check(data: xarray.Dataset) -> list[Claim]:
     """Spike k carries the polynomial of degree k, as much as is predicted."""
-    claims = []
-    for k in DEGREES:
-        at = data.sel(rank=k, hermite=k)
-        shown = np.isfinite(at["predicted"].values)
-        at = at.isel(step_exponent=shown)
-        numbers = (at["predicted"], at["simulated"], at["standard_error"])
-        claims.append(agreement(f"overlap of spike {k} with H_{k}", *numbers))
+    claims = [as_predicted(f"overlap of spike {k} with H_{k}", _carried(data, k)) for k in DEGREES]
     last = data.isel(step_exponent=-1)["simulated"].sel(hermite=slice(1, None))
     carried = [int(last["hermite"][int(row.argmax())]) for row in last.values]
     text = f"the largest overlaps of spikes 1, 2, 3 are with H_k, k = {carried}, at the last α"

@@ -138,6 +138,11 @@ def agreement(
     return Claim(text, bool(holds))
 
 
+def as_predicted(what: str, data: xarray.Dataset, admitted: Any = 0.0) -> Claim:
+    """Agreement of the means that data have with the predictions beside them."""
+    return agreement(what, data["predicted"], data["simulated"], data["standard_error"], admitted)
+
+
 def below(what: str, value: float, error: float, other: float, *, by: float = Z_LIMIT) -> Claim:
     """A simulated value lies below another by so many standard errors."""
     z = (other - value) / error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plots.simulation import points
+from ..plots.simulation import GAP, points
 from ..plots.style import PALETTE, figure_of, label, new_axes, styled
 from ..problem import Problem
 from ..simulation import feature_gap, simulate
@@ -111,7 +111,7 @@ def _gaps(ax: Axes, data: xarray.Dataset) -> None:
         gap, error = at["gap"], at["error_gap"]
         points(ax, at["n"], gap, error, colour=colour, name=name, marker=marks[i])
     ax.set_ylim(0.0, 1.55 * float(data["gap"].max()))
-    ax.set_ylabel(r"$\|F - F_\ell\|_{\mathrm{op}}/\sqrt{n}$")
+    ax.set_ylabel(GAP)
     ax.legend(loc="upper left")
 
 

@@ -12,7 +12,7 @@ from ..problem import Problem
 from ..simulation import simulate
 from ..theory import baselines, predict
 from ..theory.baselines import kernel_error
-from .base import TWO_COLUMNS, Claim, PaperFigure, Report, agreement, below, parts
+from .base import TWO_COLUMNS, Claim, PaperFigure, Report, as_predicted, below, parts
 
 if TYPE_CHECKING:
     import xarray
@@ -152,8 +152,7 @@ def check(data: xarray.Dataset) -> list[Claim]:
         for variant, words in (("srf", "spiked model"), ("trained", "network")):
             one = at.sel(variant=variant)
             notes = at["admitted"] if variant == "trained" else False
-            numbers = (at["predicted"], one["simulated"], one["standard_error"])
-            claims.append(agreement(f"{name}, {words}", *numbers, notes))
+            claims.append(as_predicted(f"{name}, {words}", one, notes))
         last = at.sel(variant="trained").isel(shift=-1)
         for kind, words in (*_NAMES.items(), ("best_linear", "the best linear predictor")):
             claims.append(_beaten(f"{name}, η̃ = {SHIFTS[-1]:g}", last, kind, words))

@@ -18,7 +18,7 @@ from .base import (
     Claim,
     PaperFigure,
     Report,
-    agreement,
+    as_predicted,
     below,
     parts,
     sizes_of,
@@ -119,15 +119,7 @@ def check(data: xarray.Dataset) -> list[Claim]:
     claims = []
     for degree in TARGETS:
         part = data.sel(learns=degree)
-        claims.append(
-            agreement(
-                f"H_{degree} in the target",
-                part["predicted"],
-                part["simulated"],
-                part["standard_error"],
-                part["admitted"],
-            )
-        )
+        claims.append(as_predicted(f"H_{degree} in the target", part, part["admitted"]))
         judged = part.sel(step_exponent=JUDGED[degree])
         claims += [_verdict(degree, law, judged) for law in LAWS]
     return claims

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InvalidProblem
 from ..simulation.spectra.plan import OF_WEIGHTS
-from .style import PALETTE, figure_of, new_axes, styled
+from .style import PALETTE, new_axes, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,9 +92,7 @@ def panels(theory: Spectrum, simulated: SimulatedSpectrum | None = None) -> list
     """All of one spectrum: features, what their spikes carry, weights."""
     rows = len(theory.spikes) * (1 if simulated is None else 2)
     heights = [2.2, *([0.5 + 0.19 * rows] if rows else []), 2.0]
-    figure = figure_of(new_axes(height=sum(heights))[0])
-    figure.clear()
-    axes = list(figure.subplots(len(heights), height_ratios=heights, squeeze=False).flat)
+    axes = new_axes(rows=len(heights), height=sum(heights), sharex=False, ratios=heights)
     features(theory, simulated, axes[0])
     if rows:
         overlaps(theory, simulated, axes[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
@@ -123,14 +123,19 @@ def new_axes(
     width: float = COLUMN,
     height: float = 2.4,
     sharex: bool = True,
+    ratios: Sequence[float] | None = None,
 ) -> list[Axes]:
-    """Axes of a new figure, row by row, without pyplot's global state."""
+    """Axes of a new figure, row by row, without pyplot's global state.
+
+    `ratios` are those of the heights of several rows, or of the widths of several columns.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    return list(figure.subplots(rows, columns, sharex=sharex, squeeze=False).flat)
+    sizes: dict[str, Any] = {"height_ratios" if rows > 1 else "width_ratios": ratios}
+    return list(figure.subplots(rows, columns, sharex=sharex, squeeze=False, **sizes).flat)
 
 
 @styled

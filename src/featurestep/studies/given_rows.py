@@ -12,7 +12,7 @@ from ..errors import InvalidProblem
 from ..problem import Problem
 from ..simulation.arrays.backend import make_backend
 from ..simulation.network.given import Network, sum_of_squares
-from ..simulation.network.readout import readouts, smaller_gram
+from ..simulation.network.readout import readouts
 from ..types import FloatArray
 
 RIDGES = tuple(10.0 ** np.arange(-5.0, 1.1, 0.5))  # times the mean eigenvalue over n
@@ -74,11 +74,10 @@ def best_readout(
     F, y = train
     mean, offset = F.mean(axis=0), float(y.mean())
     centred = np.ascontiguousarray(F - mean)
-    gram = smaller_gram(backend, centred)
     scale = sum_of_squares(centred) / min(F.shape) / len(F)
     labels = backend.put((y - offset)[:, None])
     found = []
-    for a in readouts(backend, centred, labels, [r * scale for r in ridges], gram):
+    for a in readouts(backend, centred, labels, [r * scale for r in ridges]):
         a_hat = np.asarray(a[:, 0])
         guess = (test[0] - mean) @ a_hat + offset
         error = float(np.mean((guess - test[1]) ** 2))

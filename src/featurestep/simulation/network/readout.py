@@ -151,15 +151,10 @@ def smaller_gram(backend: Backend, F: Array) -> Array:
     return gram
 
 
-def readouts(
-    backend: Backend, F: Array, Y: Array, ridges: Sequence[float], gram: Array | None = None
-) -> list[Array]:
-    """â (N, outputs) of every ridge for features that are held whole, and labels of any number.
-
-    `gram` is the smaller Gram matrix of F where it is known already.
-    """
+def readouts(backend: Backend, F: Array, Y: Array, ridges: Sequence[float]) -> list[Array]:
+    """â (N, outputs) of every ridge for features that are held whole, and labels of any number."""
     n, N = F.shape
-    gram = smaller_gram(backend, F) if gram is None else gram
+    gram = smaller_gram(backend, F)
     shifts = [ridge * n for ridge in ridges]
     if n > N:
         moments = backend.zeros(N, Y.shape[1])
