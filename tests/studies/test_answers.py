@@ -60,10 +60,11 @@ def test_quick_studies_bear_out_their_answers(name):
 
 
 def test_claims_are_judged_in_standard_errors_and_nan_fails():
-    assert close("e", [1.0], [1.2], [0.1], share=0.01).holds
-    assert close("e", [1.0], [1.02], [1e-9], share=0.03).holds
-    assert not close("e", [1.0], [1.2], [0.01], share=0.01).holds
-    assert not close("e", [1.0], [np.nan], [0.1], share=0.01).holds
+    # Two draws a mean ± an error have that mean and that error.
+    assert close("e", [1.0], [[1.1, 1.3]], share=0.01).holds
+    assert close("e", [1.0], [[1.02 - 1e-9, 1.02 + 1e-9]], share=0.03).holds
+    assert not close("e", [1.0], [[1.19, 1.21]], share=0.01).holds
+    assert not close("e", [1.0], [[np.nan, 1.0]], share=0.01).holds
     draws = np.array([0.9, 1.0, 1.1])
     assert larger("e", draws + 0.5 + 0.01 * draws, draws).holds
     assert not larger("e", draws, draws + 0.5 + 0.01 * draws).holds

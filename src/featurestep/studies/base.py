@@ -34,12 +34,10 @@ def over_draws(values: Any) -> tuple[FloatArray, FloatArray]:
     return np.asarray(array.mean(axis=-1)), np.asarray(error)
 
 
-def close(what: str, predicted: Any, simulated: Any, error: Any, *, share: float) -> Claim:
-    """Theory within APART standard errors of the simulation, or within a share of it."""
-    predicted, simulated, error = (
-        np.asarray(a, dtype=float) for a in (predicted, simulated, error)
-    )
-    gap = np.abs(simulated - predicted)
+def close(what: str, predicted: Any, draws: Any, *, share: float) -> Claim:
+    """Theory within APART standard errors of the draws' mean, or within a share of it."""
+    (mean, error), predicted = over_draws(draws), np.asarray(predicted, dtype=float)
+    gap = np.abs(mean - predicted)
     holds = np.all(gap <= np.maximum(APART * error, share * np.abs(predicted)))
     worst = float(np.max(gap / np.abs(predicted)))
     text = (

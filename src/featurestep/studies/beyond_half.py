@@ -83,9 +83,8 @@ def draw(data: xarray.Dataset) -> Figure:
     x = data["step_exponent"].values
     for index, activation in enumerate(ACTIVATIONS):
         at, colour = data.sel(activation=activation), PALETTE[index]
-        mean, error = over_draws(at["draws"])
         left.plot(x, at["predicted"], color=colour, label=activation)
-        points(left, x, mean, error, colour=colour)
+        points(left, x, *over_draws(at["draws"]), colour=colour)
         for rank, style in ((1, "-"), (2, ":")):
             values = at["singular_value"].sel(rank=rank)
             right.plot(x, values, style, color=colour, label=f"{activation}, {rank}")
@@ -104,9 +103,8 @@ def check(data: xarray.Dataset) -> list[Claim]:
     claims = []
     for activation in ACTIVATIONS:
         at = data.sel(activation=activation)
-        mean, error = over_draws(at["draws"])
         what = f"{activation}, α = 0.3 … 1"
-        claims.append(close(what, at["predicted"], mean, error, share=SHARE))
+        claims.append(close(what, at["predicted"], at["draws"], share=SHARE))
     draws = data["draws"].sel(activation="relu")
     best = draws.mean("seed").idxmin("step_exponent").item()
     kept = draws.sel(step_exponent=best)

@@ -146,8 +146,8 @@ def draw(data: xarray.Dataset) -> Figure:
             mean, _ = over_draws(at["draws"].sel(model=model))
             panels[1].plot(x, mean, style, color=colour, label=f"{kind}, {model}")
     for index, model in enumerate(MODELS):
-        mean, error = over_draws(data["pushed"].sel(model=model))
-        points(panels[2], np.array(RADII), mean, error, colour=PALETTE[2 + index], name=model)
+        pushed = over_draws(data["pushed"].sel(model=model))
+        points(panels[2], np.array(RADII), *pushed, colour=PALETTE[2 + index], name=model)
     panels[0].set_ylabel("cosine of the direction")
     panels[1].set_ylabel(label("test_error"))
     panels[2].set_ylabel("error after the push")
@@ -164,8 +164,7 @@ def check(data: xarray.Dataset) -> list[Claim]:
     claims = []
     for kind in KINDS:
         at = data.sel(kind=kind).sel(fraction=slice(0.0, 0.3))
-        mean, error = over_draws(at["cosine"])
-        claims.append(close(f"cosine, {kind}", at["predicted_cosine"], mean, error, share=0.03))
+        claims.append(close(f"cosine, {kind}", at["predicted_cosine"], at["cosine"], share=0.03))
     draws = data["draws"]
     for kind, fraction in ((KINDS[0], 0.3), (KINDS[1], 0.05)):
         here = draws.sel(kind=kind, fraction=fraction)

@@ -112,9 +112,8 @@ def draw(data: xarray.Dataset) -> Figure:
     x = np.arange(len(INPUTS))
     for index, variant in enumerate(VARIANTS):
         at = data.sel(variant=variant)
-        mean, error = over_draws(at["draws"])
         ax.plot(x, at["predicted"], "_", color=PALETTE[index], markersize=16)
-        points(ax, x, mean, error, colour=PALETTE[index], name=variant)
+        points(ax, x, *over_draws(at["draws"]), colour=PALETTE[index], name=variant)
     ax.set_xticks(x, INPUTS, rotation=30, ha="right")
     ax.set_ylabel(label("test_error"))
     ax.plot([], [], "_", color="0.3", markersize=10, label="theory for N(0, I)")
@@ -134,9 +133,8 @@ def check(data: xarray.Dataset) -> list[Claim]:
     for name in LAWS:
         if name != HEAVY:
             at = data.sel(inputs=name)
-            mean, error = over_draws(at["draws"])
             what = f"{name}, trained and untrained"
-            claims.append(close(what, at["predicted"], mean, error, share=SHARE))
+            claims.append(close(what, at["predicted"], at["draws"], share=SHARE))
     heavy = gap(data, HEAVY, LAWS[0])
     text = f"{HEAVY}: the error is {heavy:+.0%} from that of Gaussian inputs"
     claims.append(Claim(f"{text} (at least {FAR:.0%} more)", bool(heavy >= FAR)))
