@@ -10,7 +10,7 @@ import xarray
 
 from featurestep.figures import encoded
 from featurestep.plots.style import render
-from featurestep.studies import STUDIES, StudyClaimFailed
+from featurestep.studies import STUDIES, StudyClaimFailed, given_rows
 from featurestep.studies.base import close, larger
 from featurestep.studies.corruption import flipped, predicted_cosine
 from featurestep.studies.given_rows import best_readout, left_vectors, network_of, overlap, stepped
@@ -81,10 +81,11 @@ def test_flips_are_as_many_as_asked_and_adversarial_ones_take_the_most():
     assert predicted_cosine(0.5, "by chance", 0.1) == pytest.approx(0.0, abs=0.01)
 
 
-def test_the_readout_is_ridge_regression_with_an_intercept():
+def test_the_readout_is_ridge_regression_with_an_intercept(monkeypatch):
+    monkeypatch.setattr(given_rows, "RIDGES", (1e-9,))
     rng = np.random.default_rng(1)
     F, y = rng.standard_normal((50, 8)) + 2.0, rng.standard_normal(50) + 5.0
-    found = best_readout((F, y), (F, y), (1e-9,))
+    found = best_readout((F, y), (F, y))
     design = np.column_stack([np.ones(50), F])
     expected = design @ np.linalg.lstsq(design, y, rcond=None)[0]
     np.testing.assert_allclose(found.guess, expected, atol=1e-6)

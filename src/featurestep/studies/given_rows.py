@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,9 +61,7 @@ class Readout:
 
 
 def best_readout(
-    train: tuple[FloatArray, FloatArray],
-    test: tuple[FloatArray, FloatArray],
-    ridges: Sequence[float] = RIDGES,
+    train: tuple[FloatArray, FloatArray], test: tuple[FloatArray, FloatArray]
 ) -> Readout:
     """Ridge regression with a free intercept; the best of several ridges, on the test rows.
 
@@ -77,7 +74,7 @@ def best_readout(
     scale = sum_of_squares(centred) / min(F.shape) / len(F)
     labels = backend.put((y - offset)[:, None])
     found = []
-    for a in readouts(backend, centred, labels, [r * scale for r in ridges]):
+    for a in readouts(backend, centred, labels, [r * scale for r in RIDGES]):
         a_hat = np.asarray(a[:, 0])
         guess = (test[0] - mean) @ a_hat + offset
         error = float(np.mean((guess - test[1]) ** 2))
