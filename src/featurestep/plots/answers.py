@@ -70,14 +70,6 @@ def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
     return drawing(result, **({} if ax is None else {"ax": ax}), **options)
 
 
-def lines(grid: Grid) -> list[Problem]:
-    """The problem behind each line of the curves: one for each value of the second field."""
-    if len(grid.dims) < 2:
-        return [grid.base]
-    name = grid.dims[1]
-    return [grid.base.replace(**{name: value}) for value in grid.axes[name]]
-
-
 def limits(problem: Problem) -> list[Limit]:
     """The limit of each regime worth drawing; none where the theory has none."""
     try:
@@ -87,8 +79,13 @@ def limits(problem: Problem) -> list[Limit]:
 
 
 def _stairs(grid: Grid) -> list[list[Limit]]:
-    """Limits for each line, where the first field is the step exponent."""
-    return [limits(p) for p in lines(grid)] if grid.dims[0] == "step_exponent" else []
+    """Limits for each line, one for each value of a second field, over the step exponent."""
+    first, *second = grid.dims
+    if first != "step_exponent":
+        return []
+    if not second:
+        return [limits(grid.base)]
+    return [limits(grid.base.replace(**{second[0]: value})) for value in grid.axes[second[0]]]
 
 
 def _predictions(result: GridResult) -> Axes:
@@ -140,7 +137,8 @@ def _optimum(result: Optimum, ax: Axes | None = None) -> Axes:
     """The error around its minimum: a curve over one field, contours over two."""
     ax = new_axes()[0] if ax is None else ax
     points = 49 if len(result.location) == 1 else 15
-    spans = {name: _around(at, points) for name, at in result.location.items()}
+    around_best = np.geomspace(0.1, 10.0, points)  # two decades, with the best one among them
+    spans = {name: (at * around_best).tolist() for name, at in result.location.items()}
     around = predict(result.problem.vary(**spans)).dataset[result.minimise]
     x, *second = spans
     if second:
@@ -173,11 +171,6 @@ def _finer(
     fine = (np.geomspace(x[0], x[-1], 81), np.geomspace(y[0], y[-1], 81))
     spline = RectBivariateSpline(np.log(x), np.log(y), values)
     return fine, np.asarray(spline(np.log(fine[0]), np.log(fine[1])))
-
-
-def _around(best: float, points: int) -> list[float]:
-    """Points over two decades with the best one among them."""
-    return [float(x) for x in best * np.geomspace(0.1, 10.0, points)]
 
 
 def _optima(result: GridResult) -> Axes:
