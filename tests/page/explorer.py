@@ -15,6 +15,12 @@ PANELS = ("spectrum", "errors", "learned", "degrees")
 WAIT = 60_000  # ms: a busy machine is slow, not wrong
 
 
+def written(figure: dict[str, Any]) -> list[str]:
+    """Everything that a figure says within its axes and around them."""
+    notes = [note["text"] for note in figure["layout"]["annotations"]]
+    return [*notes, *(text for trace in figure["data"] for text in trace.get("text", ()) if text)]
+
+
 class Explorer:
     """One tab."""
 

@@ -26,6 +26,8 @@ from featurestep.theory.spectra.fineness import FULL, Budget
 from featurestep.theory.spectra.model import model_of
 from featurestep.theory.spectra.solve import _attempt
 
+from .explorer import written
+
 _PIXELS = 300  # of a panel, across
 
 
@@ -145,10 +147,10 @@ def test_where_weights_are_exact_a_light_draft_says_that_it_is_another() -> None
     check(close, full)
     assert spectrum_panel.as_data(light)["rough"]
     drawn = spectrum_figure.figure(state, spectrum_panel.as_data(light))
-    assert "draft" in [note["text"] for note in drawn["layout"]["annotations"]]
+    assert "draft" in written(drawn)
     for shown in (full, close):
         drawn = spectrum_figure.figure(state, spectrum_panel.as_data(shown))
-        assert "draft" not in [note["text"] for note in drawn["layout"]["annotations"]]
+        assert "draft" not in written(drawn)
 
 
 def test_a_trail_that_leads_astray_is_left() -> None:

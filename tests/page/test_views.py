@@ -27,6 +27,8 @@ from featurestep.page.views import Views, curve_key, main_view, spectrum_view, t
 from featurestep.results import Note
 from featurestep.theory.baselines import kernel_error
 
+from .explorer import written
+
 STATES = [preset.state for preset in PRESETS.values()]
 NAMES = list(PRESETS)
 
@@ -88,7 +90,7 @@ def test_the_spectrum_is_the_engine_s() -> None:
     np.testing.assert_array_equal(data["edges"], ends)
     np.testing.assert_array_equal(data["density"], found.singular_density(np.array(data["s"])))
     drawn = spectrum_figure.figure(state, data)
-    labels = [note["text"] for note in drawn["layout"]["annotations"]]
+    labels = written(drawn)
     for spike in found.spikes:  # with the power it carries; H_k are told on hover
         assert f"<b>{('κ', 'κ²')[spike.degree - 1]}</b> {spike.share:.0%}" in labels
     square = next(spike for spike in found.spikes if spike.degree == 2)
@@ -114,10 +116,11 @@ def test_an_atom_is_told_and_a_spike_at_the_end_is_named_to_its_left() -> None:
     state = State(theme="dark")
     right = spectrum_axis.spectrum_axes(state).right
     data = spectrum_data(spikes=[spike_data(0.98 * right, 0, 1.0)])
-    notes = spectrum_figure.figure(state, data)["layout"]["annotations"]
-    (name,) = [note for note in notes if note["text"] == "<b>constant</b> 100%"]
-    assert name["xanchor"] == "right"
-    assert any(note["text"] == "25% of the values are 0" for note in notes)
+    drawn = spectrum_figure.figure(state, data)
+    (stem,) = [trace for trace in drawn["data"] if trace["name"] == "predicted spike"]
+    assert stem["text"] == ["", "", "<b>constant</b> 100%"]
+    assert (stem["mode"], stem["textposition"]) == ("lines+text", "top left")
+    assert "25% of the values are 0" in written(drawn)
 
 
 def test_a_simulation_is_laid_over_the_spectrum() -> None:
@@ -139,7 +142,7 @@ def test_a_simulation_is_laid_over_the_spectrum() -> None:
     assert bars["x"] == axes.place([0.0, 0.5, 0.5, 1.0])
     assert squares["x"] == axes.place([3.0, 4.0, 2.4])
     assert squares["text"] == ["", "", "κ² 50%"]
-    texts = " ".join(note["text"] for note in drawn["layout"]["annotations"])
+    texts = " ".join(written(drawn))
     assert "<b>κ</b> 90%" in texts
     assert "sim. 85%" in texts  # the mean over the draws
     dotted = [t for t in drawn["data"] if t.get("line", {}).get("dash") == "dot"]
@@ -230,7 +233,7 @@ def test_the_legend_names_the_curves_and_both_limits() -> None:
     drawn = drawn_errors(state)
     named = [trace["name"] for trace in drawn["data"] if trace.get("showlegend", True)]
     assert sorted(named) == ["limit with norm growth", "published limit", "test", "train"]
-    texts = [note["text"] for note in drawn["layout"]["annotations"]]
+    texts = written(drawn)
     for name in ("untrained", "tuned ridge on n inputs", "noise floor", "test error, train loss"):
         assert name in texts
     steps = parts.stairs(state)

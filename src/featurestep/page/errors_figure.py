@@ -40,16 +40,15 @@ def figure(state: State, point: Any, curve: Any, stairs: Any, simulated: Any) ->
             traces.append(pinnable(line(curve["x"], curve[name], label, colour, width=2.6)))
         if isinstance(simulated, Mapping):
             traces += _simulated(simulated, name, label, colour, theme)
-    flat, named = _baselines(state, point, curve, theme)
+    flat = _baselines(state, point, curve, theme)
     up = _y_axis(curve, [*traces, *flat])
-    traces = [*flat, *traces]
+    traces = [*_named(flat, up, curve), *traces]
     if isinstance(point, Mapping) and (at := here(state)) is not None:
         edge = {"color": theme.paper, "width": 2}
         marker = {"color": [theme.test, theme.train], "size": 11, "line": edge}
         both = [point[name] for name, _ in _CURVES]
         traces.append(marks([at, at], both, "here", marker, hoverinfo="skip"))
     shapes, notes = _regimes(theme) if state.over == "exponent" else ([], [])
-    notes += _direct(named, up, curve, theme)
     low, high = exponents(state)
     across: Figure = {"title": AXES[state.over], "type": "log"}
     if state.over == "exponent":
@@ -76,13 +75,11 @@ def _y_axis(curve: Any, traces: list[Any]) -> Figure:
     return {"title": "test error, train loss", "type": "log", "range": ends, **ticks}
 
 
-def _baselines(
-    state: State, point: Any, curve: Any, theme: Theme
-) -> tuple[list[Any], list[tuple[float, str, str]]]:
-    """Simpler predictors: curves for the legend, or level lines with (height, name, colour)."""
-    traces, named = list[Any](), list[tuple[float, str, str]]()
+def _baselines(state: State, point: Any, curve: Any, theme: Theme) -> list[Any]:
+    """Simpler predictors: curves for the legend, or level lines, which it does not name."""
+    traces = list[Any]()
     if not isinstance(point, Mapping):
-        return traces, named
+        return traces
     low, high = exponents(state)
     if state.over != "exponent":
         low, high = (curve["x"][0], curve["x"][-1]) if isinstance(curve, Mapping) else (0.1, 10.0)
@@ -93,32 +90,33 @@ def _baselines(
         elif value > 0.0 and (state.over == "exponent" or name == "noise_floor"):
             level = line([low, high], [value, value], label, colour, dash=dash)
             traces.append({**level, "showlegend": False})
-            named.append((value, label, colour))
-    return traces, named
+    return traces
 
 
-def _direct(named: list[tuple[float, str, str]], up: Figure, curve: Any, theme: Theme) -> list[Any]:
-    """Names on level lines: above them, or below where the next line is close above.
+def _named(traces: list[Any], up: Figure, curve: Any) -> list[Any]:
+    """Level lines with their names on them: above, or below where the next one is close above.
 
     They stand at the right end, or at the left one where only there no curve is in their way.
     """
     scale = math.log10 if up.get("type") == "log" else float
-    places = sorted((scale(y), label, colour) for y, label, colour in named)
+    levels = [trace for trace in traces if not trace.get("showlegend", True)]
+    levels.sort(key=lambda level: level["y"])
+    heights = [scale(level["y"][0]) for level in levels]
     room = 0.08 * (up["range"][1] - up["range"][0])
     third = len(curve["x"]) // 3 if isinstance(curve, Mapping) else 0
     ends = [(curve[name][:third], curve[name][-third:]) for name, _ in _CURVES] if third else []
-    notes = []
-    for rank, (y, label, colour) in enumerate(places):
-        tight = rank + 1 < len(places) and places[rank + 1][0] - y < room
+    for rank, (level, y) in enumerate(zip(levels, heights, strict=True)):
+        tight = rank + 1 < len(levels) and heights[rank + 1] - y < room
         low, high = (y - room, y) if tight else (y, y + room)
         left, right = (
             any(low < scale(v) < high for each in ends for v in each[side] if v) for side in (0, 1)
         )
-        at = 0.0 if right and not left else 1.0
-        place: Figure = {"xref": "paper", "yref": "y", "xanchor": "right" if at else "left"}
-        place |= {"font": {"size": 12, "color": colour}, "yanchor": "top" if tight else "bottom"}
-        notes.append(note(label, at, y, theme, **place))
-    return notes
+        first = right and not left
+        font = {"size": 12, "color": level["line"]["color"]}
+        place = f"{'bottom' if tight else 'top'} {'right' if first else 'left'}"
+        text = [level["name"], ""] if first else ["", level["name"]]
+        level |= {"mode": "lines+text", "text": text, "textposition": place, "textfont": font}
+    return traces
 
 
 def _staircase(stairs: list[Any], prefix: str, name: str, colour: str) -> Figure:

@@ -34,12 +34,13 @@ def figure(state: State, data: Data, simulated: Data | None = None) -> figures.F
     seen = [spike["singular_value"] for spike in simulated["spikes"]] if simulated else []
     axes = spectrum_axes(state).reaching([*values, *seen], data["density"])
     traces, notes, shapes = [_bulk(data, axes, theme)], list[Any](), list[Any]()
+    traces.append(_corner("draft" * data["rough"], axes, theme))
     met, places = _by_rank(simulated), axes.place(values)
     for rank, height in enumerate(_heights(values, axes)):
         spike, x = data["spikes"][rank], places[rank]
-        traces.append(_stem(spike, axes, height, theme))
         tight = any(0.0 < other - x < _NAME for other in (*places, 1.0))
-        notes.append(_label(spike, met.pop(rank, None), x, height, theme, tight))
+        label = _label(spike, met.pop(rank, None), theme, tight)
+        traces.append(_stem(spike, axes, height, theme) | label)
     if simulated is not None:
         traces[:0] = [_histogram(simulated, axes, theme)]
         traces += [*_other_size(state, simulated, axes, theme), _seen(simulated, met, axes, theme)]
@@ -51,8 +52,6 @@ def figure(state: State, data: Data, simulated: Data | None = None) -> figures.F
     if data["atom"] > 0:
         text = f"{data['atom']:.0%} of the values are 0"
         notes.append(figures.note(text, 0.0, 1.0, theme, xref="paper", xanchor="left"))
-    if data["rough"]:
-        notes.append(figures.note("draft", 1.0, 1.0, theme, xref="paper", xanchor="right"))
     ticks = axes.ticks()
     named = {"tickvals": axes.place(ticks), "ticktext": [f"{tick:g}" for tick in ticks]}
     title = "singular value of F/√n" + ", log beyond the bulk" * axes.is_bent
@@ -72,6 +71,13 @@ def _bulk(data: Data, axes: SpectrumAxes, theme: Theme) -> figures.Figure:
     line = figures.line(axes.place(data["s"]), data["density"], "predicted", theme.test, width=1.8)
     hover = {"customdata": data["s"], "hovertemplate": "s = %{customdata:.3g}<extra>bulk</extra>"}
     return figures.pinnable({**line, **hover, "fill": "tozeroy", "fillcolor": theme.fill})
+
+
+def _corner(text: str, axes: SpectrumAxes, theme: Theme) -> figures.Figure:
+    """A word above the panel; a trace, for what is no frame comes and goes without a new one."""
+    place = {"x": [1.0], "y": [axes.top], "text": [text], "textposition": "top left"}
+    font = {"textfont": {"size": 12, "color": theme.muted}, "cliponaxis": False}
+    return {"type": "scatter", "mode": "text", "name": "", "hoverinfo": "skip", **place, **font}
 
 
 def _stem(
@@ -95,22 +101,16 @@ def overlaps_text(overlaps: Sequence[float]) -> str:
     return ", ".join(shares)
 
 
-def _name(spike: Data) -> str:
-    """The power of κ that the spike carries, and the squared overlap with it."""
-    return f"<b>{_CARRIED[spike['degree']]}</b> {spike['share']:.0%}"
-
-
-def _label(
-    spike: Data, seen: Carried | None, x: float, height: float, theme: Theme, tight: bool
-) -> figures.Figure:
-    """A spike's name on top of it, with what its simulated counterpart carries."""
-    text = _name(spike) + ("" if spike["resolved"] else "<br>not resolved")
+def _label(spike: Data, seen: Carried | None, theme: Theme, tight: bool) -> figures.Figure:
+    """What a spike carries, written on top of it, and what its simulated counterpart does."""
+    text = f"<b>{_CARRIED[spike['degree']]}</b> {spike['share']:.0%}"
+    text += "" if spike["resolved"] else "<br>not resolved"
     if seen is not None:
         other = "" if seen.degree == spike["degree"] else f"{_CARRIED[seen.degree]} "
         text += f"<br><span style='font-size:0.85em'>sim. {other}{seen.share:.0%}</span>"
-    place: figures.Figure = {"yref": "y", "bgcolor": theme.paper, "opacity": 0.9}
-    place |= {"font": {"size": 14, "color": theme.ink}, "xanchor": "right" if tight else "center"}
-    return figures.note(text, x, height, theme, **place)
+    font = {"size": 14, "color": theme.ink}
+    place = "top left" if tight else "top center"
+    return {"mode": "lines+text", "text": ["", "", text], "textposition": place, "textfont": font}
 
 
 def _by_rank(simulated: Data | None) -> dict[int, Carried]:

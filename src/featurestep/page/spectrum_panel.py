@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -83,8 +82,3 @@ def _own_notes(found: Spectrum | Draft) -> list[str]:
     problem, weights = found.problem, spiked_weights(found.problem)
     told = prediction_notes(problem, weights, chosen_method(problem, weights, "auto"))
     return [note for note in found.notes if note not in told]
-
-
-def carried(data: Mapping[str, Any], degree: int) -> float:
-    """The share of H_k(κ) that the spikes carry together."""
-    return float(sum(spike["overlaps"][degree - 1] for spike in data["spikes"]))

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..processes import Wanted, always
-from . import errors_figure, figures, reproduce, spectrum_figure, spectrum_panel, words
+from . import errors_figure, figures, reproduce, spectrum_figure, words
 from .parts import DEGREES, exponents
 from .pool import Memory, Pool, Task
 from .state import LIMITS, Number, State
@@ -215,7 +215,7 @@ def spectrum_view(state: State, answers: Mapping[str, Any]) -> View:
     """Spectrum, what its spikes carry, words on them."""
     found, carried = answers["spectrum"], []
     if isinstance(found, Mapping):
-        carried = [spectrum_panel.carried(found, k) for k in range(1, DEGREES + 1)]
+        carried = [sum(spike["overlaps"][k] for spike in found["spikes"]) for k in range(DEGREES)]
         drawn = spectrum_figure.figure(state, found, answers.get("simulated_spectrum"))
         notes = words.gravest_first(found["notes"])
         texts = {"spikes": words.spikes(found["spikes"]), "notes-spectrum": notes}

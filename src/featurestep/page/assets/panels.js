@@ -5,7 +5,7 @@
   const WAIT = 30000; // ms after which an answer is given up
   const LATE = 400; // ms after which a panel that waits is dimmed
   const REST = { close: 100, full: 250 }; // ms of rest after which a draft is followed by what is better
-  const BY_HAND = ["plotly_relayout", "plotly_restyle"]; // what Plotly tells of
+  const AT_ONCE = { transition: { duration: 0 }, frame: { duration: 0, redraw: false }, mode: "immediate" };
   const SHARED = "graph-degrees"; // a panel of both lanes
   const [LETTER, SAMPLE, ROW] = [5.8, 45, 22]; // pixels of a legend, at size 11
   const PAGE = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => (byte % 36).toString(36)).join("");
@@ -13,9 +13,9 @@
   const latest = {}; // figures by their panels
   const shares = {}; // traces by panel and lane: a panel may have some of both
   const sent = {}; // their texts, by panel and lane: Plotly writes into what it draws
+  const looks = {}; // how panels were drawn last, but for what moves
   const sizes = {}; // of panels, so that none need be measured while another is drawn
   const stale = new Set(); // panels that are to be drawn
-  const touched = new Set(); // panels that somebody has zoomed, or hidden curves of
   const pinned = {}; // traces to compare with, by their panels
   const waiting = []; // who is told when everything asked for is drawn
   let restTimer = 0;
@@ -66,7 +66,7 @@
     else if (text !== lane.asked) ask(lane, text, how, true);
   }
 
-  function settle(lane, answer) {
+  async function settle(lane, answer) {
     if (answer === null) write({ message: "the server does not answer; is `featurestep explore` still running?" });
     else {
       if (lane.name === "main" || !answer.refused) write(answer.texts);
@@ -80,9 +80,9 @@
       }
       if (lane.name === "main") accept(lane.asked, answer.refused, answer.field);
     }
+    const awaited = every.some((each) => each.busy && each.call && each.asked === lane.asked); // it draws the share of both
+    await Promise.all([...stale].filter((id) => !(awaited && id === SHARED)).map(draw));
     lane.busy = false;
-    const awaited = every.some((each) => each.busy && each.asked === lane.asked); // it draws what both have a share in
-    for (const id of stale) if (!(awaited && id === SHARED)) draw(id);
     lane.next = answer === null ? "" : answer.next;
     if (lane.name === "main") root.dataset.answered = String(lane.seq);
     const text = lane.pending;
@@ -124,12 +124,17 @@
     const picture = { format: "svg", filename: id.replace("graph", "featurestep") };
     const config = { displaylogo: false, modeBarButtons: [["toImage"]], toImageButtonOptions: picture };
     const whole = { ...layout, ...sizes[id] };
-    if (graph.data && !touched.has(id)) {
-      Object.assign(graph, { data: data, layout: whole });
-      return window.Plotly.redraw(graph); // without `react`'s search for what has changed
-    }
-    window.Plotly.react(graph, data, whole, config); // which keeps what a hand has zoomed or hidden
-    if (graph.data && !touched.has(id)) for (const event of BY_HAND) graph.on(event, () => touched.add(id));
+    const before = looks[id];
+    looks[id] = JSON.stringify([whole, data.map(({ x, y, text, customdata, hovertemplate, ...look }) => look)]);
+    if (looks[id] === before) return moved(graph, data);
+    return window.Plotly.react(graph, data, whole, config); // it keeps what a hand has zoomed or hidden
+  }
+
+  /* Curves move in a frame that stays, in half the time, zoomed or not; Plotly tells when they are there. */
+  function moved(graph, data) {
+    const told = new Promise((done) => graph.once("plotly_transitioned", done));
+    const asked = window.Plotly.animate(graph, { data: data, traces: data.map((_, rank) => rank) }, AT_ONCE);
+    return Promise.race([told, asked.catch(() => {})]); // one that a later one overtakes is refused
   }
 
   /* What is pinned, in grey; on a bent axis it is put where that axis now has it. */
@@ -138,7 +143,7 @@
     if (!kept || kept.revision !== figure.layout.uirevision) return [];
     const axis = figure.layout.meta;
     const line = { color: figure.layout.xaxis.linecolor, width: 1.6 };
-    const grey = { name: "pinned", fill: "none", opacity: 0.75, showlegend: false, hoverinfo: "skip", hovertemplate: undefined };
+    const grey = { name: "pinned", mode: "lines", fill: "none", opacity: 0.75, showlegend: false, hoverinfo: "skip", hovertemplate: undefined };
     const across = (trace) => (axis ? trace.customdata.map((s) => place(s, axis)) : trace.x);
     return kept.data.map((trace) => ({ ...trace, ...grey, x: across(trace), line: { ...trace.line, ...line } }));
   }
