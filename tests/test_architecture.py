@@ -20,8 +20,8 @@ def files(room: str) -> list[Path]:
 
 # Every room, in the order in which data flows: each imports only rooms to its left.
 ASKED = (
-    "types errors checks files threads roots regime conventions rules spiked problem grid axes "
-    "reading borders results"
+    "types palette errors checks files threads roots regime conventions rules spiked problem grid "
+    "axes reading borders results"
 )
 ROOMS = {
     **{name: {*ASKED.split(), "functions"} for name in ASKED.split()},

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from featurestep import predict
-from featurestep.page import parts, spectrum_panel, words
+from featurestep.page import errors_axis, spectrum_panel, words
 from featurestep.page.presets import PRESETS
 from featurestep.page.state import LIMITS, State
 
@@ -319,7 +319,7 @@ def test_at_rest_the_spectrum_is_shown_in_full(explorer: Explorer) -> None:
     values = [spike["singular_value"] for spike in expected["spikes"]]
     assert [trace["customdata"][0] for trace in spikes] == pytest.approx(values, rel=1e-12)
     curve = next(trace for trace in explorer.data("errors") if trace["name"] == "test")
-    assert len(curve["x"]) == parts.POINTS["exponent"]
+    assert len(curve["x"]) == errors_axis.POINTS["exponent"]
 
 
 def test_a_draft_that_looks_different_says_so_until_another_takes_its_place(

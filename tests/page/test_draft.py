@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 from featurestep.errors import NotConverged
-from featurestep.page import parts, spectrum_figure, spectrum_panel
+from featurestep.page import parts, spectrum_figure, spectrum_panel, worker
 from featurestep.page.pool import Memory, Overtaken, Pool, Task
 from featurestep.page.questions import Latest
 from featurestep.page.state import State
 from featurestep.page.views import tasks_of
-from featurestep.page.worker import PARTS
 from featurestep.problem import Problem
 from featurestep.theory.spectra import Spectrum, spectrum
 from featurestep.theory.spectra.branch import Trail
@@ -220,7 +219,8 @@ def test_every_draft_is_a_part_of_its_own() -> None:
     full, close, drafts = (tasks_of(state, how) for how in ("full", "close", "draft"))
     assert not [name for name in full if full[name] == drafts[name]]
     assert {name for name in full if close[name] != drafts[name]} == {"spectrum"}
-    assert {task.part for each in (full, close, drafts) for task in each.values()} == set(PARTS)
+    for task in {*full.values(), *close.values(), *drafts.values()}:
+        assert worker.answer(task.part, "readout=constant&n=300")[0] == "done"
     assert full["spectrum"] == tasks_of(State())["spectrum"]  # it does not depend on the ridge
     panels = (part(State(readout="constant")) for part in (draft, spectrum_panel.spectrum))
     kinds = [[note.kind for note in panel["notes"]] for panel in panels]

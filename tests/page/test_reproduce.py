@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from featurestep.cli import main
-from featurestep.page import parts, reproduce
+from featurestep.page import errors_axis, parts, reproduce
 from featurestep.page.presets import PRESETS
 from featurestep.page.state import State
 
@@ -90,7 +90,7 @@ def test_the_table_has_everything_of_the_panel() -> None:
     }
     rows = list(csv.DictReader(io.StringIO(reproduce.csv_text(state, answers))))
     series = [row["series"] for row in rows]
-    assert series.count("finite n") == parts.POINTS["exponent"]
+    assert series.count("finite n") == errors_axis.POINTS["exponent"]
     for name in ("limit with norm growth", "published limit"):
         assert series.count(name) == 2 * parts.STAIRS
     assert float(rows[0]["test_error"]) == answers["point"]["test_error"]

@@ -12,6 +12,7 @@ import pytest
 
 from featurestep import baselines, limit, predict, spectrum
 from featurestep.page import (
+    errors_axis,
     errors_figure,
     figures,
     parts,
@@ -47,7 +48,7 @@ def test_the_point_is_the_prediction(state: State) -> None:
 
 @pytest.mark.parametrize("state", STATES, ids=NAMES)
 def test_the_curve_is_the_prediction_over_a_grid(state: State) -> None:
-    grid = parts.grid(state)
+    grid = errors_axis.grid(state)
     found, curve = predict(grid), parts.curve(state)
     np.testing.assert_allclose(curve["test_error"], found["test_error"].values, rtol=1e-9)
     np.testing.assert_allclose(curve["train_loss"], found["train_loss"].values, rtol=1e-9)
@@ -66,7 +67,7 @@ def test_the_staircase_is_the_limit_of_each_regime() -> None:
 def test_the_current_point_lies_on_the_curve() -> None:
     for over in ("exponent", "samples", "width", "ridge"):
         state = State(over=over, step_exponent=0.3, ridge=0.0316227766, readout="rademacher")
-        at, curve = parts.here(state), parts.curve(state)
+        at, curve = errors_axis.here(state), parts.curve(state)
         x, y = np.array(curve["x"]), np.array(curve["test_error"])
         value = np.interp(at, x, y) if over == "exponent" else np.interp(np.log(at), np.log(x), y)
         assert parts.point(state)["test_error"] == pytest.approx(value, rel=0.01)
@@ -74,7 +75,7 @@ def test_the_current_point_lies_on_the_curve() -> None:
 
 def test_a_step_outright_is_shown_at_its_exponent() -> None:
     by_size = State(step="size", step_size=2000**0.3, n=2000)
-    assert parts.here(by_size) == pytest.approx(0.3)
+    assert errors_axis.here(by_size) == pytest.approx(0.3)
     assert curve_key(by_size) == curve_key(State(n=2000))
 
 
@@ -152,7 +153,7 @@ def test_a_simulation_is_laid_over_the_spectrum() -> None:
 def test_degrees_say_how_much_of_the_target_is_learned() -> None:
     point = parts.point(State(step_exponent=0.4))
     rows = words.shares(point["degrees"])
-    assert len(rows) == parts.DEGREES
+    assert len(rows) == words.DEGREES
     assert 0.9 < rows[0] <= 1.0
     assert 0.2 < rows[1] < 0.8
     assert rows[2] is None
@@ -250,7 +251,7 @@ def test_a_learning_curve_has_the_linear_methods_by_name() -> None:
     curves = {trace["name"]: trace for trace in drawn["data"]}
     ratio = curves["kernel ridge"]["x"]
     at = len(ratio) // 2
-    problem = parts.base(state).replace(n=round(ratio[at] * state.problem.d))
+    problem = errors_axis.base(state).replace(n=round(ratio[at] * state.problem.d))
     assert curves["kernel ridge"]["y"][at] == pytest.approx(kernel_error(problem))
     tuned = baselines(problem).ridge_n_tuned
     assert curves["tuned ridge on n inputs"]["y"][at] == pytest.approx(tuned)
@@ -272,17 +273,17 @@ def test_a_peak_is_drawn_on_a_logarithmic_axis_with_points_on_it() -> None:
 
 def test_beyond_the_largest_exponent_the_curve_goes_on() -> None:
     state = State(n=200, step="size", step_size=40.0, readout="rademacher")
-    at = parts.here(state)
+    at = errors_axis.here(state)
     curve = parts.curve(state)
     assert 0.6 < at < 0.7 == max(curve["x"])
     value = np.interp(at, curve["x"], curve["test_error"])
     assert predict(state.problem).test_error == pytest.approx(value, rel=0.01)
     key = State.from_query(curve_key(state))
-    assert parts.exponents(key) == parts.exponents(state) == (0.0, 0.7)
+    assert errors_axis.exponents(key) == errors_axis.exponents(state) == (0.0, 0.7)
     assert curve_key(state) == curve_key(state.replace(step_size=35.0))
     low, high = (State(n=150, step="size", step_size=s) for s in (0.01, 1000.0))
     for far in (low, high):
-        assert parts.exponents(State.from_query(curve_key(far))) == parts.exponents(far)
+        assert errors_axis.exponents(State.from_query(curve_key(far))) == errors_axis.exponents(far)
 
 
 def test_the_gravest_note_is_told_first() -> None:

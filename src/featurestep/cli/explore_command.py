@@ -58,7 +58,8 @@ def _serve(opened: socket.socket) -> None:
 
     views = Views().start(inherited=[opened])
     try:
-        from ..page.server import serve  # with Flask, which the workers need not have
+        views.begin()
+        from ..page.server import serve  # with Flask, while the first worker imports the engine
 
         serve(opened, views)
     finally:

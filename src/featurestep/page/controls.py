@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from .presets import PRESETS
-from .state import COEFFICIENTS, LIMITS, Choice, Number, State, as_text
+from .state import COEFFICIENTS, LIMITS, NUMBERS, Choice, Number, State, as_text
 from .words import TILES
 
 LABELS = {
@@ -67,7 +67,6 @@ def symbol(text: str) -> Markup:
 
 def context(state: State, *, told: bool) -> dict[str, Any]:
     """What the template needs to draw the page for a state; `told`: its link was refused."""
-    numbers = {name: each for name, each in LIMITS.items() if isinstance(each, Number)}
     return {
         "state": state,
         "groups": [(title, symbol(sign), fields) for title, sign, fields in GROUPS],
@@ -78,7 +77,7 @@ def context(state: State, *, told: bool) -> dict[str, Any]:
         "known": {
             "fields": list(LIMITS),
             "numbers": {
-                n: {"low": x.low, "high": x.high, "log": x.log} for n, x in numbers.items()
+                n: {"low": x.low, "high": x.high, "log": x.log} for n, x in NUMBERS.items()
             },
             "switches": [n for n, x in LIMITS.items() if isinstance(x, Choice) and x.is_switch],
             "presets": {name: preset.state.to_query() for name, preset in PRESETS.items()},

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..regime import interval
-from .figures import AXES, Figure, frame, line, marks, note, open_squares, pinnable
-from .parts import exponents, here
+from .errors_axis import exponents, here
+from .figures import AXES, PIN, Figure, frame, line, marks, note, open_squares
 from .spectrum_axis import nice
 from .state import State
 from .theme import THEMES, Theme
@@ -37,7 +37,7 @@ def figure(state: State, point: Any, curve: Any, stairs: Any, simulated: Any) ->
         if isinstance(stairs, list):
             traces += [_staircase(stairs, prefix, name, colour) for prefix in _LIMITS]
         if isinstance(curve, Mapping):
-            traces.append(pinnable(line(curve["x"], curve[name], label, colour, width=2.6)))
+            traces.append(PIN | line(curve["x"], curve[name], label, colour, width=2.6))
         if isinstance(simulated, Mapping):
             traces += _simulated(simulated, name, label, colour, theme)
     flat = _baselines(state, point, curve, theme)

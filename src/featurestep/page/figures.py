@@ -13,6 +13,7 @@ from .theme import THEMES, Theme
 
 Figure = dict[str, Any]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
+PIN = {"meta": "pin"}  # of curves that the page may keep to compare with
 AXES = {
     "exponent": "step exponent α",
     "samples": "samples over dimension, n/d",
@@ -41,7 +42,7 @@ def learned(state: State, point: Any) -> Figure:
     if isinstance(point, Mapping):
         best = line(point["kappa"], point["best"], "best, E[y|κ]", theme.muted, dash="6px,3px")
         found = line(point["kappa"], point["learned"], "learned, M(κ)", theme.test, width=2.4)
-        traces = [best, pinnable(found)]
+        traces = [best, found | PIN]
     axis = {"title": "input along the learned direction, κ", "range": [-3.05, 3.05]}
     heights = [value for trace in traces for value in trace["y"]]
     ends = [-nice(-1.05 * min(heights, default=-1.0)), nice(1.05 * max(heights, default=1.0))]
@@ -86,11 +87,6 @@ def marks(x: Any, y: Any, name: str, marker: Figure, **rest: Any) -> Figure:
     """Points, which no legend names."""
     trace = {"type": "scatter", "mode": "markers", "x": x, "y": y, "name": name, "marker": marker}
     return {**trace, "showlegend": False, **rest}
-
-
-def pinnable(trace: Figure) -> Figure:
-    """A curve that the page may keep to compare with."""
-    return {**trace, "meta": "pin"}
 
 
 def frame(

@@ -13,8 +13,8 @@ from typing import Any
 from ..errors import FeaturestepError, InvalidProblem
 from ..processes import Process
 from ..processes.program import DONE, TOLD
-from .parts import grid
-from .state import LIMITS, Number, State
+from .errors_axis import grid
+from .state import NUMBERS, State
 
 FLOPS = 1.2e11  # of one run: a few seconds on two cores
 MEMORY = 2**30  # bytes
@@ -32,17 +32,15 @@ def sized(state: State) -> State:
     """The same ratios at the largest n, up to the state's own, that runs in a few seconds."""
     from ..simulation import estimate
 
-    limits = LIMITS["n"]
-    assert isinstance(limits, Number)
-    n = min(state.n, 4000)
+    n, least = min(state.n, 4000), int(NUMBERS["n"].low)
     while True:
         smaller = state.replace(n=n)
         cost = estimate(grid(smaller, POINTS), seeds=SEEDS)
         if cost.flops <= FLOPS and cost.memory <= MEMORY:
             return smaller
-        if n == limits.low:
+        if n == least:
             break
-        n = max(int(limits.low), round(0.8 * n))
+        n = max(least, round(0.8 * n))
     raise InvalidProblem(
         "simulation",
         f"must run in a few seconds ({FLOPS:.1e} operations); φ and ψ are too far from 1",

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..axes import read_axis
 from ..errors import InvalidProblem
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import gauss_hermite
-from ..problem import Grid, Problem
+from ..problem import Problem
 from ..regime import interval
 from ..results import status_of
 from ..theory import Limit, Prediction, limit
@@ -24,20 +22,16 @@ from ..theory.predict import prediction
 from ..theory.resolution import Effort
 from ..theory.spike_functions import exact_spikes, published_spikes
 from ..types import FloatArray
+from .errors_axis import axis, grid
 from .state import State
+from .words import DEGREES
 
-DEGREES = 6
 STAIRS, ROUGH_STAIRS = 8, 3  # regimes drawn, in full and as a draft: beyond, they are narrow
-POINTS = {"exponent": 31, "samples": 33, "width": 33, "ridge": 31}  # of a curve, by its axis
-_DRAFTED = 9  # points of its draft
-_NEAR_PEAK = (0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25)  # of n over N, or N over n
-_DRAFTED_PEAK = (0.9, 1.0, 1.1)
 Data = dict[str, Any]
 _CLOSE = Effort(groups=0.75, nodes=0.8, slack=1e6)  # errors of 1e-6: the digits shown are the same
 _ROUGH = Effort(groups=0.4, nodes=0.6, slack=1e8, residuals=0.72, alike=True)  # of up to 0.4 %
 _KAPPA = np.linspace(-3.0, 3.0, 61)
 BASELINES = ("untrained", "ridge_n_tuned", "best_given_direction", "noise_floor")
-_SPAN = 10  # of sizes, either way
 
 
 def point(state: State, *, draft: bool = False) -> Data:
@@ -80,78 +74,6 @@ def _degrees(
         {"degree": k, "target": float(target[k]), "learned": float(learned[k])}
         for k in range(1, DEGREES + 1)
     ]
-
-
-def base(state: State) -> Problem:
-    """The problem whose one field the errors' axis varies.
-
-    Away from the exponent the step keeps its size and its samples, as in a learning curve.
-    """
-    problem = state.problem
-    if state.over == "exponent":
-        scale = state.step_scale if state.step == "exponent" else 1.0
-        return problem.replace(step_exponent=0.0, step_scale=scale)
-    return problem.replace(step_size=problem.step_size, n_step=problem.n_step)
-
-
-def exponents(state: State) -> tuple[float, float]:
-    """The range of α on the errors' axis: 0 to 1/2, and on in tenths to where the step lies."""
-    at = state.exponent
-    if at is None:
-        return 0.0, 0.5
-    low, high = math.floor(10.0 * at + 1e-6) / 10.0, math.ceil(10.0 * at - 1e-6) / 10.0
-    return min(0.0, low), max(0.5, high)
-
-
-def axis_text(state: State, count: int | None = None, peak: Sequence[float] = _NEAR_PEAK) -> str:
-    """The varied field and its values, as the command line's --over takes them.
-
-    Over sizes there are points around the peak of double descent, where n meets N.
-    """
-    count = POINTS[state.over] if count is None else count
-    if state.over == "exponent":
-        low, high = exponents(state)
-        return f"step_exponent={low:g}:{high:g}:{1 + round((count - 1) * (high - low) / 0.5)}"
-    if state.over == "ridge":
-        return f"ridge=log:1e-06:1000:{count}"
-    problem = state.problem
-    name, unit, other = "n", problem.d, problem.width
-    if state.over == "width":
-        name, unit, other = "width", problem.n, problem.n
-    low, high = max(1, round(unit / _SPAN)), round(unit * _SPAN)
-    even = np.geomspace(low, high, count)
-    near = [other * factor for factor in peak if low < other * factor < high]
-    sizes = sorted({round(value) for value in (*even, *near)})
-    return f"{name}={','.join(map(str, sizes))}"
-
-
-def grid(state: State, count: int | None = None, *, draft: bool = False) -> Grid:
-    """The problems along the errors' axis: those of the curve or its draft, or `count` of them."""
-    if draft:
-        text = axis_text(state, _DRAFTED, _DRAFTED_PEAK)
-    else:
-        text = axis_text(state, count, _NEAR_PEAK if count is None else ())
-    name, values = read_axis("axis", text)
-    return base(state).vary(**{name: values})
-
-
-def axis(state: State, problems: Grid) -> FloatArray:
-    """The grid's values as the axis shows them."""
-    (values,) = problems.coordinates().values()
-    unit = {"samples": problems.base.d, "width": problems.base.n}.get(state.over, 1)
-    return np.asarray(values, dtype=np.float64) / unit
-
-
-def here(state: State) -> float | None:
-    """Where the current point lies on the axis; nowhere for the exponent of step 0."""
-    problem = state.problem
-    if state.over == "exponent":
-        return state.exponent
-    return {
-        "samples": problem.n / problem.d,
-        "width": problem.width / problem.n,
-        "ridge": problem.ridge,
-    }[state.over]
 
 
 def curve(state: State, *, draft: bool = False) -> Data:

@@ -11,8 +11,8 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from ..problem import Problem
+from .errors_axis import axis_text, base, here
 from .figures import AXES
-from .parts import axis_text, base, here
 from .state import State
 
 
@@ -22,12 +22,12 @@ def python_lines(state: State) -> str:
     curve_base = "problem"
     lines = ["import numpy as np", "from featurestep import Problem, limit, predict", ""]
     lines.append(f"problem = {_spelled(state.problem)}")
-    if base(state) != state.problem:
-        changes = {k: v for k, v in _changes(state).items() if k != name and v is not None}
-        if changes:
-            given = ", ".join(f"{key}={value!r}" for key, value in changes.items())
-            lines.append(f"base = problem.replace({given})")
-            curve_base = "base"
+    ours, theirs = state.problem.given, base(state).given
+    changes = {k: v for k, v in theirs.items() if v != ours[k] and k != name and v is not None}
+    if changes:
+        given = ", ".join(f"{key}={value!r}" for key, value in changes.items())
+        lines.append(f"base = problem.replace({given})")
+        curve_base = "base"
     lines += [
         "result = predict(problem)",
         "print(result.test_error, result.train_loss)",
@@ -57,12 +57,6 @@ def _varied(state: State) -> tuple[str, str]:
         return name, f"[{spaced.replace(',', ', ')}]"
     *kind, low, high, count = spaced.split(":")
     return name, f"np.{'geomspace' if kind else 'linspace'}({low}, {high}, {count})"
-
-
-def _changes(state: State) -> dict[str, Any]:
-    """The fields in which the curve's base problem differs from the current point."""
-    ours, theirs = state.problem.given, base(state).given
-    return {key: theirs[key] for key in theirs if theirs[key] != ours[key]}
 
 
 def _spelled(problem: Problem) -> str:

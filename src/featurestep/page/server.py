@@ -75,7 +75,6 @@ class Server:
 def serve(opened: socket.socket, views: Views) -> None:
     """Serve the page until Ctrl-C."""
     logging.getLogger("waitress").setLevel(logging.ERROR)  # nothing of it helps a user
-    views.begin()
     server = Server(opened, views)
     try:
         server.run()

@@ -11,7 +11,7 @@ from ..errors import FeaturestepError
 from ..processes import tell
 from ..simulation import SimulatedSpectrum, simulate, simulated_spectrum
 from ..theory.spectra import spectrum
-from .parts import axis, grid
+from .errors_axis import axis, grid
 from .spectrum_panel import as_data
 from .state import State
 

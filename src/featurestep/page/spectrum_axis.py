@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..theory.spike_functions import largest_mean
-from ..theory.untrained import untrained_edge
 from .state import State
 
 _BULK = 0.66  # of the axis, up to the bend
@@ -81,6 +79,9 @@ def _rounds() -> list[float]:
 
 def spectrum_axes(state: State) -> SpectrumAxes:
     """The axes of every step exponent up to 1/2, and of larger steps as needed."""
+    from ..theory.spike_functions import largest_mean  # the engine: not before the page is served
+    from ..theory.untrained import untrained_edge
+
     problem = state.problem
     edge = untrained_edge(problem)
     width = min(1.0, problem.n / problem.width) / edge

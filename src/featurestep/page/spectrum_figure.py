@@ -70,7 +70,7 @@ def _heights(values: Sequence[float], axes: SpectrumAxes) -> list[float]:
 def _bulk(data: Data, axes: SpectrumAxes, theme: Theme) -> figures.Figure:
     line = figures.line(axes.place(data["s"]), data["density"], "predicted", theme.test, width=1.8)
     hover = {"customdata": data["s"], "hovertemplate": "s = %{customdata:.3g}<extra>bulk</extra>"}
-    return figures.pinnable({**line, **hover, "fill": "tozeroy", "fillcolor": theme.fill})
+    return {**line, **hover, "fill": "tozeroy", "fillcolor": theme.fill, **figures.PIN}
 
 
 def _corner(text: str, axes: SpectrumAxes, theme: Theme) -> figures.Figure:
@@ -92,7 +92,7 @@ def _stem(
     shares = overlaps_text([spike["constant_overlap"], *spike["overlaps"]])
     hover = f"s = {at:.4g}<br>{shares}<extra>spike</extra>"
     shown = {"customdata": [at] * 3, "hovertemplate": hover, "showlegend": False}
-    return figures.pinnable({**stem, **shown})
+    return {**stem, **shown, **figures.PIN}
 
 
 def overlaps_text(overlaps: Sequence[float]) -> str:

@@ -111,6 +111,7 @@ LIMITS: Mapping[str, Number | Choice | Text] = {
     "over": Choice(("exponent", "samples", "width", "ridge")),
     "theme": Choice(("light", "dark")),
 }
+NUMBERS = {name: limits for name, limits in LIMITS.items() if isinstance(limits, Number)}
 
 
 @dataclass(frozen=True, kw_only=True)

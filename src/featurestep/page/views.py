@@ -11,9 +11,9 @@ from typing import Any
 
 from ..processes import Wanted, always
 from . import errors_figure, figures, reproduce, spectrum_figure, words
-from .parts import DEGREES, exponents
+from .errors_axis import exponents
 from .pool import Memory, Pool, Task
-from .state import LIMITS, Number, State
+from .state import NUMBERS, State
 from .theme import THEMES
 from .worker import CLOSE, DRAFT
 
@@ -54,7 +54,7 @@ class Views:
         return self
 
     def begin(self) -> None:
-        """Begin with the first picture, while the server starts and a browser loads."""
+        """Begin with the first picture, while Flask is imported and a browser loads."""
         self._starter.start()
 
     def _start(self) -> None:
@@ -161,8 +161,7 @@ def curve_key(state: State) -> str:
     low, high = exponents(state)
     step: dict[str, Any] = {"step": _PLAIN.step, "step_size": _PLAIN.step_size}
     if (low, high) != (0.0, 0.5):  # a step whose exponent lies outside: its axis goes on to there
-        limits = LIMITS["step_size"]
-        assert isinstance(limits, Number)
+        limits = NUMBERS["step_size"]
         end = state.n ** (high if high > 0.5 else low)
         step = {"step": "size", "step_size": min(limits.high, max(limits.low, end))}
     return plain.replace(step_exponent=_PLAIN.step_exponent, step_scale=scale, **step).to_query()
@@ -215,7 +214,9 @@ def spectrum_view(state: State, answers: Mapping[str, Any]) -> View:
     """Spectrum, what its spikes carry, words on them."""
     found, carried = answers["spectrum"], []
     if isinstance(found, Mapping):
-        carried = [sum(spike["overlaps"][k] for spike in found["spikes"]) for k in range(DEGREES)]
+        carried = [
+            sum(spike["overlaps"][k] for spike in found["spikes"]) for k in range(words.DEGREES)
+        ]
         drawn = spectrum_figure.figure(state, found, answers.get("simulated_spectrum"))
         notes = words.gravest_first(found["notes"])
         texts = {"spikes": words.spikes(found["spikes"]), "notes-spectrum": notes}

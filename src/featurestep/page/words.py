@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+DEGREES = 6  # of the learned direction
 NAMES = ("constant", "linear", "quadratic", "cubic", "quartic", "fifth-degree", "sixth-degree")
 _PRESENT = 0.02  # of the target's norm: less than that is not worth a word
 _LEARNED, _PARTLY = 0.85, 0.1  # shares from which a degree counts as learned, or partly learned

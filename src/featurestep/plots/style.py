@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
+from ..palette import PALETTE as PALETTE
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLUMN = 3.3  # inches: one column of a journal page
-# Okabe and Ito's palette: told apart by every kind of colour vision, and in order of contrast.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLE: Any = {
     "font.size": 8,
     "axes.titlesize": 8,
