@@ -113,6 +113,15 @@ def test_a_grid_from_python_is_the_same_sweep_as_its_mapping(base):
     assert ours.units == make_plan(read_sweep(content)).units
 
 
+@pytest.mark.parametrize(
+    "axes",
+    [{"n": [60, 120], "phi": 0.5, "psi": 0.75}, {"phi": [0.5, 1.0]}, {"psi": [0.5], "d": [30, 60]}],
+)
+def test_sizes_of_a_grid_from_python_follow_its_ratios(base, axes):
+    grid = base.vary(**axes)
+    assert make_plan(read_sweep(grid, ["predict"])).problems == tuple(grid)
+
+
 def test_a_file_puts_its_store_beside_it(tmp_path):
     path = tmp_path / "study.toml"
     path.write_text("[problem]\nn=60\nd=30\nwidth=40\nridge=0.1\nstep_size=1.0\n[tasks.predict]\n")

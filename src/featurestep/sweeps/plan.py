@@ -120,15 +120,17 @@ def _problems(sweep: Sweep) -> Iterator[Problem]:
             raise InvalidProblem(f"problem.{names[0]}", rule, None)
     for point in range(math.prod(sweep.shape)):
         try:
-            yield portable(_problem(sweep.problem, sweep.changes(point)))
+            yield portable(_problem(sweep, sweep.changes(point)))
         except InvalidProblem as error:
             path = paths.get(error.parameter, f"problem.{error.parameter}")
             raise InvalidProblem(path, error.rule, error.value) from None
 
 
-def _problem(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Problem:
+def _problem(sweep: Sweep, changes: Mapping[str, Any]) -> Problem:
     """The base with some fields changed; a varied step replaces the base's own, however given."""
-    given = dict(base)
+    if sweep.grid is not None:
+        return sweep.grid.base.replace(**sweep.grid.fixed, **changes)
+    given = dict(sweep.problem)
     if "step_size" in changes:
         given.pop("step_exponent", None)
         given.pop("step_scale", None)

@@ -32,6 +32,7 @@ class Sweep:
     tasks: tuple[Task, ...]
     store: Path | None = None  # in memory when None
     engine: EngineChoice = field(default_factory=EngineChoice)
+    grid: Grid | None = None  # made by `vary`: it knows which sizes follow its ratios
 
     def override(
         self,
@@ -124,4 +125,5 @@ def _from_grid(source: Problem | Grid, tasks: Any) -> Sweep:
         problem=given,
         dimensions=checked(dimensions),
         tasks=read_tasks(tasks),
+        grid=source if isinstance(source, Grid) else None,
     )
