@@ -23,7 +23,6 @@ _SMALLEST_NORM = 1e-6
 class SpikedWeights:
     """Scalars of the step that every group of neurons shares."""
 
-    residual_mean: float  # E r
     residual_square: float  # E r²
     beta_norm: float  # ‖β‖
     alignment: float  # γ
@@ -72,7 +71,6 @@ def spiked_weights(problem: Problem) -> SpikedWeights:
     root_width = problem.width**0.5
     step = problem.step_size / root_width  # η a_j for g = 1
     return SpikedWeights(
-        residual_mean=mean,
         residual_square=square,
         beta_norm=norm,
         alignment=slope / norm,

@@ -146,8 +146,30 @@ class Spectrum(Result):
         }
 
     def tables(self) -> list[Table]:
-        """Bulks, then the spikes of the features, then that of the weights."""
-        return spectrum_tables(self)
+        """Bulks; the features' spikes with squared overlaps with H_k(κ); the weights' spike."""
+        problem, law = self.problem, self.weights
+        bulks: list[tuple[Any, ...]] = [
+            ("F/√n", part.low, part.high, self.atom, self.count) for part in self.intervals
+        ]
+        at_zero = max(0.0, 1.0 - problem.width / problem.d)
+        bulks.append(("W", *law.edges, at_zero, int(law.spike is not None)))
+        tables = [Table.of(("", "bulk from", "to", "share at 0", "spikes"), bulks)]
+        if self.spikes:
+            names = (f"H{k}" for k in range(HIGHEST + 1))
+            header = ("spike", "singular_value", "eigenvalue", "degree", *names, "status")
+            rows = [
+                (rank, s.singular_value, s.location, s.degree,
+                 *shares(s.constant_overlap, *s.overlaps),
+                 "ok" if s.resolved else "not resolved from the edge")
+                for rank, s in enumerate(self.spikes, start=1)
+            ]  # fmt: skip
+            tables.append(Table.of(header, rows))
+        spike = law.spike
+        if spike is not None:
+            overlaps = shares(spike.alignment, spike.target_alignment, spike.readout_alignment)
+            header = ("", "singular_value", "along β", "along β⋆", "along a")
+            tables.append(Table.of(header, [("W", spike.singular_value, *overlaps)]))
+        return tables
 
     @property
     def border(self) -> Border:
@@ -229,32 +251,6 @@ def carried_degrees(hermite: list[FloatArray], centred: bool) -> list[int]:
         free = [k for k in range(1, HIGHEST + 1) if k not in degrees] or list(range(1, HIGHEST + 1))
         degrees.append(max(free, key=lambda k: float(row[k])))
     return degrees
-
-
-def spectrum_tables(found: Spectrum) -> list[Table]:
-    """Bulks; the features' spikes with squared overlaps with H_k(κ); the weights' spike."""
-    problem, law = found.problem, found.weights
-    bulks: list[tuple[Any, ...]] = [
-        ("F/√n", part.low, part.high, found.atom, found.count) for part in found.intervals
-    ]
-    at_zero = max(0.0, 1.0 - problem.width / problem.d)
-    bulks.append(("W", *law.edges, at_zero, int(law.spike is not None)))
-    tables = [Table.of(("", "bulk from", "to", "share at 0", "spikes"), bulks)]
-    if found.spikes:
-        names = (f"H{k}" for k in range(HIGHEST + 1))
-        header = ("spike", "singular_value", "eigenvalue", "degree", *names, "status")
-        rows = [
-            (rank, s.singular_value, s.location, s.degree, *shares(s.constant_overlap, *s.overlaps),
-             "ok" if s.resolved else "not resolved from the edge")
-            for rank, s in enumerate(found.spikes, start=1)
-        ]  # fmt: skip
-        tables.append(Table.of(header, rows))
-    spike = law.spike
-    if spike is not None:
-        overlaps = shares(spike.alignment, spike.target_alignment, spike.readout_alignment)
-        header = ("", "singular_value", "along β", "along β⋆", "along a")
-        tables.append(Table.of(header, [("W", spike.singular_value, *overlaps)]))
-    return tables
 
 
 def shares(*values: float) -> list[str]:

@@ -39,22 +39,14 @@ class WeightSpectrum:
     d: float
     gamma: float  # β⋆·β/‖β‖
 
-    @property
-    def _turns(self) -> tuple[float, float]:
-        """m at the lower and at the upper edge."""
-        highest, lowest = 1.0 / self.square.max(), 1.0 / self.square.min()
-        upper = _root(self._slope, -highest * (1.0 - 1e-12), -1e-12 * highest)
-        if self.ratio.sum() > 1.0:
-            return _root(self._slope, 1e-9, 1e9), upper
-        return _root(self._slope, -1e12 * lowest, -lowest * (1.0 + 1e-12)), upper
-
     @cached_property
     def edges(self) -> tuple[float, float]:
         """Ends of the bulk, as singular values."""
         if abs(self.ratio.sum() - 1.0) < 1e-9:
-            return 0.0, float(np.sqrt(self._place(self._upper)))
-        low, high = (self._place(m) for m in self._turns)
-        return float(np.sqrt(max(low, 0.0))), float(np.sqrt(high))
+            low = 0.0
+        else:
+            low = max(self._place(self._lower), 0.0)
+        return float(np.sqrt(low)), float(np.sqrt(self._place(self._upper)))
 
     @cached_property
     def border(self) -> Border:
@@ -64,7 +56,16 @@ class WeightSpectrum:
         return border_of(high, float(np.sqrt(2.0 / bend) * self.d) ** (-2.0 / 3.0))
 
     @property
+    def _lower(self) -> float:
+        """m at the lower edge."""
+        if self.ratio.sum() > 1.0:
+            return _root(self._slope, 1e-9, 1e9)
+        lowest = 1.0 / self.square.min()
+        return _root(self._slope, -1e12 * lowest, -lowest * (1.0 + 1e-12))
+
+    @property
     def _upper(self) -> float:
+        """m at the upper edge."""
         highest = 1.0 / self.square.max()
         return _root(self._slope, -highest * (1.0 - 1e-12), -1e-12 * highest)
 
