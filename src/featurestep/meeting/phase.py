@@ -13,7 +13,7 @@ from ..errors import FeaturestepError, InvalidProblem
 from ..functions.hermite import coefficients
 from ..grid import Grid
 from ..problem import Problem
-from ..results import OK, Result, Table, grouped, status_of
+from ..results import OK, Result, Table, arrays_over, grouped, status_of
 from ..simulation import Setting, simulated_spectrum
 from ..simulation.arguments import checked_seeds
 from ..theory import Spectrum, spectrum
@@ -148,22 +148,14 @@ class PhaseDiagram(Result):
         """Counts and learned degrees by exponent and field, with a status for each point."""
         import xarray
 
-        columns = {name: _column(name, self.points) for name in MEANINGS}
-        if not self.seeds:
-            columns = {k: v for k, v in columns.items() if not k.startswith("simulated")}
-        arrays: dict[str, Any] = {}
-        for name, values in columns.items():
-            dims = (*self.grid.dims, *(("degree",) if values.ndim == 2 else ()))
-            shaped = values.reshape(*self.grid.shape, *values.shape[1:])
-            arrays[name] = (dims, shaped, {"long_name": MEANINGS[name]})
+        told = [name for name in MEANINGS if self.seeds or not name.startswith("simulated")]
+        columns = {name: _column(name, self.points) for name in told}
         texts = {
             "regime": [point.regime for point in self.points],
             "status": [point.status for point in self.points],
             "notes": ["\n".join(point.notes) for point in self.points],
         }
-        for name, column in texts.items():
-            shaped = np.array(column, dtype=object).reshape(self.grid.shape)
-            arrays[name] = (self.grid.dims, shaped)
+        arrays = arrays_over(self.grid, type(self), columns, texts)
         return xarray.Dataset(arrays, {**self.grid.coordinates(), "degree": list(DEGREES)})
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What every verb answers with: numbers with their meaning, notes, tables."""
 
 from .contract import QUANTITIES, Result, same
-from .over_grid import GridResult, Progress, over_grid
+from .over_grid import GridResult, Progress, arrays_over, over_grid
 from .tables import Table, cell, plain, plus_minus
 from .words import OK, Note, allowance, describe, grouped, shared_fields, status_of, where
 
@@ -14,6 +14,7 @@ __all__ = [
     "Result",
     "Table",
     "allowance",
+    "arrays_over",
     "cell",
     "describe",
     "grouped",

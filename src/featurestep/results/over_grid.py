@@ -46,14 +46,8 @@ class GridResult(Result):
         import xarray
 
         grid = self.problem
-        arrays: dict[str, Any] = {}
-        for name, column in self.columns.items():
-            dims = (*grid.dims, *self.kind.DIMS.get(name, ()))
-            shaped = column.reshape(*grid.shape, *column.shape[1:])
-            arrays[name] = (dims, shaped, {"long_name": self.kind.MEANINGS.get(name, name)})
         texts = {"status": self.statuses, "notes": ["\n".join(notes) for notes in self.noted]}
-        for name, texts_of in texts.items():
-            arrays[name] = (grid.dims, np.array(texts_of, dtype=object).reshape(grid.shape))
+        arrays = arrays_over(grid, self.kind, self.columns, texts)
         admitted = np.array([allowance(notes) for notes in self.noted]).reshape(grid.shape)
         arrays["allowance"] = (grid.dims, admitted, {"long_name": "relative error of the notes"})
         coords = {**grid.coordinates(), **self.inner}
@@ -136,6 +130,20 @@ class GridResult(Result):
         noted = sum(map(bool, self.noted))
         names = ", ".join(self.columns)
         return f"{self.kind.__name__} of {self.problem!r}\n    {what}, {noted} noted\n    {names}"
+
+
+def arrays_over(
+    grid: Grid, kind: type[Result], columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """Numbers with their meanings, and texts, over a grid's fields, as a dataset takes them."""
+    arrays: dict[str, Any] = {}
+    for name, column in columns.items():
+        dims = (*grid.dims, *kind.DIMS.get(name, ()))
+        shaped = column.reshape(*grid.shape, *column.shape[1:])
+        arrays[name] = (dims, shaped, {"long_name": kind.MEANINGS.get(name, name)})
+    for name, texts_of in texts.items():
+        arrays[name] = (grid.dims, np.array(texts_of, dtype=object).reshape(grid.shape))
+    return arrays
 
 
 def over_grid(
