@@ -24,23 +24,19 @@ _NEXT = 1e-5  # relative distance from an edge of places next to it
 _ISLAND = 1.0  # eigenvalues of an interval too small to be resolved further
 
 
-def bulk(equations: Equations, atom: float, top: Edge) -> tuple[Interval, ...]:
-    """All intervals of the bulk, lowest first."""
+def bulk(equations: Equations, atom: float, top: Edge, depth: int = 8) -> tuple[Interval, ...]:
+    """All intervals of the bulk, lowest first, divided so often.
+
+    With depth 0 it is taken for one interval; the mass tells whether it is.
+    """
     low = float(np.sqrt(left_edge(equations, atom, top.location)))
-    parts = list(_intervals(equations, low, float(np.sqrt(top.location)), depth=8))
+    parts = list(_intervals(equations, low, float(np.sqrt(top.location)), depth))
     complete = 1.0 - max(_COMPLETE, equations.fineness.density)
     if atom + sum(part.mass for part in parts) < complete:
         gaps = [(below.high, above.low) for below, above in pairwise(parts)]
         for gap in gaps:
             parts.extend(_islands(equations, *gap))
     return tuple(sorted(parts, key=lambda part: part.low))
-
-
-def single_interval(equations: Equations, atom: float, top: Edge) -> Interval:
-    """The bulk taken for one interval; its mass tells whether it is."""
-    low = float(np.sqrt(left_edge(equations, atom, top.location)))
-    (part,) = _intervals(equations, low, float(np.sqrt(top.location)), depth=0)
-    return part
 
 
 def _intervals(equations: Equations, low: float, high: float, depth: int) -> tuple[Interval, ...]:

@@ -19,7 +19,7 @@ from ...threads import one_thread
 from ...types import FloatArray
 from .above import carried, density_below, lower_end, places, seen
 from .branch import Trail
-from .bulk import single_interval
+from .bulk import bulk
 from .continued import Equations
 from .fineness import DRAFT, Budget, Rung
 from .interval import Interval, curve
@@ -109,9 +109,8 @@ def _drafted(model: Model, near: Trail | None, work: float = DRAFT.work) -> tupl
 
 def _on_the_axis(view: Outlook, atom: float) -> Interval | None:
     """The bulk as one interval; None if that is not what it is."""
-    equations = view.equations
     try:
-        part = single_interval(equations, atom, view.end)
+        (part,) = bulk(view.equations, atom, view.end, depth=0)
     except NotConverged:
         return None
     _, mean_square = view.model.moments()
