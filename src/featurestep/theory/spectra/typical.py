@@ -51,8 +51,9 @@ def typical_batch(problem: Problem, rung: Rung = FIRST, *, refine: float = 1.0) 
     """
     nodes, nothing = _node_rule(problem, refine), np.zeros((1, 1))
     exact = spectral_method(problem, light=rung.light) == "exact"
-    if exact:
-        few, many = _exact_groups(problem, refine * (_ROUGH_GROUPS if rung.rough else 1.0))
+    if exact and finite_groups(problem) is None:  # spikes need more groups than the bulk
+        fine = _SPIKE_GROUPS * (refine * (_ROUGH_GROUPS if rung.rough else 1.0))
+        few, many = _few_groups(problem), _group_rule(problem, fine)
     else:
         few, many = _group_rule(problem, refine), None
     batch = build_batch([along_first(problem)], [spiked_weights(problem)], few, nodes)
@@ -123,14 +124,6 @@ def _reach(weights: SpikedWeights) -> float:
     """The g^-1 at which a step's effect on a neuron is of order 1."""
     drawn = (abs(weights.unit_shift), abs(weights.unit_drift), math.sqrt(weights.unit_growth))
     return max(*drawn, 1e-300)
-
-
-def _exact_groups(problem: Problem, refine: float) -> tuple[Rule, Rule | None]:
-    """Groups for a bulk with exact weights, and those for its spikes if these need more."""
-    finite = finite_groups(problem)
-    if finite is not None:
-        return finite, None
-    return _few_groups(problem), _group_rule(problem, _SPIKE_GROUPS * refine)
 
 
 def _with_exact_weights(
