@@ -75,14 +75,14 @@ def model_of(
     *,
     refine: float = 1.0,
     least: float = FULL.rules,
-    most: float | None = None,
+    most: float = FINEST,
 ) -> Model:
     """The model of one rung, the first by default, `refine` times as fine as needed.
 
     What is needed counts as at least `least`, and as at most `most`.
     """
     coarse = typical_batch(problem, replace(rung, varies=False))
-    needed = refine * min(most or FINEST, _needed(coarse, least))
+    needed = refine * _needed(coarse, least, most)
     fine = min(needed, 1.0) if rung.blurred else rung.factor * needed
     batch = typical_batch(problem, rung, refine=fine)
     lost = rung_notes(cut_elsewhere=rung.stray != STRAY, varies=rung.varies)
@@ -119,8 +119,8 @@ def _atom(problem: Problem) -> float:
     return 1.0 - rank / problem.width
 
 
-def _needed(batch: Batch, least: float) -> float:
-    """How fine the rules must be, `least` or more, for gaps not to open between their nodes.
+def _needed(batch: Batch, least: float, most: float) -> float:
+    """How fine the rules must be, within bounds, for gaps not to open between their nodes.
 
     A group alone (or a node) would fill a bulk of relative width about 4√(N/n) or 4√(n/N): mean
     squares of neighbours have to differ by less.
@@ -132,9 +132,7 @@ def _needed(batch: Batch, least: float) -> float:
     step = max(
         _largest_step(batch.weight @ power, share), _largest_step(power @ share, batch.weight)
     )
-    return float(
-        np.clip(2.0 ** (0.5 * np.ceil(2.0 * np.log2(step / (0.15 * width)))), least, FINEST)
-    )
+    return float(np.clip(2.0 ** (0.5 * np.ceil(2.0 * np.log2(step / (0.15 * width)))), least, most))
 
 
 def _largest_step(values: FloatArray, share: FloatArray) -> float:
