@@ -59,10 +59,12 @@ class TorchBackend:
 
     @property
     def limits(self) -> Limits:
-        """On a GPU, shares of the memory that is free now."""
+        """On a GPU, shares of what no one holds now, or torch holds and does not use."""
         if self.name != "cuda":
             return Limits(batch=64 << 20, most=usable_memory())
-        free = int(SHARE * self.free_memory())
+        cuda = self.torch.cuda
+        unused = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
+        free = int(SHARE * (cuda.mem_get_info(self.device)[0] + unused))
         return Limits(
             buffers=free // 8,
             grams=free // 2,
@@ -90,12 +92,6 @@ class TorchBackend:
         """Wait for what was asked for."""
         if self.name == "cuda":
             self.torch.cuda.synchronize(self.device)
-
-    def free_memory(self) -> int:
-        """Bytes of the GPU that no one holds, or that torch holds and does not use."""
-        cuda = self.torch.cuda
-        unused = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
-        return int(cuda.mem_get_info(self.device)[0] + unused)
 
     def empty(self, *shape: int) -> Array:
         """Uninitialised."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,15 +91,12 @@ def solve_primal(sums: NormalEquations, fits: Sequence[Fit], *, last: bool) -> l
     backend, n = sums.backend, fits[0].n
     refuse_non_finite(backend, sums.gram)
     moments = backend.wide(sums.moments)  # (N, 2)
-    by_ridge = _by_ridge(fits)
-    rhs = [
-        backend.stack([moments[..., 0] + f.noise * moments[..., 1] for f in same])
-        for same in by_ridge
-    ]
-    shifts = [same[0].ridge * n for same in by_ridge]
-    columns = backend.solve(sums.gram, shifts, [backend.cast(b) for b in rhs], last)
+
+    def side(fit: Fit) -> Array:
+        return moments[..., 0] + fit.noise * moments[..., 1]
+
     out = []
-    for same, b, solved in zip(by_ridge, rhs, columns, strict=True):
+    for same, b, solved in _by_ridge(backend, sums.gram, fits, side, last):
         a_hat = backend.wide(solved)  # (N, fits)
         squares = (a_hat * a_hat).sum(-2)
         labelled = backend.stack([sums.square(fit.noise) for fit in same])
@@ -121,13 +118,10 @@ def solve_dual(
     """
     n = fits[0].n
     refuse_non_finite(backend, gram)
-    by_ridge = _by_ridge(fits)
-    rhs = [backend.stack([labels.at(f) for f in same]) for same in by_ridge]
-    shifts = [same[0].ridge * n for same in by_ridge]
-    columns = backend.solve(gram[..., :n, :n], shifts, [backend.cast(b) for b in rhs], False)
+    systems = _by_ridge(backend, gram[..., :n, :n], fits, labels.at, False)
     F = backend.cast(F[..., :n, :])
     out = []
-    for same, y, solved in zip(by_ridge, rhs, columns, strict=True):
+    for same, y, solved in systems:
         a_hat = backend.zeros(*F.shape[:-2], len(same), F.shape[-1])
         backend.add_product(a_hat, solved, F)
         alpha, wide = backend.wide(solved), backend.wide(a_hat)  # (n, fits), (fits, N)
@@ -176,9 +170,16 @@ def _solution(
     return Solution(fit, a_hat, loss, mse, np.sqrt(square))
 
 
-def _by_ridge(fits: Sequence[Fit]) -> list[list[Fit]]:
+def _by_ridge(
+    backend: Backend, gram: Array, fits: Sequence[Fit], side: Callable[[Fit], Array], last: bool
+) -> Iterable[tuple[list[Fit], Array, Array]]:
+    """For each ridge its fits, their right sides as columns b, and (gram + λnI)⁻¹b."""
     ridges = sorted({fit.ridge for fit in fits})
-    return [[fit for fit in fits if fit.ridge == ridge] for ridge in ridges]
+    by_ridge = [[fit for fit in fits if fit.ridge == ridge] for ridge in ridges]
+    rhs = [backend.stack([side(fit) for fit in same]) for same in by_ridge]
+    shifts = [ridge * fits[0].n for ridge in ridges]
+    columns = backend.solve(gram, shifts, [backend.cast(b) for b in rhs], last)
+    return zip(by_ridge, rhs, columns, strict=True)
 
 
 def refuse_non_finite(backend: Backend, gram: Array) -> None:

@@ -74,39 +74,35 @@ def spectrum_cost(
     The route is chosen with the smallest blocks; the blocks then grow into what memory is left.
     """
     most, told = resources.limit
-    memory = _Memory(group, setting, resources.backend)
-    routes = {}
+    shape = Shape(group, setting, resources.backend)
+    routes: dict[str, Route] = {}
+
+    def peak(block: int) -> int:
+        return max(_peak(shape, block, sizes[name], route) for name, route in routes.items())
+
     for name, size in sizes.items():
         possible = _routes(size, method, resources.backend)
-        peaks = [memory.peak(CHUNK, size, route) for route in possible]
+        peaks = [_peak(shape, CHUNK, size, route) for route in possible]
         if min(peaks) > most:
             raise InsufficientMemory(
                 f"{name} needs at least {gibibytes(min(peaks))} (method {method}, "
-                f"{memory.shape.describe()}); {told} is {gibibytes(most)}"
+                f"{shape.describe()}); {told} is {gibibytes(most)}"
             )
         pairs = zip(possible, peaks, strict=True)
-        routes[name] = _best([route for route, peak in pairs if peak <= most], size)
-    block = memory.shape.default_rows() if resources.block_rows is None else resources.block_rows
-    while block > CHUNK and memory.of(block, sizes, routes) > most:
+        routes[name] = _best([route for route, needed in pairs if needed <= most], size)
+    block = shape.default_rows() if resources.block_rows is None else resources.block_rows
+    while block > CHUNK and peak(block) > most:
         block = max(CHUNK, block // 2 // CHUNK * CHUNK)
-    flops = memory.shape.step_flops() + sum(route.flops for route in routes.values())
-    return SpectrumCost(block, routes, memory.of(block, sizes, routes), flops)
+    flops = shape.step_flops() + sum(route.flops for route in routes.values())
+    return SpectrumCost(block, routes, peak(block), flops)
 
 
-class _Memory:
-    """Peaks of a run: of the step, and of each variant in turn."""
-
-    def __init__(self, group: Group, setting: Setting, backend: Backend) -> None:
-        self.shape = Shape(group, setting, backend)
-        self.weight = self.shape.N * self.shape.d * backend.itemsize
-
-    def peak(self, block: int, size: Size, route: Route) -> int:
-        stepping = max(self.shape.step_bytes(), 2 * self.weight)  # β needs a gradient at any η
-        inside = (self.shape.matrices + size.extra_weights) * self.weight + route.memory
-        return self.shape.block_bytes(block) + max(stepping, inside) + self.shape.limits.workspace
-
-    def of(self, block: int, sizes: Mapping[str, Size], routes: Mapping[str, Route]) -> int:
-        return max(self.peak(block, sizes[name], route) for name, route in routes.items())
+def _peak(shape: Shape, block: int, size: Size, route: Route) -> int:
+    """Of the step, or of one variant."""
+    weight = shape.N * shape.d * shape.itemsize
+    stepping = max(shape.step_bytes(), 2 * weight)  # β needs a gradient at any η
+    inside = (shape.matrices + size.extra_weights) * weight + route.memory
+    return shape.block_bytes(block) + max(stepping, inside) + shape.limits.workspace
 
 
 def _best(fitting: list[Route], size: Size) -> Route:
