@@ -10,6 +10,7 @@ import numpy as np
 
 from ..checks import positive, whole_number
 from ..errors import InvalidProblem
+from ..results import Progress
 from .arrays.backend import Backend, CpuBackend, make_backend
 from .draws.setting import Setting
 from .draws.streams import (
@@ -25,7 +26,6 @@ from .failures import InsufficientMemory
 from .network.variants import Variant, parse_variants
 
 Costed = TypeVar("Costed")
-Progress = Callable[[int, int], None]
 DRAWN = ("host", "device")
 UNLIMITED = 1 << 62  # bytes, for what is only costed, and where nobody knows a limit
 SEEDS = 8  # draws of every verb that simulates, unless it is told otherwise

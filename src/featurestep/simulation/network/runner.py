@@ -10,9 +10,8 @@ import numpy as np
 
 from ...errors import FeaturestepError
 from ...grid import Grid
-from ...results import QUANTITIES
+from ...results import QUANTITIES, Progress
 from ...types import FloatArray
-from ..arguments import Progress
 from ..arrays.backend import make_backend
 from ..cluster import Cluster
 from .by_rows import Task, outcome_by_rows, shares_rows

@@ -8,14 +8,8 @@ from typing import Any
 
 from ...grid import Grid
 from ...problem import Problem
-from ..arguments import (
-    SEEDS,
-    Progress,
-    checked_progress,
-    costed,
-    make_draws,
-    make_resources,
-)
+from ...results import Progress
+from ..arguments import SEEDS, checked_progress, costed, make_draws, make_resources
 from ..cluster import connected
 from ..draws.setting import Setting
 from ..rates import measured_rates

@@ -9,16 +9,8 @@ from typing import Any, overload
 
 from ...borders import Border
 from ...problem import Grid, Problem
-from ...results import GridResult, over_grid
-from ..arguments import (
-    SEEDS,
-    Progress,
-    Resources,
-    checked_progress,
-    costed,
-    make_draws,
-    make_resources,
-)
+from ...results import GridResult, Progress, over_grid
+from ..arguments import SEEDS, Resources, checked_progress, costed, make_draws, make_resources
 from ..cluster import Cluster, connected
 from ..draws.setting import Setting
 from ..network.experiment import Estimate
