@@ -167,6 +167,10 @@ def test_phase_has_the_numbers_of_the_library(tmp_path, monkeypatch):
 
 
 def test_phase_supplies_the_exponents(monkeypatch):
+    def refuse(problem):
+        raise NotConverged("not asked for")
+
+    monkeypatch.setattr(phase_module, "spectrum", refuse)
     monkeypatch.setattr("featurestep.cli.spectrum_commands.EXPONENTS", (0.1, 0.3))
     answer = run_json("phase", *SIZES, "--over", "n_step=50,100")
     assert answer["over"] == {"step_exponent": [0.1, 0.3], "n_step": [50, 100]}
