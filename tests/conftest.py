@@ -1,5 +1,6 @@
 """Shared settings: reproducible Hypothesis runs without deadlines (timing decides no test)."""
 
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -20,6 +21,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("featurestep")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: no search for garbage need look through it again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
