@@ -211,6 +211,8 @@ BAD_TASKS = [
     ({"predict": {"speed": 1}}, "tasks.predict.speed is not known here"),
     ({"limit": {"degree": 31}}, "tasks.limit.degree must be a whole number from 0 to 30"),
     ({"limit": {"degree": "x"}}, "tasks.limit.degree must be a whole number"),
+    ({"limit": {"degree": -1}}, "tasks.limit.degree must be a whole number from 0 to 30"),
+    ({"limit": {"degree": 2.0}}, "tasks.limit.degree must be a whole number from 0 to 30"),
     ({"limit": {"norm_growth": 1}}, "tasks.limit.norm_growth must be true or false; got 1"),
     ({"simulate": {"seeds": 0}}, "tasks.simulate.seeds must be a number >= 1"),
     ({"simulate": {"seeds": [1, 1]}}, "tasks.simulate.seeds must be distinct"),

@@ -105,7 +105,7 @@ def limit(
     >>> limit(p).degree
     2
     """
-    asked = _checked_degree(degree)
+    asked = checked_degree(degree)
     if isinstance(problem, Grid):
         one = partial(limit, degree=degree, norm_growth=norm_growth)
         return over_grid(Limit, problem, one, progress)
@@ -142,7 +142,7 @@ def _own_degree(problem: Problem) -> int | None:
     return regime.degree
 
 
-def _checked_degree(degree: object) -> int | None:
+def checked_degree(degree: object) -> int | None:
     """A degree that was given; None for 'maximal' or none."""
     if degree is None or degree == "maximal":
         return None

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ...checks import whole_number
 from ...errors import InvalidProblem
 from ...problem import Problem
 from ...theory import Baselines, Limit, Prediction, baselines, limit
 from ...theory.engine import solve
-from ...theory.limits import MAX_DEGREE
+from ...theory.limits import checked_degree
 from ...theory.predict import prediction
 from .base import Task, Values, Work, each
 
@@ -40,10 +39,7 @@ class LimitTask(Task):
     norm_growth: bool = False
 
     def __post_init__(self) -> None:
-        if self.degree is not None and self.degree != "maximal":
-            rule = f"must be a whole number from 0 to {MAX_DEGREE}, or 'maximal'"
-            if self.degree != 0 and whole_number("degree", self.degree) > MAX_DEGREE:
-                raise InvalidProblem("degree", rule, self.degree)
+        checked_degree(self.degree)
         if not isinstance(self.norm_growth, bool):
             raise InvalidProblem("norm_growth", "must be true or false", self.norm_growth)
 
