@@ -25,21 +25,19 @@ from .method import checked_method
 from .solution import Groups
 from .validity import prediction_notes
 
-MEANINGS = {
-    **QUANTITIES,
-    "alignment": "cosine γ between the learned direction and the target's",
-    "test_error_sd": "its standard deviation over the random mean of the initial output",
-    "solver_residual": "largest relative residual of the fixed-point equations",
-    "self_check": "relative gap between the two expressions for the training loss",
-    "method": "weights that the errors were computed with",
-}
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction(Result):
     """Predicted errors of one problem, with what was learned and how far to trust it."""
 
-    MEANINGS: ClassVar[Mapping[str, str]] = MEANINGS
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        **QUANTITIES,
+        "alignment": "cosine γ between the learned direction and the target's",
+        "test_error_sd": "its standard deviation over the random mean of the initial output",
+        "solver_residual": "largest relative residual of the fixed-point equations",
+        "self_check": "relative gap between the two expressions for the training loss",
+        "method": "weights that the errors were computed with",
+    }
     COLUMNS: ClassVar[tuple[str, ...]] = (
         *("test_error", "train_loss", "train_mse", "readout_norm", "alignment", "method"),
     )

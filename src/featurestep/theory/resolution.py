@@ -34,6 +34,7 @@ ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resol
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
 _GAUSS_COUNTS = (7, 11, 15, 19)  # few sizes, so that problems share them
 _NODE_SPACING = 0.58
+_TAIL = 4.5  # where the Gaussian law is cut off, at least
 _SMALLEST_SCALE = 2.0**-24
 _LIKELY = 2.4  # standard deviations of the initial output's mean
 
@@ -44,13 +45,12 @@ class Cut:
 
     spacing: float
     oscillation: float  # spacing where an activation oscillates, times the shift
-    tail: float  # where the Gaussian law is cut off, at least
     extra: int  # nodes of the uniform law beyond those of an equispaced rule
     most: int
 
 
 # A group of the exact weights costs far more than one of isotropic weights.
-_CUTS = {"isotropic": Cut(0.55, 1.0, 4.5, 17, MOST_GROUPS), "exact": Cut(0.65, 1.5, 4.5, 13, 600)}
+_CUTS = {"isotropic": Cut(0.55, 1.0, 17, MOST_GROUPS), "exact": Cut(0.65, 1.5, 13, 600)}
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float, cut: Cut) -
     if problem.sigma.oscillates:
         widest = rounded_down(cut.oscillation / max(u, 1e-300))
     many = math.log10(problem.width * (1.0 + 1.0 / problem.ridge))
-    tail = cut.tail + 0.12 * many + 0.25 * growth_degree(problem.sigma)
+    tail = _TAIL + 0.12 * many + 0.25 * growth_degree(problem.sigma)
     end = 0.5 * math.ceil(2.0 * (tail + min(1.5, 0.5 * math.log2(refine))))
     span = 3.0**0.5 if problem.law.name == "uniform" else end
     if 2 * span / widest / spacing > cut.most:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..functions.quadrature import Rule, stretched_interval
+from ..functions.quadrature import Rule, normal_density, stretched_interval
 from ..functions.special import normal_quantile
 from ..types import FloatArray
 
@@ -39,8 +39,7 @@ def count_of(end: float, scale: float, widest: float, spacing: float) -> int:
 
 def _raised_density(points: FloatArray, end: float, added: FloatArray) -> FloatArray:
     powers = _OUTER + 2 * np.arange(added.size)
-    density = np.exp(-0.5 * points**2) / math.sqrt(2.0 * math.pi)
-    return np.asarray(density + ((points[:, None] / end) ** 2) ** powers @ added)
+    return np.asarray(normal_density(points) + ((points[:, None] / end) ** 2) ** powers @ added)
 
 
 @lru_cache(maxsize=256)
