@@ -28,6 +28,7 @@ from featurestep.theory.spectra.solve import _attempt
 from .explorer import written
 
 _PIXELS = 300  # of a panel, across
+pytestmark = pytest.mark.usefixtures("solved_once")
 
 
 def random_state(rng: random.Random, readout: str) -> State:

@@ -32,6 +32,7 @@ from .explorer import written
 
 STATES = [preset.state for preset in PRESETS.values()]
 NAMES = list(PRESETS)
+pytestmark = pytest.mark.usefixtures("solved_once")
 
 
 @pytest.mark.parametrize("state", STATES, ids=NAMES)
