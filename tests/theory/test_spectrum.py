@@ -12,12 +12,12 @@ from featurestep.spiked import spiked_weights
 from featurestep.theory.exact.resolvent import Readout, solve_resolvent
 from featurestep.theory.spectra.continued import Equations
 from featurestep.theory.spectra.edges import is_filled, right_edge
-from featurestep.theory.spectra.fineness import Rung
+from featurestep.theory.spectra.fineness import FULL, Budget, Rung
 from featurestep.theory.spectra.gauge import share_slope
 from featurestep.theory.spectra.law import carried_degrees
 from featurestep.theory.spectra.model import model_of
 from featurestep.theory.spectra.outlook import strengths
-from featurestep.theory.spectra.solve import solve_whole
+from featurestep.theory.spectra.solve import _attempt
 from featurestep.theory.spectra.typical import typical_batch
 from featurestep.theory.spectra.weights_law import weight_spectrum
 from featurestep.theory.typical_laws import extreme, typical_normal
@@ -217,7 +217,9 @@ def test_the_literal_equations_hold_off_the_axis_and_on_it(changes):
     ],
 )
 def test_edges_and_spikes_do_not_depend_on_the_cutting(changes):
-    coarse, fine = (solve_whole(problem(**changes), refine=refine)[1] for refine in (1.0, 2.0))
+    rungs = (Rung(), Rung(factor=2.0))  # the second twice as fine
+    models = (model_of(problem(**changes), rung) for rung in rungs)
+    coarse, fine = (_attempt(model, Budget(FULL.work))[1] for model in models)
     assert np.array(coarse.edges) == pytest.approx(np.array(fine.edges), rel=1e-4)
     assert len(coarse.spikes) == len(fine.spikes)
     for one, other in zip(coarse.spikes, fine.spikes, strict=True):

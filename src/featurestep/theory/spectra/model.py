@@ -70,19 +70,14 @@ class Model:
 
 
 def model_of(
-    problem: Problem,
-    rung: Rung = FIRST,
-    *,
-    refine: float = 1.0,
-    least: float = FULL.rules,
-    most: float = FINEST,
+    problem: Problem, rung: Rung = FIRST, *, least: float = FULL.rules, most: float = FINEST
 ) -> Model:
-    """The model of one rung, the first by default, `refine` times as fine as needed.
+    """The model of one rung, the first by default, as fine as needed.
 
     What is needed counts as at least `least`, and as at most `most`.
     """
     coarse = typical_batch(problem, replace(rung, varies=False))
-    needed = refine * _needed(coarse, least, most)
+    needed = _needed(coarse, least, most)
     fine = min(needed, 1.0) if rung.blurred else rung.factor * needed
     batch = typical_batch(problem, rung, refine=fine)
     lost = rung_notes(cut_elsewhere=rung.stray != STRAY, varies=rung.varies)

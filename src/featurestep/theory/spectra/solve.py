@@ -50,14 +50,14 @@ def spectrum(problem: Problem | Grid, *, progress: Progress | None = None) -> Sp
     return solve_whole(problem)[1]
 
 
-def solve_whole(problem: Problem, *, refine: float = 1.0) -> tuple[Outlook, Spectrum]:
+def solve_whole(problem: Problem) -> tuple[Outlook, Spectrum]:
     """The spectrum of one problem, with the model and equations that it was resolved with."""
     with one_thread(), np.errstate(all="ignore"):
-        first = model_of(problem, refine=refine)
+        first = model_of(problem)
         budgets: dict[tuple[object, ...], Budget] = {}  # spent, an attempt fails
         failure: NotConverged | None = None
         for rung in ladder(first):
-            model = first if rung == first.rung else model_of(problem, rung, refine=refine)
+            model = first if rung == first.rung else model_of(problem, rung)
             kind = rung.stray, rung.varies, rung.blurred
             try:
                 return _attempt(model, budgets.setdefault(kind, Budget(FULL.work)))
