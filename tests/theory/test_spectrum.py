@@ -297,6 +297,8 @@ def test_weights_are_spiked_like_signal_plus_noise():
     s = np.linspace(*weights.edges, 4001)
     assert np.trapezoid(weights.density(s), s) == pytest.approx(1.0, abs=1e-3)
     assert solved(problem(step_size=0.0)).weights.spike is None
+    whole, alone = solved(problem()).weights, weights_law(problem())
+    assert (whole.edges, whole.spike) == (alone.edges, alone.spike)
 
 
 @pytest.mark.parametrize("width", [500, 1000, 3000])
