@@ -56,7 +56,7 @@ def explore(port: str, browser: bool) -> None:
 def _serve(opened: socket.socket) -> None:
     from ..page.views import Views
 
-    views = Views().start(inherited=[opened])
+    views = Views()
     try:
         views.begin()
         from ..page.server import serve  # with Flask, while the first worker imports the engine

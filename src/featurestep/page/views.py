@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -43,15 +42,6 @@ class Views:
         self._ended = threading.Event()
         self._warm = {pool: threading.Event() for pool in (self.fast, self.drafts)}
         self._starter = threading.Thread(target=self._start, daemon=True)
-
-    def start(self, *, inherited: Sequence[Any] = ()) -> Views:
-        """Start the workers, which do not keep `inherited` open; before any thread is started."""
-        if sys.platform == "linux":
-            _ = _PLAIN.problem  # imports what all of them need
-            pipes = list(inherited)
-            for pool in self._pools:
-                pipes += pool.fork(pipes)
-        return self
 
     def begin(self) -> None:
         """Begin with the first picture, while Flask is imported and a browser loads."""

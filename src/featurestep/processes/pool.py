@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import IO, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..errors import CannotStart
 from .process import Ending, Event, Events, Process
@@ -53,11 +53,6 @@ class Seat:
         self._lock = threading.Lock()
         self.process: Process | None = None
 
-    def fork(self, inherited: Sequence[Any]) -> list[IO[bytes]]:
-        """Start it as a copy of this process; returns what others must not keep open."""
-        self.process = Process.forked(self._function, yielding=self._yielding, inherited=inherited)
-        return self.process.pipes
-
     def start(self, events: Events) -> Process:
         """A process that lives, whose words go to these events."""
         with self._lock:
@@ -84,18 +79,11 @@ class Seat:
 
 
 class Pool:
-    """Seats for calls of one function, by default as programs of their own."""
+    """Seats for calls of one function."""
 
     def __init__(self, function: Callable[..., Any], size: int, *, yielding: bool = False) -> None:
         self.seats = [Seat(function, yielding=yielding) for _ in range(size)]
         self._ended = threading.Event()
-
-    def fork(self, inherited: Sequence[Any]) -> list[IO[bytes]]:
-        """Start every process as a copy of this one, which has no other thread yet."""
-        pipes: list[IO[bytes]] = []
-        for seat in self.seats:
-            pipes += seat.fork([*inherited, *pipes])
-        return pipes
 
     def work(
         self,

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import CannotStart
-from .program import DROP, DROPPED, ONE_THREAD, READY, serve
+from .program import DROP, DROPPED, ONE_THREAD, READY
 
 COMMAND = "from featurestep.processes.program import main; main()"
 _LAST_WORDS = 2000  # characters of a dead worker's stderr that are kept
@@ -52,12 +51,17 @@ class Process:
         self, function: Callable[..., Any], *, yielding: bool = False, one_thread: bool = True
     ) -> None:
         """A program of its own: it inherits neither threads nor locks nor the user's `__main__`."""
-        self._begin(function)
+        self.ready = False
+        self.events: Events = SimpleQueue()
+        self._function = function
+        self._waiting: tuple[Any, ...] | None = None  # for it to be ready
+        self._thread: Thread | None = None
+        self._lock = Lock()
         threads = ONE_THREAD if one_thread else {}
         how = "yielding" if yielding else "eager"
-        self._words: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115 closed in `end`
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 closed in `end`
         try:
-            popen = subprocess.Popen(
+            self._popen = subprocess.Popen(
                 [sys.executable, "-P", "-c", COMMAND, function.__module__, how],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -68,50 +72,14 @@ class Process:
             self._words.close()
             reason = error.strerror or "no interpreter"
             raise CannotStart(f"worker processes do not start: {reason}") from None
-        assert popen.stdin is not None
-        assert popen.stdout is not None
-        self._calls, self._answers = popen.stdin, popen.stdout
-        self._handle: Any = popen
-
-    @classmethod
-    def forked(
-        cls, function: Callable[..., Any], *, yielding: bool, inherited: Sequence[Any]
-    ) -> Process:
-        """A copy of this process, which must have one thread; it is spared the imports.
-
-        `inherited` is what the copy must not keep open.
-        """
-        self = cls.__new__(cls)
-        self._begin(function)
-        self._words = None
-        theirs, ours = os.pipe(), os.pipe()
-        self._calls, self._answers = os.fdopen(theirs[1], "wb"), os.fdopen(ours[0], "rb")
-        closed = [*inherited, self._calls, self._answers]
-        context: Any = multiprocessing.get_context("fork")
-        arguments = (theirs[0], ours[1], yielding, closed)
-        self._handle = context.Process(target=_serve_fork, args=arguments, daemon=True)
-        self._handle.start()
-        os.close(theirs[0])
-        os.close(ours[1])
-        return self
-
-    def _begin(self, function: Callable[..., Any]) -> None:
-        self.ready = False
-        self.events: Events = SimpleQueue()
-        self._function = function
-        self._waiting: tuple[Any, ...] | None = None  # for it to be ready
-        self._thread: Thread | None = None
-        self._lock = Lock()
-
-    @property
-    def pipes(self) -> list[IO[bytes]]:
-        """Our ends of its pipes, which no other process may keep open."""
-        return [self._calls, self._answers]
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
+        self._calls, self._answers = self._popen.stdin, self._popen.stdout
 
     @property
     def pid(self) -> int:
         """The number by which the operating system knows it."""
-        return int(self._handle.pid)
+        return self._popen.pid
 
     def listen(self, events: Events) -> None:
         """From now on its words go to these events; not before threads may be started."""
@@ -155,7 +123,7 @@ class Process:
         """Whether it can still be given something."""
         if self._thread is not None and not self._thread.is_alive():
             return False
-        return self._exit_code() is None
+        return self._popen.poll() is None
 
     def drop(self) -> None:
         """Tell it that its call is not wanted any more; it answers so, and stays warm."""
@@ -172,47 +140,24 @@ class Process:
 
     def _signal(self, number: int) -> None:
         with self._lock, suppress(OSError):
-            if self._exit_code() is None:
+            if self._popen.poll() is None:
                 os.kill(self.pid, number)
-
-    def _exit_code(self) -> int | None:
-        if isinstance(self._handle, subprocess.Popen):
-            return self._handle.poll()
-        code: int | None = self._handle.exitcode
-        return code
 
     def end(self) -> Ending:
         """Make sure that it has ended, and tell how."""
         self.kill()
-        if isinstance(self._handle, subprocess.Popen):
-            code = self._handle.wait()
-        else:
-            self._handle.join()
-            code = int(self._handle.exitcode)
+        code = self._popen.wait()
         if self._thread is not None:
             self._thread.join()
-        for pipe in self.pipes:
+        for pipe in (self._calls, self._answers):
             with suppress(OSError):
                 pipe.close()
         return Ending(_ending(code), self._last_words())
 
     def _last_words(self) -> str:
-        if self._words is None:
-            return ""
         with self._words as words:
             words.seek(0)
             return words.read().decode(errors="replace").strip()[-_LAST_WORDS:]
-
-
-def _serve_fork(calls: int, answers: int, yielding: bool, inherited: Sequence[Any]) -> None:
-    """In a forked copy: let go of what is not its own, and of the parent's threads of BLAS."""
-    from threadpoolctl import threadpool_limits
-
-    for each in inherited:
-        each.close()
-    os.environ.update(ONE_THREAD)  # for libraries that are still to be loaded
-    with threadpool_limits(limits=1):
-        serve(os.fdopen(calls, "rb"), os.fdopen(answers, "wb"), yielding=yielding)
 
 
 def _ending(code: int) -> str:

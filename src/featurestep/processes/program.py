@@ -30,21 +30,18 @@ class Dropped(BaseException):
 
 
 def main() -> None:
-    """A program of its own: the pipes are stdin and stdout, its arguments tell how to work."""
-    module, yielding = sys.argv[1], sys.argv[2] == "yielding"
-    requests, answers = _take_pipes()
-    import_module(module)  # what cannot be imported ends us before we are ready
-    serve(requests, answers, yielding=yielding)
+    """Answer calls, one at a time, until the other end is gone.
 
-
-def serve(requests: BinaryIO, answers: BinaryIO, *, yielding: bool) -> None:
-    """Answer calls, one at a time, until the other end is gone."""
+    The pipes are stdin and stdout; the arguments tell where the function is, and how to work.
+    """
     global _answers
+    module, yielding = sys.argv[1], sys.argv[2] == "yielding"
+    requests, _answers = _take_pipes()
+    import_module(module)  # what cannot be imported ends us before we are ready
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if yielding and hasattr(os, "nice"):
         os.nice(_YIELD)
-    _answers = answers
     calls: SimpleQueue[Call] = SimpleQueue()
     desk = Desk()
     Thread(target=_receive, args=(requests, calls), daemon=True).start()
