@@ -93,6 +93,15 @@ def test_density_is_a_sum_of_gaussians(found):
     np.testing.assert_allclose(own.mean, near.mean, rtol=0.02)
 
 
+def test_few_neurons_have_a_density_too() -> None:
+    """The largest of 50 eigenvalues is more than the last per cent, by which the width is chosen."""
+    sizes = {"n": 80, "d": 40, "width": 50, "ridge": 0.1, "step_exponent": 0.3}
+    problem = Problem(activation="relu", target="H1", readout="constant", **sizes)
+    for seed in range(6):
+        found = simulated_spectrum(problem, seeds=[seed])
+        assert np.all(found.density([0.1, 0.5, 1.0]).mean > 0.0)
+
+
 def test_spikes_of_trained_and_untrained_networks(found):
     trained, initial = found.spikes("trained"), found.spikes("initial")
     for seed, spikes in enumerate(trained):

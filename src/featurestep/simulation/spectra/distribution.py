@@ -97,6 +97,7 @@ def default_width(found: Sequence[Distribution]) -> float:
     upper = max(float(np.max(one.knots)) ** 2 for one in found)
     upper = max([upper, *(float(one.atoms[0]) for one in found)])
     grid = np.linspace(0.0, upper**0.5, 4000) ** 2
+    grid[-1] = upper  # its root squared may lie below it, and so below the largest eigenvalue
     share = np.mean([np.mean(cumulative(one, grid), axis=0) for one in found], axis=0)
     zero = found[0].zeros * found[0].atom_mass
     return 0.02 * float(grid[np.searchsorted(share, zero + 0.99 * (1.0 - zero))])
