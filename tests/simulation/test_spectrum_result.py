@@ -94,7 +94,7 @@ def test_density_is_a_sum_of_gaussians(found):
 
 
 def test_few_neurons_have_a_density_too() -> None:
-    """The largest of 50 eigenvalues is more than the last per cent, by which the width is chosen."""
+    """The largest of 50 eigenvalues is more than the last per cent, which gives the width."""
     sizes = {"n": 80, "d": 40, "width": 50, "ridge": 0.1, "step_exponent": 0.3}
     problem = Problem(activation="relu", target="H1", readout="constant", **sizes)
     for seed in range(6):
