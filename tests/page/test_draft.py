@@ -145,11 +145,11 @@ def test_where_weights_are_exact_a_light_draft_says_that_it_is_another() -> None
     assert not close.light
     assert abs(light.edge / full.edge - 1.0) > 0.01
     check(close, full)
-    assert spectrum_panel.as_data(light)["rough"]
-    drawn = spectrum_figure.figure(state, spectrum_panel.as_data(light))
+    assert spectrum_panel.as_data(state, light)["rough"]
+    drawn = spectrum_figure.figure(state, spectrum_panel.as_data(state, light))
     assert "draft" in written(drawn)
     for shown in (full, close):
-        drawn = spectrum_figure.figure(state, spectrum_panel.as_data(shown))
+        drawn = spectrum_figure.figure(state, spectrum_panel.as_data(state, shown))
         assert "draft" not in written(drawn)
 
 

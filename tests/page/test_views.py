@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import time
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,8 @@ def test_the_spectrum_is_the_engine_s() -> None:
 
 def spectrum_data(**changes: object) -> dict[str, object]:
     data = {"s": [0.1, 1.0], "density": [1.0, 0.0], "edges": [[0.1, 1.0]], "atom": 0.25}
-    return {**data, "spikes": [], "notes": [], "rough": False, **changes}
+    axes = asdict(spectrum_axis.spectrum_axes(State()))
+    return {**data, "spikes": [], "notes": [], "axes": axes, "rough": False, **changes}
 
 
 def spike_data(at: float, degree: int, share: float) -> dict[str, object]:
@@ -327,5 +329,6 @@ def test_where_the_full_spectrum_fails_a_draft_stays_and_says_so(
     draft = views.spectrum_answers(state, "close")["spectrum"]
     assert {**found, "notes": []} == {**draft, "notes": []}
     assert found["notes"] == [*draft["notes"], f"the spectrum is drawn as a draft ({error})"]
-    monkeypatch.setattr(views.drafts, "ask", lambda *_: [Refused("takes longer")])
+    for pool in (views.fast, views.drafts):  # who drafts, before the page has its workers and after
+        monkeypatch.setattr(pool, "ask", lambda *_: [Refused("takes longer")])
     assert views.spectrum_answers(state)["spectrum"] is error

@@ -70,22 +70,20 @@ class Memory:
 class Pool(processes.Pool):
     """Workers that answer tasks; a request takes more than one only when they are free.
 
-    The first worker serves at once, the others from `grow` on: a cold one would be in the way.
+    From `grow` on all of them serve, and before the first only, or none: a cold one has to import
+    the engine.
     """
 
     def __init__(
-        self,
-        size: int,
-        memory: Memory,
-        *,
-        deadline: float,
-        yielding: bool = False,
+        self, size: int, memory: Memory, *, deadline: float, yielding: bool = False, first: int = 1
     ) -> None:
         super().__init__(answer, size, yielding=yielding)
         self.deadline = deadline
         self.memory = memory
+        self.serving = first
         self._idle: queue.LifoQueue[Seat] = queue.LifoQueue()
-        self._idle.put(self.seats[0])
+        for seat in self.seats[:first]:
+            self._idle.put(seat)
 
     def ask(self, tasks: Sequence[Task], wanted: Wanted = always) -> list[Any]:
         """The tasks' answers in order: data, or the error that stands in its place.
@@ -93,30 +91,27 @@ class Pool(processes.Pool):
         Raises `Overtaken` as soon as they are not wanted any more.
         """
         found = self._remembered(tasks)
-        missing = [task for task in dict.fromkeys(tasks) if task not in found]
-        if missing:
-            found |= self._compute(missing, wanted)
+        if found.keys() != set(tasks):
+            until = time.monotonic() + self.deadline
+            crew = self._take(len(set(tasks)) - len(found), until, wanted)
+            try:
+                found = self._remembered(tasks)  # others may have asked the same while we waited
+                missing = [task for task in dict.fromkeys(tasks) if task not in found]
+                found |= self._answered(missing, crew, until, wanted)
+            finally:
+                for seat in reversed(crew):
+                    self._idle.put(seat)
         return [_value(*found[task]) for task in tasks]
 
     def grow(self, tasks: Sequence[Task]) -> None:
-        """Bring the workers beyond the first into service, each warmed up by some tasks."""
-        for seat in self.seats[1:]:
+        """Bring the other workers into service, each warmed up by some tasks."""
+        for seat in self.seats[self.serving :]:
             self._answered(list(tasks), [seat], time.monotonic() + _WARMING, always)
             self._idle.put(seat)
+            self.serving += 1
 
     def _remembered(self, tasks: Sequence[Task]) -> dict[Task, Answer]:
         return {task: answer for task in tasks if (answer := self.memory.get(task)) is not None}
-
-    def _compute(self, tasks: list[Task], wanted: Wanted) -> dict[Task, Answer]:
-        until = time.monotonic() + self.deadline
-        crew = self._take(len(tasks), until, wanted)
-        try:
-            found = self._remembered(tasks)  # others may have asked the same while we waited
-            missing = [task for task in tasks if task not in found]
-            return found | self._answered(missing, crew, until, wanted)
-        finally:
-            for seat in reversed(crew):
-                self._idle.put(seat)
 
     def _take(self, most: int, until: float, wanted: Wanted) -> list[Seat]:
         """One worker, and more of them if they are free; one is left to other requests."""

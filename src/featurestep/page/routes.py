@@ -20,7 +20,7 @@ from . import reproduce
 from .controls import context
 from .jobs import Jobs
 from .questions import QUESTION, START, WATCH, Latest, checked
-from .state import State
+from .state import PLAIN, State
 from .views import Views, lane_view
 
 _DOCUMENTS = ("theory", "explore", "spectrum", "sweep")
@@ -63,7 +63,7 @@ def front() -> str:
     """The page, its controls set as the address asks; a bad link is told, and not followed."""
     try:
         state, wrong = State.from_query(request.query_string.decode("ascii", "replace")), ""
-        _ = state.problem
+        _ = state == PLAIN or state.problem  # that of a plain address is known to be one
     except FeaturestepError as error:
         state, wrong = State(), f"{error} (this is the default view)"
     known = context(state, told=bool(wrong))

@@ -68,7 +68,7 @@ def _spectrum(state: State, report: Tell) -> dict[str, Any] | None:
         "ends": ends.tolist(),
         "heights": (np.diff(found.cumulative(ends**2).mean) / np.diff(ends)).tolist(),
         "spikes": _spikes(found, border),
-        "theory": as_data(theory),
+        "theory": as_data(state, theory),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import figures
-from .spectrum_axis import SpectrumAxes, spectrum_axes
+from .spectrum_axis import SpectrumAxes
 from .state import State
 from .theme import THEMES, Theme
 
@@ -32,7 +32,7 @@ def figure(state: State, data: Data, simulated: Data | None = None) -> figures.F
     theme = THEMES[state.theme]
     values = [spike["singular_value"] for spike in data["spikes"]]
     seen = [spike["singular_value"] for spike in simulated["spikes"]] if simulated else []
-    axes = spectrum_axes(state).reaching([*values, *seen], data["density"])
+    axes = SpectrumAxes(**data["axes"]).reaching([*values, *seen], data["density"])
     traces, notes, shapes = [_bulk(data, axes, theme)], list[Any](), list[Any]()
     traces.append(_corner("draft" * data["rough"], axes, theme))
     met, places = _by_rank(simulated), axes.place(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..theory.spectra import spectrum as solve
 from ..theory.spectra.branch import Trail
 from ..theory.spectra.draft import Draft, draft_spectrum
 from ..theory.validity import prediction_notes
+from .spectrum_axis import spectrum_axes
 from .state import State
 
 _POINTS = 160  # of the density's curve in full
@@ -27,16 +29,16 @@ _APART = 0.5  # distance from which two problems are not of one drag
 
 def spectrum(state: State) -> dict[str, Any]:
     """Bulk and spikes of the features' singular values, as plain data."""
-    return as_data(solve(state.problem))
+    return as_data(state, solve(state.problem))
 
 
 def draft(state: State, *, light: bool = False) -> dict[str, Any]:
     """The same as a draft; a `light` one may have other weights, and then says so."""
-    return as_data(_drafted(state.problem, light))
+    return as_data(state, _drafted(state.problem, light))
 
 
-def as_data(found: Spectrum | Draft) -> dict[str, Any]:
-    """A spectrum as what the panel draws."""
+def as_data(state: State, found: Spectrum | Draft) -> dict[str, Any]:
+    """A spectrum as what the panel draws, with its axes, for which the server has no engine."""
     s, density = (found.s, found.density) if isinstance(found, Draft) else found.curve(_POINTS)
     return {
         "s": s.tolist(),
@@ -45,6 +47,7 @@ def as_data(found: Spectrum | Draft) -> dict[str, Any]:
         "atom": found.atom,
         "spikes": [_spike(spike) for spike in found.spikes],
         "notes": _own_notes(found),
+        "axes": asdict(spectrum_axes(state)),
         "rough": isinstance(found, Draft) and (found.light or found.blurred),
     }
 

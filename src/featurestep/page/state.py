@@ -224,4 +224,5 @@ def as_text(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
+PLAIN = State()  # what one sees first
 assert tuple(LIMITS) == tuple(f.name for f in fields(State))

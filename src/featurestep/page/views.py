@@ -12,12 +12,11 @@ from ..processes import Wanted, always
 from . import errors_figure, figures, reproduce, spectrum_figure, words
 from .errors_axis import exponents
 from .pool import Memory, Pool, Task
-from .state import NUMBERS, State
+from .state import NUMBERS, PLAIN, State
 from .theme import THEMES
 from .worker import CLOSE, DRAFT
 
 View = tuple[dict[str, Any], dict[str, Any]]  # figures and texts, by their elements' ids
-_PLAIN = State()
 DEADLINE = 8.0  # seconds for everything one request asks for, waiting for a worker included
 SLOW_DEADLINE = 20.0
 # How exactly: what follows a slider, what does not differ from the full answer by more than the eye
@@ -35,12 +34,12 @@ class Views:
         memory = Memory()
         self.fast = Pool(max(3, min(4, os.cpu_count() or 1)), memory, deadline=DEADLINE)
         # Drafts of the spectrum: each begins where the last has ended.
-        self.drafts = Pool(2, memory, deadline=DEADLINE)
+        self.drafts = Pool(2, memory, deadline=DEADLINE, first=0)
         self.slow = Pool(1, memory, deadline=SLOW_DEADLINE, yielding=True)
         self._pools = (self.fast, self.drafts, self.slow)
         self._simulated = Memory(_KEPT)
         self._ended = threading.Event()
-        self._warm = {pool: threading.Event() for pool in (self.fast, self.drafts)}
+        self._begun = {lane: threading.Event() for lane in ("main", "spectrum")}
         self._starter = threading.Thread(target=self._start, daemon=True)
 
     def begin(self) -> None:
@@ -48,20 +47,19 @@ class Views:
         self._starter.start()
 
     def _start(self) -> None:
-        tasks = tasks_of(_PLAIN, "draft")
+        tasks = tasks_of(PLAIN, "draft")
         spectrum = [tasks.pop("spectrum")]
-        first = {self.fast: list(tasks.values()), self.drafts: spectrum}
-        for pool, asked in first.items():  # in turn: meanwhile the browser has a core to itself
-            pool.ask(asked)
-            self._warm[pool].set()
+        for lane, asked in (("main", list(tasks.values())), ("spectrum", spectrum)):
+            self.fast.ask(asked)  # in turn: meanwhile the browser has a core to itself
+            self._begun[lane].set()
         if not self._ended.wait(_PATIENCE):  # until a page is open the processor has enough to do
-            for pool, asked in first.items():
-                pool.grow(asked)
+            self.drafts.grow(spectrum)
+            self.fast.grow(list(tasks.values()))
 
-    def _begun(self, pool: Pool) -> None:
+    def _await(self, lane: str) -> None:
         """Let what `begin` asks for be found: who comes meanwhile would only ask it again."""
         if self._starter.is_alive():
-            self._warm[pool].wait(_FIRST)
+            self._begun[lane].wait(_FIRST)
 
     def close(self) -> None:
         """End every worker."""
@@ -78,7 +76,7 @@ class Views:
     ) -> dict[str, Any]:
         """The engine's answers by part, without the spectrum: data, or the error in its place."""
         _ = state.problem  # refuses in one line before any work is begun
-        self._begun(self.fast)
+        self._await("main")
         tasks = self.tasks(state, how)
         del tasks["spectrum"]
         found = dict(zip(tasks, self.fast.ask(list(tasks.values()), wanted), strict=True))
@@ -89,12 +87,13 @@ class Views:
     ) -> dict[str, Any]:
         """The spectrum; where the full one is refused or too slow a draft stays, and says so."""
         _ = state.problem
-        self._begun(self.drafts)
+        self._await("spectrum")
+        drafts = self.drafts if self.drafts.serving else self.fast
         task = self.tasks(state, how)["spectrum"]
         full = task == tasks_of(state)["spectrum"]
-        (spectrum,) = (self.slow if full else self.drafts).ask([task], wanted)
+        (spectrum,) = (self.slow if full else drafts).ask([task], wanted)
         if isinstance(spectrum, Exception) and full:
-            (seen,) = self.drafts.ask([tasks_of(state, "close")["spectrum"]], wanted)
+            (seen,) = drafts.ask([tasks_of(state, "close")["spectrum"]], wanted)
             if isinstance(seen, Mapping):
                 notes = [*seen["notes"], f"the spectrum is drawn as a draft ({spectrum})"]
                 spectrum = {**seen, "notes": notes}
@@ -135,26 +134,26 @@ def tasks_of(state: State, how: str = "full") -> dict[str, Task]:
 
 @lru_cache(maxsize=64)
 def _queries(state: State) -> dict[str, str]:
-    point = state.replace(theme=_PLAIN.theme, over=_PLAIN.over)
+    point = state.replace(theme=PLAIN.theme, over=PLAIN.over)
     queries = {"curve": curve_key(state), "point": point.to_query()}
     if state.over == "exponent":
         queries["stairs"] = queries["curve"]
-    return {**queries, "spectrum": point.replace(ridge=_PLAIN.ridge).to_query()}
+    return {**queries, "spectrum": point.replace(ridge=PLAIN.ridge).to_query()}
 
 
 def curve_key(state: State) -> str:
     """The state as far as the errors' curve depends on it."""
-    plain = state.replace(theme=_PLAIN.theme)
+    plain = state.replace(theme=PLAIN.theme)
     if state.over != "exponent":
         return plain.to_query()
-    scale = state.step_scale if state.step == "exponent" else _PLAIN.step_scale
+    scale = state.step_scale if state.step == "exponent" else PLAIN.step_scale
     low, high = exponents(state)
-    step: dict[str, Any] = {"step": _PLAIN.step, "step_size": _PLAIN.step_size}
+    step: dict[str, Any] = {"step": PLAIN.step, "step_size": PLAIN.step_size}
     if (low, high) != (0.0, 0.5):  # a step whose exponent lies outside: its axis goes on to there
         limits = NUMBERS["step_size"]
         end = state.n ** (high if high > 0.5 else low)
         step = {"step": "size", "step_size": min(limits.high, max(limits.low, end))}
-    return plain.replace(step_exponent=_PLAIN.step_exponent, step_scale=scale, **step).to_query()
+    return plain.replace(step_exponent=PLAIN.step_exponent, step_scale=scale, **step).to_query()
 
 
 def lane_view(

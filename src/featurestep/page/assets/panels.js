@@ -5,6 +5,7 @@
   const WAIT = 30000; // ms after which an answer is given up
   const LATE = 400; // ms after which a panel that waits is dimmed
   const REST = { close: 100, full: 250 }; // ms of rest after which a draft is followed by what is better
+  const BY_HAND = ["plotly_relayout", "plotly_restyle"]; // what Plotly tells of
   const AT_ONCE = { transition: { duration: 0 }, frame: { duration: 0, redraw: false }, mode: "immediate" };
   const SHARED = "graph-degrees"; // a panel of both lanes
   const [LETTER, SAMPLE, ROW] = [5.8, 45, 22]; // pixels of a legend, at size 11
@@ -16,6 +17,7 @@
   const looks = {}; // how panels were drawn last, but for what moves
   const sizes = {}; // of panels, so that none need be measured while another is drawn
   const stale = new Set(); // panels that are to be drawn
+  const touched = new Set(); // panels that somebody has zoomed, or hidden curves of
   const pinned = {}; // traces to compare with, by their panels
   const waiting = []; // who is told when everything asked for is drawn
   let restTimer = 0;
@@ -127,14 +129,24 @@
     const before = looks[id];
     looks[id] = JSON.stringify([whole, data.map(({ x, y, text, customdata, hovertemplate, ...look }) => look)]);
     if (looks[id] === before) return moved(graph, data);
-    return window.Plotly.react(graph, data, whole, config); // it keeps what a hand has zoomed or hidden
+    if (graph.data && !touched.has(id)) {
+      Object.assign(graph, { data: data, layout: whole });
+      return window.Plotly.redraw(graph); // without `react`'s search for what has changed
+    }
+    const drawn = window.Plotly.react(graph, data, whole, config); // which keeps what a hand has zoomed or hidden
+    if (!touched.has(id)) for (const event of BY_HAND) graph.on(event, () => touched.add(id));
+    return drawn;
   }
 
-  /* Curves move in a frame that stays, in half the time, zoomed or not; Plotly tells when they are there. */
+  /* Curves move in a frame that stays, zoomed or not, in half the time. They are there as soon as the
+     panel changes: Plotly itself tells of it only after the next frame. */
   function moved(graph, data) {
-    const told = new Promise((done) => graph.once("plotly_transitioned", done));
+    const seen = new Promise((done) => {
+      const watcher = new MutationObserver(() => { watcher.disconnect(); done(); });
+      watcher.observe(graph, { subtree: true, attributes: true, childList: true });
+    });
     const asked = window.Plotly.animate(graph, { data: data, traces: data.map((_, rank) => rank) }, AT_ONCE);
-    return Promise.race([told, asked.catch(() => {})]); // one that a later one overtakes is refused
+    return Promise.race([seen, asked.catch(() => {})]); // one that a later one overtakes is refused
   }
 
   /* What is pinned, in grey; on a bent axis it is put where that axis now has it. */
