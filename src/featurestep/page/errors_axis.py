@@ -1,7 +1,4 @@
-"""The axis of the errors' panel: the problems along it, and where the current one lies.
-
-Nothing here computes: the server needs it before the engine is imported.
-"""
+"""The axis of the errors' panel and the problems along it: the server has it without the engine."""
 
 from __future__ import annotations
 

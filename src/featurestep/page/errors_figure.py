@@ -8,7 +8,7 @@ from typing import Any
 
 from ..regime import interval
 from .errors_axis import exponents, here
-from .figures import AXES, PIN, Figure, frame, line, marks, note, open_squares
+from .figures import AXES, NOTHING, PIN, Figure, frame, line, marks, note, open_squares
 from .spectrum_axis import nice
 from .state import State
 from .theme import THEMES, Theme
@@ -114,7 +114,7 @@ def _named(traces: list[Any], up: Figure, curve: Any) -> list[Any]:
         first = right and not left
         font = {"size": 12, "color": level["line"]["color"]}
         place = f"{'bottom' if tight else 'top'} {'right' if first else 'left'}"
-        text = [level["name"], ""] if first else ["", level["name"]]
+        text = [level["name"], NOTHING] if first else [NOTHING, level["name"]]
         level |= {"mode": "lines+text", "text": text, "textposition": place, "textfont": font}
     return traces
 

@@ -13,6 +13,7 @@ from .theme import THEMES, Theme
 
 Figure = dict[str, Any]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
+NOTHING = "\u200b"  # for texts that come and go: what was empty Plotly may not write any more
 PIN = {"meta": "pin"}  # of curves that the page may keep to compare with
 AXES = {
     "exponent": "step exponent α",

@@ -34,7 +34,7 @@ def figure(state: State, data: Data, simulated: Data | None = None) -> figures.F
     seen = [spike["singular_value"] for spike in simulated["spikes"]] if simulated else []
     axes = SpectrumAxes(**data["axes"]).reaching([*values, *seen], data["density"])
     traces, notes, shapes = [_bulk(data, axes, theme)], list[Any](), list[Any]()
-    traces.append(_corner("draft" * data["rough"], axes, theme))
+    traces.append(_corner("draft" if data["rough"] else figures.NOTHING, axes, theme))
     met, places = _by_rank(simulated), axes.place(values)
     for rank, height in enumerate(_heights(values, axes)):
         spike, x = data["spikes"][rank], places[rank]
@@ -110,7 +110,8 @@ def _label(spike: Data, seen: Carried | None, theme: Theme, tight: bool) -> figu
         text += f"<br><span style='font-size:0.85em'>sim. {other}{seen.share:.0%}</span>"
     font = {"size": 14, "color": theme.ink}
     place = "top left" if tight else "top center"
-    return {"mode": "lines+text", "text": ["", "", text], "textposition": place, "textfont": font}
+    texts = [figures.NOTHING, figures.NOTHING, text]
+    return {"mode": "lines+text", "text": texts, "textposition": place, "textfont": font}
 
 
 def _by_rank(simulated: Data | None) -> dict[int, Carried]:
