@@ -125,7 +125,7 @@ def test_closing_an_engine_ends_its_workers(grid):
     workers = [seat.process for seat in pool.seats]
     running.close()
     assert all(workers)
-    assert all(worker._handle.poll() is not None for worker in workers)
+    assert not any(worker.lives for worker in workers)
 
 
 @pytest.mark.parametrize("address", ["nowhere.json", "tcp://127.0.0.1:9", "???"])
