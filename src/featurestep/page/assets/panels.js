@@ -138,12 +138,13 @@
     return drawn;
   }
 
-  /* Curves move in a frame that stays, zoomed or not, in half the time. They are there as soon as the
-     panel changes: Plotly itself tells of it only after the next frame. */
+  /* Curves move in a frame that stays, zoomed or not, in half the time. They are there as soon as the panel
+     changes once it is their turn: Plotly itself tells of it only after the next frame. */
   function moved(graph, data) {
     const seen = new Promise((done) => {
       const watcher = new MutationObserver(() => { watcher.disconnect(); done(); });
-      watcher.observe(graph, { subtree: true, attributes: true, childList: true });
+      const look = () => watcher.observe(graph, { subtree: true, attributes: true, childList: true });
+      graph.once("plotly_animatingframe", look); // one that comes too soon after another waits for its turn
     });
     const asked = window.Plotly.animate(graph, { data: data, traces: data.map((_, rank) => rank) }, AT_ONCE);
     return Promise.race([seen, asked.catch(() => {})]); // one that a later one overtakes is refused
