@@ -138,12 +138,12 @@
     return drawn;
   }
 
-  /* Curves move in a frame that stays, zoomed or not, in half the time. They are there as soon as the panel
-     changes once it is their turn: Plotly itself tells of it only after the next frame. */
+  /* Curves move in a frame that stays, zoomed or not, in half the time. Plotly tells of it a frame too late. */
   function moved(graph, data) {
     const seen = new Promise((done) => {
       const watcher = new MutationObserver(() => { watcher.disconnect(); done(); });
-      const look = () => watcher.observe(graph, { subtree: true, attributes: true, childList: true });
+      const curves = graph.querySelector(".cartesianlayer"); // labels of a hover change on their own
+      const look = () => watcher.observe(curves, { subtree: true, attributes: true, childList: true });
       graph.once("plotly_animatingframe", look); // one that comes too soon after another waits for its turn
     });
     const asked = window.Plotly.animate(graph, { data: data, traces: data.map((_, rank) => rank) }, AT_ONCE);
