@@ -91,6 +91,21 @@ def test_every_public_name_has_its_room_and_is_found_there() -> None:
         _ = featurestep.nothing
 
 
+def test_the_page_is_served_without_the_engine() -> None:
+    """Its workers import it, so that no browser waits for that; figures are drawn without it."""
+    script = (
+        "import sys\n"
+        "from featurestep.page import server, views\n"
+        "from featurestep.page.state import State\n"
+        "missing = {'spectrum': ValueError('none'), 'simulated_spectrum': None}\n"
+        "views.main_view(State(), {}), views.spectrum_view(State(), missing)\n"
+        "rooms = ('theory', 'simulation', 'plots', 'meeting', 'sweeps')\n"
+        "assert not [m for m in sys.modules if m.startswith('featurestep.')"
+        " and m.split('.')[1] in rooms]"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_importing_the_package_imports_none_of_its_rooms() -> None:
     script = (
         "import sys, featurestep\n"
