@@ -150,6 +150,7 @@ def test_a_killed_worker_is_survived(client):
     found = simulate(problem, **options, scheduler=client, progress=kill)
     assert killed
     same(found, simulate(problem, **options))
+    client.wait_for_workers(2, timeout=60)  # Dask starts another: the next test counts on two
 
 
 def test_refusals():
