@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property, wraps
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    cast,
+    overload,
+)
 
 import numpy as np
 
-from ..errors import FeaturestepError
+from ..errors import FeaturestepError, InvalidProblem
 from ..grid import Grid
 from ..problem import Problem
 from .contract import Result
@@ -21,6 +31,9 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 Array = np.ndarray[Any, Any]
+P = ParamSpec("P")
+Answer = TypeVar("Answer", bound=Result)
+Answer_co = TypeVar("Answer_co", bound=Result, covariant=True)
 _MOST_REASONS = 10
 
 
@@ -178,6 +191,27 @@ def over_grid(
         noted=tuple(point.notes for point in points),
         inner=inner,
     )
+
+
+class Verb(Protocol[P, Answer_co]):
+    """A function as its callers see it: one answer for a problem, for a grid one at each point."""
+
+    @overload
+    def __call__(self, problem: Problem, *args: P.args, **options: P.kwargs) -> Answer_co: ...
+    @overload
+    def __call__(self, problem: Grid, *args: P.args, **options: P.kwargs) -> GridResult: ...
+
+
+def verb(work: Callable[Concatenate[Problem | Grid, P], Answer | GridResult]) -> Verb[P, Answer]:
+    """A function of a problem or a grid, which nothing else reaches."""
+
+    @wraps(work)
+    def checked(problem: Problem | Grid, *args: P.args, **options: P.kwargs) -> Answer | GridResult:
+        if not isinstance(problem, (Problem, Grid)):
+            raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
+        return work(problem, *args, **options)
+
+    return cast("Verb[P, Answer]", checked)
 
 
 class _Point(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, overload
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ..functions.hermite import coefficients
 from ..functions.nonlinearity import Nonlinearity
 from ..functions.teacher import Frame
 from ..problem import Grid, Problem
-from ..results import GridResult, Note, Progress, Result, over_grid
+from ..results import GridResult, Note, Progress, Result, over_grid, verb
 from ..spiked import linear_part, spiked_weights
 from .labels import label_moments
 from .predict import predict
@@ -59,18 +59,13 @@ class Baselines(Result):
         return size_notes(self.problem)
 
 
-@overload
-def baselines(problem: Problem) -> Baselines: ...
-@overload
-def baselines(problem: Grid, *, progress: Progress | None = None) -> GridResult: ...
+@verb
 def baselines(
     problem: Problem | Grid, *, progress: Progress | None = None
 ) -> Baselines | GridResult:
     """Test errors of the baselines, for one problem or every point of a grid."""
     if isinstance(problem, Grid):
         return over_grid(Baselines, problem, baselines, progress)
-    if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     return beside(problem, predict(untrained(problem)).test_error)
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import InvalidProblem
 from ..functions.hermite import normalised_coefficients
 from ..functions.nonlinearity import Nonlinearity, normalised_hermite
 from ..functions.teacher import Frame
 from ..problem import Grid, Problem
-from ..results import GridResult, Progress, Result, Table, over_grid
+from ..results import GridResult, Progress, Result, Table, over_grid, verb
 from ..spiked import spiked_weights
 from .degrees import multi_indices
 from .reach import (
@@ -153,10 +152,7 @@ class Learnable(Result):
             yield f"no activation, law or number of samples makes one step learn {', '.join(never)}"
 
 
-@overload
-def learnable(problem: Problem) -> Learnable: ...
-@overload
-def learnable(problem: Grid, *, progress: Progress | None = None) -> GridResult: ...
+@verb
 def learnable(
     problem: Problem | Grid, *, progress: Progress | None = None
 ) -> Learnable | GridResult:
@@ -172,8 +168,6 @@ def learnable(
     """
     if isinstance(problem, Grid):
         return over_grid(Learnable, problem, learnable, progress)
-    if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     star = problem.star
     floor, class_floor = floors(problem)
     floor_many, class_many = floors(problem.replace(n_step=MANY))

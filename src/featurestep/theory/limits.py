@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import ClassVar, Literal, overload
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from ..errors import InvalidProblem
 from ..functions.hermite import coefficients
 from ..problem import Grid, Problem
-from ..results import GridResult, Note, Progress, Result, over_grid
+from ..results import GridResult, Note, Progress, Result, over_grid, verb
 from ..spiked import SpikedWeights, spiked_weights
 from ..types import FloatArray
 from .engine import Solution, solve
@@ -75,16 +75,7 @@ class Limit(Result):
 Degree = int | Literal["maximal"] | None
 
 
-@overload
-def limit(problem: Problem, degree: Degree = None, *, norm_growth: bool = False) -> Limit: ...
-@overload
-def limit(
-    problem: Grid,
-    degree: Degree = None,
-    *,
-    norm_growth: bool = False,
-    progress: Progress | None = None,
-) -> GridResult: ...
+@verb
 def limit(
     problem: Problem | Grid,
     degree: Degree = None,
@@ -109,8 +100,6 @@ def limit(
     if isinstance(problem, Grid):
         one = partial(limit, degree=degree, norm_growth=norm_growth)
         return over_grid(Limit, problem, one, progress)
-    if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     chosen = _own_degree(problem) if degree is None else asked
     seen = along_first(problem)
     base = _unspiked_limit(seen)

@@ -7,13 +7,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..errors import InvalidProblem, NotConverged
 from ..problem import Grid, Problem
-from ..results import GridResult, Progress, Result, cell, over_grid, where
+from ..results import GridResult, Progress, Result, cell, over_grid, verb, where
 from ..types import FloatArray
 from .engine import Solution, solve
 from .predict import Prediction, prediction
@@ -79,23 +79,7 @@ class Optimum(Result):
         return [f"{found}, at {where(self.location)}", *super().heading()]
 
 
-@overload
-def optimum(
-    problem: Problem,
-    *,
-    over: Sequence[str] = ("ridge",),
-    minimise: str = "test_error",
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-) -> Optimum: ...
-@overload
-def optimum(
-    problem: Grid,
-    *,
-    over: Sequence[str] = ("ridge",),
-    minimise: str = "test_error",
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    progress: Progress | None = None,
-) -> GridResult: ...
+@verb
 def optimum(
     problem: Problem | Grid,
     *,
@@ -109,8 +93,6 @@ def optimum(
     A coarse logarithmic grid finds the basin, then finer and finer grids around its best point.
     Default bounds: ridge from 1e-6 to 100, step size from 0.01 to 4√width.
     """
-    if not isinstance(problem, (Problem, Grid)):
-        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     if minimise not in MEASURES:
         raise InvalidProblem("minimise", f"must be one of {', '.join(MEASURES)}", minimise)
     names = _checked_names(over)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from ..errors import InvalidProblem
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.teacher import Frame
 from ..problem import Grid, Problem
-from ..results import QUANTITIES, GridResult, Note, Progress, Result, over_grid
+from ..results import QUANTITIES, GridResult, Note, Progress, Result, over_grid, verb
 from ..types import FloatArray
 from . import isotropic
 from .degrees import KAPPA, MOST_DEGREE, WEIGHT, Degrees, missed_by_degree
@@ -149,12 +149,7 @@ class Prediction(Result):
         return {**super().as_dict(), **several}
 
 
-@overload
-def predict(problem: Problem, *, method: str = "auto") -> Prediction: ...
-@overload
-def predict(
-    problem: Grid, *, method: str = "auto", progress: Progress | None = None
-) -> GridResult: ...
+@verb
 def predict(
     problem: Problem | Grid, *, method: str = "auto", progress: Progress | None = None
 ) -> Prediction | GridResult:
@@ -175,8 +170,6 @@ def predict(
     checked_method(method)
     if isinstance(problem, Grid):
         return _predict_grid(problem, method, progress)
-    if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     (outcome,) = solve([problem], method=method)
     return prediction(problem, outcome)
 

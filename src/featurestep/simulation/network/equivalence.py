@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...errors import InvalidProblem
 from ...grid import Grid
 from ...problem import Problem
-from ...results import GridResult, Note, Progress, Result, Table, over_grid, plus_minus
+from ...results import GridResult, Note, Progress, Result, Table, over_grid, plus_minus, verb
 from ...types import FloatArray
 from ..arguments import SEEDS, Draws, Resources, make_draws, make_resources
 from ..draws.setting import Setting
@@ -69,25 +69,7 @@ class FeatureGap(Result):
         return [Table.of(("degree", "gap", "meaning"), rows)]
 
 
-@overload
-def feature_gap(
-    problem: Problem,
-    *,
-    degrees: Iterable[int] = (1, 2, 3),
-    seeds: int | Iterable[int] = SEEDS,
-    setting: Setting | None = None,
-    max_memory: float | None = None,
-) -> FeatureGap: ...
-@overload
-def feature_gap(
-    problem: Grid,
-    *,
-    degrees: Iterable[int] = (1, 2, 3),
-    seeds: int | Iterable[int] = SEEDS,
-    setting: Setting | None = None,
-    max_memory: float | None = None,
-    progress: Progress | None = None,
-) -> GridResult: ...
+@verb
 def feature_gap(
     problem: Problem | Grid,
     *,
@@ -112,8 +94,6 @@ def feature_gap(
     one = partial(_one, degrees=listed, draws=draws, resources=resources)
     if isinstance(problem, Grid):
         return over_grid(FeatureGap, problem, one, progress)
-    if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     return one(problem)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 from ...borders import Border
 from ...problem import Grid, Problem
-from ...results import GridResult, Progress, over_grid
+from ...results import GridResult, Progress, over_grid, verb
 from ..arguments import SEEDS, Resources, checked_progress, costed, make_draws, make_resources
 from ..cluster import Cluster, connected
 from ..draws.setting import Setting
@@ -21,44 +21,7 @@ from .run import SpectrumRun
 from .singular import Found
 
 
-@overload
-def simulated_spectrum(
-    problem: Problem,
-    *,
-    seeds: int | Iterable[int] = SEEDS,
-    variants: Iterable[str] = ("trained",),
-    setting: Setting | None = None,
-    border: Border | Mapping[str, Border] | None = None,
-    top: int = 10,
-    method: str = "auto",
-    max_memory: float | None = None,
-    block_rows: int | None = None,
-    dtype: str = "float64",
-    device: str = "cpu",
-    drawn: str | None = None,
-    streams: Mapping[str, int] | None = None,
-    progress: Progress | None = None,
-    scheduler: Any = None,
-) -> SimulatedSpectrum: ...
-@overload
-def simulated_spectrum(
-    problem: Grid,
-    *,
-    seeds: int | Iterable[int] = SEEDS,
-    variants: Iterable[str] = ("trained",),
-    setting: Setting | None = None,
-    border: Border | Mapping[str, Border] | None = None,
-    top: int = 10,
-    method: str = "auto",
-    max_memory: float | None = None,
-    block_rows: int | None = None,
-    dtype: str = "float64",
-    device: str = "cpu",
-    drawn: str | None = None,
-    streams: Mapping[str, int] | None = None,
-    progress: Progress | None = None,
-    scheduler: Any = None,
-) -> GridResult: ...
+@verb
 def simulated_spectrum(
     problem: Problem | Grid,
     *,

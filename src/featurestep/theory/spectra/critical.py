@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ...checks import whole_number
 from ...errors import InvalidProblem
 from ...problem import Grid, Problem
 from ...regime import interval
-from ...results import GridResult, Progress, Result, Table, describe, over_grid
+from ...results import GridResult, Progress, Result, Table, describe, over_grid, verb
 from ...types import FloatArray
 from ..spike_functions import learned_powers
 from .model import spectrum_notes
@@ -101,12 +101,7 @@ class CriticalSteps(Result):
         return {"largest_step": self.largest_step, "degrees": rows, "notes": list(self.notes)}
 
 
-@overload
-def critical_steps(problem: Problem, *, degrees: int = 4) -> CriticalSteps: ...
-@overload
-def critical_steps(
-    problem: Grid, *, degrees: int = 4, progress: Progress | None = None
-) -> GridResult: ...
+@verb
 def critical_steps(
     problem: Problem | Grid, *, degrees: int = 4, progress: Progress | None = None
 ) -> CriticalSteps | GridResult:
@@ -116,8 +111,6 @@ def critical_steps(
     target's part of that degree, as seen along the learned direction, is learned by the network.
     Steps are searched from 0.001 to 4√width; the problem's own step does not matter.
     """
-    if not isinstance(problem, (Problem, Grid)):
-        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     if whole_number("degrees", degrees) > HIGHEST:
         raise InvalidProblem("degrees", f"must be from 1 to {HIGHEST}", degrees)
     if isinstance(problem, Grid):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import overload
 
 import numpy as np
 
-from ...errors import InconsistentSolution, InvalidProblem, NotConverged
+from ...errors import InconsistentSolution, NotConverged
 from ...problem import Grid, Problem
-from ...results import GridResult, Progress, over_grid
+from ...results import GridResult, Progress, over_grid, verb
 from ...threads import one_thread
 from ..validity import Notes, blur_notes, bulk_notes
 from .above import BLUR, blurred_interval
@@ -25,10 +24,7 @@ MASS_ERROR = 5e-4  # refused beyond it
 BLURRED_MASS_ERROR, BLURRED_MOMENT_ERROR = 1e-2, 2e-2  # of a bulk seen from above
 
 
-@overload
-def spectrum(problem: Problem) -> Spectrum: ...
-@overload
-def spectrum(problem: Grid, *, progress: Progress | None = None) -> GridResult: ...
+@verb
 def spectrum(problem: Problem | Grid, *, progress: Progress | None = None) -> Spectrum | GridResult:
     """Predict the spectrum of the trained features (theory, section 5).
 
@@ -45,8 +41,6 @@ def spectrum(problem: Problem | Grid, *, progress: Progress | None = None) -> Sp
     """
     if isinstance(problem, Grid):
         return over_grid(Spectrum, problem, spectrum, progress)
-    if not isinstance(problem, Problem):
-        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
     return solve_whole(problem)[1]
 
 
