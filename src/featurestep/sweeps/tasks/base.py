@@ -48,7 +48,7 @@ class Task(ABC):
     @property
     def numerics(self) -> str:
         """The fingerprint of the code behind its numbers."""
-        return fingerprint(type(self).__module__, self.engine)
+        return fingerprint(type(self), self.engine)
 
     @property
     def parts(self) -> Sequence[Part]:
