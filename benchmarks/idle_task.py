@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from featurestep.sweeps.tasks import Task, Values, Work
+from featurestep.sweeps.tasks import Task, Unit, Values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,5 +15,5 @@ class Idle(Task):
     batch: ClassVar[int] = 1  # every unit travels alone
     meanings: ClassVar[Mapping[str, str]] = {}
 
-    def compute(self, work: Sequence[Work]) -> list[Values | Exception]:
-        return [{"ridge": unit.problem.ridge} for unit in work]
+    def compute(self, units: Sequence[Unit]) -> list[Values | Exception]:
+        return [{"ridge": unit.problem.ridge} for unit in units]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from featurestep.errors import NotConverged
-from featurestep.sweeps.tasks import Task, Values, Work
+from featurestep.sweeps.tasks import Task, Unit, Values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +28,8 @@ class Chore(Task):
     refuse: float | None = None  # a ridge that has no answer
     pause: float = 0.0
 
-    def compute(self, work: Sequence[Work]) -> list[Values | Exception]:
-        return [self._one(unit.problem.ridge) for unit in work]
+    def compute(self, units: Sequence[Unit]) -> list[Values | Exception]:
+        return [self._one(unit.problem.ridge) for unit in units]
 
     def _one(self, ridge: float) -> Any:
         time.sleep(self.pause)

@@ -87,9 +87,9 @@ def test_points_of_one_draw_travel_together_a_few_steps_at_a_time(base):
         read_sweep(grid, {"simulate": {"seeds": 2, "variants": ["trained", "initial"]}})
     )
     jobs = list(plan.jobs({unit.key for unit in plan.units}))
-    assert sorted(len(job.work) for job in jobs) == [16, 16, 32, 32]
-    assert all(len({unit.part.seed for unit in job.work}) == 1 for job in jobs)
-    assert sum(len(job.work) for job in jobs) == len(plan.units) == 96
+    assert sorted(len(job.units) for job in jobs) == [16, 16, 32, 32]
+    assert all(len({unit.part.seed for unit in job.units}) == 1 for job in jobs)
+    assert sum(len(job.units) for job in jobs) == len(plan.units) == 96
 
 
 def test_a_resumed_plan_keeps_its_bundles(base):
@@ -108,4 +108,4 @@ def test_equal_points_are_computed_once(base):
     }
     plan = make_plan(read_sweep(content))
     assert len(plan.units) == 3
-    assert sum(len(job.work) for job in plan.jobs({u.key for u in plan.units})) == 2
+    assert sum(len(job.units) for job in plan.jobs({u.key for u in plan.units})) == 2

@@ -22,7 +22,7 @@ from featurestep.sweeps.run import execute
 from featurestep.sweeps.spec import read_sweep
 from featurestep.sweeps.status import earlier_results, make_status, under_numerics
 from featurestep.sweeps.store import Store
-from featurestep.sweeps.tasks import TASKS, Work
+from featurestep.sweeps.tasks import TASKS
 
 from .. import command
 from .studies import PROBLEM
@@ -82,7 +82,8 @@ def test_what_may_change_numbers_changes_the_fingerprint(package, tags):
         ("functions/quadrature.py", numpy, f"{numpy}\nx = 1", {*REAL}, set()),
         # loaded by name, on a GPU only
         ("simulation/arrays/philox_kernel.py", numpy, f"{numpy}\nx = 1", {"simulate"}, {"limit"}),
-        ("sweeps/tasks/spectrum.py", "= 4", "= 5", {"spectrum"}, {"predict", "simulate"}),
+        ("sweeps/tasks/theory.py", "= 4", "= 5", {"spectrum"}, {"simulate"}),
+        ("sweeps/tasks/simulate.py", "= 8", "= 9", {"simulate"}, {"predict", "spectrum"}),
     ]
     before = tags()
     for file, old, new, touched, untouched in edits:
@@ -97,8 +98,9 @@ def test_what_may_change_numbers_changes_the_fingerprint(package, tags):
 @pytest.mark.parametrize("name", REAL)
 def test_every_module_that_computes_is_in_the_fingerprint(name, base):
     """By what is called while a unit is computed, not by what is imported."""
-    task = TASKS[name](**({"seeds": 1, "n_test": 20} if name == "simulate" else {}))
-    work = [Work(base.replace(step_exponent=0.1), task.parts[0])]
+    options = {"seeds": 1, "n_test": 20} if name == "simulate" else {}
+    (unit,) = make_plan(read_sweep(base.replace(step_exponent=0.1), {name: options})).units
+    task = unit.task
     called: set[str] = set()
 
     def note(frame, event, _):
@@ -108,7 +110,7 @@ def test_every_module_that_computes_is_in_the_fingerprint(name, base):
     threading.setprofile(note)
     sys.setprofile(note)
     try:
-        (found,) = task.compute(work)
+        (found,) = task.compute([unit])
     finally:
         sys.setprofile(None)
         threading.setprofile(None)

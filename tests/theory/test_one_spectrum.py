@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from featurestep import FeaturestepError, NotConverged, Problem, critical_steps, spectrum
-from featurestep.sweeps.tasks.spectrum import _summary
+from featurestep.sweeps import sweep
 from featurestep.theory.spectra import Spectrum
 from featurestep.theory.spectra.draft import draft_spectrum
 from featurestep.theory.spectra.fineness import Rung
@@ -137,9 +137,10 @@ def test_everything_takes_the_next_rung_when_one_fails(
     other = spectrum(problem)
     assert other.edge != usual.edge
     assert any("cut off elsewhere" in note for note in other.notes)
-    seen, task = spectrum(problem.vary(step_exponent=[0.42])), _summary(problem)
-    assert seen.edge.item() == task["edge"] == other.edge
-    assert seen["count"].item() == task["count"] == other.count
+    seen = spectrum(problem.vary(step_exponent=[0.42]))
+    swept = sweep(problem, tasks=["spectrum"], engine="serial")
+    assert seen.edge.item() == swept.spectrum_edge.item() == other.edge
+    assert seen["count"].item() == swept.spectrum_count.item() == other.count
     if critical:
         assert check_critical(problem, degrees=1) == 1
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import time
 import traceback
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, NamedTuple
@@ -15,7 +14,7 @@ from ..results import plain
 from ..simulation import InsufficientMemory
 from ..threads import blas_libraries
 from .numerics import installed
-from .tasks import Task, Values, Work
+from .tasks import Task, Unit, Values
 
 Status = Literal["ok", "refused", "failed"]
 
@@ -35,24 +34,29 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """Units that are computed together, by one worker."""
+    """Units of one task that are computed together, by one worker."""
 
-    task: Task
-    work: tuple[Work, ...]
-    keys: tuple[bytes, ...]
+    units: tuple[Unit, ...]
+
+    @property
+    def task(self) -> Task:
+        """What to do."""
+        return self.units[0].task
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """Those of its units."""
+        return tuple(unit.key for unit in self.units)
 
     def halves(self) -> tuple[Job, Job]:
         """The same units as two jobs."""
-        middle = len(self.work) // 2
-        return (
-            Job(self.task, self.work[:middle], self.keys[:middle]),
-            Job(self.task, self.work[middle:], self.keys[middle:]),
-        )
+        middle = len(self.units) // 2
+        return Job(self.units[:middle]), Job(self.units[middle:])
 
     def lost(self, reason: str, trace: str = "") -> Report:
         """The report of a job that no worker survives."""
         outcome = Outcome("failed", error=reason, trace=trace)
-        return Report(self.keys, [outcome] * len(self.keys), 0.0, origin())
+        return Report(self.keys, [outcome] * len(self.units), 0.0, origin())
 
 
 @dataclass(frozen=True)
@@ -69,19 +73,18 @@ class Report:
 def run_job(job: Job) -> Report:
     """Compute a job here and now; whatever a unit raises becomes its outcome."""
     started = time.perf_counter()
-    outcomes = _outcomes(job.task, job.work)
+    outcomes = _outcomes(job)
     return Report(job.keys, outcomes, time.perf_counter() - started, origin())
 
 
-def _outcomes(task: Task, work: Sequence[Work]) -> list[Outcome]:
+def _outcomes(job: Job) -> list[Outcome]:
     """Units that share work fail together, so a failing bundle is halved down to its culprits."""
     try:
-        found = task.compute(work)
+        found = job.task.compute(job.units)
     except Exception as error:
-        if len(work) == 1:
+        if len(job.units) == 1:
             return [_failure(error)]
-        middle = len(work) // 2
-        return _outcomes(task, work[:middle]) + _outcomes(task, work[middle:])
+        return [outcome for half in job.halves() for outcome in _outcomes(half)]
     return [
         # numbers that are not finite become None: strict JSON has no word for them
         _failure(each) if isinstance(each, Exception) else Outcome("ok", plain(each))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
 
 from ..axes import MAX_POINTS
 from ..conventions import RATIOS
@@ -15,19 +17,9 @@ from ..reading import within
 from .identity import Numerics, describe, key_of, portable, under
 from .job import Job
 from .spec import Sweep
-from .tasks import Part, Task, Work
+from .tasks import Task, Unit
 
 _NEEDED = (("n",), ("d", "phi"), ("width", "psi"), ("ridge",), ("step_exponent", "step_size"))
-
-
-class Unit(NamedTuple):
-    """One result to have: where it belongs, and the key it is stored under."""
-
-    task: int
-    point: int
-    part: Part
-    key: bytes
-    description: str
 
 
 @dataclass(frozen=True)
@@ -46,18 +38,13 @@ class Plan:
 
     def under(self, earlier: Mapping[str, Numerics]) -> Plan:
         """The same units as other numerics stored them; tasks not named keep their own."""
-        names = [task.name for task in self.sweep.tasks]
-        units = (
-            _retagged(unit, earlier[names[unit.task]]) if names[unit.task] in earlier else unit
-            for unit in self.units
-        )
-        return replace(self, units=tuple(units), earlier=dict(earlier))
+        units = tuple(_retagged(unit, earlier) for unit in self.units)
+        return replace(self, units=units, earlier=dict(earlier))
 
-    def units_of(self, task: int) -> tuple[Unit, ...]:
-        """The units of one task: points × parts."""
-        size = len(self.problems)
-        start = sum(size * len(each.parts) for each in self.sweep.tasks[:task])
-        return self.units[start : start + size * len(self.sweep.tasks[task].parts)]
+    def by_task(self) -> Iterator[tuple[Task, list[Unit]]]:
+        """Each task with its units: points × parts."""
+        for task, units in groupby(self.units, attrgetter("task")):
+            yield task, list(units)
 
     def jobs(self, missing: Iterable[bytes]) -> Iterator[Job]:
         """The missing units in their bundles, each key once.
@@ -66,21 +53,18 @@ class Plan:
         the company it would have had, and ends with the same digits.
         """
         left = set(missing)
-        for index, task in enumerate(self.sweep.tasks):
-            units = self.units_of(index)
-            work = [Work(self.problems[unit.point], unit.part) for unit in units]
-            for bundle in task.bundles(work):
-                wanted: dict[bytes, Work] = {}
-                for i in bundle:
-                    if units[i].key in left:
-                        left.remove(units[i].key)
-                        wanted[units[i].key] = work[i]
+        for task, units in self.by_task():
+            for bundle in task.bundles(units):
+                wanted = {unit.key: unit for unit in bundle if unit.key in left}
+                left -= wanted.keys()
                 if wanted:
-                    yield Job(task, tuple(wanted.values()), tuple(wanted))
+                    yield Job(tuple(wanted.values()))
 
 
-def _retagged(unit: Unit, numerics: Numerics) -> Unit:
-    description = under(unit.description, numerics)
+def _retagged(unit: Unit, earlier: Mapping[str, Numerics]) -> Unit:
+    if unit.task.name not in earlier:
+        return unit
+    description = under(unit.description, earlier[unit.task.name])
     return unit._replace(key=key_of(description), description=description)
 
 
@@ -99,13 +83,13 @@ def make_plan(sweep: Sweep) -> Plan:
 
 
 def _units(tasks: Sequence[Task], problems: Sequence[Problem]) -> Iterator[Unit]:
-    for index, task in enumerate(tasks):
+    for task in tasks:
         parts, numerics = task.parts, task.numerics
         for point, problem in enumerate(problems):
             for part in parts:
-                options = task.options(Work(problem, part))
+                options = task.options(problem, part)
                 description = describe(problem, task.name, options, numerics)
-                yield Unit(index, point, part, key_of(description), description)
+                yield Unit(task, point, problem, part, description, key_of(description))
 
 
 def _problems(sweep: Sweep) -> Iterator[Problem]:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .plan import Plan, Unit
+from .plan import Plan
 from .store import Row, Store
-from .tasks import Task
+from .tasks import Part, Unit
 
 if TYPE_CHECKING:
     import xarray
 
 Array = npt.NDArray[Any]
 Columns = dict[str, list[Any]]
-MISSING = "missing"
 
 
 def make_table(plan: Plan, store: Store, *, provenance: bool = False) -> Columns:
@@ -38,45 +37,25 @@ def make_table(plan: Plan, store: Store, *, provenance: bool = False) -> Columns
 
 def _rows(plan: Plan, store: Store, provenance: bool) -> Iterator[dict[str, Any]]:
     origins = store.origins() if provenance else {}
-    numerics = list(plan.numerics.values())
-    stored = {row.place: row for row in store.fetch([unit.key for unit in plan.units])}
-    for place, unit in enumerate(plan.units):
-        row = stored.get(place)
+    numerics = plan.numerics
+    for unit, row in store.of(plan.units):
+        name = unit.task.name
         yield {
-            **_where(plan, unit),
-            "status": MISSING if row is None else row.status,
-            "error": row.error if row is not None and row.error else None,
-            **({"numerics": str(numerics[unit.task])} if provenance or plan.earlier else {}),
-            **(_traced(row, origins) if provenance else {}),
-            **quantities_of(row),
+            "task": name,
+            **{field: label(value) for field, value in plan.sweep.changes(unit.point).items()},
+            **unit.part._asdict(),
+            "status": row.status,
+            "error": row.error or None,
+            **({"numerics": str(numerics[name])} if provenance or plan.earlier else {}),
+            **(_traced(row, origins[row.origin]) if row.origin in origins else {}),
+            **row.numbers,
         }
 
 
-def _where(plan: Plan, unit: Unit) -> dict[str, Any]:
-    fields = {name: label(value) for name, value in plan.sweep.changes(unit.point).items()}
-    task = plan.sweep.tasks[unit.task].name
-    return {"task": task, **fields, "variant": unit.part.variant, "seed": unit.part.seed}
-
-
-def quantities_of(row: Row | None) -> dict[str, Any]:
-    """The numbers of a stored result, if it has any."""
-    if row is None or row.quantities is None:
-        return {}
-    found = json.loads(row.quantities)
-    assert isinstance(found, dict)
-    return found
-
-
-def _traced(row: Row | None, origins: Mapping[int, Mapping[str, str]]) -> dict[str, Any]:
-    if row is None:
-        return {}
+def _traced(row: Row, origin: Mapping[str, str]) -> dict[str, Any]:
     finished = datetime.fromtimestamp(row.finished, UTC).isoformat(timespec="milliseconds")
-    return {
-        "executions": row.executions,
-        "finished": finished,
-        "seconds": row.seconds,
-        **origins[row.origin],
-    }
+    made = {"executions": row.executions, "finished": finished, "seconds": row.seconds}
+    return {**made, **origin}
 
 
 def label(value: Any) -> Any:
@@ -97,52 +76,34 @@ def make_dataset(plan: Plan, store: Store) -> xarray.Dataset:
 
     arrays: dict[str, Any] = {}
     coordinates = _coordinates(plan)
-    for index, task in enumerate(plan.sweep.tasks):
-        columns = _columns(plan, index, store)
-        axes = _Axes(plan, task)
-        coordinates.update(axes.coordinates)
-        for name, column in columns.items():
-            meaning = task.meanings.get(name)
-            attributes = {"long_name": meaning} if meaning else {}
-            arrays[f"{task.name}_{name}"] = (axes.dims, axes.shaped(column), attributes)
+    grid = tuple(dimension.name for dimension in plan.sweep.dimensions)
+    for task, units in plan.by_task():
+        variants, seeds = (list(dict.fromkeys(every)) for every in zip(*task.parts, strict=True))
+        shape = (*plan.sweep.shape, len(variants), len(seeds))
+        several = task.parts != (Part(),)
+        if several:
+            coordinates.update(variant=variants, seed=seeds)
+        for name, column in _columns(store, units).items():
+            array = np.moveaxis(column.reshape(shape), -2, 0)  # (variant, …, seed)
+            arrays[f"{task.name}_{name}"] = (
+                ("variant", *grid, "seed") if several else grid,
+                array if several else array[0, ..., 0],
+                {"long_name": task.meanings[name]} if name in task.meanings else {},
+            )
     return xarray.Dataset(arrays, coordinates, attrs=_attributes(plan))
 
 
-class _Axes:
-    """Dimensions of one task's variables: variant, the grid's, seed."""
-
-    def __init__(self, plan: Plan, task: Task) -> None:
-        grid = tuple(dimension.name for dimension in plan.sweep.dimensions)
-        variants = list(dict.fromkeys(part.variant for part in task.parts))
-        seeds = list(dict.fromkeys(part.seed for part in task.parts))
-        self._shape = (*plan.sweep.shape, len(variants), len(seeds))
-        self._plain = variants == [None] and seeds == [None]
-        self._grid = len(grid)
-        self.dims = grid if self._plain else ("variant", *grid, "seed")
-        self.coordinates = {} if self._plain else {"variant": variants, "seed": seeds}
-
-    def shaped(self, column: Array) -> Array:
-        """A column in the order of the plan as an array of the dimensions."""
-        if self._plain:
-            return column.reshape(self._shape[: self._grid])
-        return np.moveaxis(column.reshape(self._shape), self._grid, 0)
-
-
-def _columns(plan: Plan, index: int, store: Store) -> dict[str, Array]:
-    units = plan.units_of(index)
-    status = np.full(len(units), MISSING, dtype=object)
-    cells: dict[str, list[Any]] = {}
-    for row in store.fetch([unit.key for unit in units]):
-        status[row.place] = _status(row)
-        for name, value in quantities_of(row).items():
-            if name not in cells:
-                cells[name] = [None] * len(units)
-            cells[name][row.place] = value
-    return {**{name: _column(values) for name, values in cells.items()}, "status": status}
+def _columns(store: Store, units: Sequence[Unit]) -> dict[str, Array]:
+    """The quantities and the status of some units."""
+    rows = [row for _, row in store.of(units)]
+    found = [row.numbers for row in rows]
+    names = dict.fromkeys(name for numbers in found for name in numbers)
+    columns = {name: _column([numbers.get(name) for numbers in found]) for name in names}
+    return {**columns, "status": _column([_status(row) for row in rows])}
 
 
 def _status(row: Row) -> str:
-    return row.status if row.status == "ok" else f"{row.status}: {row.error}"
+    return f"{row.status}: {row.error}" if row.error else row.status
 
 
 def _column(values: list[Any]) -> Array:

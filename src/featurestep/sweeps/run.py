@@ -8,7 +8,7 @@ from ..files import check_file
 from .engines import Engine
 from .plan import Plan
 from .spec import Sweep
-from .store import Store
+from .store import MISSING, Store
 from .verb import Progress, Watcher
 
 
@@ -25,9 +25,8 @@ def execute(
 ) -> Progress:
     """Compute and store the missing units; with `retry` also those that failed."""
     descriptions = {unit.key: unit.description for unit in plan.units}
-    statuses = store.statuses(descriptions)
-    redo = {key for key, status in statuses.items() if retry and status == "failed"}
-    missing = {key for key in descriptions if key not in statuses or key in redo}
+    wanted = (MISSING, "failed") if retry else (MISSING,)
+    missing = {unit.key for unit, row in store.of(plan.units) if row.status in wanted}
     progress = Progress(len(descriptions), len(descriptions) - len(missing))
     if watch is not None:
         watch(progress)

@@ -14,8 +14,7 @@ from typing import Any
 from ..errors import InvalidProblem
 from .identity import Numerics
 from .plan import Plan
-from .results import MISSING
-from .store import Store
+from .store import MISSING, Store
 
 STATES = ("ok", "refused", "failed", MISSING)
 
@@ -87,27 +86,25 @@ class SweepStatus:
 
 def make_status(plan: Plan, store: Store) -> SweepStatus:
     """The state of every unit; in an empty store all are missing."""
-    names = [task.name for task in plan.sweep.tasks]
-    counts = {name: Counter[str]() for name in names}
+    states: Counter[tuple[str, str]] = Counter()
     reasons: Counter[tuple[str, str, str]] = Counter()
-    executions, seconds, origins = 0, 0.0, dict[int, Mapping[str, str]]()
-    for unit in plan.units:
-        counts[names[unit.task]][MISSING] += 1
-    for row in store.fetch([unit.key for unit in plan.units]):
-        task = names[plan.units[row.place].task]
-        counts[task][MISSING] -= 1
-        counts[task][row.status] += 1
+    executions, seconds, origins = 0, 0.0, set[int | None]()
+    for unit, row in store.of(plan.units):
+        states[unit.task.name, row.status] += 1
         executions, seconds = executions + row.executions, seconds + row.seconds
-        origins[row.origin] = {}
-        if row.status != "ok":
-            reasons[task, row.status, row.error] += 1
-    known = store.origins()
+        origins.add(row.origin)
+        if row.error:
+            reasons[unit.task.name, row.status, row.error] += 1
+    known = sorted(store.origins().items())
     return SweepStatus(
-        by_task={name: {state: counts[name][state] for state in STATES} for name in names},
+        by_task={
+            task.name: {state: states[task.name, state] for state in STATES}
+            for task in plan.sweep.tasks
+        },
         reasons=dict(reasons.most_common()),
         executions=executions,
         seconds=seconds,
-        origins=tuple(known[number] for number in sorted(origins)),
+        origins=tuple(content for number, content in known if number in origins),
         numerics=plan.numerics,
         earlier=tuple(earlier_results(plan, store)),
     )
@@ -116,17 +113,17 @@ def make_status(plan: Plan, store: Store) -> SweepStatus:
 def earlier_results(plan: Plan, store: Store) -> list[Earlier]:
     """What is stored of a plan's units by numerics that are not the plan's, the newest first."""
     own, origins = plan.numerics, store.origins()
-    names = [task.name for task in plan.sweep.tasks]
     found = []
     for version in store.versions():
-        if version.task not in names or version.numerics == own[version.task]:
+        task = version.task
+        if task not in own or version.numerics == own[task]:
             continue
-        task = names.index(version.task)
-        units = plan.under({version.task: version.numerics}).units_of(task)
-        count = len(store.statuses({unit.key for unit in units}))
+        units = plan.under({task: version.numerics}).units
+        keys = {unit.key for unit in units if unit.task.name == task}
+        count = sum(row.status != MISSING for row in store.fetch(keys))
         if count:
             package = origins[version.origin].get("featurestep", "unknown")
-            found.append(Earlier(version.task, version.numerics, count, package, version.finished))
+            found.append(Earlier(task, version.numerics, count, package, version.finished))
     return found
 
 

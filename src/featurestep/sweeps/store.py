@@ -17,7 +17,9 @@ from typing import Any, NamedTuple, Self
 from ..errors import StoreError
 from .job import Report
 from .lock import DriverLock
+from .tasks import Unit
 
+MISSING = "missing"  # the status of what is not stored
 LAYOUT = 1  # of the tables; a store with a higher one is refused
 APPLICATION = 0x66737470  # "fstp": how SQLite files tell whose they are
 _TABLES = """
@@ -48,8 +50,8 @@ ON CONFLICT (key) DO UPDATE SET
     origin = excluded.origin, executions = executions + 1
 """
 _FETCH = """
-SELECT wanted.place, status, quantities, error, trace, executions, finished, seconds, origin
-FROM temp.wanted JOIN results USING (key) ORDER BY wanted.place
+SELECT status, quantities, error, trace, executions, finished, seconds, origin
+FROM temp.wanted LEFT JOIN results USING (key) ORDER BY wanted.place
 """
 
 
@@ -70,17 +72,22 @@ class Version(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One stored result, with its place in the list of keys asked for."""
+    """One stored result, or that there is none."""
 
-    place: int
-    status: str
-    quantities: str | None
-    error: str
-    trace: str
-    executions: int
-    finished: float
-    seconds: float
-    origin: int
+    status: str = MISSING
+    quantities: str | None = None
+    error: str = ""
+    trace: str = ""
+    executions: int = 0
+    finished: float = 0.0
+    seconds: float = 0.0
+    origin: int | None = None
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """Its quantities by name, if it has any."""
+        found: dict[str, Any] = json.loads(self.quantities) if self.quantities else {}
+        return found
 
 
 class Store:
@@ -169,7 +176,8 @@ class Store:
     def record(self, report: Report, descriptions: Mapping[bytes, str]) -> None:
         """Commit the outcomes of a job, all or none."""
         share = report.seconds / len(report.keys)
-        with self._explained(), self._transaction():
+        with self._explained(), self._db:
+            self._db.execute("BEGIN IMMEDIATE")
             origin = self._origin(report.origin)
             end = (report.finished, share, origin)
             self._db.executemany(
@@ -180,36 +188,26 @@ class Store:
                 ),
             )
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
-                self._db.execute("ROLLBACK")
-            raise
-
     def _origin(self, content: Mapping[str, str]) -> int:
         text = json.dumps(content, sort_keys=True)
         self._db.execute("INSERT OR IGNORE INTO origins (content) VALUES (?)", (text,))
         found = self._db.execute("SELECT id FROM origins WHERE content = ?", (text,)).fetchone()
         return int(found[0])
 
-    def fetch(self, keys: Sequence[bytes]) -> Iterator[Row]:
-        """What is stored of the keys, in their order."""
-        with self._explained():
-            self._want(keys)
-            for values in self._db.execute(_FETCH):
-                yield Row(*values)
+    def of(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, Row]]:
+        """Each unit with what is stored of it."""
+        return zip(units, self.fetch(unit.key for unit in units), strict=True)
 
-    def statuses(self, keys: Iterable[bytes]) -> dict[bytes, str]:
-        """The status of each key that is stored."""
+    def fetch(self, keys: Iterable[bytes]) -> Iterator[Row]:
+        """What is stored of each key, in their order."""
         with self._explained():
-            self._want(keys)
-            found = self._db.execute("SELECT key, status FROM temp.wanted JOIN results USING (key)")
-            return dict(found.fetchall())
+            self._db.execute("DROP TABLE IF EXISTS temp.wanted")
+            self._db.execute("CREATE TEMP TABLE wanted (place INTEGER PRIMARY KEY, key BLOB)")
+            with self._db:
+                self._db.execute("BEGIN")
+                self._db.executemany("INSERT INTO temp.wanted VALUES (?, ?)", enumerate(keys))
+            for values in self._db.execute(_FETCH):
+                yield Row() if values[0] is None else Row(*values)
 
     def origins(self) -> dict[int, dict[str, str]]:
         """What computed the results, by its number."""
@@ -221,13 +219,6 @@ class Store:
         """The numerics of each task's results, the newest first."""
         with self._explained():
             return [Version(*row) for row in self._db.execute(_VERSIONS)]
-
-    def _want(self, keys: Iterable[bytes]) -> None:
-        self._db.execute("DROP TABLE IF EXISTS temp.wanted")
-        self._db.execute("CREATE TEMP TABLE wanted (place INTEGER PRIMARY KEY, key BLOB)")
-        self._db.execute("BEGIN")
-        self._db.executemany("INSERT INTO temp.wanted VALUES (?, ?)", enumerate(keys))
-        self._db.execute("COMMIT")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

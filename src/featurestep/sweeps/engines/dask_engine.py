@@ -82,7 +82,7 @@ class _Flight:
             alone = iter([self._suspects.popleft()])
             for future, job in self._landing(alone, 1):
                 report = self._report(future, job)
-                if report is None and len(job.work) > 1:
+                if report is None and len(job.units) > 1:
                     self._suspects.extend(job.halves())
                 else:
                     yield report or job.lost("its worker died several times")

@@ -36,7 +36,7 @@ class Attempt:
         until the unit that kills its workers is alone.
         """
         deaths = self.deaths + 1
-        if len(self.job.work) > 1:
+        if len(self.job.units) > 1:
             if deaths < 2:
                 return [Attempt(self.job, deaths)]
             return [Attempt(half, deaths - 1) for half in self.job.halves()]

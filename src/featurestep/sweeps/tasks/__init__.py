@@ -7,12 +7,11 @@ from typing import Any
 
 from ...errors import InvalidProblem
 from ...reading import listed, one_of, table
-from .base import Part, Task, Values, Work
+from .base import Part, Task, Unit, Values
 from .simulate import Simulate
-from .spectrum import SpectrumTask
-from .theory import BaselinesTask, LimitTask, Predict
+from .theory import BaselinesTask, LimitTask, Predict, SpectrumTask
 
-__all__ = ["TASKS", "Part", "Task", "Values", "Work", "read_tasks"]
+__all__ = ["TASKS", "Part", "Task", "Unit", "Values", "read_tasks"]
 
 TASKS: dict[str, type[Task]] = {
     kind.name: kind for kind in (Predict, LimitTask, BaselinesTask, SpectrumTask, Simulate)

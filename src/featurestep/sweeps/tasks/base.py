@@ -21,11 +21,15 @@ class Part(NamedTuple):
     seed: int | None = None
 
 
-class Work(NamedTuple):
-    """One unit of work: a problem and the part of the task to do there."""
+class Unit(NamedTuple):
+    """One result to have: the part of a task to do at a point, and the key it is stored under."""
 
+    task: Task
+    point: int
     problem: Problem
     part: Part
+    description: str
+    key: bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,29 +59,18 @@ class Task(ABC):
         """The units of every point."""
         return (Part(),)
 
-    def options(self, work: Work) -> Mapping[str, Any]:
+    def options(self, problem: Problem, part: Part) -> Mapping[str, Any]:
         """What a unit's result depends on besides its problem."""
         return {}
 
     def check(self, problem: Problem) -> None:  # noqa: B027 most tasks take every problem
         """Refuse a problem that the task can never do, before anything starts."""
 
-    def bundles(self, work: Sequence[Work]) -> Iterator[list[int]]:
-        """Which units travel together, as indices; it must not depend on who computes them."""
-        for start in range(0, len(work), self.batch):
-            yield list(range(start, min(start + self.batch, len(work))))
+    def bundles(self, units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
+        """The units that travel together; it must not depend on who computes them."""
+        for start in range(0, len(units), self.batch):
+            yield units[start : start + self.batch]
 
     @abstractmethod
-    def compute(self, work: Sequence[Work]) -> list[Values | Exception]:
+    def compute(self, units: Sequence[Unit]) -> list[Values | Exception]:
         """A result, or the error that refuses it, for each unit of a bundle."""
-
-
-def each(work: Sequence[Work], one: Any) -> list[Values | Exception]:
-    """one(problem) for every unit; what it raises is that unit's own affair."""
-    found: list[Values | Exception] = []
-    for unit in work:
-        try:
-            found.append(one(unit.problem))
-        except Exception as error:
-            found.append(error)
-    return found

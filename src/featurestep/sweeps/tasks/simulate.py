@@ -18,7 +18,7 @@ from ...simulation.arrays.backend import DTYPES
 from ...simulation.draws.draw import check_sizes
 from ...simulation.network.plan import default_test_size
 from ...simulation.network.variants import parse_variants
-from .base import Part, Task, Values, Work
+from .base import Part, Task, Unit, Values
 
 Item = TypeVar("Item")
 MOST_STEPS = 8  # step sizes of one job: enough to share a draw, few enough to spread the work
@@ -78,12 +78,12 @@ class Simulate(Task):
     def parts(self) -> Sequence[Part]:
         return tuple(Part(variant, seed) for variant in self.variants for seed in self.seeds)
 
-    def options(self, work: Work) -> Mapping[str, Any]:
+    def options(self, problem: Problem, part: Part) -> Mapping[str, Any]:
         setting = self.setting
         return {
-            "variant": work.part.variant,
-            "seed": work.part.seed,
-            "n_test": self._tests(work.problem),
+            "variant": part.variant,
+            "seed": part.seed,
+            "n_test": self._tests(problem),
             "dtype": self.dtype,
             "device": self.device,
             "inputs": setting.inputs,
@@ -103,25 +103,25 @@ class Simulate(Task):
         with within("setting"):
             check_sizes(problem, self.setting, self._tests(problem))
 
-    def bundles(self, work: Sequence[Work]) -> Iterator[list[int]]:
-        draws: dict[Any, dict[tuple[float, float], list[int]]] = {}
-        for index, unit in enumerate(work):
+    def bundles(self, units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
+        draws: dict[Any, dict[tuple[float, float], list[Unit]]] = {}
+        for unit in units:
             p = unit.problem
             sizes = (p.d, p.width, p.n_step, self._tests(p))
             kinds = (p.activation, p.target, p.readout, p.residual, p.initial, p.centre)
             steps = draws.setdefault((unit.part.seed, sizes, kinds), {})
-            steps.setdefault((p.step_size, p.noise_std), []).append(index)
+            steps.setdefault((p.step_size, p.noise_std), []).append(unit)
         for steps in draws.values():
             moves = list(steps.values())
             for start in range(0, len(moves), MOST_STEPS):
-                yield [index for move in moves[start : start + MOST_STEPS] for index in move]
+                yield [unit for move in moves[start : start + MOST_STEPS] for unit in move]
 
-    def compute(self, work: Sequence[Work]) -> list[Values | Exception]:
-        problems, points = _places(unit.problem for unit in work)
-        names, variants = _places(str(unit.part.variant) for unit in work)
+    def compute(self, units: Sequence[Unit]) -> list[Values | Exception]:
+        problems, points = _places(unit.problem for unit in units)
+        names, variants = _places(str(unit.part.variant) for unit in units)
         run = simulate(
             Points(problems),
-            seeds=[work[0].part.seed or 0],
+            seeds=[units[0].part.seed or 0],
             n_test=self._tests(problems[0]),
             variants=names,
             setting=self.setting,

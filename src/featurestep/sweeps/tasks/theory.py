@@ -1,40 +1,73 @@
-"""The tasks that need the theory alone: predict, limit and baselines."""
+"""The tasks that need the theory alone: its verbs, problem by problem."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from ...errors import InvalidProblem
 from ...problem import Problem
-from ...theory import Baselines, Limit, Prediction, baselines, limit
+from ...results import Result
+from ...theory import Baselines, Limit, Prediction, Spectrum, baselines, limit, spectrum
 from ...theory.engine import solve
 from ...theory.limits import checked_degree
 from ...theory.predict import prediction
-from .base import Task, Values, Work, each
+from .base import Part, Task, Unit, Values
+
+Verb = Callable[[Problem], Result]
+_OF_BULK = ("edge", "margin", "count")
+_OF_SPIKES = ("location", "degree", "resolved")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Predict(Task):
+class TheoryTask(Task):
+    """A verb at every problem; what it raises is that unit's own affair."""
+
+    batch = 20
+
+    @abstractmethod
+    def verb(self, problems: Sequence[Problem]) -> Verb:
+        """What answers for each of some problems, which it is asked in this order."""
+
+    def values(self, found: Any) -> Values:
+        """The numbers as they are, lists of notes and of powers as text."""
+        return {
+            name: "; ".join(map(str, value)) if isinstance(value, list) else value
+            for name, value in found.as_dict().items()
+        }
+
+    def compute(self, units: Sequence[Unit]) -> list[Values | Exception]:
+        problems = [unit.problem for unit in units]
+        answer = self.verb(problems)
+        found: list[Values | Exception] = []
+        for problem in problems:
+            try:
+                found.append(self.values(answer(problem)))
+            except Exception as error:
+                found.append(error)
+        return found
+
+
+class Predict(TheoryTask):
     """Errors at finite n, solved in large batches."""
 
-    name: ClassVar[str] = "predict"
-    batch: ClassVar[int] = 1000
-    meanings: ClassVar[Mapping[str, str]] = Prediction.MEANINGS
+    name = "predict"
+    batch = 1000
+    meanings = Prediction.MEANINGS
 
-    def compute(self, work: Sequence[Work]) -> list[Values | Exception]:
-        outcomes = iter(solve([unit.problem for unit in work]))
-        return each(work, lambda problem: _joined(prediction(problem, next(outcomes)).as_dict()))
+    def verb(self, problems: Sequence[Problem]) -> Verb:
+        outcomes = iter(solve(problems))
+        return lambda problem: prediction(problem, next(outcomes))
 
 
 @dataclass(frozen=True, kw_only=True)
-class LimitTask(Task):
+class LimitTask(TheoryTask):
     """Errors as n → ∞."""
 
-    name: ClassVar[str] = "limit"
-    batch: ClassVar[int] = 20
-    meanings: ClassVar[Mapping[str, str]] = Limit.MEANINGS
+    name = "limit"
+    meanings = Limit.MEANINGS
     degree: int | Literal["maximal"] | None = None
     norm_growth: bool = False
 
@@ -43,32 +76,42 @@ class LimitTask(Task):
         if not isinstance(self.norm_growth, bool):
             raise InvalidProblem("norm_growth", "must be true or false", self.norm_growth)
 
-    def options(self, work: Work) -> Mapping[str, Any]:
-        return {"degree": self.degree, "norm_growth": self.norm_growth}
+    def options(self, problem: Problem, part: Part) -> Mapping[str, Any]:
+        return vars(self)
 
-    def compute(self, work: Sequence[Work]) -> list[Values | Exception]:
-        return each(work, self._one)
-
-    def _one(self, problem: Problem) -> Values:
-        found = limit(problem, degree=self.degree, norm_growth=self.norm_growth)
-        return _joined(found.as_dict())
+    def verb(self, problems: Sequence[Problem]) -> Verb:
+        return partial(limit, **vars(self))
 
 
-@dataclass(frozen=True, kw_only=True)
-class BaselinesTask(Task):
+class BaselinesTask(TheoryTask):
     """Test errors of simpler predictors."""
 
-    name: ClassVar[str] = "baselines"
-    batch: ClassVar[int] = 20
-    meanings: ClassVar[Mapping[str, str]] = Baselines.MEANINGS
+    name = "baselines"
+    meanings = Baselines.MEANINGS
 
-    def compute(self, work: Sequence[Work]) -> list[Values | Exception]:
-        return each(work, lambda problem: _joined(baselines(problem).as_dict()))
+    def verb(self, problems: Sequence[Problem]) -> Verb:
+        return baselines
 
 
-def _joined(values: Mapping[str, Any]) -> Values:
-    """The numbers as they are, lists of notes and of powers as text."""
-    return {
-        name: "; ".join(map(str, value)) if isinstance(value, list) else value
-        for name, value in values.items()
+class SpectrumTask(TheoryTask):
+    """The upper end: edge, number of resolved spikes, and some of every spike, largest first."""
+
+    name = "spectrum"
+    batch = 4
+    meanings: ClassVar[Mapping[str, str]] = {
+        **{name: Spectrum.MEANINGS[name] for name in _OF_BULK},
+        **{
+            f"{name}_{rank}": f"{Spectrum.MEANINGS[name]} (number {rank})"
+            for rank in range(1, 7)
+            for name in _OF_SPIKES
+        },
     }
+
+    def verb(self, problems: Sequence[Problem]) -> Verb:
+        return spectrum
+
+    def values(self, found: Any) -> Values:
+        values = {name: getattr(found, name) for name in _OF_BULK}
+        for rank, spike in enumerate(found.spikes, start=1):
+            values |= {f"{name}_{rank}": getattr(spike, name) for name in _OF_SPIKES}
+        return values
