@@ -92,10 +92,6 @@ class CpuBackend:
         """The same in float64, where the arrays live."""
         return np.asarray(values, dtype=np.float64)
 
-    def wide_empty(self, *shape: int) -> Array:
-        """Uninitialised float64."""
-        return np.empty(shape)
-
     def cast(self, values: Array) -> Array:
         """The same in this backend's precision; not copied where it is so already."""
         return np.asarray(values, dtype=self.dtype)
@@ -107,6 +103,10 @@ class CpuBackend:
     def stack(self, arrays: Sequence[Array]) -> Array:
         """Along a new last axis."""
         return np.stack(arrays, axis=-1)
+
+    def join(self, arrays: Sequence[Array], axis: int) -> Array:
+        """One after the other, along an axis that they have."""
+        return np.concatenate(arrays, axis=axis)
 
     def inner(self, left: Array, right: Array) -> Array:
         """⟨M, K⟩ of two matrices, in float64."""

@@ -115,10 +115,6 @@ class TorchBackend:
             values = self.torch.from_numpy(values)
         return values.to(**self._wide)
 
-    def wide_empty(self, *shape: int) -> Array:
-        """Uninitialised float64."""
-        return self.torch.empty(shape, **self._wide)
-
     def cast(self, values: Array) -> Array:
         """The same in this backend's precision; not copied where it is so already."""
         return values.to(self._like["dtype"])
@@ -130,6 +126,10 @@ class TorchBackend:
     def stack(self, arrays: Sequence[Array]) -> Array:
         """Along a new last axis."""
         return self.torch.stack(list(arrays), dim=-1)
+
+    def join(self, arrays: Sequence[Array], axis: int) -> Array:
+        """One after the other, along an axis that they have."""
+        return self.torch.cat(list(arrays), dim=axis)
 
     def inner(self, left: Array, right: Array) -> Array:
         """⟨M, K⟩ of matrices, in float64."""

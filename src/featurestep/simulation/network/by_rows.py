@@ -13,7 +13,6 @@ from typing import cast
 
 import numpy as np
 
-from ..arrays.backend import Array
 from ..cluster import Arrays, Cluster, Range
 from .cost import solve_flops
 from .experiment import Experiment
@@ -30,7 +29,7 @@ def shares_rows(experiment: Experiment, index: int) -> bool:
     """Whether a group's work is sums over rows: one step, and one sample size above the width."""
     group, cost = experiment.groups[index]
     one_step = len(experiment.draws.setting.multiples) == 1
-    return one_step and not cost.held and len(cost.streamed) == 1 and bool(group.fits)
+    return one_step and not cost.held and len(cost.primal) == 1 and bool(group.fits)
 
 
 def outcome_by_rows(cluster: Cluster, experiment: Experiment, task: Task, count: Count) -> Outcome:
@@ -40,7 +39,7 @@ def outcome_by_rows(cluster: Cluster, experiment: Experiment, task: Task, count:
     """
     group, cost = experiment.groups[task[0]]
     p, gradient = group.problem, None
-    N, d, n = p.width, p.d, cost.streamed[0]
+    N, d, n = p.width, p.d, cost.primal[0]
     where = (experiment, task)
     summed = partial(cluster.summed, count)
     if group.steps_needed:
@@ -60,21 +59,21 @@ def outcome_by_rows(cluster: Cluster, experiment: Experiment, task: Task, count:
     return cast("Outcome", out)
 
 
-def weights_after(run: GroupRun, buffers: list[Array], gradient: Arrays | None) -> Weights:
+def weights_after(run: GroupRun, gradient: Arrays | None) -> Weights:
     """The trained weights from the sum of all gradients; copied, for the steps write into it."""
     W0 = run.draw.initial_weights()
     if gradient is None:
         return Weights([W0])
     arrays, half = [run.backend.put(np.array(array)) for array in gradient], len(gradient) // 2
     first = Gradient(tuple(arrays[:half]), tuple(arrays[half:]))
-    return run.trainer(buffers).stepped(W0, first)
+    return run.stepped(W0, first)
 
 
 def gradient_part(experiment: Experiment, task: Task, rows: Range) -> Arrays:
     """G and β of some rows of the first step's sample."""
     run = experiment.run(*task)
     W0, sample = run.draw.initial_weights(), run.draw.step_sample(0).within(rows)
-    found = run.trainer(run.row_buffers()).gradient(W0, sample, run.group.levels)
+    found = run.gradient(W0, sample, run.group.levels)
     return [run.backend.get(array) for array in (*found.G, *found.beta)]
 
 
@@ -86,14 +85,11 @@ def _equations_part(
     rows: Range,
 ) -> Arrays:
     run = experiment.run(*task)
-    buffers = run.row_buffers()
-    weights = weights_after(run, buffers, gradient)
     sums = {key: run.normal_equations() for key in keys}
     sample = run.draw.readout_sample(rows[1]).within(rows)
-    for block, projected in run.blocks(weights, sample, TRAIN, buffers):
+    for projected in run.blocks(weights_after(run, gradient), sample, TRAIN):
         for key in keys:
-            F = run.features(key, weights, projected, buffers[-1][: block.rows])
-            sums[key].add(F, block.clean, block.noise)
+            sums[key].add(run.features(key, projected), projected.clean, projected.noise)
     return [array for key in keys for array in sums[key].parts()]
 
 
@@ -101,7 +97,7 @@ def _solved(
     experiment: Experiment, task: Task, keys: Sequence[FeatureKey], sums: Arrays
 ) -> Outcome:
     run, out = experiment.run(*task), Outcome()
-    n = run.cost.streamed[0]
+    n = run.cost.primal[0]
     for place, key in enumerate(keys):
         equations = run.normal_equations()
         equations.take([np.array(part) for part in sums[3 * place : 3 * place + 3]])
@@ -130,9 +126,8 @@ def _errors_part(
     for key, found in joined.solutions.items():
         put = run.backend.solver.put
         joined.solutions[key] = [replace(s, a_hat=put(s.a_hat)) for s in found]
-    buffers = run.row_buffers()
-    weights, sample = weights_after(run, buffers, gradient), run.draw.test_sample().within(rows)
-    sums = run.squared_errors(weights, sample, buffers, joined)
+    sample = run.draw.test_sample().within(rows)
+    sums = run.squared_errors(weights_after(run, gradient), sample, joined)
     return [sums[key] for key in joined.solutions]
 
 
@@ -146,6 +141,6 @@ def _finished(
     """Everything but the readouts themselves, and the flops of the solves."""
     run, out = experiment.run(*task), _joined(solved)
     run.put_errors(dict(zip(out.solutions, errors, strict=True)), out)
-    out.alignment = weights_after(run, run.row_buffers(), gradient).alignment
+    out.alignment = weights_after(run, gradient).alignment
     N, fits = run.group.problem.width, run.group.fits.values()
     return out.light(), sum(solve_flops(N, each, run.backend) for each in fits)

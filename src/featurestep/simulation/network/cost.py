@@ -57,9 +57,10 @@ class GroupCost:
 
     rows: int  # of one block
     buffers: int  # row buffers of width N
-    held: tuple[int, ...]  # sample sizes fitted with all their projections in memory
-    streamed: tuple[int, ...]  # sample sizes fitted block by block
-    passes: tuple[tuple[FeatureKey, ...], ...]  # keys streamed together, a Gram matrix each
+    held: int  # rows of the sample that have all their projections in memory
+    primal: tuple[int, ...]  # sample sizes above the width
+    hold: bool  # whether they too are fitted from what is held, or block by block
+    passes: tuple[tuple[FeatureKey, ...], ...]  # keys fitted together, a Gram matrix each
     work: Work  # for one draw
     memory: int  # bytes at the peak
 
@@ -90,18 +91,17 @@ def group_cost(group: Group, setting: Setting, resources: Resources) -> GroupCos
             f"needs at least {gibibytes(shape.memory(rows, 1, hold))} "
             f"({shape.describe()}); {told} is {gibibytes(most)}"
         )
-    per_pass = min(per_pass, 1 + spare // shape.gram)
-    held = shape.dual + shape.primal if hold else shape.dual
-    streamed = [] if hold else shape.primal
-    keys = keys_with(group, streamed)
+    per_pass = 1 if hold else min(per_pass, 1 + spare // shape.gram)
+    keys = shape.primal_keys
     passes = tuple(tuple(keys[i : i + per_pass]) for i in range(0, len(keys), per_pass))
     return GroupCost(
         rows=rows,
         buffers=shape.buffers,
-        held=tuple(held),
-        streamed=tuple(streamed),
+        held=shape.held(hold),
+        primal=tuple(shape.primal),
+        hold=hold,
         passes=passes,
-        work=shape.work(held, streamed, len(passes)),
+        work=shape.work(hold, len(passes)),
         memory=shape.memory(rows, max((len(keys) for keys in passes), default=1), hold),
     )
 
@@ -145,15 +145,19 @@ class Shape:
         N, d, item = self.N, self.d, self.itemsize
         projected = self.matrices * N * d * item
         phases = [projected, self.step_bytes()]  # the test needs no more
-        held = self.dual + self.primal if hold else self.dual
+        held = self.held(hold)
         if held:
             side = max(self.dual[-1] if self.dual else 0, N if hold else 0)
             factors = self._factors() * side * side * self.solver_itemsize
-            cast = held[-1] * N * self.solver_itemsize if self.mixed else 0
-            phases.append(projected + self.buffers * held[-1] * N * item + cast + factors)
+            cast = held * N * self.solver_itemsize if self.mixed else 0
+            phases.append(projected + self.buffers * held * N * item + cast + factors)
         if self.primal and not hold:
             phases.append(projected + (grams + self._factors() - 1) * self.gram)
         return self.block_bytes(rows) + max(phases) + self.limits.workspace
+
+    def held(self, hold: bool) -> int:
+        """Rows of the sample whose projections are in memory together."""
+        return max([*self.dual, *(self.primal if hold else ())], default=0)
 
     @property
     def mixed(self) -> bool:
@@ -189,10 +193,11 @@ class Shape:
                 counts.setdefault((key, fit.n), set()).add(fit.ridge)
         return max(len(ridges) for ridges in counts.values())
 
-    def work(self, held: list[int], streamed: list[int], passes: int) -> Work:
+    def work(self, hold: bool, passes: int) -> Work:
         """Of one draw: its flops are what `GroupRun` counts as it goes."""
         N, d, group = self.N, self.d, self.group
-        rows = group.n_test + max(held, default=0) + passes * max(streamed, default=0)
+        streamed = 0 if hold else passes * max(self.primal, default=0)
+        rows = group.n_test + self.held(hold) + streamed
         products = 2 * self.matrices * N * d * rows
         solves, features = 0, 0
         for fits in group.fits.values():

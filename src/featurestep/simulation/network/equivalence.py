@@ -110,15 +110,13 @@ def _one(
 
 
 def _gaps(problem: Problem, run: GroupRun, keys: Sequence[FeatureKey]) -> FloatArray:
-    weights, buffers = run.prepare()
-    backend, (trained, *spiked) = run.backend, keys
+    weights, backend, (trained, *spiked) = run.weights(), run.backend, keys
     grams = [backend.zeros(problem.width, problem.width) for _ in spiked]
     sample = run.draw.readout_sample(problem.n)
-    for block, rows in run.blocks(weights, sample, TRAIN, buffers):
-        count = block.rows
-        F = run.features(trained, weights, rows, backend.empty(count, problem.width))
+    for rows in run.blocks(weights, sample, TRAIN):
+        F = run.features(trained, rows).copy()
         for key, gram in zip(spiked, grams, strict=True):
-            F_ell = run.features(key, weights, rows, buffers[-1][:count])
+            F_ell = run.features(key, rows)
             F_ell -= F
             backend.add_gram(gram, F_ell)
     return np.array([np.sqrt(_largest(gram) / problem.n) for gram in grams])

@@ -9,29 +9,11 @@ import numpy as np
 
 from ...types import FloatArray
 from ..arrays.backend import Array, Backend
-from ..draws.draw import Block
 from ..failures import NonFiniteFeatures
 from .plan import Fit
 
 
-@dataclass(frozen=True)
-class Labels:
-    """The readout's labels in float64, y = clean + noise_std · noise."""
-
-    clean: Array  # (n,); every array may have an axis of draws in front
-    noise: Array
-
-    def put(self, block: Block) -> None:
-        """The labels of a block, in their place."""
-        rows = slice(block.start, block.start + block.rows)
-        self.clean[..., rows], self.noise[..., rows] = block.clean, block.noise
-
-    def at(self, fit: Fit) -> Array:
-        """y of the fit's own size and noise level."""
-        return self.clean[..., : fit.n] + fit.noise * self.noise[..., : fit.n]
-
-
-@dataclass(frozen=True)
+@dataclass
 class Solution:
     """One fitted readout; its numbers are arrays where there are several draws."""
 
@@ -40,6 +22,7 @@ class Solution:
     train_loss: FloatArray
     train_mse: FloatArray
     readout_norm: FloatArray
+    test_error: FloatArray | None = None  # measured later
 
 
 class NormalEquations:
@@ -50,12 +33,6 @@ class NormalEquations:
         self.gram = self.backend.empty(*lead, N, N)
         self.moments = self.backend.zeros(*lead, N, 2)
         self.squares: Array = 0.0  # (2, 2): of (clean, noise), in float64
-        self._fresh = True
-
-    def clear(self) -> None:
-        """Start again."""
-        self.moments[:] = 0.0
-        self.squares = 0.0
         self._fresh = True
 
     def add(self, F: Array, clean: Array, noise: Array) -> None:
@@ -110,7 +87,11 @@ def solve_primal(sums: NormalEquations, fits: Sequence[Fit], *, last: bool) -> l
 
 
 def solve_dual(
-    backend: Backend, gram: Array, F: Array, labels: Labels, fits: Sequence[Fit]
+    backend: Backend,
+    gram: Array,
+    F: Array,
+    labels: Callable[[Fit], Array],
+    fits: Sequence[Fit],
 ) -> list[Solution]:
     """â = Fᵀα with α = (FFᵀ + λnI)⁻¹y, for fits of one n ≤ N; the residual y − Fâ is λnα.
 
@@ -118,7 +99,7 @@ def solve_dual(
     """
     n = fits[0].n
     refuse_non_finite(backend, gram)
-    systems = _by_ridge(backend, gram[..., :n, :n], fits, labels.at, False)
+    systems = _by_ridge(backend, gram[..., :n, :n], fits, labels, False)
     F = backend.cast(F[..., :n, :])
     out = []
     for same, y, solved in systems:

@@ -20,8 +20,6 @@ from .result import ALIGNMENT, Simulation
 from .run import Outcome
 from .weights import Alignment
 
-_FITTED = tuple(name for name in QUANTITIES if name != "test_error")
-
 
 class Runner:
     """Runs the groups of an experiment and puts their numbers in place."""
@@ -82,12 +80,10 @@ class Runner:
         group, _ = self.experiment.groups[index]
         for key, found in outcome.solutions.items():
             for solution in found:
-                numbers = {name: getattr(solution, name) for name in _FITTED}
-                numbers["test_error"] = outcome.test_error[key, solution.fit]
                 moved = outcome.alignment.get((key.eta, key.noise))
                 for variant, point in group.fits[key][solution.fit]:
-                    for name, number in numbers.items():
-                        self.values[name][variant, point, seeds] = number
+                    for name in QUANTITIES:
+                        self.values[name][variant, point, seeds] = getattr(solution, name)
                     if key.base == "trained" and moved is not None:
                         self._place_alignment(moved, point, seeds)
 

@@ -53,19 +53,19 @@ def found_by_rows(
 
 def _prepared(plan: SpectrumPlan, place: int, gradient: Arrays) -> tuple[SpectrumRun, Weights]:
     one = SpectrumRun(plan, place)
-    return one, weights_after(one.run, one.run.row_buffers(), gradient)
+    return one, weights_after(one.run, gradient)
 
 
 def _whole(plan: SpectrumPlan, place: int, variant: Variant, gradient: Arrays) -> Found:
     one, weights = _prepared(plan, place, gradient)
-    return one.find(variant, weights, one.run.row_buffers())
+    return one.find(variant, weights)
 
 
 def _gram_part(
     plan: SpectrumPlan, place: int, variant: Variant, gradient: Arrays, rows: Range
 ) -> Arrays:
     one, weights = _prepared(plan, place, gradient)
-    matrix = one.feature_matrix(plan.key(variant), weights, one.run.row_buffers(), rows)
+    matrix = one.feature_matrix(plan.key(variant), weights, rows)
     overlaps = VectorOverlaps(one.backend, matrix)
     gram = gram_of(one.backend, matrix, overlaps)
     return [one.backend.get(gram), *overlaps.parts()]
@@ -75,7 +75,7 @@ def _from_sums(
     plan: SpectrumPlan, place: int, variant: Variant, gradient: Arrays, sums: Arrays
 ) -> Found:
     one, weights = _prepared(plan, place, gradient)
-    matrix = one.feature_matrix(plan.key(variant), weights, [])
+    matrix = one.feature_matrix(plan.key(variant), weights)
     overlaps = VectorOverlaps(one.backend, matrix)
     gram, *rest = (np.array(part) for part in sums)
     overlaps.take(rest)

@@ -134,7 +134,7 @@ def apply_gram(backend: Backend, matrix: RowMatrix, vectors: Array) -> Array:
         return solver.wide(there) / matrix.scale
     for block in matrix.blocks():
         solver.add_product(there, inside[:, block.at].T, solver.cast(block.values))
-    out = solver.wide_empty(*vectors.shape)
+    out = 0.0 * vectors
     for block in matrix.blocks():
         values = solver.cast(block.values)
         out[:, block.at] = solver.product(values, there, solver.empty(len(values), count)).T

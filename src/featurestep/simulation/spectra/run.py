@@ -9,7 +9,6 @@ import numpy as np
 from ...types import FloatArray
 from ..arrays.backend import Array
 from ..network.run import TRAIN, uncounted
-from ..network.step import gradient
 from ..network.variants import FeatureKey, Variant
 from ..network.weights import Count, Weights
 from .krylov import krylov_spectrum
@@ -33,30 +32,26 @@ class SpectrumRun:
 
     def execute(self) -> Iterator[tuple[str, Found]]:
         """What is found for each variant, in order."""
-        weights, buffers = self.run.prepare()
+        weights = self.run.weights()
         for variant in self.plan.draws.variants:
-            yield variant.name, self.find(variant, weights, buffers)
+            yield variant.name, self.find(variant, weights)
 
-    def _direction(self, weights: Weights, buffers: list[Array]) -> FloatArray:
+    def _direction(self, weights: Weights) -> FloatArray:
         """β/‖β‖, with β = X0ᵀr/n0 of this draw (theory, section 2), also when η is 0."""
-        problem, noise = self.plan.problem, self.plan.problem.noise_std
+        noise = self.plan.problem.noise_std
         if noise not in weights.beta:
-            blocks = self.draw.blocks(self.draw.step_sample(0), self.plan.cost.rows)
-            W0, a = weights.matrices[0], self.draw.readout
-            pair = (buffers[0], buffers[1])
-            step = gradient(self.backend, problem, W0, a, blocks, (noise,), pair)
-            self.count(4 * problem.n_step * problem.width * problem.d)
+            step = self.run.gradient(weights.matrices[0], self.draw.step_sample(0), (noise,))
             weights.beta[noise] = step.beta[0]
         beta = self.backend.get(weights.beta[noise])[0]
         return np.asarray(beta / np.sqrt(beta @ beta))
 
-    def find(self, variant: Variant, weights: Weights, buffers: list[Array]) -> Found:
+    def find(self, variant: Variant, weights: Weights) -> Found:
         """What is found for one variant, from weights that took their step here or elsewhere."""
-        beta, route = self._direction(weights, buffers), self.plan.cost.routes[variant.name]
+        beta, route = self._direction(weights), self.plan.cost.routes[variant.name]
         if variant.name in OF_WEIGHTS:
             matrix = self._weight_matrix(variant, weights, beta)
         else:
-            matrix = self.feature_matrix(self.plan.key(variant), weights, buffers)
+            matrix = self.feature_matrix(self.plan.key(variant), weights)
         if route.method == "dense":
             found = dense_spectrum(self.backend, matrix, self.plan.top)
         else:
@@ -87,11 +82,7 @@ class SpectrumRun:
         return weights.matrices[0]
 
     def feature_matrix(
-        self,
-        key: FeatureKey,
-        weights: Weights,
-        buffers: list[Array],
-        rows: tuple[int, int] | None = None,
+        self, key: FeatureKey, weights: Weights, rows: tuple[int, int] | None = None
     ) -> RowMatrix:
         """F (n × N), or some of its rows: left vectors beside H_k(κ) and κ^k, κ = x·β/‖β‖."""
         problem = self.plan.problem
@@ -102,10 +93,10 @@ class SpectrumRun:
             sample = self.draw.readout_sample(problem.n)
             if rows is not None:
                 sample = sample.within(rows)
-            for block, projected in self.run.blocks(alone, sample, TRAIN, buffers):
-                F = self.run.features(key, alone, projected, buffers[-1][: block.rows])
+            for projected in self.run.blocks(alone, sample, TRAIN):
+                F = self.run.features(key, projected)
                 kappa = self.backend.get(projected.kappa[problem.noise_std])[:, 0] / length
-                yield RowBlock(block.start, F, functions_of(kappa))
+                yield RowBlock(projected.start, F, functions_of(kappa))
 
         none = np.empty((0, problem.width))
         count = len(DEGREES) + len(POWERS)
