@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featurestep.simulation.arrays.backend import make_backend
-from featurestep.simulation.arrays.gram import factor
+from featurestep.simulation.failures import SingularSystem
 
 SIZE = 64
 
@@ -18,19 +18,21 @@ def gram(size):
 
 @pytest.mark.parametrize("size", [1, SIZE - 1, SIZE, SIZE + 1, 2 * SIZE + 37])
 @pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-12), ("float32", 2e-3)])
-def test_lower_triangle_is_the_factor(size, dtype, rtol):
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_only_the_lower_triangle_is_read(size, dtype, rtol, overwrite):
     G = gram(size)
     A = G.astype(dtype)
-    A[np.triu_indices(size, 1)] = np.nan  # only the lower triangle may be read
-    assert factor(A) == 0
-    L = np.tril(A)
-    np.testing.assert_allclose(L @ L.T, G, rtol=rtol, atol=rtol * size)
+    A[np.triu_indices(size, 1)] = np.nan
+    x = np.random.default_rng(0).standard_normal((size, 2))
+    (found,) = make_backend("cpu", dtype).solve(A, [0.0], [(G @ x).astype(dtype)], overwrite)
+    np.testing.assert_allclose(found, x, rtol=rtol, atol=rtol)
 
 
-def test_an_indefinite_matrix_is_reported_where_it_fails():
+def test_an_indefinite_matrix_is_refused():
     G = np.eye(2 * SIZE)
     G[SIZE + 4, SIZE + 4] = -1.0
-    assert factor(G) == SIZE + 5
+    with pytest.raises(SingularSystem, match="raise the ridge"):
+        make_backend("cpu", "float64").solve(G, [0.0], [np.ones((2 * SIZE, 1))], False)
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 40])

@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import positive, whole_number
 from ..errors import InvalidProblem
 from ..results import Progress
-from .arrays.backend import Backend, CpuBackend, make_backend
+from .arrays.backend import Backend, make_backend
 from .draws.setting import Setting
 from .draws.streams import (
     CHUNK,
@@ -60,7 +60,7 @@ class Resources:
 
     def source(self, streams: Streams | Sequence[Streams]) -> Source:
         """Where the rows of one seed, or of several, come from."""
-        if self.drawn == "device" and not isinstance(self.backend, CpuBackend):
+        if self.drawn == "device":
             return DeviceSource(streams, self.backend)
         return HostSource(streams, self.backend)
 

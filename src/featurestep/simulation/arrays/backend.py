@@ -8,9 +8,9 @@ speed of both.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,41 +21,45 @@ from ...types import FloatArray
 from .gram import (
     EIGEN_FLOPS,
     by_eigenvectors,
-    copy_lower,
     eigenvalues_and_top,
-    factor,
     refuse_indefinite,
     refuse_singular,
-    solve_factored,
 )
 from .memory import Limits, usable_memory
 
-if TYPE_CHECKING:
-    from .torch_backend import TorchBackend
-
-Backend: TypeAlias = "CpuBackend | TorchBackend"
 Array = Any  # an array of the backend's library
 DTYPES = ("float64", "float32", "mixed")
 TILE = 1 << 16  # elements of one piece of elementwise work, small enough to stay in cache
 SLICE = 256  # rows of a matrix multiplied elementwise at a time, to keep temporaries small
 
 
-class CpuBackend:
-    """NumPy arrays, SciPy's BLAS and LAPACK."""
+class Factored(NamedTuple):
+    """A solved system, and what its factorisation went through."""
+
+    solution: Array
+    pivots: Array
+    info: Array  # 0, or the row where it failed
+
+
+class Backend:
+    """The operations of an experiment, on NumPy arrays with SciPy's BLAS and LAPACK.
+
+    `TorchBackend` has the same ones for tensors.
+    """
 
     name = "cpu"
     eigen_flops = EIGEN_FLOPS
+    at_once = 1  # factorisations side by side, each on a copy of its own
 
-    def __init__(self, dtype: str, solver: CpuBackend | None = None) -> None:
-        let_idle_threads_sleep()
-        linalg = import_module("scipy.linalg")  # slow to load
+    def __init__(self, dtype: str, solver: Backend | None = None) -> None:
         self.dtype = dtype
         self.solver = self if solver is None else solver  # for Gram matrices and what follows
         self.itemsize = np.dtype(dtype).itemsize
-        self._scratch: Array | None = None
-        sample = np.empty(1, dtype=dtype)
-        self._gemm: Any = linalg.get_blas_funcs("gemm", (sample,))
-        self._syrk: Any = linalg.get_blas_funcs("syrk", (sample,))
+        let_idle_threads_sleep()
+        linalg = import_module("scipy.linalg")  # slow to load
+        sample = (np.empty(1, dtype=dtype),)
+        self._gemm, self._syrk = linalg.get_blas_funcs(("gemm", "syrk"), sample)
+        self._potrf, self._potrs = linalg.get_lapack_funcs(("potrf", "potrs"), sample)
         self._eigh: Any = linalg.eigh
         self._qr: Any = linalg.qr
 
@@ -143,29 +147,28 @@ class CpuBackend:
         pairs = list(zip(shifts, rhs, strict=True))
         if by_eigenvectors(len(shifts), self.eigen_flops):
             values, Q = self.eigenbasis(gram)
-            refuse_indefinite(values, min(shifts), self.dtype)
+            refuse_indefinite(self.get(values), min(shifts), self.dtype)
             return [self._in_basis(Q, values + shift, b) for shift, b in pairs]
         if overwrite and len(pairs) == 1:
-            return [self._cholesky(gram, *pairs[0])]
-        A = self._copy_of(gram.shape)
-        found = []
-        for pair in pairs:
-            copy_lower(gram, A)
-            found.append(self._cholesky(A, *pair))
-        return found
+            found: Iterable[Factored] = [self._factored(gram, *pairs[0])]
+        else:
+            found = self._factored_apart(gram, pairs)
+        solutions = []
+        for shift, each in zip(shifts, found, strict=True):
+            refuse_singular(self.get(each.info), self.get(each.pivots), shift, self.dtype)
+            solutions.append(each.solution)
+        return solutions
 
-    def _cholesky(self, A: Array, shift: float, rhs: Array) -> Array:
+    def _factored_apart(self, gram: Array, pairs: list[tuple[float, Array]]) -> Iterable[Factored]:
+        """Each on a copy of its own; the gram matrix is kept."""
+        return (self._factored(gram.copy(), *pair) for pair in pairs)
+
+    def _factored(self, A: Array, shift: float, rhs: Array) -> Factored:
+        """In place: what is lower in rows is upper in columns, as the library wants it."""
         A.flat[:: len(A) + 1] += shift
-        info = factor(A)
-        pivots = np.abs(np.diagonal(A))
-        refuse_singular(info, pivots, shift, self.dtype)
-        return solve_factored(A, rhs)
-
-    def _copy_of(self, shape: tuple[int, ...]) -> Array:
-        """A scratch matrix, kept from call to call: fresh memory costs more than a copy."""
-        if self._scratch is None or self._scratch.shape != shape:
-            self._scratch = self.empty(*shape)
-        return self._scratch
+        U, info = self._potrf(A.T, lower=0, overwrite_a=1, clean=0)
+        self._into(A, U)
+        return Factored(self._potrs(U, rhs, lower=0)[0], np.abs(np.diagonal(A)), info)
 
     def _in_basis(self, Q: Array, values: Array, rhs: Array) -> Array:
         """Q diag(1/values) Qᵀ rhs."""
@@ -220,7 +223,7 @@ class CpuBackend:
         """Matrices of the Gram's size alive during a solve with `overwrite`, itself included."""
         if by_eigenvectors(ridges, self.eigen_flops):
             return 4  # itself, the vectors and their workspace of two
-        return min(ridges, 2)
+        return 1 if ridges == 1 else 1 + min(ridges, self.at_once)
 
     def synchronise(self) -> None:
         """Wait for what was asked for; here nothing is ever outstanding."""
@@ -251,7 +254,7 @@ def make_backend(device: object, dtype: object) -> Backend:
         raise InvalidProblem("dtype", f"must be one of {', '.join(DTYPES)}", dtype)
     working = "float32" if dtype == "mixed" else str(dtype)
     if device == "cpu":
-        return CpuBackend(working, CpuBackend("float64") if dtype == "mixed" else None)
+        return Backend(working, Backend("float64") if dtype == "mixed" else None)
     if device not in ("torch", "cuda"):
         raise InvalidProblem("device", "must be cpu, cuda or torch", device)
     from .torch_backend import TorchBackend

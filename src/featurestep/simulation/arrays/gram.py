@@ -1,6 +1,6 @@
 """A Gram matrix G, of which the lower triangle is filled: ridge systems, and eigenvalues.
 
-Of systems (G + shift·I)x = b: the cheaper way, LAPACK in place, and what has no answer. Of the
+Of systems (G + shift·I)x = b: the cheaper way, and what has no answer. Of the
 spectrum, all eigenvalues and few vectors from one reduction.
 """
 
@@ -15,7 +15,6 @@ from ...types import FloatArray
 from ..failures import SingularSystem
 
 CHOLESKY_FLOPS, EIGEN_FLOPS = 1 / 3, 9.0  # times m³
-_BAND = 256  # rows that are copied at a time
 Matrix = np.ndarray[Any, Any]
 
 
@@ -28,46 +27,20 @@ def by_eigenvectors(ridges: int, eigen_flops: float) -> bool:
     return ridges > eigen_flops / CHOLESKY_FLOPS
 
 
-def factor(A: Matrix) -> int:
-    """Replace the lower triangle of A (row-major) by L with A = LLᵀ; 0, or where it failed."""
-    if not A.flags.c_contiguous:
-        raise ValueError("the matrix must be contiguous")
-    # Row-major lower is column-major upper: A = UᵀU. Nothing is copied.
-    _, info = _routine("potrf", A)(A.T, lower=0, overwrite_a=1, clean=0)
-    return int(info)
-
-
-def solve_factored(L: Matrix, rhs: Matrix) -> Matrix:
-    """(LLᵀ)⁻¹ rhs, from the lower triangle that `factor` left."""
-    out, _ = _routine("potrs", L)(L.T, np.array(rhs, dtype=L.dtype, ndmin=2), lower=0)
-    return np.asarray(out)
-
-
-def copy_lower(source: Matrix, target: Matrix) -> None:
-    """The lower triangle, by bands of rows: half the memory traffic of a whole copy."""
-    for start in range(0, len(source), _BAND):
-        stop = start + _BAND
-        target[start:stop, :stop] = source[start:stop, :stop]
-
-
-def _routine(name: str, A: Matrix) -> Any:
-    return import_module("scipy.linalg").get_lapack_funcs(name, (A,))
-
-
 def refuse_indefinite(values: FloatArray, shift: float, dtype: str) -> None:
     """The same as `refuse_singular`, from the eigenvalues before the shift."""
     roots = np.sqrt(np.maximum(values + shift, 0.0))
-    refuse_singular(0 if np.all(np.isfinite(values)) else 1, roots, shift, dtype)
+    refuse_singular(~np.isfinite(values), roots, shift, dtype)
 
 
-def refuse_singular(info: int, pivots: FloatArray, shift: float, dtype: str) -> None:
+def refuse_singular(failed: Any, pivots: FloatArray, shift: float, dtype: str) -> None:
     """A factorisation that failed, or has pivots made of rounding errors, has no answer.
 
     Rounding errors reach a few √m·eps of the largest squared pivot, m being the matrix's size.
     """
     lows, highs = pivots.min(axis=-1) ** 2, pivots.max(axis=-1) ** 2
     noise = 4.0 * pivots.shape[-1] ** 0.5 * float(np.finfo(dtype).eps)
-    if info == 0 and np.all(np.isfinite(highs) & (lows > noise * highs)):
+    if not np.any(failed) and np.all(np.isfinite(highs) & (lows > noise * highs)):
         return
     high = float(np.max(highs))
     raise SingularSystem(

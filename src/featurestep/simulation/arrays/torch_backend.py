@@ -9,14 +9,14 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...errors import InvalidProblem
 from ...functions.nonlinearity import Nonlinearity
-from .backend import Array, make_backend
-from .gram import EIGEN_FLOPS, by_eigenvectors, refuse_indefinite, refuse_singular
+from .backend import Array, Backend, Factored
+from .gram import EIGEN_FLOPS
 from .memory import SHARE, Limits, usable_memory
 from .torch_functions import evaluator
 
@@ -26,15 +26,7 @@ LANES = 2  # factorisations side by side on a GPU: one alone leaves much of it i
 PIECE_BYTES = {"cuda": 256 << 20, "torch": 1 << 20}  # of elementwise work done at a time
 
 
-class _Factored(NamedTuple):
-    """A solved system, and what its factorisation went through."""
-
-    solution: Array
-    pivots: Array
-    info: Array
-
-
-class TorchBackend:
+class TorchBackend(Backend):
     """Torch tensors on one device."""
 
     def __init__(self, device: str, dtype: str, solver: TorchBackend | None = None) -> None:
@@ -45,10 +37,8 @@ class TorchBackend:
             raise InvalidProblem("device", rule, device) from None
         if device == "cuda" and not torch.cuda.is_available():
             raise InvalidProblem("device", "needs a CUDA GPU that torch can see", device)
+        super().__init__(dtype, solver)
         self.name = device if device == "cuda" else "torch"
-        self.dtype = dtype
-        self.itemsize = np.dtype(dtype).itemsize
-        self.solver = self if solver is None else solver
         self.torch = torch
         self.device = torch.device(device)
         self.eigen_flops = CUDA_EIGEN_FLOPS if device == "cuda" else EIGEN_FLOPS
@@ -56,6 +46,7 @@ class TorchBackend:
         self._wide = {"dtype": torch.float64, "device": self.device}
         self._scratch: list[Array] = []
         self._lanes = [torch.cuda.Stream(self.device) for _ in range(LANES * (device == "cuda"))]
+        self.at_once = max(1, len(self._lanes))
 
     @property
     def limits(self) -> Limits:
@@ -74,39 +65,20 @@ class TorchBackend:
             most=free,
         )
 
-    @property
-    def precision(self) -> str:
-        """The dtype by which it was asked for."""
-        return self.dtype if self.solver is self else "mixed"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return make_backend, (self.name, self.precision)
-
-    def factors(self, ridges: int) -> int:
-        """Matrices of the Gram's size alive during a solve with `overwrite`, itself included."""
-        if by_eigenvectors(ridges, self.eigen_flops):
-            return 4
-        return 1 if ridges == 1 else 1 + min(ridges, max(1, len(self._lanes)))
-
     def synchronise(self) -> None:
-        """Wait for what was asked for."""
         if self.name == "cuda":
             self.torch.cuda.synchronize(self.device)
 
     def empty(self, *shape: int) -> Array:
-        """Uninitialised."""
         return self.torch.empty(shape, **self._like)
 
     def zeros(self, *shape: int) -> Array:
-        """All 0."""
         return self.torch.zeros(shape, **self._like)
 
     def put(self, values: np.ndarray[Any, Any]) -> Array:
-        """From float64 on the host."""
         return self.torch.from_numpy(np.array(values)).to(**self._like)
 
     def get(self, values: Array) -> np.ndarray[Any, Any]:
-        """To float64 on the host."""
         return np.asarray(values.cpu().numpy(), dtype=np.float64)
 
     def wide(self, values: Array) -> Array:
@@ -116,33 +88,26 @@ class TorchBackend:
         return values.to(**self._wide)
 
     def cast(self, values: Array) -> Array:
-        """The same in this backend's precision; not copied where it is so already."""
         return values.to(self._like["dtype"])
 
     def where(self, condition: Array, yes: Array, no: Array) -> Array:
-        """Either, elementwise."""
         return self.torch.where(condition, yes, no)
 
     def stack(self, arrays: Sequence[Array]) -> Array:
-        """Along a new last axis."""
         return self.torch.stack(list(arrays), dim=-1)
 
     def join(self, arrays: Sequence[Array], axis: int) -> Array:
-        """One after the other, along an axis that they have."""
         return self.torch.cat(list(arrays), dim=axis)
 
     def inner(self, left: Array, right: Array) -> Array:
-        """⟨M, K⟩ of matrices, in float64."""
         step = self._piece(left)
         pieces = zip(left.split(step, -2), right.split(step, -2), strict=True)
         return sum((a * b).sum((-2, -1), dtype=self.torch.float64) for a, b in pieces)
 
     def product(self, left: Array, right: Array, out: Array) -> Array:
-        """out = left · rightᵀ."""
         return self.torch.matmul(left, right.mT, out=out)
 
     def add_product(self, out: Array, left: Array, right: Array) -> None:
-        """out += leftᵀ · right."""
         if out.dim() == 2:
             out.addmm_(left.mT, right)
         else:
@@ -161,7 +126,6 @@ class TorchBackend:
             out[start:stop, :stop].addmm_(F[:, start:stop].T, F[:, :stop], beta=keep)
 
     def outer_gram(self, F: Array) -> Array:
-        """Lower triangle of FFᵀ."""
         if F.dim() > 2:
             return F @ F.mT
         out = self.empty(len(F), len(F))
@@ -169,28 +133,11 @@ class TorchBackend:
             self.torch.mm(F[start:stop], F[:stop].T, out=out[start:stop, :stop])
         return out
 
-    def solve(
-        self, gram: Array, shifts: list[float], rhs: list[Array], overwrite: bool
-    ) -> list[Array]:
-        """(gram + shift·I)⁻¹ rhs for each shift, from gram's lower triangle.
+    def _in_basis(self, Q: Array, values: Array, rhs: Array) -> Array:
+        return Q @ ((Q.mT @ rhs) / values[..., None])
 
-        With `overwrite` the gram matrix may be used up.
-        """
-        pairs = list(zip(shifts, rhs, strict=True))
-        if by_eigenvectors(len(shifts), self.eigen_flops):
-            values, Q = self.eigenbasis(gram)
-            refuse_indefinite(self.get(values), min(shifts), self.dtype)
-            return [Q @ ((Q.mT @ b) / (values + shift)[..., None]) for shift, b in pairs]
-        if overwrite and len(pairs) == 1:
-            found = [self._factored(gram, *pairs[0])]
-        else:
-            found = self._side_by_side(gram, pairs)
-        for shift, each in zip(shifts, found, strict=True):
-            refuse_singular(int(each.info.max()), self.get(each.pivots), shift, self.dtype)
-        return [each.solution for each in found]
-
-    def _side_by_side(self, gram: Array, pairs: list[tuple[float, Array]]) -> list[_Factored]:
-        """Factorisations in turn on the lanes, each on a copy of its own; none is waited for."""
+    def _factored_apart(self, gram: Array, pairs: list[tuple[float, Array]]) -> list[Factored]:
+        """In turn on the lanes, each on a copy of its own; none is waited for."""
         lanes, cuda = self._lanes[: len(pairs)], self.torch.cuda
         copies = self._copies(gram, max(1, len(lanes)))
         if not lanes:
@@ -215,28 +162,23 @@ class TorchBackend:
             self._scratch = [self.empty(*gram.shape) for _ in range(count)]
         return self._scratch
 
-    def _factored(self, A: Array, shift: float, rhs: Array) -> _Factored:
-        """In place: what is lower in rows is upper in columns, as the library wants it."""
+    def _factored(self, A: Array, shift: float, rhs: Array) -> Factored:
         A.diagonal(dim1=-2, dim2=-1).add_(shift)
         U = A.mT
         info = self.torch.empty(A.shape[:-2], dtype=self.torch.int32, device=self.device)
         self.torch.linalg.cholesky_ex(U, upper=True, out=(U, info))
         pivots = U.diagonal(dim1=-2, dim2=-1).abs()
-        return _Factored(self.torch.cholesky_solve(rhs, U, upper=True), pivots, info)
+        return Factored(self.torch.cholesky_solve(rhs, U, upper=True), pivots, info)
 
     def orthonormal(self, Z: Array) -> tuple[np.ndarray[Any, Any], Array]:
-        """Z = L · Q with orthonormal rows Q and a small L, on the host; Z has few rows."""
         Q, R = self.torch.linalg.qr(Z.T)
         return self.get(R.T), Q.T.contiguous()
 
     def eigenbasis(self, gram: Array) -> tuple[Array, Array]:
-        """All eigenvalues, ascending, and the vectors as columns."""
-        values, Q = self.torch.linalg.eigh(gram)
-        return values, Q
+        return tuple(self.torch.linalg.eigh(gram))
 
     def eigen(self, gram: Array, top: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """All eigenvalues, descending, and the vectors of the first `top`, as rows."""
-        values, Q = self.torch.linalg.eigh(gram)
+        values, Q = self.eigenbasis(gram)
         vectors = Q[:, len(gram) - top :].T.flip(0)
         return self.get(values.flip(0)), self.get(vectors)
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +24,6 @@ from ...types import FloatArray
 from ..arrays.backend import Array, Backend
 from ..arrays.philox import fill
 from .laws import NORMAL, RowLaw
-
-if TYPE_CHECKING:
-    from ..arrays.torch_backend import TorchBackend
 
 STREAMS = (
     *("data", "initialisation", "readout", "noise", "test", "teacher", "equivalent"),
@@ -133,9 +131,9 @@ class HostSource(Source):
 class DeviceSource(Source):
     """Counters turned into numbers on the device itself; torch alone."""
 
-    def __init__(self, streams: Streams | Sequence[Streams], backend: TorchBackend) -> None:
+    def __init__(self, streams: Streams | Sequence[Streams], backend: Backend) -> None:
         super().__init__(streams, backend)
-        self.torch = backend.torch
+        self.torch: Any = import_module("torch")
 
     def rows(
         self, name: str, part: int, start: int, shape: tuple[int, int], law: RowLaw, *, reuse: bool
