@@ -14,7 +14,8 @@ from .grid import Grid
 from .problem import Problem
 from .simulation import simulate, simulated_spectrum
 from .simulation.arguments import make_resources
-from .simulation.rates import Rates, measured_rates
+from .simulation.network.cost import Work
+from .simulation.rates import measured_rates
 
 STEP_SIZES = tuple(float(v) for v in np.geomspace(0.5, 20.0, 6))
 RIDGES = tuple(float(v) for v in np.geomspace(1e-3, 1.0, 6))
@@ -96,7 +97,7 @@ def bench(device: str, *, show: Callable[[str], None]) -> list[Timing]:
     return done
 
 
-def _timed(case: Case, device: str, rates: Rates) -> Timing:
+def _timed(case: Case, device: str, rates: Work) -> Timing:
     options = dict(case.options)
     if case.spectrum:
         found: Any = simulated_spectrum(case.problem, seeds=case.seeds, device=device, **options)
@@ -107,7 +108,7 @@ def _timed(case: Case, device: str, rates: Rates) -> Timing:
     return Timing(case, found.wall_time, found.flops, share, found.record.get("precision", ""))
 
 
-def describe(rates: Rates) -> str:
+def describe(rates: Work) -> str:
     """The machine's own speed."""
     return (
         f"products {rates.products / 1e12:.3g} Tflop/s, factorisations "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -22,42 +22,18 @@ SIDE = {"cuda": 8192, "cpu": 1024, "torch": 1024}  # of the matrices that are ti
 RUNS = 3
 
 
-@dataclass(frozen=True)
-class Rates:
-    """Per second."""
-
-    products: float  # flops of matrix products
-    solves: float  # flops of Cholesky factorisations
-    numbers: float  # random normals
-    features: float  # values of an activation
-
-    def seconds(self, work: Work) -> dict[str, float]:
-        """The time each kind of work takes."""
-        return {
-            "matrix products": work.products / self.products,
-            "factorisations": work.solves / self.solves,
-            "random numbers": work.numbers / self.numbers,
-            "activations": work.features / self.features,
-        }
-
-
-def measured_rates(resources: Resources, sigma: Nonlinearity) -> Rates:
+def measured_rates(resources: Resources, sigma: Nonlinearity) -> Work:
     """A short measurement: less than a second on a GPU, a few on a CPU."""
     backend, source = resources.backend, resources.source(Streams(0))
     m = SIDE[backend.name]
-
-    def draw() -> None:
-        source.rows("data", 0, 0, (m, m), NORMAL, reuse=True)
-
-    def features() -> None:
-        evaluate(backend, backend.value(sigma), out, out, parallel_safe(sigma))
-
+    draw = partial(source.rows, "data", 0, 0, (m, m), NORMAL, reuse=True)
     X = source.rows("data", 0, 0, (m, m), NORMAL, reuse=False)
     solver = backend.solver
     gram = solver.outer_gram(solver.cast(X))
     rhs = solver.put(np.ones((m, 1)))
     out = backend.empty(m, m)
-    return Rates(
+    features = partial(evaluate, backend, backend.value(sigma), out, out, parallel_safe(sigma))
+    return Work(
         products=2 * m**3 / _seconds(backend, lambda: backend.product(X, X, out)),
         solves=CHOLESKY_FLOPS * m**3
         / _seconds(backend, lambda: solver.solve(gram, [float(m)] * 2, [rhs, rhs], False)) * 2,

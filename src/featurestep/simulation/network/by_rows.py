@@ -27,9 +27,8 @@ Task = tuple[int, slice]  # a group, and some of the seeds
 
 def shares_rows(experiment: Experiment, index: int) -> bool:
     """Whether a group's work is sums over rows: one step, and one sample size above the width."""
-    group, cost = experiment.groups[index]
-    one_step = len(experiment.draws.setting.multiples) == 1
-    return one_step and not cost.held and len(cost.primal) == 1 and bool(group.fits)
+    cost, one_step = experiment.groups[index], len(experiment.draws.setting.multiples) == 1
+    return one_step and not cost.held and len(cost.primal) == 1
 
 
 def outcome_by_rows(cluster: Cluster, experiment: Experiment, task: Task, count: Count) -> Outcome:
@@ -37,15 +36,15 @@ def outcome_by_rows(cluster: Cluster, experiment: Experiment, task: Task, count:
 
     `count` is told the flops as they end.
     """
-    group, cost = experiment.groups[task[0]]
-    p, gradient = group.problem, None
+    cost = experiment.groups[task[0]]
+    group, p, gradient = cost.group, cost.group.problem, None
     N, d, n = p.width, p.d, cost.primal[0]
     where = (experiment, task)
     summed = partial(cluster.summed, count)
     if group.steps_needed:
         products = 1 + residual_basis(group.levels)
         gradient = summed(p.n_step, 2 * products * N * d, gradient_part, *where)
-    project = 2 * group.projections(experiment.draws.setting) * N * d
+    project = 2 * group.projections * N * d
     solved = []
     for keys in cost.passes:
         each = project + len(keys) * N * (N + 4)
@@ -101,7 +100,7 @@ def _solved(
     for place, key in enumerate(keys):
         equations = run.normal_equations()
         equations.take([np.array(part) for part in sums[3 * place : 3 * place + 3]])
-        for solution in solve_primal(equations, run.fits(key, n), last=True):
+        for solution in solve_primal(equations, run.group.by_size(key)[n], last=True):
             on_host = run.backend.get(solution.a_hat)
             out.solutions[key].append(replace(solution, a_hat=on_host))
     return out

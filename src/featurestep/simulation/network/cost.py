@@ -13,7 +13,6 @@ from typing import NamedTuple
 from ..arguments import Resources
 from ..arrays.backend import Backend
 from ..arrays.gram import CHOLESKY_FLOPS, EIGEN_FLOPS, by_eigenvectors
-from ..draws.setting import Setting
 from ..draws.streams import CHUNK
 from ..failures import InsufficientMemory, gibibytes
 from .plan import Fit, Group
@@ -33,17 +32,22 @@ def solve_flops(size: int, fits: Collection[Fit], backend: Backend) -> int:
 
 
 class Work(NamedTuple):
-    """What a run does, by kind: flops of products and of factorisations, and elements."""
+    """Amounts by kind: what a run does, or a machine in a second."""
 
-    products: int
-    solves: int
-    numbers: int  # random normals, as far as they come in rows
-    features: int  # values of the activation
+    products: float  # flops of matrix products
+    solves: float  # flops of factorisations
+    numbers: float  # random normals, as far as they come in rows
+    features: float  # values of the activation
 
     @property
     def flops(self) -> int:
         """Of both kinds."""
-        return self.products + self.solves
+        return int(self.products + self.solves)
+
+    def seconds(self, rates: Work) -> dict[str, float]:
+        """The time that each kind takes, at so much a second."""
+        kinds = ("matrix products", "factorisations", "random numbers", "activations")
+        return {kind: self[i] / rates[i] for i, kind in enumerate(kinds)}
 
     @staticmethod
     def of_all(each: Sequence[Work], times: int) -> Work:
@@ -55,6 +59,7 @@ class Work(NamedTuple):
 class GroupCost:
     """How a group will be run, with its flops and its peak memory."""
 
+    group: Group
     rows: int  # of one block
     buffers: int  # row buffers of width N
     held: int  # rows of the sample that have all their projections in memory
@@ -70,13 +75,13 @@ class GroupCost:
         return self.work.flops
 
 
-def group_cost(group: Group, setting: Setting, resources: Resources) -> GroupCost:
+def group_cost(group: Group, resources: Resources) -> GroupCost:
     """The cheapest way to run a group that fits the memory, or InsufficientMemory.
 
     n ≤ N: the sample is held. n > N: it is held when that takes less memory than a Gram matrix
     for every key, and streamed otherwise, when memory no longer depends on n.
     """
-    shape = Shape(group, setting, resources.backend)
+    shape = Shape(group, resources.backend)
     rows = shape.default_rows() if resources.block_rows is None else resources.block_rows
     per_pass = max(1, shape.limits.grams // shape.gram)
     most, told = resources.limit
@@ -92,9 +97,10 @@ def group_cost(group: Group, setting: Setting, resources: Resources) -> GroupCos
             f"({shape.describe()}); {told} is {gibibytes(most)}"
         )
     per_pass = 1 if hold else min(per_pass, 1 + spare // shape.gram)
-    keys = shape.primal_keys
+    keys = group.keys(dual=False)
     passes = tuple(tuple(keys[i : i + per_pass]) for i in range(0, len(keys), per_pass))
     return GroupCost(
+        group=group,
         rows=rows,
         buffers=shape.buffers,
         held=shape.held(hold),
@@ -109,18 +115,17 @@ def group_cost(group: Group, setting: Setting, resources: Resources) -> GroupCos
 class Shape:
     """Sizes of a group's arrays."""
 
-    def __init__(self, group: Group, setting: Setting, backend: Backend) -> None:
+    def __init__(self, group: Group, backend: Backend) -> None:
         p = group.problem
-        self.group, self.setting, self.backend = group, setting, backend
+        self.group, self.backend, self.steps = group, backend, len(group.setting.multiples)
         self.itemsize, self.solver_itemsize = backend.itemsize, backend.solver.itemsize
         self.limits = backend.limits
         self.N, self.d, self.n0 = p.width, p.d, p.n_step
-        self.matrices = group.projections(setting)
+        self.matrices = group.projections
         self.draws_noise = any(key.base == "gaussian" for key in group.fits)
         self.buffers = max(2, self.matrices + 1 + self.draws_noise)
         self.primal, self.dual = group.sizes(dual=False), group.sizes(dual=True)
         self.gram = self.N * self.N * self.solver_itemsize
-        self.primal_keys = keys_with(group, self.primal)
 
     def describe(self) -> str:
         n = max(problem.n for problem in self.group.points.values())
@@ -137,7 +142,7 @@ class Shape:
         """Whether the whole sample's projections take less room than the Gram matrices."""
         if not self.primal:
             return False
-        grams = min(per_pass, len(self.primal_keys))
+        grams = min(per_pass, len(self.group.keys(dual=False)))
         return self.buffers * self.primal[-1] * self.N * self.itemsize < (grams - 1) * self.gram
 
     def memory(self, rows: int, grams: int, hold: bool) -> int:
@@ -176,22 +181,17 @@ class Shape:
         if not self.group.steps_needed:
             return 0
         basis = residual_basis(self.group.levels)
-        moved = len(self.group.moves) - 1 if self.group.separate(self.setting) else 0
-        later = 1 if len(self.setting.multiples) > 1 else 0
+        moved = len(self.group.moves) - 1 if self.group.separate else 0
+        later = 1 if self.steps > 1 else 0
         return (1 + basis + moved + later) * self.N * self.d * self.itemsize
 
     def _factors(self) -> int:
         """Matrices of the Gram's size alive during a solve, itself included."""
-        ridges = self._most_ridges()
+        group = self.group
+        each = [fits for key in group.fits for fits in group.by_size(key).values()]
+        ridges = max(len({fit.ridge for fit in fits}) for fits in each)
         used_up = not self.dual and len(self.primal) == 1  # a lone solve may factor in place
         return self.backend.factors(ridges) if ridges > 1 or used_up else 2
-
-    def _most_ridges(self) -> int:
-        counts: dict[tuple[FeatureKey, int], set[float]] = {}
-        for key, fits in self.group.fits.items():
-            for fit in fits:
-                counts.setdefault((key, fit.n), set()).add(fit.ridge)
-        return max(len(ridges) for ridges in counts.values())
 
     def work(self, hold: bool, passes: int) -> Work:
         """Of one draw: its flops are what `GroupRun` counts as it goes."""
@@ -200,17 +200,17 @@ class Shape:
         rows = group.n_test + self.held(hold) + streamed
         products = 2 * self.matrices * N * d * rows
         solves, features = 0, 0
-        for fits in group.fits.values():
-            sizes = {fit.n for fit in fits}
+        for key, fits in group.fits.items():
+            sizes = group.by_size(key)
             products += N * max((n for n in sizes if n <= N), default=0) ** 2
             # Streamed rows go on to the largest size of any key.
             products += (self.primal[-1] if max(sizes) > N else 0) * N * (N + 4)
             products += 2 * group.n_test * N * len(fits)
-            solves += sum(self._fit_flops(n, [fit for fit in fits if fit.n == n]) for n in sizes)
+            solves += sum(self._fit_flops(n, same) for n, same in sizes.items())
             features += (group.n_test + max(sizes)) * N
         numbers = (rows + N) * d + self.draws_noise * rows * N
         if group.steps_needed:
-            steps = self.n0 * len(self.setting.multiples)
+            steps = self.n0 * self.steps
             products += self.step_flops()
             numbers += steps * d
             features += steps * N
@@ -219,14 +219,8 @@ class Shape:
     def step_flops(self) -> int:
         """Of the gradients."""
         first = 2 * (1 + residual_basis(self.group.levels)) * self.n0 * self.N * self.d
-        later = len(self.setting.multiples) - 1
-        return first + later * len(self.group.moves) * 4 * self.n0 * self.N * self.d
+        return first + (self.steps - 1) * len(self.group.moves) * 4 * self.n0 * self.N * self.d
 
     def _fit_flops(self, n: int, fits: list[Fit]) -> int:
         dual = 2 * n * self.N * len(fits) if n <= self.N else 0
         return solve_flops(min(n, self.N), fits, self.backend) + dual
-
-
-def keys_with(group: Group, sizes: Sequence[int]) -> list[FeatureKey]:
-    """Keys that have a fit of one of the sizes."""
-    return [key for key, fits in group.fits.items() if any(fit.n in sizes for fit in fits)]

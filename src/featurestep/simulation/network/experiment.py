@@ -14,7 +14,7 @@ from ..draws.draw import Draw, check_sizes
 from ..draws.streams import Streams
 from ..failures import gibibytes
 from .cost import GroupCost, Work, group_cost
-from .plan import Group, default_test_size, make_groups
+from .plan import default_test_size, make_groups
 from .run import GroupRun, uncounted
 from .weights import Count
 
@@ -71,7 +71,7 @@ class Experiment:
     draws: Draws
     resources: Resources
     n_test: int
-    groups: tuple[tuple[Group, GroupCost], ...]
+    groups: tuple[GroupCost, ...]
 
     @property
     def estimate(self) -> Estimate:
@@ -80,30 +80,30 @@ class Experiment:
         return Estimate.of_all(
             [
                 Estimate(self.batch(index) * cost.memory, seeds * cost.flops, cost.rows)
-                for index, (_, cost) in enumerate(self.groups)
+                for index, cost in enumerate(self.groups)
             ]
         )
 
     @property
     def work(self) -> Work:
         """Of all groups and seeds, by kind."""
-        return Work.of_all([cost.work for _, cost in self.groups], len(self.draws.seeds))
+        return Work.of_all([cost.work for cost in self.groups], len(self.draws.seeds))
 
     def run(self, index: int, seeds: slice, count: Count = uncounted) -> GroupRun:
         """A group on some of the seeds, ready to run; one alone has no axis of its own."""
-        group, cost = self.groups[index]
+        cost = self.groups[index]
         streams = [Streams(seed, self.draws.streams) for seed in self.draws.seeds[seeds]]
         source = self.resources.source(streams if len(streams) > 1 else streams[0])
-        draw = Draw(group.problem, self.draws.setting, source, self.n_test)
-        return GroupRun(group, draw, cost, count)
+        draw = Draw(cost.group.problem, self.draws.setting, source, self.n_test)
+        return GroupRun(cost, draw, count)
 
     def batch(self, index: int) -> int:
         """How many draws of a group are computed at once: of small networks, on torch."""
-        group, cost = self.groups[index]
+        cost = self.groups[index]
         limits = self.resources.backend.limits
         room = limits.batch if self.resources.max_memory is None else self.resources.max_memory
-        largest = max(*group.sizes(dual=False), *group.sizes(dual=True), group.problem.width)
-        if limits.batch == 0 or max(largest, group.problem.n_step) > SMALL:
+        sizes = [size for p in cost.group.points.values() for size in (p.n, p.width, p.n_step)]
+        if limits.batch == 0 or max(sizes) > SMALL:
             return 1
         return max(1, min(len(self.draws.seeds), MOST_DRAWS, room // cost.memory))
 
@@ -119,12 +119,11 @@ def make_experiment(
     for each in problems:
         check_sizes(each, draws.setting, count)
     groups = make_groups(problems, draws.variants, count, draws.setting)
-    costs = [group_cost(group, draws.setting, resources) for group in groups]
     return Experiment(
         problem=problem,
         problems=problems,
         draws=draws,
         resources=resources,
         n_test=count,
-        groups=tuple(zip(groups, costs, strict=True)),
+        groups=tuple(group_cost(group, resources) for group in groups),
     )

@@ -34,6 +34,7 @@ class Group:
     """Points that share a draw."""
 
     problem: Problem  # any of them: for sizes, functions, laws and residual
+    setting: Setting
     n_test: int
     points: dict[int, Problem] = field(default_factory=dict)
     fits: dict[FeatureKey, dict[Fit, list[Slot]]] = field(default_factory=dict)
@@ -59,27 +60,39 @@ class Group:
         """Whether any features use XW0ᵀ on its own."""
         return any(key.base != "trained" for key in self.fits)
 
-    def separate(self, setting: Setting) -> bool:
+    @property
+    def separate(self) -> bool:
         """Whether to project each trained W on its own: no more products than W0 and G need.
 
         After several steps there is no choice: W is not linear in the step size.
         """
-        if len(setting.multiples) > 1:
+        if len(self.setting.multiples) > 1:
             return True
         return len(self.moves) + self.initial_needed <= 1 + residual_basis(self.levels)
 
-    def projections(self, setting: Setting) -> int:
+    @property
+    def projections(self) -> int:
         """How many matrices every sample is multiplied with."""
         if not self.moves:
             return 1
-        if self.separate(setting):
+        if self.separate:
             return len(self.moves) + self.initial_needed
         return 1 + residual_basis(self.levels)
 
     def sizes(self, dual: bool) -> list[int]:
         """Sample sizes whose Gram matrix is on the sample's side (dual) or the neurons'."""
-        every = {fit.n for fits in self.fits.values() for fit in fits}
+        every = {n for key in self.fits for n in self.by_size(key)}
         return sorted(n for n in every if (n <= self.problem.width) == dual)
+
+    def keys(self, dual: bool) -> list[FeatureKey]:
+        """The features that are fitted at one of these sizes."""
+        sizes = self.sizes(dual)
+        return [key for key in self.fits if not self.by_size(key).keys().isdisjoint(sizes)]
+
+    def by_size(self, key: FeatureKey) -> dict[int, list[Fit]]:
+        """The fits on some features by their sample size, ascending."""
+        sizes = sorted({fit.n for fit in self.fits[key]})
+        return {n: [fit for fit in self.fits[key] if fit.n == n] for n in sizes}
 
 
 def make_groups(
@@ -88,7 +101,7 @@ def make_groups(
     """The groups of a list of points, in order of first appearance."""
     groups: dict[Any, Group] = {}
     for index, problem in enumerate(problems):
-        group = groups.setdefault(_group_key(problem), Group(problem, n_test))
+        group = groups.setdefault(_group_key(problem), Group(problem, setting, n_test))
         group.points[index] = problem
         for number, variant in enumerate(variants):
             key = feature_key(variant, problem, setting)

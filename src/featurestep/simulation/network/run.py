@@ -14,8 +14,8 @@ from ..arrays.backend import Array
 from ..draws.draw import Block, Draw, Sample
 from ..draws.laws import NORMAL
 from ..failures import NonFiniteFeatures
-from .cost import GroupCost, keys_with, solve_flops
-from .plan import Fit, Group, Move
+from .cost import GroupCost, solve_flops
+from .plan import Fit, Move
 from .readout import NormalEquations, Solution, solve_dual, solve_primal
 from .variants import FeatureKey, FeatureMaps
 from .weights import Alignment, Count, Trainer, Weights
@@ -62,10 +62,10 @@ class Rows:
 class GroupRun(Trainer):
     """Runs a group on a draw."""
 
-    def __init__(self, group: Group, draw: Draw, cost: GroupCost, count: Count) -> None:
-        super().__init__(group, draw, cost, count)
-        self.maps = FeatureMaps(group.problem, draw.readout, draw.backend)
-        self.equivalent = any(key.base == "gaussian" for key in group.fits)
+    def __init__(self, cost: GroupCost, draw: Draw, count: Count) -> None:
+        super().__init__(cost, draw, count)
+        self.maps = FeatureMaps(self.group.problem, draw.readout, draw.backend)
+        self.equivalent = any(key.base == "gaussian" for key in self.group.fits)
 
     def execute(self) -> Outcome:
         """Steps, fits, test."""
@@ -73,7 +73,7 @@ class GroupRun(Trainer):
         outcome = Outcome(alignment=weights.alignment)
         held = [self._held(weights)] if self.cost.held else []
         for rows in held:
-            for key in keys_with(self.group, self.group.sizes(dual=True)):
+            for key in self.group.keys(dual=True):
                 self._fit_dual(key, rows, outcome)
         for keys in self.cost.passes:
             sample = self.draw.readout_sample(self.cost.primal[-1])
@@ -125,12 +125,11 @@ class GroupRun(Trainer):
     def _fit_dual(self, key: FeatureKey, rows: Rows, out: Outcome) -> None:
         """Fits with n ≤ N, from FFᵀ of the largest of them."""
         N, solver = self.group.problem.width, self.backend.solver
-        sizes = sorted({fit.n for fit in self.group.fits[key] if fit.n <= N})
+        sizes = {n: fits for n, fits in self.group.by_size(key).items() if n <= N}
         F = self.features(key, rows)
-        gram = solver.outer_gram(solver.cast(F[..., : sizes[-1], :]))
-        self.count(sizes[-1] ** 2 * N)
-        for size in sizes:
-            fits = self.fits(key, size)
+        gram = solver.outer_gram(solver.cast(F[..., : max(sizes), :]))
+        self.count(max(sizes) ** 2 * N)
+        for size, fits in sizes.items():
             out.solutions[key] += solve_dual(solver, gram, F, rows.labels, fits)
             self.count(solve_flops(size, fits, self.backend) + 2 * size * N * len(fits))
 
@@ -141,6 +140,7 @@ class GroupRun(Trainer):
         """
         N, sizes = self.group.problem.width, self.cost.primal
         sums = {key: self.normal_equations() for key in keys}
+        by_size = {key: self.group.by_size(key) for key in keys}
         for rows in sample:
             for key in keys:
                 F = self.features(key, rows)
@@ -148,19 +148,14 @@ class GroupRun(Trainer):
                     at = slice(low - rows.start, high - rows.start)
                     sums[key].add(F[..., at, :], rows.clean[..., at], rows.noise[..., at])
                     self.count((high - low) * N * (N + 4))
-                    fits = self.fits(key, high)
-                    if fits:
-                        last = not any(fit.n > high for fit in self.group.fits[key])
+                    if high in by_size[key]:
+                        fits, last = by_size[key][high], high == max(by_size[key])
                         out.solutions[key] += solve_primal(sums[key], fits, last=last)
                         self.count(solve_flops(N, fits, self.backend))
 
     def normal_equations(self) -> NormalEquations:
         """Of this group's width, with no rows yet."""
         return NormalEquations(self.backend, self.group.problem.width, self.lead)
-
-    def fits(self, key: FeatureKey, n: int) -> list[Fit]:
-        """The ridge regressions of a key on n samples."""
-        return [fit for fit in self.group.fits[key] if fit.n == n]
 
     def squared_errors(
         self, weights: Weights, sample: Sample, out: Outcome

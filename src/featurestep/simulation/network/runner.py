@@ -61,7 +61,7 @@ class Runner:
         for future in cluster.ended(list(futures)):
             index, seeds = futures[future]
             self.place(futures[future], cluster.result(future))
-            self.count((seeds.stop - seeds.start) * self.experiment.groups[index][1].flops)
+            self.count((seeds.stop - seeds.start) * self.experiment.groups[index].flops)
         for index, seeds in by_rows:
             for seed in range(seeds.start, seeds.stop):
                 task = (index, slice(seed, seed + 1))
@@ -77,7 +77,7 @@ class Runner:
     def place(self, task: Task, outcome: Outcome) -> None:
         """The numbers of a task."""
         index, seeds = task
-        group, _ = self.experiment.groups[index]
+        group = self.experiment.groups[index].group
         for key, found in outcome.solutions.items():
             for solution in found:
                 moved = outcome.alignment.get((key.eta, key.noise))

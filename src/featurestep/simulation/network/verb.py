@@ -105,4 +105,4 @@ def estimate(
     if not timed:
         return experiment.estimate
     rates = measured_rates(resources, experiment.problems[0].sigma)
-    return replace(experiment.estimate, seconds=rates.seconds(experiment.work))
+    return replace(experiment.estimate, seconds=experiment.work.seconds(rates))

@@ -17,7 +17,7 @@ from ...types import FloatArray
 from ..arrays.backend import Array
 from ..draws.draw import Draw, Sample
 from .cost import GroupCost
-from .plan import Group, Move
+from .plan import Move
 from .step import Gradient, combine, gradient, weights_in_basis
 
 Count = Callable[[int], None]
@@ -82,10 +82,10 @@ class Weights:
 class Trainer:
     """Takes the steps of a group on one draw; `count` is told the flops as they are done."""
 
-    def __init__(self, group: Group, draw: Draw, cost: GroupCost, count: Count) -> None:
-        self.group = group
-        self.draw = draw
+    def __init__(self, cost: GroupCost, draw: Draw, count: Count) -> None:
         self.cost = cost
+        self.group = cost.group
+        self.draw = draw
         self.backend = draw.backend
         self.lead = draw.lead
         draws = prod(self.lead)
@@ -112,7 +112,7 @@ class Trainer:
     def stepped(self, W0: Array, first: Gradient) -> Weights:
         """What the first gradient, and further steps, make of W0."""
         levels = self.group.levels
-        if self.group.separate(self.draw.setting):
+        if self.group.separate:
             out = self._separate(W0, first)
         else:
             out = self._shared(W0, first)
@@ -138,7 +138,7 @@ class Trainer:
         """Each W on its own, after all its steps."""
         out = Weights([W0] if self.group.initial_needed else [])
         (start,) = Overlaps([W0], self.draw).weighted
-        multiples = self.draw.setting.multiples
+        multiples = self.group.setting.multiples
         for eta, noise in self.group.moves:
             last = (eta, noise) == self.group.moves[-1]
             sizes = [eta * m for m in multiples] if len(multiples) > 1 else [eta]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ..arguments import Resources
 from ..arrays.backend import Backend
 from ..arrays.gram import EIGEN_FLOPS
-from ..draws.setting import Setting
 from ..draws.streams import CHUNK
 from ..failures import InsufficientMemory, gibibytes
 from ..network.cost import Shape
@@ -63,18 +62,14 @@ class SpectrumCost:
 
 
 def spectrum_cost(
-    group: Group,
-    setting: Setting,
-    resources: Resources,
-    sizes: Mapping[str, Size],
-    method: str,
+    group: Group, resources: Resources, sizes: Mapping[str, Size], method: str
 ) -> SpectrumCost:
     """The preferred routes that fit the memory, or InsufficientMemory.
 
     The route is chosen with the smallest blocks; the blocks then grow into what memory is left.
     """
     most, told = resources.limit
-    shape = Shape(group, setting, resources.backend)
+    shape = Shape(group, resources.backend)
     routes: dict[str, Route] = {}
 
     def peak(block: int) -> int:

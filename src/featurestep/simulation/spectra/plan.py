@@ -49,7 +49,7 @@ class SpectrumPlan:
     def experiment(self) -> Experiment:
         """The step and its features, as the network's modules know them; no readout is fitted."""
         resources = replace(self.resources, block_rows=self.cost.rows, max_memory=UNLIMITED)
-        groups = ((self.group, group_cost(self.group, self.draws.setting, resources)),)
+        groups = (group_cost(self.group, resources),)
         return Experiment(self.problem, (self.problem,), self.draws, self.resources, 1, groups)
 
 
@@ -77,7 +77,7 @@ def make_plan(
         top=_checked_top(top, sizes),
         borders=_checked_borders(border, draws.variants),
         group=group,
-        cost=spectrum_cost(group, draws.setting, resources, sizes, method),
+        cost=spectrum_cost(group, resources, sizes, method),
     )
 
 
