@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...types import FloatArray
-from ..arrays.backend import Array, Backend
+from ..arrays.backend import Array, Backend, make_backend
 
 Apply = Callable[[Array], Array]
 
@@ -140,24 +140,18 @@ def gauss_rule(nodes: FloatArray, weights: FloatArray, count: int) -> tuple[Floa
     The Ritz values of a block come in clusters, one value for each probe; a Gauss rule of one
     probe's measure has one node for each cluster, and its weights bound its own error.
     """
-    linalg: Any = import_module("scipy.linalg")
     total = float(np.sum(weights))
     if total <= 0.0 or not len(nodes):
         return np.empty(0), np.empty(0)
-    basis = np.zeros((min(count, len(nodes)), len(nodes)))
-    basis[0] = np.sqrt(weights / total)
-    diagonal, beside = [], []
-    for k in range(len(basis)):
-        v = nodes * basis[k]
-        diagonal.append(float(v @ basis[k]))
-        for _ in range(2):
-            v -= (basis[: k + 1] @ v) @ basis[: k + 1]
-        length = float(np.sqrt(v @ v))
-        if k + 1 == len(basis) or length <= 1e-10 * float(np.max(np.abs(nodes))):
-            break
-        beside.append(length)
-        basis[k + 1] = v / length
-    if len(diagonal) == 1:
-        return np.array(diagonal), np.array([total])
-    values, S = linalg.eigh_tridiagonal(diagonal, beside[: len(diagonal) - 1])
-    return np.maximum(values, 0.0), total * S[0] ** 2
+    start = np.sqrt(weights / total)[None, :]
+    lanczos = BlockLanczos(
+        lambda V: nodes * V,
+        start,
+        capacity=count,
+        precision=2.5e-11 / len(nodes) ** 0.5,  # a coupling of 1e-10 of the largest node ends it
+        backend=make_backend("cpu", "float64"),
+    )
+    while not lanczos.exhausted:
+        lanczos.step()
+    ritz = lanczos.ritz()
+    return np.maximum(ritz.values[::-1], 0.0), total * ritz.weights[0, ::-1]
