@@ -10,6 +10,7 @@ import pytest
 from benchmarks import spike_counts
 from featurestep import FeaturestepError, InvalidProblem, NotConverged, spectrum
 from featurestep.meeting import phase as module
+from featurestep.meeting import spectra
 from featurestep.meeting.phase import EXPONENTS, phase_diagram
 from featurestep.regime import regime_of
 from featurestep.simulation import simulated_spectrum
@@ -100,7 +101,7 @@ def test_a_failed_simulation_keeps_the_prediction(monkeypatch):
     def fail(*args, **kwargs):
         raise FeaturestepError("overflow")
 
-    monkeypatch.setattr(module, "simulated_spectrum", fail)
+    monkeypatch.setattr(spectra, "simulated_spectrum", fail)
     (point,) = phase_diagram(QUICK.vary(step_exponent=[0.3]), seeds=1).points
     assert point.status == "not simulated: refused: overflow"
     assert point.predicted == (1,)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,13 +15,14 @@ from ..functions.hermite import coefficients
 from ..grid import Grid
 from ..problem import Problem
 from ..results import OK, Result, Table, arrays_over, grouped, status_of
-from ..simulation import Setting, simulated_spectrum
+from ..simulation import Setting
 from ..simulation.arguments import checked_seeds
-from ..theory import Spectrum, spectrum
+from ..theory import spectrum
 from ..theory.spectra.law import carried_degrees
 from ..theory.spectra.outliers import HIGHEST
 from ..theory.spike_functions import learned_powers
 from ..types import FloatArray
+from .spectra import SpectrumBeside, beside
 
 if TYPE_CHECKING:
     import xarray
@@ -50,13 +52,13 @@ class PhasePoint:
     problem: Problem
     regime: str  # in words
     published: tuple[int, ...] | None  # degrees of the spikes as n → ∞
-    predicted: tuple[int, ...] | None  # degrees of the resolved spikes, largest spike first
-    unresolved: int  # predicted spikes within the margin
-    edge: float  # NaN without a prediction
-    margin: float
-    simulated: tuple[Degrees, ...]  # by seed, as `predicted`; None for no function of κ
-    status: str
-    notes: tuple[str, ...]  # where the prediction leaves the range of an approximation
+    predicted: tuple[int, ...] | None = None  # degrees of resolved spikes, largest spike first
+    unresolved: int = 0  # predicted spikes within the margin
+    edge: float = math.nan  # NaN without a prediction
+    margin: float = math.nan
+    simulated: tuple[Degrees, ...] = ()  # by seed, as `predicted`; None for no function of κ
+    status: str = OK
+    notes: tuple[str, ...] = ()  # where the prediction leaves the range of an approximation
 
     def draws(self, kind: str) -> tuple[Degrees, ...]:
         """The degrees of `published`, `predicted` or each `simulated`; none where unknown."""
@@ -219,46 +221,37 @@ def _over_exponents(problem: Problem | Grid) -> Grid:
 
 
 def _point(problem: Problem, seeds: tuple[int, ...], run: Mapping[str, Any]) -> PhasePoint:
-    regime = problem.regime
-    published = None if regime.degree is None else learned_powers(problem, regime.degree)
+    degree = problem.regime.degree
+    published = None if degree is None else learned_powers(problem, degree)
+    point = PhasePoint(problem, str(problem.regime), published)
     try:
-        found = spectrum(problem)
+        law = spectrum(problem)
     except FeaturestepError as error:
-        nan = float("nan")
-        told = status_of(error)
-        return PhasePoint(problem, str(regime), published, None, 0, nan, nan, (), told, ())
-    status, simulated = "ok", tuple[Degrees, ...]()
+        return replace(point, status=status_of(error))
+    found = SpectrumBeside(problem, law, None)
     if seeds:
-        try:
-            simulated = _simulated(found, seeds, run)
-        except FeaturestepError as error:
-            status = f"not simulated: {status_of(error)}"
-    return PhasePoint(
-        problem=problem,
-        regime=str(regime),
-        published=published,
-        predicted=found.degrees,
-        unresolved=len(found.spikes) - found.count,
-        edge=found.edge,
-        margin=found.margin,
-        simulated=simulated,
-        status=status,
-        notes=(*found.notes, *(run["setting"].departures if seeds else ())),
+        top = min(LOOKED_AT, problem.n, problem.width)
+        found = beside(law, kept=True, seeds=seeds, variants=("trained",), top=top, **run)
+    return replace(
+        point,
+        predicted=law.degrees,
+        unresolved=len(law.spikes) - law.count,
+        edge=law.edge,
+        margin=law.margin,
+        simulated=_simulated(found),
+        status=found.reason or OK,
+        notes=(*law.notes, *(run["setting"].departures if seeds else ())),
     )
 
 
-def _simulated(
-    law: Spectrum, seeds: tuple[int, ...], run: Mapping[str, Any]
-) -> tuple[Degrees, ...]:
+def _simulated(found: SpectrumBeside) -> tuple[Degrees, ...]:
     """The degrees of the simulated spikes, seed by seed, counted where the prediction counts."""
-    problem = law.problem
-    top = min(LOOKED_AT, problem.n, problem.width)
-    found = simulated_spectrum(problem, seeds=seeds, top=top, **run)
-    centred = abs(float(coefficients(problem.sigma, 0)[0])) < 1e-9
-    counts = [spikes.count for spikes in found.spikes("trained", law.border)]
+    if found.simulated is None:
+        return ()
+    centred = abs(float(coefficients(found.problem.sigma, 0)[0])) < 1e-9
     return tuple(
-        _carried(list(overlaps[:count]), centred) + (None,) * (count - top)
-        for count, overlaps in zip(counts, found.hermite_overlaps(), strict=True)
+        _carried(list(overlaps[:count]), centred) + (None,) * (count - len(overlaps))
+        for count, overlaps in zip(found.counts, found.simulated.hermite_overlaps(), strict=True)
     )
 
 
@@ -279,4 +272,4 @@ def _column(name: str, points: tuple[PhasePoint, ...]) -> np.ndarray[Any, Any]:
 
 
 def _mean(values: list[int] | list[bool]) -> float:
-    return sum(values) / len(values) if values else float("nan")
+    return sum(values) / len(values) if values else math.nan

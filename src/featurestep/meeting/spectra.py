@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +11,10 @@ import numpy as np
 from ..errors import FeaturestepError
 from ..grid import Grid
 from ..problem import Problem
-from ..results import GridResult, Progress, Result, Table, over_grid, plus_minus, status_of
+from ..results import GridResult, Progress, Result, Table, over_grid, status_of
 from ..simulation import Setting, SimulatedSpectrum, simulated_spectrum
 from ..simulation.arguments import SEEDS
+from ..simulation.over_seeds import spread
 from ..theory import Spectrum, spectrum
 from ..theory.spectra.law import shares
 from ..types import FloatArray
@@ -97,7 +97,7 @@ class SpectrumBeside(Result):
         if table.header[0] != "spike":
             overlaps = self.simulated.direction_overlaps()
             along = shares(*(overlaps[k][:, 0].mean() for k in ("beta", "target", "readout")))
-            value = _spread(self.simulated.singular_values("weights")[:, 0])
+            value = spread(self.simulated.singular_values("weights")[:, 0])
             named = [(f"{row[0]} predicted", *row[1:]) for row in table.rows]
             return Table(table.header, (*named, ("W simulated", value, *along)))
         rows: list[tuple[str, ...]] = []
@@ -106,7 +106,7 @@ class SpectrumBeside(Result):
             if rank < self.simulated.top:
                 values = self.simulated.singular_values("trained")[:, rank]
                 carried = self.simulated.hermite_overlaps("trained")[:, rank].mean(axis=0)
-                cells = (_spread(values), _spread(values**2), "", *shares(*carried))
+                cells = (spread(values), spread(values**2), "", *shares(*carried))
                 rows.append(("", "simulated", *cells, ""))
         return Table((table.header[0], "", *table.header[1:]), tuple(rows))
 
@@ -117,12 +117,6 @@ class SpectrumBeside(Result):
         listed = ", ".join(map(str, self.counts))
         count = f"Simulated spikes, seed by seed: {listed} (predicted: {self.predicted.count})."
         return [count, *self.simulated.closing()]
-
-
-def _spread(values: FloatArray) -> str:
-    count = len(values)
-    error = float(values.std(ddof=1) / count**0.5) if count > 1 else None
-    return plus_minus(float(values.mean()), error)
 
 
 def spectrum_beside(
@@ -140,8 +134,12 @@ def spectrum_beside(
     """
     run: dict[str, Any] = {"seeds": seeds, "setting": setting, "device": device, **options}
     if isinstance(problem, Grid):
-        return over_grid(SpectrumBeside, problem, partial(_one, kept=True, **run), progress)
-    return _one(problem, progress=progress, **run)
+
+        def one(point: Problem) -> SpectrumBeside:
+            return beside(spectrum(point), kept=True, **run)
+
+        return over_grid(SpectrumBeside, problem, one, progress)
+    return beside(spectrum(problem), progress=progress, **run)
 
 
 def top(problem: Problem) -> int:
@@ -149,16 +147,12 @@ def top(problem: Problem) -> int:
     return min(TOP, problem.n, problem.d, problem.width)
 
 
-def _one(
-    problem: Problem, *, kept: bool = False, progress: Progress | None = None, **options: Any
-) -> SpectrumBeside:
-    """With `kept` a failed simulation leaves the prediction, with the reason."""
-    predicted = spectrum(problem)
-    variants = ("trained", "weights")
+def beside(predicted: Spectrum, *, kept: bool = False, **options: Any) -> SpectrumBeside:
+    """Networks beside a prediction; with `kept` their failure leaves it, with the reason."""
+    problem = predicted.problem
+    asked = {"variants": ("trained", "weights"), "top": top(problem), **options}
     try:
-        found = simulated_spectrum(
-            problem, variants=variants, top=top(problem), progress=progress, **options
-        )
+        found = simulated_spectrum(problem, **asked)
     except FeaturestepError as error:
         if not kept:
             raise

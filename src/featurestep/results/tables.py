@@ -103,8 +103,8 @@ def cell(value: Any) -> str:
 
 
 def plus_minus(mean: float, error: float | None) -> str:
-    """A mean with its standard error, both to the error's second digit."""
-    if not error:
+    """A mean with its standard error, both to the error's second digit; NaN is none."""
+    if not error or math.isnan(error):
         return cell(mean)
     decimals = 1 - math.floor(math.log10(error))
     if not 0 <= decimals <= 7:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidProblem
-from ..results import Note, Result
+from ..results import Note, Result, plus_minus
 from ..types import FloatArray
 from .draws.setting import Setting
 
@@ -76,6 +76,11 @@ def error_of_mean(values: FloatArray) -> FloatArray:
     if count < 2:
         return np.full(values.shape[1:], np.nan)
     return np.asarray(values.std(axis=0, ddof=1) / count**0.5)
+
+
+def spread(values: FloatArray) -> str:
+    """The mean of a list with its standard error, as text."""
+    return plus_minus(float(values.mean()), float(error_of_mean(values)))
 
 
 def statistics(values: FloatArray) -> dict[str, Any]:

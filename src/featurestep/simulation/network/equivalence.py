@@ -12,11 +12,11 @@ import numpy as np
 from ...errors import InvalidProblem
 from ...grid import Grid
 from ...problem import Problem
-from ...results import GridResult, Note, Progress, Result, Table, over_grid, plus_minus, verb
+from ...results import GridResult, Note, Progress, Result, Table, over_grid, verb
 from ...types import FloatArray
 from ..arguments import SEEDS, Draws, Resources, make_draws, make_resources
 from ..draws.setting import Setting
-from ..over_seeds import error_of_mean
+from ..over_seeds import error_of_mean, spread
 from .experiment import make_experiment
 from .run import TRAIN, GroupRun
 from .variants import FeatureKey, feature_key
@@ -61,10 +61,9 @@ class FeatureGap(Result):
 
     def tables(self) -> list[Table]:
         """A row for each degree."""
-        errors = [error if np.isfinite(error) else None for error in self.gap_error]
         rows = [
-            (ell, plus_minus(float(mean), error), f"‖F − F_{ell}‖_op/√n, mean over the seeds")
-            for ell, mean, error in zip(self.degrees, self.gap, errors, strict=True)
+            (ell, spread(values), f"‖F − F_{ell}‖_op/√n, mean over the seeds")
+            for ell, values in zip(self.degrees, self.values, strict=True)
         ]
         return [Table.of(("degree", "gap", "meaning"), rows)]
 

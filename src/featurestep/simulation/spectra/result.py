@@ -13,10 +13,10 @@ from ...borders import Border
 from ...checks import positive
 from ...errors import InvalidProblem
 from ...problem import Problem
-from ...results import Table, plus_minus
+from ...results import Table
 from ...types import FloatArray
 from ..draws.setting import Setting
-from ..over_seeds import OverSeeds, error_of_mean
+from ..over_seeds import OverSeeds, error_of_mean, spread
 from .distribution import Curve, Spikes, cumulative_curve, default_width, density_curve, find_spikes
 from .plan import OF_WEIGHTS, WEIGHTS
 from .run import DEGREES, POWERS
@@ -91,18 +91,12 @@ class SimulatedSpectrum(OverSeeds):
         return [self._table(name) for name in self.variants]
 
     def _table(self, name: str) -> Table:
-        values = self.singular_values(name)
-        errors = error_of_mean(values) if len(self.seeds) > 1 else 0
-        cells = [plus_minus(*pair) for pair in np.broadcast(values.mean(axis=0), errors)]
-        if name in OF_WEIGHTS:
-            return Table.of(("variant", "rank", "singular_value"),
-                            [(name, k, cell) for k, cell in enumerate(cells, 1)])  # fmt: skip
-        carried = self.hermite_overlaps(name).mean(axis=0)
-        header = ("variant", "rank", "singular_value", *(f"H{k}" for k in DEGREES))
-        rows = [
-            (name, k, cell, *(f"{share:.3f}" for share in carried[k - 1]))
-            for k, cell in enumerate(cells, 1)
-        ]
+        header = ["variant", "rank", "singular_value"]
+        rows = [[name, k + 1, spread(s)] for k, s in enumerate(self.singular_values(name).T)]
+        if name not in OF_WEIGHTS:
+            header += [f"H{k}" for k in DEGREES]
+            for row, carried in zip(rows, self.hermite_overlaps(name).mean(axis=0), strict=True):
+                row += [f"{share:.3f}" for share in carried]
         return Table.of(header, rows)
 
     def eigenvalues(self, variant: str | None = None) -> FloatArray:
@@ -123,18 +117,18 @@ class SimulatedSpectrum(OverSeeds):
 
     def hermite_overlaps(self, variant: str | None = None) -> FloatArray:
         """Squared overlaps of left vectors with H_0(κ) … H_6(κ): (seeds, top, 7)."""
-        return self._stack(self._feature(variant), "left")[..., : len(DEGREES)]
+        return self._stack(self._of_kind(variant, weights=False), "left")[..., : len(DEGREES)]
 
     def power_overlaps(self, variant: str | None = None) -> FloatArray:
         """Squared overlaps of left vectors with κ … κ⁶: (seeds, top, 6)."""
-        return self._stack(self._feature(variant), "left")[..., len(DEGREES) :]
+        return self._stack(self._of_kind(variant, weights=False), "left")[..., len(DEGREES) :]
 
     def direction_overlaps(self, variant: str = WEIGHTS) -> dict[str, FloatArray]:
         """Of weights, each (seeds, top): right vectors with `beta`, `target`; left with `readout`.
 
         With several directions `target` is the squared length of the projection on their span.
         """
-        right = self._stack(self._weights(variant), "right")
+        right = self._stack(self._of_kind(variant, weights=True), "right")
         left = self._stack(variant, "left")[..., 0]
         return {"beta": right[..., 0], "target": np.sum(right[..., 1:], axis=-1), "readout": left}
 
@@ -244,15 +238,10 @@ class SimulatedSpectrum(OverSeeds):
             raise InvalidProblem("variant", f"must be one of {', '.join(self.variants)}", variant)
         return name
 
-    def _feature(self, variant: str | None) -> str:
-        return self._of_kind(variant, "variant", "a variant of the features")
-
-    def _weights(self, variant: str | None) -> str:
-        return self._of_kind(variant, "weight_variant", "weights or initial_weights")
-
-    def _of_kind(self, variant: str | None, kind: str, what: str) -> str:
+    def _of_kind(self, variant: str | None, *, weights: bool) -> str:
         name = self._name(variant)
-        if name not in self._kinds()[kind]:
+        if (name in OF_WEIGHTS) != weights:
+            what = "weights or initial_weights" if weights else "a variant of the features"
             raise InvalidProblem("variant", f"must be {what} here", name)
         return name
 
