@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from math import isfinite
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from ..errors import InvalidProblem
 from ..grid import Grid
@@ -14,44 +16,63 @@ from .options import Request
 from .output import check_path, mention, save, show, show_json
 from .progress import Advance, all_or_nothing, watched
 
+if TYPE_CHECKING:
+    from ..simulation import Estimate
+
 _LONG = 200  # points from which a progress bar is worth its flicker
 Found = TypeVar("Found", bound=Result)
 
 
 def answer(
-    verb: Callable[..., Result], request: Request, *, fields: int = 2, **arguments: Any
-) -> None:
-    """Ask a verb that needs the theory alone, draw, and only then print.
+    verb: Callable[..., Found],
+    request: Request,
+    *,
+    fields: int = 2,
+    cost: Estimate | None = None,
+    by_flops: bool = False,
+    asked: Mapping[str, Any] | None = None,
+    **arguments: Any,
+) -> Found:
+    """Ask a verb, draw, and only then print; interrupted before that, nothing is left.
 
-    `fields` is how many of them the figure can show.
+    fields
+        How many of them the figure can show.
+    cost, by_flops
+        Of the networks behind the answer, told before they run; whether the verb tells its
+        progress in flops, not in points of a grid.
+    asked
+        What else was asked for, as JSON repeats it.
     """
-    check_plot(request, fields)
-    target, plot = request.target, request.plot
-    if isinstance(target, Grid):
-        with _bar(len(target)) as advance:
-            found = drawn(lambda: verb(target, **arguments, progress=advance), plot)
-    else:
-        found = drawn(lambda: verb(target, **arguments), plot)
-    report(found, request)
-
-
-def check_plot(request: Request, fields: int) -> None:
-    """Refuse a figure before anything is computed: its path, or too many fields."""
     check_path(request.plot)
     if request.plot and len(request.over) > fields:
         raise InvalidProblem("--plot", "takes a single --over for this command", request.over)
-
-
-def drawn(compute: Callable[[], Found], plot: str | None) -> Found:
-    """Compute and write the figure; interrupted before that, nothing is left."""
+    target = request.target
     with all_or_nothing():
-        found = compute()
-        if plot:
-            save(plot, found.plot())
+        if cost is not None:
+            click.echo(f"estimate: {cost}", err=True)
+        with _bar(target, cost, by_flops) as advance:
+            told = {} if advance is None else {"progress": advance}
+            found = verb(target, **arguments, **told)
+            if request.plot:
+                save(request.plot, found.plot())
+    _report(found, request, asked or {})
     return found
 
 
-def report(found: Result, request: Request, **asked: Any) -> None:
+def _bar(
+    target: object, cost: Estimate | None, by_flops: bool
+) -> AbstractContextManager[Advance | None]:
+    """A bar over points or flops, when there is something to wait for."""
+    if cost is not None and by_flops:
+        total = cost.flops / 1e9
+        return watched(cost.flops, lambda done: f"{done / 1e9:.4g} of {total:.4g} Gflop")
+    points = len(target) if isinstance(target, Grid) else 1
+    if cost is None and points < _LONG:
+        return nullcontext()
+    return watched(points, lambda done: "points")
+
+
+def _report(found: Result, request: Request, asked: Mapping[str, Any]) -> None:
     """Print a result: its tables and notes, or JSON with what else was asked."""
     if not request.as_json:
         show(found)
@@ -62,8 +83,3 @@ def report(found: Result, request: Request, **asked: Any) -> None:
         lost = [n for n, v in found.numbers.items() if isinstance(v, float) and not isfinite(v)]
         asked = {"status": f"not finite: {', '.join(lost)}" if lost else OK, **asked}
     show_json({"problem": shared_fields(found.problem), **asked, **values})
-
-
-def _bar(total: int) -> AbstractContextManager[Advance | None]:
-    """A bar when there is something to wait for."""
-    return watched(total, lambda done: "points") if total >= _LONG else nullcontext()

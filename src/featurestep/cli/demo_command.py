@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import click
 
 from ..meeting.comparison import enough_seeds
 from ..results import Table, describe
-from .options import DEFAULTS, Request, problem_options
+from .options import DEFAULTS, Request, asking
 from .output import check_folder, show_notes, show_table, write_in
 from .progress import watched_share
 from .run import one_or_list
 
 DEMO_OWN = {"activation": "relu", "centre": True, "d": 600, "width": 1000, "ridge": 0.1}
-DEMO_DEFAULTS = {**DEFAULTS, **DEMO_OWN}
 DEMO_FIXED = ("target", "noise_std", "step_exponent", "step_scale", "step_size")
 
 
 @click.command()
 @click.option("--output", metavar="DIR", default="demo", show_default=True, help="for demo.png")
 @click.option("--seeds", metavar="K", default="8", show_default=True, help="networks to simulate")
-@partial(problem_options, without=DEMO_FIXED, defaults=DEMO_DEFAULTS)
-def demo(output: str, seeds: str, **options: Any) -> None:
+@asking(without=DEMO_FIXED, defaults={**DEFAULTS, **DEMO_OWN}, curve=False)
+def demo(request: Request, output: str, seeds: str) -> None:
     """Two published targets, learned degree by degree as the step grows.
 
     The settings of Moniri et al.: y = H₁ + ε with ε ~ N(0, 1), and y = H₁ + H₂/√2, the
@@ -33,7 +29,7 @@ def demo(output: str, seeds: str, **options: Any) -> None:
     from ..demo import EXPLANATION, SETTINGS, demo_notes, demo_rows, draw, run_demo
     from ..plots.style import figure_of, render
 
-    base = Request(**options, defaults=DEMO_DEFAULTS).problem
+    base = request.problem
     check_folder(output)
     drawn = enough_seeds(one_or_list(seeds))
     with watched_share("simulating") as told:

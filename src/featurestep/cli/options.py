@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, TypeVar
+from functools import cached_property, wraps
+from inspect import signature
+from typing import Any, ClassVar
 
 import click
 
@@ -33,67 +34,39 @@ DEFAULTS: Mapping[str, Any] = {
 }
 MAX_POINTS = 100_000
 _STEP = ("step_size", "step_exponent", "step_scale")
-_OPTIONS = (
-    ("activation", "σ", f"activation σ: {', '.join(NAMED)}, or a Hermite sum"),
-    ("target", "σ⋆", "target σ⋆ of y = σ⋆(β⋆·x) + ε: a name as above, 'H1 + H2/2' or 'z1 + z1*z2'"),
-    ("n", "n", "samples for the readout"),
-    ("d", "d", "input dimension"),
-    ("width", "N", "neurons N"),
-    ("phi", "φ", "φ = d/n, with --psi in place of --d and --width"),
-    ("psi", "ψ", "ψ = d/N, with --phi"),
-    ("n_step", "n0", "fresh samples n0 for the gradient step  [default: n]"),
-    ("phi_step", "φ0", "φ0 = d/n0, in place of --n-step"),
-    ("step_exponent", "α", "exponent α of the step η = step_scale·n^α"),
-    ("step_scale", "c", "factor on n^α"),
-    ("step_size", "η", "step η outright, in place of --step-exponent"),
-    ("ridge", "λ", "λ in (1/n)‖y − Fa‖² + λ‖a‖²"),
-    ("noise_std", "σ_ε", "standard deviation of the label noise ε"),
-    (
-        "readout",
+Command = Callable[..., None]
+_FIELDS: Mapping[str, tuple[str, str]] = {  # what each takes, in a word and in a sentence
+    "activation": ("σ", f"activation σ: {', '.join(NAMED)}, or a Hermite sum"),
+    "target": ("σ⋆", "target σ⋆ of y = σ⋆(β⋆·x) + ε: a name as above, 'H1 + H2/2' or 'z1 + z1*z2'"),
+    "n": ("n", "samples for the readout"),
+    "d": ("d", "input dimension"),
+    "width": ("N", "neurons N"),
+    "phi": ("φ", "φ = d/n, with --psi in place of --d and --width"),
+    "psi": ("ψ", "ψ = d/N, with --phi"),
+    "n_step": ("n0", "fresh samples n0 for the gradient step  [default: n]"),
+    "phi_step": ("φ0", "φ0 = d/n0, in place of --n-step"),
+    "step_exponent": ("α", "exponent α of the step η = step_scale·n^α"),
+    "step_scale": ("c", "factor on n^α"),
+    "step_size": ("η", "step η outright, in place of --step-exponent"),
+    "ridge": ("λ", "λ in (1/n)‖y − Fa‖² + λ‖a‖²"),
+    "noise_std": ("σ_ε", "standard deviation of the label noise ε"),
+    "readout": (
         "LAW",
         "law of √N a at the start: gaussian, rademacher, constant, uniform, or "
         "value:probability,… with mean square 1, as -1:0.5,1:0.5",
     ),
-    (
-        "residual",
+    "residual": (
         "KIND",
         "what the step descends on: labels (y alone, as in the papers) or full (y − f, the "
         "true gradient)",
     ),
-    (
-        "initial",
+    "initial": (
         "LAW",
         "law of the first layer's rows at the start: sphere (uniform, of norm 1) or gaussian "
         "(N(0, I/d), of norm 1 on average)",
     ),
-)
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def problem_options(
-    command: Command, *, without: Sequence[str] = (), defaults: Mapping[str, Any] = DEFAULTS
-) -> Command:
-    """Give a command one option for each field of a problem, and the ratios φ and ψ."""
-    shown = {name: f"  [default: {value}]" for name, value in defaults.items()}
-    shown["centre"] = f"  [default: {'centre' if defaults['centre'] else 'no-centre'}]"
-    decorators = [
-        click.option(
-            f"--{name.replace('_', '-')}",
-            metavar=metavar,
-            help=text + shown.get(name, ""),
-            **complete.of_field(name),
-        )
-        for name, metavar, text in _OPTIONS
-        if name not in without
-    ]
-    centre = click.option(
-        "--centre/--no-centre",
-        default=None,
-        help=f"subtract E σ(z) from the activation, so that c_0 = 0{shown['centre']}",
-    )
-    for decorate in reversed([*decorators, centre]):
-        command = decorate(command)
-    return command
+    "centre": ("", "subtract E σ(z) from the activation, so that c_0 = 0"),
+}
 
 
 class Request:
@@ -101,7 +74,13 @@ class Request:
 
     given
         The options that were set, as values.
+    axes
+        The values of each varied field.
     """
+
+    OPTIONS: ClassVar[
+        Mapping[str, tuple[str, str]]
+    ] = {}  # beside those of a problem and of the output
 
     def __init__(
         self,
@@ -116,11 +95,10 @@ class Request:
         self.as_json = as_json
         self.plot = plot
         self.given = {name: value_of(name, v) for name, v in options.items() if v is not None}
+        self.axes = self._read_axes()
         self._defaults = defaults
 
-    @cached_property
-    def axes(self) -> dict[str, tuple[Any, ...]]:
-        """The values of each varied field."""
+    def _read_axes(self) -> dict[str, tuple[Any, ...]]:
         axes = dict(read_axis("--over", text) for text in self.over)
         if len(axes) < len(self.over) or len(axes) > 2:
             raise InvalidProblem("--over", "must name one field or two different ones", self.over)
@@ -137,7 +115,7 @@ class Request:
     @property
     def target(self) -> Problem | Grid:
         """What was asked about: one problem, or a grid over it."""
-        if not self.over:
+        if not self.axes:
             return self.problem
         moved = not {"n", "d"}.isdisjoint(self.axes)
         held = {name: self.given[name] for name in RATIOS if moved and name in self.given}
@@ -165,17 +143,60 @@ class Request:
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="strict JSON, not a table")
-
-
-def curve_options(command: Command) -> Command:
-    """Options to vary one or two fields, for JSON and for a figure."""
-    over = click.option(
+_CURVE = (
+    click.option(
         "--over",
         multiple=True,
         metavar="FIELD=VALUES",
         shell_complete=complete.axis,
         help="vary a field: START:STOP:COUNT, log:START:STOP:COUNT, START:STOP:step=STEP or "
         "v1,v2,…; a second --over gives several lines",
-    )
-    plot = click.option("--plot", metavar="FILE", help="also draw a figure: .png, .pdf or .svg")
-    return over(json_option(plot(command)))
+    ),
+    json_option,
+    click.option("--plot", metavar="FILE", help="also draw a figure: .png, .pdf or .svg"),
+)
+
+
+def asking(
+    kind: type[Request] = Request,
+    *,
+    without: Sequence[str] = (),
+    defaults: Mapping[str, Any] = DEFAULTS,
+    curve: bool = True,
+) -> Callable[[Command], Command]:
+    """Give a function of a request the options behind it; those that it names are its own.
+
+    There is one for each field of a problem and the ratios φ and ψ, those of the kind of request,
+    and for a curve the fields to vary, JSON and a figure.
+    """
+    rows = {**_FIELDS, **kind.OPTIONS}
+    options = [_option(name, *row, defaults) for name, row in rows.items() if name not in without]
+    options += _CURVE if curve else ()
+
+    def decorate(function: Command) -> Command:
+        own = [name for name in signature(function).parameters if name != "request"]
+
+        @wraps(function)
+        def asked(**given: Any) -> None:
+            named = {name: given.pop(name) for name in own}
+            function(kind(**given, defaults=defaults), **named)
+
+        command: Command = asked
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _option(
+    name: str, metavar: str, words: str, defaults: Mapping[str, Any]
+) -> Callable[[Command], Command]:
+    """The option of a field or of a run, with its default where it has one."""
+    shown = f"  [default: {defaults[name]}]" if name in defaults else ""
+    if name == "centre":
+        shown = f"  [default: {'centre' if defaults[name] else 'no-centre'}]"
+        return click.option("--centre/--no-centre", default=None, help=words + shown)
+    known = complete.of_field(name)
+    option = f"--{name.replace('_', '-')}"
+    return click.option(option, metavar=metavar, help=words + shown, **known)

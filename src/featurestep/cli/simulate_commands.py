@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import click
@@ -11,12 +10,11 @@ import click
 from .. import simulation
 from ..meeting.comparison import Z_LIMIT, Comparison, enough_seeds
 from ..meeting.comparison import compare as compare_problems
-from .answers import Found, answer, check_plot, report
-from .options import Request, curve_options, problem_options
-from .run import SMALL, numbers, ran, read_run, scheduler_option, simulation_options
+from .answers import Found, answer
+from .options import asking
+from .run import SMALL, Run, numbers, scheduler_option
 
 _MOST_NAMED = 3  # rows that a failed check spells out
-_problem_options = partial(problem_options, defaults=SMALL)
 
 
 @click.command()
@@ -29,10 +27,8 @@ _problem_options = partial(problem_options, defaults=SMALL)
     "gaussian+spiked:ℓ, srf, separated by commas",
 )
 @scheduler_option
-@_problem_options
-@simulation_options
-@curve_options
-def simulate(variants: str, scheduler: str | None, **options: Any) -> None:
+@asking(Run, defaults=SMALL)
+def simulate(request: Run, variants: str) -> None:
     """Train and test the real network on drawn data, exactly.
 
     Draws the data and the network, takes the gradient step, fits the readout and measures its
@@ -50,22 +46,24 @@ def simulate(variants: str, scheduler: str | None, **options: Any) -> None:
       featurestep simulate --n 40000 --d 1000 --width 2000 --seeds 2 --max-memory 1.5GB
     """
     names = tuple(name.strip() for name in variants.split(","))
-    rest, arguments = read_run(options)
-    request = Request(**rest, defaults=SMALL)
-    check_plot(request, 2 if len(names) == 1 else 1)
-    _answer(simulation.simulate, request, scheduler, variants=names, **arguments)
+    fields = 2 if len(names) == 1 else 1
+    _answer(simulation.simulate, request, fields, variants=names, **request.run)
 
 
-def _answer(
-    verb: Callable[..., Found], request: Request, scheduler: str | None, **arguments: Any
-) -> Found:
+def _answer(verb: Callable[..., Found], request: Run, fields: int = 2, **arguments: Any) -> Found:
     """Estimate, run and report what the networks do."""
     cost = simulation.estimate(request.target, **arguments)
-    run = partial(verb, request.target, scheduler=scheduler, **arguments)
-    found = ran(run, cost, request.plot)
     price = {"memory": cost.memory, "flops": cost.flops}
-    report(found, request, over=dict(request.axes), estimate=price)
-    return found
+    return answer(
+        verb,
+        request,
+        fields=fields,
+        cost=cost,
+        by_flops=True,
+        asked={"over": request.axes, "estimate": price},
+        scheduler=request.scheduler,
+        **arguments,
+    )
 
 
 @click.command()
@@ -75,10 +73,8 @@ def _answer(
     help="exit with 1 when |z| > 4 anywhere beyond what the point's notes admit",
 )
 @scheduler_option
-@_problem_options
-@simulation_options
-@curve_options
-def compare(check: bool, scheduler: str | None, **options: Any) -> None:
+@asking(Run, defaults=SMALL)
+def compare(request: Run, check: bool) -> None:
     """Theory against the real network: prediction, simulation and their distance.
 
     For every point: what `predict` says, the mean of `simulate` ± its standard error over the
@@ -95,11 +91,8 @@ def compare(check: bool, scheduler: str | None, **options: Any) -> None:
       featurestep compare --activation relu --centre --target "H1 + H2/sqrt(2)" --seeds 24 --check
       featurestep compare --inputs 'student_t(5)' --over ridge=log:0.001:1:7 --json
     """
-    rest, arguments = read_run(options)
-    request = Request(**rest, defaults=SMALL)
-    check_plot(request, 2)
-    enough_seeds(arguments["seeds"])
-    found = _answer(compare_problems, request, scheduler, **arguments)
+    enough_seeds(request.run["seeds"])
+    found = _answer(compare_problems, request, **request.run)
     failure = _failure(found) if check else None
     if failure is not None:
         click.echo(failure, err=True)
@@ -118,10 +111,8 @@ def _failure(found: Comparison) -> str | None:
 
 @click.command()
 @click.option("--degrees", metavar="ℓ,…", default="1,2,3", show_default=True, help="of F_ℓ")
-@_problem_options
-@partial(simulation_options, without=("n_test", "dtype", "device"))
-@curve_options
-def equivalence(degrees: str, **options: Any) -> None:
+@asking(Run, without=("n_test", "dtype", "device"), defaults=SMALL)
+def equivalence(request: Run, degrees: str) -> None:
     """How near the spiked features F_ℓ are to the trained ones, ‖F − F_ℓ‖_op/√n.
 
     It vanishes as n grows when ℓ is at least the degree of the step exponent's regime. For the
@@ -132,6 +123,4 @@ def equivalence(degrees: str, **options: Any) -> None:
       featurestep equivalence --n 400 --d 200 --width 300
       featurestep equivalence --phi 0.5 --psi 0.7 --over n=250,500,1000 --plot gaps.pdf
     """
-    rest, arguments = read_run(options)
-    asked = {"degrees": tuple(numbers(degrees)), **arguments}
-    answer(simulation.feature_gap, Request(**rest, defaults=SMALL), fields=1, **asked)
+    answer(simulation.feature_gap, request, fields=1, degrees=numbers(degrees), **request.run)

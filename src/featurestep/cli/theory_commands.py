@@ -13,7 +13,7 @@ from ..errors import InvalidProblem
 from ..theory.method import METHODS
 from .answers import answer
 from .complete import offering
-from .options import Request, curve_options, problem_options
+from .options import Request, asking
 
 
 @click.command()
@@ -27,9 +27,8 @@ from .options import Request, curve_options, problem_options
     "the learned direction and the norm of each neuron, the published spiked random features), or "
     "auto (exact, except where isotropic loses less than 1e-4 of the errors)",
 )
-@problem_options
-@curve_options
-def predict(method: str, **options: Any) -> None:
+@asking()
+def predict(request: Request, method: str) -> None:
     """Predict train and test errors at finite n.
 
     Holds for every step, small, maximal (η of order √N) or larger. What the step does to the
@@ -49,7 +48,7 @@ def predict(method: str, **options: Any) -> None:
       featurestep predict --phi 0.5 --psi 0.7 --n 10000 --readout rademacher --json
       featurestep predict --activation relu --step-exponent 0.5 --centre --method isotropic
     """
-    answer(theory.predict, Request(**options), method=method)
+    answer(theory.predict, request, method=method)
 
 
 @click.command()
@@ -59,9 +58,8 @@ def predict(method: str, **options: Any) -> None:
     is_flag=True,
     help="include what the published limit leaves out: the step also changes the neurons' norms",
 )
-@problem_options
-@curve_options
-def limit(degree: str | None, norm_growth: bool, **options: Any) -> None:
+@asking()
+def limit(request: Request, degree: str | None, norm_growth: bool) -> None:
     """Errors in the limit n → ∞: the published staircase.
 
     Only the ratios φ = d/n, ψ = d/N and the regime matter: a step exponent α between (ℓ−1)/2ℓ
@@ -76,13 +74,12 @@ def limit(degree: str | None, norm_growth: bool, **options: Any) -> None:
       featurestep limit --over step_exponent=0.01:0.45:45 --plot staircase.pdf
     """
     chosen = None if degree is None else number(degree)
-    answer(theory.limit, Request(**options), degree=chosen, norm_growth=norm_growth)
+    answer(theory.limit, request, degree=chosen, norm_growth=norm_growth)
 
 
 @click.command()
-@problem_options
-@curve_options
-def baselines(**options: Any) -> None:
+@asking()
+def baselines(request: Request) -> None:
     """Test errors of simpler predictors, and what no predictor can beat.
 
     \b
@@ -90,13 +87,12 @@ def baselines(**options: Any) -> None:
       featurestep baselines --target "H1 + 0.5*H3" --noise-std 0.3
       featurestep baselines --over n=500:5000:10 --plot baselines.png
     """
-    answer(theory.baselines, Request(**options), fields=1)
+    answer(theory.baselines, request, fields=1)
 
 
 @click.command()
-@problem_options
-@curve_options
-def learnable(**options: Any) -> None:
+@asking()
+def learnable(request: Request) -> None:
     """Which parts of a target one step can learn, in part or never.
 
     Lists the Hermite terms of the target, in the basis whose first axis is E[y z]; how much of each
@@ -108,7 +104,7 @@ def learnable(**options: Any) -> None:
       featurestep learnable --target "z1 + z1*z2 + z2^2 - 1" --activation relu --readout rademacher
       featurestep learnable --target "z1 + z1*z2*z3" --step-exponent 0.5 --n-step 20000 --json
     """
-    answer(theory.learnable, Request(**options), fields=1)
+    answer(theory.learnable, request, fields=1)
 
 
 @click.command()
@@ -119,9 +115,8 @@ def learnable(**options: Any) -> None:
     help="what to choose: ridge, step_size, or both  [default: ridge]",
 )
 @click.option("--minimise", metavar="ERROR", default="test_error", show_default=True)
-@problem_options
-@curve_options
-def optimum(best: tuple[str, ...], minimise: str, **options: Any) -> None:
+@asking()
+def optimum(request: Request, best: tuple[str, ...], minimise: str) -> None:
     """The best ridge λ, step size η, or both.
 
     A bounded search; when the best point lies on a bound, a note says so. --over repeats it along
@@ -139,7 +134,7 @@ def optimum(best: tuple[str, ...], minimise: str, **options: Any) -> None:
         "minimise": minimise,
         "bounds": {name: pair for name, pair in searched.items() if pair is not None},
     }
-    answer(theory.optimum, Request(**options), fields=1, **asked)
+    answer(theory.optimum, request, fields=1, **asked)
 
 
 def _parse_search(text: str) -> tuple[str, tuple[Any, Any] | None]:
