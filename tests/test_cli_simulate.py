@@ -223,6 +223,7 @@ def test_equivalence_prints_the_gaps_of_the_library(tmp_path):
     assert "gap 2" in run("equivalence", *ratios, "--plot", str(path)).stdout
     assert path.stat().st_size > 5000
     assert run("equivalence", "--degrees", "x", code=2).stderr.startswith("error: variants must be")
+    assert "No such option" in run("equivalence", "--drawn", "host", code=2).stderr
 
 
 BAD = [

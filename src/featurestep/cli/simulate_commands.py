@@ -111,7 +111,7 @@ def _failure(found: Comparison) -> str | None:
 
 @click.command()
 @click.option("--degrees", metavar="ℓ,…", default="1,2,3", show_default=True, help="of F_ℓ")
-@asking(Run, without=("n_test", "dtype", "device"), defaults=SMALL)
+@asking(Run, without=("n_test", "dtype", "device", "drawn"), defaults=SMALL)
 def equivalence(request: Run, degrees: str) -> None:
     """How near the spiked features F_ℓ are to the trained ones, ‖F − F_ℓ‖_op/√n.
 
