@@ -5,118 +5,68 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from .borders import Border
+if TYPE_CHECKING:  # the names of `_ROOMS`, each said to be public
+    from .borders import Border as Border
     from .errors import (
-        FeaturestepError,
-        InaccurateQuadrature,
-        InconsistentSolution,
-        InvalidProblem,
-        NotConverged,
+        FeaturestepError as FeaturestepError,
+        InaccurateQuadrature as InaccurateQuadrature,
+        InconsistentSolution as InconsistentSolution,
+        InvalidProblem as InvalidProblem,
+        NotConverged as NotConverged,
     )
-    from .functions.activations import function
-    from .meeting.comparison import Comparison, compare
-    from .meeting.phase import PhaseDiagram, PhasePoint, phase_diagram
-    from .problem import Grid, Problem
-    from .results import GridResult, Note, Result
+    from .functions.activations import function as function
+    from .meeting.comparison import Comparison as Comparison, compare as compare
+    from .meeting.phase import (
+        PhaseDiagram as PhaseDiagram,
+        PhasePoint as PhasePoint,
+        phase_diagram as phase_diagram,
+    )
+    from .problem import Grid as Grid, Problem as Problem
+    from .results import GridResult as GridResult, Note as Note, Result as Result
     from .simulation import (
-        Estimate,
-        FeatureGap,
-        InsufficientMemory,
-        NonFiniteFeatures,
-        Setting,
-        SimulatedSpectrum,
-        Simulation,
-        SingularSystem,
-        Spikes,
-        Teacher,
-        estimate,
-        estimate_spectrum,
-        feature_gap,
-        find_spikes,
-        simulate,
-        simulated_spectrum,
+        Estimate as Estimate,
+        FeatureGap as FeatureGap,
+        InsufficientMemory as InsufficientMemory,
+        NonFiniteFeatures as NonFiniteFeatures,
+        Setting as Setting,
+        SimulatedSpectrum as SimulatedSpectrum,
+        Simulation as Simulation,
+        SingularSystem as SingularSystem,
+        Spikes as Spikes,
+        Teacher as Teacher,
+        estimate as estimate,
+        estimate_spectrum as estimate_spectrum,
+        feature_gap as feature_gap,
+        find_spikes as find_spikes,
+        simulate as simulate,
+        simulated_spectrum as simulated_spectrum,
     )
-    from .sweeps import EngineError, StoreError, StoreInUse, sweep
+    from .sweeps import (
+        EngineError as EngineError,
+        StoreError as StoreError,
+        StoreInUse as StoreInUse,
+        sweep as sweep,
+    )
     from .theory import (
-        CriticalStep,
-        CriticalSteps,
-        Learnable,
-        Limit,
-        Spectrum,
-        Spike,
-        WeightSpectrum,
-        WeightSpike,
-        critical_steps,
-        learnable,
-        limit,
-        spectrum,
+        CriticalStep as CriticalStep,
+        CriticalSteps as CriticalSteps,
+        Learnable as Learnable,
+        Limit as Limit,
+        Spectrum as Spectrum,
+        Spike as Spike,
+        WeightSpectrum as WeightSpectrum,
+        WeightSpike as WeightSpike,
+        critical_steps as critical_steps,
+        learnable as learnable,
+        limit as limit,
+        spectrum as spectrum,
     )
-    from .theory.baselines import Baselines, baselines
-    from .theory.optimum import Optimum, optimum
-    from .theory.predict import Prediction, predict
-    from .theory.solution import Groups
+    from .theory.baselines import Baselines as Baselines, baselines as baselines
+    from .theory.optimum import Optimum as Optimum, optimum as optimum
+    from .theory.predict import Prediction as Prediction, predict as predict
+    from .theory.solution import Groups as Groups
 
 __version__ = "0.2.0"
-
-__all__ = [
-    "Baselines",
-    "Border",
-    "Comparison",
-    "CriticalStep",
-    "CriticalSteps",
-    "EngineError",
-    "Estimate",
-    "FeatureGap",
-    "FeaturestepError",
-    "Grid",
-    "GridResult",
-    "Groups",
-    "InaccurateQuadrature",
-    "InconsistentSolution",
-    "InsufficientMemory",
-    "InvalidProblem",
-    "Learnable",
-    "Limit",
-    "NonFiniteFeatures",
-    "NotConverged",
-    "Note",
-    "Optimum",
-    "PhaseDiagram",
-    "PhasePoint",
-    "Prediction",
-    "Problem",
-    "Result",
-    "Setting",
-    "SimulatedSpectrum",
-    "Simulation",
-    "SingularSystem",
-    "Spectrum",
-    "Spike",
-    "Spikes",
-    "StoreError",
-    "StoreInUse",
-    "Teacher",
-    "WeightSpectrum",
-    "WeightSpike",
-    "baselines",
-    "compare",
-    "critical_steps",
-    "estimate",
-    "estimate_spectrum",
-    "feature_gap",
-    "find_spikes",
-    "function",
-    "learnable",
-    "limit",
-    "optimum",
-    "phase_diagram",
-    "predict",
-    "simulate",
-    "simulated_spectrum",
-    "spectrum",
-    "sweep",
-]
 
 _ROOMS = {  # and their names, each imported with its first use: `import featurestep` is quick
     "borders": "Border",
@@ -141,6 +91,7 @@ _ROOMS = {  # and their names, each imported with its first use: `import feature
     ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
