@@ -15,13 +15,13 @@ import numpy.typing as npt
 from ...errors import NotConverged
 from .branch import Branch
 from .continued import Equations
-from .gauge import Arc, arc_through, at_share, on_arc, share, share_slope
+from .gauge import at_share, share, share_slope
 
 _GROWTH = 1.8  # of |Y| from step to step
 _MOST_STEPS = 500
 _MOST_SECANTS = 8
-_ASIDE = 0.05  # from place to place on an arc through an edge
-_FURTHEST = 1.0
+_ASIDE = 0.05  # of Y, from an edge to a place before it
+_FURTHEST = 3.0  # factor on Y, from the edge of a similar problem
 _NOTHING = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins at 0
 _JUMP = 0.01  # of dz/dY at the ends of a search for its root: if more is left there is none
 _LOST = "an edge of the bulk was not resolved"
@@ -34,7 +34,6 @@ class Edge:
 
     at: Branch
     path: tuple[Branch, ...]
-    root: float | None = None  # C of the density (C/π)√(E − x) below an upper edge, where known
 
     @property
     def location(self) -> float:
@@ -44,8 +43,7 @@ class Edge:
 
 def right_edge(equations: Equations) -> Edge:
     """The upper end of the bulk, coming down from z = ∞ or from that of a similar problem."""
-    followed = _followed(equations, equations.near.upper)
-    edge = (followed and _with_rise(equations, *followed)) or _descended(equations)
+    edge = _followed(equations, equations.near.upper) or _descended(equations)
     equations.trail.upper = edge.at
     return edge
 
@@ -67,54 +65,40 @@ def _descended(equations: Equations) -> Edge:
 
 def left_edge(equations: Equations, atom: float, high: float) -> float:
     """The lower end of the bulk's positive part: 0 if the bulk reaches down to it."""
-    followed = _followed(equations, equations.near.lower)
-    edge = followed[-1] if followed else _ascended(equations, atom)
+    edge = _followed(equations, equations.near.lower) or _ascended(equations, atom)
     if edge is None:
         return _from_inside(equations, high)
-    equations.trail.lower = edge
-    return float(edge.z[0].real)
+    equations.trail.lower = edge.at
+    return edge.location
 
 
-def _ascended(equations: Equations, atom: float) -> Branch | None:
+def _ascended(equations: Equations, atom: float) -> Edge | None:
     if atom == 0.0:
         start = _settled(equations, -4.0 * equations.size)
     else:
         start = _beyond_zero(equations)
-    edge = None if start is None else _walk(equations, start)
-    return None if edge is None else edge.at
+    return None if start is None else _walk(equations, start)
 
 
-def _followed(equations: Equations, near: Branch | None) -> tuple[Arc, float, Branch] | None:
-    """An arc, and how far on it the edge is, from that of a similar problem; None if it is lost.
-
-    By the secant method on dz = 0.
-    """
+def _followed(equations: Equations, near: Branch | None) -> Edge | None:
+    """From the edge of a similar problem by the secant method on dz/dY; None if it is lost."""
     if near is None:
         return None
-    arc = arc_through(equations, near)
-    a, slope_a = on_arc(equations, arc, 0.0, near)
-    length_a, length_b = 0.0, -_ASIDE
+    known = share(equations, near)
+    a, slope_a = at_share(equations, known, near)
+    level_a, level_b = known, (1.0 - _ASIDE) * known
     for _ in range(_MOST_SECANTS):
-        b, slope_b = on_arc(equations, arc, length_b, a)
+        b, slope_b = at_share(equations, level_b, a)
         if not (a.converged[0] and b.converged[0] and _same_side(equations, near, b)):
             return None
-        if abs(length_b - length_a) < equations.fineness.edge:
-            return arc, length_b, b
-        guess = (length_a * slope_b - length_b * slope_a) / (slope_b - slope_a)
-        if not abs(guess) < _FURTHEST:
+        if abs(level_b - level_a) < equations.fineness.edge * abs(level_b):
+            before, _ = at_share(equations, (1.0 - _ASIDE) * level_b, b)
+            return Edge(b, (before,)) if before.converged[0] else None
+        guess = (level_a * slope_b - level_b * slope_a) / (slope_b - slope_a)
+        if not 1.0 / _FURTHEST < guess / known < _FURTHEST:
             return None
-        a, slope_a, length_a, length_b = b, slope_b, length_b, guess
+        a, slope_a, level_a, level_b = b, slope_b, level_b, guess
     return None
-
-
-def _with_rise(equations: Equations, arc: Arc, length: float, edge: Branch) -> Edge | None:
-    """An edge with a place before it: z − E = ½z″·t² with t along the arc, and m is linear in t."""
-    before, _ = on_arc(equations, arc, length - _ASIDE, edge)
-    if not before.converged[0]:
-        return None
-    bend = 2.0 * float(before.z[0].real - edge.z[0].real) / _ASIDE**2
-    slope = float(equations.trace(before)[0].real - equations.trace(edge)[0].real) / _ASIDE
-    return Edge(edge, (before,), abs(slope) * float(np.sqrt(2.0 / abs(bend))))
 
 
 def _from_inside(equations: Equations, high: float) -> float:

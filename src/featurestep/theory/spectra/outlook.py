@@ -215,8 +215,6 @@ def edge_scale(equations: Equations, edge: Edge) -> float:
 
     Near the edge z − E = ½ z″(Y)(Y − Y_E)² and m is linear in Y, which gives C.
     """
-    if edge.root is not None:
-        return float((edge.root * equations.width) ** (-2.0 / 3.0))
     level = share(equations, edge.at)
     sizes = (1e-3, 1e-2, 3e-2, 1e-4, 1e-5)
     steps = [size * level for size in sizes if size >= equations.fineness.seen]
