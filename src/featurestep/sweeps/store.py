@@ -10,7 +10,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -93,62 +93,50 @@ class Row(NamedTuple):
 class Store:
     """Results by key. Made by `for_writing`, `for_reading` or `in_memory`."""
 
-    def __init__(self, path: Path | None, lock: DriverLock | None, target: str) -> None:
-        self.path = path
-        self._lock = lock
+    def __init__(self, path: Path | None, mode: str, *, writing: bool) -> None:
         self._name = "in memory" if path is None else str(path)
-        with self._explained():
+        target = "file::memory:" if path is None else f"{path.absolute().as_uri()}?{mode}"
+        with ExitStack() as opened, self._explained():
+            if writing and path is not None:
+                opened.callback(DriverLock(path).release)
             self._db = sqlite3.connect(target, uri=True, isolation_level=None)
+            opened.callback(self._db.close)
+            self._prepare(writing)
+            self._opened = opened.pop_all()
 
     @classmethod
     def for_writing(cls, path: Path) -> Store:
         """The driver's: made if need be, locked, checked for damage."""
-        lock = DriverLock(path)
-        try:
-            store = cls(path, lock, path.absolute().as_uri() + "?mode=rwc")
-        except BaseException:
-            lock.release()
-            raise
-        try:
-            store._prepare()
-        except BaseException:
-            store.close()
-            raise
-        return store
+        return cls(path, "mode=rwc", writing=True)
 
     @classmethod
     def for_reading(cls, path: Path) -> Store:
         """Anyone's, also while a driver is at work; nothing is written."""
         if not path.is_file():
             raise StoreError(f"there is no store {path} yet")
-        store = cls(path, None, f"{path.absolute().as_uri()}?{_reading_mode(path)}")
-        try:
-            if store._layout() == 0:
-                raise StoreError(f"the store {path} is empty")
-        except BaseException:
-            store.close()
-            raise
-        return store
+        return cls(path, _reading_mode(path), writing=False)
 
     @classmethod
     def in_memory(cls) -> Store:
         """A store that lasts as long as this object."""
-        store = cls(None, None, "file::memory:")
-        store._prepare()
-        return store
+        return cls(None, "", writing=True)
 
-    def _prepare(self) -> None:
-        with self._explained():
-            if self._layout() == 0:
-                self._create()
-            elif self.path is not None:
-                (found,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
-                if found != "ok":
-                    text = " ".join(found.split())
-                    raise StoreError(f"the store {self._name} is damaged ({text})")
-            self._db.execute("PRAGMA journal_mode = WAL")
-            # Enough for a killed process; after a power cut the last results may be missing.
-            self._db.execute("PRAGMA synchronous = NORMAL")
+    def _prepare(self, writing: bool) -> None:
+        is_empty = self._layout() == 0
+        if not writing:
+            if is_empty:
+                raise StoreError(f"the store {self._name} is empty")
+            return
+        if is_empty:
+            self._create()
+        else:
+            (found,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                text = " ".join(found.split())
+                raise StoreError(f"the store {self._name} is damaged ({text})")
+        self._db.execute("PRAGMA journal_mode = WAL")
+        # Enough for a killed process; after a power cut the last results may be missing.
+        self._db.execute("PRAGMA synchronous = NORMAL")
 
     def _create(self) -> None:
         self._db.executescript(
@@ -158,10 +146,9 @@ class Store:
 
     def _layout(self) -> int:
         """The layout of the file, 0 of an empty one; refuse what is not ours or too new."""
-        with self._explained():
-            (layout,) = self._db.execute("PRAGMA user_version").fetchone()
-            (application,) = self._db.execute("PRAGMA application_id").fetchone()
-            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (layout,) = self._db.execute("PRAGMA user_version").fetchone()
+        (application,) = self._db.execute("PRAGMA application_id").fetchone()
+        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not tables and not layout and not application:
             return 0
         if application != APPLICATION:
@@ -232,11 +219,7 @@ class Store:
 
     def close(self) -> None:
         """Close the file and let the next driver in."""
-        with suppress(sqlite3.Error):
-            self._db.close()
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._opened.close()
 
     def __enter__(self) -> Self:
         return self
