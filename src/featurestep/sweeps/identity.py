@@ -51,8 +51,8 @@ def problem_content(problem: Problem) -> dict[str, Any]:
     else:
         step = {"size": problem.step_size}
     return {
-        "activation": function_content(problem.activation, "activation"),
-        "target": _target_content(problem.target),
+        "activation": _content(problem.activation, "activation"),
+        "target": _content(problem.target, "target"),
         "n": problem.n,
         "d": problem.d,
         "width": problem.width,
@@ -74,53 +74,44 @@ def _later_content(problem: Problem) -> dict[str, Any]:
 
 def portable(problem: Problem) -> Problem:
     """The same problem, its functions by name, so that other processes can have it."""
-    changes = {}
-    for name in ("activation", "target"):
-        spec = getattr(problem, name)
-        if not isinstance(spec, str):
-            _target_content(spec) if name == "target" else function_content(spec, name)
-            changes[name] = resolve(spec, name).name
-    return problem.replace(**changes) if changes else problem
+    given = {name: getattr(problem, name) for name in ("activation", "target")}
+    names = {name: _text(s, name) for name, s in given.items() if not isinstance(s, str)}
+    return problem.replace(**names) if names else problem
 
 
 @lru_cache(maxsize=256)
-def function_content(spec: Any, parameter: str) -> str | tuple[float, ...]:
-    """A function's name, or the coefficients of a Hermite sum; anything else is refused."""
-    if isinstance(spec, (str, Nonlinearity)):
-        found = resolve(spec, parameter)
-        if NAMED.get(found.name) is found:
-            return found.name
-        if isinstance(found, HermiteSum) and _same(found, found.name, parameter):
-            return tuple(float(c) for c in found.coefficients)
-    raise InvalidProblem(
-        parameter,
-        "must be a name or a Hermite sum in a sweep: a function has no content to tell it by",
-        spec,
-    )
-
-
-@lru_cache(maxsize=256)
-def _target_content(spec: Any) -> str | tuple[float, ...] | dict[str, str]:
-    """The same for a target, which may be a formula in its directions."""
-    text = target_formula(spec)
-    if text is None:
-        if isinstance(spec, Teacher):
-            rule = "must be a formula in a sweep: a Teacher has no content to tell it by"
-            raise InvalidProblem("target", rule, spec)
-        return function_content(spec, "target")
-    found = resolve_target(spec)
+def _content(spec: Any, parameter: str) -> str | tuple[float, ...] | dict[str, str | None]:
+    """A function's name, the coefficients of a Hermite sum, or a formula in its one spelling."""
+    text = _text(spec, parameter).strip()
+    if text in NAMED:
+        return text
+    found = resolve_target(text)
     if isinstance(found, HermiteSum):
         return tuple(float(c) for c in found.coefficients)
-    return {"formula": text}
+    return {"formula": target_formula(text)}
 
 
-def _same(found: HermiteSum, text: str, parameter: str) -> bool:
-    """Whether a sum is what its own text says."""
+def _text(spec: Any, parameter: str) -> str:
+    """How a function is written; what its name does not tell is refused."""
+    if isinstance(spec, str):
+        return spec
+    if isinstance(spec, Nonlinearity) and _is_told(spec, parameter):
+        return spec.name
+    rule = "must be a name or a Hermite sum in a sweep: a function has no content to tell it by"
+    if isinstance(spec, Teacher):
+        rule = "must be a formula in a sweep: a Teacher has no content to tell it by"
+    raise InvalidProblem(parameter, rule, spec)
+
+
+def _is_told(function: Nonlinearity, parameter: str) -> bool:
+    """Whether a function is what its own name says."""
     try:
-        again = resolve(text, parameter)
+        again = resolve(function.name, parameter)
     except InvalidProblem:
         return False
-    return isinstance(again, HermiteSum) and tuple(again.coefficients) == tuple(found.coefficients)
+    if isinstance(function, HermiteSum) and isinstance(again, HermiteSum):
+        return tuple(again.coefficients) == tuple(function.coefficients)
+    return again is function
 
 
 def _law_content(law: Law) -> str | list[tuple[float, float]]:
