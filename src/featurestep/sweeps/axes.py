@@ -119,44 +119,30 @@ def _design(path: str, value: dict[str, Any]) -> Dimension:
         raise InvalidProblem(f"{path}.seed", "must be a whole number >= 0", seed)
     box = filled(f"{path}.box", value.get("box"))
     known_keys(f"{path}.box", box, NAMES)
-    sides = {field: _Side.read(f"{path}.box.{field}", side) for field, side in box.items()}
     unit = _sobol(len(box), count, seed) if kind == "sobol" else _random(len(box), count, seed)
     fields = {
-        field: placed(field, side.place(unit[:, column]))
-        for column, (field, side) in enumerate(sides.items())
+        field: placed(field, _along(f"{path}.box.{field}", side, column))
+        for (field, side), column in zip(box.items(), unit.T, strict=True)
     }
     return Dimension(DESIGN, fields, f"{path}.box")
 
 
-@dataclass(frozen=True)
-class _Side:
-    """One side of a design's box."""
-
-    low: float
-    high: float
-    log: bool
-
-    @classmethod
-    def read(cls, path: str, value: Any) -> _Side:
-        if not isinstance(value, Mapping):
-            ends = listed(path, value)
-            if len(ends) != 2:
-                raise InvalidProblem(path, "must be [low, high]", ends)
-            value = {"low": ends[0], "high": ends[1]}
-        side = table(path, value)
-        known_keys(path, side, ("low", "high", "scale"))
-        low, high = (finite(f"{path}.{end}", side.get(end)) for end in ("low", "high"))
-        if not low < high:
-            raise InvalidProblem(path, "must have low < high", [low, high])
-        log = one_of(f"{path}.scale", side.get("scale", "linear"), SCALES) == "log"
-        if log:
-            positive_ends(path, low, high)
-        return cls(low, high, log)
-
-    def place(self, unit: FloatArray) -> FloatArray:
-        if self.log:
-            return np.asarray(self.low * (self.high / self.low) ** unit)
-        return self.low + (self.high - self.low) * unit
+def _along(path: str, value: Any, unit: FloatArray) -> FloatArray:
+    """Numbers in [0, 1] on one side of a design's box: [low, high], or a table with a scale."""
+    if not isinstance(value, Mapping):
+        ends = listed(path, value)
+        if len(ends) != 2:
+            raise InvalidProblem(path, "must be [low, high]", ends)
+        value = {"low": ends[0], "high": ends[1]}
+    side = table(path, value)
+    known_keys(path, side, ("low", "high", "scale"))
+    low, high = (finite(f"{path}.{end}", side.get(end)) for end in ("low", "high"))
+    if not low < high:
+        raise InvalidProblem(path, "must have low < high", [low, high])
+    if one_of(f"{path}.scale", side.get("scale", "linear"), SCALES) == "linear":
+        return low + (high - low) * unit
+    positive_ends(path, low, high)
+    return np.asarray(low * (high / low) ** unit)
 
 
 def _sobol(sides: int, count: int, seed: int) -> FloatArray:

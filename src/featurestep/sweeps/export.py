@@ -93,7 +93,9 @@ def _parquet(plan: Plan, store: Store, provenance: bool) -> bytes:
     parquet = import_module("pyarrow.parquet")
     table = _typed(make_table(plan, store, provenance=provenance))
     arrays = {
-        name: arrow.array(values, type=_kind(arrow, values)) for name, values in table.items()
+        # a column without any value is of numbers
+        name: arrow.array(values, None if any(v is not None for v in values) else arrow.float64())
+        for name, values in table.items()
     }
     buffer = io.BytesIO()
     parquet.write_table(arrow.table(arrays), buffer)
@@ -112,13 +114,6 @@ def _typed(table: Columns) -> Columns:
         else:
             typed[name] = values
     return typed
-
-
-def _kind(arrow: Any, values: list[Any]) -> Any:
-    """The type of a column; one without any value is of numbers."""
-    known = next((value for value in values if value is not None), 0.0)
-    kinds = {bool: arrow.bool_(), int: arrow.int64(), float: arrow.float64(), str: arrow.string()}
-    return kinds[type(known)]
 
 
 def _pyarrow() -> Any:
