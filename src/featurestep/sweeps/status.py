@@ -8,40 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import InvalidProblem
 from .identity import Numerics
 from .plan import Plan
-from .store import MISSING, Store
+from .store import MISSING, Store, Version
 
 STATES = ("ok", "refused", "failed", MISSING)
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """Units of one task that other numerics have stored."""
-
-    task: str
-    numerics: Numerics
-    units: int
-    package: str  # the version of featurestep behind the newest
-    finished: float  # seconds since 1970
-
-    def __str__(self) -> str:
-        day = datetime.fromtimestamp(self.finished, UTC).date()
-        made = f"featurestep {self.package}, {day}"
-        return f"{self.units} of {self.task} stored by numerics {self.numerics} ({made})"
-
-    def as_dict(self) -> dict[str, Any]:
-        """The same, ready for JSON."""
-        return {
-            "task": self.task,
-            "numerics": str(self.numerics),
-            "units": self.units,
-            "featurestep": self.package,
-        }
 
 
 @dataclass(frozen=True)
@@ -54,7 +28,7 @@ class SweepStatus:
     seconds: float  # of computing, over all workers
     origins: tuple[Mapping[str, str], ...]
     numerics: Mapping[str, Numerics]  # by task
-    earlier: tuple[Earlier, ...]  # what other numerics have stored of the same units
+    earlier: tuple[Version, ...]  # what other numerics have stored of the same units
 
     def count(self, state: str) -> int:
         """Units in a state."""
@@ -110,10 +84,9 @@ def make_status(plan: Plan, store: Store) -> SweepStatus:
     )
 
 
-def earlier_results(plan: Plan, store: Store) -> list[Earlier]:
+def earlier_results(plan: Plan, store: Store) -> list[Version]:
     """What is stored of a plan's units by numerics that are not the plan's, the newest first."""
-    own, origins = plan.numerics, store.origins()
-    found = []
+    own, found = plan.numerics, []
     for version in store.versions():
         task = version.task
         if task not in own or version.numerics == own[task]:
@@ -122,8 +95,7 @@ def earlier_results(plan: Plan, store: Store) -> list[Earlier]:
         keys = {unit.key for unit in units if unit.task.name == task}
         count = sum(row.status != MISSING for row in store.fetch(keys))
         if count:
-            package = origins[version.origin].get("featurestep", "unknown")
-            found.append(Earlier(task, version.numerics, count, package, version.finished))
+            found.append(version._replace(units=count))
     return found
 
 

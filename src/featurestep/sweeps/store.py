@@ -11,10 +11,12 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from ..errors import StoreError
+from .identity import Numerics
 from .job import Report
 from .lock import DriverLock
 from .tasks import Unit
@@ -53,22 +55,35 @@ _FETCH = """
 SELECT status, quantities, error, trace, executions, finished, seconds, origin
 FROM temp.wanted LEFT JOIN results USING (key) ORDER BY wanted.place
 """
-
-
 _VERSIONS = """
 SELECT json_extract(description, '$.task'), json_extract(description, '$.numerics'),
-       max(finished), origin
-FROM results GROUP BY 1, 2 ORDER BY 3 DESC
+       max(finished), coalesce(json_extract(content, '$.featurestep'), 'unknown')
+FROM results JOIN origins ON origin = origins.id GROUP BY 1, 2 ORDER BY 3 DESC
 """
 
 
 class Version(NamedTuple):
-    """Numerics that have results of a task in a store: when the last was made, and by what."""
+    """Numerics that have stored results of a task, and how many of those somebody asks for."""
 
     task: str
-    numerics: str | int
-    finished: float
-    origin: int
+    numerics: Numerics
+    finished: float  # the newest, in seconds since 1970
+    package: str  # the version of featurestep behind it
+    units: int = 0
+
+    def __str__(self) -> str:
+        day = datetime.fromtimestamp(self.finished, UTC).date()
+        made = f"featurestep {self.package}, {day}"
+        return f"{self.units} of {self.task} stored by numerics {self.numerics} ({made})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same, ready for JSON."""
+        return {
+            "task": self.task,
+            "numerics": str(self.numerics),
+            "units": self.units,
+            "featurestep": self.package,
+        }
 
 
 class Row(NamedTuple):
