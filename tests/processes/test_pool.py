@@ -86,9 +86,8 @@ def test_a_death_is_told_with_its_last_words(pool: Pool, tmp_path: Any) -> None:
 
 
 def test_a_process_may_tell_how_far_it_is() -> None:
-    one = Process(work)
     events: Any = queue.SimpleQueue()
-    one.listen(events)
+    one = Process(work, events)
     one.give("tell", "end")
     try:
         told = [events.get(timeout=60) for _ in range(3)]

@@ -106,8 +106,7 @@ class Jobs:
             self._tidy()
             if sum(job.running for job in self._jobs.values()) >= AT_ONCE:
                 raise Busy(f"{AT_ONCE} simulations are running already; wait or cancel one")
-            process = Process(run, yielding=True, one_thread=False)
-            process.listen(queue.SimpleQueue())
+            process = Process(run, queue.SimpleQueue(), yielding=True, one_thread=False)
             process.give(small.to_query(), POINTS, SEEDS)
             name = secrets.token_urlsafe(9)
             self._jobs[name] = Job(process, state, small)

@@ -60,8 +60,8 @@ class Seat:
                 self.process.end()
                 self.process = None
             if self.process is None:
-                self.process = Process(self._function, yielding=self._yielding)
-            self.process.listen(events)
+                self.process = Process(self._function, events, yielding=self._yielding)
+            self.process.events = events
             return self.process
 
     def kill(self) -> None:
@@ -130,7 +130,6 @@ class _Shift:
         self._false_starts = 0
 
     def answers(self, until: float, wanted: Wanted) -> Iterator[Answer]:
-        patient = until == math.inf and wanted is always
         overtaken = False
         while True:
             overtaken = overtaken or not wanted()
@@ -145,7 +144,7 @@ class _Shift:
                 yield from [Answer(call, "late") for call in self._held.values()]
                 return
             try:
-                event = self._events.get(timeout=None if patient else min(_LOOK, left))
+                event = self._events.get(timeout=min(_LOOK, left))
             except queue.Empty:
                 continue
             answer = self._heard(event)

@@ -45,17 +45,21 @@ Events = SimpleQueue[Event]
 
 
 class Process:
-    """A worker. Its answers go to `events`, once somebody listens."""
+    """A worker. Its words go to `events`, which may be others later."""
 
     def __init__(
-        self, function: Callable[..., Any], *, yielding: bool = False, one_thread: bool = True
+        self,
+        function: Callable[..., Any],
+        events: Events,
+        *,
+        yielding: bool = False,
+        one_thread: bool = True,
     ) -> None:
         """A program of its own: it inherits neither threads nor locks nor the user's `__main__`."""
         self.ready = False
-        self.events: Events = SimpleQueue()
+        self.events = events
         self._function = function
         self._waiting: tuple[Any, ...] | None = None  # for it to be ready
-        self._thread: Thread | None = None
         self._lock = Lock()
         threads = ONE_THREAD if one_thread else {}
         how = "yielding" if yielding else "eager"
@@ -75,18 +79,13 @@ class Process:
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None
         self._calls, self._answers = self._popen.stdin, self._popen.stdout
+        self._thread = Thread(target=self._listen, daemon=True)
+        self._thread.start()
 
     @property
     def pid(self) -> int:
         """The number by which the operating system knows it."""
         return self._popen.pid
-
-    def listen(self, events: Events) -> None:
-        """From now on its words go to these events; not before threads may be started."""
-        self.events = events
-        if self._thread is None:
-            self._thread = Thread(target=self._listen, daemon=True)
-            self._thread.start()
 
     def _listen(self) -> None:
         try:
@@ -121,9 +120,7 @@ class Process:
     @property
     def lives(self) -> bool:
         """Whether it can still be given something."""
-        if self._thread is not None and not self._thread.is_alive():
-            return False
-        return self._popen.poll() is None
+        return self._thread.is_alive() and self._popen.poll() is None
 
     def drop(self) -> None:
         """Tell it that its call is not wanted any more; it answers so, and stays warm."""
@@ -147,8 +144,7 @@ class Process:
         """Make sure that it has ended, and tell how."""
         self.kill()
         code = self._popen.wait()
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
         for pipe in (self._calls, self._answers):
             with suppress(OSError):
                 pipe.close()
