@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any
 from weakref import WeakSet
 
-from ..errors import FeaturestepError, InvalidProblem
+from ..errors import EngineError, FeaturestepError, InvalidProblem
 from ..types import FloatArray
 from .draws.streams import CHUNK
 
@@ -25,7 +25,7 @@ Range = tuple[int, int]  # rows: the first, and the one after the last
 Arrays = list[FloatArray]
 
 
-class ClusterError(FeaturestepError, RuntimeError):
+class ClusterError(EngineError, RuntimeError):
     """The cluster failed, not the computation; the message says how."""
 
 
