@@ -75,7 +75,7 @@ def test_a_figure_excuses_what_its_predictions_admit_and_nothing_else(monkeypatc
     steps = (0.1, 0.45)
     monkeypatch.setattr(readout_law, "EXPONENTS", steps)
     problem = readout_law._problem(240, readout_law.TARGETS[2], "constant")
-    data = readout_law._column(problem, 2, 2, None)
+    data = readout_law._column(240, 2, None, 2, "constant")
     told = predict(problem.vary(step_exponent=steps))
     assert data["admitted"].values.tolist() == told.allowance.values.tolist()
     assert [bool(size) for size in data["admitted"]] == [

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from featurestep import figures
 from featurestep.cli import main
-from featurestep.figures import FIGURES, FigureClaimFailed, double_descent
+from featurestep.figures import FIGURES, FigureClaimFailed, base, double_descent
 from featurestep.simulation import simulate
 
 from .falsified import FALSE, TRUE, changed
@@ -55,7 +55,7 @@ def test_a_small_figure_end_to_end(tmp_path, monkeypatch):
         return simulate(grid, seeds=3, n_test=500, variants=variants, progress=progress)
 
     told = []
-    monkeypatch.setattr(double_descent, "simulate", smaller)
+    monkeypatch.setattr(base, "simulate", smaller)
     monkeypatch.setattr(double_descent, "RATIOS", (0.25, 1.0, 4.0))
     data = double_descent.compute(True, told.append)
     assert told == sorted(told)

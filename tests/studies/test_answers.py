@@ -60,12 +60,15 @@ def test_quick_studies_bear_out_their_answers(name):
 
 
 def test_claims_are_judged_in_standard_errors_and_nan_fails():
-    # Two draws a mean ± an error have that mean and that error.
-    assert close("e", [1.0], [[1.1, 1.3]], share=0.01).holds
-    assert close("e", [1.0], [[1.02 - 1e-9, 1.02 + 1e-9]], share=0.03).holds
-    assert not close("e", [1.0], [[1.19, 1.21]], share=0.01).holds
-    assert not close("e", [1.0], [[np.nan, 1.0]], share=0.01).holds
-    draws = np.array([0.9, 1.0, 1.1])
+    def two(first, second):
+        """Two draws a mean ± an error have that mean and that error."""
+        return xarray.DataArray([[first, second]], dims=("point", "seed"))
+
+    assert close("e", [1.0], two(1.1, 1.3), share=0.01).holds
+    assert close("e", [1.0], two(1.02 - 1e-9, 1.02 + 1e-9), share=0.03).holds
+    assert not close("e", [1.0], two(1.19, 1.21), share=0.01).holds
+    assert not close("e", [1.0], two(np.nan, 1.0), share=0.01).holds
+    draws = xarray.DataArray([0.9, 1.0, 1.1], dims="seed")
     assert larger("e", draws + 0.5 + 0.01 * draws, draws).holds
     assert not larger("e", draws, draws + 0.5 + 0.01 * draws).holds
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from ..errors import FeaturestepError, InvalidProblem
 from ..functions.activations import function
+from ..grid import Grid
 from ..meeting.comparison import Z_LIMIT, within
+from ..plots.style import figure_of, new_axes, styled
 from ..problem import Problem
-from ..results import Progress
+from ..simulation import simulate
+from ..theory import predict
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
-
-    from ..simulation import Simulation
 
 Report = Callable[[float], None]  # told the share of the work that is done
 TWO_COLUMNS = 6.8  # inches
@@ -83,16 +85,20 @@ def chosen(known: Mapping[str, Kind], name: str | None) -> tuple[Kind, ...]:
     return (known[name],)
 
 
-def parts(report: Report, weights: Sequence[float]) -> Iterator[Progress]:
-    """A verb's progress for each part of the work, in proportion to the weights."""
-    total, before = float(sum(weights)), 0.0
-    for weight in weights:
-        yield partial(_tell, report, before / total, weight / total)
-        before += weight
+def drawn(**layout: Any) -> Callable[[Callable[..., None]], Callable[..., Figure]]:
+    """Draw on the Axes of a new figure, two columns wide if nothing else is said."""
 
+    def decorate(draw: Callable[..., None]) -> Callable[..., Figure]:
+        @styled
+        @wraps(draw)
+        def inner(*data: Any) -> Figure:
+            axes = new_axes(**{"width": TWO_COLUMNS, **layout})
+            draw(*data, *axes)
+            return figure_of(axes[0])
 
-def _tell(report: Report, before: float, share: float, done: int, total: int) -> None:
-    report(before + share * done / max(total, 1))
+        return inner
+
+    return decorate
 
 
 def sizes_of(problem: Problem) -> dict[str, int]:
@@ -100,12 +106,59 @@ def sizes_of(problem: Problem) -> dict[str, int]:
     return {name: getattr(problem, name) for name in ("n", "d", "width", "n_step")}
 
 
-def means(
-    found: Simulation, quantity: str, variant: str = "trained"
-) -> tuple[xarray.DataArray, xarray.DataArray]:
-    """Means of a variant's quantity over the seeds, and their standard errors."""
-    mean, error = found.mean[quantity], found.standard_error[quantity]
-    return mean.sel(variant=variant, drop=True), error.sel(variant=variant, drop=True)
+def over(
+    progress: Report,
+    one: Callable[..., Mapping[str, Any]],
+    axes: dict[str, Any],
+    weight: Callable[..., float] = lambda *point: 1.0,
+) -> xarray.Dataset:
+    """What one(told, *point) finds at every point of some axes, as data over them.
+
+    An axis has values, or values by their names. `weight` is the work of a point among all.
+    """
+    import xarray
+
+    values = [axis.values() if isinstance(axis, Mapping) else axis for axis in axes.values()]
+    points = list(itertools.product(*values))
+    weights = [weight(*point) for point in points]
+    *starts, total = itertools.accumulate(weights, initial=0.0)
+    found = []
+    for point, start, share in zip(points, starts, weights, strict=True):
+        told = partial(_tell, progress, start / total, share / total)
+        found.append(xarray.Dataset(one(told, *point)))
+        told(1, 1)
+    for name, axis in reversed(axes.items()):
+        firsts = range(0, len(found), len(axis))
+        found = [xarray.concat(found[i : i + len(axis)], name) for i in firsts]
+    return found[0].assign_coords({name: list(axis) for name, axis in axes.items()})
+
+
+def _tell(report: Report, before: float, share: float, done: int, total: int) -> None:
+    report(before + share * done / max(total, 1))
+
+
+def over_seeds(draws: xarray.DataArray) -> tuple[xarray.DataArray, xarray.DataArray]:
+    """Means over the seeds, and their standard errors."""
+    return draws.mean("seed"), draws.std("seed", ddof=1) / draws.sizes["seed"] ** 0.5
+
+
+def beside(grid: Grid, fine: Grid | None = None, **run: Any) -> dict[str, xarray.DataArray]:
+    """Test errors over a grid: predicted, with what the notes admit, and simulated.
+
+    The theory's curve is over the values that a fine grid has of the first field. The other
+    arguments are those of `simulate`.
+    """
+    draws = simulate(grid, **run).dataset["test_error"]
+    draws = draws.squeeze("variant", drop=True) if draws.sizes["variant"] == 1 else draws
+    mean, error = over_seeds(draws)
+    at = predict(grid)
+    data = {"predicted": at["test_error"], "admitted": at["allowance"], "draws": draws}
+    if fine is not None:
+        field = fine.dims[0]
+        data["curve"] = predict(fine)["test_error"].rename(
+            {field: f"curve_{field.removeprefix('step_')}"}
+        )
+    return {**data, "simulated": mean, "standard_error": error}
 
 
 def encoded(data: xarray.Dataset) -> bytes:

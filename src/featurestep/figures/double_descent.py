@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..plots.style import COLUMN, PALETTE, label
 from ..problem import Problem
-from ..simulation import simulate
-from ..theory import predict
-from .base import Claim, PaperFigure, Report, as_predicted, means, parts
+from .base import Claim, PaperFigure, Report, as_predicted, beside, drawn, over
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 RIDGES = (1e-5, 1e-3, 1e-1)
 RATIOS = (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.35, 2.0, 4.0)  # N/n
@@ -25,32 +24,27 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Test errors of the untrained network against its width."""
     n, seeds = (400, 16) if quick else (1000, 24)
     problem = Problem(n=n, d=n // 2, width=n, step_size=0.0, ridge=1e-3, noise_std=0.3)
-    widths = [round(ratio * n) for ratio in RATIOS]
-    grid = problem.vary(width=widths, ridge=RIDGES)
-    (told,) = parts(progress, [1.0])
-    found = simulate(grid, seeds=seeds, variants=("initial",), progress=told)
-    mean, error = means(found, "test_error", "initial")
-    fine = np.unique(np.round(n * np.geomspace(0.2, 5.0, 121)).astype(int))
-    curve = predict(problem.vary(width=fine, ridge=RIDGES))["test_error"]
-    data: xarray.Dataset = predict(grid)[["test_error"]].rename(test_error="predicted")
-    data = data.assign(
-        simulated=mean, standard_error=error, curve=curve.rename(width="curve_width")
+    widths = np.unique(np.round(n * np.geomspace(0.2, 5.0, 121)).astype(int))
+    grid, fine = (
+        problem.vary(width=each, ridge=RIDGES)
+        for each in ([round(ratio * n) for ratio in RATIOS], widths)
     )
-    return data.assign_attrs(n=n, d=problem.d, noise_std=problem.noise_std, seeds=seeds)
+    run: dict[str, Any] = {"seeds": seeds, "variants": ("initial",)}
+    data = over(progress, lambda told: beside(grid, fine, progress=told, **run), {})
+    sizes = {"n": n, "d": problem.d, "noise_std": problem.noise_std, "seeds": seeds}
+    return data.drop_dims("seed").drop_vars("admitted").assign_attrs(base=repr(problem), **sizes)
 
 
-@styled
-def draw(data: xarray.Dataset) -> Figure:
+@drawn(width=COLUMN, height=2.5)
+def draw(data: xarray.Dataset, ax: Axes) -> None:
     """A curve and points for each ridge, over N/n."""
-    (ax,) = new_axes(height=2.5)
     n = data.attrs["n"]
     for i, ridge in enumerate(data["ridge"].values):
         curve, at = data["curve"].sel(ridge=ridge), data.sel(ridge=ridge)
         power = int(np.round(np.log10(ridge)))
         name = rf"$\lambda = 10^{{{power}}}$"
         ax.plot(curve["curve_width"] / n, curve, color=PALETTE[i], label=name)
-        mean, error = at["simulated"], at["standard_error"]
-        points(ax, at["width"] / n, mean, error, colour=PALETTE[i])
+        points(ax, at["width"] / n, at["simulated"], at["standard_error"], colour=PALETTE[i])
     line: dict[str, Any] = {"color": "0.6", "linewidth": 0.7, "linestyle": (0, (1, 2)), "zorder": 0}
     ax.axvline(1.0, **line)
     ax.set(xscale="log", yscale="log", xlabel="width over samples $N/n$")
@@ -60,24 +54,22 @@ def draw(data: xarray.Dataset) -> Figure:
     ax.set_yticks([], minor=True)
     ax.set_ylabel(label("test_error"))
     ax.legend(loc="upper left")
-    return figure_of(ax)
 
 
-def check(data: xarray.Dataset) -> list[Claim]:
+def check(data: xarray.Dataset) -> Iterator[Claim]:
     """The peak of the smallest ridge is at N = n, and a large ridge has none."""
     n, smallest, largest = data.attrs["n"], min(RIDGES), max(RIDGES)
-    curve = data["curve"].sel(ridge=smallest)
-    predicted = float(curve["curve_width"][np.argmax(curve.values)]) / n
-    found = data["simulated"].sel(ridge=smallest)
-    simulated = float(found["width"][np.argmax(found.values)]) / n
+    curve, found = (data[name].sel(ridge=smallest) for name in ("curve", "simulated"))
+    predicted, simulated = (float(each.idxmax()) / n for each in (curve, found))
     text = f"λ = {smallest:g}: the peak is at N/n = {predicted:.3f} predicted, "
-    peak = Claim(f"{text}{simulated:g} simulated", abs(predicted - 1) < 0.03 and simulated == 1.0)
-    heights = [float(data["simulated"].sel(ridge=r, width=n)) for r in (smallest, largest)]
-    lower = [float(data["simulated"].sel(ridge=r).isel(width=0)) for r in (smallest, largest)]
-    text = f"at N = n against N = n/4: {heights[0] / lower[0]:.1f} times the error at the smallest "
-    text += f"ridge, {heights[1] / lower[1]:.2f} times at λ = {largest:g}"
-    tamed = Claim(text, heights[0] > 2.0 * lower[0] and heights[1] < lower[1])
-    return [peak, tamed, as_predicted("test error", data)]
+    holds = abs(predicted - 1) < 0.03 and simulated == 1.0
+    yield Claim(f"{text}{simulated:g} simulated", holds)
+    heights = data["simulated"].sel(width=n) / data["simulated"].isel(width=0)
+    peak, none = (float(heights.sel(ridge=ridge)) for ridge in (smallest, largest))
+    text = f"at N = n against N = n/4: {peak:.1f} times the error at the smallest "
+    text += f"ridge, {none:.2f} times at λ = {largest:g}"
+    yield Claim(text, peak > 2.0 and none < 1.0)
+    yield as_predicted("test error", data)
 
 
 FIGURE = PaperFigure(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +11,17 @@ import numpy as np
 from ..demo import SETTINGS
 from ..plots.curves import GROWN_NAME, LIMIT_NAME, dashes, shade_regimes
 from ..plots.simulation import SIMULATED_NAME, points
-from ..plots.style import PALETTE, figure_of, label, legend_below, new_axes, styled
+from ..plots.style import PALETTE, figure_of, label, legend_below
 from ..problem import Problem
 from ..regime import interval
+from ..results import Progress
 from ..simulation import simulate
 from ..theory import baselines, limit, predict
-from .base import TWO_COLUMNS, Claim, PaperFigure, Report, agreement, below, means, parts
+from .base import Claim, PaperFigure, Report, agreement, below, drawn, over, over_seeds
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 EXPONENTS = (0.02, 0.08, 0.14, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4, 0.44, 0.48)
 ERRORS = ("train_loss", "test_error")
@@ -45,38 +45,36 @@ def base_problem(quick: bool) -> Problem:
 
 def compute(fields: Mapping[str, Any], quick: bool, progress: Report) -> xarray.Dataset:
     """Curves, simulated points with their predictions, stairs and baselines."""
-    problem = base_problem(quick).replace(**fields)
+    problem, seeds = base_problem(quick).replace(**fields), 16 if quick else 24
+    known = baselines(problem)
+    compared = {"untrained": known.untrained, "ridge": known.ridge_n_tuned}
+    sizes = {"n": problem.n, "d": problem.d, "width": problem.width, "seeds": seeds}
+    data = over(progress, partial(_errors, problem, seeds), {}).assign_coords(degree=_DEGREES)
+    return data.assign_attrs(base=repr(problem), **sizes, **compared)
+
+
+def _errors(problem: Problem, seeds: int, told: Progress) -> dict[str, Any]:
+    """Everything over the exponents, and the limits by degree."""
     grid = problem.vary(step_exponent=EXPONENTS)
-    (told,) = parts(progress, [1.0])
-    seeds = 16 if quick else 24
-    found = simulate(grid, seeds=seeds, variants=("trained", "initial"), progress=told)
-    at_points = predict(grid).dataset
-    fine = predict(problem.vary(step_exponent=np.linspace(0.0, 0.5, 101))).dataset
-    fine = fine.rename(step_exponent="curve_exponent")
-    data = at_points[list(ERRORS)].rename({name: f"predicted_{name}" for name in ERRORS})
-    data["admitted"] = at_points["allowance"]
+    run = simulate(grid, seeds=seeds, variants=("trained", "initial"), progress=told).dataset
+    found, start = (run.sel(variant=name, drop=True) for name in ("trained", "initial"))
+    at, fine = predict(grid), predict(problem.vary(step_exponent=np.linspace(0.0, 0.5, 101)))
+    data: dict[str, Any] = {"admitted": at["allowance"]}
     for name in ERRORS:
-        data[f"curve_{name}"] = fine[name]
-        data[f"simulated_{name}"], data[f"error_{name}"] = means(found, name)
+        data[f"predicted_{name}"] = at[name]
+        data[f"curve_{name}"] = fine[name].rename(step_exponent="curve_exponent")
+        data[f"simulated_{name}"], data[f"error_{name}"] = over_seeds(found[name])
         for kind, grown in (("published", False), ("grown", True)):
             stairs = [limit(problem, degree=k, norm_growth=grown) for k in _DEGREES]
             data[f"{kind}_{name}"] = ("degree", [getattr(step, name) for step in stairs])
-    errors = found.dataset["test_error"]
-    gain = errors.sel(variant="initial") - errors.sel(variant="trained")
-    data["gain"] = gain.mean("seed")
-    data["error_gain"] = gain.std("seed", ddof=1) / seeds**0.5
-    known = baselines(problem)
-    sizes = {"n": problem.n, "d": problem.d, "width": problem.width, "seeds": seeds}
-    compared = {"untrained": known.untrained, "ridge": known.ridge_n_tuned}
-    return data.assign_coords(degree=list(_DEGREES)).assign_attrs(**sizes, **compared)
+    data["gain"], data["error_gain"] = over_seeds(start["test_error"] - found["test_error"])
+    return data
 
 
-@styled
-def draw(setting: int, data: xarray.Dataset) -> Figure:
+@drawn(columns=2, height=2.7)
+def draw(setting: int, data: xarray.Dataset, *panels: Axes) -> None:
     """Training loss and test error: stairs, finite-n curve, simulated points."""
-    panels = new_axes(columns=2, width=TWO_COLUMNS, height=2.7)
-    figure = figure_of(panels[0])
-    figure.suptitle(SETTINGS[setting - 1][0], fontsize=8)
+    figure_of(panels[0]).suptitle(SETTINGS[setting - 1][0], fontsize=8)
     for ax, name in zip(panels, ERRORS, strict=True):
         _panel(ax, data, name)
     panels[1].axhline(data.attrs["ridge"], color="0.6", linewidth=0.8, linestyle=(0, (1, 1.5)))
@@ -85,7 +83,6 @@ def draw(setting: int, data: xarray.Dataset) -> Figure:
         "tuned ridge on the inputs", place, xytext=(0, 2), textcoords="offset points", fontsize=6.5
     )
     legend_below(panels[0], shared=True, ncols=4)
-    return figure
 
 
 def _panel(ax: Axes, data: xarray.Dataset, name: str) -> None:
@@ -117,39 +114,26 @@ def _panel(ax: Axes, data: xarray.Dataset, name: str) -> None:
     ax.set_ylabel(label(name))
 
 
-def check(setting: int, data: xarray.Dataset) -> list[Claim]:
+def check(setting: int, data: xarray.Dataset) -> Iterator[Claim]:
     """Theory on simulation; the error falls in the interval where the new spike appears."""
-    claims = [
-        agreement(
-            name.replace("_", " "),
-            data[f"predicted_{name}"],
-            data[f"simulated_{name}"],
-            data[f"error_{name}"],
-            data["admitted"],
-        )
-        for name in ERRORS
-    ]
+    for name in ERRORS:
+        words, kinds = name.replace("_", " "), ("predicted", "simulated", "error")
+        predicted, simulated, error = (data[f"{kind}_{name}"] for kind in kinds)
+        yield agreement(words, predicted, simulated, error, data["admitted"])
     degree, exponent = _LEARNED[setting]
     at = data.sel(step_exponent=exponent)
-    gain, error = float(at["gain"]), float(at["error_gain"])
-    words = f"test error at α = {exponent:g} (ℓ = {degree}) against the untrained network"
-    value = float(at["simulated_test_error"])
-    claims.append(below(words, value, error, value + gain))
-    published = data["published_test_error"]
-    first, second = float(published.sel(degree=1)), float(published.sel(degree=2))
+    names = ("simulated_test_error", "error_test_error", "gain", "error_gain")
+    value, spread, gain, paired = (float(at[name]) for name in names)
+    words = f"test error at α = {exponent:g} (ℓ = {degree}) against"
+    yield below(f"{words} the untrained network", value, paired, value + gain)
+    first, second = (float(data["published_test_error"].sel(degree=k)) for k in (1, 2))
     if setting == 1:
-        same = abs(second / first - 1.0) < 1e-9
-        text = (
-            f"published limits of ℓ = 1 and 2 agree, no quadratic part: {first:.4f}, {second:.4f}"
-        )
-        claims.append(Claim(text, same))
+        text = "published limits of ℓ = 1 and 2 agree, no quadratic part"
+        yield Claim(f"{text}: {first:.4f}, {second:.4f}", abs(second / first - 1.0) < 1e-9)
     else:
-        spread = float(at["error_test_error"])
-        words = f"test error at α = {exponent:g} (ℓ = 2) against what the linear part alone allows"
-        claims.append(below(words, value, spread, first))
-        words = f"test error at α = {exponent:g} (ℓ = 2) against tuned ridge on the inputs"
-        claims.append(below(words, value, spread, data.attrs["ridge"], by=2.0))
-    return claims
+        yield below(f"{words} what the linear part alone allows", value, spread, first)
+        ridge = data.attrs["ridge"]
+        yield below(f"{words} tuned ridge on the inputs", value, spread, ridge, by=2.0)
 
 
 def _figure(setting: int) -> PaperFigure:

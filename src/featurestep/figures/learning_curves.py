@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..grid import Grid
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, label, legend_below, new_axes, styled
+from ..plots.style import PALETTE, label, legend_below
 from ..problem import Problem
-from ..simulation import simulate
+from ..results import Progress
 from ..theory import baselines, predict
 from ..theory.baselines import kernel_error
-from .base import TWO_COLUMNS, Claim, PaperFigure, Report, as_predicted, below, parts
+from .base import Claim, PaperFigure, Report, as_predicted, below, beside, drawn, over
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SHIFTS = (0.5, 1.0, 2.0)  # η̃
 SAMPLES = (1.0, 2.0, 4.0, 8.0)  # n/d
@@ -57,67 +59,53 @@ def problem_at(case: Case, samples: float, d: int) -> Problem:
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Errors of network, spiked model, theory and linear methods for each case and n/d."""
-    import xarray
-
     d, seeds = (200, 12) if quick else (500, 16)
-    told = parts(progress, [4.0 + samples for _ in CASES for samples in SAMPLES])
-    cases = []
-    for case in CASES:
-        columns = [_simulated(problem_at(case, s, d), seeds, next(told)) for s in SAMPLES]
-        curve = np.geomspace(SAMPLES[0], SAMPLES[-1], 17)
-        lines = [_predicted(problem_at(case, s, d)) for s in curve]
-        data = xarray.concat(columns, "samples").assign_coords(samples=list(SAMPLES))
-        drawn = xarray.concat(lines, "curve_samples").assign_coords(curve_samples=curve)
-        cases.append(data.merge(drawn))
-    joined: xarray.Dataset = xarray.concat(cases, "case")
-    names = [case.activation for case in CASES]
-    return joined.assign_coords(case=names).assign_attrs(
-        d=d, seeds=seeds, step_samples=STEP_SAMPLES
+    cases = {case.activation: case for case in CASES}
+    axes, curve = {"case": cases, "samples": SAMPLES}, np.geomspace(SAMPLES[0], SAMPLES[-1], 17)
+    data = over(progress, partial(_simulated, d, seeds), axes, lambda case, samples: 4.0 + samples)
+    lines = over(
+        lambda share: None, partial(_predicted, d), {"case": cases, "curve_samples": curve}
     )
+    data = data.drop_dims("seed").merge(lines).rename(step_size="shift")
+    sizes = {"d": d, "seeds": seeds, "step_samples": STEP_SAMPLES}
+    return data.assign_coords(shift=list(SHIFTS)).assign_attrs(sizes)
 
 
-def _steps(problem: Problem) -> Any:
+def _steps(problem: Problem) -> Grid:
     """Grid over η̃, as step sizes η = η̃√N."""
     return problem.vary(step_size=[shift * problem.width**0.5 for shift in SHIFTS])
 
 
-def _simulated(problem: Problem, seeds: int, told: Any) -> xarray.Dataset:
+def _simulated(d: int, seeds: int, told: Progress, case: Case, samples: float) -> dict[str, Any]:
     """Simulated errors at one n/d, with the predictions to hold them against."""
-    grid = _steps(problem)
-    found = simulate(grid, seeds=seeds, variants=VARIANTS, progress=told)
-    at = predict(grid)
+    problem = problem_at(case, samples, d)
     known = baselines(problem)
-    data: xarray.Dataset = at[["test_error"]].rename(test_error="predicted")
-    data = data.assign(
-        admitted=at["allowance"],
-        simulated=found.mean["test_error"],
-        standard_error=found.standard_error["test_error"],
-        kernel=kernel_error(problem),
-        ridge=known.ridge_n_tuned,
-        best_linear=known.best_linear,
-    )
-    return data.rename(step_size="shift").assign_coords(shift=list(SHIFTS))
+    linear = {
+        "kernel": kernel_error(problem),
+        "ridge": known.ridge_n_tuned,
+        "best_linear": known.best_linear,
+    }
+    return {**beside(_steps(problem), seeds=seeds, variants=VARIANTS, progress=told), **linear}
 
 
-def _predicted(problem: Problem) -> xarray.Dataset:
+def _predicted(d: int, told: Progress, case: Case, samples: float) -> dict[str, Any]:
     """One n/d of the curves."""
-    curve = predict(_steps(problem))["test_error"].rename(step_size="shift")
-    data: xarray.Dataset = curve.assign_coords(shift=list(SHIFTS)).to_dataset(name="curve")
-    return data.assign(
-        curve_kernel=kernel_error(problem), curve_ridge=baselines(problem).ridge_n_tuned
-    )
+    problem = problem_at(case, samples, d)
+    return {
+        "curve": predict(_steps(problem))["test_error"],
+        "curve_kernel": kernel_error(problem),
+        "curve_ridge": baselines(problem).ridge_n_tuned,
+    }
 
 
-@styled
-def draw(data: xarray.Dataset) -> Figure:
+@drawn(columns=len(CASES), height=3.0)
+def draw(data: xarray.Dataset, *panels: Axes) -> None:
     """A panel for each activation; a colour for each η̃; points of the two simulations."""
-    panels = new_axes(columns=len(CASES), width=TWO_COLUMNS, height=3.0)
     for i, (ax, case) in enumerate(zip(panels, CASES, strict=True)):
         _panel(ax, data.isel(case=i))
         ax.set_title(case.title)
     panels[0].set_ylabel(label("test_error"))
     legend_below(panels[0], shared=True, ncols=4)
-    return figure_of(panels[0])
 
 
 def _panel(ax: Axes, data: xarray.Dataset) -> None:
@@ -144,19 +132,16 @@ def _panel(ax: Axes, data: xarray.Dataset) -> None:
     ax.set_yticks([], minor=True)
 
 
-def check(data: xarray.Dataset) -> list[Claim]:
+def check(data: xarray.Dataset) -> Iterator[Claim]:
     """Theory is the spiked model; the network beats every linear method at large n/d."""
-    claims = []
     for name in map(str, data["case"].values):
         at = data.sel(case=name)
-        for variant, words in (("srf", "spiked model"), ("trained", "network")):
-            one = at.sel(variant=variant)
-            notes = at["admitted"] if variant == "trained" else False
-            claims.append(as_predicted(f"{name}, {words}", one, notes))
-        last = at.sel(variant="trained").isel(shift=-1)
+        model, network = (at.sel(variant=variant) for variant in VARIANTS)
+        yield as_predicted(f"{name}, spiked model", model)
+        yield as_predicted(f"{name}, network", network, at["admitted"])
+        last = network.isel(shift=-1)
         for kind, words in (*_NAMES.items(), ("best_linear", "the best linear predictor")):
-            claims.append(_beaten(f"{name}, η̃ = {SHIFTS[-1]:g}", last, kind, words))
-    return claims
+            yield _beaten(f"{name}, η̃ = {SHIFTS[-1]:g}", last, kind, words)
 
 
 def _beaten(what: str, last: xarray.Dataset, kind: str, words: str) -> Claim:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..functions.nonlinearity import Nonlinearity
 from ..plots.simulation import SIMULATED_NAME, points
-from ..plots.style import PALETTE, figure_of, label, legend_below, new_axes, styled
+from ..plots.style import PALETTE, label, legend_below
 from ..problem import Problem
+from ..results import Progress
 from ..simulation import simulate
 from ..theory import predict
-from .base import SHIFTED_SINE, TWO_COLUMNS, Claim, PaperFigure, Report, means, parts
+from .base import SHIFTED_SINE, Claim, PaperFigure, Report, drawn, over, over_seeds
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 RATIOS = (2, 8, 32)  # n0/d
 STEPS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # η/√N
@@ -25,6 +27,7 @@ METHODS = ("exact", "isotropic")
 CLOSE_ERRORS, CLOSE_SHARE = 3.0, 0.02  # a point agrees within either
 MISSED = 0.3  # share by which spiked random features are off somewhere
 _DASHES = (0, (3.5, 1.5))
+_CURVE = STEPS[-1] * np.linspace(0.0, 1.0, 51) ** 1.5  # the curves bend most at small steps
 
 
 class Case(NamedTuple):
@@ -45,23 +48,16 @@ JUDGED = ("relu", 32)  # where spiked random features must miss
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Test errors of the network and of both theories for each case, n0/d and η/√N."""
-    import xarray
-
     n, seeds = (1000, 12) if quick else (2000, 16)
-    told = parts(progress, [8.0 + ratio for _ in CASES for ratio in RATIOS])
-    rows = []
-    for case in CASES:
-        columns = [_column(_problem(case, ratio, n), seeds, next(told)) for ratio in RATIOS]
-        rows.append(xarray.concat(columns, "ratio"))
-    joined: xarray.Dataset = xarray.concat(rows, "case")
-    names = [case.name for case in CASES]
-    return joined.assign_coords(case=names, ratio=list(RATIOS)).assign_attrs(
-        n=n, d=n // 2, width=3 * n // 4, seeds=seeds
-    )
+    axes = {"case": {case.name: case for case in CASES}, "ratio": RATIOS}
+    data = over(progress, partial(_column, n, seeds), axes, lambda case, ratio: 8.0 + ratio)
+    data = data.rename(step_size="step").assign_coords(step=list(STEPS), curve_step=_CURVE)
+    return data.assign_attrs(n=n, d=n // 2, width=3 * n // 4, seeds=seeds)
 
 
-def _problem(case: Case, ratio: int, n: int) -> Problem:
-    return Problem(
+def _column(n: int, seeds: int, told: Progress, case: Case, ratio: int) -> dict[str, Any]:
+    """One n0/d: simulated means, the theories there, and their curves."""
+    problem = Problem(
         activation=case.activation,
         target="H1 + H2/sqrt(2)",
         n=n,
@@ -73,44 +69,29 @@ def _problem(case: Case, ratio: int, n: int) -> Problem:
         noise_std=0.2,
         readout=case.readout,
     )
-
-
-def _column(problem: Problem, seeds: int, told: Any) -> xarray.Dataset:
-    """One n0/d: simulated means, the theories there, and their curves."""
-    import xarray
-
-    grid = problem.vary(step_size=_sizes(problem, STEPS))
-    found = simulate(grid, seeds=seeds, progress=told)
-    mean, error = means(found, "test_error")
-    at = xarray.Dataset({"simulated": mean, "standard_error": error})
-    at = at.rename(step_size="step").assign_coords(step=list(STEPS))
-    fine = STEPS[-1] * np.linspace(0.0, 1.0, 51) ** 1.5  # the curves bend most at small steps
+    grid, fine = (
+        problem.vary(step_size=[float(step) * problem.width**0.5 for step in steps])
+        for steps in (STEPS, _CURVE)
+    )
+    draws = simulate(grid, seeds=seeds, progress=told).dataset["test_error"]
+    data: dict[str, Any] = {}
+    data["simulated"], data["standard_error"] = over_seeds(draws.isel(variant=0, drop=True))
     for method in METHODS:
-        at[method] = ("step", _errors(problem, STEPS, method))
-        at[f"curve_{method}"] = ("curve_step", _errors(problem, fine, method))
-    return at.assign_coords(curve_step=fine)
+        data[method] = predict(grid, method=method)["test_error"]
+        curve = predict(fine, method=method)["test_error"]
+        data[f"curve_{method}"] = curve.rename(step_size="curve_step")
+    return data
 
 
-def _sizes(problem: Problem, steps: Any) -> list[float]:
-    return [float(step) * problem.width**0.5 for step in steps]
-
-
-def _errors(problem: Problem, steps: Any, method: str) -> Any:
-    grid = problem.vary(step_size=_sizes(problem, steps))
-    return predict(grid, method=method)["test_error"].values
-
-
-@styled
-def draw(data: xarray.Dataset) -> Figure:
+@drawn(columns=len(CASES), height=2.9)
+def draw(data: xarray.Dataset, *panels: Axes) -> None:
     """A panel for each case; a colour for each n0/d; solid exact, dashed spiked features."""
-    panels = new_axes(columns=len(CASES), width=TWO_COLUMNS, height=2.9)
     for ax, case in zip(panels, CASES, strict=True):
         _panel(ax, data.sel(case=case.name))
         ax.set_title(case.title)
         ax.set_xlabel(r"step size $\eta/\sqrt{N}$")
     panels[0].set_ylabel(label("test_error"))
     legend_below(panels[0], shared=True, ncols=6)
-    return figure_of(panels[0])
 
 
 def _panel(ax: Axes, data: xarray.Dataset) -> None:
@@ -119,8 +100,8 @@ def _panel(ax: Axes, data: xarray.Dataset) -> None:
         x = at["curve_step"]
         ax.plot(x, at["curve_exact"], color=colour, label=f"$n_0/d = {ratio}$")
         ax.plot(x, at["curve_isotropic"], color=colour, linewidth=1.0, linestyle=_DASHES)
-        mean, error = at["simulated"], at["standard_error"]
-        points(ax, at["step"], mean, error, colour=colour, marker="os^"[i])
+        style = {"colour": colour, "marker": "os^"[i]}
+        points(ax, at["step"], at["simulated"], at["standard_error"], **style)
     ax.plot([], [], color="0.3", label="exact theory")
     ax.plot([], [], color="0.3", linewidth=1.0, linestyle=_DASHES, label="spiked random features")
     points(ax, [], [], [], colour="0.3", name=f"network, {SIMULATED_NAME}")
@@ -128,10 +109,10 @@ def _panel(ax: Axes, data: xarray.Dataset) -> None:
     ax.set_xticks(range(int(STEPS[-1]) + 1))
 
 
-def check(data: xarray.Dataset) -> list[Claim]:
+def check(data: xarray.Dataset) -> Iterator[Claim]:
     """The network is where the exact theory says; spiked random features are not."""
-    claims = [_close(data.sel(case=case.name), case) for case in CASES]
-    return [*claims, _missed(data)]
+    yield from (_close(data.sel(case=case.name), case) for case in CASES)
+    yield _missed(data)
 
 
 def _close(data: xarray.Dataset, case: Case) -> Claim:

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..plots.curves import shade_regimes
 from ..plots.simulation import SIMULATED_NAME, points
-from ..plots.style import PALETTE, figure_of, label, legend_below, new_axes, styled
+from ..plots.style import PALETTE, label, legend_below
 from ..problem import Problem
-from ..simulation import simulate
-from ..theory import baselines, limit, predict
+from ..results import Progress
+from ..theory import baselines, limit
 from .base import (
     SHIFTED_SINE,
-    TWO_COLUMNS,
     Claim,
     PaperFigure,
     Report,
     as_predicted,
     below,
-    parts,
+    beside,
+    drawn,
+    over,
+    over_seeds,
     sizes_of,
 )
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 LAWS = ("gaussian", "uniform", "rademacher", "constant")
 TARGETS = {2: "H1 + H2/sqrt(2)", 3: "H1 + H3/sqrt(6)"}  # by the degree to be learned
@@ -38,17 +42,10 @@ JUDGED = {2: 0.39, 3: 0.45}  # degree → exponent at which it is or is not lear
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Test errors of each law and target against the exponent, and the learned powers."""
-    import xarray
-
     n, seeds = (1000, 8) if quick else (3000, 16)
-    told = parts(progress, [1.0] * (len(LAWS) * len(TARGETS)))
-    rows = []
-    for degree, target in TARGETS.items():
-        columns = [_column(_problem(n, target, law), degree, seeds, next(told)) for law in LAWS]
-        rows.append(xarray.concat(columns, "law"))
-    joined: xarray.Dataset = xarray.concat(rows, "learns")
-    joined = joined.assign_coords(law=list(LAWS), learns=list(TARGETS))
-    return joined.assign_attrs(**sizes_of(_problem(n, TARGETS[2], LAWS[0])), seeds=seeds)
+    axes = {"learns": list(TARGETS), "law": LAWS}
+    data = over(progress, partial(_column, n, seeds), axes)
+    return data.assign_attrs(**sizes_of(_problem(n, TARGETS[2], LAWS[0])), seeds=seeds)
 
 
 def _problem(n: int, target: str, law: str) -> Problem:
@@ -68,28 +65,21 @@ def _problem(n: int, target: str, law: str) -> Problem:
     )
 
 
-def _column(problem: Problem, degree: int, seeds: int, told: Any) -> xarray.Dataset:
-    grid = problem.vary(step_exponent=EXPONENTS)
-    found = simulate(grid, seeds=seeds, progress=told)
-    at = predict(grid)
-    curve = predict(problem.vary(step_exponent=np.linspace(0.0, 0.48, 49)))["test_error"]
-    data: xarray.Dataset = at[["test_error"]].rename(test_error="predicted")
-    draws = found.dataset["test_error"].isel(variant=0, drop=True)
-    return data.assign(
-        draws=draws,
-        admitted=at["allowance"],
-        simulated=draws.mean("seed"),
-        standard_error=draws.std("seed", ddof=1) / seeds**0.5,
-        curve=curve.rename(step_exponent="curve_exponent"),
-        in_limit=int(degree in limit(problem, degree=3).powers),
-        best_linear=baselines(problem).best_linear,
+def _column(n: int, seeds: int, told: Progress | None, degree: int, law: str) -> dict[str, Any]:
+    problem = _problem(n, TARGETS[degree], law)
+    grid, fine = (
+        problem.vary(step_exponent=each) for each in (EXPONENTS, np.linspace(0.0, 0.48, 49))
     )
+    return {
+        **beside(grid, fine, seeds=seeds, progress=told),
+        "in_limit": int(degree in limit(problem, degree=3).powers),
+        "best_linear": baselines(problem).best_linear,
+    }
 
 
-@styled
-def draw(data: xarray.Dataset) -> Figure:
+@drawn(columns=2, height=2.8)
+def draw(data: xarray.Dataset, *panels: Axes) -> None:
     """A panel for each target, a line for each law."""
-    panels = new_axes(columns=2, width=TWO_COLUMNS, height=2.8)
     for ax, degree in zip(panels, TARGETS, strict=True):
         part = data.sel(learns=degree)
         ax.set_xlim(0.0, 0.48)
@@ -97,11 +87,12 @@ def draw(data: xarray.Dataset) -> Figure:
         for i, law in enumerate(LAWS):
             at = part.sel(law=law)
             ax.plot(at["curve_exponent"], at["curve"], color=PALETTE[i], label=f"{law} readout")
-            mean, error = at["simulated"], at["standard_error"]
-            marker, notes = "os^D"[i], at["admitted"]
-            points(
-                ax, at["step_exponent"], mean, error, colour=PALETTE[i], noted=notes, marker=marker
-            )
+            style: dict[str, Any] = {
+                "colour": PALETTE[i],
+                "noted": at["admitted"],
+                "marker": "os^D"[i],
+            }
+            points(ax, at["step_exponent"], at["simulated"], at["standard_error"], **style)
         level = float(part["best_linear"][0])
         ax.axhline(level, color="0.6", linewidth=0.8, linestyle=(0, (1, 1.5)), zorder=0)
         words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 6.5}
@@ -111,18 +102,15 @@ def draw(data: xarray.Dataset) -> Figure:
     panels[0].set_ylabel(label("test_error"))
     points(panels[0], [], [], [], colour="0.3", name=SIMULATED_NAME)
     legend_below(panels[0], shared=True, ncols=5)
-    return figure_of(panels[0])
 
 
-def check(data: xarray.Dataset) -> list[Claim]:
+def check(data: xarray.Dataset) -> Iterator[Claim]:
     """Each law learns the degrees whose power of the readout is new, and no others."""
-    claims = []
     for degree in TARGETS:
         part = data.sel(learns=degree)
-        claims.append(as_predicted(f"H_{degree} in the target", part, part["admitted"]))
+        yield as_predicted(f"H_{degree} in the target", part, part["admitted"])
         judged = part.sel(step_exponent=JUDGED[degree])
-        claims += [_verdict(degree, law, judged) for law in LAWS]
-    return claims
+        yield from (_verdict(degree, law, judged) for law in LAWS)
 
 
 def _verdict(degree: int, law: str, judged: xarray.Dataset) -> Claim:
@@ -138,10 +126,9 @@ def _verdict(degree: int, law: str, judged: xarray.Dataset) -> Claim:
     if not learns:
         text = f"{law} does not learn H_{degree}: the best linear predictor is below its error"
         return below(text, linear, float(at["standard_error"]), value)
-    gain = (judged["draws"].sel(law="constant") - at["draws"]).values
+    gain, error = map(float, over_seeds(judged["draws"].sel(law="constant") - at["draws"]))
     words = f"{law} learns H_{degree}: below the best linear {linear:.3g}, and the constant law's"
-    paired = gain.std(ddof=1) / gain.size**0.5
-    claim = below(words, value, float(paired), value + float(gain.mean()))
+    claim = below(words, value, error, value + gain)
     return Claim(claim.text, claim.holds and value < linear)
 
 

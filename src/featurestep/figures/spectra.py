@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..plots.spectra import BULK, CARRIED, OUTSIDE, degree_colour, histogram, mark_spike
-from ..plots.style import PALETTE, figure_of, new_axes, styled
+from ..plots.style import PALETTE
 from ..problem import Problem
+from ..results import Progress
 from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..theory import Spectrum, spectrum
-from .base import SHIFTED_SINE, TWO_COLUMNS, Claim, PaperFigure, Report, parts, sizes_of
+from .base import SHIFTED_SINE, Claim, PaperFigure, Report, drawn, over, sizes_of
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from ..borders import Border
+    from ..types import FloatArray
 
 EXPONENTS = (float("-inf"), 0.15, 0.29, 0.36)  # before the step, then ℓ = 1, 2, 3
 SPACINGS = 10  # eigenvalues that the bulk's cumulative count may be off by
@@ -48,49 +53,49 @@ def at_exponent(problem: Problem, exponent: float) -> Problem:
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Singular values of F/√n, predicted and simulated, at each exponent."""
-    import xarray
-
     base, seeds = base_problem(1600 if quick else 4000), 4 if quick else 8
-    told = parts(progress, [1.0] * len(EXPONENTS))
-    columns = []
-    for exponent in EXPONENTS:
-        problem = at_exponent(base, exponent)
-        law = spectrum(problem)
-        found = simulated_spectrum(problem, seeds=seeds, top=_TOP, progress=next(told))
-        columns.append(_column(law, found))
-    joined: xarray.Dataset = xarray.concat(columns, "exponent")
-    return joined.assign_coords(exponent=list(EXPONENTS)).assign_attrs(
-        **sizes_of(base), step_scale=base.step_scale
-    )
+    data = over(progress, partial(_column, base, seeds), {"exponent": EXPONENTS})
+    return data.assign_attrs(**sizes_of(base), step_scale=base.step_scale)
 
 
-def _column(law: Spectrum, found: SimulatedSpectrum) -> xarray.Dataset:
+def _column(base: Problem, seeds: int, told: Progress, exponent: float) -> dict[str, Any]:
     """One exponent's numbers."""
-    import xarray
-
-    border = law.border.place
-    s, density = law.curve(_POINTS)
-    ends, heights = histogram(found, law.border, "trained", _BINS)
-    values = found.eigenvalues()  # (seeds, N)
-    spikes = [spike for spike in law.spikes if spike.resolved][:_MOST]
+    problem = at_exponent(base, exponent)
+    law = spectrum(problem)
+    found = simulated_spectrum(problem, seeds=seeds, top=_TOP, progress=told)
     padded = np.full((3, _MOST), np.nan)
-    for i, spike in enumerate(spikes):
+    for i, spike in enumerate([spike for spike in law.spikes if spike.resolved][:_MOST]):
         padded[:, i] = spike.singular_value, spike.degree, spike.share
-    arrays: dict[str, Any] = {
-        "singular_value": ("point", np.resize(s, _POINTS)),
-        "density": ("point", np.resize(density, _POINTS)),
-        "bin_edge": ("bin_end", ends),
-        "histogram": ("bin", heights),
+    s, density = (np.resize(values, _POINTS) for values in law.curve(_POINTS))
+    return {
+        **bulk_of(s, density, found, law.border, "trained", _BINS),
         "spike": ("rank", padded[0]),
         "spike_degree": ("rank", padded[1]),
         "spike_share": ("rank", padded[2]),
-        "predicted_count": ((), law.count),
-        "border": ((), np.sqrt(border)),
-        "largest": (("seed", "top"), found.singular_values()),
-        "simulated_count": ("seed", (values > border).sum(axis=1)),
-        "kolmogorov": ((), _distance(law, values, border)),
+        "predicted_count": law.count,
+        "kolmogorov": _distance(law, found.eigenvalues(), law.border.place),
     }
-    return xarray.Dataset(arrays)
+
+
+def bulk_of(
+    s: FloatArray,
+    density: FloatArray,
+    found: SimulatedSpectrum,
+    border: Border,
+    variant: str,
+    bins: int,
+) -> dict[str, Any]:
+    """A predicted density, the simulated bulk, and what lies beyond its border."""
+    ends, heights = histogram(found, border, variant, bins)
+    return {
+        "singular_value": ("point", s),
+        "density": ("point", density),
+        "bin_edge": ("bin_end", ends),
+        "histogram": ("bin", heights),
+        "border": np.sqrt(border.place),
+        "largest": (("seed", "top"), found.singular_values(variant)),
+        "simulated_count": ("seed", (found.eigenvalues(variant) > border.place).sum(axis=1)),
+    }
 
 
 def _distance(law: Spectrum, values: Any, border: float) -> float:
@@ -102,10 +107,9 @@ def _distance(law: Spectrum, values: Any, border: float) -> float:
     return float(max(np.abs(ranks[1:] - predicted).max(), np.abs(ranks[:-1] - predicted).max()))
 
 
-@styled
-def draw(data: xarray.Dataset) -> Figure:
+@drawn(rows=2, columns=2, height=4.2)
+def draw(data: xarray.Dataset, *panels: Axes) -> None:
     """A panel for each exponent: histogram, density, spikes named by their power of κ."""
-    panels = new_axes(rows=2, columns=2, width=TWO_COLUMNS, height=4.2)
     bend = float(data["border"].max()) * 1.04
     right = 1.3 * float(data["largest"].max())
     shared = panels[0]
@@ -128,7 +132,6 @@ def draw(data: xarray.Dataset) -> Figure:
         if i % 2 == 0:
             ax.set_ylabel("density")
     panels[0].legend(loc="upper right")
-    return figure_of(panels[0])
 
 
 def draw_bulk(ax: Axes, column: xarray.Dataset) -> float:
@@ -152,24 +155,19 @@ def _panel(ax: Axes, column: xarray.Dataset) -> None:
     ax.set_ylim(0.0, 1.2 * top)
 
 
-def check(data: xarray.Dataset) -> list[Claim]:
+def check(data: xarray.Dataset) -> Iterator[Claim]:
     """As many spikes as predicted in every network, ℓ of them in regime ℓ; the bulk matches."""
-    claims = []
     for i, alpha in enumerate(data["exponent"].values):
         column = data.isel(exponent=i)
         predicted = int(column["predicted_count"])
         found = column["simulated_count"].values
         where = "before the step" if np.isinf(alpha) else f"α = {alpha:g} (ℓ = {i})"
-        text = f"{where}: {i} spikes published, {predicted} predicted, {_list(found)} simulated"
-        claims.append(Claim(text, bool(predicted == i and np.all(found == predicted))))
+        counts = ", ".join(f"{count:.0f}" for count in found)
+        text = f"{where}: {i} spikes published, {predicted} predicted, {counts} simulated"
+        yield Claim(text, bool(predicted == i and np.all(found == predicted)))
     distance, bound = float(data["kolmogorov"].max()), SPACINGS / data.attrs["width"]
     text = f"Kolmogorov distance of the bulks: {distance:.4f}, below {SPACINGS}/N = {bound:.4f}"
-    claims.append(Claim(text, bool(distance < bound)))
-    return claims
-
-
-def _list(counts: Any) -> str:
-    return ", ".join(str(int(count)) for count in counts)
+    yield Claim(text, bool(distance < bound))
 
 
 FIGURE = PaperFigure(

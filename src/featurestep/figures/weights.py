@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plots.spectra import OUTSIDE, histogram, mark_spike, weight_curve
-from ..plots.style import PALETTE, figure_of, new_axes, styled
-from ..simulation import SimulatedSpectrum, simulated_spectrum
-from ..theory import WeightSpectrum, spectrum
-from .base import TWO_COLUMNS, Claim, PaperFigure, Report, agreement, parts, sizes_of
-from .spectra import at_exponent, base_problem, draw_bulk
+from ..plots.spectra import OUTSIDE, mark_spike, weight_curve
+from ..plots.style import PALETTE
+from ..problem import Problem
+from ..results import Progress
+from ..simulation import simulated_spectrum
+from ..theory import spectrum
+from .base import Claim, PaperFigure, Report, agreement, drawn, over, over_seeds, sizes_of
+from .spectra import at_exponent, base_problem, bulk_of, draw_bulk
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 EXPONENT = 0.15
 _VARIANTS = ("initial_weights", "weights")
@@ -25,53 +28,33 @@ _BINS, _TOP = 36, 4
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Singular values of W0 and W, and how their largest are aligned."""
-    import xarray
-
     problem = base_problem(1200 if quick else 4000).replace(step_exponent=EXPONENT)
-    laws = [spectrum(at_exponent(problem, a)).weights for a in (float("-inf"), EXPONENT)]
-    (told,) = parts(progress, [1.0])
-    seeds = 12 if quick else 16
-    found = simulated_spectrum(problem, seeds=seeds, variants=_VARIANTS, top=_TOP, progress=told)
-    columns = [_column(law, found, name) for law, name in zip(laws, _VARIANTS, strict=True)]
-    joined: xarray.Dataset = xarray.concat(columns, "variant").assign_coords(
-        variant=list(_VARIANTS)
-    )
-    return joined.assign_attrs(**sizes_of(problem), step_exponent=EXPONENT)
+    data = over(progress, partial(_column, problem, 12 if quick else 16), {"variant": _VARIANTS})
+    return data.assign_attrs(**sizes_of(problem), step_exponent=EXPONENT)
 
 
-def _column(law: WeightSpectrum, found: SimulatedSpectrum, variant: str) -> xarray.Dataset:
-    import xarray
-
-    s, density = weight_curve(law)
-    border = float(np.sqrt(law.border.place))
-    ends, heights = histogram(found, law.border, variant, _BINS)
-    spike = law.spike
+def _column(problem: Problem, seeds: int, told: Progress, variant: str) -> dict[str, Any]:
+    """Before the step or after it."""
+    after = EXPONENT if variant == "weights" else float("-inf")
+    law = spectrum(at_exponent(problem, after)).weights
+    found = simulated_spectrum(problem, seeds=seeds, variants=[variant], top=_TOP, progress=told)
     overlaps = found.direction_overlaps(variant)
-    nothing = (np.nan, np.nan, np.nan)
-    place, beta, target = nothing if spike is None else (
-        spike.singular_value, spike.alignment, spike.target_alignment
+    place, beta, target = (np.nan, np.nan, np.nan) if law.spike is None else (
+        law.spike.singular_value, law.spike.alignment, law.spike.target_alignment
     )  # fmt: skip
-    arrays: dict[str, Any] = {
-        "singular_value": ("point", s),
-        "density": ("point", density),
-        "bin_edge": ("bin_end", ends),
-        "histogram": ("bin", heights),
-        "border": ((), border),
-        "spike": ((), place),
-        "spike_beta": ((), beta),
-        "spike_target": ((), target),
-        "largest": (("seed", "top"), found.singular_values(variant)),
+    return {
+        **bulk_of(*weight_curve(law), found, law.border, variant, _BINS),
+        "spike": place,
+        "spike_beta": beta,
+        "spike_target": target,
         "beta": ("seed", overlaps["beta"][:, 0]),
         "target": ("seed", overlaps["target"][:, 0]),
-        "simulated_count": ("seed", (found.eigenvalues(variant) > border**2).sum(axis=1)),
     }
-    return xarray.Dataset(arrays)
 
 
-@styled
-def draw(data: xarray.Dataset) -> Figure:
+@drawn(columns=2, height=2.3)
+def draw(data: xarray.Dataset, *panels: Axes) -> None:
     """W0 and W side by side over the same axis."""
-    panels = new_axes(columns=2, width=TWO_COLUMNS, height=2.3)
     right = 1.1 * float(data["largest"].max())
     titles = ("$W_0$, before the step", rf"$W$, after a step with $\alpha = {EXPONENT:g}$")
     for i, ax in enumerate(panels):
@@ -81,7 +64,6 @@ def draw(data: xarray.Dataset) -> Figure:
         ax.set_xlabel("singular value of the weights")
     panels[0].set_ylabel("density")
     panels[0].legend(loc="upper right")
-    return figure_of(panels[0])
 
 
 def _panel(ax: Axes, column: xarray.Dataset) -> None:
@@ -97,27 +79,21 @@ def _panel(ax: Axes, column: xarray.Dataset) -> None:
     mark_spike(ax, x, PALETTE[1], text)
 
 
-def check(data: xarray.Dataset) -> list[Claim]:
+def check(data: xarray.Dataset) -> Iterator[Claim]:
     """One spike after the step, none before, where and along what is predicted."""
     before, after = (data["simulated_count"].isel(variant=i).values for i in (0, 1))
     counts = f"at most {before.max():g} outliers before, {after.min():g} to {after.max():g} after"
-    one = Claim(
-        f"one spike in each of {after.size} networks, none before the step: {counts}",
-        bool(np.all(before == 0) and np.all(after == 1)),
-    )
+    text = f"one spike in each of {after.size} networks, none before the step: {counts}"
+    yield Claim(text, bool(np.all(before == 0) and np.all(after == 1)))
     trained = data.isel(variant=1)
-    claims = [one]
-    for words, predicted, name in (
-        ("place of the spike", "spike", "largest"),
-        ("squared overlap with β", "spike_beta", "beta"),
-        ("squared overlap with β⋆", "spike_target", "target"),
+    for words, predicted, draws in (
+        ("place of the spike", "spike", trained["largest"].isel(top=0)),
+        ("squared overlap with β", "spike_beta", trained["beta"]),
+        ("squared overlap with β⋆", "spike_target", trained["target"]),
     ):
-        values = trained[name].values
-        values = values[:, 0] if values.ndim == 2 else values
-        mean, error = values.mean(), values.std(ddof=1) / values.size**0.5
+        mean, error = map(float, over_seeds(draws))
         words += f", {float(trained[predicted]):.4f} predicted and {mean:.4f} simulated"
-        claims.append(agreement(words, trained[predicted], mean, error))
-    return claims
+        yield agreement(words, trained[predicted], mean, error)
 
 
 FIGURE = PaperFigure("weights", "spectrum of the weights with its one spike", compute, draw, check)

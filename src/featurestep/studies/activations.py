@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..figures.base import TWO_COLUMNS, Claim, Report, parts, sizes_of
+from ..figures.base import Claim, Report, drawn, over, over_seeds, sizes_of
 from ..functions.activations import NAMED
 from ..functions.hermite import coefficients
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, label, new_axes, styled
+from ..plots.style import PALETTE, label
 from ..problem import Problem
+from ..results import Progress
 from ..simulation import simulate
 from ..theory import predict
-from ..types import FloatArray
-from .base import Study, close, larger, over_draws
+from .base import Study, close, larger
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 ACTIVATIONS = tuple(name for name in NAMED if coefficients(NAMED[name], 1)[1] != 0.0)
 ODD = tuple(name for name in ACTIVATIONS if coefficients(NAMED[name].centred(), 2)[2] == 0.0)
@@ -56,44 +58,34 @@ def problem(activation: str, quick: bool) -> Problem:
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Coefficients, predicted error and what is missed of each degree; simulated errors."""
-    import xarray
-
     seeds = 8 if quick else 12
-    told = parts(progress, [1.0] * len(ACTIVATIONS))
-    draws = np.empty((len(ACTIVATIONS), seeds))
-    predicted, missed, c = [], [], []
-    for index, activation in enumerate(ACTIVATIONS):
-        asked = problem(activation, quick)
-        draws[index] = simulate(asked, seeds=seeds, progress=next(told)).values["test_error"][0]
-        found = predict(asked)
-        degrees = found.error_by_degree(3)
-        predicted.append(found.test_error)
-        missed.append([degrees[k] for k in (1, 2, 3)])
-        scale = asked.sigma.second_moment**0.5
-        c.append(coefficients(asked.sigma, 3)[1:] / scale)
-    return xarray.Dataset(
-        {
-            "draws": (("activation", "seed"), draws),
-            "predicted": ("activation", predicted),
-            "missed": (("activation", "degree"), missed),
-            "coefficient": (("activation", "degree"), c),
-        },
-        {"activation": list(ACTIVATIONS), "degree": [1, 2, 3]},
-        {**sizes_of(problem("tanh", quick)), "seeds": seeds},
-    )
+    data = over(progress, partial(_column, quick, seeds), {"activation": ACTIVATIONS})
+    return data.assign_attrs(**sizes_of(problem("tanh", quick)), seeds=seeds)
 
 
-@styled
-def draw(data: xarray.Dataset) -> Figure:
+def _column(quick: bool, seeds: int, told: Progress, activation: str) -> dict[str, Any]:
+    asked = problem(activation, quick)
+    drawn = simulate(asked, seeds=seeds, progress=told)
+    found, degrees = predict(asked), [1, 2, 3]
+    missed = found.error_by_degree(3)
+    c = coefficients(asked.sigma, 3)[degrees] / asked.sigma.second_moment**0.5
+    return {
+        "draws": ("seed", drawn.values["test_error"][0]),
+        "predicted": found.test_error,
+        "missed": ("degree", [missed[k] for k in degrees]),
+        "coefficient": ("degree", c),
+        "degree": degrees,
+    }
+
+
+@drawn(columns=2, height=2.8, sharex=False)
+def draw(data: xarray.Dataset, left: Axes, right: Axes) -> None:
     """Errors of every activation, and the missed quadratic part against |c_2|."""
-    left, right = new_axes(columns=2, width=TWO_COLUMNS, height=2.8, sharex=False)
-    mean, error = over_draws(data["draws"])
-    order = np.argsort(mean)
-    names = data["activation"].values[order]
-    x = np.arange(len(order))
-    left.plot(x, data["predicted"].values[order], "_", color=PALETTE[0], markersize=12)
-    points(left, x, mean[order], error[order], colour=PALETTE[1])
-    left.set_xticks(x, names, rotation=60, ha="right")
+    ordered = data.isel(activation=np.argsort(data["draws"].mean("seed").values))
+    x = np.arange(ordered.sizes["activation"])
+    left.plot(x, ordered["predicted"], "_", color=PALETTE[0], markersize=12)
+    points(left, x, *over_seeds(ordered["draws"]), colour=PALETTE[1])
+    left.set_xticks(x, ordered["activation"].values, rotation=60, ha="right")
     left.set_ylabel(label("test_error"))
     c_2 = np.abs(data["coefficient"].sel(degree=2).values)
     gone = data["missed"].sel(degree=2).values / QUADRATIC
@@ -108,42 +100,30 @@ def draw(data: xarray.Dataset) -> Figure:
     right.annotate(", ".join(ODD), (0.0, gone[c_2 == 0].max()), **where, **words)
     right.set_xlabel(r"$|c_2|/\sqrt{E\sigma^2}$")
     right.set_ylabel("share of the quadratic part missed")
-    return figure_of(left)
 
 
-def check(data: xarray.Dataset) -> list[Claim]:
+def check(data: xarray.Dataset) -> Iterator[Claim]:
     """Theory holds for all; the quadratic part is learned by those with c_2 ≠ 0 and no others."""
-    mean, _ = over_draws(data["draws"])
-    claims = [close("every activation", data["predicted"], data["draws"], share=SHARE)]
+    draws, mean = data["draws"], data["draws"].mean("seed")
+    yield close("every activation", data["predicted"], draws, share=SHARE)
     gone = data["missed"].sel(degree=2) / QUADRATIC
     odd = gone.sel(activation=list(ODD))
     even = gone.drop_sel(activation=list(ODD))
-    text = (
-        f"with c_2 = 0 ({', '.join(ODD)}) at least {float(odd.min()):.0%} of the quadratic part "
-        f"is missed (at least {MISSED:.0%})"
-    )
-    claims.append(Claim(text, bool(odd.min() >= MISSED)))
+    text = f"with c_2 = 0 ({', '.join(ODD)}) at least {float(odd.min()):.0%} of the quadratic part"
+    yield Claim(f"{text} is missed (at least {MISSED:.0%})", bool(odd.min() >= MISSED))
     text = f"with c_2 ≠ 0 at most {float(even.max()):.0%} of it is missed (at most {LEFT:.0%})"
-    claims.append(Claim(text, bool(even.max() <= LEFT)))
-    linear = data["coefficient"].sel(degree=1)
+    yield Claim(text, bool(even.max() <= LEFT))
     for name, among in (("c_2 = 0", odd), ("c_2 ≠ 0", even)):
-        here = data["activation"].isin(among["activation"]).values
-        rank = _rank_correlation(-linear.values[here], mean[here])
+        linear = data["coefficient"].sel(degree=1, activation=among["activation"])
+        rank = _rank_correlation(-linear, mean.sel(activation=among["activation"]))
         text = f"among those with {name} the error falls with c_1²/Eσ²: rank correlation {rank:.2f}"
-        claims.append(Claim(f"{text} (at least {RANKED:g})", bool(rank >= RANKED)))
-    draws = data["draws"]
-    best = str(data["activation"].values[int(np.argmin(mean))])
-    claims.append(
-        larger(
-            f"tanh is worse than {best}, the best",
-            draws.sel(activation="tanh"),
-            draws.sel(activation=best),
-        )
-    )
-    return claims
+        yield Claim(f"{text} (at least {RANKED:g})", bool(rank >= RANKED))
+    best = mean.idxmin().item()
+    worse = draws.sel(activation="tanh")
+    yield larger(f"tanh is worse than {best}, the best", worse, draws.sel(activation=best))
 
 
-def _rank_correlation(left: FloatArray, right: FloatArray) -> float:
+def _rank_correlation(left: Any, right: Any) -> float:
     ranks = [np.argsort(np.argsort(values)) for values in (left, right)]
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..figures.base import Claim, FigureClaimFailed, PaperFigure
-from ..types import FloatArray
+from ..figures.base import Claim, FigureClaimFailed, PaperFigure, over_seeds
+
+if TYPE_CHECKING:
+    import xarray
 
 APART = 3.0  # standard errors
 
@@ -27,18 +29,11 @@ class Study(PaperFigure):
     failure: ClassVar[type[FigureClaimFailed]] = StudyClaimFailed
 
 
-def over_draws(values: Any) -> tuple[FloatArray, FloatArray]:
-    """Means and standard errors over the last axis, that of the draws."""
-    array = np.asarray(values, dtype=np.float64)
-    error = array.std(axis=-1, ddof=1) / array.shape[-1] ** 0.5
-    return np.asarray(array.mean(axis=-1)), np.asarray(error)
-
-
-def close(what: str, predicted: Any, draws: Any, *, share: float) -> Claim:
+def close(what: str, predicted: Any, draws: xarray.DataArray, *, share: float) -> Claim:
     """Theory within APART standard errors of the draws' mean, or within a share of it."""
-    (mean, error), predicted = over_draws(draws), np.asarray(predicted, dtype=float)
-    gap = np.abs(mean - predicted)
-    holds = np.all(gap <= np.maximum(APART * error, share * np.abs(predicted)))
+    (mean, error), predicted = over_seeds(draws), np.asarray(predicted, dtype=float)
+    gap = np.abs(mean.values - predicted)
+    holds = np.all(gap <= np.maximum(APART * error.values, share * np.abs(predicted)))
     worst = float(np.max(gap / np.abs(predicted)))
     text = (
         f"{what}: theory within {APART:g} s.e. or {share:.0%} at {predicted.size} points "
@@ -47,9 +42,11 @@ def close(what: str, predicted: Any, draws: Any, *, share: float) -> Claim:
     return Claim(text, bool(holds and np.all(np.isfinite(gap))))
 
 
-def larger(what: str, left: Any, right: Any, *, by: float = APART) -> Claim:
+def larger(
+    what: str, left: xarray.DataArray, right: xarray.DataArray, *, by: float = APART
+) -> Claim:
     """left − right over the same draws is above 0 by so many standard errors."""
-    mean, error = map(float, over_draws(np.asarray(left) - np.asarray(right)))
-    text = f"{what}: {np.mean(left):.4g} against {np.mean(right):.4g}"
+    mean, error = map(float, over_seeds(left - right))
+    text = f"{what}: {float(left.mean()):.4g} against {float(right.mean()):.4g}"
     holds = mean > 0.0 and mean >= by * error
     return Claim(f"{text}, apart by {mean:.3g} ± {error:.2g}", holds)

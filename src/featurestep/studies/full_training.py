@@ -7,20 +7,23 @@ ridge from the rows as well. Planted functions of one and of two directions, and
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..figures.base import TWO_COLUMNS, Claim, Report
+from ..figures.base import Claim, Report, drawn, over, over_seeds
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, legend_below, log_ticks, new_axes, styled
+from ..plots.style import PALETTE, legend_below, log_ticks
+from ..results import Progress
 from ..types import FloatArray
-from .base import Study, larger, over_draws
+from .base import Study, larger
 from .given_rows import digits
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 MODELS = ("random features", "one step, half", "one step, reuse", "trained to the end")
 TASKS = ("one direction", "two directions", "digits")
@@ -46,27 +49,23 @@ def planted(task: str, n: int, rng: np.random.Generator) -> tuple[FloatArray, Fl
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Test errors of every model, task and number of rows."""
-    import xarray
-
     images = digits(STUDY.name)  # before anything is computed: it may be refused
     seeds, width = (4, 200) if quick else (10, 400)
-    errors = np.empty((len(TASKS), 3, len(MODELS), seeds))
-    total = errors[:, :, 0].size
-    for count, (i, j, seed) in enumerate(np.ndindex(errors[:, :, 0].shape)):
-        task = TASKS[i]
-        X, y, X_test, y_test = _rows(task, SIZES[task][j], seed, images)
-        for k, model in enumerate(MODELS):
-            fitted = _model(model, task == DIGITS, width, seed).fit(X, y)
-            errors[i, j, k, seed] = _error(fitted.predict(X_test), y_test, task == DIGITS)
-        progress((count + 1) / total)
-    return xarray.Dataset(
-        {
-            "draws": (("task", "size", "model", "seed"), errors),
-            "n": (("task", "size"), [SIZES[task] for task in TASKS]),
-        },
-        {"task": list(TASKS), "model": list(MODELS)},
-        {"d": DIMENSION, "width": width, "seeds": seeds, "noise": NOISE},
-    )
+    axes = {"task": TASKS, "size": range(3), "seed": range(seeds)}
+    data = over(progress, partial(_errors, images, width), axes)
+    data = data.assign(n=(("task", "size"), [SIZES[task] for task in TASKS]))
+    sizes = {"d": DIMENSION, "width": width, "seeds": seeds, "noise": NOISE}
+    return data.assign_coords(model=list(MODELS)).transpose(..., "seed").assign_attrs(sizes)
+
+
+def _errors(
+    images: tuple[FloatArray, Any], width: int, told: Progress, task: str, size: int, seed: int
+) -> dict[str, Any]:
+    """Every model on the same rows."""
+    X, y, X_test, y_test = _rows(task, SIZES[task][size], seed, images)
+    classes = task == DIGITS
+    fitted = [_model(name, classes, width, seed).fit(X, y) for name in MODELS]
+    return {"draws": ("model", [_error(f.predict(X_test), y_test, classes) for f in fitted])}
 
 
 def _rows(
@@ -112,14 +111,13 @@ def _error(guess: Any, y: Any, classes: bool) -> float:
     return float(np.mean((guess - y) ** 2) / np.var(y))
 
 
-@styled
-def draw(data: xarray.Dataset) -> Figure:
+@drawn(columns=len(TASKS), sharex=False)
+def draw(data: xarray.Dataset, *panels: Axes) -> None:
     """Errors against the number of rows, for each task."""
-    panels = new_axes(columns=len(TASKS), width=TWO_COLUMNS, height=2.4, sharex=False)
     for ax, task in zip(panels, TASKS, strict=True):
         n = np.array(SIZES[task])
         for index, model in enumerate(MODELS):
-            mean, error = over_draws(data["draws"].sel(task=task, model=model))
+            mean, error = over_seeds(data["draws"].sel(task=task, model=model))
             colour = PALETTE[index]
             ax.plot(n, mean, color=colour, linewidth=0.8)
             points(ax, n, mean, error, colour=colour, name=model)
@@ -131,12 +129,10 @@ def draw(data: xarray.Dataset) -> Figure:
         ax.set_title(task)
     panels[0].set_ylabel("test error, share")
     legend_below(panels[0], shared=True, ncols=4)
-    return figure_of(panels[0])
 
 
-def check(data: xarray.Dataset) -> list[Claim]:
+def check(data: xarray.Dataset) -> Iterator[Claim]:
     """What the answer says."""
-    claims = []
     comparisons = (
         (ONE, MANY, "random features", STEP),
         (TWO, MANY, "random features", STEP),
@@ -148,14 +144,11 @@ def check(data: xarray.Dataset) -> list[Claim]:
     for task, size, worse, better in comparisons:
         at = data["draws"].sel(task=task).isel(size=size)
         what = f"{task}, {SIZES[task][size]} rows: {worse} against {better}"
-        claims.append(larger(what, at.sel(model=worse), at.sel(model=better)))
+        yield larger(what, at.sel(model=worse), at.sel(model=better))
     at = data["draws"].sel(task=DIGITS).isel(size=MANY)
     step, end = (float(at.sel(model=model).mean()) for model in (STEP, END))
-    text = (
-        f"{DIGITS}, {SIZES[DIGITS][MANY]} rows: one step misses {step:.1%}, full training {end:.1%}"
-    )
-    claims.append(Claim(f"{text} (no more)", bool(step <= end)))
-    return claims
+    text = f"{DIGITS}, {SIZES[DIGITS][MANY]} rows: one step misses {step:.1%}, full training"
+    yield Claim(f"{text} {end:.1%} (no more)", step <= end)
 
 
 STUDY = Study(

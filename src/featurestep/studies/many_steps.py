@@ -6,22 +6,24 @@ step's again. The readout's sample is always fresh.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Claim, Report, parts, sizes_of
+from ..figures.base import SHIFTED_SINE, Claim, Report, drawn, over, over_seeds, sizes_of
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, label, legend_below, log_ticks, new_axes, styled
+from ..plots.style import PALETTE, label, legend_below, log_ticks
 from ..problem import Problem
+from ..results import Progress
 from ..simulation import Setting, simulate, simulated_spectrum
 from ..theory import predict
-from .base import Study, close, larger, over_draws
+from .base import Study, close, larger
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 STEPS = (1, 2, 3, 4, 6, 8)
 BATCHES = ("fresh", "same")
@@ -50,52 +52,42 @@ def problem(quick: bool) -> Problem:
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Errors, alignment and the largest singular values after each number of steps."""
-    import xarray
-
     asked, seeds = problem(quick), 8 if quick else 12
-    told = parts(progress, [float(k) for _ in BATCHES for k in STEPS])
-    shape = (len(BATCHES), len(STEPS))
-    errors = np.empty((*shape, seeds))
-    cosine, energy = np.empty((*shape, seeds)), np.empty((*shape, seeds))
-    values = np.empty((*shape, 4, RANKS))
-    for i, batches in enumerate(BATCHES):
-        for j, steps in enumerate(STEPS):
-            setting = Setting(steps=steps, batches=batches)
-            found = simulate(asked, seeds=seeds, setting=setting, progress=next(told)).values
-            errors[i, j] = found["test_error"][0]
-            cosine[i, j], energy[i, j] = found["cosine"][:, -1], found["energy"][:, -1]
-            spectrum = simulated_spectrum(asked, seeds=4, setting=setting, top=RANKS)
-            values[i, j] = spectrum.singular_values()
+    axes = {"batches": BATCHES, "steps": STEPS}
+    data = over(progress, partial(_column, asked, seeds), axes, lambda batches, steps: steps)
     sizes = [k * asked.step_size for k in STEPS]
     single = simulate(asked.vary(step_size=sizes), seeds=seeds).values["test_error"][0]
-    axes = ("batches", "steps")
-    return xarray.Dataset(
-        {
-            "draws": ((*axes, "seed"), errors),
-            "single": (("steps", "seed"), single),  # one step as large as all of them
-            "cosine": ((*axes, "seed"), cosine),
-            "energy": ((*axes, "seed"), energy),
-            "singular_value": ((*axes, "network", "rank"), values),
-            "predicted": predict(asked).test_error,
-            "untrained": predict(asked.replace(step_size=0.0)).test_error,
-        },
-        {"batches": list(BATCHES), "steps": list(STEPS), "rank": list(range(1, RANKS + 1))},
-        {**sizes_of(asked), "seeds": seeds},
+    data = data.assign(
+        single=(("steps", "seed"), single),  # one step as large as all of them
+        predicted=predict(asked).test_error,
+        untrained=predict(asked.replace(step_size=0.0)).test_error,
     )
+    return data.assign_attrs(**sizes_of(asked), seeds=seeds)
 
 
-@styled
-def draw(data: xarray.Dataset) -> Figure:
+def _column(asked: Problem, seeds: int, told: Progress, batches: str, steps: int) -> dict[str, Any]:
+    """After one number of steps."""
+    setting = Setting(steps=steps, batches=batches)
+    found = simulate(asked, seeds=seeds, setting=setting, progress=told).values
+    spectrum = simulated_spectrum(asked, seeds=4, setting=setting, top=RANKS)
+    return {
+        "draws": ("seed", found["test_error"][0]),
+        "cosine": ("seed", found["cosine"][:, -1]),
+        "energy": ("seed", found["energy"][:, -1]),
+        "singular_value": (("network", "rank"), spectrum.singular_values()),
+        "rank": range(1, RANKS + 1),
+    }
+
+
+@drawn(columns=2)
+def draw(data: xarray.Dataset, left: Axes, right: Axes) -> None:
     """Errors and the largest singular values against the number of steps."""
-    left, right = new_axes(columns=2, width=TWO_COLUMNS)
-    for index, batches in enumerate(BATCHES):
-        mean, error = over_draws(data["draws"].sel(batches=batches))
-        name = f"{batches} batches"
-        left.plot(STEPS, mean, color=PALETTE[index], linewidth=0.8, label=name)
-        points(left, np.array(STEPS), mean, error, colour=PALETTE[index])
-    mean, error = over_draws(data["single"])
-    left.plot(STEPS, mean, ":", color=PALETTE[2], linewidth=0.8, label="one step as large")
-    points(left, np.array(STEPS), mean, error, colour=PALETTE[2])
+    lines = [(data["draws"].sel(batches=name), "-", f"{name} batches") for name in BATCHES]
+    lines.append((data["single"], ":", "one step as large"))
+    for colour, (draws, style, name) in zip(PALETTE, lines, strict=False):
+        mean, error = over_seeds(draws)
+        left.plot(STEPS, mean, style, color=colour, linewidth=0.8, label=name)
+        points(left, np.array(STEPS), mean, error, colour=colour)
     left.plot([1], [float(data["predicted"])], "_", color="0.2", markersize=14, label="theory")
     left.axhline(float(data["untrained"]), color="0.6", linewidth=0.7, label="untrained, theory")
     left.set_ylabel(label("test_error"))
@@ -103,7 +95,6 @@ def draw(data: xarray.Dataset) -> Figure:
     _values(right, data)
     for ax in (left, right):
         ax.set_xlabel("gradient steps")
-    return figure_of(left)
 
 
 def _values(ax: Axes, data: xarray.Dataset) -> None:
@@ -121,25 +112,21 @@ def spikes(data: xarray.Dataset) -> xarray.DataArray:
     return (values > STANDS_OUT * values.isel(rank=-1)).sum("rank").mean("network")
 
 
-def check(data: xarray.Dataset) -> list[Claim]:
+def check(data: xarray.Dataset) -> Iterator[Claim]:
     """What the answer says."""
     fresh, same = (data["draws"].sel(batches=batches) for batches in BATCHES)
-    claims = [
-        close("one step", data["predicted"], fresh.sel(steps=1), share=SHARE),
-        larger("a second fresh step helps", fresh.sel(steps=1), fresh.sel(steps=2)),
-        larger(
-            "after 4 steps fresh batches beat reused ones", same.sel(steps=4), fresh.sel(steps=4)
-        ),
-        larger("one step as large as 8 is worse", data["single"].sel(steps=8), fresh.sel(steps=8)),
-    ]
-    six, eight = (float(fresh.sel(steps=k).mean()) for k in (6, 8))
-    text = f"fresh batches: the error changes by {abs(eight / six - 1):.1%} from 6 steps to 8"
-    claims.append(Claim(f"{text} (less than {ENOUGH:.0%})", bool(abs(eight / six - 1) < ENOUGH)))
+    one, two, four, six, eight = (fresh.sel(steps=k) for k in (1, 2, 4, 6, 8))
+    yield close("one step", data["predicted"], one, share=SHARE)
+    yield larger("a second fresh step helps", one, two)
+    yield larger("after 4 steps fresh batches beat reused ones", same.sel(steps=4), four)
+    yield larger("one step as large as 8 is worse", data["single"].sel(steps=8), eight)
+    change = abs(float(eight.mean() / six.mean()) - 1)
+    text = f"fresh batches: the error changes by {change:.1%} from 6 steps to 8"
+    yield Claim(f"{text} (less than {ENOUGH:.0%})", change < ENOUGH)
     count = spikes(data).sel(batches="fresh")
-    one, last = float(count.sel(steps=1)), float(count.sel(steps=8))
-    text = f"fresh batches: {one:.1f} spikes after one step, {last:.1f} after eight"
-    claims.append(Claim(text, bool(last > one)))
-    return claims
+    first, last = float(count.sel(steps=1)), float(count.sel(steps=8))
+    text = f"fresh batches: {first:.1f} spikes after one step, {last:.1f} after eight"
+    yield Claim(text, last > first)
 
 
 STUDY = Study(

@@ -7,13 +7,14 @@ steps, on fresh samples with the labels as residual, are simulated.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Claim, Report, below, parts, sizes_of
+from ..figures.base import SHIFTED_SINE, Claim, Report, below, drawn, over, over_seeds, sizes_of
 from ..plots.simulation import SIMULATED_NAME, points
-from ..plots.style import PALETTE, figure_of, label, legend_below, new_axes, styled
+from ..plots.style import PALETTE, label, legend_below
 from ..problem import Problem
 from ..results import Progress
 from ..simulation import Setting, simulate
@@ -23,7 +24,6 @@ from .base import Study
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 STEPS = 3
 TESTS = 8000
@@ -66,63 +66,61 @@ def problem(case: Case, quick: bool) -> Problem:
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Test errors after each step and shares of the weights, for every target."""
-    import xarray
-
-    seeds = 4 if quick else 10
-    told = parts(progress, [float(k) for _ in CASES for k in range(1, STEPS + 1)])
-    found = [_column(case, quick, seeds, told) for case in CASES]
-    joined: xarray.Dataset = xarray.concat(found, "case")
+    seeds, cases = 4 if quick else 10, {case.name: case for case in CASES}
+    axes = {"case": cases, "steps": range(STEPS + 1)}
+    data = over(progress, partial(_simulated, quick, seeds), axes, lambda case, k: max(k, 0.1))
+    theory = over(lambda share: None, partial(_predicted, quick), {"case": cases})
+    share = data["share"].sel(steps=slice(1, None)).rename(steps="after")
+    data = data.drop_vars("share").merge(theory).assign(share=share.transpose(..., "after"))
     one = problem(ONE, quick)
-    return joined.assign_coords(case=[case.name for case in CASES]).assign_attrs(
-        seeds=seeds, noise=one.noise_std**2, **sizes_of(one)
-    )
+    return data.assign_attrs(seeds=seeds, noise=one.noise_std**2, **sizes_of(one))
 
 
-def _column(case: Case, quick: bool, seeds: int, told: Iterator[Progress]) -> xarray.Dataset:
-    """One target: simulated errors after 0 … STEPS steps, theory for the first, floors, shares."""
-    import xarray
-
+def _simulated(quick: bool, seeds: int, told: Progress, case: Case, steps: int) -> dict[str, Any]:
+    """The error after some steps, and the shares of the weights along the target's directions."""
     asked = problem(case, quick)
-    errors = np.empty((STEPS + 1, seeds))
-    for steps in range(1, STEPS + 1):
-        run = simulate(
-            asked,
-            seeds=seeds,
-            n_test=TESTS,
-            variants=("trained", "initial"),
-            setting=Setting(steps=steps),
-            progress=next(told),
-        )
-        errors[steps] = run.values["test_error"][0]
-        errors[0] = run.values["test_error"][1]
-    shares = np.full((3, STEPS), np.nan)
-    for i in range(case.directions):
-        shares[i] = asked.d * run.values[f"energy_{i + 1}"].mean(axis=0)
-    predicted = [predict(each).test_error for each in (asked.replace(step_size=0.0), asked)]
+    found = simulate(
+        asked,
+        seeds=seeds,
+        n_test=TESTS,
+        variants=["trained" if steps else "initial"],
+        setting=Setting(steps=max(steps, 1)),
+        progress=told,
+    ).dataset
+    mean, error = over_seeds(found["test_error"].isel(variant=0, drop=True))
+    shares = np.full(3, np.nan)
+    for i in range(case.directions if steps else 0):
+        shares[i] = asked.d * found[f"energy_{i + 1}"].isel(step=-1).mean()
+    return {
+        "simulated": mean,
+        "standard_error": error,
+        "share": ("direction", shares),
+        "direction": [1, 2, 3],
+    }
+
+
+def _predicted(quick: bool, told: Progress, case: Case) -> dict[str, Any]:
+    """Theory of no step and of the first one, and the floors."""
+    asked = problem(case, quick)
     found = learnable(asked)
-    return xarray.Dataset(
-        {
-            "simulated": ("steps", errors.mean(axis=1)),
-            "standard_error": ("steps", errors.std(axis=1, ddof=1) / seeds**0.5),
-            "share": (("direction", "after"), shares),
-            "predicted": ("first", predicted),
-            "floor": found.floor,
-            "floor_second": found.floor_second,
-        },
-        {"steps": range(STEPS + 1), "after": range(1, STEPS + 1), "direction": [1, 2, 3]},
-    )
+    return {
+        "predicted": (
+            "first",
+            [predict(each).test_error for each in (asked.replace(step_size=0.0), asked)],
+        ),
+        "floor": found.floor,
+        "floor_second": found.floor_second,
+    }
 
 
-@styled
-def draw(data: xarray.Dataset) -> Figure:
+@drawn(columns=2, height=3.0)
+def draw(data: xarray.Dataset, *panels: Axes) -> None:
     """Errors by number of steps for each target; shares of the weights for the two stairs."""
-    panels = new_axes(columns=2, width=TWO_COLUMNS, height=3.0)
     _errors(panels[0], data)
     _shares(panels[1], data.sel(case=TWO.name))
     legend_below(panels[0], shared=True, ncols=4)
     for ax in panels:
         ax.set_xlabel("gradient steps")
-    return figure_of(panels[0])
 
 
 def _errors(ax: Axes, data: xarray.Dataset) -> None:
@@ -154,29 +152,27 @@ def _shares(ax: Axes, at: xarray.Dataset) -> None:
     ax.set_title(TWO.title)
 
 
-def check(data: xarray.Dataset) -> list[Claim]:
+def check(data: xarray.Dataset) -> Iterator[Claim]:
     """One step stays above its floor; every later one finds the direction of its stair."""
-    claims = [claim for case in CASES for claim in _first_step(data.sel(case=case.name), case)]
-    claims += [_below_floor(data.sel(case=case.name), case) for case in (ONE, TWO)]
-    claims += [_climbs(data.sel(case=TWO.name)), _no_stair(data.sel(case=LEAP.name))]
-    return claims
+    for case in CASES:
+        yield from _first_step(data.sel(case=case.name), case)
+    for case in (ONE, TWO):
+        yield _below_floor(data.sel(case=case.name), case)
+    yield _climbs(data.sel(case=TWO.name))
+    yield _no_stair(data.sel(case=LEAP.name))
 
 
-def _first_step(at: xarray.Dataset, case: Case) -> list[Claim]:
+def _first_step(at: xarray.Dataset, case: Case) -> Iterator[Claim]:
     before = float(at["simulated"].values[0])
     value, error = (float(at[name].values[1]) for name in ("simulated", "standard_error"))
     start, theory = map(float, at["predicted"].values)
-    close = abs(value - theory) <= max(CLOSE_ERRORS * error, CLOSE_SHARE * theory)
-    agrees = Claim(
+    yield Claim(
         f"{case.name}: one step within {CLOSE_ERRORS:g} s.e. or {CLOSE_SHARE:.0%} of the theory "
         f"({value:.3f} for {theory:.3f}; before it {before:.3f} for {start:.3f})",
-        bool(close),
+        abs(value - theory) <= max(CLOSE_ERRORS * error, CLOSE_SHARE * theory),
     )
-    above = Claim(
-        f"{case.name}: one step reaches {value:.3f}, above its floor {at_floor(at):.3f}",
-        bool(value > at_floor(at)),
-    )
-    return [agrees, above]
+    text = f"{case.name}: one step reaches {value:.3f}, above its floor {at_floor(at):.3f}"
+    yield Claim(text, value > at_floor(at))
 
 
 def _below_floor(at: xarray.Dataset, case: Case) -> Claim:

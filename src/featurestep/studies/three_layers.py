@@ -7,25 +7,30 @@ of it, whatever part of the target the first layer's features can express.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..figures.base import TWO_COLUMNS, Claim, Report
-from ..plots.style import PALETTE, figure_of, label, legend_above, new_axes, styled
+from ..figures.base import Claim, Report, drawn, over, over_seeds
+from ..plots.style import PALETTE, label, legend_above
+from ..results import Progress
 from ..types import FloatArray
-from .base import Study, larger, over_draws
+from .base import Study, larger
 from .given_rows import best_readout, left_vectors, network_of, overlap, stepped
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TARGETS = ("direction", "quadratic form")
 # Two layers, and three whose first has features of odd and even degrees or of even ones only.
 NETWORKS = ("two layers", "relu below", "abs below")
 STEPPED = ("untrained", "stepped")
+# Of each target, the networks whose first spike carries it.
+CARRYING = {"direction": NETWORKS[:2], "quadratic form": NETWORKS[2:]}
 FUNCTIONS = ("degree 1", "degree 2")  # of the target's own variable
 NOISE, SIZE = 0.2, 2.0
 CARRIES, ABSENT = 0.5, 0.2  # squared overlap of a spike that carries q, and of one that does not
@@ -52,41 +57,22 @@ def function(q: FloatArray) -> FloatArray:
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Errors of four models, the first singular values, and what their vectors carry."""
-    import xarray
-
     d, n, widths = (16, 4000, (1200, 400)) if quick else (20, 8000, (2400, 800))
     seeds = 4 if quick else 8
-    shape = (len(TARGETS), len(NETWORKS))
-    errors = np.empty((*shape, len(STEPPED), seeds))
-    values = np.empty((*shape, 4, seeds))
-    carried = np.empty((*shape, 2, len(FUNCTIONS), seeds))
-    for i, target in enumerate(TARGETS):
-        for seed in range(seeds):
-            one = _networks(np.random.default_rng(1000 * i + seed), target, d, n, widths, seed)
-            errors[i, ..., seed], values[i, ..., seed], carried[i, ..., seed] = one
-            progress((i * seeds + seed + 1) / (len(TARGETS) * seeds))
-    return xarray.Dataset(
-        {
-            "draws": (("target", "network", "stepped", "seed"), errors),
-            "singular_value": (("target", "network", "rank", "seed"), values),
-            "overlap": (("target", "network", "spike", "function", "seed"), carried),
-        },
-        {
-            "target": list(TARGETS),
-            "network": list(NETWORKS),
-            "stepped": list(STEPPED),
-            "rank": [1, 2, 3, 4],
-            "spike": [1, 2],
-            "function": list(FUNCTIONS),
-        },
-        {"d": d, "n": n, "n_step": n, "width_1": widths[0], "width_2": widths[1], "seeds": seeds},
-    )
+    axes = {"target": TARGETS, "seed": range(seeds)}
+    data = over(progress, partial(_networks, d, n, widths), axes).transpose(..., "seed")
+    sizes = {"d": d, "n": n, "n_step": n, "width_1": widths[0], "width_2": widths[1]}
+    return data.assign_coords(
+        network=list(NETWORKS), stepped=list(STEPPED), function=list(FUNCTIONS),
+        rank=[1, 2, 3, 4], spike=[1, 2],
+    ).assign_attrs(**sizes, seeds=seeds)  # fmt: skip
 
 
 def _networks(
-    rng: np.random.Generator, target: str, d: int, n: int, widths: tuple[int, int], seed: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+    d: int, n: int, widths: tuple[int, int], told: Progress, target: str, seed: int
+) -> dict[str, Any]:
     """Errors, singular values and overlaps of one draw."""
+    rng = np.random.default_rng(1000 * TARGETS.index(target) + seed)
     samples = [rows(rng, n, d, target) for _ in range(3)]  # step, readout, test
     labels = [function(q) + NOISE * rng.standard_normal(n) for _, q in samples[:2]]
     plain = [X for X, _ in samples]
@@ -105,7 +91,11 @@ def _networks(
         errors.append(missed)
         values.append(top)
         carried.append([[overlap(u, q), overlap(u, q**2)] for u in left[:2]])
-    return np.array(errors), np.array(values), np.array(carried)
+    return {
+        "draws": (("network", "stepped"), errors),
+        "singular_value": (("network", "rank"), values),
+        "overlap": (("network", "spike", "function"), carried),
+    }
 
 
 def _hidden(samples: list[FloatArray], width: int, activation: str, seed: int) -> list[FloatArray]:
@@ -115,22 +105,19 @@ def _hidden(samples: list[FloatArray], width: int, activation: str, seed: int) -
     return [np.asarray(first.features_of(X, first.W0)) / scale for X in samples]
 
 
-@styled
-def draw(data: xarray.Dataset) -> Figure:
+@drawn(columns=2, height=2.8, sharex=False)
+def draw(data: xarray.Dataset, left: Axes, right: Axes) -> None:
     """Errors of the networks, and what their first two spikes carry."""
-    left, right = new_axes(columns=2, width=TWO_COLUMNS, height=2.8, sharex=False)
     x = np.arange(len(NETWORKS) * len(STEPPED))
     for index, target in enumerate(TARGETS):
-        mean, error = over_draws(data["draws"].sel(target=target))
+        mean, error = (each.values.ravel() for each in over_seeds(data["draws"].sel(target=target)))
         place, name = x + 0.4 * index - 0.2, f"function of a {target}"
-        colour = PALETTE[index]
-        left.bar(place, mean.ravel(), 0.38, yerr=2 * error.ravel(), color=colour, label=name)
+        left.bar(place, mean, 0.38, yerr=2 * error, color=PALETTE[index], label=name)
     names = [f"{network}, {step}" for network in NETWORKS for step in STEPPED]
     left.set_xticks(x, names, rotation=35, ha="right")
     left.set_ylabel(label("test_error"))
     legend_above(left, columns=2, fontsize=6)
     _table(right, data["overlap"].mean("seed"))
-    return figure_of(left)
 
 
 def _table(ax: Axes, shares: xarray.DataArray) -> None:
@@ -150,31 +137,24 @@ def _table(ax: Axes, shares: xarray.DataArray) -> None:
     ax.set_xticks(range(len(FUNCTIONS)), ["$q$", "$q^2$"])
 
 
-def check(data: xarray.Dataset) -> list[Claim]:
+def check(data: xarray.Dataset) -> Iterator[Claim]:
     """A spike carries the part of the target that the layer below can express."""
-    claims = []
-    for target, carrying in (
-        ("direction", ("two layers", "relu below")),
-        ("quadratic form", ("abs below",)),
-    ):
-        for network in NETWORKS:
-            shares = data["overlap"].sel(target=target, network=network, function="degree 1")
-            first, most = shares.sel(spike=1), float(shares.max("spike").mean())
-            what = f"{target}, {network}:"
-            if network in carrying:
-                text = f"{what} the first spike carries q with {float(first.mean()):.2f}"
-                holds = bool(first.min() >= CARRIES)
-                claims.append(Claim(f"{text} (at least {CARRIES:g} in every draw)", holds))
-            else:
-                text = f"{what} neither spike carries q, at most {most:.2f}"
-                claims.append(Claim(f"{text} (less than {ABSENT:g})", bool(most < ABSENT)))
+    for target, network in itertools.product(TARGETS, NETWORKS):
+        shares = data["overlap"].sel(target=target, network=network, function="degree 1")
+        first, most = shares.sel(spike=1), float(shares.max("spike").mean())
+        what = f"{target}, {network}:"
+        if network in CARRYING[target]:
+            text = f"{what} the first spike carries q with {float(first.mean()):.2f}"
+            holds = bool(first.min() >= CARRIES)
+            yield Claim(f"{text} (at least {CARRIES:g} in every draw)", holds)
+        else:
+            text = f"{what} neither spike carries q, at most {most:.2f}"
+            yield Claim(f"{text} (less than {ABSENT:g})", most < ABSENT)
     draws = data["draws"].sel(target="quadratic form")
     three = draws.sel(network="abs below", stepped="stepped")
     for network, step in (("two layers", "stepped"), ("abs below", "untrained")):
         other = draws.sel(network=network, stepped=step)
-        what = f"quadratic form: {network}, {step}, against abs below, stepped"
-        claims.append(larger(what, other, three))
-    return claims
+        yield larger(f"quadratic form: {network}, {step}, against abs below, stepped", other, three)
 
 
 STUDY = Study(

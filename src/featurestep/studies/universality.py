@@ -7,23 +7,26 @@ that theory for N(0, I) inputs says what to expect.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..figures.base import SHIFTED_SINE, TWO_COLUMNS, Claim, Report, parts, sizes_of
+from ..figures.base import SHIFTED_SINE, Claim, Report, drawn, over, over_seeds, sizes_of
 from ..plots.simulation import points
-from ..plots.style import PALETTE, figure_of, label, legend_above, new_axes, styled
+from ..plots.style import PALETTE, label, legend_above
 from ..problem import Problem
+from ..results import Progress
 from ..simulation import Setting, simulate
 from ..theory import predict
 from ..types import FloatArray
-from .base import Study, close, larger, over_draws
+from .base import Study, close, larger
 from .given_rows import digits
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 LAWS = ("gaussian", "rademacher", "uniform", "student_t(5)", "student_t(2.5)", "mixture(2, 3)")
 IMAGES = ("gaussian, d = 61", "digits, raw", "digits, standardised", "digits, whitened")
@@ -73,52 +76,44 @@ def problem(quick: bool, *, images: bool) -> Problem:
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Errors of the trained and the untrained network for every kind of inputs."""
-    import xarray
-
     seeds = 16 if quick else 32
-    X = images()
-    told = parts(progress, [1.0] * len(INPUTS))
-    draws = np.empty((len(INPUTS), len(VARIANTS), seeds))
-    predicted = np.empty((len(INPUTS), len(VARIANTS)))
-    for index, name in enumerate(INPUTS):
-        asked = problem(quick, images=name in IMAGES)
-        kind, _, how = name.partition(", ")
-        inputs: Any = scaled(X, how) if kind == "digits" else name if name in LAWS else kind
-        found = simulate(
-            asked,
-            seeds=seeds,
-            n_test=700 if name in IMAGES else None,
-            variants=VARIANTS,
-            setting=Setting(inputs=inputs),
-            progress=next(told),
-        )
-        draws[index] = found.values["test_error"]
-        both = (asked, asked.replace(step_size=0.0))
-        predicted[index] = [predict(each).test_error for each in both]
-    return xarray.Dataset(
-        {
-            "draws": (("inputs", "variant", "seed"), draws),
-            "predicted": (("inputs", "variant"), predicted),
-        },
-        {"inputs": list(INPUTS), "variant": list(VARIANTS)},
-        {**sizes_of(problem(quick, images=False)), "seeds": seeds},
+    data = over(progress, partial(_errors, images(), quick, seeds), {"inputs": INPUTS})
+    sizes = sizes_of(problem(quick, images=False))
+    return data.assign_coords(variant=list(VARIANTS)).assign_attrs(**sizes, seeds=seeds)
+
+
+def _errors(X: FloatArray, quick: bool, seeds: int, told: Progress, name: str) -> dict[str, Any]:
+    """Of one kind of inputs."""
+    asked = problem(quick, images=name in IMAGES)
+    kind, _, how = name.partition(", ")
+    inputs: Any = scaled(X, how) if kind == "digits" else name if name in LAWS else kind
+    found = simulate(
+        asked,
+        seeds=seeds,
+        n_test=700 if name in IMAGES else None,
+        variants=VARIANTS,
+        setting=Setting(inputs=inputs),
+        progress=told,
     )
+    both = (asked, asked.replace(step_size=0.0))
+    return {
+        "draws": (("variant", "seed"), found.values["test_error"]),
+        "predicted": ("variant", [predict(each).test_error for each in both]),
+    }
 
 
-@styled
-def draw(data: xarray.Dataset) -> Figure:
+@drawn(height=2.8)
+def draw(data: xarray.Dataset, ax: Axes) -> None:
     """Errors for every kind of inputs, beside the theory's."""
-    (ax,) = new_axes(width=TWO_COLUMNS, height=2.8)
     x = np.arange(len(INPUTS))
     for index, variant in enumerate(VARIANTS):
         at = data.sel(variant=variant)
         ax.plot(x, at["predicted"], "_", color=PALETTE[index], markersize=16)
-        points(ax, x, *over_draws(at["draws"]), colour=PALETTE[index], name=variant)
+        points(ax, x, *over_seeds(at["draws"]), colour=PALETTE[index], name=variant)
     ax.set_xticks(x, INPUTS, rotation=30, ha="right")
     ax.set_ylabel(label("test_error"))
     ax.plot([], [], "_", color="0.3", markersize=10, label="theory for N(0, I)")
     legend_above(ax, columns=3)
-    return figure_of(ax)
 
 
 def gap(data: xarray.Dataset, inputs: str, other: str = IMAGES[0]) -> float:
@@ -127,30 +122,29 @@ def gap(data: xarray.Dataset, inputs: str, other: str = IMAGES[0]) -> float:
     return float(draws.sel(inputs=inputs) / draws.sel(inputs=other) - 1.0)
 
 
-def check(data: xarray.Dataset) -> list[Claim]:
+def check(data: xarray.Dataset) -> Iterator[Claim]:
     """What the answer says."""
-    claims = []
     for name in LAWS:
         if name != HEAVY:
             at = data.sel(inputs=name)
             what = f"{name}, trained and untrained"
-            claims.append(close(what, at["predicted"], at["draws"], share=SHARE))
-    heavy = gap(data, HEAVY, LAWS[0])
-    text = f"{HEAVY}: the error is {heavy:+.0%} from that of Gaussian inputs"
-    claims.append(Claim(f"{text} (at least {FAR:.0%} more)", bool(heavy >= FAR)))
-    for name in IMAGES[1:3]:
-        value = gap(data, name)
-        text = f"{name}: the error is {value:+.0%} from that of Gaussian inputs"
-        claims.append(Claim(f"{text} (at least {FAR:.0%} either way)", bool(abs(value) >= FAR)))
-    value = gap(data, IMAGES[3])
-    text = f"{IMAGES[3]}: the error is {value:+.0%} from that of Gaussian inputs"
-    claims.append(Claim(f"{text} (at most {NEAR:.0%} either way)", bool(abs(value) <= NEAR)))
+            yield close(what, at["predicted"], at["draws"], share=SHARE)
+    heavy, raw, standardised, whitened = (
+        (name, gap(data, name, other))
+        for name, other in ((HEAVY, LAWS[0]), *((name, IMAGES[0]) for name in IMAGES[1:]))
+    )
+    for (name, value), words, holds in (
+        (heavy, f"at least {FAR:.0%} more", heavy[1] >= FAR),
+        (raw, f"at least {FAR:.0%} either way", abs(raw[1]) >= FAR),
+        (standardised, f"at least {FAR:.0%} either way", abs(standardised[1]) >= FAR),
+        (whitened, f"at most {NEAR:.0%} either way", abs(whitened[1]) <= NEAR),
+    ):
+        text = f"{name}: the error is {value:+.0%} from that of Gaussian inputs ({words})"
+        yield Claim(text, holds)
     for name in (LAWS[0], *IMAGES):
         draws = data["draws"].sel(inputs=name)
         what = f"{name}: the step helps, untrained against trained"
-        both = (draws.sel(variant="initial"), draws.sel(variant="trained"))
-        claims.append(larger(what, *both, by=2.0))
-    return claims
+        yield larger(what, draws.sel(variant="initial"), draws.sel(variant="trained"), by=2.0)
 
 
 STUDY = Study(
