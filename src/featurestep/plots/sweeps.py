@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,21 +28,6 @@ if TYPE_CHECKING:
 _DASHED = (0, (4, 1.5))
 
 
-@dataclass(frozen=True)
-class _View:
-    """Results cut down to two dimensions: x, and lines."""
-
-    results: xarray.Dataset
-    x: str  # a coordinate
-    along: str  # its dimension
-    lines: str | None
-
-    def rows(self, values: Any) -> Any:
-        """A variable as (lines, x)."""
-        order = [dim for dim in (self.lines, self.along) if dim is not None]
-        return values.transpose(*order).values.reshape(-1, self.results.sizes[self.along])
-
-
 @styled
 def sweep_curves(
     results: xarray.Dataset,
@@ -56,20 +41,19 @@ def sweep_curves(
 
     Predictions are lines, limits dashed, simulations means ± 2 standard errors.
     """
-    tasks = _tasks(results, quantity)
-    view = _view(results, [f"{task}_{quantity}" for task in tasks], x, dict(at or {}))
+    at, tasks = dict(at or {}), _tasks(results, quantity)
+    for name, value in at.items():
+        results = _fixed(results, name, value)
+    columns = {task: results[f"{task}_{quantity}"] for task in tasks}
+    places, lines = _places(results, columns, x, at)
     ax = new_axes(height=2.9)[0] if ax is None else ax
-    lined = [task for task in tasks if view.lines in view.results[f"{task}_{quantity}"].dims]
-    for number, task in enumerate(tasks):
-        _draw(ax, view, task, quantity, number, named=task in lined[:1])
-    if len(tasks) > 1:
-        _name_tasks(ax, view, lined, quantity)
-    values = view.results[view.x].values
-    if np.issubdtype(values.dtype, np.number) and spans_decades(view.x, values.min(), values.max()):
+    _draw(ax, places, columns, lines)
+    values, field = places.values, str(places.name)
+    if np.issubdtype(values.dtype, np.number) and spans_decades(field, values.min(), values.max()):
         ax.set_xscale("log")
-    ax.set_xlabel(label(view.x))
+    ax.set_xlabel(label(field))
     ax.set_ylabel(label(quantity))
-    if len(tasks) > 1 or view.lines is not None:
+    if len(tasks) > 1 or lines is not None:
         legend_below(ax, shared=True)
     return ax
 
@@ -87,23 +71,18 @@ def _tasks(results: xarray.Dataset, quantity: str) -> list[str]:
     return found
 
 
-def _view(
-    results: xarray.Dataset, variables: Sequence[str], x: str | None, at: dict[str, Any]
-) -> _View:
-    """The results at the fixed values, with the means over seeds left to be taken."""
-    for name, value in at.items():
-        results = _fixed(results, name, value)
-    dims = list(dict.fromkeys(str(d) for name in variables for d in results[name].dims))
-    dims = [dim for dim in dims if dim != "seed"]
-    single = [dim for dim in dims if results.sizes[dim] == 1]
-    chosen = _coordinate(results, x, [d for d in dims if d not in single and d != "variant"])
-    along = str(results[chosen].dims[0])
-    results = results.squeeze([dim for dim in single if dim != along], drop=True)
-    rest = [dim for dim in dims if dim not in single and dim != along]
+def _places(
+    results: xarray.Dataset, columns: Mapping[str, Any], x: str | None, at: dict[str, Any]
+) -> tuple[xarray.DataArray, str | None]:
+    """The coordinate to draw against, and the dimension of the lines, if there is one."""
+    dims = dict.fromkeys(str(d) for column in columns.values() for d in column.dims if d != "seed")
+    several = [dim for dim in dims if results.sizes[dim] > 1]
+    places = results[_coordinate(results, x, [dim for dim in several if dim != "variant"])]
+    rest = [dim for dim in several if dim != places.dims[0]]
     if len(rest) > 1:
         rule = f"must fix all but one of {', '.join(rest)}"
         raise InvalidProblem("at", rule, at or "nothing")
-    return _View(results, chosen, along, rest[0] if rest else None)
+    return places, rest[0] if rest else None
 
 
 def _coordinate(results: xarray.Dataset, x: str | None, dims: Sequence[str]) -> str:
@@ -131,47 +110,45 @@ def _fixed(results: xarray.Dataset, name: str, value: Any) -> xarray.Dataset:
     return results.isel({results[name].dims[0]: [values.index(value)]})
 
 
-def _draw(ax: Axes, view: _View, task: str, quantity: str, number: int, *, named: bool) -> None:
-    """One task's rows: in the lines' colours, or in one of its own where it has a single row."""
-    values = view.results[f"{task}_{quantity}"]
-    simulated, error = "seed" in values.dims, None
-    if simulated:
+def _draw(
+    ax: Axes, x: xarray.DataArray, columns: Mapping[str, xarray.DataArray], lines: str | None
+) -> None:
+    """Rows of tasks in the lines' colours, or in one of its own where a task has a single row."""
+
+    def put(task: str, row: Any, bar: Any, **named: Any) -> None:
+        if "seed" in columns[task].dims:
+            ax.errorbar(x.values, row, bar, fmt="o", zorder=3, **BAR_STYLE, **named)
+        else:
+            ax.plot(x.values, row, **_line(x, task), **named)
+
+    lined = [task for task, column in columns.items() if lines in column.dims]
+    for number, (task, column) in enumerate(columns.items()):
+        names, colours = [task], [PALETTE[number % len(PALETTE)] if lines is None else "black"]
+        if task in lined:
+            names = line_names(str(lines), column[lines].values)
+            colours = [line_colour(i, len(names)) for i in range(len(names))]
+        rows = _rows(column, x.dims[0])
+        for (row, bar), name, colour in zip(rows, names, colours, strict=True):
+            put(task, row, bar, color=colour, label="" if task in lined[1:] else name)
+    # Which marks are whose, where colours tell the lines apart.
+    for task in lined if len(columns) > 1 else ():
+        put(task, np.full(x.size, np.nan), None, color="0.4", label=task)
+
+
+def _rows(values: xarray.DataArray, along: Hashable) -> list[tuple[Any, Any]]:
+    """Each line over x, with error bars where it has means over several seeds."""
+    shape, mean = (-1, values.sizes[along]), values
+    bars: Any = itertools.repeat(None)
+    if "seed" in values.dims:
+        mean = values.mean("seed")
         if values.sizes["seed"] > 1:
             error = values.std("seed", ddof=1) / values.notnull().sum("seed") ** 0.5
-        values = values.mean("seed")
-    lines = view.lines if view.lines in values.dims else None
-    cut = replace(view, lines=lines)
-    rows = cut.rows(values)
-    bars = [None] * len(rows) if error is None else cut.rows(error)
-    names = line_names(lines, view.results[lines].values) if lines else [task]
-    own = PALETTE[number % len(PALETTE)] if view.lines is None else "black"
-    for i, (row, bar, name) in enumerate(zip(rows, bars, names, strict=True)):
-        colour = line_colour(i, len(rows)) if lines else own
-        told = name if named or not lines else ""
-        _put(ax, view, task, row, None if bar is None else BAR * bar, colour, told, simulated)
+            bars = BAR * error.transpose(..., along).values.reshape(shape)
+    return list(zip(mean.transpose(..., along).values.reshape(shape), bars, strict=False))
 
 
-def _put(
-    ax: Axes, view: _View, task: str, row: Any, bar: Any, colour: Any, name: str, simulated: bool
-) -> None:
-    x = view.results[view.x].values
-    if simulated:
-        ax.errorbar(x, row, bar, fmt="o", color=colour, label=name, zorder=3, **BAR_STYLE)
-    else:
-        ax.plot(x, row, color=colour, label=name, **_line(view, task))
-
-
-def _name_tasks(ax: Axes, view: _View, tasks: Sequence[str], quantity: str) -> None:
-    """Which marks are whose, where colours tell the lines apart."""
-    empty = np.full(view.results.sizes[view.along], np.nan)
-    for task in tasks:
-        simulated = "seed" in view.results[f"{task}_{quantity}"].dims
-        _put(ax, view, task, empty, None, "0.4", task, simulated)
-
-
-def _line(view: _View, task: str) -> dict[str, Any]:
+def _line(x: xarray.DataArray, task: str) -> dict[str, Any]:
     """Curves are joined in order; points of a design and categories are not."""
-    numeric = np.issubdtype(view.results[view.x].dtype, np.number)
-    if view.along == "sample" or not numeric:
+    if x.dims == ("sample",) or not np.issubdtype(x.dtype, np.number):
         return {"linestyle": "none", "marker": "_" if task == "limit" else "."}
     return {"linestyle": _DASHED if task == "limit" else "-"}
