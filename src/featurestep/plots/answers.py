@@ -41,8 +41,6 @@ from .style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..meeting.phase import PhaseDiagram
-    from ..meeting.spectra import SpectrumBeside
     from ..simulation import SimulatedSpectrum
     from ..types import FloatArray
 
@@ -86,10 +84,6 @@ def _stairs(grid: Grid) -> list[list[Limit]]:
     if not second:
         return [limits(grid.base)]
     return [limits(grid.base.replace(**{second[0]: value})) for value in grid.axes[second[0]]]
-
-
-def _predictions(result: GridResult) -> Axes:
-    return curves(result.dataset, ERRORS, _stairs(result.problem))[0]
 
 
 @styled
@@ -205,33 +199,25 @@ def _spectrum(
     return panels(result, drawn)[0] if ax is None else features(result, drawn, ax)
 
 
-def _spectrum_beside(result: SpectrumBeside, ax: Axes | None = None) -> Axes:
-    return _spectrum(result.predicted, result.simulated, ax)
-
-
 def _tracks(result: GridResult, ax: Axes | None = None) -> Axes:
     """Edge and spikes against the field, with births over the step exponent."""
     at_most(result.problem, 1)
     over_step = "step_exponent" in result.problem.axes
     births = critical_steps(result.problem.base).steps if over_step else ()
     table = result.dataset
-    drawn = [row[np.isfinite(row)] for row in table["simulated_value"].values] \
-        if "simulated_value" in table else None  # fmt: skip
-    shown = None if drawn is None else [
-        row[: max(int((found >= 0).sum()), round(float(np.nan_to_num(count))))]
-        for row, found, count in zip(drawn, table["degree"].values,
-                                     table["simulated_count"].values, strict=True)
-    ]  # fmt: skip
+    shown = None
+    if "simulated_value" in table:  # as many values as spikes, predicted or counted
+        predicted = (table["degree"].values >= 0).sum(axis=1)
+        counted = np.nan_to_num(table["simulated_count"].values).round()
+        most = np.maximum(predicted, counted).astype(int)
+        rows = zip(table["simulated_value"].values, most, strict=True)
+        shown = [row[np.isfinite(row)][:count] for row, count in rows]
     return tracks(table, births, shown, ax)
 
 
 def _critical(result: CriticalSteps, ax: Axes | None = None) -> Axes:
     """The spikes against the exponent, each marked where it is born."""
     return tracks(spectrum(result.problem.vary(step_exponent=TRACK)).dataset, result, ax=ax)
-
-
-def _phase(result: PhaseDiagram) -> Axes:
-    return phase(result.dataset)[0]
 
 
 _ONE: dict[str, Callable[..., Axes]] = {
@@ -244,13 +230,13 @@ _ONE: dict[str, Callable[..., Axes]] = {
     "Simulation": simulation,
     "Comparison": comparison,
     "Spectrum": _spectrum,
-    "SpectrumBeside": _spectrum_beside,
+    "SpectrumBeside": lambda result, **ax: _spectrum(result.predicted, result.simulated, **ax),
     "CriticalSteps": _critical,
-    "PhaseDiagram": _phase,
+    "PhaseDiagram": lambda result: phase(result.dataset)[0],
     "SimulatedSpectrum": simulated_spectrum,
 }
 _MANY: dict[str, Callable[..., Axes]] = {
-    "Prediction": _predictions,
+    "Prediction": lambda result: curves(result.dataset, ERRORS, _stairs(result.problem))[0],
     "Limit": _limits,
     "Baselines": partial(_errors, names=_TELLING),
     "Optimum": _optima,

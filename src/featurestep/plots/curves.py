@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +63,7 @@ def curve(results: xarray.Dataset, variable: str, ax: Axes | None = None) -> Axe
     }
     for i, (column, name) in enumerate(zip(values.T, names, strict=True)):
         ax.plot(x, column, color=line_colour(i, len(names)), label=name, **style)
-    if numeric and spans_decades(field, x.min(), x.max()):
+    if spans_decades(field, x):
         ax.set_xscale("log")
     if values.dtype.kind == "f" and not np.isfinite(values).any():
         words: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": "0.35"}
@@ -132,12 +132,14 @@ def curves(
     stairs: Sequence[Sequence[Limit]] = (),
     *,
     finite: bool = True,
+    also: Callable[[Axes, str], None] | None = None,
 ) -> list[Axes]:
     """Panels under each other, one for each variable, over a field they share.
 
-    `stairs` has the limits for each line; without `finite` only they are drawn.
+    `stairs` has the limits for each line; without `finite` only they are drawn. `also` puts more
+    on the panel of a variable.
     """
-    field, *second = map(str, results[variables[0]].dims)
+    field = str(results[variables[0]].dims[0])
     panels = new_axes(rows=len(variables), height=0.6 + 1.8 * len(variables))
     for row, (ax, variable) in enumerate(zip(panels, variables, strict=True)):
         curve(results, variable, ax)
@@ -145,10 +147,11 @@ def curves(
             ax.set_xlim(*_span(results[field].values))
             shade_regimes(ax, names=row == 0)
         _add_stairs(ax, variable, stairs, keep_lines=finite)
+        if also is not None:
+            also(ax, variable)
         if row < len(variables) - 1:
             ax.set_xlabel("")
-    if second or stairs:  # below the panels, where it hides no line
-        legend_below(panels[0], shared=True)
+    legend_below(panels[0], shared=True)  # below the panels, where it hides no line
     return panels
 
 

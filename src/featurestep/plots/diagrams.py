@@ -15,7 +15,6 @@ from .style import figure_of, label, legend_below, log_ticks, new_axes, short, s
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
 
     from ..theory import CriticalStep
     from ..types import FloatArray
@@ -68,9 +67,7 @@ def tracks(
         _mark_birth(ax, degree, place)
     ax.set_xlabel(label(field))
     ax.set_ylabel(r"singular value of $F/\sqrt{n}$")
-    names = ax.get_legend_handles_labels()[1]
-    if names:
-        legend_below(ax, title="spike carries", title_fontsize=7, ncols=min(len(names), 5))
+    legend_below(ax, title="spike carries", title_fontsize=7, ncols=5)
     return ax
 
 
@@ -98,7 +95,7 @@ def _scales(ax: Axes, field: str, x: FloatArray, numeric: bool) -> None:
     log_ticks(ax, "y")
     if numeric:
         ax.set_xlim(x.min(), x.max())
-        if spans_decades(field, x.min(), x.max()):
+        if spans_decades(field, x):
             log_ticks(ax, "x")
 
 
@@ -155,35 +152,33 @@ def phase(results: xarray.Dataset, axes: Sequence[Axes] | None = None) -> list[A
     if axes is None:
         axes = new_axes(rows=len(kinds), height=0.75 + 1.25 * len(kinds))
     fields = [str(name) for name in results["status"].dims if name != "step_exponent"]
-    colours, most = _colours(bool(fields))
-    image = None
+    image, line = None, "white" if fields else "0.4"
     for ax, kind in zip(axes, kinds, strict=True):
         table, names = _table(results, kind, fields)
-        image = _mesh(ax, results, table, colours, most)
+        image = _mesh(ax, results["step_exponent"].values, table, line, _scale(bool(fields)))
         _rows(ax, fields, names)
         ax.set_title(PANELS[kind], pad=3)
     assert image is not None
     axes[-1].set_xlabel(label("step_exponent"))
-    ticks = range(most + 1)
     bar = figure_of(axes[0]).colorbar(image, ax=list(axes), pad=0.02, aspect=30)
     if fields:
         simulated = ", simulated: mean" if "simulated" in kinds else ""
         bar.set_label(f"number of spikes{simulated}")
         bar.ax.tick_params(length=0)
-        bar.set_ticks(list(ticks), labels=[*map(str, ticks[:-1]), f"≥ {most}"])
+        bar.set_ticks(range(MOST + 1), labels=[*map(str, range(MOST)), f"≥ {MOST}"])
     else:
         bar.set_label("learned (share of seeds)" if "simulated" in kinds else "learned")
         bar.set_ticks([0, 1], labels=["no", "yes"] if "simulated" not in kinds else ["0", "1"])
     return list(axes)
 
 
-def _colours(counts: bool) -> tuple[Colormap, int]:
-    """The scale of counts, or of shares, and its end; what is unknown is grey."""
+def _scale(counts: bool) -> dict[str, Any]:
+    """Colours of counts, one for each and one for all beyond, or of shares; grey is unknown."""
     from matplotlib import colormaps
 
-    if not counts:
-        return colormaps["Blues"].with_extremes(bad=_REFUSED), 1
-    return colormaps["viridis"].resampled(MOST + 1).with_extremes(bad=_REFUSED), MOST
+    low, high = (-0.5, MOST + 0.5) if counts else (0, 1)
+    colours = colormaps["viridis"].resampled(MOST + 1) if counts else colormaps["Blues"]
+    return {"cmap": colours.with_extremes(bad=_REFUSED), "vmin": low, "vmax": high}
 
 
 def _table(
@@ -199,17 +194,11 @@ def _table(
     return shown.values, [CARRIED[int(k)] for k in shown["degree"].values]
 
 
-def _mesh(
-    ax: Axes, results: xarray.Dataset, table: FloatArray, colours: Colormap, most: int
-) -> Any:
+def _mesh(ax: Axes, x: FloatArray, table: FloatArray, line: str, scale: dict[str, Any]) -> Any:
     """Cells around the points, with a line at each published end of an interval."""
-    x = results["step_exponent"].values
     ends = _ends(x)
     rows = np.arange(len(table) + 1) - 0.5
-    shown = np.ma.masked_invalid(np.minimum(table, most))
-    low, high = (-0.5, most + 0.5) if most > 1 else (0, 1)  # one colour a count
-    image = ax.pcolormesh(ends, rows, shown, cmap=colours, vmin=low, vmax=high, rasterized=True)
-    line = "white" if most > 1 else "0.4"
+    image = ax.pcolormesh(ends, rows, np.ma.masked_invalid(table), rasterized=True, **scale)
     for degree in range(2, 6):
         low = interval(degree)[0]
         if ends[0] < low < ends[-1]:

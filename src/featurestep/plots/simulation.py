@@ -12,7 +12,6 @@ from ..theory import predict
 from .curves import at_most, curves
 from .style import (
     PALETTE,
-    figure_of,
     label,
     legend_below,
     line_colour,
@@ -42,11 +41,12 @@ def simulated(
     mean: xarray.Dataset, error: xarray.Dataset | None, variables: Sequence[str]
 ) -> list[Axes]:
     """Means against a grid's first field, a line for each value of the second dimension."""
-    panels = curves(mean, variables)
-    if error is not None:
-        for ax, variable in zip(panels, variables, strict=True):
+
+    def bars(ax: Axes, variable: str) -> None:
+        if error is not None:
             _add_bars(ax, mean[variable], error[variable], marker="none")
-    return panels
+
+    return curves(mean, variables, also=bars)
 
 
 @styled
@@ -54,19 +54,17 @@ def agreement(
     theory: xarray.Dataset, mean: xarray.Dataset, error: xarray.Dataset, variables: Sequence[str]
 ) -> list[Axes]:
     """The theory's curves, or dashes over categories, and the simulated points on them."""
-    panels = curves(theory, variables)
-    field = theory[variables[0]].dims[0]
-    for ax, variable in zip(panels, variables, strict=True):
+    several = theory.sizes[theory[variables[0]].dims[0]] > 1
+
+    def marks(ax: Axes, variable: str) -> None:
         for line in ax.lines:
-            is_curve = line.get_linestyle() == "-" and theory.sizes[field] > 1
+            is_curve = line.get_linestyle() == "-" and several
             line.set(marker="" if is_curve else "_", markersize=14)
         if len(ax.lines) == 1:
             ax.lines[0].set_label("theory")
         _add_bars(ax, mean[variable], error[variable], marker="o")
-    for legend in list(figure_of(panels[0]).legends):
-        legend.remove()
-    legend_below(panels[0], shared=True)
-    return panels
+
+    return curves(theory, variables, also=marks)
 
 
 def _add_bars(ax: Axes, mean: xarray.DataArray, error: xarray.DataArray, *, marker: str) -> None:
@@ -203,9 +201,9 @@ def _refined(grid: Grid) -> Grid:
     name, values = next(iter(grid.axes.items()))
     if len(values) < 2 or not all(type(value) in (int, float) for value in values):
         return grid
-    low, high = min(values), max(values)
-    spaced = np.geomspace if spans_decades(name, low, high) else np.linspace
-    dense: Sequence[Any] = [float(f"{x:.12g}") for x in spaced(low, high, _CURVE_POINTS)]
+    spaced = np.geomspace if spans_decades(name, values) else np.linspace
+    points = spaced(min(values), max(values), _CURVE_POINTS)
+    dense: Sequence[Any] = [float(f"{x:.12g}") for x in points]
     if all(type(value) is int for value in values):
         dense = list(dict.fromkeys(round(x) for x in dense))
     return grid.base.vary(**{**grid.axes, name: dense}, **grid.fixed)

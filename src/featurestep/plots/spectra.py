@@ -43,20 +43,16 @@ def features(
     A spike is named by the power of κ that it carries, with the squared overlap of the two. Where
     spikes lie far out, the axis is linear over the bulk and logarithmic beyond.
     """
-    ax = new_axes()[0] if ax is None else ax
-    edge, spikes = float(np.sqrt(theory.edge)), theory.spikes
-    s, density = theory.curve()
-    top, outer = _simulated(ax, density, theory.border, simulated, "trained")
-    ax.plot(s, np.minimum(density, 2.0 * top), color=PALETTE[0], label="predicted")
-    _place(ax, edge, [*outer, *(spike.singular_value for spike in spikes)], top)
-    for rank, spike in enumerate(spikes):
+    spikes = []
+    for spike in theory.spikes:
         text = f"{CARRIED[spike.degree]}\n{spike.share:.2f}"
-        colour = degree_colour(spike.degree)
-        mark_spike(ax, spike.singular_value, colour, text, raised=rank % 2 == 1)
+        spikes.append((spike.singular_value, degree_colour(spike.degree), text))
+    edge = float(np.sqrt(theory.edge))
+    drawn = None if simulated is None else (simulated, "trained", theory.border)
+    ax = _panel(ax, theory.curve(), edge, spikes, drawn, r"$F/\sqrt{n}$")
     if theory.atom > 0.0:
         text = f"and {theory.atom:.0%} at 0"
         ax.text(0.02, 0.98, text, transform=ax.transAxes, va="top", fontsize=6.5)
-    _name(ax, r"$F/\sqrt{n}$")
     return ax
 
 
@@ -65,18 +61,44 @@ def weights(
     theory: Spectrum, simulated: SimulatedSpectrum | None = None, ax: Axes | None = None
 ) -> Axes:
     """Singular values of the weights W after the step: their bulk and the one spike."""
-    ax = new_axes()[0] if ax is None else ax
-    law = theory.weights
-    s, density = weight_curve(law)
-    top, outer = _simulated(ax, density, law.border, simulated, "weights")
-    ax.plot(s, density, color=PALETTE[0], label="predicted")
-    spikes = [] if law.spike is None else [law.spike.singular_value]
-    _place(ax, law.edges[1], [*outer, *spikes], top)
+    law, spikes = theory.weights, []
     if law.spike is not None:
         text = rf"$\beta$  {law.spike.alignment:.2f}" + "\n"
         text += rf"$\beta_{{*}}$ {law.spike.target_alignment:.2f}"
-        mark_spike(ax, law.spike.singular_value, PALETTE[1], text)
-    _name(ax, "$W$")
+        spikes.append((law.spike.singular_value, PALETTE[1], text))
+    drawn = None if simulated is None else (simulated, "weights", law.border)
+    return _panel(ax, weight_curve(law), law.edges[1], spikes, drawn, "$W$")
+
+
+def _panel(
+    ax: Axes | None,
+    curve: tuple[FloatArray, FloatArray],
+    edge: float,
+    spikes: Sequence[tuple[float, str, str]],
+    drawn: tuple[SimulatedSpectrum, str, Border] | None,
+    matrix: str,
+) -> Axes:
+    """A bulk and its spikes, each with colour and name, over the simulated ones, if any."""
+    ax = new_axes()[0] if ax is None else ax
+    s, density = curve
+    top, places = _bulk_top(density), [x for x, *_ in spikes]
+    if drawn is not None:
+        simulated, variant, border = drawn
+        ends, heights = histogram(simulated, border, variant, _BINS)
+        ax.stairs(heights, ends, **BULK)
+        top = max(top, _bulk_top(heights[heights > 0]))
+        values = simulated.singular_values(variant)
+        outside = values[values > ends[-1]]
+        ax.plot(outside, np.full(outside.size, 0.02 * top), clip_on=False, **OUTSIDE)
+        places += outside.tolist()
+    ax.plot(s, np.minimum(density, 2.0 * top), color=PALETTE[0], label="predicted")
+    _place(ax, edge, places, top)
+    for rank, (x, colour, text) in enumerate(spikes):
+        mark_spike(ax, x, colour, text, raised=rank % 2 == 1)
+    note = ", log beyond the bulk" if ax.get_xscale() == "function" else ""
+    ax.set_xlabel(f"singular value of {matrix}{note}")
+    ax.set_ylabel("density")
+    ax.legend(loc="upper right")
     return ax
 
 
@@ -103,26 +125,6 @@ def panels(theory: Spectrum, simulated: SimulatedSpectrum | None = None) -> list
 def _bulk_top(density: FloatArray) -> float:
     """The height of the bulk; a pole of the density at 0 does not set the scale."""
     return float(min(density.max(), 3.0 * np.quantile(density, 0.7)))
-
-
-def _simulated(
-    ax: Axes,
-    density: FloatArray,
-    border: Border,
-    simulated: SimulatedSpectrum | None,
-    variant: str,
-) -> tuple[float, list[float]]:
-    """The simulated bulk and what lies beyond it, if any: the bulk's height and the values."""
-    top = _bulk_top(density)
-    if simulated is None:
-        return top, []
-    ends, heights = histogram(simulated, border, variant, _BINS)
-    ax.stairs(heights, ends, **BULK)
-    top = max(top, _bulk_top(heights[heights > 0]))
-    values = simulated.singular_values(variant)
-    outside = values[values > ends[-1]]
-    ax.plot(outside, np.full(outside.size, 0.02 * top), clip_on=False, **OUTSIDE)
-    return top, outside.tolist()
 
 
 def histogram(
@@ -172,14 +174,6 @@ def _ticks(bend: float, right: float) -> list[float]:
     beyond = [x for x in rounds if bend * 1.25 < x < right]
     stride = -(-len(beyond) // 3)
     return inner + beyond[::-1][::stride][::-1]
-
-
-def _name(ax: Axes, matrix: str) -> None:
-    """What the axes and lines are."""
-    note = ", log beyond the bulk" if ax.get_xscale() == "function" else ""
-    ax.set_xlabel(f"singular value of {matrix}{note}")
-    ax.set_ylabel("density")
-    ax.legend(loc="upper right")
 
 
 def mark_spike(ax: Axes, x: float, colour: str, text: str, *, raised: bool = False) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
+import numpy as np
+
 from ..palette import PALETTE as PALETTE
 
 if TYPE_CHECKING:
@@ -110,9 +112,11 @@ def symbols(term: str) -> str:
     return "$" + re.sub(r"([zuH])(\d+)", r"\1_{\2}", term).replace("*", r"\,") + "$"
 
 
-def spans_decades(field: str, low: float, high: float) -> bool:
-    """Whether an axis reads better on a log scale."""
-    return field != "step_exponent" and 0 < 30 * low <= high
+def spans_decades(field: str, values: Any) -> bool:
+    """Whether an axis over numbers reads better on a log scale."""
+    if field == "step_exponent" or not np.issubdtype(np.asarray(values).dtype, np.number):
+        return False
+    return bool(0 < 30 * min(values) <= max(values))
 
 
 @styled
@@ -166,12 +170,14 @@ def log_ticks(ax: Axes, which: Literal["x", "y"]) -> None:
 
 
 def legend_below(ax: Axes, *, shared: bool = False, **options: Any) -> None:
-    """The panel's lines named below it, where nothing is hidden.
+    """The panel's lines, where some have names, named below it, where nothing is hidden.
 
     Among other panels, which somebody else has laid out, the names stay inside, unless they are
     `shared` by all panels of the figure.
     """
     figure, handles = figure_of(ax), ax.get_legend_handles_labels()
+    if not handles[0]:
+        return
     if shared or (len(figure.axes) == 1 and figure.get_constrained_layout()):
         figure.legend(*handles, loc="outside lower center", **{"ncols": 2, **options})
     else:

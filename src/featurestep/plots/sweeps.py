@@ -48,8 +48,8 @@ def sweep_curves(
     places, lines = _places(results, columns, x, at)
     ax = new_axes(height=2.9)[0] if ax is None else ax
     _draw(ax, places, columns, lines)
-    values, field = places.values, str(places.name)
-    if np.issubdtype(values.dtype, np.number) and spans_decades(field, values.min(), values.max()):
+    field = str(places.name)
+    if spans_decades(field, places.values):
         ax.set_xscale("log")
     ax.set_xlabel(label(field))
     ax.set_ylabel(label(quantity))
