@@ -60,7 +60,7 @@ def test_a_small_figure_end_to_end(tmp_path, monkeypatch):
     data = double_descent.compute(True, told.append)
     assert told == sorted(told)
     assert told[-1] == pytest.approx(1.0)
-    instead = replace(double_descent.FIGURE, compute=lambda quick, progress: data)
+    instead = replace(FIGURES["double-descent"], compute=lambda quick, progress: data)
     monkeypatch.setitem(figures.FIGURES, "double-descent", instead)
     folder = tmp_path / "new" / "folder"
     result = run("double-descent", "--output", str(folder))

@@ -13,7 +13,9 @@ from click.testing import CliRunner, Result
 from featurestep import studies
 from featurestep.cli import main
 from featurestep.studies import STUDIES, StudyClaimFailed, find, staircase
-from featurestep.studies.staircase import CASES, STEPS, STUDY
+from featurestep.studies.staircase import CASES, STEPS
+
+STUDY = STUDIES["staircase"]
 
 
 def made_up() -> xarray.Dataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import ModuleType
 
 from . import (
     alignment,
@@ -19,19 +20,28 @@ from .base import Claim, FigureClaimFailed, PaperFigure, Report, chosen, encoded
 
 __all__ = ["FIGURES", "Claim", "FigureClaimFailed", "PaperFigure", "Report", "encoded", "find"]
 
+
+def _of(module: ModuleType, name: str, title: str) -> PaperFigure:
+    return PaperFigure(name, title, module.compute, module.draw, module.check)
+
+
 FIGURES = {
     figure.name: figure
     for figure in (
-        spectra.FIGURE,
-        weights.FIGURE,
+        _of(spectra, "spectrum", "spectrum of the features before and after the step"),
+        _of(weights, "weights", "spectrum of the weights with its one spike"),
         exponent.FIRST,
         exponent.SECOND,
-        alignment.FIGURE,
-        equivalence.FIGURE,
-        double_descent.FIGURE,
-        learning_curves.FIGURE,
-        readout_law.FIGURE,
-        maximal_step.FIGURE,
+        _of(alignment, "alignment", "overlaps of the singular vectors with polynomials of κ"),
+        _of(equivalence, "equivalence", "trained, spiked and Gaussian features as n grows"),
+        _of(double_descent, "double-descent", "the untrained network against its width"),
+        _of(learning_curves, "learning-curves", "learning curves at the maximal step"),
+        _of(readout_law, "readout-law", "test error against the exponent for four readout laws"),
+        _of(
+            maximal_step,
+            "maximal-step",
+            "test error at steps of order √N, exactly and by spiked random features",
+        ),
     )
 }
 

@@ -14,7 +14,7 @@ from ..plots.style import label
 from ..results import Progress
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
-from .base import Claim, PaperFigure, Report, as_predicted, drawn, over, over_seeds, sizes_of
+from .base import Claim, Report, as_predicted, drawn, over, over_seeds, sizes_of
 from .spectra import base_problem
 
 if TYPE_CHECKING:
@@ -96,8 +96,3 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     carried = [int(last["hermite"][int(row.argmax())]) for row in last.values]
     text = f"the largest overlaps of spikes 1, 2, 3 are with H_k, k = {carried}, at the last α"
     yield Claim(text, carried == list(DEGREES))
-
-
-FIGURE = PaperFigure(
-    "alignment", "overlaps of the singular vectors with polynomials of κ", compute, draw, check
-)

@@ -10,7 +10,7 @@ import numpy as np
 from ..plots.simulation import points
 from ..plots.style import COLUMN, PALETTE, label
 from ..problem import Problem
-from .base import Claim, PaperFigure, Report, as_predicted, beside, drawn, over
+from .base import Claim, Report, as_predicted, beside, drawn, over
 
 if TYPE_CHECKING:
     import xarray
@@ -70,8 +70,3 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     text += f"ridge, {none:.2f} times at λ = {largest:g}"
     yield Claim(text, peak > 2.0 and none < 1.0)
     yield as_predicted("test error", data)
-
-
-FIGURE = PaperFigure(
-    "double-descent", "the untrained network against its width", compute, draw, check
-)

@@ -12,7 +12,7 @@ from ..plots.style import PALETTE, figure_of, label
 from ..results import Progress
 from ..simulation import feature_gap, simulate
 from ..theory import predict
-from .base import Claim, PaperFigure, Report, drawn, over, over_seeds
+from .base import Claim, Report, drawn, over, over_seeds
 from .spectra import base_problem
 
 if TYPE_CHECKING:
@@ -124,8 +124,3 @@ def _fall(at: xarray.Dataset) -> tuple[float, float]:
     gap, error = at["gap"].values, at["error_gap"].values
     fall = gap[0] - gap[-1]
     return float(fall / gap[0]), float(fall / np.hypot(error[0], error[-1]))
-
-
-FIGURE = PaperFigure(
-    "equivalence", "trained, spiked and Gaussian features as n grows", compute, draw, check
-)

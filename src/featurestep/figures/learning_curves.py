@@ -15,7 +15,7 @@ from ..problem import Problem
 from ..results import Progress
 from ..theory import baselines, predict
 from ..theory.baselines import kernel_error
-from .base import Claim, PaperFigure, Report, as_predicted, below, beside, drawn, over
+from .base import Claim, Report, as_predicted, below, beside, drawn, over
 
 if TYPE_CHECKING:
     import xarray
@@ -156,6 +156,3 @@ def _beaten(what: str, last: xarray.Dataset, kind: str, words: str) -> Claim:
     since = f"from n/d = {first:g} on" if first is not None else "nowhere"
     text = f"{what}: the network is below {words} {since}; at n/d = {SAMPLES[-1]:g}"
     return below(text, float(value[-1]), float(error[-1]), float(other[-1]))
-
-
-FIGURE = PaperFigure("learning-curves", "learning curves at the maximal step", compute, draw, check)

@@ -15,7 +15,7 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import simulate
 from ..theory import predict
-from .base import SHIFTED_SINE, Claim, PaperFigure, Report, drawn, over, over_seeds
+from .base import SHIFTED_SINE, Claim, Report, drawn, over, over_seeds
 
 if TYPE_CHECKING:
     import xarray
@@ -142,9 +142,3 @@ def _missed(data: xarray.Dataset) -> Claim:
         f"network's error at η = {STEPS[worst]:g}√N (more than {MISSED:.0%})"
     )
     return Claim(text, bool(gap[worst] > MISSED))
-
-
-FIGURE = PaperFigure(
-    "maximal-step", "test error at steps of order √N, exactly and by spiked random features",
-    compute, draw, check,
-)  # fmt: skip

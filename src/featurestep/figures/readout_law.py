@@ -17,7 +17,6 @@ from ..theory import baselines, limit
 from .base import (
     SHIFTED_SINE,
     Claim,
-    PaperFigure,
     Report,
     as_predicted,
     below,
@@ -130,8 +129,3 @@ def _verdict(degree: int, law: str, judged: xarray.Dataset) -> Claim:
     words = f"{law} learns H_{degree}: below the best linear {linear:.3g}, and the constant law's"
     claim = below(words, value, error, value + gain)
     return Claim(claim.text, claim.holds and value < linear)
-
-
-FIGURE = PaperFigure(
-    "readout-law", "test error against the exponent for four readout laws", compute, draw, check
-)

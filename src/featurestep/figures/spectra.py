@@ -14,7 +14,7 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..theory import Spectrum, spectrum
-from .base import SHIFTED_SINE, Claim, PaperFigure, Report, drawn, over, sizes_of
+from .base import SHIFTED_SINE, Claim, Report, drawn, over, sizes_of
 
 if TYPE_CHECKING:
     import xarray
@@ -168,8 +168,3 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     distance, bound = float(data["kolmogorov"].max()), SPACINGS / data.attrs["width"]
     text = f"Kolmogorov distance of the bulks: {distance:.4f}, below {SPACINGS}/N = {bound:.4f}"
     yield Claim(text, bool(distance < bound))
-
-
-FIGURE = PaperFigure(
-    "spectrum", "spectrum of the features before and after the step", compute, draw, check
-)

@@ -14,7 +14,7 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
-from .base import Claim, PaperFigure, Report, agreement, drawn, over, over_seeds, sizes_of
+from .base import Claim, Report, agreement, drawn, over, over_seeds, sizes_of
 from .spectra import at_exponent, base_problem, bulk_of, draw_bulk
 
 if TYPE_CHECKING:
@@ -94,6 +94,3 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
         mean, error = map(float, over_seeds(draws))
         words += f", {float(trained[predicted]):.4f} predicted and {mean:.4f} simulated"
         yield agreement(words, trained[predicted], mean, error)
-
-
-FIGURE = PaperFigure("weights", "spectrum of the weights with its one spike", compute, draw, check)

@@ -17,7 +17,7 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import simulate
 from ..theory import predict
-from .base import Study, close, larger
+from .base import close, larger
 
 if TYPE_CHECKING:
     import xarray
@@ -126,13 +126,3 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
 def _rank_correlation(left: Any, right: Any) -> float:
     ranks = [np.argsort(np.argsort(values)) for values in (left, right)]
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-
-
-STUDY = Study(
-    name="activations",
-    title="Every named activation with the same shift: errors and what is missed of each degree",
-    question="Which Hermite coefficients of the activation decide what one step learns?",
-    compute=compute,
-    draw=draw,
-    claims=check,
-)

@@ -19,7 +19,7 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import simulate, simulated_spectrum
 from ..theory import predict
-from .base import Study, close, larger
+from .base import close, larger
 
 if TYPE_CHECKING:
     import xarray
@@ -112,13 +112,3 @@ def _growth(
     step = float(data.attrs["n"]) ** 0.1
     text = f"{activation}: from α = 0.9 to 1 the first spike grows by {factor:.2f}, the step by"
     return Claim(f"{text} {step:.2f}", bool(least * step <= factor <= most * step))
-
-
-STUDY = Study(
-    name="beyond-half",
-    title="Steps larger than √n: test error and spikes for α up to 1",
-    question="What happens for step exponents from ½ to 1, and does the theory hold there?",
-    compute=compute,
-    draw=draw,
-    claims=check,
-)

@@ -19,7 +19,7 @@ from ..plots.style import PALETTE, label, legend_above
 from ..results import Progress
 from ..simulation.network.step import slopes
 from ..types import FloatArray
-from .base import Study, close, larger
+from .base import close, larger
 from .given_rows import Layer, Readout, best_readout, network_of, stepped
 
 if TYPE_CHECKING:
@@ -168,13 +168,3 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     one, other = (float(along.sel(model=model)) for model in MODELS)
     text = f"share of the squared slope along the target: {one:.2f} untrained, {other:.2f} stepped"
     yield Claim(text, other > one)
-
-
-STUDY = Study(
-    name="corruption",
-    title="Labels of the wrong sign, by chance or adversarial, and inputs pushed at test time",
-    question="How do one step and random features bear wrong labels and perturbed inputs?",
-    compute=compute,
-    draw=draw,
-    claims=check,
-)

@@ -18,7 +18,7 @@ from ..plots.simulation import points
 from ..plots.style import PALETTE, legend_below, log_ticks
 from ..results import Progress
 from ..types import FloatArray
-from .base import Study, larger
+from .base import larger
 from .given_rows import digits
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def planted(task: str, n: int, rng: np.random.Generator) -> tuple[FloatArray, Fl
 
 def compute(quick: bool, progress: Report) -> xarray.Dataset:
     """Test errors of every model, task and number of rows."""
-    images = digits(STUDY.name)  # before anything is computed: it may be refused
+    images = digits("full-training")  # before anything is computed: it may be refused
     seeds, width = (4, 200) if quick else (10, 400)
     axes = {"task": TASKS, "size": range(3), "seed": range(seeds)}
     data = over(progress, partial(_errors, images, width), axes)
@@ -149,13 +149,3 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     step, end = (float(at.sel(model=model).mean()) for model in (STEP, END))
     text = f"{DIGITS}, {SIZES[DIGITS][MANY]} rows: one step misses {step:.1%}, full training"
     yield Claim(f"{text} {end:.1%} (no more)", step <= end)
-
-
-STUDY = Study(
-    name="full-training",
-    title="One step against the same network trained to the end, on the same rows",
-    question="What does one step leave to a network whose layers are both trained to the end?",
-    compute=compute,
-    draw=draw,
-    claims=check,
-)

@@ -19,7 +19,7 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import Setting, simulate, simulated_spectrum
 from ..theory import predict
-from .base import Study, close, larger
+from .base import close, larger
 
 if TYPE_CHECKING:
     import xarray
@@ -127,13 +127,3 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     first, last = float(count.sel(steps=1)), float(count.sel(steps=8))
     text = f"fresh batches: {first:.1f} spikes after one step, {last:.1f} after eight"
     yield Claim(text, last > first)
-
-
-STUDY = Study(
-    name="many-steps",
-    title="One to eight steps on fresh and reused batches: errors and spikes",
-    question="Does the expansion in spikes and degrees go on with more steps, or does it saturate?",
-    compute=compute,
-    draw=draw,
-    claims=check,
-)

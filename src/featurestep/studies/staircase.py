@@ -19,7 +19,6 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import Setting, simulate
 from ..theory import learnable, predict
-from .base import Study
 
 if TYPE_CHECKING:
     import xarray
@@ -211,13 +210,3 @@ def _no_stair(at: xarray.Dataset) -> Claim:
         f"first share, and the error stays at {lowest:.3f}, above the floor {at_floor(at):.3f}"
     )
     return Claim(text, bool(np.nanmax(share) < UNSEEN and lowest > at_floor(at)))
-
-
-STUDY = Study(
-    name="staircase",
-    title="Several steps on targets with stairs: each step finds one more direction",
-    question="What do several gradient steps learn that one cannot, and which target needs them?",
-    compute=compute,
-    draw=draw,
-    claims=check,
-)

@@ -18,7 +18,7 @@ from ..figures.base import Claim, Report, drawn, over, over_seeds
 from ..plots.style import PALETTE, label, legend_above
 from ..results import Progress
 from ..types import FloatArray
-from .base import Study, larger
+from .base import larger
 from .given_rows import best_readout, left_vectors, network_of, overlap, stepped
 
 if TYPE_CHECKING:
@@ -155,13 +155,3 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     for network, step in (("two layers", "stepped"), ("abs below", "untrained")):
         other = draws.sel(network=network, stepped=step)
         yield larger(f"quadratic form: {network}, {step}, against abs below, stepped", other, three)
-
-
-STUDY = Study(
-    name="three-layers",
-    title="One step on the middle layer of three: errors and what the spikes carry",
-    question="Do spikes appear when the middle of three layers takes the step? What is in them?",
-    compute=compute,
-    draw=draw,
-    claims=check,
-)

@@ -21,7 +21,7 @@ from ..results import Progress
 from ..simulation import Setting, simulate
 from ..theory import predict
 from ..types import FloatArray
-from .base import Study, close, larger
+from .base import close, larger
 from .given_rows import digits
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ TARGET = SHIFTED_SINE.centred()
 
 def images() -> FloatArray:
     """The pixels that vary, (1797, 61)."""
-    X, _ = digits(STUDY.name)
+    X, _ = digits("universality")
     return np.asarray(X[:, X.std(axis=0) > 0])
 
 
@@ -145,13 +145,3 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
         draws = data["draws"].sel(inputs=name)
         what = f"{name}: the step helps, untrained against trained"
         yield larger(what, draws.sel(variant="initial"), draws.sel(variant="trained"), by=2.0)
-
-
-STUDY = Study(
-    name="universality",
-    title="Planted targets on inputs of other laws and on real images",
-    question="On which inputs, Gaussian or not, does the theory hold?",
-    compute=compute,
-    draw=draw,
-    claims=check,
-)
