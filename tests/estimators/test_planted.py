@@ -9,7 +9,7 @@ from featurestep import Setting, predict
 from featurestep.estimators import OneStepFeatures, OneStepRegressor
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Draw
-from featurestep.simulation.draws.streams import HostSource, Streams
+from featurestep.simulation.draws.streams import Source, Streams
 
 from .planted import PROBLEM, planted
 
@@ -58,7 +58,7 @@ def test_the_weights_are_those_of_the_simulation():
     """Same seed, same rows: W0 + ηG of `simulate`'s own parts, for labels of mean square 1."""
     problem = PROBLEM.replace(n=64, n_step=64, d=20, width=30)
     backend = make_backend("cpu", "float64")
-    draw = Draw(problem, Setting(), HostSource(Streams(7), backend), 1)
+    draw = Draw(problem, Setting(), Source([Streams(7)], backend), 1)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((64, 20)), rng.standard_normal(64)
     y /= np.sqrt(np.mean(y**2))

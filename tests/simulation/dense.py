@@ -13,7 +13,7 @@ from featurestep.functions.hermite import coefficients
 from featurestep.simulation import Setting
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Draw
-from featurestep.simulation.draws.streams import HostSource, Streams
+from featurestep.simulation.draws.streams import Source, Streams
 from featurestep.spiked import spiked_weights
 
 
@@ -27,7 +27,7 @@ class Dense:
 
 def draw_of(problem, setting=None, *, seed=0, n_test=150, streams=None):
     backend = make_backend("cpu", "float64")
-    source = HostSource(Streams(seed, streams or {}), backend)
+    source = Source([Streams(seed, streams or {})], backend)
     return Draw(problem, setting or Setting(), source, n_test)
 
 

@@ -36,7 +36,7 @@ def test_words_are_those_of_the_published_vector():
 
 def rows(name="data", part=0, start=0, shape=(500, 401), law=NORMAL, *, seed=3, device="torch"):
     resources = make_resources(dtype="float64", device=device)
-    source = DeviceSource(Streams(seed), resources.backend)
+    source = DeviceSource([Streams(seed)], resources.backend)
     return source.rows(name, part, start, shape, law, reuse=False).cpu().numpy()
 
 
@@ -93,7 +93,7 @@ def test_other_laws(law, cdf):
 @pytest.mark.parametrize("inputs", ["gaussian", "rademacher", "uniform", "student_t(9)", "sphere"])
 def test_inputs_have_mean_zero_and_variance_one(inputs):
     resources = make_resources(dtype="float64", device="torch", drawn="device")
-    draw = Draw(PROBLEM, Setting(inputs=inputs), resources.source(Streams(0)), 100)
+    draw = Draw(PROBLEM, Setting(inputs=inputs), resources.source([Streams(0)]), 100)
     X = np.concatenate([b.X.numpy() for b in draw.blocks(draw.readout_sample(8192), 1024)])
     assert abs(X.mean()) < 5 / np.sqrt(X.size)
     assert abs((X**2).mean() - 1) < 5 * np.sqrt(5 / X.size)
@@ -105,7 +105,7 @@ def test_corrupted_fraction():
     resources = make_resources(dtype="float64", device="torch", drawn="device")
     labels = []
     for corrupted in (0.0, 0.25):
-        source = resources.source(Streams(0))
+        source = resources.source([Streams(0)])
         draw = Draw(PROBLEM, Setting(corrupted=corrupted), source, 100)
         labels.append(next(iter(draw.blocks(draw.readout_sample(8192), 8192))).clean)
     changed = float((labels[0] != labels[1]).double().mean())

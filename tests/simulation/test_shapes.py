@@ -20,14 +20,14 @@ from featurestep.simulation.arrays import memory, torch_backend
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Draw
 from featurestep.simulation.draws.laws import corners
-from featurestep.simulation.draws.streams import HostSource, Streams
+from featurestep.simulation.draws.streams import Source, Streams
 
 P = Problem(n=400, d=12, width=30, step_exponent=0.2, ridge=0.1, noise_std=0.2)
 FEW = {"seeds": 2, "n_test": 300}
 
 
 def inputs(setting: Setting, rows: int = 40_000, block: int = 1024) -> np.ndarray:
-    draw = Draw(P, setting, HostSource(Streams(3), make_backend("cpu", "float64")), 1)
+    draw = Draw(P, setting, Source([Streams(3)], make_backend("cpu", "float64")), 1)
     blocks = draw.blocks(draw.readout_sample(rows), block)
     return np.concatenate([one.X.copy() for one in blocks])
 
@@ -74,7 +74,7 @@ def test_a_diagonal_covariance_is_a_spectrum():
 
 def test_the_chosen_direction_is_an_eigenvector():
     S = np.diag(np.arange(1.0, P.d + 1))
-    source = HostSource(Streams(0), make_backend("cpu", "float64"))
+    source = Source([Streams(0)], make_backend("cpu", "float64"))
     draw = Draw(P, Setting(covariance=S, direction=2), source, 1)
     assert np.allclose(np.abs(draw.directions), np.eye(P.d)[P.d - 2])
     plain = Draw(P, Setting(spectrum=(1.0, 9.0), direction=1), source, 1)

@@ -16,7 +16,6 @@ from .draws.setting import Setting
 from .draws.streams import (
     CHUNK,
     DeviceSource,
-    HostSource,
     Source,
     Streams,
     checked_seed,
@@ -58,11 +57,10 @@ class Resources:
         most = self.backend.limits.most
         return UNLIMITED if most is None else most, "usable memory"
 
-    def source(self, streams: Streams | Sequence[Streams]) -> Source:
+    def source(self, streams: Sequence[Streams]) -> Source:
         """Where the rows of one seed, or of several, come from."""
-        if self.drawn == "device":
-            return DeviceSource(streams, self.backend)
-        return HostSource(streams, self.backend)
+        kind = DeviceSource if self.drawn == "device" else Source
+        return kind(streams, self.backend)
 
     def record(self) -> dict[str, str]:
         """Versions, BLAS, dtype and device."""

@@ -24,7 +24,7 @@ RUNS = 3
 
 def measured_rates(resources: Resources, sigma: Nonlinearity) -> Work:
     """A short measurement: less than a second on a GPU, a few on a CPU."""
-    backend, source = resources.backend, resources.source(Streams(0))
+    backend, source = resources.backend, resources.source([Streams(0)])
     m = SIDE[backend.name]
     draw = partial(source.rows, "data", 0, 0, (m, m), NORMAL, reuse=True)
     X = source.rows("data", 0, 0, (m, m), NORMAL, reuse=False)

@@ -48,6 +48,7 @@ class Backend:
     """
 
     name = "cpu"
+    xp: Any = np  # the module of its arrays
     eigen_flops = EIGEN_FLOPS
     at_once = 1  # factorisations side by side, each on a copy of its own
 
@@ -55,6 +56,7 @@ class Backend:
         self.dtype = dtype
         self.solver = self if solver is None else solver  # for Gram matrices and what follows
         self.itemsize = np.dtype(dtype).itemsize
+        self._like: dict[str, Any] = {"dtype": np.dtype(dtype)}
         let_idle_threads_sleep()
         linalg = import_module("scipy.linalg")  # slow to load
         sample = (np.empty(1, dtype=dtype),)
@@ -78,11 +80,11 @@ class Backend:
 
     def empty(self, *shape: int) -> Array:
         """Uninitialised (C order)."""
-        return np.empty(shape, dtype=self.dtype)
+        return self.xp.empty(shape, **self._like)
 
     def zeros(self, *shape: int) -> Array:
         """All 0 (C order)."""
-        return np.zeros(shape, dtype=self.dtype)
+        return self.xp.zeros(shape, **self._like)
 
     def put(self, values: np.ndarray[Any, Any]) -> Array:
         """From float64 on the host."""
@@ -102,15 +104,15 @@ class Backend:
 
     def where(self, condition: Array, yes: Array, no: Array) -> Array:
         """Either, elementwise."""
-        return np.where(condition, yes, no)
+        return self.xp.where(condition, yes, no)
 
     def stack(self, arrays: Sequence[Array]) -> Array:
         """Along a new last axis."""
-        return np.stack(arrays, axis=-1)
+        return self.xp.stack(list(arrays), axis=-1)
 
     def join(self, arrays: Sequence[Array], axis: int) -> Array:
         """One after the other, along an axis that they have."""
-        return np.concatenate(arrays, axis=axis)
+        return self.xp.concatenate(list(arrays), axis=axis)
 
     def inner(self, left: Array, right: Array) -> Array:
         """⟨M, K⟩ of two matrices, in float64."""

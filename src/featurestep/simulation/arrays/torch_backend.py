@@ -39,7 +39,7 @@ class TorchBackend(Backend):
             raise InvalidProblem("device", "needs a CUDA GPU that torch can see", device)
         super().__init__(dtype, solver)
         self.name = device if device == "cuda" else "torch"
-        self.torch = torch
+        self.xp = torch
         self.device = torch.device(device)
         self.eigen_flops = CUDA_EIGEN_FLOPS if device == "cuda" else EIGEN_FLOPS
         self._like = {"dtype": getattr(torch, dtype), "device": self.device}
@@ -53,7 +53,7 @@ class TorchBackend(Backend):
         """On a GPU, shares of what no one holds now, or torch holds and does not use."""
         if self.name != "cuda":
             return Limits(batch=64 << 20, most=usable_memory())
-        cuda = self.torch.cuda
+        cuda = self.xp.cuda
         unused = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
         free = int(SHARE * (cuda.mem_get_info(self.device)[0] + unused))
         return Limits(
@@ -67,16 +67,10 @@ class TorchBackend(Backend):
 
     def synchronise(self) -> None:
         if self.name == "cuda":
-            self.torch.cuda.synchronize(self.device)
-
-    def empty(self, *shape: int) -> Array:
-        return self.torch.empty(shape, **self._like)
-
-    def zeros(self, *shape: int) -> Array:
-        return self.torch.zeros(shape, **self._like)
+            self.xp.cuda.synchronize(self.device)
 
     def put(self, values: np.ndarray[Any, Any]) -> Array:
-        return self.torch.from_numpy(np.array(values)).to(**self._like)
+        return self.xp.from_numpy(np.array(values)).to(**self._like)
 
     def get(self, values: Array) -> np.ndarray[Any, Any]:
         return np.asarray(values.cpu().numpy(), dtype=np.float64)
@@ -84,28 +78,19 @@ class TorchBackend(Backend):
     def wide(self, values: Array) -> Array:
         """The same in float64 on the device, from there or from the host."""
         if isinstance(values, np.ndarray):
-            values = self.torch.from_numpy(values)
+            values = self.xp.from_numpy(values)
         return values.to(**self._wide)
 
     def cast(self, values: Array) -> Array:
         return values.to(self._like["dtype"])
 
-    def where(self, condition: Array, yes: Array, no: Array) -> Array:
-        return self.torch.where(condition, yes, no)
-
-    def stack(self, arrays: Sequence[Array]) -> Array:
-        return self.torch.stack(list(arrays), dim=-1)
-
-    def join(self, arrays: Sequence[Array], axis: int) -> Array:
-        return self.torch.cat(list(arrays), dim=axis)
-
     def inner(self, left: Array, right: Array) -> Array:
         step = self._piece(left)
         pieces = zip(left.split(step, -2), right.split(step, -2), strict=True)
-        return sum((a * b).sum((-2, -1), dtype=self.torch.float64) for a, b in pieces)
+        return sum((a * b).sum((-2, -1), dtype=self.xp.float64) for a, b in pieces)
 
     def product(self, left: Array, right: Array, out: Array) -> Array:
-        return self.torch.matmul(left, right.mT, out=out)
+        return self.xp.matmul(left, right.mT, out=out)
 
     def add_product(self, out: Array, left: Array, right: Array) -> None:
         if out.dim() == 2:
@@ -130,7 +115,7 @@ class TorchBackend(Backend):
             return F @ F.mT
         out = self.empty(len(F), len(F))
         for start, stop in _strips(len(F)):
-            self.torch.mm(F[start:stop], F[:stop].T, out=out[start:stop, :stop])
+            self.xp.mm(F[start:stop], F[:stop].T, out=out[start:stop, :stop])
         return out
 
     def _in_basis(self, Q: Array, values: Array, rhs: Array) -> Array:
@@ -138,7 +123,7 @@ class TorchBackend(Backend):
 
     def _factored_apart(self, gram: Array, pairs: list[tuple[float, Array]]) -> list[Factored]:
         """In turn on the lanes, each on a copy of its own; none is waited for."""
-        lanes, cuda = self._lanes[: len(pairs)], self.torch.cuda
+        lanes, cuda = self._lanes[: len(pairs)], self.xp.cuda
         copies = self._copies(gram, max(1, len(lanes)))
         if not lanes:
             return [self._factored(copies[0].copy_(gram), *pair) for pair in pairs]
@@ -165,17 +150,17 @@ class TorchBackend(Backend):
     def _factored(self, A: Array, shift: float, rhs: Array) -> Factored:
         A.diagonal(dim1=-2, dim2=-1).add_(shift)
         U = A.mT
-        info = self.torch.empty(A.shape[:-2], dtype=self.torch.int32, device=self.device)
-        self.torch.linalg.cholesky_ex(U, upper=True, out=(U, info))
+        info = self.xp.empty(A.shape[:-2], dtype=self.xp.int32, device=self.device)
+        self.xp.linalg.cholesky_ex(U, upper=True, out=(U, info))
         pivots = U.diagonal(dim1=-2, dim2=-1).abs()
-        return Factored(self.torch.cholesky_solve(rhs, U, upper=True), pivots, info)
+        return Factored(self.xp.cholesky_solve(rhs, U, upper=True), pivots, info)
 
     def orthonormal(self, Z: Array) -> tuple[np.ndarray[Any, Any], Array]:
-        Q, R = self.torch.linalg.qr(Z.T)
+        Q, R = self.xp.linalg.qr(Z.T)
         return self.get(R.T), Q.T.contiguous()
 
     def eigenbasis(self, gram: Array) -> tuple[Array, Array]:
-        return tuple(self.torch.linalg.eigh(gram))
+        return tuple(self.xp.linalg.eigh(gram))
 
     def eigen(self, gram: Array, top: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         values, Q = self.eigenbasis(gram)
@@ -203,7 +188,7 @@ class TorchBackend(Backend):
 
     def describe(self) -> dict[str, str]:
         """Versions and device, for the record."""
-        torch = self.torch
+        torch = self.xp
         where = torch.cuda.get_device_name() if self.name == "cuda" else "CPU"
         versions = {"numpy": np.__version__, "torch": str(torch.__version__)}
         return {**versions, "python": platform.python_version(), "blas": f"torch on {where}"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,16 +17,13 @@ from ...functions.nonlinearity import (
     Sine,
     UserFunction,
 )
-from .backend import Array
-
-if TYPE_CHECKING:
-    from .torch_backend import TorchBackend
+from .backend import Array, Backend
 
 ROOT_TWO = 2.0**0.5
 ROOT_TAU = (2.0 * np.pi) ** 0.5
 
 
-def evaluator(f: Nonlinearity, backend: TorchBackend, slope: bool) -> Callable[[Array], Array]:
+def evaluator(f: Nonlinearity, backend: Backend, slope: bool) -> Callable[[Array], Array]:
     """σ or its slope on tensors; what torch does not know is evaluated by NumPy on the host."""
     if isinstance(f, Shifted):
         base, offset = evaluator(f.base, backend, slope), 0.0 if slope else f.offset
@@ -38,7 +35,7 @@ def evaluator(f: Nonlinearity, backend: TorchBackend, slope: bool) -> Callable[[
         if slope:
             coefficients = np.polynomial.hermite_e.hermeder(coefficients)
         return lambda s: _hermite_sum(coefficients, s)
-    torch = backend.torch
+    torch = backend.xp
     if isinstance(f, Sine):
         return lambda s: torch.cos(s) if slope else torch.sin(s)
     if isinstance(f, (Analytic, Erf)) and f.name in _NAMED:
@@ -53,7 +50,7 @@ def evaluator(f: Nonlinearity, backend: TorchBackend, slope: bool) -> Callable[[
 
 
 def _takes_tensors(
-    function: Callable[[Array], Array], on_host: Callable[[Array], Array], backend: TorchBackend
+    function: Callable[[Array], Array], on_host: Callable[[Array], Array], backend: Backend
 ) -> bool:
     """Whether a user's function maps the device's tensors to what it makes of NumPy's arrays."""
     probe = backend.put(np.linspace(-3.0, 3.0, 13))
@@ -61,7 +58,7 @@ def _takes_tensors(
         values = function(probe)
     except Exception:
         return False
-    if not isinstance(values, backend.torch.Tensor) or values.shape != probe.shape:
+    if not isinstance(values, backend.xp.Tensor) or values.shape != probe.shape:
         return False
     if values.dtype != probe.dtype or values.device != probe.device:
         return False

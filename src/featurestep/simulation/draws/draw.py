@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -69,20 +70,20 @@ class Draw:
     @property
     def streams(self) -> Streams:
         """Of the first seed."""
-        return self.source.each[0]
+        return self.source.streams[0]
 
     @cached_property
     def directions(self) -> FloatArray:
         """Orthonormal rows (directions, d): β⋆, or the target's several."""
         shape = (self.problem.d, self.setting.directions(self.problem))
         if self.setting.direction is not None:
-            return self.source.stacked([self.setting.axis(shape[0])] * len(self.source.each))
+            return self.source.each(lambda streams: self.setting.axis(shape[0]))
 
         def one(streams: Streams) -> FloatArray:
             basis, R = np.linalg.qr(streams.generator("teacher").standard_normal(shape))
             return np.ascontiguousarray((basis * np.sign(np.diagonal(R))).T)
 
-        return self.source.stacked([one(streams) for streams in self.source.each])
+        return self.source.each(one)
 
     def initial_weights(self) -> Array:
         """W0: the same normals scaled to unit rows, or to N(0, I/d) (theory, section 1)."""
@@ -94,8 +95,8 @@ class Draw:
     def readout(self) -> FloatArray:
         """a_j = g_j/√N."""
         N, law = self.problem.width, self.problem.law
-        drawn = [law.sample(streams.generator("readout"), N) for streams in self.source.each]
-        return np.asarray(self.source.stacked(drawn) / N**0.5)
+        drawn = self.source.each(lambda streams: law.sample(streams.generator("readout"), N))
+        return np.asarray(drawn / N**0.5)
 
     def readout_sample(self, n: int) -> Sample:
         """The sample the readout is fitted on; smaller ones are its first rows."""
@@ -136,8 +137,7 @@ class Draw:
                 X = self._clustered(X, *clusters)
         else:
             first = sample.first_row + start
-            taken = [self.setting.inputs[order[first : first + rows]] for order in self._orders]
-            X = self.backend.put(self.source.stacked(taken))
+            X = self.backend.put(self.setting.inputs[self._order[..., first : first + rows]])
         if self.setting.spectrum is not None:
             X *= self.backend.put(np.sqrt(self.setting.variances(d)))
         if self.setting.covariance is not None:
@@ -163,9 +163,9 @@ class Draw:
         return self.backend.put(self.setting.root)
 
     @cached_property
-    def _orders(self) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    def _order(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         count = len(self.setting.inputs)
-        return [streams.generator("data").permutation(count) for streams in self.source.each]
+        return self.source.each(lambda streams: streams.generator("data").permutation(count))
 
     def _labels(self, sample: Sample, start: int, X: Array) -> tuple[Array, Array]:
         rows = X.shape[-2]

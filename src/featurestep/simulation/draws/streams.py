@@ -10,10 +10,8 @@ once make one more axis, in front.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -71,16 +69,15 @@ class Streams:
         workers().map(draw, range(0, len(out), CHUNK))
 
 
-class Source(ABC):
-    """Rows of one seed's streams, or of several seeds'."""
+class Source:
+    """Rows of one seed's streams, or of several seeds'; NumPy draws, on all threads."""
 
-    def __init__(self, streams: Streams | Sequence[Streams], backend: Backend) -> None:
+    def __init__(self, streams: Sequence[Streams], backend: Backend) -> None:
         self.backend = backend
-        one = isinstance(streams, Streams)
-        self.each = (streams,) if isinstance(streams, Streams) else tuple(streams)
-        self.lead = () if one else (len(self.each),)
+        self.streams = streams
+        self.lead = (len(streams),) if len(streams) > 1 else ()
+        self._buffer = np.empty((0, 0))  # fresh memory costs more than its use
 
-    @abstractmethod
     def rows(
         self, name: str, part: int, start: int, shape: tuple[int, int], law: RowLaw, *, reuse: bool
     ) -> Array:
@@ -88,26 +85,6 @@ class Source(ABC):
 
         With `reuse` they may lie where the next rows asked for will.
         """
-
-    @abstractmethod
-    def column(self, name: str, part: int, start: int, count: int) -> Array:
-        """Standard normals, one for each row, in float64."""
-
-    def stacked(self, one: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-        """What was drawn for each seed, with the seeds' axis where there is one."""
-        return np.stack(one) if self.lead else one[0]
-
-
-class HostSource(Source):
-    """NumPy draws, on all of the machine's threads."""
-
-    def __init__(self, streams: Streams | Sequence[Streams], backend: Backend) -> None:
-        super().__init__(streams, backend)
-        self._buffer = np.empty((0, 0))  # fresh memory costs more than its use
-
-    def rows(
-        self, name: str, part: int, start: int, shape: tuple[int, int], law: RowLaw, *, reuse: bool
-    ) -> Array:
         wanted = (*self.lead, *shape)
         if not reuse:
             return self.backend.put(self._drawn(np.empty(wanted), name, part, start, law))
@@ -118,22 +95,24 @@ class HostSource(Source):
         return self.backend.put(self._drawn(out, name, part, start, law))
 
     def column(self, name: str, part: int, start: int, count: int) -> Array:
+        """Standard normals, one for each row, in float64."""
         out = np.empty((*self.lead, count))
         return self.backend.wide(self._drawn(out, name, part, start, NORMAL))
 
-    def _drawn(self, out: FloatArray, name: str, part: int, start: int, law: RowLaw) -> FloatArray:
+    def _drawn(self, out: Array, name: str, part: int, start: int, law: RowLaw) -> Array:
         targets = out if self.lead else out[None]
-        for streams, target in zip(self.each, targets, strict=True):
+        for streams, target in zip(self.streams, targets, strict=True):
             streams.rows(name, part, start, target, law.fill)
         return out
+
+    def each(self, draw: Callable[[Streams], np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+        """What is drawn from the streams of each seed, with the seeds' axis where there is one."""
+        drawn = [draw(streams) for streams in self.streams]
+        return np.stack(drawn) if self.lead else drawn[0]
 
 
 class DeviceSource(Source):
     """Counters turned into numbers on the device itself; torch alone."""
-
-    def __init__(self, streams: Streams | Sequence[Streams], backend: Backend) -> None:
-        super().__init__(streams, backend)
-        self.torch: Any = import_module("torch")
 
     def rows(
         self, name: str, part: int, start: int, shape: tuple[int, int], law: RowLaw, *, reuse: bool
@@ -146,9 +125,9 @@ class DeviceSource(Source):
         return self._drawn(out, name, part, start, NORMAL)[..., 0]
 
     def _drawn(self, out: Array, name: str, part: int, start: int, law: RowLaw) -> Array:
-        keys = self.stacked([streams.key(name, part) for streams in self.each])
-        fill(self.torch, keys, start, out, law.transform, paired=law.name != "student_t")
-        law.finish(self.torch, out)
+        keys, torch = self.each(lambda streams: streams.key(name, part)), self.backend.xp
+        fill(torch, keys, start, out, law.transform, paired=law.name != "student_t")
+        law.finish(torch, out)
         return out
 
 

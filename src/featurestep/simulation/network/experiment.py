@@ -93,7 +93,7 @@ class Experiment:
         """A group on some of the seeds, ready to run; one alone has no axis of its own."""
         cost = self.groups[index]
         streams = [Streams(seed, self.draws.streams) for seed in self.draws.seeds[seeds]]
-        source = self.resources.source(streams if len(streams) > 1 else streams[0])
+        source = self.resources.source(streams)
         draw = Draw(cost.group.problem, self.draws.setting, source, self.n_test)
         return GroupRun(cost, draw, count)
 

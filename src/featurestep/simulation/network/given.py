@@ -13,7 +13,7 @@ from ...types import FloatArray
 from ..arrays.backend import Array, Backend
 from ..draws.draw import Draw
 from ..draws.setting import Setting
-from ..draws.streams import HostSource, Streams
+from ..draws.streams import Source, Streams
 from .step import combine, refuse_infinite, scale, slopes
 from .variants import FeatureMaps, Terms
 
@@ -35,7 +35,7 @@ class Network:
         self.problem = problem
         self.backend = backend
         self.outputs = outputs
-        self._draw = Draw(problem, Setting(), HostSource(Streams(seed), backend), 1)
+        self._draw = Draw(problem, Setting(), Source([Streams(seed)], backend), 1)
         self._maps = FeatureMaps(problem, self._draw.readout, backend)
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,6 @@ from .by_rows import Task, outcome_by_rows, shares_rows
 from .experiment import Experiment, make_experiment
 from .result import ALIGNMENT, Simulation
 from .run import Outcome
-from .weights import Alignment
 
 
 class Runner:
@@ -35,10 +34,9 @@ class Runner:
         shape = (len(draws.variants), points, seeds)
         self.values: dict[str, FloatArray] = {name: np.empty(shape) for name in QUANTITIES}
         if any(variant.base == "trained" for variant in draws.variants):
-            names = [*ALIGNMENT]
             most = max(draws.setting.directions(problem) for problem in experiment.problems)
-            names += [f"energy_{i + 1}" for i in range(most) if most > 1]
-            for name in names:
+            each = [f"energy_{i + 1}" for i in range(most) if most > 1]
+            for name in (*ALIGNMENT, *each):
                 self.values[name] = np.zeros((points, seeds, steps))
 
     def run(self, cluster: Cluster | None = None) -> Simulation:
@@ -79,21 +77,15 @@ class Runner:
         index, seeds = task
         group = self.experiment.groups[index].group
         for key, found in outcome.solutions.items():
+            moved = outcome.alignment.get((key.eta, key.noise), [])
+            names = self.values.keys() & moved[0].keys() if moved else ()
+            paths = {name: np.stack([step[name] for step in moved], axis=-1) for name in names}
             for solution in found:
-                moved = outcome.alignment.get((key.eta, key.noise))
                 for variant, point in group.fits[key][solution.fit]:
                     for name in QUANTITIES:
                         self.values[name][variant, point, seeds] = getattr(solution, name)
-                    if key.base == "trained" and moved is not None:
-                        self._place_alignment(moved, point, seeds)
-
-    def _place_alignment(self, moved: Sequence[Alignment], point: int, seeds: slice) -> None:
-        for name in ALIGNMENT:
-            path = [getattr(step, name) for step in moved]
-            self.values[name][point, seeds] = np.stack(path, axis=-1)
-        each = np.stack([step.energies for step in moved], axis=-1)  # (…, direction, step)
-        for i in range(each.shape[-2] if "energy_1" in self.values else 0):
-            self.values[f"energy_{i + 1}"][point, seeds] = each[..., i, :]
+                    for name, path in paths.items():
+                        self.values[name][point, seeds] = path
 
     def result(self, wall_time: float, where: Mapping[str, str]) -> Simulation:
         """What was found, of the grid's shape; `where` says on which cluster, if on any."""

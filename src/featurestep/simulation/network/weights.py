@@ -5,7 +5,7 @@ It is kept in as few matrices as the sharing of step sizes allows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -21,19 +21,8 @@ from .plan import Move
 from .step import Gradient, combine, gradient, weights_in_basis
 
 Count = Callable[[int], None]
+Alignment = Mapping[str, Any]  # numbers by name, or arrays over several draws
 Term = tuple[int, float]  # which matrix, and its weight
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """Measures of alignment with the span of the target's directions B, and with each of them.
-
-    Numbers, or arrays over several draws.
-    """
-
-    cosine: Any  # |cos| of (W − W0)ᵀa with the span: |γ| of theory, eq. 2, after one step
-    energy: Any  # ‖WB‖²/‖W‖²: about directions/d before the first step
-    energies: Any  # the same for each direction, along the last axis
 
 
 class Overlaps:
@@ -57,7 +46,13 @@ class Overlaps:
         self.products = [[backend.get(backend.inner(M, K)) for K in matrices] for M in matrices]
 
     def of(self, terms: Sequence[Term], start: FloatArray) -> Alignment:
-        """Alignment of W = Σ weight · M, where W0ᵀa was the start."""
+        """Alignment of W = Σ weight · M with the target's directions B, where W0ᵀa was the start.
+
+        cosine
+            |cos| of (W − W0)ᵀa with their span: |γ| of theory, eq. 2, after one step.
+        energy, energy_1, …
+            ‖WB‖²/‖W‖², about directions/d before the first step; and the part of each direction.
+        """
         inside = sum(weight * self.inside[i] for i, weight in terms)
         learned = sum(weight * self.weighted[i] for i, weight in terms) - start
         square = sum(v * w * self.products[i][j] for i, v in terms for j, w in terms)
@@ -66,7 +61,8 @@ class Overlaps:
         inner = np.sqrt(np.sum(np.square(along), axis=-1))
         cosine = np.where(length > 0, inner / np.where(length > 0, length, 1.0), 0.0)
         energies = np.sum(np.square(inside), axis=-2) / np.asarray(square)[..., None]
-        return Alignment(np.minimum(cosine, 1.0), np.sum(energies, axis=-1), energies)
+        each = {f"energy_{i + 1}": energies[..., i] for i in range(energies.shape[-1])}
+        return {"cosine": np.minimum(cosine, 1.0), "energy": np.sum(energies, axis=-1), **each}
 
 
 @dataclass
