@@ -62,12 +62,12 @@ class GroupCost:
     group: Group
     rows: int  # of one block
     buffers: int  # row buffers of width N
-    held: int  # rows of the sample that have all their projections in memory
-    primal: tuple[int, ...]  # sample sizes above the width
-    hold: bool  # whether they too are fitted from what is held, or block by block
-    passes: tuple[tuple[FeatureKey, ...], ...]  # keys fitted together, a Gram matrix each
     work: Work  # for one draw
     memory: int  # bytes at the peak
+    held: int = 0  # rows of the sample that have all their projections in memory
+    primal: tuple[int, ...] = ()  # sample sizes above the width
+    hold: bool = False  # whether they too are fitted from what is held, or block by block
+    passes: tuple[tuple[FeatureKey, ...], ...] = ()  # keys fitted together, a Gram matrix each
 
     @property
     def flops(self) -> int:

@@ -90,12 +90,14 @@ class Experiment:
         return Work.of_all([cost.work for cost in self.groups], len(self.draws.seeds))
 
     def run(self, index: int, seeds: slice, count: Count = uncounted) -> GroupRun:
-        """A group on some of the seeds, ready to run; one alone has no axis of its own."""
-        cost = self.groups[index]
+        """A group on some of the seeds, ready to run."""
+        return GroupRun(self.groups[index], self.draw(index, seeds), count)
+
+    def draw(self, index: int, seeds: slice) -> Draw:
+        """What is random for a group on some of the seeds; one alone has no axis of its own."""
         streams = [Streams(seed, self.draws.streams) for seed in self.draws.seeds[seeds]]
         source = self.resources.source(streams)
-        draw = Draw(cost.group.problem, self.draws.setting, source, self.n_test)
-        return GroupRun(cost, draw, count)
+        return Draw(self.groups[index].group.problem, self.draws.setting, source, self.n_test)
 
     def batch(self, index: int) -> int:
         """How many draws of a group are computed at once: of small networks, on torch."""

@@ -23,7 +23,7 @@ def shares_rows(plan: SpectrumPlan) -> bool:
     p, routes = plan.problem, plan.cost.routes
     features = [v.name for v in plan.draws.variants if v.name not in OF_WEIGHTS]
     dense = all(routes[name].method == "dense" for name in features)
-    one_step = plan.group.steps_needed and len(plan.draws.setting.multiples) == 1
+    one_step = plan.cost.group.steps_needed and len(plan.draws.setting.multiples) == 1
     return bool(features) and dense and one_step and p.n >= p.width
 
 
@@ -35,9 +35,9 @@ def found_by_rows(
     `count` is told the flops as they end.
     """
     p, summed = plan.problem, partial(cluster.summed, count)
-    each = 2 * (1 + residual_basis(plan.group.levels)) * p.width * p.d
+    each = 2 * (1 + residual_basis(plan.cost.group.levels)) * p.width * p.d
     task = (0, slice(place, place + 1))
-    gradient = summed(p.n_step, each, gradient_part, plan.experiment, task)
+    gradient = summed(p.n_step, each, gradient_part, plan, task)
     futures = {}
     for variant in plan.draws.variants:
         where = (plan, place, variant, gradient)
@@ -53,7 +53,7 @@ def found_by_rows(
 
 def _prepared(plan: SpectrumPlan, place: int, gradient: Arrays) -> tuple[SpectrumRun, Weights]:
     one = SpectrumRun(plan, place)
-    return one, weights_after(one.run, gradient)
+    return one, weights_after(one, gradient)
 
 
 def _whole(plan: SpectrumPlan, place: int, variant: Variant, gradient: Arrays) -> Found:

@@ -10,7 +10,7 @@ from ..arrays.backend import Backend
 from ..arrays.gram import EIGEN_FLOPS
 from ..draws.streams import CHUNK
 from ..failures import InsufficientMemory, gibibytes
-from ..network.cost import Shape
+from ..network.cost import GroupCost, Shape, Work
 from ..network.plan import Group
 from .krylov import PROBES, kept_piece, krylov_flops, likely_steps, most_steps
 from .singular import gram_flops, reduction_flops
@@ -51,14 +51,11 @@ class Route:
         return self.method if self.keep is None else f"{self.method}, features kept in {self.keep}"
 
 
-@dataclass(frozen=True)
-class SpectrumCost:
-    """Routes of all variants, with their block size, peak memory and flops."""
+@dataclass(frozen=True, kw_only=True)
+class SpectrumCost(GroupCost):
+    """A group whose spectra are asked for: no readout is fitted."""
 
-    rows: int
-    routes: Mapping[str, Route]
-    memory: int
-    flops: int  # for one draw
+    routes: Mapping[str, Route]  # of all variants
 
 
 def spectrum_cost(
@@ -89,7 +86,14 @@ def spectrum_cost(
     while block > CHUNK and peak(block) > most:
         block = max(CHUNK, block // 2 // CHUNK * CHUNK)
     flops = shape.step_flops() + sum(route.flops for route in routes.values())
-    return SpectrumCost(block, routes, peak(block), flops)
+    return SpectrumCost(
+        group=group,
+        rows=block,
+        buffers=shape.buffers,
+        work=Work(flops, 0, 0, 0),
+        memory=peak(block),
+        routes=routes,
+    )
 
 
 def _peak(shape: Shape, block: int, size: Size, route: Route) -> int:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 from ...borders import Border
 from ...checks import whole_number
 from ...errors import InvalidProblem
 from ...problem import Problem
-from ..arguments import UNLIMITED, Draws, Resources
+from ..arguments import Draws, Resources
 from ..draws.draw import check_sizes
-from ..network.cost import group_cost
-from ..network.experiment import Estimate, Experiment
+from ..network.experiment import Experiment
 from ..network.plan import Group, make_groups
 from ..network.variants import FeatureKey, Variant, feature_key
 from .cost import METHODS, Size, SpectrumCost, spectrum_cost
@@ -24,33 +22,22 @@ TRAINED = Variant("trained", "trained")
 
 
 @dataclass(frozen=True)
-class SpectrumPlan:
-    """The arguments, checked, and how each variant will be run."""
+class SpectrumPlan(Experiment):
+    """An experiment on one problem: the step and its features, and how each spectrum is found."""
 
     problem: Problem
-    draws: Draws
-    resources: Resources
+    cost: SpectrumCost  # of the one group; memory and flops are at most
     top: int
     borders: dict[str, Border]
-    group: Group
-    cost: SpectrumCost
 
-    @property
-    def estimate(self) -> Estimate:
-        """Peak memory and flops, both at most."""
-        return Estimate(self.cost.memory, len(self.draws.seeds) * self.cost.flops, self.cost.rows)
+    def batch(self, index: int) -> int:
+        """One draw after the other."""
+        return 1
 
     def key(self, variant: Variant) -> FeatureKey:
         """The features of a variant; those of `trained` for `weights`."""
         base = TRAINED if variant.name == WEIGHTS else variant
         return feature_key(base, self.problem, self.draws.setting)
-
-    @cached_property
-    def experiment(self) -> Experiment:
-        """The step and its features, as the network's modules know them; no readout is fitted."""
-        resources = replace(self.resources, block_rows=self.cost.rows, max_memory=UNLIMITED)
-        groups = (group_cost(self.group, resources),)
-        return Experiment(self.problem, (self.problem,), self.draws, self.resources, 1, groups)
 
 
 def make_plan(
@@ -70,14 +57,18 @@ def make_plan(
     check_sizes(problem, draws.setting, 0)
     group = _group(problem, draws)
     sizes = {v.name: _size(problem, v, group) for v in draws.variants}
+    number, borders = _checked_top(top, sizes), _checked_borders(border, draws.variants)
+    cost = spectrum_cost(group, resources, sizes, method)
     return SpectrumPlan(
         problem=problem,
+        problems=(problem,),
         draws=draws,
         resources=resources,
-        top=_checked_top(top, sizes),
-        borders=_checked_borders(border, draws.variants),
-        group=group,
-        cost=spectrum_cost(group, resources, sizes, method),
+        n_test=1,
+        groups=(cost,),
+        cost=cost,
+        top=number,
+        borders=borders,
     )
 
 

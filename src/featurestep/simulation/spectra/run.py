@@ -8,7 +8,7 @@ import numpy as np
 
 from ...types import FloatArray
 from ..arrays.backend import Array
-from ..network.run import TRAIN, uncounted
+from ..network.run import TRAIN, GroupRun, uncounted
 from ..network.variants import FeatureKey, Variant
 from ..network.weights import Count, Weights
 from .krylov import krylov_spectrum
@@ -20,27 +20,23 @@ DEGREES = tuple(range(7))  # H_0(κ) … H_6(κ)
 POWERS = tuple(range(1, 7))  # κ … κ⁶
 
 
-class SpectrumRun:
+class SpectrumRun(GroupRun):
     """Runs a plan on one of its seeds; `count` is told the flops as they are done."""
 
     def __init__(self, plan: SpectrumPlan, place: int, count: Count = uncounted) -> None:
+        super().__init__(plan.cost, plan.draw(0, slice(place, place + 1)), count)
         self.plan = plan
-        self.count = count
-        self.backend = plan.resources.backend
-        self.run = plan.experiment.run(0, slice(place, place + 1), count)
-        self.draw = self.run.draw
 
-    def execute(self) -> Iterator[tuple[str, Found]]:
-        """What is found for each variant, in order."""
-        weights = self.run.weights()
-        for variant in self.plan.draws.variants:
-            yield variant.name, self.find(variant, weights)
+    def spectra(self) -> dict[str, Found]:
+        """What is found for each variant."""
+        weights = self.weights()
+        return {v.name: self.find(v, weights) for v in self.plan.draws.variants}
 
     def _direction(self, weights: Weights) -> FloatArray:
         """β/‖β‖, with β = X0ᵀr/n0 of this draw (theory, section 2), also when η is 0."""
         noise = self.plan.problem.noise_std
         if noise not in weights.beta:
-            step = self.run.gradient(weights.matrices[0], self.draw.step_sample(0), (noise,))
+            step = self.gradient(weights.matrices[0], self.draw.step_sample(0), (noise,))
             weights.beta[noise] = step.beta[0]
         beta = self.backend.get(weights.beta[noise])[0]
         return np.asarray(beta / np.sqrt(beta @ beta))
@@ -63,7 +59,7 @@ class SpectrumRun:
     def _weight_matrix(self, variant: Variant, weights: Weights, beta: FloatArray) -> RowMatrix:
         """W (N × d): left vectors beside a, right vectors beside β and the target's directions."""
         W = self._weights(variant, weights)
-        step = self.plan.cost.rows
+        step = self.cost.rows
         a = self.draw.readout[:, None]
 
         def blocks() -> Iterator[RowBlock]:
@@ -77,7 +73,7 @@ class SpectrumRun:
         key = self.plan.key(variant)
         if variant.name == WEIGHTS and key.base == "trained":
             return _only(weights, key).matrices[0]
-        if self.plan.group.moves and not self.plan.group.initial_needed:
+        if self.group.moves and not self.group.initial_needed:
             return self.draw.initial_weights()
         return weights.matrices[0]
 
@@ -93,8 +89,8 @@ class SpectrumRun:
             sample = self.draw.readout_sample(problem.n)
             if rows is not None:
                 sample = sample.within(rows)
-            for projected in self.run.blocks(alone, sample, TRAIN):
-                F = self.run.features(key, projected)
+            for projected in self.blocks(alone, sample, TRAIN):
+                F = self.features(key, projected)
                 kappa = self.backend.get(projected.kappa[problem.noise_std])[:, 0] / length
                 yield RowBlock(projected.start, F, functions_of(kappa))
 

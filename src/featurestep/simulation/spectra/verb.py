@@ -10,7 +10,7 @@ from typing import Any
 from ...borders import Border
 from ...problem import Grid, Problem
 from ...results import GridResult, Progress, over_grid, verb
-from ..arguments import SEEDS, Resources, checked_progress, costed, make_draws, make_resources
+from ..arguments import SEEDS, checked_progress, costed, make_draws, make_resources
 from ..cluster import Cluster, connected
 from ..draws.setting import Setting
 from ..network.experiment import Estimate
@@ -82,16 +82,16 @@ def simulated_spectrum(
     resources = make_resources(
         dtype=dtype, device=device, drawn=drawn, max_memory=max_memory, block_rows=block_rows
     )
-    asked = partial(make_plan, draws=draws, resources=resources, border=border, method=method)
     told = checked_progress(progress)
+
+    def one(point: Problem, told: Progress | None = None) -> SimulatedSpectrum:
+        plan = make_plan(point, draws, resources, border=border, top=top, method=method)
+        return _Runner(plan, told).run(cluster)
+
     with connected(scheduler) as cluster:
         if isinstance(problem, Grid):
-
-            def one(point: Problem) -> SimulatedSpectrum:
-                return _Runner(asked(point, top=top), None).run(cluster)
-
             return over_grid(SimulatedSpectrum, problem, one, told)
-        return _Runner(asked(problem, top=top), told).run(cluster)
+        return one(problem, told)
 
 
 def estimate_spectrum(
@@ -115,10 +115,7 @@ def estimate_spectrum(
     resources = make_resources(
         dtype=dtype, device=device, max_memory=max_memory, block_rows=block_rows
     )
-
-    def plan(of: Resources) -> SpectrumPlan:
-        return make_plan(problem, draws, of, border=None, top=top, method=method)
-
+    plan = partial(make_plan, problem, draws, border=None, top=top, method=method)
     return costed(plan, resources).estimate
 
 
@@ -141,7 +138,7 @@ class _Runner:
             where = self._share(cluster)
         else:
             for place in range(len(self.plan.draws.seeds)):
-                self._put(dict(SpectrumRun(self.plan, place, self._count).execute()))
+                self._put(SpectrumRun(self.plan, place, self._count).spectra())
         return self._result(time.perf_counter() - started, where)
 
     def _share(self, cluster: Cluster) -> dict[str, str]:
@@ -193,4 +190,4 @@ class _Runner:
 def _one_seed(plan: SpectrumPlan, place: int) -> tuple[dict[str, Found], int]:
     """What a seed gives on a worker, and the flops it took."""
     done: list[int] = []
-    return dict(SpectrumRun(plan, place, done.append).execute()), sum(done)
+    return SpectrumRun(plan, place, done.append).spectra(), sum(done)
