@@ -13,7 +13,6 @@ from ..types import FloatArray
 from .formula import hermite_formula
 from .nonlinearity import (
     Analytic,
-    Erf,
     HermiteSum,
     Nonlinearity,
     PiecewiseLinear,
@@ -21,7 +20,7 @@ from .nonlinearity import (
     UserFunction,
 )
 from .quadrature import normal_density
-from .special import ndtr
+from .special import erf, ndtr
 
 LEAKY_SLOPE = 0.01
 
@@ -43,7 +42,7 @@ NAMED: dict[str, Nonlinearity] = {
     f.name: f
     for f in (
         Analytic("tanh", np.tanh, lambda s: 1.0 - np.tanh(s) ** 2),
-        Erf("erf"),
+        Analytic("erf", erf, lambda s: 2.0 / np.sqrt(np.pi) * np.exp(-s * s)),
         PiecewiseLinear("relu", 0.0, 0.0, ((0.0, 1.0),)),
         PiecewiseLinear("leaky_relu", LEAKY_SLOPE, 0.0, ((0.0, 1.0 - LEAKY_SLOPE),)),
         Analytic("softplus", _softplus, _sigmoid, is_ramp=True),

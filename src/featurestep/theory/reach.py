@@ -79,8 +79,7 @@ def reaches(problem: Problem) -> list[tuple[float, Reach]]:
     rows = rows_of(problem)
     step = build_step(rows, groups, R_NODES)
     norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
-    mean, slope, _ = problem.sigma.moments(norm, place)
-    bend = problem.sigma.derivative_means(norm, place, 2)[2]
+    mean, slope, bend, _ = problem.sigma.averages(norm, place, 2)
     every = np.concatenate([mean, kappa[:, None] * slope, bend], axis=2)
     return [
         (row.share, Reach(kappa, weight, _basis(every[i], weight), _basis(slope[i], weight)))

@@ -44,20 +44,31 @@ class Nonlinearity:
         """f′(s), elementwise (one-sided at kinks)."""
         raise TypeError(f"{type(self).__name__} is abstract")
 
-    def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
-        """Moments of f(ρz + t) for every (ρ, t), broadcast together."""
+    def averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        """E f^{(k)}(ρz + t) for k = 0 … order, at least 1, then the spread, along a new first axis.
+
+        The means are E[f(ρz + t)H_k(z)]/ρ^k, so no derivative of f is taken; ρ and t are broadcast
+        together.
+        """
+        rho, t = np.broadcast_arrays(rho, t)
+        return self._averages(rho, t, order)
+
+    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        """The same for ρ and t of one shape."""
         raise TypeError(f"{type(self).__name__} is abstract")
+
+    def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
+        """Moments of f(ρz + t) for every (ρ, t)."""
+        return Moments(*self.averages(rho, t, 1))
 
     def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        """E f^{(k)}(ρz + t) for k = 0 … order, stacked along a new first axis.
-
-        They are E[f(ρz + t)H_k(z)]/ρ^k, so no derivative of f is taken.
-        """
-        raise TypeError(f"{type(self).__name__} is abstract")
+        """E f^{(k)}(ρz + t) for k = 0 … order, along a new first axis."""
+        return self.averages(rho, t, max(order, 1))[: order + 1]
 
     def normalised_coefficients(self, order: int) -> FloatArray:
         """E[f(z)H_k(z)]/√k! for k = 0 … order: the L² coordinates of f."""
-        raise TypeError(f"{type(self).__name__} is abstract")
+        z, w = gaussian_panels(self)
+        return normalised_hermite(order, z) @ (w * self(z))
 
     @property
     def oscillates(self) -> bool:
@@ -115,17 +126,13 @@ class Shifted(Nonlinearity):
     def derivative(self, s: FloatArray) -> FloatArray:
         return self.base.derivative(s)
 
-    def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
-        mean, slope, spread = self.base.moments(rho, t)
-        return Moments(mean - self.offset, slope, spread)
-
-    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        out = self.base.derivative_means(rho, t, order)
+    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        out = self.base.averages(rho, t, order)
         out[0] -= self.offset
         return out
 
     def normalised_coefficients(self, order: int) -> FloatArray:
-        out = self.base.normalised_coefficients(order).copy()
+        out = self.base.normalised_coefficients(order)
         out[0] -= self.offset
         return out
 

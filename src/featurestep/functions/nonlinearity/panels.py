@@ -8,7 +8,7 @@ kink or jump, and is refused with its place.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -33,9 +33,6 @@ _OTHER_CUTS = (0.8767, -0.0413)
 _LARGEST = 1e9
 _REACH = 12.0  # standard deviations
 _CHUNK = 1 << 17
-
-# ρ, nodes, weights and values, a row each, to some averages over z, a column each
-_Reduction = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 
 
 def call_safely(
@@ -89,7 +86,7 @@ class PiecewisePanels:
             )
         self.breaks(16.0)
         self._resolve(16.0, *_OTHER_CUTS)
-        mean, slope, spread = self.moments(np.ones(1), np.zeros(1))[:, 0]
+        mean, slope, spread = self.averages(np.ones(1), np.zeros(1), 1)[:, 0]
         ends = np.array([-_REACH, _REACH])
         beyond = float(np.max(self.evaluate(ends) ** 2 * normal_density(ends)))
         if beyond > 1e-9 * (mean**2 + slope**2 + spread):
@@ -150,18 +147,9 @@ class PiecewisePanels:
         allowed = _RESOLVED * np.abs(values).max(axis=1) + _NEGLIGIBLE * self._central_size
         return np.asarray(np.maximum(tail, 0.01 * missed) <= allowed)
 
-    def moments(self, rho: FloatArray, t: FloatArray) -> FloatArray:
-        """Mean, slope and spread of f(ρz + t) for flat arrays; shape (3, size)."""
-        return self._in_blocks(rho, t, 3, _moments)
-
-    def hermite_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        """E[f(ρz + t)H_k(z)] for flat arrays and k = 0 … order; shape (order + 1, size)."""
-        return self._in_blocks(rho, t, order + 1, partial(_hermite_means, order))
-
-    def _in_blocks(
-        self, rho: FloatArray, t: FloatArray, count: int, reduction: _Reduction
-    ) -> FloatArray:
-        out = np.empty((count, t.size))
+    def averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        """E[f(ρz + t)H_k(z)] for flat arrays and k = 0 … order, then the spread, a row each."""
+        out = np.empty((order + 2, t.size))
         reach = np.abs(t) + _REACH * rho
         level = np.ceil(np.log2(np.maximum(reach, 4.0))).astype(int)
         for value in np.unique(level):
@@ -172,7 +160,7 @@ class PiecewisePanels:
                 block = pick[start : start + rows]
                 z, w = _split_rule(rho[block], t[block], breaks)
                 values = self.evaluate(rho[block, None] * z + t[block, None])
-                out[:, block] = reduction(rho[block], z, w, values)
+                out[:, block] = _averages(z, w, values, order)
         return out
 
 
@@ -185,21 +173,15 @@ def _split_rule(rho: FloatArray, t: FloatArray, breaks: FloatArray) -> Rule:
     return z, w * normal_density(z)
 
 
-def _moments(rho: FloatArray, z: FloatArray, w: FloatArray, values: FloatArray) -> FloatArray:
-    mean = np.sum(w * values, axis=1)
-    along = np.sum(w * z * values, axis=1)
-    values = values - mean[:, None] - along[:, None] * z
-    return np.stack([mean, along / rho, np.sum(w * values * values, axis=1)])
-
-
-def _hermite_means(
-    order: int, _rho: FloatArray, z: FloatArray, w: FloatArray, values: FloatArray
-) -> FloatArray:
+def _averages(z: FloatArray, w: FloatArray, values: FloatArray, order: int) -> FloatArray:
+    """Averages over z of values at nodes, a row of them each."""
     mean = np.sum(w * values, axis=1)
     means = [mean]
     # E H_k = 0: without the mean, less is lost to rounding when ρ is small.
-    term, below = w * (values - mean[:, None]), np.zeros(())
+    values = values - mean[:, None]
+    term, below = w * values, np.zeros(())
     for k in range(order):
         term, below = z * term - k * below, term
         means.append(np.sum(term, axis=1))
-    return np.stack(means)
+    rest = values - means[1][:, None] * z
+    return np.stack([*means, np.sum(w * rest * rest, axis=1)])

@@ -12,20 +12,11 @@ import numpy.typing as npt
 from ...errors import InaccurateQuadrature
 from ...types import FloatArray
 from ..quadrature import Rule, trapezoid_normal
-from .base import (
-    Function,
-    Moments,
-    Nonlinearity,
-    gaussian_panels,
-    hermite,
-    normalised_hermite,
-    over_powers,
-)
+from .base import Function, Nonlinearity, hermite, over_powers
 from .panels import PiecewisePanels, call_safely
 
 _CHUNK = 1 << 16  # elements of one (points × nodes) block, small enough to stay in cache
 _WIDEST = 6.0  # ρ up to which the equispaced rule serves, panels beyond
-_TAIL = 16.0  # normalised Hermite polynomials of degree ≤ 60 times φ have decayed there
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,53 +37,32 @@ class Analytic(Nonlinearity):
     def _panels(self) -> PiecewisePanels:
         return PiecewisePanels(self.function, self.name, ())
 
-    def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
-        if self.is_ramp:
-            mean, slope, spread = self._moments(rho, -np.abs(t))
-            return Moments(mean + np.maximum(t, 0.0), np.where(t > 0, 1.0 - slope, slope), spread)
-        return self._moments(rho, t)
-
-    def _moments(self, rho: FloatArray, t: FloatArray) -> Moments:
-        rho, t = np.broadcast_arrays(rho, t)
-        flat_rho, flat_t = rho.ravel(), t.ravel()
-        out = np.empty((3, t.size))
-        for pick, bound in _octaves(flat_rho):
-            if bound <= _WIDEST:
-                rule = trapezoid_normal(8.5, 0.29 / bound)
-                out[:, pick] = _moments_by_rule(self.function, flat_rho[pick], flat_t[pick], rule)
-            else:
-                out[:, pick] = self._panels.moments(flat_rho[pick], flat_t[pick])
-        return Moments(*(row.reshape(t.shape) for row in out))
-
-    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        rho, t = np.broadcast_arrays(rho, t)
+    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
         if not self.is_ramp:
-            return self._derivative_means(rho, t, order)
-        out = self._derivative_means(rho, -np.abs(t), order)
+            return self._sampled(rho, t, order)
+        out = self._sampled(rho, -np.abs(t), order)
         out[0] += np.maximum(t, 0.0)
-        out[1::2] *= np.where(t > 0, -1.0, 1.0)  # f^{(k)}(s) = (−1)^k f^{(k)}(−s) for k ≥ 2
-        out[1:2] += t > 0
+        out[1:-1:2] *= np.where(t > 0, -1.0, 1.0)  # f^{(k)}(s) = (−1)^k f^{(k)}(−s) for k ≥ 2
+        out[1] += t > 0
         return out
 
-    def _derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+    def _sampled(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
         flat_rho, flat_t = rho.ravel(), t.ravel()
-        out = np.empty((order + 1, t.size))
+        out = np.empty((order + 2, t.size))
         for pick, bound in _octaves(flat_rho):
             at = flat_rho[pick], flat_t[pick]
             if bound <= _WIDEST:
-                # Wider and finer than for the moments: H_k grows, off the real line too.
-                rule = trapezoid_normal(10.0, 0.25 / bound)
-                out[:, pick] = _hermite_means_by_rule(self.function, *at, order, rule)
+                # Wider and finer where H_k grows, off the real line too.
+                reach, spacing = (8.5, 0.29) if order == 1 else (10.0, 0.25)
+                rule = trapezoid_normal(reach, spacing / bound)
+                out[:, pick] = _averages_by_rule(self.function, *at, order, rule)
             else:
-                out[:, pick] = self._panels.hermite_means(*at, order)
-        return over_powers(out, flat_rho).reshape(order + 1, *t.shape)
+                out[:, pick] = self._panels.averages(*at, order)
+        over_powers(out[:-1], flat_rho)
+        return out.reshape(order + 2, *t.shape)
 
     def breaks(self, reach: float) -> FloatArray:
         return self._panels.breaks(reach)
-
-    def normalised_coefficients(self, order: int) -> FloatArray:
-        z, w = trapezoid_normal(_TAIL, 0.1)
-        return normalised_hermite(order, z) @ (w * self.function(z))
 
 
 def _octaves(rho: FloatArray) -> Iterator[tuple[npt.NDArray[np.intp], float]]:
@@ -102,46 +72,24 @@ def _octaves(rho: FloatArray) -> Iterator[tuple[npt.NDArray[np.intp], float]]:
         yield np.flatnonzero(octave == level), 2.0 ** (level / 6)
 
 
-def _values_in_blocks(
-    f: Function, rho: FloatArray, t: FloatArray, z: FloatArray
-) -> Iterator[tuple[slice, FloatArray]]:
-    """f(ρz + t) for flat ρ, t with one set of nodes in z, block by block."""
+def _averages_by_rule(
+    f: Function, rho: FloatArray, t: FloatArray, order: int, rule: Rule
+) -> FloatArray:
+    """E[f(ρz + t)H_k(z)], k = 0 … order, and the spread, for flat ρ, t with one set of nodes."""
+    z, w = rule
+    out = np.empty((order + 2, t.size))
+    projections = (w * hermite(order, z)[1:]).T
     rows = max(1, _CHUNK // z.size)
     for start in range(0, t.size, rows):
         block = slice(start, start + rows)
         points = np.multiply.outer(rho[block], z)  # (rows, nodes)
         points += t[block, None]
-        yield block, f(points)
-
-
-def _moments_by_rule(f: Function, rho: FloatArray, t: FloatArray, rule: Rule) -> FloatArray:
-    """The three moments for flat ρ, t with one set of nodes in z.
-
-    The plain second moment is enough: f is of order 1 wherever this is called.
-    """
-    z, w = rule
-    out = np.empty((3, t.size))
-    projections = np.stack([w, w * z], axis=1)
-    for block, values in _values_in_blocks(f, rho, t, z):
-        mean, along = (values @ projections).T
-        out[0, block] = mean
-        out[1, block] = along / rho[block]
-        second = np.square(values, out=values) @ w
-        out[2, block] = np.maximum(second - mean**2 - along**2, 0.0)
-    return out
-
-
-def _hermite_means_by_rule(
-    f: Function, rho: FloatArray, t: FloatArray, order: int, rule: Rule
-) -> FloatArray:
-    """E[f(ρz + t)H_k(z)], k = 0 … order, for flat ρ, t with one set of nodes in z."""
-    z, w = rule
-    out = np.empty((order + 1, t.size))
-    projections = (w * hermite(order, z)[1:]).T
-    for block, values in _values_in_blocks(f, rho, t, z):
+        values = f(points)
         out[0, block] = mean = values @ w
         values -= mean[:, None]  # E H_k = 0: less is lost to rounding when ρ is small
-        out[1:, block] = (values @ projections).T
+        out[1:-1, block] = (values @ projections).T
+        out[-1, block] = np.square(values, out=values) @ w
+    out[-1] = np.maximum(out[-1] - out[1] ** 2, 0.0)
     return out
 
 
@@ -186,19 +134,10 @@ class UserFunction(Nonlinearity):
             return slopes.astype(np.float64)
         return one_sided_difference(self._panels.evaluate, np.asarray(s), self.declared_kinks)
 
-    def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
-        rho, t = np.broadcast_arrays(rho, t)
-        out = self._panels.moments(rho.ravel(), t.ravel())
-        return Moments(*(row.reshape(t.shape) for row in out))
-
-    def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        rho, t = np.broadcast_arrays(rho, t)
-        out = self._panels.hermite_means(rho.ravel(), t.ravel(), order)
-        return over_powers(out, rho.ravel()).reshape(order + 1, *t.shape)
-
-    def normalised_coefficients(self, order: int) -> FloatArray:
-        z, w = gaussian_panels(self)
-        return normalised_hermite(order, z) @ (w * self._panels.evaluate(z))
+    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        out = self._panels.averages(rho.ravel(), t.ravel(), order)
+        over_powers(out[:-1], rho.ravel())
+        return out.reshape(order + 2, *t.shape)
 
 
 def one_sided_difference(f: Function, s: FloatArray, kinks: Sequence[float]) -> FloatArray:

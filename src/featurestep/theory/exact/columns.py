@@ -39,8 +39,8 @@ class Columns:
 def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns:
     """Equations (5), (37), (39), (40b) and (44) at the given κ (Q,)."""
     norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
-    mean, slope, spread = sigma.moments(norm, place)
-    curvature = 0.5 * sigma.derivative_means(norm, place, 2)[2]
+    mean, slope, second, spread = sigma.averages(norm, place, 2)
+    curvature = 0.5 * second
     k = kappa[:, None]
     means = _means(step, anisotropy(step), k, mean, curvature)
     tilt = np.zeros_like(mean)  # ℓ
