@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -88,59 +88,43 @@ class Text:
     read = check
 
 
-COEFFICIENTS = ("c1", "c2", "c3", "c4")
-LIMITS: Mapping[str, Number | Choice | Text] = {
-    "step": Choice(("exponent", "size")),
-    "step_exponent": Number(0.0, 0.5, step=0.005),
-    "step_scale": Number(0.05, 20.0, log=True),
-    "step_size": Number(0.01, 1000.0, log=True, zero=True),
-    "n": Number(100, 1_000_000, log=True, whole=True),
-    "phi": Number(0.05, 20.0, log=True),
-    "psi": Number(0.05, 20.0, log=True),
-    "step_ratio": Number(0.1, 100.0, log=True),
-    "ridge": Number(1e-6, 1e3, log=True, step=0.05),
-    "noise_std": Number(0.0, 3.0, step=0.05),
-    "activation": Choice(tuple(NAMED)),
-    "centre": Choice((True, False)),
-    "readout": Choice(("gaussian", "rademacher", "constant", "uniform")),
-    "residual": Choice(RESIDUALS),
-    "initial": Choice(INITIALS),
-    "target": Choice(("sliders", "formula")),
-    **{name: Number(-2.0, 2.0, step=0.05) for name in COEFFICIENTS},
-    "formula": Text(MAX_FORMULA),
-    "over": Choice(("exponent", "samples", "width", "ridge")),
-    "theme": Choice(("light", "dark")),
-}
-NUMBERS = {name: limits for name, limits in LIMITS.items() if isinstance(limits, Number)}
+Limits = Number | Choice | Text
+
+
+def _control(default: Any, limits: Limits) -> Any:
+    return field(default=default, metadata={"limits": limits})
+
+
+_COEFFICIENT = Number(-2.0, 2.0, step=0.05)
 
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """Every control of the page; the defaults are what one sees first."""
+    """Every control of the page, with what one sees first and with its limits."""
 
-    step: str = "exponent"
-    step_exponent: float = 0.4
-    step_scale: float = 1.0
-    step_size: float = 10.0
-    n: int = 2000
-    phi: float = 0.3
-    psi: float = 0.6
-    step_ratio: float = 1.0  # n_step/n
-    ridge: float = 0.1
-    noise_std: float = 0.0
-    activation: str = "relu"
-    centre: bool = True
-    readout: str = "gaussian"
-    residual: str = "labels"
-    initial: str = "sphere"
-    target: str = "sliders"
-    c1: float = 1.0
-    c2: float = 0.7071
-    c3: float = 0.0
-    c4: float = 0.0
-    formula: str = "H1 + H2/sqrt(2)"
-    over: str = "exponent"
-    theme: str = "light"
+    step: str = _control("exponent", Choice(("exponent", "size")))
+    step_exponent: float = _control(0.4, Number(0.0, 0.5, step=0.005))
+    step_scale: float = _control(1.0, Number(0.05, 20.0, log=True))
+    step_size: float = _control(10.0, Number(0.01, 1000.0, log=True, zero=True))
+    n: int = _control(2000, Number(100, 1_000_000, log=True, whole=True))
+    phi: float = _control(0.3, Number(0.05, 20.0, log=True))
+    psi: float = _control(0.6, Number(0.05, 20.0, log=True))
+    step_ratio: float = _control(1.0, Number(0.1, 100.0, log=True))  # n_step/n
+    ridge: float = _control(0.1, Number(1e-6, 1e3, log=True, step=0.05))
+    noise_std: float = _control(0.0, Number(0.0, 3.0, step=0.05))
+    activation: str = _control("relu", Choice(tuple(NAMED)))
+    centre: bool = _control(True, Choice((True, False)))
+    readout: str = _control("gaussian", Choice(("gaussian", "rademacher", "constant", "uniform")))
+    residual: str = _control("labels", Choice(RESIDUALS))
+    initial: str = _control("sphere", Choice(INITIALS))
+    target: str = _control("sliders", Choice(("sliders", "formula")))
+    c1: float = _control(1.0, _COEFFICIENT)
+    c2: float = _control(0.7071, _COEFFICIENT)
+    c3: float = _control(0.0, _COEFFICIENT)
+    c4: float = _control(0.0, _COEFFICIENT)
+    formula: str = _control("H1 + H2/sqrt(2)", Text(MAX_FORMULA))
+    over: str = _control("exponent", Choice(("exponent", "samples", "width", "ridge")))
+    theme: str = _control("light", Choice(("light", "dark")))
 
     def __post_init__(self) -> None:
         for name, limits in LIMITS.items():
@@ -224,5 +208,7 @@ def as_text(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
+LIMITS: Mapping[str, Limits] = {f.name: f.metadata["limits"] for f in fields(State)}
+NUMBERS = {name: limits for name, limits in LIMITS.items() if isinstance(limits, Number)}
+COEFFICIENTS = tuple(name for name, limits in LIMITS.items() if limits is _COEFFICIENT)
 PLAIN = State()  # what one sees first
-assert tuple(LIMITS) == tuple(f.name for f in fields(State))
