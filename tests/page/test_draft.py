@@ -170,7 +170,7 @@ def test_pages_that_drag_at_once_each_follow_their_own_trail(
     other, third = one.replace(n=300, phi=3.0), one.replace(readout="rademacher")
     for step in range(3):
         for page in (one, other, third):
-            spectrum_panel.draft(page.replace(step_exponent=0.3 + 0.01 * step))
+            spectrum_panel.spectrum(page.replace(step_exponent=0.3 + 0.01 * step), "close")
     kept = [(problem.law.name, problem.n) for problem, _ in spectrum_panel._trails[False]]
     assert sorted(kept) == [("constant", 300), ("constant", one.n), ("rademacher", one.n)]
     assert all(problem.step_exponent == 0.32 for problem, _ in spectrum_panel._trails[False])
@@ -184,10 +184,10 @@ def test_a_draft_that_is_refused_says_what_comes_and_leaves_no_trail(
 
     monkeypatch.setattr(spectrum_panel, "_trails", {False: deque(maxlen=12)})
     state = State(readout="constant")
-    spectrum_panel.draft(state)
+    spectrum_panel.spectrum(state, "close")
     monkeypatch.setattr(spectrum_panel, "draft_spectrum", refuse)
     with pytest.raises(NotConverged, match="drawn when the controls rest"):
-        spectrum_panel.draft(state)
+        spectrum_panel.spectrum(state, "close")
     assert not spectrum_panel._trails[False]
 
 
@@ -215,15 +215,17 @@ def test_a_drafted_point_has_the_digits_of_the_full_one(changes: dict[str, Any])
 
 
 def test_every_draft_is_a_part_of_its_own() -> None:
-    draft = spectrum_panel.draft
     state = State(ridge=0.3)
     full, close, drafts = (tasks_of(state, how) for how in ("full", "close", "draft"))
     assert not [name for name in full if full[name] == drafts[name]]
     assert {name for name in full if close[name] != drafts[name]} == {"spectrum"}
     for task in {*full.values(), *close.values(), *drafts.values()}:
-        assert worker.answer(task.part, "readout=constant&n=300")[0] == "done"
+        assert not isinstance(
+            worker.answer(task.part, "readout=constant&n=300", task.how), Exception
+        )
     assert full["spectrum"] == tasks_of(State())["spectrum"]  # it does not depend on the ridge
-    panels = (part(State(readout="constant")) for part in (draft, spectrum_panel.spectrum))
+    constant = State(readout="constant")
+    panels = (spectrum_panel.spectrum(constant, how) for how in ("close", "full"))
     kinds = [[note.kind for note in panel["notes"]] for panel in panels]
     assert kinds[0] == kinds[1] == ["no sharp edge"]
 

@@ -22,10 +22,11 @@ from featurestep.page import (
     spectrum_panel,
     words,
 )
-from featurestep.page.pool import Memory, Pool, Refused, Task, TooSlow
+from featurestep.page.pool import Memory, Pool, Task, TooSlow
 from featurestep.page.presets import PRESETS
 from featurestep.page.state import State
 from featurestep.page.views import Views, curve_key, main_view, spectrum_view, tasks_of
+from featurestep.page.worker import Refused
 from featurestep.results import Note
 from featurestep.theory.baselines import kernel_error
 

@@ -73,9 +73,10 @@ class Job:
                 event = self.process.events.get_nowait()
                 if event.kind == TOLD:
                     self.share = float(event.what)
+                elif event.kind == DONE and isinstance(event.what, Exception):
+                    self.error = str(event.what)
                 elif event.kind == DONE:
-                    kind, found = event.what
-                    self.data, self.error = (found, "") if kind == "done" else (None, found)
+                    self.data = event.what
                 elif event.kind is None:
                     self.error = "the simulation ended without a result"
         if self.running and time.monotonic() - self.started > TIME_LIMIT:

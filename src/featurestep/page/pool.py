@@ -9,23 +9,17 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import processes
 from ..errors import FeaturestepError
 from ..processes import Call, CannotStart, Seat, Wanted, always
-from .worker import answer
+from .worker import Failed, answer
 
 REMEMBERED = 512  # answers
 _WARMING = 60.0  # seconds
 _LOOK = 0.05  # seconds from look to look whether an answer is still wanted
-Answer = tuple[str, Any]  # ("done", data), or ("refused" | "failed" | "late", reason)
 LOG = logging.getLogger(__name__)
-
-
-class Refused(FeaturestepError):
-    """The engine refused what was asked; the message is its one line."""
 
 
 class TooSlow(FeaturestepError):
@@ -36,12 +30,12 @@ class Overtaken(FeaturestepError):
     """The page has asked something newer; nobody waits for this answer."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """One part of one state; equal tasks have equal answers."""
+class Task(NamedTuple):
+    """One part of one state, and how exactly; equal tasks have equal answers."""
 
     part: str
     query: str
+    how: str = "full"
 
 
 class Memory:
@@ -49,17 +43,17 @@ class Memory:
 
     def __init__(self, size: int = REMEMBERED) -> None:
         self._size = size
-        self._answers: OrderedDict[Task, Answer] = OrderedDict()
+        self._answers: OrderedDict[Task, Any] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, task: Task) -> Answer | None:
-        """The answer, if it is still known."""
+    def get(self, task: Task) -> Any:
+        """The answer, None if it is not known any more."""
         with self._lock:
             if task in self._answers:
                 self._answers.move_to_end(task)
             return self._answers.get(task)
 
-    def put(self, task: Task, answer: Answer) -> None:
+    def put(self, task: Task, answer: Any) -> None:
         """Keep an answer, and forget the oldest when there are too many."""
         with self._lock:
             self._answers[task] = answer
@@ -101,7 +95,7 @@ class Pool(processes.Pool):
             finally:
                 for seat in reversed(crew):
                     self._idle.put(seat)
-        return [_value(*found[task]) for task in tasks]
+        return [found[task] for task in tasks]
 
     def grow(self, tasks: Sequence[Task]) -> None:
         """Bring the other workers into service, each warmed up by some tasks."""
@@ -110,7 +104,7 @@ class Pool(processes.Pool):
             self._idle.put(seat)
             self.serving += 1
 
-    def _remembered(self, tasks: Sequence[Task]) -> dict[Task, Answer]:
+    def _remembered(self, tasks: Sequence[Task]) -> dict[Task, Any]:
         return {task: answer for task in tasks if (answer := self.memory.get(task)) is not None}
 
     def _take(self, most: int, until: float, wanted: Wanted) -> list[Seat]:
@@ -127,44 +121,30 @@ class Pool(processes.Pool):
 
     def _answered(
         self, tasks: list[Task], crew: list[Seat], until: float, wanted: Wanted
-    ) -> dict[Task, Answer]:
+    ) -> dict[Task, Any]:
         """Spread tasks over workers until the deadline; those that are late are stopped."""
-        waiting = [Call((task.part, task.query), task) for task in reversed(tasks)]
-        late = ("late", f"stopped after {self.deadline:g} s: this takes too long for a live page")
-        found: dict[Task, Answer] = dict.fromkeys(tasks, late)
+        waiting = [Call(task, task) for task in reversed(tasks)]
+        late = TooSlow(f"stopped after {self.deadline:g} s: this takes too long for a live page")
+        found: dict[Task, Any] = dict.fromkeys(tasks, late)
         try:
             for each in self.work(
                 lambda: waiting.pop() if waiting else None, seats=crew, until=until, wanted=wanted
             ):
                 if each.kind == "done":
-                    found[each.call.name] = self._kept(each.call.name, each.value)
+                    found[each.call.name] = each.value
                 elif each.kind == "died":
-                    found[each.call.name] = self._failed("the worker ended")
+                    found[each.call.name] = Failed("the worker ended")
         except CannotStart as error:
-            found |= dict.fromkeys((t for t in tasks if found[t] is late), self._failed(str(error)))
+            found |= dict.fromkeys((t for t in tasks if found[t] is late), Failed(str(error)))
+        for task, each in found.items():
+            if not isinstance(each, (Failed, TooSlow)):
+                self.memory.put(task, each)
+            elif each is not late and not self._ended.is_set():
+                LOG.error("a part failed: %s", each)
         _check(wanted)
         return found
-
-    def _kept(self, task: Task, answer: Answer) -> Answer:
-        if answer[0] == "failed":
-            return self._failed(answer[1])
-        self.memory.put(task, answer)
-        return answer
-
-    def _failed(self, reason: str) -> Answer:
-        if not self._ended.is_set():
-            LOG.error("a part failed: %s", reason)
-        return "failed", reason
 
 
 def _check(wanted: Wanted) -> None:
     if not wanted():
         raise Overtaken("the controls have moved on")
-
-
-def _value(kind: str, answer: Any) -> Any:
-    if kind == "done":
-        return answer
-    if kind == "refused":
-        return Refused(answer)
-    return TooSlow(answer) if kind == "late" else FeaturestepError(f"internal error: {answer}")

@@ -14,6 +14,7 @@ from ..theory.spectra import spectrum
 from .errors_axis import axis, grid
 from .spectrum_panel import as_data
 from .state import State
+from .worker import Refused
 
 SPECTRA = 2  # draws of the spectrum
 BINS = 40
@@ -21,12 +22,12 @@ _SHARE = 0.8  # of the progress that the errors take
 Tell = Callable[[float], None]
 
 
-def run(query: str, count: int, seeds: int) -> tuple[str, Any]:
-    """In a process of its own, telling the share done: the kind of answer, and the data."""
+def run(query: str, count: int, seeds: int) -> Any:
+    """In a process of its own, telling the share done: the data, or the error in its place."""
     try:
-        return "done", simulated(State.from_query(query), count, seeds, tell)
+        return simulated(State.from_query(query), count, seeds, tell)
     except FeaturestepError as error:
-        return "refused", str(error)
+        return Refused(str(error))
 
 
 def simulated(state: State, count: int, seeds: int, report: Tell) -> dict[str, Any]:

@@ -27,14 +27,15 @@ _trails: dict[bool, deque[tuple[Problem, Trail]]] = {b: deque(maxlen=12) for b i
 _APART = 0.5  # distance from which two problems are not of one drag
 
 
-def spectrum(state: State) -> dict[str, Any]:
-    """Bulk and spikes of the features' singular values, as plain data."""
-    return as_data(state, solve(state.problem))
+def spectrum(state: State, how: str = "full") -> dict[str, Any]:
+    """Bulk and spikes of the features' singular values, in full, or as a draft.
 
-
-def draft(state: State, *, light: bool = False) -> dict[str, Any]:
-    """The same as a draft; a `light` one may have other weights, and then says so."""
-    return as_data(state, _drafted(state.problem, light))
+    One that is asked as a draft, not as close to the full one, may have other weights, and then
+    says so.
+    """
+    if how == "full":
+        return as_data(state, solve(state.problem))
+    return as_data(state, _drafted(state.problem, light=how == "draft"))
 
 
 def as_data(state: State, found: Spectrum | Draft) -> dict[str, Any]:

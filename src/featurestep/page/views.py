@@ -14,14 +14,13 @@ from .errors_axis import exponents
 from .pool import Memory, Pool, Task
 from .state import NUMBERS, PLAIN, State
 from .theme import THEMES
-from .worker import CLOSE, DRAFT
 
 View = tuple[dict[str, Any], dict[str, Any]]  # figures and texts, by their elements' ids
 DEADLINE = 8.0  # seconds for everything one request asks for, waiting for a worker included
 SLOW_DEADLINE = 20.0
 # How exactly: what follows a slider, what does not differ from the full answer by more than the eye
 # sees, and that itself. Only the spectrum has all three.
-HOW = {"draft": DRAFT, "close": CLOSE, "full": ""}
+HOW = ("draft", "close", "full")
 _KEPT = 128  # simulations, of errors and of spectra
 _PATIENCE = 3.0  # seconds for a page to open before the processes it does not need yet start
 _FIRST = 5.0  # seconds that a page waits for what was begun before it came
@@ -101,13 +100,12 @@ class Views:
 
     def _shown(self, kind: str, query: str) -> Any:
         """A simulation to be laid over a panel, if there is one."""
-        kept = self._simulated.get(Task(kind, query))
-        return None if kept is None else kept[1]
+        return self._simulated.get(Task(kind, query))
 
     def tasks(self, state: State, how: str) -> dict[str, Task]:
         """What to compute: each part as asked, or more exactly where that is remembered."""
         tasks = tasks_of(state, how)
-        for better in list(HOW)[list(HOW).index(how) + 1 :]:
+        for better in HOW[HOW.index(how) + 1 :]:
             known = tasks_of(state, better).items()
             tasks |= {part: task for part, task in known if self.fast.memory.get(task)}
         return tasks
@@ -118,17 +116,17 @@ class Views:
             (theory,) = self.fast.ask([tasks_of(ran)["curve"]])
             if isinstance(theory, Mapping):
                 data = {**data, "theory": dict(theory)}
-        self._simulated.put(Task("errors", curve_key(asked)), ("done", data))
-        seen = ("done", data.get("spectrum"))
-        self._simulated.put(Task("spectrum", tasks_of(asked)["spectrum"].query), seen)
+        self._simulated.put(Task("errors", curve_key(asked)), data)
+        query = tasks_of(asked)["spectrum"].query
+        self._simulated.put(Task("spectrum", query), data.get("spectrum"))
 
 
 def tasks_of(state: State, how: str = "full") -> dict[str, Task]:
     """What to compute. Fields that a part does not depend on are set back, so that it is reused."""
-    others = HOW["full" if how == "full" else "draft"]
-    ends = {"spectrum": HOW[how]}
+    others = "full" if how == "full" else "draft"
     return {
-        part: Task(part + ends.get(part, others), query) for part, query in _queries(state).items()
+        part: Task(part, query, how if part == "spectrum" else others)
+        for part, query in _queries(state).items()
     }
 
 
@@ -167,7 +165,7 @@ def lane_view(
     answers = views.spectrum_answers(state, how, wanted=wanted)
     found, task = answers["spectrum"], asked["spectrum"]
     rough = isinstance(found, Exception) or found["rough"]
-    further = "close" if rough and task.part.endswith(DRAFT) else "full"
+    further = "close" if rough and task.how == "draft" else "full"
     return spectrum_view(state, answers), further * (task != full["spectrum"])
 
 

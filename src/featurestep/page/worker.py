@@ -10,26 +10,28 @@ from typing import Any
 from ..errors import FeaturestepError
 from .state import State
 
-DRAFT, CLOSE = "-draft", "-close"  # end the names of parts that are computed coarsely
+
+class Refused(FeaturestepError):
+    """The engine refused what was asked; the message is its one line."""
 
 
-def compute(part: str, state: State) -> Any:
-    """A part by its name; who has one computed imports the engine, and nobody else."""
+class Failed(FeaturestepError):
+    """Something went wrong that nobody has foreseen."""
+
+    def __str__(self) -> str:
+        return f"internal error: {super().__str__()}"
+
+
+def answer(part: str, query: str, how: str) -> Any:
+    """A part by its name, or the error in its place; who asks here imports the engine, no other."""
     from . import parts, spectrum_panel
 
-    name, _, how = part.partition("-")
-    if name == "spectrum" and how:
-        return spectrum_panel.draft(state, light=how == "draft")
-    if name == "spectrum":
-        return spectrum_panel.spectrum(state)
-    return getattr(parts, name)(state, draft=bool(how))
-
-
-def answer(part: str, query: str) -> tuple[str, Any]:
-    """The kind of answer, and the data or the reason."""
     try:
-        return "done", compute(part, State.from_query(query))
+        state = State.from_query(query)
+        if part == "spectrum":
+            return spectrum_panel.spectrum(state, how)
+        return getattr(parts, part)(state, draft=how != "full")
     except FeaturestepError as error:
-        return "refused", str(error)
+        return Refused(str(error))
     except Exception as error:
-        return "failed", f"{type(error).__name__}: {error}"
+        return Failed(f"{type(error).__name__}: {error}")
