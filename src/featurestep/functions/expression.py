@@ -27,7 +27,7 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _BINARY = ("+", "-", "*", "/", "^", "**")
-_OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+OPERATORS: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -45,11 +45,12 @@ class Fault(Exception):
 
 
 class Words(NamedTuple):
-    """What the words of an expression stand for, and how a number enters."""
+    """What the words of an expression stand for, how a number enters, and what operators do."""
 
     names: Mapping[str, Any]
     functions: Mapping[str, Callable[[Any], Any]]
     number: Callable[[float], Any]
+    operators: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = OPERATORS
 
 
 def parse(text: str, words: Words) -> ast.expr:
@@ -77,7 +78,7 @@ def evaluate(node: ast.expr, words: Words, depth: int = 0) -> Any:
     value = _operand(node, words, depth)
     for step in reversed(chain):
         right = evaluate(step.right, words, depth + 1)
-        value = _at(step.right, _OPERATORS[type(step.op)], value, right)
+        value = _at(step.right, words.operators[type(step.op)], value, right)
     return value
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import InvalidProblem
 from ..types import FloatArray
-from .expression import Fault, Words, evaluate, parse
+from .expression import OPERATORS, Fault, Words, evaluate, parse
 
 VARIABLES = ("z1", "z2", "z3")
 MAX_DEGREE = 20
@@ -31,7 +31,7 @@ def hermite_formula(text: str, parameter: str, names: tuple[str, ...] = ()) -> t
     """Coefficients c_0, c_1, … of a Hermite sum, or InvalidProblem that says what is wrong."""
     known = f"one of {', '.join(names)}, or " if names else ""
     rule = f"must be {known}a Hermite sum such as 'H1 + 0.5*H2'"
-    coefficients = _read(text, parameter, rule, _HERMITE_SUMS)[1].vector
+    coefficients = _read(text, parameter, rule, _HERMITE_SUMS)[1]
     if not np.all(np.abs(coefficients) <= LARGEST):
         raise InvalidProblem(parameter, f"must have coefficients of at most {LARGEST:.0e}", text)
     used = np.flatnonzero(coefficients)
@@ -93,60 +93,53 @@ def _read(text: str, parameter: str, rule: str, words: Words) -> tuple[ast.expr,
         raise InvalidProblem(parameter, f"{rule} ({fault})", text) from None
 
 
-@dataclass(frozen=True, eq=False)
-class _Sum:
-    """Σ c_k H_k as a value that knows its few operations."""
+# Of a Hermite sum the value is the array of its coefficients, so that sums are NumPy's own.
+_HERMITES = np.eye(MAX_DEGREE + 1)
 
-    vector: FloatArray
 
-    @classmethod
-    def number(cls, value: float) -> _Sum:
-        return cls(np.asarray(value * np.eye(MAX_DEGREE + 1)[0]))
+def _constant(value: float) -> FloatArray:
+    return np.asarray(value * _HERMITES[0])
 
-    def as_number(self, what: str) -> float:
-        if np.any(self.vector[1:]):
-            raise Fault(f"{what} must be a number")
-        return float(self.vector[0])
 
-    def __neg__(self) -> _Sum:
-        return _Sum(-self.vector)
+def _number(c: FloatArray, what: str) -> float:
+    if np.any(c[1:]):
+        raise Fault(f"{what} must be a number")
+    return float(c[0])
 
-    def __add__(self, other: _Sum) -> _Sum:
-        return _Sum(self.vector + other.vector)
 
-    def __sub__(self, other: _Sum) -> _Sum:
-        return _Sum(self.vector - other.vector)
+def _product(a: FloatArray, b: FloatArray) -> FloatArray:
+    if np.any(a[1:]) and np.any(b[1:]):
+        raise Fault("a product may have one Hermite polynomial at most")
+    return np.asarray(a * b[0] if np.any(a[1:]) else b * a[0])
 
-    def __mul__(self, other: _Sum) -> _Sum:
-        if np.any(self.vector[1:]) and np.any(other.vector[1:]):
-            raise Fault("a product may have one Hermite polynomial at most")
-        scaled, factor = (self, other) if np.any(self.vector[1:]) else (other, self)
-        return _Sum(np.asarray(scaled.vector * factor.vector[0]))
 
-    def __truediv__(self, other: _Sum) -> _Sum:
-        divisor = other.as_number("a divisor")
-        if divisor == 0.0:
-            raise Fault("division by zero")
-        return _Sum(np.asarray(self.vector / divisor))
+def _quotient(a: FloatArray, b: FloatArray) -> FloatArray:
+    divisor = _number(b, "a divisor")
+    if divisor == 0.0:
+        raise Fault("division by zero")
+    return np.asarray(a / divisor)
 
-    def __pow__(self, other: _Sum) -> _Sum:
-        base, exponent = self.as_number("what has a power"), other.as_number("a power")
-        return self.number(float(np.float64(base) ** exponent))
 
-    def sqrt(self) -> _Sum:
-        radicand = self.as_number("the argument of sqrt")
-        if radicand < 0:
-            raise Fault("sqrt of a negative number")
-        return self.number(radicand**0.5)
+def _power(a: FloatArray, b: FloatArray) -> FloatArray:
+    base, exponent = _number(a, "what has a power"), _number(b, "a power")
+    return _constant(float(np.float64(base) ** exponent))
+
+
+def _root(c: FloatArray) -> FloatArray:
+    radicand = _number(c, "the argument of sqrt")
+    if radicand < 0:
+        raise Fault("sqrt of a negative number")
+    return _constant(radicand**0.5)
 
 
 _HERMITE_SUMS = Words(
     names={
-        **{name: _Sum.number(value) for name, value in _CONSTANTS.items()},
-        **{f"H{k}": _Sum(np.eye(MAX_DEGREE + 1)[k]) for k in range(MAX_DEGREE + 1)},
+        **{name: _constant(value) for name, value in _CONSTANTS.items()},
+        **{f"H{k}": row for k, row in enumerate(_HERMITES)},
     },
-    functions={"sqrt": _Sum.sqrt},
-    number=_Sum.number,
+    functions={"sqrt": _root},
+    number=_constant,
+    operators={**OPERATORS, ast.Mult: _product, ast.Div: _quotient, ast.Pow: _power},
 )
 
 

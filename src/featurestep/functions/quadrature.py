@@ -35,10 +35,13 @@ def gauss_legendre(count: int) -> Rule:
 
 
 @lru_cache(maxsize=64)
-def trapezoid_normal(half_width: float, spacing: float) -> Rule:
-    """Equispaced rule for E f(z): exponentially accurate for f analytic near the real line."""
+def trapezoid_normal(half_width: float, spacing: float, shift: float = 0.0) -> Rule:
+    """Equispaced rule for E f(z): exponentially accurate for f analytic near the real line.
+
+    No node is at 0 but some `shift`, in spacings, above it.
+    """
     steps = int(np.ceil(half_width / spacing))
-    z = spacing * np.arange(-steps, steps + 1, dtype=np.float64)
+    z = spacing * (np.arange(-steps, steps + 1, dtype=np.float64) + shift)
     w = normal_density(z)
     return _frozen(z, w / w.sum())
 

@@ -18,7 +18,7 @@ import numpy as np
 from ..checks import whole_number
 from ..errors import InaccurateQuadrature, InvalidProblem
 from ..types import FloatArray
-from .quadrature import Rule, gauss_hermite, normal_density, trapezoid_normal
+from .quadrature import Rule, gauss_hermite, trapezoid_normal
 
 MOST_DIRECTIONS = 3  # whose averages a grid can take
 _SPACINGS = {2: (0.12, 0.06), 3: (0.32, 0.2)}
@@ -169,7 +169,10 @@ def _frame(teacher: Teacher) -> Frame:
     for spacing in _SPACINGS[r]:
         z, weight = _grid(r, spacing)
         values = _finite(teacher, z)
-        first, other = _averages(z, weight, values), _shifted_averages(teacher, spacing)
+        first = _averages(z, weight, values)
+        # On the grid whose points lie between: the gap is the error of either.
+        points, weights = _product(trapezoid_normal(_REACH, spacing, 0.5), r)
+        other = _averages(points, weights, _finite(teacher, points))
         gap = float(np.abs(first - other).max() / max(abs(first[1]), 1e-300))
         if gap <= _SETTLED:
             break
@@ -246,13 +249,3 @@ def _averages(z: FloatArray, weight: FloatArray, values: FloatArray) -> FloatArr
     second = z.T @ (weighted[:, None] * z) - weighted.sum() * np.eye(z.shape[1])
     linear = np.concatenate([[weighted.sum()], weighted @ z, second.ravel()]) * scale
     return np.concatenate([linear[:1], [square], linear[1:]])
-
-
-def _shifted_averages(teacher: Teacher, spacing: float) -> FloatArray:
-    """The same on the grid whose points lie between: the gap is the error of either."""
-    r = teacher.directions
-    steps = int(np.ceil(_REACH / spacing))
-    x = np.asarray(spacing * (np.arange(-steps, steps) + 0.5), dtype=np.float64)
-    w = normal_density(x)
-    z, weight = _product((x, w / w.sum()), r)
-    return _averages(z, weight, _finite(teacher, z))
