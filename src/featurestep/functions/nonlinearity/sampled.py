@@ -142,26 +142,14 @@ class UserFunction(Nonlinearity):
 
 def one_sided_difference(f: Function, s: FloatArray, kinks: Sequence[float]) -> FloatArray:
     """f′(s) from five points, shifted so that none lies beyond a kink."""
-    step = 1e-3
-    near = [np.any(np.abs(s - kink) < 2 * step) for kink in kinks]
-    if not any(near):
-        inner, outer = f(s + step) - f(s - step), f(s + 2 * step) - f(s - 2 * step)
-        return np.asarray((8 * inner - outer) / (12 * step))
+    step, stencil = 1e-3, np.arange(-2.0, 3.0)
     shift = np.zeros(np.shape(s))  # in steps, of the stencil's centre
     for kink in kinks:
         gap = (s - kink) / step
         shift = np.where((gap >= 0) & (gap < 2), 2 - gap, shift)
         shift = np.where((gap < 0) & (gap > -2), -2 - gap, shift)
+    values = np.stack([f(s + (shift + at) * step) for at in stencil])
     # Derivative at offset −shift of the quartic through the five values.
-    offsets = np.arange(-2.0, 3.0)
-    centre = s + shift * step
-    at = -shift
-    total = np.zeros(np.shape(s))
-    for i, a in enumerate(offsets):
-        others = np.delete(offsets, i)
-        scale = np.prod(a - others)
-        slope = np.zeros(np.shape(s))
-        for j in range(4):
-            slope = slope + np.prod([at - others[m] for m in range(4) if m != j], axis=0)
-        total = total + f(centre + a * step) * slope / scale
-    return np.asarray(total / step)
+    quartic = np.tensordot(np.linalg.inv(np.vander(stencil, increasing=True)), values, 1)
+    slopes = np.arange(1.0, 5.0).reshape(-1, *[1] * shift.ndim) * quartic[1:]
+    return np.asarray(np.polynomial.polynomial.polyval(-shift, slopes, tensor=False) / step)
