@@ -23,18 +23,6 @@ SCALES = {"plain": 0.0, "over_sqrt_width": 0.5, "over_width": 1.0}  # powers of 
 RATIOS = ("phi", "psi", "phi_step")
 
 
-def sizes_from_ratios(
-    phi: float, psi: float, n: int, phi_step: float | None, rest: Mapping[str, Any]
-) -> dict[str, Any]:
-    """n, d, width and, with phi_step, n_step."""
-    _refuse(rest, ("d", "width"), "is set by phi and psi")
-    given = {"n": whole_number("n", n), "phi": phi, "psi": psi}
-    if phi_step is not None:
-        _refuse(rest, ("n_step",), "is set by phi_step")
-        given["phi_step"] = phi_step
-    return sizes_at_ratios(None, given)
-
-
 def sizes_at_ratios(d: int | None, changes: Mapping[str, Any]) -> dict[str, Any]:
     """The changes with ratios turned into sizes: n = d/φ, width = d/ψ, n_step = d/φ0.
 
@@ -52,74 +40,20 @@ def sizes_at_ratios(d: int | None, changes: Mapping[str, Any]) -> dict[str, Any]
     d = whole_number("d", sizes.get("d", d))
     for ratio, size in (("psi", "width"), ("phi_step", "n_step")):
         if ratio in changes:
-            _refuse(sizes, (size,), f"is set by {ratio}")
+            refuse(sizes, (size,), f"is set by {ratio}")
             what = f"{size} = d/{ratio}"
             sizes[size] = rounded(ratio, what, d / positive(ratio, changes[ratio]))
     return sizes
 
 
-def fields_from_cui(
-    ratios: Mapping[str, float], eta_tilde: float, lambda_: float, d: int, rest: Mapping[str, Any]
+def sizes_by_letter(
+    n: int, d: int, N: int, rest: Mapping[str, Any], *others: str
 ) -> dict[str, Any]:
-    """Sizes as multiples of d, ridge = λ·N/n and step size η̃·√N."""
-    d = whole_number("d", d)
-    sizes = {}
-    for name, key in (("alpha", "n"), ("alpha0", "n_step"), ("width_ratio", "width")):
-        value = positive(name, ratios[name]) * d
-        sizes[key] = rounded(name, f"{key} = {name}·d", value)
-    penalty, shift = positive("lambda_", lambda_), non_negative("eta_tilde", eta_tilde)
-    names = ("n", "n_step", "width", "ridge", "step_size", "step_exponent")
-    _refuse(rest, names, "is set by the ratios of this convention")
-    return {
-        "d": d,
-        **sizes,
-        "ridge": penalty * sizes["width"] / sizes["n"],
-        "step_size": shift * math.sqrt(sizes["width"]),
-    }
-
-
-def fields_from_moniri(
-    alpha: float, lambda_: float, sizes: Mapping[str, int], rest: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Moniri et al.: the convention of this package in other letters; all samples in one n."""
-    fields = _sizes_by_letter(sizes, rest)
-    return {**fields, "step_exponent": alpha, "ridge": positive("lambda_", lambda_)}
-
-
-def fields_from_ba(
-    eta: float, lambda_: float, sizes: Mapping[str, int], rest: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Ba et al.: f = aᵀσ(Wx)/√N with a_j ~ N(0, 1/N), a step η√N G, the penalty (λ/N)‖a‖².
-
-    The √N of their step cancels that of the network, and a/√N takes the place of a, so that η and λ
-    stay as they are. Their initial output is of order 1/√N: the residual is the labels.
-    """
-    fields = _sizes_by_letter(sizes, rest, "residual", "initial")
-    n, width = fields["n"], fields["width"]
-    step = step_size_from(
-        non_negative("eta", eta) * math.sqrt(width),
-        width=width,
-        n_step=n,
-        output="over_sqrt_width",
-    )
-    ridge = ridge_from(
-        positive("lambda_", lambda_) / width,
-        n=n,
-        width=width,
-        loss="mean",
-        features="over_sqrt_width",
-    )
-    return {**fields, "step_size": step, "ridge": ridge, "initial": "gaussian"}
-
-
-def _sizes_by_letter(
-    sizes: Mapping[str, int], rest: Mapping[str, Any], *others: str
-) -> dict[str, int]:
     """Sizes under the letters n, d and N, with all samples in one n; the rest must not set them."""
-    names = ("n", "n_step", "width", "ridge", "step_size", "step_exponent", *others)
-    _refuse(rest, names, "is set by the symbols of this convention")
-    n, d, width = (whole_number(letter, sizes[letter]) for letter in ("n", "d", "N"))
-    return {"n": n, "n_step": n, "d": d, "width": width}
+    names = ("n_step", "width", "ridge", "step_size", "step_exponent", *others)
+    refuse(rest, names, "is set by the symbols of this convention")
+    samples, width = whole_number("n", n), whole_number("N", N)
+    return {"n": samples, "n_step": samples, "d": whole_number("d", d), "width": width}
 
 
 def ridge_from(
@@ -217,7 +151,8 @@ def _scale(parameter: str, name: str, width: int) -> float:
     return float(width ** -SCALES[name])
 
 
-def _refuse(rest: Mapping[str, Any], names: tuple[str, ...], rule: str) -> None:
+def refuse(rest: Mapping[str, Any], names: tuple[str, ...], rule: str) -> None:
+    """Refuse what else is given for fields that something else sets."""
     for name in names:
         if rest.get(name) is not None:
             raise InvalidProblem(name, rule, rest[name])

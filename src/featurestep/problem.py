@@ -11,15 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .checks import non_negative, number, positive, whole_number
-from .conventions import (
-    RATIOS,
-    fields_from_ba,
-    fields_from_cui,
-    fields_from_moniri,
-    sizes_at_ratios,
-    sizes_from_ratios,
-)
+from .checks import non_negative, number, positive, rounded, whole_number
+from .conventions import RATIOS, refuse, sizes_at_ratios, sizes_by_letter
 from .errors import InvalidProblem
 from .functions.activations import resolve
 from .functions.nonlinearity import Nonlinearity
@@ -215,7 +208,9 @@ class Problem:
         cls, *, phi: float, psi: float, n: int, phi_step: float | None = None, **rest: Any
     ) -> Problem:
         """Sizes from φ = d/n, ψ = d/N (and φ0 = d/n_step), rounded to whole numbers."""
-        return cls(**rest, **sizes_from_ratios(phi, psi, n, phi_step, rest))
+        refuse(rest, ("d", "width"), "is set by phi and psi")
+        ratios = {"phi": phi, "psi": psi} | ({} if phi_step is None else {"phi_step": phi_step})
+        return cls(**sizes_at_ratios(None, {**rest, "n": whole_number("n", n), **ratios}))
 
     @classmethod
     def from_cui(
@@ -234,26 +229,41 @@ class Problem:
         Their features are divided by √N and their penalty is not divided by n, so that
         ridge = λ·N/n; their η̃ is η·a_j of the constant law, so that η = η̃·√N.
         """
-        ratios = {"alpha": alpha, "alpha0": alpha0, "width_ratio": width_ratio}
-        fields = fields_from_cui(ratios, eta_tilde, lambda_, d, rest)
-        return cls(**{"readout": "constant", **rest, **fields})
+        names = ("n", "n_step", "width", "ridge", "step_size", "step_exponent")
+        refuse(rest, names, "is set by the ratios of this convention")
+        d = whole_number("d", d)
+        n, n_step, width = (
+            rounded(name, f"{size} = {name}·d", positive(name, ratio) * d)
+            for name, size, ratio in (
+                ("alpha", "n", alpha),
+                ("alpha0", "n_step", alpha0),
+                ("width_ratio", "width", width_ratio),
+            )
+        )
+        ridge = positive("lambda_", lambda_) * width / n
+        step = non_negative("eta_tilde", eta_tilde) * math.sqrt(width)
+        sizes = {"n": n, "d": d, "width": width, "n_step": n_step}
+        return cls(**{"readout": "constant", **rest, **sizes, "ridge": ridge, "step_size": step})
 
     @classmethod
     def from_moniri(
         cls, *, n: int, d: int, N: int, alpha: float, lambda_: float, **rest: Any
     ) -> Problem:
         """The symbols of Moniri et al.: η = n^α, a_j ~ N(0, 1/N), n samples for either half."""
-        sizes = {"n": n, "d": d, "N": N}
-        return cls(**rest, **fields_from_moniri(alpha, lambda_, sizes, rest))
+        sizes = sizes_by_letter(n, d, N, rest)
+        return cls(**rest, **sizes, step_exponent=alpha, ridge=positive("lambda_", lambda_))
 
     @classmethod
     def from_ba(cls, *, n: int, d: int, N: int, eta: float, lambda_: float, **rest: Any) -> Problem:
         """The conventions of Ba et al.: f = aᵀσ(Wx)/√N, a step η√N·G, the penalty (λ/N)‖a‖².
 
         G is the gradient of (1/2n)‖y − f‖²; with (1/n)‖y − f‖², double η. Rows start as N(0, I/d).
+        The √N of their step cancels that of the network, and a/√N takes the place of a, so that η
+        and λ stay as they are. Their initial output is of order 1/√N: the residual is the labels.
         """
-        sizes = {"n": n, "d": d, "N": N}
-        return cls(**rest, **fields_from_ba(eta, lambda_, sizes, rest))
+        sizes = sizes_by_letter(n, d, N, rest, "residual", "initial")
+        step, ridge = non_negative("eta", eta), positive("lambda_", lambda_)
+        return cls(**rest, **sizes, step_size=step, ridge=ridge, initial="gaussian")
 
     def _key(self) -> tuple[Any, ...]:
         return tuple(self.given[name] for name in FIELDS)

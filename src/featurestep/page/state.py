@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from ..conventions import sizes_from_ratios
 from ..errors import InvalidProblem
 from ..functions.activations import NAMED
 from ..problem import INITIALS, RESIDUALS, Problem
@@ -180,10 +179,12 @@ class State:
             step = {"step_exponent": self.step_exponent, "step_scale": self.step_scale}
         n_step = max(1, round(self.step_ratio * self.n))
         step["n_step"] = None if n_step == self.n else n_step
-        return Problem(
+        return Problem.from_ratios(
             activation=self.activation,
             target=self.target_text,
-            **sizes_from_ratios(self.phi, self.psi, self.n, None, {}),
+            phi=self.phi,
+            psi=self.psi,
+            n=self.n,
             ridge=self.ridge,
             noise_std=self.noise_std,
             readout=self.readout,
