@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from importlib import import_module
@@ -28,34 +29,27 @@ class Crew:
         self._missing = size
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """function(item) of every item, in order; the first error found is raised."""
-        work = list(items)
-        answers: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
-        left = False
+        """function(item) of every item, in order; the first of their errors is raised."""
+        work = [(Future[Result](), item) for item in items]
 
-        def task(index: int, item: Item) -> None:
-            if left:
+        def task(future: Future[Result], item: Item) -> None:
+            if not future.set_running_or_notify_cancel():
                 return
             try:
-                answers.put((index, function(item), None))
+                future.set_result(function(item))
             except BaseException as error:
-                answers.put((index, None, error))
+                future.set_exception(error)
 
         while self._missing > 0:
             self._missing -= 1
             Thread(target=self._serve, name="featurestep", daemon=True).start()
         try:
-            for index, item in enumerate(work):
-                self._tasks.put(partial(task, index, item))
-            found: dict[int, Any] = {}
-            while len(found) < len(work):
-                index, answer, error = answers.get()
-                if error is not None:
-                    raise error
-                found[index] = answer
+            for future, item in work:
+                self._tasks.put(partial(task, future, item))
+            return [future.result() for future, _ in work]
         finally:
-            left = True  # of an interrupted or failed call, nothing more is begun
-        return [found[index] for index in range(len(work))]
+            for future, _ in work:  # of an interrupted or failed call, nothing more is begun
+                future.cancel()
 
     def _serve(self) -> None:
         while True:
