@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, Problem, baselines, limit, predict, simulate, spectrum
-from featurestep.simulation import SingularSystem
+from featurestep.simulation import Setting, SingularSystem
 from featurestep.sweeps import StoreError, run, sweep
 from featurestep.sweeps.engines.local import Serial
 from featurestep.sweeps.plan import make_plan
@@ -88,6 +88,13 @@ def test_several_steps_have_an_alignment_each(base):
     found = sweep(base, tasks={"simulate": options}, engine="serial")
     assert {"simulate_cosine_1", "simulate_cosine_2"} <= set(found.data_vars)
     assert found.simulate_status.dims == ("variant", "seed")
+
+
+def test_several_steps_have_the_variants_of_simulate(base):
+    options = {"seeds": 1, "n_test": 50, "variants": ["trained", "gaussian"]}
+    found = sweep(base, tasks={"simulate": {**options, "setting": {"steps": 2}}}, engine="serial")
+    expected = simulate(base, **options, setting=Setting(steps=2)).dataset
+    np.testing.assert_allclose(found.simulate_test_error, expected.test_error, rtol=1e-10)
 
 
 def test_one_refused_point_leaves_the_others(base):

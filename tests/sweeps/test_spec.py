@@ -227,7 +227,7 @@ BAD_TASKS = [
     ({"simulate": {"setting": {"spectrum": [1.0] * 31}}}, "tasks.simulate.setting.spectrum must"),
     (
         {"simulate": {"setting": {"steps": 2}, "variants": ["srf"]}},
-        "tasks.simulate.variants must be trained or initial when there are several steps",
+        "tasks.simulate.variants describe one step (theory, section 2), not several",
     ),
 ]
 

@@ -101,7 +101,7 @@ def make_groups(
     """The groups of a list of points, in order of first appearance."""
     groups: dict[Any, Group] = {}
     for index, problem in enumerate(problems):
-        group = groups.setdefault(_group_key(problem), Group(problem, setting, n_test))
+        group = groups.setdefault(group_key(problem), Group(problem, setting, n_test))
         group.points[index] = problem
         for number, variant in enumerate(variants):
             key = feature_key(variant, problem, setting)
@@ -116,7 +116,8 @@ def default_test_size(problems: Sequence[Problem]) -> int:
     return min(max(2 * max(p.n for p in problems), 4000), 20_000)
 
 
-def _group_key(problem: Problem) -> tuple[Any, ...]:
+def group_key(problem: Problem) -> tuple[Any, ...]:
+    """What points of one draw have in common."""
     return (
         *(problem.d, problem.width, problem.n_step, problem.residual, problem.initial),
         *(problem.sigma, problem.teacher or problem.sigma_star, problem.law),

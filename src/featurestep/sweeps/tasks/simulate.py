@@ -13,11 +13,11 @@ from ...problem import Problem
 from ...reading import known_keys, one_of, table, within
 from ...results import QUANTITIES
 from ...simulation import Setting, simulate
-from ...simulation.arguments import checked_seeds
+from ...simulation.arguments import make_draws
 from ...simulation.arrays.backend import DTYPES
 from ...simulation.draws.draw import check_sizes
-from ...simulation.network.plan import default_test_size
-from ...simulation.network.variants import parse_variants
+from ...simulation.network.plan import default_test_size, group_key
+from ...simulation.network.result import ALIGNMENT
 from .base import Part, Task, Unit, Values
 
 Item = TypeVar("Item")
@@ -42,13 +42,8 @@ class Simulate(Task):
     """The experiment itself; points of one draw travel together."""
 
     name: ClassVar[str] = "simulate"
-    batch: ClassVar[int] = 1
     engine: ClassVar[str] = "simulation"
-    meanings: ClassVar[Mapping[str, str]] = {
-        **QUANTITIES,
-        "cosine": "cosine of the trained weights with the target's direction",
-        "energy": "share of the trained weights' square along the target's direction",
-    }
+    meanings: ClassVar[Mapping[str, str]] = {**QUANTITIES, **ALIGNMENT}
     seeds: Any = 8
     variants: Sequence[str] = ("trained",)
     n_test: int | None = None
@@ -58,18 +53,17 @@ class Simulate(Task):
     setting: Any = None
 
     def __post_init__(self) -> None:
-        self._put("seeds", checked_seeds(self.seeds))
-        self._put("variants", tuple(v.name for v in parse_variants(self.variants)))
+        setting = _setting(self.setting)
+        draws = make_draws(seeds=self.seeds, variants=self.variants, setting=setting)
+        self._put("setting", setting)
+        self._put("seeds", draws.seeds)
+        self._put("variants", tuple(variant.name for variant in draws.variants))
         if self.n_test is not None:
             self._put("n_test", whole_number("n_test", self.n_test))
         one_of("dtype", self.dtype, DTYPES)
         one_of("device", self.device, ("cpu", "cuda", "torch"))
         if self.max_memory is not None:
-            self._put("max_memory", positive("max_memory", self.max_memory))
-        self._put("setting", _setting(self.setting))
-        if len(self.setting.multiples) > 1 and set(self.variants) - {"trained", "initial"}:
-            rule = "must be trained or initial when there are several steps"
-            raise InvalidProblem("variants", rule, list(self.variants))
+            positive("max_memory", self.max_memory)
 
     def _put(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -107,9 +101,7 @@ class Simulate(Task):
         draws: dict[Any, dict[tuple[float, float], list[Unit]]] = {}
         for unit in units:
             p = unit.problem
-            sizes = (p.d, p.width, p.n_step, self._tests(p))
-            kinds = (p.activation, p.target, p.readout, p.residual, p.initial, p.centre)
-            steps = draws.setdefault((unit.part.seed, sizes, kinds), {})
+            steps = draws.setdefault((unit.part.seed, self._tests(p), group_key(p)), {})
             steps.setdefault((p.step_size, p.noise_std), []).append(unit)
         for steps in draws.values():
             moves = list(steps.values())
@@ -117,41 +109,40 @@ class Simulate(Task):
                 yield [unit for move in moves[start : start + MOST_STEPS] for unit in move]
 
     def compute(self, units: Sequence[Unit]) -> list[Values | Exception]:
-        problems, points = _places(unit.problem for unit in units)
-        names, variants = _places(str(unit.part.variant) for unit in units)
+        points = _places(unit.problem for unit in units)
+        variants = _places(str(unit.part.variant) for unit in units)
         run = simulate(
-            Points(problems),
+            Points(list(points)),
             seeds=[units[0].part.seed or 0],
-            n_test=self._tests(problems[0]),
-            variants=names,
+            n_test=self._tests(units[0].problem),
+            variants=list(variants),
             setting=self.setting,
             dtype=self.dtype,
             device=self.device,
             max_memory=self.max_memory,
         )
         found: list[Values | Exception] = []
-        for point, variant in zip(points, variants, strict=True):
-            values = {name: float(run.values[name][variant, point, 0]) for name in QUANTITIES}
-            if names[variant] == "trained":
-                values.update(_alignment(run.values, point))
+        for problem, variant in ((unit.problem, str(unit.part.variant)) for unit in units):
+            place = variants[variant], points[problem], 0
+            values = {name: run.values[name][place] for name in QUANTITIES}
+            if variant == "trained":
+                values |= _alignment(run.values, points[problem])
             found.append(values)
         return found
 
 
-def _places(items: Iterable[Item]) -> tuple[list[Item], list[int]]:
-    """The distinct items, and the place of each item among them."""
-    places: dict[Item, int] = {}
-    indices = [places.setdefault(item, len(places)) for item in items]
-    return list(places), indices
+def _places(items: Iterable[Item]) -> dict[Item, int]:
+    """The distinct items, each with its place among them."""
+    return {item: place for place, item in enumerate(dict.fromkeys(items))}
 
 
-def _alignment(arrays: Mapping[str, Any], point: int) -> dict[str, float]:
+def _alignment(arrays: Mapping[str, Any], point: int) -> dict[str, Any]:
     """After the step, or after each of several."""
     numbers = {}
-    for name in ("cosine", "energy"):
-        steps = arrays[name][point, 0].tolist()
+    for name in ALIGNMENT:
+        steps = arrays[name][point, 0]
         for step, value in enumerate(steps, 1):
-            numbers[name if len(steps) == 1 else f"{name}_{step}"] = float(value)
+            numbers[name if len(steps) == 1 else f"{name}_{step}"] = value
     return numbers
 
 
