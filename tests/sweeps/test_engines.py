@@ -15,7 +15,7 @@ from featurestep.processes import process
 from featurestep.simulation import cluster as dask_cluster
 from featurestep.sweeps import EngineError, sweep
 from featurestep.sweeps.engines import EngineChoice
-from featurestep.sweeps.engines.local import Attempt, Processes
+from featurestep.sweeps.engines.local import after_death, processes
 from featurestep.sweeps.job import Job, Report, run_job
 from featurestep.sweeps.plan import make_plan
 from featurestep.sweeps.run import execute
@@ -75,13 +75,13 @@ def test_a_lost_job_is_halved_until_its_killer_is_alone(grid):
     plan = make_plan(read_sweep(grid, {"chore": {}}))
     (job, *_) = plan.jobs({unit.key for unit in plan.units})
     culprit = job.keys[2]
-    waiting, lost, done = [Attempt(job)], [], []
+    waiting, lost, done = [job], [], []
     while waiting:
-        attempt = waiting.pop()
-        if culprit not in attempt.job.keys:
-            done += attempt.job.keys
+        tried = waiting.pop()
+        if culprit not in tried.keys:
+            done += tried.keys
             continue
-        outcome = attempt.after_death("by SIGKILL")
+        outcome = after_death(tried, "by SIGKILL")
         if isinstance(outcome, Report):
             lost += outcome.keys
         else:
@@ -107,7 +107,7 @@ def test_workers_that_cannot_start_are_one_line(grid, monkeypatch):
 
 def test_workers_have_one_thread_and_leave_stdout_alone(grid):
     plan = make_plan(read_sweep(grid, ["predict"]))
-    (report,) = Processes(1).run(plan.jobs({unit.key for unit in plan.units}))
+    (report,) = processes(plan.jobs({unit.key for unit in plan.units}), workers=1)
     assert "1 threads" in report.origin["blas"]
     assert "2 threads" not in report.origin["blas"]
     assert report.origin["numpy"]
@@ -115,7 +115,7 @@ def test_workers_have_one_thread_and_leave_stdout_alone(grid):
 
 def test_closing_an_engine_ends_its_workers(grid):
     plan = make_plan(read_sweep(grid, {"chore": {"pause": 0.05}}))
-    running = Processes(2).run(plan.jobs({unit.key for unit in plan.units}))
+    running = processes(plan.jobs({unit.key for unit in plan.units}), workers=2)
     next(running)
     pool = running.gi_frame.f_locals["pool"]
     workers = [seat.process for seat in pool.seats]

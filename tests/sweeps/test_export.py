@@ -11,7 +11,7 @@ import xarray
 
 from featurestep import InvalidProblem
 from featurestep.sweeps import export as exports
-from featurestep.sweeps.engines.local import Serial
+from featurestep.sweeps.engines.local import serial
 from featurestep.sweeps.export import export
 from featurestep.sweeps.plan import make_plan
 from featurestep.sweeps.results import make_dataset, make_table
@@ -31,7 +31,7 @@ def done(base):
     tasks = {"limit": {}, "simulate": {"seeds": 2, "n_test": 50}}
     plan = make_plan(read_sweep(grid, tasks))
     with Store.in_memory() as store:
-        execute(plan, store, Serial())
+        execute(plan, store, serial)
         yield make_plan(read_sweep(grid, {**tasks, "baselines": {}})), store
 
 
@@ -90,7 +90,7 @@ def test_netcdf_reads_back_as_the_dataset(done, tmp_path):
 def test_netcdf_has_room_for_large_whole_numbers(base, seed, tmp_path):
     plan = make_plan(read_sweep(base, {"simulate": {"seeds": [1, seed], "n_test": 20}}))
     with Store.in_memory() as store:
-        execute(plan, store, Serial())
+        execute(plan, store, serial)
         path = export(plan, store, tmp_path / "t.nc")
     with xarray.open_dataset(path, engine="scipy") as found:
         assert int(found.seed.values[1]) == seed

@@ -14,8 +14,8 @@ import pytest
 
 import featurestep
 from featurestep.sweeps import numerics
-from featurestep.sweeps.engines.base import run_elsewhere
-from featurestep.sweeps.engines.local import Serial
+from featurestep.sweeps.engines.local import serial
+from featurestep.sweeps.job import run_elsewhere
 from featurestep.sweeps.plan import make_plan
 from featurestep.sweeps.results import make_table
 from featurestep.sweeps.run import execute
@@ -184,7 +184,7 @@ def test_results_of_the_first_stores_are_read_by_their_number(base):
     """They had a number, raised by hand, in the fingerprint's place."""
     plan = make_plan(read_sweep(base, ["predict"]))
     with Store.in_memory() as store:
-        execute(plan.under({"predict": 2}), store, Serial())
+        execute(plan.under({"predict": 2}), store, serial)
         assert make_status(plan, store).count("missing") == 1
         (found,) = earlier_results(plan, store)
         assert (found.numerics, found.units) == (2, 1)

@@ -8,7 +8,7 @@ import pytest
 from featurestep import InvalidProblem, Problem, baselines, limit, predict, simulate, spectrum
 from featurestep.simulation import Setting, SingularSystem
 from featurestep.sweeps import StoreError, run, sweep
-from featurestep.sweeps.engines.local import Serial
+from featurestep.sweeps.engines.local import serial
 from featurestep.sweeps.plan import make_plan
 from featurestep.sweeps.run import execute
 from featurestep.sweeps.spec import read_sweep
@@ -159,12 +159,12 @@ def test_retry_does_what_failed_and_nothing_else(grid, tmp_path):
     log = tmp_path / "log"
     with Store.for_writing(tmp_path / "s.sqlite") as store:
         plan = make_plan(read_sweep(grid, {"chore": {"fail": 2.0, "refuse": 9.0}}))
-        execute(plan, store, Serial())
+        execute(plan, store, serial)
         assert make_status(plan, store).count("failed") == 1
         mended = make_plan(read_sweep(grid, {"chore": {"log": str(log)}}))
-        execute(mended, store, Serial())
+        execute(mended, store, serial)
         assert not log.exists(), "a plain run leaves failures alone"
-        execute(mended, store, Serial(), retry=True)
+        execute(mended, store, serial, retry=True)
         status = make_status(mended, store)
     assert dict(executed(log)) == {2.0: 1}
     assert (status.count("ok"), status.count("refused"), status.executions) == (9, 1, 11)

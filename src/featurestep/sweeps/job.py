@@ -12,10 +12,11 @@ from typing import Literal, NamedTuple
 from ..errors import FeaturestepError
 from ..results import plain
 from ..simulation import InsufficientMemory
-from ..threads import blas_libraries
+from ..threads import blas_libraries, one_thread, set_workers
 from .numerics import installed
 from .tasks import Task, Unit, Values
 
+MOST_DEATHS = 3  # of workers, before a unit is to blame
 Status = Literal["ok", "refused", "failed"]
 
 
@@ -37,6 +38,7 @@ class Job:
     """Units of one task that are computed together, by one worker."""
 
     units: tuple[Unit, ...]
+    deaths: int = 0  # of workers that had it
 
     @property
     def task(self) -> Task:
@@ -48,10 +50,10 @@ class Job:
         """Those of its units."""
         return tuple(unit.key for unit in self.units)
 
-    def halves(self) -> tuple[Job, Job]:
+    def halves(self, deaths: int = 0) -> list[Job]:
         """The same units as two jobs."""
         middle = len(self.units) // 2
-        return Job(self.units[:middle]), Job(self.units[middle:])
+        return [Job(self.units[:middle], deaths), Job(self.units[middle:], deaths)]
 
     def lost(self, reason: str, trace: str = "") -> Report:
         """The report of a job that no worker survives."""
@@ -75,6 +77,22 @@ def run_job(job: Job) -> Report:
     started = time.perf_counter()
     outcomes = _outcomes(job)
     return Report(job.keys, outcomes, time.perf_counter() - started, origin())
+
+
+def run_alone(job: Job) -> Report:
+    """Compute a job with one thread, beside other workers on the same machine."""
+    set_workers(1)
+    with one_thread():
+        return run_job(job)
+
+
+def run_elsewhere(job: Job, numerics: str) -> Report:
+    """The same on a machine of its own installation, if that computes the driver's numbers."""
+    own = job.task.numerics
+    if own != numerics:
+        rule = "install the featurestep of the driver there"
+        return job.lost(f"its worker has numerics {own}, the driver {numerics}: {rule}")
+    return run_alone(job)
 
 
 def _outcomes(job: Job) -> list[Outcome]:

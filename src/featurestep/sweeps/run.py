@@ -32,7 +32,7 @@ def execute(
         watch(progress)
     if not missing:
         return progress
-    with closing(engine.run(plan.jobs(missing))) as reports:
+    with closing(engine(plan.jobs(missing))) as reports:
         for report in reports:
             store.record(report, descriptions)
             progress = progress.after(report)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...checks import whole_number
 from ...errors import InvalidProblem
 from ...reading import known_keys, one_of, table, text, within
-from .base import Engine, refuse_importing_workers
-from .local import Processes, Serial
+from ..job import Job, Report
+from .dask_engine import dask, distributed, refuse_importing_workers
+from .local import processes, serial
 
 __all__ = ["ENGINES", "Engine", "EngineChoice", "refuse_importing_workers"]
 
+# Takes jobs and yields reports as they come in, in any order; together they cover every unit once.
+# Closing the generator stops the work.
+Engine = Callable[[Iterator[Job]], Generator[Report, None, None]]
 ENGINES = ("processes", "serial", "dask")
 MAX_WORKERS = 4096
 
@@ -61,9 +67,8 @@ class EngineChoice:
     def make(self) -> Engine:
         """The engine itself; nothing is started yet."""
         if self.kind == "serial":
-            return Serial()
-        if self.kind == "dask":
-            from .dask_engine import Dask
-
-            return Dask(self.workers, self.scheduler)
-        return Processes(self.workers)
+            return serial
+        if self.kind == "processes":
+            return partial(processes, workers=self.workers)
+        distributed()  # refused before anything starts where it is not installed
+        return partial(dask, workers=self.workers, scheduler=self.scheduler)

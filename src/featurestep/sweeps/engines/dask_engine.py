@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import signal
 import tempfile
 from collections import deque
@@ -14,13 +15,16 @@ from typing import Any
 
 from ...errors import EngineError
 from ...simulation.cluster import client_of
-from ..job import Job, Report
-from .base import GUARD, MOST_DEATHS, run_elsewhere
+from ..job import MOST_DEATHS, Job, Report, run_elsewhere
 
+GUARD = (
+    "A script that its own worker processes import, as those of a local Dask cluster do, "
+    "must call sweep below `if __name__ == '__main__':`."
+)
 IN_FLIGHT = 512  # jobs that the scheduler holds at a time
 
 
-def _distributed() -> Any:
+def distributed() -> Any:
     """The package, loaded when it is needed."""
     try:
         return import_module("distributed")
@@ -29,52 +33,47 @@ def _distributed() -> Any:
         raise EngineError(text) from None
 
 
-class Dask:
-    """So many workers on this machine, or those of the scheduler at an address."""
+def refuse_importing_workers() -> None:
+    """A worker that is importing the user's script must not start the sweep all over."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise EngineError(GUARD)
 
-    def __init__(self, workers: int | None = None, scheduler: str | None = None) -> None:
-        _distributed()  # refused before anything starts where it is not installed
-        self.workers = workers
-        self.scheduler = scheduler
 
-    def run(self, jobs: Iterator[Job]) -> Generator[Report, None, None]:
-        """Reports as they come.
+def dask(
+    jobs: Iterator[Job], *, workers: int | None = None, scheduler: str | None = None
+) -> Generator[Report, None, None]:
+    """In so many workers on this machine, or in those of the scheduler at an address.
 
-        Dask tries a job again when its worker dies, and gives it up after several deaths, but it
-        blames every job that the worker held. So those given up are tried again one at a time, with
-        nothing beside them: whoever is given up then is to blame, and is halved down to one unit.
-        """
-        flight: dict[Any, Job] = {}
-        suspects: deque[Job] = deque()
-        with self._client() as client:
-            try:
-                for job, report in _landing(client, jobs, flight):
-                    if report is None:
-                        suspects.append(job)
-                    else:
-                        yield report
-            finally:
-                for future in flight:
-                    future.cancel()
-            while suspects:
-                job = suspects.popleft()
-                report = _report(_submitted(client, job), job)
-                if report is None and len(job.units) > 1:
-                    suspects.extend(job.halves())
+    Dask tries a job again when its worker dies, and gives it up after several deaths, but it
+    blames every job that the worker held. So those given up are tried again one at a time, with
+    nothing beside them: whoever is given up then is to blame, and is halved down to one unit.
+    """
+    flight: dict[Any, Job] = {}
+    suspects: deque[Job] = deque()
+    with _local_client(workers) if scheduler is None else client_of(scheduler) as client:
+        try:
+            for job, report in _landing(client, jobs, flight):
+                if report is None:
+                    suspects.append(job)
                 else:
-                    yield report or job.lost("its worker died several times")
-
-    def _client(self) -> Any:
-        if self.scheduler is None:
-            return _local_client(self.workers)
-        return client_of(self.scheduler)
+                    yield report
+        finally:
+            for future in flight:
+                future.cancel()
+        while suspects:
+            job = suspects.popleft()
+            report = _report(_submitted(client, job), job)
+            if report is None and len(job.units) > 1:
+                suspects.extend(job.halves())
+            else:
+                yield report or job.lost("its worker died several times")
 
 
 def _landing(
     client: Any, jobs: Iterator[Job], flight: dict[Any, Job]
 ) -> Iterator[tuple[Job, Report | None]]:
     """Jobs with their reports as they end; `flight` has those that the scheduler holds."""
-    ended = _distributed().as_completed(loop=client.loop)
+    ended = distributed().as_completed(loop=client.loop)
 
     def top_up() -> None:
         for job in islice(jobs, IN_FLIGHT - len(flight)):
@@ -102,7 +101,7 @@ def _report(future: Any, job: Job) -> Report | None:
         report = future.result()
         assert isinstance(report, Report)
         return report
-    if isinstance(error, _distributed().KilledWorker):
+    if isinstance(error, distributed().KilledWorker):
         return None
     return job.lost(f"{type(error).__name__}: {error}")
 
@@ -110,7 +109,6 @@ def _report(future: Any, job: Job) -> Report | None:
 @contextmanager
 def _local_client(workers: int | None) -> Iterator[Any]:
     """Single-threaded workers here, quiet, with their files in a folder that goes away."""
-    distributed = _distributed()
     settings = {
         "distributed.scheduler.allowed-failures": MOST_DEATHS - 1,
         # Nannies restart their workers. A cluster that also counts the missing closes the nanny
@@ -119,7 +117,7 @@ def _local_client(workers: int | None) -> Iterator[Any]:
     }
     with tempfile.TemporaryDirectory() as folder, import_module("dask").config.set(settings):
         try:
-            cluster = distributed.LocalCluster(
+            cluster = distributed().LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
                 processes=True,
@@ -129,7 +127,7 @@ def _local_client(workers: int | None) -> Iterator[Any]:
             )
         except (RuntimeError, OSError) as error:
             raise EngineError(f"the local Dask cluster does not start: {error} {GUARD}") from None
-        with cluster, distributed.Client(cluster, set_as_default=False) as client:
+        with cluster, distributed().Client(cluster, set_as_default=False) as client:
             client.run(_leave_interrupts)
             yield client
 
