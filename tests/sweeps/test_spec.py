@@ -115,7 +115,12 @@ def test_a_grid_from_python_is_the_same_sweep_as_its_mapping(base):
 
 @pytest.mark.parametrize(
     "axes",
-    [{"n": [60, 120], "phi": 0.5, "psi": 0.75}, {"phi": [0.5, 1.0]}, {"psi": [0.5], "d": [30, 60]}],
+    [
+        {"n": [60, 120], "phi": 0.5, "psi": 0.75},
+        {"phi": [0.5, 1.0]},
+        {"psi": [0.5], "d": [30, 60]},
+        {"phi": [0.5, 1.0], "d": [30, 60]},
+    ],
 )
 def test_sizes_of_a_grid_from_python_follow_its_ratios(base, axes):
     grid = base.vary(**axes)

@@ -56,10 +56,10 @@ def read_grid(value: Any) -> tuple[Dimension, ...]:
             known_keys("grid", {key: content}, (*NAMES, "zip", "design"))
             path = f"grid.{key}"
             dimensions.append(Dimension(key, {key: axis_values(path, key, content)}, path))
-    return checked(tuple(dimensions))
+    return _checked(tuple(dimensions))
 
 
-def checked(dimensions: tuple[Dimension, ...]) -> tuple[Dimension, ...]:
+def _checked(dimensions: tuple[Dimension, ...]) -> tuple[Dimension, ...]:
     """Refuse a field varied twice, rivals, equal names, and grids beyond measure."""
     paths: dict[str, str] = {}
     names = [dimension.name for dimension in dimensions]

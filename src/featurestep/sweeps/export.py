@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InvalidProblem
 from ..files import check_file, write_whole
 from .plan import Plan
-from .results import Columns, label, make_dataset, make_table
+from .results import Columns, described, make_dataset, make_table
 from .store import Store
 
 if TYPE_CHECKING:
@@ -66,25 +66,14 @@ def _csv(plan: Plan, store: Store, provenance: bool) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
     for row in zip(*table.values(), strict=True):
-        writer.writerow([_cell(value) for value in row])
+        writer.writerow([str(v).lower() if isinstance(v, bool) else v for v in row])
     return text.getvalue().encode()
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return repr(value) if isinstance(value, float) else value
 
 
 def _json(plan: Plan, store: Store, provenance: bool) -> bytes:
     table = make_table(plan, store, provenance=provenance)
     rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-    content = {
-        "sweep": plan.sweep.name,
-        "problem": {name: label(value) for name, value in plan.sweep.problem.items()},
-        "numerics": plan.numerics,
-        "rows": rows,
-    }
+    content = {**described(plan), "rows": rows}
     return (json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1) + "\n").encode()
 
 

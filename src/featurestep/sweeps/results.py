@@ -90,7 +90,11 @@ def make_dataset(plan: Plan, store: Store) -> xarray.Dataset:
                 array if several else array[0, ..., 0],
                 {"long_name": task.meanings[name]} if name in task.meanings else {},
             )
-    return xarray.Dataset(arrays, coordinates, attrs=_attributes(plan))
+    texts = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in described(plan).items()
+    }
+    return xarray.Dataset(arrays, coordinates, attrs=texts)
 
 
 def _columns(store: Store, units: Sequence[Unit]) -> dict[str, Array]:
@@ -125,10 +129,7 @@ def _coordinates(plan: Plan) -> dict[str, Any]:
     return coordinates
 
 
-def _attributes(plan: Plan) -> dict[str, Any]:
+def described(plan: Plan) -> dict[str, Any]:
+    """What was asked, for files: the sweep's name, the fields that do not vary, the numerics."""
     base = {name: label(value) for name, value in plan.sweep.problem.items()}
-    return {
-        "sweep": plan.sweep.name,
-        "problem": json.dumps(base, ensure_ascii=False),
-        "numerics": json.dumps(plan.numerics),
-    }
+    return {"sweep": plan.sweep.name, "problem": base, "numerics": plan.numerics}

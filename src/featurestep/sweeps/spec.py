@@ -14,7 +14,7 @@ from ..axes import NAMES
 from ..errors import InvalidProblem
 from ..problem import Grid, Problem
 from ..reading import known_keys, table, text
-from .axes import Dimension, checked, read_grid
+from .axes import Dimension, read_grid
 from .engines import EngineChoice
 from .identity import portable
 from .tasks import Task, read_tasks
@@ -113,17 +113,13 @@ def _from_mapping(source: Mapping[str, Any], *, name: str, folder: Path) -> Swee
 
 
 def _from_grid(source: Problem | Grid, tasks: Any) -> Sweep:
+    grid = source if isinstance(source, Grid) else None
     base = source.base if isinstance(source, Grid) else source
-    given = {name: value for name, value in portable(base).given.items() if value is not None}
-    dimensions: tuple[Dimension, ...] = ()
-    if isinstance(source, Grid):
-        dimensions = tuple(
-            Dimension(name, {name: tuple(values)}, name) for name, values in source.axes.items()
-        )
+    axes = {} if grid is None else grid.axes
     return Sweep(
         name="sweep",
-        problem=given,
-        dimensions=checked(dimensions),
+        problem={name: value for name, value in portable(base).given.items() if value is not None},
+        dimensions=tuple(Dimension(name, {name: values}, name) for name, values in axes.items()),
         tasks=read_tasks(tasks),
-        grid=source if isinstance(source, Grid) else None,
+        grid=grid,
     )

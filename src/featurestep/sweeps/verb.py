@@ -35,12 +35,7 @@ class Progress:
     def after(self, report: Report) -> Progress:
         """With the units of one more report."""
         counts = Counter(outcome.status for outcome in report.outcomes)
-        return replace(
-            self,
-            ok=self.ok + counts["ok"],
-            refused=self.refused + counts["refused"],
-            failed=self.failed + counts["failed"],
-        )
+        return replace(self, **{name: getattr(self, name) + counts[name] for name in counts})
 
 
 Watcher = Callable[[Progress], None]
