@@ -70,15 +70,12 @@ class VectorOverlaps:
 
     def add(self, block: RowBlock) -> None:
         """The next rows."""
-        backend, count = self.backend, len(block.left)
         self.squares += np.sum(block.left**2, axis=0)
         if self.matrix.by_columns:
-            backend.add_product(self._moments, block.values, backend.put(block.left))
+            self.backend.add_product(self._moments, block.values, self.backend.put(block.left))
             return
         self._left.append(block.left)
-        if len(self.matrix.directions):
-            out = backend.empty(count, len(self.matrix.directions))
-            self._across.append(backend.get(backend.product(block.values, self._right, out)))
+        self._across.append(self.backend.get(block.values @ self._right.T))
 
     def parts(self) -> list[FloatArray]:
         """The sums of the columns' side, to be added to those of other rows."""
@@ -95,26 +92,19 @@ class VectorOverlaps:
         """
         s2 = (values * self.matrix.scale)[:, None]
         resolved = s2 > absent(self.backend.solver.dtype) * s2[0]
+        there = np.where(resolved, s2, 1.0)
         if self.matrix.by_columns:
-            left = _over(vectors @ self.backend.get(self._moments), s2, resolved)
+            left = (vectors @ self.backend.get(self._moments)) ** 2 / there
             right = (vectors @ self.matrix.directions.T) ** 2
         else:
             left = (vectors @ np.concatenate(self._left)) ** 2
-            across = (
-                np.concatenate(self._across) if self._across else np.empty((self.matrix.rows, 0))
-            )
-            right = _over(vectors @ across, s2, resolved)
+            right = (vectors @ np.concatenate(self._across)) ** 2 / there
         return np.where(resolved, left / self.squares, np.nan), np.where(resolved, right, np.nan)
 
 
 def absent(dtype: str) -> float:
     """The s² (of the largest) below which a pair is not resolved: s² is known to eps only."""
     return float(np.sqrt(np.finfo(dtype).eps))
-
-
-def _over(inner: FloatArray, s2: FloatArray, resolved: FloatArray) -> FloatArray:
-    """inner²/s², where there is an s."""
-    return inner**2 / np.where(resolved, s2, 1.0)
 
 
 def apply_gram(backend: Backend, matrix: RowMatrix, vectors: Array) -> Array:
