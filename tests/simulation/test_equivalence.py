@@ -7,7 +7,7 @@ import pytest
 
 from featurestep.errors import InvalidProblem
 from featurestep.problem import Problem
-from featurestep.simulation import feature_gap
+from featurestep.simulation import NonFiniteFeatures, feature_gap
 
 from .dense import draw_of, features, whole
 
@@ -55,3 +55,9 @@ def test_bad_arguments(options, parameter):
 def test_no_step_is_refused():
     with pytest.raises(InvalidProblem, match="step_size"):
         feature_gap(PROBLEM.replace(step_size=0.0))
+
+
+def test_features_that_overflow_are_refused():
+    p = Problem(n=60, d=30, width=40, activation="H1 + H15", step_size=1e12, ridge=0.1)
+    with pytest.raises(NonFiniteFeatures, match="40 of 40 features"):
+        feature_gap(p, seeds=1)

@@ -18,6 +18,7 @@ from ..arguments import SEEDS, Draws, Resources, make_draws, make_resources
 from ..draws.setting import Setting
 from ..over_seeds import error_of_mean, spread
 from .experiment import make_experiment
+from .readout import refuse_non_finite
 from .run import TRAIN, GroupRun
 from .variants import FeatureKey, feature_key
 
@@ -118,12 +119,7 @@ def _gaps(problem: Problem, run: GroupRun, keys: Sequence[FeatureKey]) -> FloatA
             F_ell = run.features(key, rows)
             F_ell -= F
             backend.add_gram(gram, F_ell)
-    return np.array([np.sqrt(_largest(gram) / problem.n) for gram in grams])
-
-
-def _largest(gram: FloatArray) -> float:
-    """Largest eigenvalue, from the lower triangle."""
-    from scipy import linalg  # slow to load
-
-    last = [len(gram) - 1] * 2
-    return float(linalg.eigh(gram, lower=True, eigvals_only=True, subset_by_index=last)[0])
+    for gram in grams:
+        refuse_non_finite(backend, gram)
+    largest = [backend.eigen(gram, 1)[0][0] for gram in grams]
+    return np.sqrt(np.array(largest) / problem.n)
