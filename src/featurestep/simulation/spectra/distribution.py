@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,19 +16,22 @@ from ..over_seeds import error_of_mean
 LEVELS = 500  # equal shares into which a measured mass is cut to smooth it
 
 
+class Measured(NamedTuple):
+    """A cumulative function, linear in the singular value between its knots."""
+
+    knots: FloatArray  # singular values, ascending
+    heights: FloatArray  # share of the eigenvalues up to there
+    resolution: FloatArray  # bound on the quadrature's error there
+
+
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """Eigenvalues of one matrix: those known one by one, and measurements of the rest.
-
-    A measurement is a cumulative function, linear in the singular value between its knots.
-    """
+    """Eigenvalues of one matrix: those known one by one, and measurements of the rest."""
 
     columns: int  # of the matrix: how many eigenvalues there are
     zeros: int  # of them 0 for the matrix's shape alone
     atoms: FloatArray  # eigenvalues known one by one, descending
-    knots: FloatArray  # (measurements, knots): singular values, ascending
-    heights: FloatArray  # (measurements, knots): share of the eigenvalues up to there
-    resolution: FloatArray  # (measurements, knots): bound on the quadrature's error there
+    rest: tuple[Measured, ...]
 
     @property
     def atom_mass(self) -> float:
@@ -38,8 +41,8 @@ class Distribution:
 
 def all_known(values: FloatArray, columns: int) -> Distribution:
     """Every eigenvalue of a matrix that its shape does not make 0: one measurement of nothing."""
-    nothing = np.zeros((1, 1))
-    return Distribution(columns, columns - len(values), values, nothing, nothing, nothing)
+    nothing = Measured(*np.zeros((3, 1)))
+    return Distribution(columns, columns - len(values), values, (nothing,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,7 @@ class Curve:
 def cumulative_curve(found: Sequence[Distribution], x: FloatArray) -> Curve:
     """The share of eigenvalues ≤ x, zeros included."""
     values = np.concatenate([cumulative(one, x) for one in found])  # (measurements, x)
-    bound = np.concatenate([_interpolate(one, one.resolution, x) for one in found])
+    bound = np.concatenate([_interpolate(one, "resolution", x) for one in found])
     return Curve(x, np.mean(values, axis=0), error_of_mean(values), np.mean(bound, axis=0))
 
 
@@ -75,7 +78,7 @@ def cumulative(found: Distribution, x: FloatArray) -> FloatArray:
     """The share of eigenvalues ≤ x, zeros included, for each measurement: (measurements, x)."""
     atoms = np.searchsorted(found.atoms[::-1], x, side="right")
     known = np.where(x >= 0.0, found.zeros, 0) + atoms
-    return known * found.atom_mass + _interpolate(found, found.heights, x)
+    return known * found.atom_mass + _interpolate(found, "heights", x)
 
 
 def density(found: Distribution, x: FloatArray, width: float) -> FloatArray:
@@ -83,8 +86,8 @@ def density(found: Distribution, x: FloatArray, width: float) -> FloatArray:
 
     The zeros that the matrix's shape makes are left out: it integrates to 1 − their share.
     """
-    out = np.tile(found.atom_mass * _gaussians(found.atoms, x, width), (len(found.knots), 1))
-    for row, knots, heights in zip(out, found.knots, found.heights, strict=True):
+    out = np.tile(found.atom_mass * _gaussians(found.atoms, x, width), (len(found.rest), 1))
+    for row, (knots, heights, _) in zip(out, found.rest, strict=True):
         share = heights[-1] / LEVELS
         if share > 0.0:
             points = np.interp((np.arange(LEVELS) + 0.5) * share, heights, knots) ** 2
@@ -94,8 +97,8 @@ def density(found: Distribution, x: FloatArray, width: float) -> FloatArray:
 
 def default_width(found: Sequence[Distribution]) -> float:
     """2 % of the 99 % point of the eigenvalues that are not 0 by shape: fine beside any bulk."""
-    upper = max(float(np.max(one.knots)) ** 2 for one in found)
-    upper = max([upper, *(float(one.atoms[0]) for one in found)])
+    ends = [float(part.knots[-1]) ** 2 for one in found for part in one.rest]
+    upper = max(*ends, *(float(one.atoms[0]) for one in found))
     grid = np.linspace(0.0, upper**0.5, 4000) ** 2
     grid[-1] = upper  # its root squared may lie below it, and so below the largest eigenvalue
     share = np.mean([np.mean(cumulative(one, grid), axis=0) for one in found], axis=0)
@@ -109,11 +112,10 @@ def _gaussians(points: FloatArray, x: FloatArray, width: float) -> FloatArray:
     return np.asarray(np.array(sums) / (width * np.sqrt(2.0 * np.pi)))
 
 
-def _interpolate(found: Distribution, values: FloatArray, x: FloatArray) -> FloatArray:
-    """Values at knots, at the eigenvalues x: 0 below 0."""
+def _interpolate(found: Distribution, name: str, x: FloatArray) -> FloatArray:
+    """What is measured at knots, at the eigenvalues x: 0 below 0."""
     s = np.sqrt(np.maximum(x, 0.0))
-    pairs = zip(found.knots, values, strict=True)
-    rows = np.stack([np.interp(s, knots, heights) for knots, heights in pairs])
+    rows = np.stack([np.interp(s, part.knots, getattr(part, name)) for part in found.rest])
     return np.where(x >= 0.0, rows, 0.0)
 
 

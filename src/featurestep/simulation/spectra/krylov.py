@@ -21,7 +21,7 @@ from ...types import FloatArray
 from ..arrays.backend import Array, Backend, make_backend
 from ..draws.streams import Streams
 from ..failures import NonFiniteFeatures
-from .distribution import Distribution, all_known
+from .distribution import Distribution, Measured, all_known
 from .lanczos import BlockLanczos, Ritz, gauss_rule
 from .row_matrix import RowBlock, RowMatrix, VectorOverlaps, absent, apply_gram
 from .singular import Found
@@ -180,15 +180,14 @@ def _distribution(
     end = float(values[known - 1]) ** 0.5
     rules = [gauss_rule(rest, row[known:], lanczos.steps) for row in ritz.weights]
     zero = ZERO * lanczos.precision * float(values[0])
-    parts = [_knots(nodes, weights, mass, zero, end) for nodes, weights in rules]
-    knots, heights, resolution = (_stacked([part[i] for part in parts]) for i in range(3))
+    measured = tuple(_through(*rule, mass, zero, end) for rule in rules)
     zeros = matrix.columns - matrix.side
-    return Distribution(matrix.columns, zeros, values[:known], knots, heights, resolution)
+    return Distribution(matrix.columns, zeros, values[:known], measured)
 
 
-def _knots(
+def _through(
     nodes: FloatArray, weights: FloatArray, mass: float, least: float, end: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> Measured:
     """A cumulative function through the middle of every step of a quadrature.
 
     At a node the true function lies within that node's step (Chebyshev, Markov, Stieltjes).
@@ -199,15 +198,8 @@ def _knots(
     nodes, steps = nodes[~zero], weights[~zero]
     start = float(np.sum(weights[zero]))
     heights = start + np.cumsum(steps) - 0.5 * steps
-    knots = np.concatenate([[0.0], np.minimum(np.sqrt(nodes), end), [end]])
-    return (
-        knots,
+    return Measured(
+        np.concatenate([[0.0], np.minimum(np.sqrt(nodes), end), [end]]),
         np.concatenate([[start], heights, [mass]]),
         np.concatenate([steps[:1], steps, steps[-1:]]) / 2.0 if len(steps) else np.zeros(2),
     )
-
-
-def _stacked(rows: list[FloatArray]) -> FloatArray:
-    """Rows of one length, the last value repeated where one is short."""
-    longest = max(len(row) for row in rows)
-    return np.stack([np.pad(row, (0, longest - len(row)), mode="edge") for row in rows])
