@@ -137,8 +137,6 @@ def gradient_squares(network: Network, W: Array, a_hat: FloatArray, X: Any) -> F
     slopes(backend, network.problem, P)
     found = []
     for a in a_hat.T:
-        out = backend.zeros(len(rows), W.shape[1])
-        weighted = P * backend.put(a[None, :])
-        backend.add_product(out, backend.put(backend.get(weighted).T), W)
-        found.append(backend.get(out))
+        weighted = backend.get(P * backend.put(a[None, :]))
+        found.append(backend.get(backend.product_across(backend.put(weighted.T), W)))
     return np.stack(found)

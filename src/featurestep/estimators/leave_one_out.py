@@ -46,9 +46,7 @@ def held_out(
         free = U - U.mean(axis=0) if intercept else U
         left = weights @ (free * free).T  # (ridges, n)
     else:
-        U = backend.get(
-            backend.product(F, backend.put(backend.get(Q).T), backend.empty(n, N))
-        )  # FQ
+        U = backend.get(backend.product(F, backend.put(backend.get(Q).T)))  # FQ
         weights = 1.0 / (values + shifts)
         residual = Y - _weighted(U, weights, Y)
         left = 1.0 - weights @ (U * U).T - (1.0 / n if intercept else 0.0)

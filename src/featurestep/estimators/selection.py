@@ -209,8 +209,7 @@ def _by_folds(network: Network, plan: Plan, sample: Sample, path: Path, judge: J
 def outputs(network: Network, F: Array, a_hat: FloatArray) -> FloatArray:
     """Fa, (n, outputs)."""
     backend = network.backend
-    out = backend.empty(len(F), a_hat.shape[1])
-    return np.asarray(backend.get(backend.product(F, backend.put(a_hat.T), out)))
+    return np.asarray(backend.get(backend.product(F, backend.put(a_hat.T))))
 
 
 def _readouts(

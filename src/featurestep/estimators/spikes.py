@@ -95,8 +95,7 @@ def _spectrum(network: Network, F: Array) -> tuple[FloatArray, FloatArray]:
     values, vectors = backend.eigen(smaller_gram(backend, F), top)
     values = np.maximum(values, 0.0)
     if n > N:
-        out = backend.empty(n, top)
-        left = backend.get(backend.product(F, backend.put(vectors), out)).T  # Fv = s·u
+        left = backend.get(backend.product(F, backend.put(vectors))).T  # Fv = s·u
         lengths = np.linalg.norm(left, axis=1, keepdims=True)
         vectors = left / np.where(lengths > 0, lengths, 1.0)
     return values / n, np.asarray(vectors)

@@ -120,8 +120,9 @@ class Backend:
         products = (left[i : i + SLICE] * right[i : i + SLICE] for i in pieces)
         return np.float64(sum(float(piece.sum()) for piece in products))
 
-    def product(self, left: Array, right: Array, out: Array) -> Array:
+    def product(self, left: Array, right: Array, out: Array | None = None) -> Array:
         """out = left · rightᵀ, for (m, k) and (n, k)."""
+        out = self.empty(*left.shape[:-1], right.shape[-2]) if out is None else out
         self._into(out, self._gemm(1.0, right.T, left.T, trans_a=1, c=out.T, overwrite_c=1))
         return out
 
@@ -129,6 +130,12 @@ class Backend:
         """out += leftᵀ · right, for (k, m) and (k, n)."""
         done = self._gemm(1.0, right.T, left.T, trans_b=1, beta=1.0, c=out.T, overwrite_c=1)
         self._into(out, done)
+
+    def product_across(self, left: Array, right: Array) -> Array:
+        """leftᵀ · right, for (k, m) and (k, n)."""
+        out = self.zeros(*left.shape[:-2], left.shape[-1], right.shape[-1])
+        self.add_product(out, left, right)
+        return out
 
     def add_gram(self, out: Array, F: Array, *, fresh: bool = False) -> None:
         """Lower triangle of out += FᵀF, or of out = FᵀF if fresh: half the work of a product."""

@@ -89,7 +89,7 @@ class TorchBackend(Backend):
         pieces = zip(left.split(step, -2), right.split(step, -2), strict=True)
         return sum((a * b).sum((-2, -1), dtype=self.xp.float64) for a, b in pieces)
 
-    def product(self, left: Array, right: Array, out: Array) -> Array:
+    def product(self, left: Array, right: Array, out: Array | None = None) -> Array:
         return self.xp.matmul(left, right.mT, out=out)
 
     def add_product(self, out: Array, left: Array, right: Array) -> None:

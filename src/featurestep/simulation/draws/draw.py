@@ -141,8 +141,7 @@ class Draw:
         if self.setting.spectrum is not None:
             X *= self.backend.put(np.sqrt(self.setting.variances(d)))
         if self.setting.covariance is not None:
-            out = self.backend.empty(*self.lead, rows, d)
-            X = self.backend.product(X, self._root, out)
+            X = self.backend.product(X, self._root)
         return X
 
     def _clustered(self, X: Array, clusters: int, separation: float) -> Array:
@@ -168,13 +167,10 @@ class Draw:
         return self.source.each(lambda streams: streams.generator("data").permutation(count))
 
     def _labels(self, sample: Sample, start: int, X: Array) -> tuple[Array, Array]:
-        rows = X.shape[-2]
-        out = self.backend.empty(*self.lead, rows, self.directions.shape[-2])
-        along = self.backend.product(X, self._on_device, out)
-        clean = self._target(self.backend.wide(along))
+        clean = self._target(self.backend.wide(self.backend.product(X, self._on_device)))
         if sample.stream == "test":
             return clean, 0.0 * clean
-        noise = self.source.column("noise", 2 * sample.part, start, rows)
+        noise = self.source.column("noise", 2 * sample.part, start, X.shape[-2])
         return self._corrupt(sample, start, clean), noise
 
     @cached_property

@@ -64,9 +64,9 @@ class Network:
         G, beta = backend.zeros(*W.shape), backend.zeros(A.shape[1], W.shape[1])
         for start in range(0, n0, ROWS):
             x, r = (backend.put(array[start : start + ROWS]) for array in (X, R))
-            P = backend.product(x, W, backend.empty(len(x), len(W)))
+            P = backend.product(x, W)
             slopes(backend, self.problem, P)
-            backend.each(scale, [P, backend.product(r, A, backend.empty(*P.shape))], True)
+            backend.each(scale, [P, backend.product(r, A)], True)
             backend.add_product(G, P, x)
             backend.add_product(beta, r, x)
         refuse_infinite(G)
@@ -84,8 +84,7 @@ class Network:
 
     def project(self, X: Any, W: Array) -> Array:
         """XWᵀ, (n, N)."""
-        out = self.backend.empty(len(X), len(W))
-        return self.backend.product(self.backend.put(X), W, out)
+        return self.backend.product(self.backend.put(X), W)
 
     def features(self, terms: Terms, out: Array) -> Array:
         """σ(Σ weight · projection), into out."""

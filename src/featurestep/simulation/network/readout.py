@@ -103,8 +103,7 @@ def solve_dual(
     F = backend.cast(F[..., :n, :])
     out = []
     for same, y, solved in systems:
-        a_hat = backend.zeros(*F.shape[:-2], len(same), F.shape[-1])
-        backend.add_product(a_hat, solved, F)
+        a_hat = backend.product_across(solved, F)
         alpha, wide = backend.wide(solved), backend.wide(a_hat)  # (n, fits), (fits, N)
         sums = [(y * alpha).sum(-2), (alpha * alpha).sum(-2), (wide * wide).sum(-1)]
         found = backend.get(backend.stack(sums))  # (fits, 3)
@@ -129,18 +128,10 @@ def smaller_gram(backend: Backend, F: Array) -> Array:
 def readouts(backend: Backend, F: Array, Y: Array, ridges: Sequence[float]) -> list[Array]:
     """â (N, outputs) of every ridge for features that are held whole, and labels of any number."""
     n, N = F.shape
-    gram = smaller_gram(backend, F)
     shifts = [ridge * n for ridge in ridges]
-    if n > N:
-        moments = backend.zeros(N, Y.shape[1])
-        backend.add_product(moments, F, Y)
-        return backend.solve(gram, shifts, [moments] * len(shifts), False)
-    out = []
-    for alpha in backend.solve(gram, shifts, [Y] * len(shifts), False):
-        a_hat = backend.zeros(N, Y.shape[1])
-        backend.add_product(a_hat, F, alpha)
-        out.append(a_hat)
-    return out
+    rhs = backend.product_across(F, Y) if n > N else Y
+    solved = backend.solve(smaller_gram(backend, F), shifts, [rhs] * len(shifts), False)
+    return solved if n > N else [backend.product_across(F, alpha) for alpha in solved]
 
 
 def _solution(

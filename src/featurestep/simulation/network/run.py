@@ -92,10 +92,7 @@ class GroupRun(Trainer):
         for matrix, target in zip(weights.matrices, out, strict=False):
             self.backend.product(block.X, matrix, target)
             self.count(2 * rows * p.width * p.d)
-        kappa = {
-            noise: self.backend.product(block.X, beta, self.backend.empty(*self.lead, rows, 1))
-            for noise, beta in weights.beta.items()
-        }
+        kappa = {n: self.backend.product(block.X, beta) for n, beta in weights.beta.items()}
         if self.equivalent:
             at = ("equivalent", part, block.start)
             out[-2][:] = self.draw.source.rows(*at, (rows, p.width), NORMAL, reuse=False)
@@ -170,10 +167,9 @@ class GroupRun(Trainer):
         for rows in self.blocks(weights, sample, TEST):
             for key, readouts in stacked.items():
                 F = solver.cast(self.features(key, rows))
-                output = solver.empty(*F.shape[:-1], readouts.shape[-2])
-                predicted = solver.wide(solver.product(F, readouts, output))
+                predicted = solver.wide(solver.product(F, readouts))  # (rows, fits)
                 sums[key] = sums[key] + ((rows.clean[..., None] - predicted) ** 2).sum(-2)
-                self.count(2 * N * output.shape[-2] * output.shape[-1])
+                self.count(2 * N * predicted.shape[-2] * predicted.shape[-1])
         return {key: self.backend.get(total) for key, total in sums.items()}  # each (fits,)
 
     def put_errors(self, sums: Mapping[FeatureKey, FloatArray], out: Outcome) -> None:

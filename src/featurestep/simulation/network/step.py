@@ -100,7 +100,7 @@ def evaluate(
 def _output(backend: Backend, problem: Problem, P: Array, T: Array, a_row: Array) -> Array:
     """f(X0) = σ(X0W0ᵀ)a."""
     evaluate(backend, backend.value(problem.sigma), P, T, parallel_safe(problem.sigma))
-    return backend.wide(backend.product(T, a_row, backend.empty(*T.shape[:-1], 1)))[..., 0]
+    return backend.wide(backend.product(T, a_row))[..., 0]
 
 
 def _residuals(block: Block, levels: tuple[float, ...], output: Array | float) -> tuple[Array, ...]:

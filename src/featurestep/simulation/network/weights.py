@@ -37,12 +37,8 @@ class Overlaps:
         self.inside: list[FloatArray] = []  # MB
         self.weighted: list[FloatArray] = []  # Mᵀa
         for matrix in matrices:
-            *lead, N, d = matrix.shape
-            inside = backend.product(matrix, B, backend.empty(*lead, N, B.shape[-2]))
-            weighted = backend.zeros(*lead, 1, d)
-            backend.add_product(weighted, a, matrix)
-            self.inside.append(backend.get(inside))
-            self.weighted.append(backend.get(weighted)[..., 0, :])
+            self.inside.append(backend.get(backend.product(matrix, B)))
+            self.weighted.append(backend.get(backend.product_across(a, matrix))[..., 0, :])
         self.products = [[backend.get(backend.inner(M, K)) for K in matrices] for M in matrices]
 
     def of(self, terms: Sequence[Term], start: FloatArray) -> Alignment:

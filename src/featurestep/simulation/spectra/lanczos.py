@@ -93,9 +93,7 @@ class BlockLanczos:
     def vectors(self, ritz: Ritz, top: int) -> Array:
         """The first Ritz vectors, as rows."""
         coordinates = self.backend.put(np.ascontiguousarray(ritz.coordinates[:, :top]))
-        out = self.backend.zeros(coordinates.shape[1], self.basis.shape[1])
-        self.backend.add_product(out, coordinates, self.basis[: len(coordinates)])
-        return out
+        return self.backend.product_across(coordinates, self.basis[: len(coordinates)])
 
     def _append(self, Z: Array, norm: float) -> FloatArray:
         """Orthonormal rows Q for what is new in Z, with Z = coefficients · Q."""
@@ -128,7 +126,7 @@ class BlockLanczos:
             return total
         backend = self.backend
         for _ in range(2):
-            inside = backend.get(backend.product(Z, Q, backend.empty(len(Z), self.size)))
+            inside = backend.get(backend.product(Z, Q))
             backend.add_product(Z, backend.put(-inside.T), Q)
             total += inside
         return total

@@ -113,19 +113,17 @@ def apply_gram(backend: Backend, matrix: RowMatrix, vectors: Array) -> Array:
     Vectors are in float64, products in the solver's precision. The columns' side takes one pass
     over the rows of M, the rows' side two.
     """
-    solver, count = backend.solver, len(vectors)
-    there = solver.zeros(count, matrix.columns)
+    solver = backend.solver
+    there = solver.zeros(len(vectors), matrix.columns)
     inside = solver.cast(vectors)
     if matrix.by_columns:
         for block in matrix.blocks():
             values = solver.cast(block.values)
-            along = solver.product(values, inside, solver.empty(len(values), count))
-            solver.add_product(there, along, values)
+            solver.add_product(there, solver.product(values, inside), values)
         return solver.wide(there) / matrix.scale
     for block in matrix.blocks():
         solver.add_product(there, inside[:, block.at].T, solver.cast(block.values))
     out = 0.0 * vectors
     for block in matrix.blocks():
-        values = solver.cast(block.values)
-        out[:, block.at] = solver.product(values, there, solver.empty(len(values), count)).T
+        out[:, block.at] = solver.product(solver.cast(block.values), there).T
     return out / matrix.scale
