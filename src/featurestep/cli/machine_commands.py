@@ -6,21 +6,22 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
 
+from .. import __version__
 from ..bench import bench as run_bench
 from ..files import check_file, write_whole
+from ..meeting.comparison import compare
+from ..problem import Problem
 from ..results import Table
 from ..sweeps.numerics import installed
+from ..theory import predict
 from ..threads import blas_libraries, cores
 from .options import json_option
 from .output import show_json, show_notes, show_table
-
-if TYPE_CHECKING:
-    from ..problem import Problem
 
 REQUIRED = (
     "numpy", "scipy", "threadpoolctl", "xarray", "matplotlib", "click", "rich",
@@ -125,8 +126,6 @@ def _show(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
 
 def versions() -> dict[str, str]:
     """This package, Python, and every dependency that is or could be here."""
-    from .. import __version__
-
     found = {"featurestep": __version__, "python": platform.python_version()}
     found["platform"] = platform.platform()
     for name in REQUIRED + OPTIONAL:
@@ -149,9 +148,6 @@ def arithmetic() -> dict[str, str]:
 
 def predicted_case() -> list[dict[str, Any]]:
     """The known case against its known values."""
-    from ..problem import Problem
-    from ..theory import predict
-
     found = predict(Problem(**KNOWN_PROBLEM), method="exact")
     rows = []
     for name, known in KNOWN.items():
@@ -164,8 +160,6 @@ def predicted_case() -> list[dict[str, Any]]:
 
 def small_case() -> Problem:
     """The known case at a size that trains in a moment, the step in the same units of √N."""
-    from ..problem import Problem
-
     sizes = {name: KNOWN_PROBLEM[name] // _SMALLER for name in ("n", "d", "width", "n_step")}
     step = KNOWN_PROBLEM["step_size"] / _SMALLER**0.5
     return Problem(**{**KNOWN_PROBLEM, **sizes, "step_size": step})
@@ -173,8 +167,6 @@ def small_case() -> Problem:
 
 def trained_case(seeds: int) -> list[dict[str, Any]]:
     """Trained networks against their prediction, judged as by `compare`."""
-    from ..meeting.comparison import compare
-
     shown = ("quantity", "simulated", "predicted", "z")
     return [
         {**{name: getattr(row, name) for name in shown}, "agrees": row.passes()}

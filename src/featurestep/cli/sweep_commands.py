@@ -66,7 +66,7 @@ def sweep() -> None:
 @_file
 @_engine
 @json_option
-def run(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
+def run(as_json: bool, **asked: Any) -> None:
     """Compute what the store does not have yet.
 
     Ctrl-C keeps what is done. A unit that fails is recorded with its traceback, and the others
@@ -80,14 +80,14 @@ def run(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
     """
     from .sweep_run import compute, planned
 
-    compute(planned(file, store, **engine), retry=False, as_json=as_json)
+    compute(planned(**asked), retry=False, as_json=as_json)
 
 
 @sweep.command()
 @_file
 @_engine
 @json_option
-def retry(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
+def retry(as_json: bool, **asked: Any) -> None:
     """Compute again what failed, and what is missing.
 
     \b
@@ -96,7 +96,7 @@ def retry(file: str, store: str | None, as_json: bool, **engine: Any) -> None:
     """
     from .sweep_run import compute, planned
 
-    compute(planned(file, store, **engine), retry=True, as_json=as_json)
+    compute(planned(**asked), retry=True, as_json=as_json)
 
 
 @sweep.command()
@@ -120,9 +120,7 @@ def status(file: str, store: str | None, as_json: bool) -> None:
 @click.argument("output", metavar="OUTPUT")
 @click.option("--provenance", is_flag=True, help="add when, where and by what each was computed")
 @_numerics
-def export(
-    file: str, store: str | None, output: str, provenance: bool, numerics: tuple[str, ...]
-) -> None:
+def export(output: str, provenance: bool, **where: Any) -> None:
     """Write what is stored to OUTPUT: .nc, .parquet, .csv or .json.
 
     CSV, JSON and Parquet have one row for each unit; netCDF has arrays over the grid.
@@ -137,7 +135,7 @@ def export(
     from .sweep_run import stored
 
     check_target(Path(output))
-    with stored(file, store, numerics) as (plan, opened):
+    with stored(**where) as (plan, opened):
         write(plan, opened, output, provenance=provenance)
     click.echo(f"wrote {output}")
 
@@ -149,15 +147,7 @@ def export(
 @click.option("--x", metavar="FIELD", help="the horizontal axis  [default: the first dimension]")
 @click.option("--at", multiple=True, metavar="FIELD=VALUE", help="fix a dimension; may repeat")
 @_numerics
-def plot(
-    file: str,
-    store: str | None,
-    output: str,
-    quantity: str,
-    x: str | None,
-    at: tuple[str, ...],
-    numerics: tuple[str, ...],
-) -> None:
+def plot(output: str, quantity: str, x: str | None, at: tuple[str, ...], **where: Any) -> None:
     """Draw one quantity of every task to OUTPUT: .png, .pdf or .svg.
 
     Predictions are lines, limits dashed, simulations means with bars of two standard errors. A
@@ -174,7 +164,7 @@ def plot(
 
     check_path(output)
     fixed = dict(map(_fixed, at))
-    with stored(file, store, numerics) as (plan, opened):
+    with stored(**where) as (plan, opened):
         results = make_dataset(plan, opened)
     try:
         save(output, sweep_curves(results, quantity, x=x, at=fixed))
