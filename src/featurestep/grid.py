@@ -34,8 +34,6 @@ class Grid:
             name: value for name, value in axes.items() if name in RATIOS and np.ndim(value) == 0
         }
         varied = {name: values for name, values in axes.items() if name not in self.fixed}
-        if not varied:
-            raise InvalidProblem("vary", "needs at least one field", "none")
         if "step_size" in varied and ("step_exponent" in varied or "step_scale" in varied):
             raise InvalidProblem("vary", "takes step_size or step_exponent, not both", list(axes))
         self.axes: dict[str, tuple[Any, ...]] = {}
@@ -98,6 +96,11 @@ class Grid:
         sizes = [f"{name}: {len(values)}" for name, values in self.axes.items()]
         held = [f"{name} = {value!r}" for name, value in self.fixed.items()]
         return f"Grid({', '.join([*sizes, *held])}; base={self.base!r})"
+
+
+def as_grid(problem: Problem | Grid) -> Grid:
+    """A grid as it is, and one problem as the grid of no axes, whose one point it is."""
+    return problem if isinstance(problem, Grid) else Grid(problem, {}, ())
 
 
 def _axis(name: str, values: Any) -> tuple[Any, ...]:

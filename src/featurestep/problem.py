@@ -201,7 +201,10 @@ class Problem:
         Ratios vary like fields, and a single ratio is held at every point:
         `vary(psi=[0.5, 1, 2])`, `vary(n=[500, 1000, 2000], phi=0.5, psi=0.7)`.
         """
-        return Grid(self, axes, FIELDS)
+        grid = Grid(self, axes, FIELDS)
+        if not grid.axes:
+            raise InvalidProblem("vary", "needs at least one field", "none")
+        return grid
 
     @classmethod
     def from_ratios(

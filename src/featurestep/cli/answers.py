@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import InvalidProblem
-from ..grid import Grid
+from ..grid import Grid, as_grid
+from ..problem import Problem
 from ..results import OK, Result, shared_fields
 from .options import Request
 from .output import check_path, mention, save, show, show_json
@@ -60,13 +61,13 @@ def answer(
 
 
 def _bar(
-    target: object, cost: Estimate | None, by_flops: bool
+    target: Problem | Grid, cost: Estimate | None, by_flops: bool
 ) -> AbstractContextManager[Advance | None]:
     """A bar over points or flops, when there is something to wait for."""
     if cost is not None and by_flops:
         total = cost.flops / 1e9
         return watched(cost.flops, lambda done: f"{done / 1e9:.4g} of {total:.4g} Gflop")
-    points = len(target) if isinstance(target, Grid) else 1
+    points = len(as_grid(target))
     if cost is None and points < _LONG:
         return nullcontext()
     return watched(points, lambda done: "points")

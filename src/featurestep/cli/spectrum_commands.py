@@ -7,7 +7,7 @@ import click
 from .. import theory
 from ..axes import number
 from ..errors import InvalidProblem
-from ..grid import Grid
+from ..grid import as_grid
 from ..meeting import spectra
 from ..meeting.phase import EXPONENTS, phase_diagram
 from ..simulation import Estimate, estimate_spectrum
@@ -59,11 +59,10 @@ def spectrum(request: Run) -> None:
 
 def _cost(request: Run, variants: tuple[str, ...]) -> Estimate:
     """Of the networks at all points together."""
-    target = request.target
     known = {k: v for k, v in request.run.items() if k in ("seeds", "setting", "max_memory")}
     costs = [
         estimate_spectrum(p, variants=variants, top=spectra.top(p), **known)
-        for p in (target if isinstance(target, Grid) else [target])
+        for p in as_grid(request.target)
     ]
     return Estimate.of_all(costs)
 

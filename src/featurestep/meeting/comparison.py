@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..errors import InvalidProblem
-from ..grid import Grid
+from ..grid import Grid, as_grid
 from ..problem import Problem
 from ..results import (
     OK,
@@ -162,7 +162,7 @@ class Comparison(Result):
             (*notes, *([status] if status != OK else []))
             for notes, status in zip(self._notes, self.statuses, strict=True)
         ]
-        return tuple(grouped(zip(points_of(self.problem), told, strict=True)))
+        return tuple(grouped(zip(as_grid(self.problem).points(), told, strict=True)))
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -174,7 +174,7 @@ class Comparison(Result):
         columns = {
             name: self.dataset[name].values.reshape(len(QUANTITIES), count) for name in MEASURES
         }
-        for i, point in enumerate(points_of(self.problem)):
+        for i, point in enumerate(as_grid(self.problem).points()):
             for q, quantity in enumerate(QUANTITIES):
                 numbers: dict[str, Any] = {
                     name: float(column[q, i]) if np.isfinite(column[q, i]) else None
@@ -208,10 +208,9 @@ class Comparison(Result):
 
     def tables(self) -> list[Table]:
         """One row for each point and quantity."""
-        fields = self.problem.dims if isinstance(self.problem, Grid) else ()
         header = ("quantity", "predicted", "simulated", "z", "gap", "verdict")
         rows = [[*row.point.values(), *_cells(row)] for row in self.rows]
-        return [Table.of([*fields, *header], rows)]
+        return [Table.of([*as_grid(self.problem).dims, *header], rows)]
 
     def closing(self) -> list[str]:
         """The worst row, and what it took."""
@@ -290,8 +289,3 @@ def _predictions(problem: Problem | Grid) -> Predictions:
 def _trained(results: xarray.Dataset) -> xarray.DataArray:
     """The trained network's quantities as one array: (quantity, *grid)."""
     return results[list(QUANTITIES)].sel(variant="trained", drop=True).to_dataarray("quantity")
-
-
-def points_of(problem: Problem | Grid) -> Iterator[dict[str, Any]]:
-    """Coordinates of a grid's points, in order; one problem has none."""
-    return iter([{}]) if isinstance(problem, Problem) else problem.points()

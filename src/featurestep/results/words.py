@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import FeaturestepError, InconsistentSolution, NotConverged
-from ..grid import Grid
+from ..grid import Grid, as_grid
 from ..problem import Problem
 from .tables import cell
 
@@ -71,13 +71,11 @@ def where(point: Mapping[str, Any]) -> str:
 
 def describe(problem: Problem | Grid, without: Sequence[str] = ()) -> list[str]:
     """A problem, or what a grid's points share, in a few lines of words and symbols."""
-    varied = {*without, *(problem.varied if isinstance(problem, Grid) else ())}
-    base = problem.base if isinstance(problem, Grid) else problem
+    grid = as_grid(problem)
+    varied, base = {*without, *grid.varied}, grid.base
     given = {name: value for name, value in base.given.items() if name not in varied}
-    words = [
-        f"{name} {given[name]}" for name in ("activation", "target", "readout") if name in given
-    ]
-    words += [f"residual {given['residual']}"] if "residual" in given else []
+    told = ("activation", "target", "readout", "residual")
+    words = [f"{name} {given[name]}" for name in told if name in given]
     initial = given.get("initial", "sphere")
     words += [f"initial weights {initial}"] if initial != "sphere" else []
     words += ["centred"] if given.get("centre") else []
@@ -91,14 +89,13 @@ def describe(problem: Problem | Grid, without: Sequence[str] = ()) -> list[str]:
         lines[1] += f" (φ = {base.phi:.4g}, ψ = {base.psi:.4g})"
     if not {"n", "step_size", "step_exponent", "step_scale"} & varied:
         lines.append(f"step size η = {base.step_size:.5g}; {base.regime}")
-    if isinstance(problem, Grid) and problem.fixed:
-        lines.append(f"{where(problem.fixed)} at every point")
+    if grid.fixed:
+        lines.append(f"{where(grid.fixed)} at every point")
     return [line for line in lines if line]
 
 
 def shared_fields(problem: Problem | Grid) -> dict[str, Any]:
     """The same as values: a problem's fields, or those that a grid's points share."""
-    if isinstance(problem, Problem):
-        return dict(problem.given)
-    given = {n: v for n, v in problem.base.given.items() if n not in problem.varied}
-    return {**given, **problem.fixed}
+    grid = as_grid(problem)
+    given = {n: v for n, v in grid.base.given.items() if n not in grid.varied}
+    return {**given, **grid.fixed}

@@ -12,7 +12,8 @@ import numpy as np
 
 from ..axes import NAMES
 from ..errors import InvalidProblem
-from ..problem import Grid, Problem
+from ..grid import Grid, as_grid
+from ..problem import Problem
 from ..reading import known_keys, table, text
 from .axes import Dimension, read_grid
 from .engines import EngineChoice
@@ -113,13 +114,7 @@ def _from_mapping(source: Mapping[str, Any], *, name: str, folder: Path) -> Swee
 
 
 def _from_grid(source: Problem | Grid, tasks: Any) -> Sweep:
-    grid = source if isinstance(source, Grid) else None
-    base = source.base if isinstance(source, Grid) else source
-    axes = {} if grid is None else grid.axes
-    return Sweep(
-        name="sweep",
-        problem={name: value for name, value in portable(base).given.items() if value is not None},
-        dimensions=tuple(Dimension(name, {name: values}, name) for name, values in axes.items()),
-        tasks=read_tasks(tasks),
-        grid=grid,
-    )
+    grid = as_grid(source)
+    given = {name: value for name, value in portable(grid.base).given.items() if value is not None}
+    dimensions = tuple(Dimension(name, {name: values}, name) for name, values in grid.axes.items())
+    return Sweep("sweep", given, dimensions, read_tasks(tasks), grid=grid)

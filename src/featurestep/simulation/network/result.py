@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...grid import Grid
+from ...grid import Grid, as_grid
 from ...problem import Problem
 from ...results import QUANTITIES, Table, cell, plus_minus
 from ...types import FloatArray
@@ -64,10 +64,9 @@ class Simulation(OverSeeds):
         """All numbers, with dimensions variant, the grid's fields, seed (and step)."""
         import xarray
 
-        grid = self.problem if isinstance(self.problem, Grid) else None
-        dims = grid.dims if grid is not None else ()
-        coords: dict[str, Any] = {"variant": list(self.variants)}
-        coords.update(grid.coordinates() if grid is not None else {})
+        grid = as_grid(self.problem)
+        dims = grid.dims
+        coords: dict[str, Any] = {"variant": list(self.variants), **grid.coordinates()}
         coords["seed"] = list(self.seeds)
         arrays: dict[str, Any] = {}
         for name, values in self.values.items():
@@ -80,7 +79,7 @@ class Simulation(OverSeeds):
 
     def points(self) -> Iterator[Row]:
         """Points by variant: coordinates, then each quantity's statistics."""
-        points = list(self.problem.points()) if isinstance(self.problem, Grid) else [{}]
+        points = list(as_grid(self.problem).points())
         for i, point in enumerate(points):
             for v, variant in enumerate(self.variants):
                 row: Row = {**point, "variant": variant}
@@ -105,7 +104,7 @@ class Simulation(OverSeeds):
 
     def tables(self) -> list[Table]:
         """Mean ± standard error by point and variant; of one problem also the alignment."""
-        fields = self.problem.dims if isinstance(self.problem, Grid) else ()
+        fields = as_grid(self.problem).dims
         keys = [*fields, *(["variant"] if len(self.variants) > 1 or not fields else [])]
         rows = list(self.points())
         cells = [[*(r[key] for key in keys), *(_spread(r[n]) for n in QUANTITIES)] for r in rows]

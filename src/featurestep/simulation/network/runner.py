@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...errors import FeaturestepError
-from ...grid import Grid
+from ...grid import as_grid
 from ...results import QUANTITIES, Progress
 from ...types import FloatArray
 from ..arrays.backend import make_backend
@@ -90,7 +90,7 @@ class Runner:
     def result(self, wall_time: float, where: Mapping[str, str]) -> Simulation:
         """What was found, of the grid's shape; `where` says on which cluster, if on any."""
         e, draws = self.experiment, self.experiment.draws
-        shape = e.problem.shape if isinstance(e.problem, Grid) else ()
+        shape = as_grid(e.problem).shape
         variants, points, seeds = len(draws.variants), len(e.problems), len(draws.seeds)
         shaped = {}
         for name, array in self.values.items():
