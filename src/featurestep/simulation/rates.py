@@ -11,7 +11,7 @@ import numpy as np
 
 from ..functions.nonlinearity import Nonlinearity
 from .arguments import Resources
-from .arrays.backend import Backend, parallel_safe
+from .arrays.backend import Backend
 from .arrays.gram import CHOLESKY_FLOPS
 from .draws.laws import NORMAL
 from .draws.streams import Streams
@@ -32,7 +32,7 @@ def measured_rates(resources: Resources, sigma: Nonlinearity) -> Work:
     gram = solver.outer_gram(solver.cast(X))
     rhs = solver.put(np.ones((m, 1)))
     out = backend.empty(m, m)
-    features = partial(evaluate, backend, backend.value(sigma), out, out, parallel_safe(sigma))
+    features = partial(evaluate, backend, sigma, out, out)
     return Work(
         products=2 * m**3 / _seconds(backend, lambda: backend.product(X, X, out)),
         solves=CHOLESKY_FLOPS * m**3

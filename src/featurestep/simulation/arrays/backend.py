@@ -220,13 +220,9 @@ class Backend:
         else:
             share(0)
 
-    def value(self, f: Nonlinearity) -> Callable[[Array], Array]:
-        """σ itself."""
-        return f
-
-    def slope(self, f: Nonlinearity) -> Callable[[Array], Array]:
-        """σ′."""
-        return f.derivative
+    def value(self, f: Nonlinearity, *, slope: bool = False) -> Callable[[Array], Array]:
+        """σ itself, or σ′."""
+        return f.derivative if slope else f
 
     def factors(self, ridges: int) -> int:
         """Matrices of the Gram's size alive during a solve with `overwrite`, itself included."""

@@ -178,13 +178,9 @@ class TorchBackend(Backend):
         row = array.numel() // max(1, array.shape[-2]) * self.itemsize
         return max(1, PIECE_BYTES[self.name] // max(1, int(row)))
 
-    def value(self, f: Nonlinearity) -> Callable[[Array], Array]:
-        """σ on tensors; a user's function is evaluated by NumPy on the host."""
-        return evaluator(f, self, slope=False)
-
-    def slope(self, f: Nonlinearity) -> Callable[[Array], Array]:
-        """σ′ on tensors."""
-        return evaluator(f, self, slope=True)
+    def value(self, f: Nonlinearity, *, slope: bool = False) -> Callable[[Array], Array]:
+        """A user's function is evaluated by NumPy on the host."""
+        return evaluator(f, self, slope)
 
     def describe(self) -> dict[str, str]:
         """Versions and device, for the record."""

@@ -7,7 +7,6 @@ from the seed. A worker draws its own rows; matrices travel, samples never do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -100,10 +99,8 @@ def _solved(
     for place, key in enumerate(keys):
         equations = run.normal_equations()
         equations.take([np.array(part) for part in sums[3 * place : 3 * place + 3]])
-        for solution in solve_primal(equations, run.group.by_size(key)[n], last=True):
-            on_host = run.backend.get(solution.a_hat)
-            out.solutions[key].append(replace(solution, a_hat=on_host))
-    return out
+        out.solutions[key] = solve_primal(equations, run.group.by_size(key)[n], last=True)
+    return out.with_readouts(run.backend.get)
 
 
 def _joined(solved: Sequence[Outcome]) -> Outcome:
@@ -121,10 +118,8 @@ def _errors_part(
     solved: Sequence[Outcome],
     rows: Range,
 ) -> Arrays:
-    run, joined = experiment.run(*task), _joined(solved)
-    for key, found in joined.solutions.items():
-        put = run.backend.solver.put
-        joined.solutions[key] = [replace(s, a_hat=put(s.a_hat)) for s in found]
+    run = experiment.run(*task)
+    joined = _joined(solved).with_readouts(run.backend.solver.put)
     sample = run.draw.test_sample().within(rows)
     sums = run.squared_errors(weights_after(run, gradient), sample, joined)
     return [sums[key] for key in joined.solutions]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -32,11 +32,15 @@ class Outcome:
     )
     alignment: dict[Move, list[Alignment]] = field(default_factory=dict)
 
+    def with_readouts(self, change: Callable[[Array], Array]) -> Outcome:
+        """The same with the fitted readouts somewhere else."""
+        for key, found in self.solutions.items():  # lists may be another outcome's too
+            self.solutions[key] = [replace(each, a_hat=change(each.a_hat)) for each in found]
+        return self
+
     def light(self) -> Outcome:
         """Its numbers alone, without the readouts: what is worth sending."""
-        for key, found in self.solutions.items():
-            self.solutions[key] = [replace(solution, a_hat=None) for solution in found]
-        return self
+        return self.with_readouts(lambda a_hat: None)
 
 
 def uncounted(flops: int) -> None:

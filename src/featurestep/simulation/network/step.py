@@ -6,11 +6,12 @@ and of the unit noise) however many the levels are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from ...functions.nonlinearity import Nonlinearity
 from ...problem import Problem
 from ...types import FloatArray
 from ..arrays.backend import Array, Backend, parallel_safe
@@ -83,23 +84,24 @@ def refuse_infinite(G: Array) -> None:
 
 def slopes(backend: Backend, problem: Problem, P: Array) -> None:
     """P ← σ′(P)."""
-    evaluate(backend, backend.slope(problem.sigma), P, P, parallel_safe(problem.sigma))
+    evaluate(backend, problem.sigma, P, P, slope=True)
 
 
 def evaluate(
-    backend: Backend, f: Callable[[Array], Array], values: Array, out: Array, parallel: bool
+    backend: Backend, f: Nonlinearity, values: Array, out: Array, *, slope: bool = False
 ) -> None:
-    """out = f(values); out may be the values themselves."""
+    """out = f(values), or f′(values); out may be the values themselves."""
+    call = backend.value(f, slope=slope)
 
     def piece(value: Array, target: Array) -> None:
-        target[:] = f(value)
+        target[:] = call(value)
 
-    backend.each(piece, [values, out], parallel)
+    backend.each(piece, [values, out], parallel_safe(f))
 
 
 def _output(backend: Backend, problem: Problem, P: Array, T: Array, a_row: Array) -> Array:
     """f(X0) = σ(X0W0ᵀ)a."""
-    evaluate(backend, backend.value(problem.sigma), P, T, parallel_safe(problem.sigma))
+    evaluate(backend, problem.sigma, P, T)
     return backend.wide(backend.product(T, a_row))[..., 0]
 
 

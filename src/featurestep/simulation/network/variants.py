@@ -96,7 +96,7 @@ class FeatureMaps:
         if key.base == "gaussian":
             self.backend.each(self._gaussian, [P0, out, Z], self.parallel)
         elif key.base == "initial":
-            evaluate(self.backend, self.sigma, P0, out, self.parallel)  # F0 = σ(XW0ᵀ)
+            evaluate(self.backend, self.problem.sigma, P0, out)  # F0 = σ(XW0ᵀ)
         else:
             self.backend.each(self._srf(key), [P0, out, kappa], self.parallel)
         if key.degree:
