@@ -129,11 +129,10 @@ def checked_progress(progress: Progress | None) -> Progress | None:
 
 def checked_seeds(seeds: Any) -> tuple[int, ...]:
     """The seeds behind a number or a list, or InvalidProblem."""
-    if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
-        if seeds < 1:
-            raise InvalidProblem("seeds", "must be a number >= 1 or a list of seeds", seeds)
+    whole = isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool)
+    if whole and seeds >= 1:
         return tuple(range(int(seeds)))
-    if isinstance(seeds, (str, bytes, bool)) or not isinstance(seeds, Iterable):
+    if isinstance(seeds, (str, bytes)) or not isinstance(seeds, Iterable):
         raise InvalidProblem("seeds", "must be a number >= 1 or a list of seeds", seeds)
     listed = tuple(checked_seed("seeds", seed) for seed in seeds)
     if not listed or len(set(listed)) < len(listed):

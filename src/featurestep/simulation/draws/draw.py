@@ -187,17 +187,12 @@ class Draw:
                 on_host = self.backend.get(along)
                 flat = teacher(on_host.reshape(-1, on_host.shape[-1]))
                 values = self.backend.wide(flat.reshape(on_host.shape[:-1]))
-        total = float(values.sum())
-        if not np.isfinite(total):
-            self._refuse(self.backend.get(along), self.backend.get(values))
+        if not np.isfinite(float(values.sum())):  # one number is fetched where all is well
+            wrong = ~np.isfinite(self.backend.get(values))
+            if wrong.any():
+                where = self.backend.get(along)[wrong][0].tolist()
+                raise NonFiniteFeatures(f"the target is not finite at projections {where}")
         return values
-
-    @staticmethod
-    def _refuse(along: FloatArray, values: FloatArray) -> None:
-        wrong = ~np.isfinite(values)
-        if wrong.any():
-            where = along[wrong][0].tolist()
-            raise NonFiniteFeatures(f"the target is not finite at projections {where}")
 
     def _corrupt(self, sample: Sample, start: int, clean: Array) -> Array:
         if self.setting.corrupted == 0:

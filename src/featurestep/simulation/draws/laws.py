@@ -122,11 +122,10 @@ def parse_mixture(inputs: str) -> tuple[int, float] | None:
 
 def corners(clusters: int, separation: float) -> FloatArray:
     """Centres (K, K − 1): a regular simplex of radius s around 0."""
-    ranks = np.arange(1, clusters)
-    helmert = np.tril(np.ones((clusters - 1, clusters)), 0)
-    helmert[ranks - 1, ranks] = -ranks
-    helmert /= np.sqrt(ranks * (ranks + 1.0))[:, None]  # orthonormal rows that sum to 0
-    return np.asarray(helmert.T * separation * (clusters / (clusters - 1.0)) ** 0.5)
+    from scipy.linalg import helmert  # slow to load
+
+    # Orthonormal rows that sum to 0.
+    return np.asarray(helmert(clusters).T * separation * (clusters / (clusters - 1.0)) ** 0.5)
 
 
 def borders(clusters: int) -> FloatArray:
