@@ -147,12 +147,7 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
 def _beaten(what: str, last: xarray.Dataset, kind: str, words: str) -> Claim:
     """The simulated network beats a linear method at the largest n/d; from which n/d on."""
     value, error, other = (last[name].values for name in ("simulated", "standard_error", kind))
-    ahead = value < other
-    first = (
-        SAMPLES[len(SAMPLES) - int(np.logical_and.accumulate(ahead[::-1]).sum())]
-        if ahead[-1]
-        else None
-    )
-    since = f"from n/d = {first:g} on" if first is not None else "nowhere"
+    ahead = [samples for i, samples in enumerate(SAMPLES) if np.all(value[i:] < other[i:])]
+    since = f"from n/d = {ahead[0]:g} on" if ahead else "nowhere"
     text = f"{what}: the network is below {words} {since}; at n/d = {SAMPLES[-1]:g}"
     return below(text, float(value[-1]), float(error[-1]), float(other[-1]))

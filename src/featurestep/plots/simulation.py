@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..axes import axis_values
 from ..grid import Grid
 from ..theory import predict
 from .curves import at_most, curves
@@ -201,12 +202,9 @@ def _refined(grid: Grid) -> Grid:
     name, values = next(iter(grid.axes.items()))
     if len(values) < 2 or not all(type(value) in (int, float) for value in values):
         return grid
-    spaced = np.geomspace if spans_decades(name, values) else np.linspace
-    points = spaced(min(values), max(values), _CURVE_POINTS)
-    dense: Sequence[Any] = [float(f"{x:.12g}") for x in points]
-    if all(type(value) is int for value in values):
-        dense = list(dict.fromkeys(round(x) for x in dense))
-    return grid.base.vary(**{**grid.axes, name: dense}, **grid.fixed)
+    scale = "log" if spans_decades(name, values) else "linear"
+    span = {"start": min(values), "stop": max(values), "count": _CURVE_POINTS, "scale": scale}
+    return grid.base.vary(**{**grid.axes, name: axis_values(name, name, span)}, **grid.fixed)
 
 
 def _errors(results: xarray.Dataset, grid: Any) -> xarray.Dataset:

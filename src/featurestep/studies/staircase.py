@@ -101,15 +101,9 @@ def _simulated(quick: bool, seeds: int, told: Progress, case: Case, steps: int) 
 def _predicted(quick: bool, told: Progress, case: Case) -> dict[str, Any]:
     """Theory of no step and of the first one, and the floors."""
     asked = problem(case, quick)
-    found = learnable(asked)
-    return {
-        "predicted": (
-            "first",
-            [predict(each).test_error for each in (asked.replace(step_size=0.0), asked)],
-        ),
-        "floor": found.floor,
-        "floor_second": found.floor_second,
-    }
+    found, both = learnable(asked), (asked.replace(step_size=0.0), asked)
+    predicted = ("first", [predict(each).test_error for each in both])
+    return {"predicted": predicted, "floor": found.floor, "floor_second": found.floor_second}
 
 
 @drawn(columns=2, height=3.0)
