@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .meeting.comparison import Comparison, compare
 from .plots.curves import GROWN_NAME, LIMIT_NAME, curve, shade_regimes, staircase
 from .plots.simulation import SIMULATED_NAME, points
 from .plots.style import PALETTE, legend_below, new_axes, styled
 from .problem import Problem
 from .results import GridResult
-from .simulation import Simulation, simulate
 from .theory import Limit, limit, predict
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Setting:
     large: GridResult
     limits: tuple[Limit, ...]
     grown: tuple[Limit, ...]  # limits with norm growth
-    simulated: Simulation  # at EXPONENTS
+    compared: Comparison  # with networks, at EXPONENTS
 
 
 def run_demo(
@@ -68,7 +68,7 @@ def run_demo(
         def told(done: int, total: int, before: int = which) -> None:
             progress((before + done / total) / len(SETTINGS))
 
-        simulated = simulate(problem.vary(step_exponent=EXPONENTS), seeds=seeds, progress=told)
+        compared = compare(problem.vary(step_exponent=EXPONENTS), seeds=seeds, progress=told)
         settings.append(
             Setting(
                 title=title,
@@ -76,28 +76,24 @@ def run_demo(
                 large=predict(problem.replace(**far).vary(step_exponent=exponents)),
                 limits=tuple(limit(problem, degree=k) for k in _DEGREES),
                 grown=tuple(limit(problem, degree=k, norm_growth=True) for k in _DEGREES),
-                simulated=simulated,
+                compared=compared,
             )
         )
     return settings
 
 
-def demo_rows(base: Problem, settings: list[Setting]) -> list[list[str | float]]:
+def demo_rows(settings: list[Setting]) -> list[list[str | float]]:
     """For a handful of exponents, test errors of both settings: predicted, simulated, limits."""
-    rows: list[list[str | float]] = []
-    for i, exponent in enumerate(EXPONENTS):
-        row: list[str | float] = [exponent]
-        for setting, (_, fields) in zip(settings, SETTINGS, strict=True):
-            problem = base.replace(step_exponent=exponent, **fields)
-            found, grown = setting.simulated, limit(problem, norm_growth=True)
-            mean, error = (
-                float(each["test_error"].values[0, i])
-                for each in (found.mean, found.standard_error)
-            )
-            row += [predict(problem).test_error, f"{mean:.4f} ± {error:.4f}"]
-            row += [limit(problem).test_error, grown.test_error]
-        rows.append(row)
-    return rows
+    columns: list[Iterable[str | float]] = [EXPONENTS]
+    for setting in settings:
+        found, grid = setting.compared.dataset.sel(quantity="test_error"), setting.compared.problem
+        pairs = zip(found["simulated"].values, found["standard_error"].values, strict=True)
+        columns.append(found["predicted"].values)
+        columns.append(f"{mean:.4f} ± {error:.4f}" for mean, error in pairs)
+        columns += [
+            limit(grid, norm_growth=grown).dataset["test_error"].values for grown in (False, True)
+        ]
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def demo_notes(settings: list[Setting]) -> list[str]:
@@ -120,9 +116,9 @@ def draw(base: Problem, settings: list[Setting]) -> Axes:
             shade_regimes(ax, names=row == 0)
             staircase(setting.limits, error, ax, name=LIMIT_NAME)
             staircase(setting.grown, error, ax, colour=PALETTE[2], name=GROWN_NAME, second=True)
-            found = setting.simulated
-            mean, bars = (each[error].values[0] for each in (found.mean, found.standard_error))
-            points(ax, EXPONENTS, mean, bars, colour="0.25", name=SIMULATED_NAME)
+            found = setting.compared.dataset.sel(quantity=error)
+            bars = found["standard_error"]
+            points(ax, EXPONENTS, found["simulated"], bars, colour="0.25", name=SIMULATED_NAME)
             ax.set_xlabel(ax.get_xlabel() if row else "")
         panels[column].set_title(setting.title, pad=14)
     legend_below(panels[0], shared=True, ncols=5)

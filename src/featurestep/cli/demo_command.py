@@ -34,7 +34,7 @@ def demo(request: Request, output: str, seeds: str) -> None:
     drawn = enough_seeds(one_or_list(seeds))
     with watched_share("simulating") as told:
         settings = run_demo(base, seeds=drawn, progress=told)
-    rows = demo_rows(base, settings)
+    rows = demo_rows(settings)
     path = write_in(output, "demo.png", render(figure_of(draw(base, settings)), "png"))
     click.echo("\n".join(describe(base, DEMO_FIXED)))
     header = ["step_exponent"]
