@@ -11,7 +11,8 @@ from ..borders import Border, border_of
 from ..simulation import find_spikes
 from ..simulation.arrays.backend import Array
 from ..simulation.network.given import Network
-from ..simulation.network.readout import smaller_gram
+from ..simulation.spectra.row_matrix import RowBlock, RowMatrix
+from ..simulation.spectra.singular import Found, dense_spectrum
 from ..types import FloatArray
 from .directions import Along, orthonormal_polynomials
 
@@ -48,23 +49,19 @@ def feature_spikes(
     rng = np.random.default_rng(seed)
     X = np.asarray(X, dtype=network.backend.dtype)
     shuffled = np.ascontiguousarray(rng.permuted(X, axis=0))
-    F = network.features_of(X, W)
-    values, left = _spectrum(network, F)
-    before = _spectrum(network, network.features_of(X, network.W0))[0]
+    basis = np.concatenate([orthonormal_polynomials(place(X)) for place in places], axis=1)
+    trained, before = (_spectrum(network, X, weights, basis) for weights in (W, network.W0))
+    values = trained.distribution.atoms
     rho = network.backend.put(_norms_beside(network.backend.get(W), places)[:, None])
     borders = [_border(network, shuffled, weights) for weights in (rho * network.W0, network.W0)]
-    border = borders[0]
-    found = [find_spikes(v, b) for v, b in zip((values, before), borders, strict=True)]
-    overlaps = np.zeros((found[0].count, len(places), 5))
-    for index, place in enumerate(places):
-        basis = orthonormal_polynomials(place(X))  # (n, degrees)
-        shown = min(found[0].count, len(left))
-        overlaps[:shown, index] = (left[:shown] @ basis) ** 2
-        overlaps[shown:, index] = np.nan
+    spikes = find_spikes(values, borders[0])
+    overlaps = np.full((spikes.count, len(places), basis.shape[1] // len(places)), np.nan)
+    shown = min(spikes.count, len(trained.left))
+    overlaps[:shown] = trained.left[:shown].reshape(shown, *overlaps.shape[1:])
     return FeatureSpikes(
-        found[0].singular_values,
-        found[1].singular_values,
-        float(np.sqrt(border.place)),
+        spikes.singular_values,
+        find_spikes(before.distribution.atoms, borders[1]).singular_values,
+        float(np.sqrt(borders[0].place)),
         overlaps,
         np.sqrt(values),
     )
@@ -78,7 +75,7 @@ def _norms_beside(W: FloatArray, places: list[Along]) -> FloatArray:
 
 def _border(network: Network, shuffled: Any, W: Array) -> Border:
     """Of the bulk that these weights have on inputs without dependence."""
-    edge = float(_spectrum(network, network.features_of(shuffled, W))[0][0])
+    edge = float(_spectrum(network, shuffled, W, np.ones((len(shuffled), 1))).top[0])
     scale = _scale(len(shuffled), network.problem.width)
     return border_of(max(edge, np.finfo(float).tiny), edge * scale)
 
@@ -88,14 +85,11 @@ def _scale(n: int, N: int) -> float:
     return float((n**0.5 + N**0.5) ** (-2 / 3) * float(n * N) ** (-1 / 6))
 
 
-def _spectrum(network: Network, F: Array) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues of FᵀF/n, descending, and the first left vectors as rows."""
-    backend, (n, N) = network.backend, F.shape
-    top = min(TOP, n, N)
-    values, vectors = backend.eigen(smaller_gram(backend, F), top)
-    values = np.maximum(values, 0.0)
-    if n > N:
-        left = backend.get(backend.product(F, backend.put(vectors))).T  # Fv = s·u
-        lengths = np.linalg.norm(left, axis=1, keepdims=True)
-        vectors = left / np.where(lengths > 0, lengths, 1.0)
-    return values / n, np.asarray(vectors)
+def _spectrum(network: Network, X: Any, W: Array, functions: FloatArray) -> Found:
+    """Of FᵀF/n, and what the first left vectors have of functions (n, …) of the rows."""
+    F = network.features_of(X, W)
+    n, N = F.shape
+    block = RowBlock(0, F, functions)
+    none = np.empty((0, N))
+    matrix = RowMatrix(n, N, float(n), functions.shape[1], none, lambda: iter([block]), whole=F)
+    return dense_spectrum(network.backend, matrix, min(TOP, n, N))
