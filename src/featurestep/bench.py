@@ -63,23 +63,7 @@ def cases(device: str) -> Iterator[Case]:
     yield Case(f"spectrum, n = {n}, krylov", proportional(n), options=options, spectrum=True)
 
 
-@dataclass(frozen=True)
-class Timing:
-    """A case that was run."""
-
-    case: Case
-    seconds: float
-    flops: int
-    share: float  # of the machine's product rate
-    note: str = ""
-
-    def __str__(self) -> str:
-        each = f"{self.seconds / self.case.seeds:9.3f} s a draw"
-        rate = f"{self.flops / self.seconds / 1e12:8.3f} Tflop/s  {self.share:4.0%}"
-        return f"{self.case.name:36s} {self.seconds:9.2f} s {each} {rate}  {self.note}".rstrip()
-
-
-def bench(device: str, *, show: Callable[[str], None]) -> list[Timing]:
+def bench(device: str, *, show: Callable[[str], None]) -> None:
     """Run the cases, telling each line as it is known."""
     resources = make_resources(dtype="float64", device=device)
     rates = measured_rates(resources, proportional(100).sigma)
@@ -87,25 +71,24 @@ def bench(device: str, *, show: Callable[[str], None]) -> list[Timing]:
     show(describe(rates))
     for seeds in (1, 2):  # libraries and kernels are loaded
         simulate(grid_of(200), seeds=seeds, n_test=100, device=device)
-    done = []
     for case in cases(device):
         try:
-            done.append(_timed(case, device, rates))
-            show(str(done[-1]))
+            show(f"{case.name:36s} {_timed(case, device, rates)}".rstrip())
         except MemoryError as error:
             show(f"{case.name:36s} {error}")
-    return done
 
 
-def _timed(case: Case, device: str, rates: Work) -> Timing:
+def _timed(case: Case, device: str, rates: Work) -> str:
+    """Seconds, flops a second and their share of the machine's product rate, in words."""
     options = dict(case.options)
     if case.spectrum:
         found: Any = simulated_spectrum(case.problem, seeds=case.seeds, device=device, **options)
     else:
         options.setdefault("n_test", N_TEST if device == "cuda" else 2000)
         found = simulate(case.problem, seeds=case.seeds, device=device, **options)
-    share = found.flops / found.wall_time / rates.products
-    return Timing(case, found.wall_time, found.flops, share, found.record.get("precision", ""))
+    each = f"{found.wall_time / case.seeds:9.3f} s a draw"
+    rate = f"{found.rate / 1e12:8.3f} Tflop/s  {found.rate / rates.products:4.0%}"
+    return f"{found.wall_time:9.2f} s {each} {rate}  {found.record.get('precision', '')}"
 
 
 def describe(rates: Work) -> str:
