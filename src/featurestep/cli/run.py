@@ -25,7 +25,7 @@ def numbers(text: str) -> list[Any]:
 
 
 def one_or_list(text: str) -> Any:
-    """A number, or a list of them."""
+    """A number or a word, or a list of them."""
     return numbers(text) if "," in text else number(text)
 
 
@@ -54,16 +54,11 @@ def _array(name: str) -> Callable[[str], Any]:
     return read
 
 
-_READERS: Mapping[str, Callable[[str], Any]] = {  # of what is not text
-    "seeds": one_or_list,
-    "n_test": number,
+_READERS: Mapping[str, Callable[[str], Any]] = {  # of what is not a word, a number or a list
     "max_memory": memory,
     "inputs": _array("inputs"),
-    "spectrum": numbers,
     "covariance": _array("covariance"),
-    "direction": number,
-    "corrupted": number,
-    "steps": one_or_list,
+    "spectrum": numbers,
 }
 _RUN = {
     "seeds": ("K", "draws to average, or their seeds as 3,5,8"),
@@ -114,7 +109,7 @@ class Run(Request):
     ) -> None:
         given, departed = (
             {
-                name: _READERS.get(name, str)(text)
+                name: _READERS.get(name, one_or_list)(text)
                 for name in known
                 if (text := options.pop(name, None)) is not None
             }
