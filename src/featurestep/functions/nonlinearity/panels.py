@@ -7,7 +7,7 @@ kink or jump, and is refused with its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,7 @@ from ...errors import InaccurateQuadrature
 from ...types import FloatArray
 from ..quadrature import Rule, gauss_legendre, normal_density
 from ..quadrature import panels as panel_rule
+from .base import Function, Nonlinearity, over_powers
 
 _ORDER = 14  # nodes of a panel when integrating
 _PROBE = 20  # nodes of a panel when testing whether it is resolved
@@ -35,9 +36,7 @@ _REACH = 12.0  # standard deviations
 _CHUNK = 1 << 17
 
 
-def call_safely(
-    function: Callable[[FloatArray], FloatArray], s: FloatArray, parameter: str
-) -> np.ndarray:
+def call_safely(function: Function, s: FloatArray, parameter: str) -> np.ndarray:
     """What a user's function makes of a copy of s, its own errors turned into ours."""
     try:
         with np.errstate(all="ignore"):
@@ -48,18 +47,17 @@ def call_safely(
         ) from error
 
 
-class PiecewisePanels:
-    """A function, the breaks that resolve it, and its Gaussian moments."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Sampled(Nonlinearity):
+    """A function known by its values, the breaks that resolve it, and averages between them."""
 
-    def __init__(
-        self, function: Callable[[FloatArray], FloatArray], parameter: str, kinks: Sequence[float]
-    ) -> None:
-        self.function = function
-        self.parameter = parameter
-        self.kinks = np.array(sorted(kinks), dtype=np.float64)
-        self._breaks: dict[float, FloatArray] = {}
+    function: Function
+    slope_function: Function | None = None
+    kinks: tuple[float, ...] = ()
+    parameter: str = "activation"
+    _breaks: dict[float, FloatArray] = field(default_factory=dict, init=False)
 
-    def evaluate(self, s: FloatArray) -> FloatArray:
+    def __call__(self, s: FloatArray) -> FloatArray:
         """f(s) as float64, refused unless it is elementwise and finite."""
         values = call_safely(self.function, s, self.parameter)
         if values.shape != np.shape(s):
@@ -88,7 +86,7 @@ class PiecewisePanels:
         self._resolve(16.0, *_OTHER_CUTS)
         mean, slope, spread = self.averages(np.ones(1), np.zeros(1), 1)[:, 0]
         ends = np.array([-_REACH, _REACH])
-        beyond = float(np.max(self.evaluate(ends) ** 2 * normal_density(ends)))
+        beyond = float(np.max(self(ends) ** 2 * normal_density(ends)))
         if beyond > 1e-9 * (mean**2 + slope**2 + spread):
             raise InaccurateQuadrature(
                 self.parameter, "must have a finite Gaussian second moment", "too fast a growth"
@@ -103,13 +101,12 @@ class PiecewisePanels:
 
     @cached_property
     def _central_size(self) -> float:
-        return float(np.abs(self.evaluate(np.linspace(-4.0, 4.0, 257))).max())
+        return float(np.abs(self(np.linspace(-4.0, 4.0, 257))).max())
 
     def _resolve(self, top: float, first: float, centre: float) -> FloatArray:
         doubling = first * 2.0 ** np.arange(0, np.log2(top) + 1)
         edges = np.concatenate([-doubling[::-1], [centre], doubling])
-        inside = self.kinks[np.abs(self.kinks) < top]
-        edges = np.unique(np.concatenate([edges, inside]))
+        edges = np.unique(np.concatenate([edges, super().breaks(top)]))
         while True:
             unresolved = np.flatnonzero(~self._is_resolved(edges))
             if unresolved.size == 0:
@@ -137,17 +134,22 @@ class PiecewisePanels:
         x, w = gauss_legendre(_PROBE)
         half = 0.5 * np.diff(edges)[:, None]
         middle = 0.5 * (edges[1:] + edges[:-1])[:, None]
-        values = self.evaluate(middle + half * x)
+        values = self(middle + half * x)
         legendre = np.polynomial.legendre.legvander(x, _PROBE - 1)
         coefficients = (values * w) @ legendre * (np.arange(_PROBE) + 0.5)
         tail = np.abs(coefficients[:, _ORDER - 2 :]).max(axis=1)
         # Gauss nodes stay clear of the ends: a kink between the last one and the end shows there.
         series = coefficients @ np.polynomial.legendre.legvander(_NEAR_ENDS, _PROBE - 1).T
-        missed = np.abs(self.evaluate(middle + half * _NEAR_ENDS) - series).max(axis=1)
+        missed = np.abs(self(middle + half * _NEAR_ENDS) - series).max(axis=1)
         allowed = _RESOLVED * np.abs(values).max(axis=1) + _NEGLIGIBLE * self._central_size
         return np.asarray(np.maximum(tail, 0.01 * missed) <= allowed)
 
-    def averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        out = self._by_nodes(rho.ravel(), t.ravel(), order)
+        over_powers(out[:-1], rho.ravel())
+        return out.reshape(order + 2, *t.shape)
+
+    def _by_nodes(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
         """E[f(ρz + t)H_k(z)] for flat arrays and k = 0 … order, then the spread, a row each."""
         out = np.empty((order + 2, t.size))
         reach = np.abs(t) + _REACH * rho
@@ -159,7 +161,7 @@ class PiecewisePanels:
             for start in range(0, pick.size, rows):
                 block = pick[start : start + rows]
                 z, w = _split_rule(rho[block], t[block], breaks)
-                values = self.evaluate(rho[block, None] * z + t[block, None])
+                values = self(rho[block, None] * z + t[block, None])
                 out[:, block] = _averages(z, w, values, order)
         return out
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,18 +11,17 @@ import numpy.typing as npt
 from ...errors import InaccurateQuadrature
 from ...types import FloatArray
 from ..quadrature import Rule, trapezoid_normal
-from .base import Function, Nonlinearity, hermite, over_powers
-from .panels import PiecewisePanels, call_safely
+from .base import Function, hermite
+from .panels import Sampled, call_safely
 
 _CHUNK = 1 << 16  # elements of one (points × nodes) block, small enough to stay in cache
 _WIDEST = 6.0  # ρ up to which the equispaced rule serves, panels beyond
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Analytic(Nonlinearity):
+class Analytic(Sampled):
     """A named function analytic in a strip |Im s| ≥ π/2: the equispaced rule converges fast."""
 
-    function: Function
     slope_function: Function
     is_ramp: bool = False  # f(s) = s + f(−s): evaluated where it decays, so nothing cancels
 
@@ -33,36 +31,28 @@ class Analytic(Nonlinearity):
     def derivative(self, s: FloatArray) -> FloatArray:
         return self.slope_function(s)
 
-    @cached_property
-    def _panels(self) -> PiecewisePanels:
-        return PiecewisePanels(self.function, self.name, ())
-
     def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
         if not self.is_ramp:
-            return self._sampled(rho, t, order)
-        out = self._sampled(rho, -np.abs(t), order)
+            return super()._averages(rho, t, order)
+        out = super()._averages(rho, -np.abs(t), order)
         out[0] += np.maximum(t, 0.0)
         out[1:-1:2] *= np.where(t > 0, -1.0, 1.0)  # f^{(k)}(s) = (−1)^k f^{(k)}(−s) for k ≥ 2
         out[1] += t > 0
         return out
 
-    def _sampled(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        flat_rho, flat_t = rho.ravel(), t.ravel()
+    def _by_nodes(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        """On equispaced nodes, where they serve."""
         out = np.empty((order + 2, t.size))
-        for pick, bound in _octaves(flat_rho):
-            at = flat_rho[pick], flat_t[pick]
+        for pick, bound in _octaves(rho):
+            at = rho[pick], t[pick]
             if bound <= _WIDEST:
                 # Wider and finer where H_k grows, off the real line too.
                 reach, spacing = (8.5, 0.29) if order == 1 else (10.0, 0.25)
                 rule = trapezoid_normal(reach, spacing / bound)
                 out[:, pick] = _averages_by_rule(self.function, *at, order, rule)
             else:
-                out[:, pick] = self._panels.averages(*at, order)
-        over_powers(out[:-1], flat_rho)
-        return out.reshape(order + 2, *t.shape)
-
-    def breaks(self, reach: float) -> FloatArray:
-        return self._panels.breaks(reach)
+                out[:, pick] = super()._by_nodes(*at, order)
+        return out
 
 
 def _octaves(rho: FloatArray) -> Iterator[tuple[npt.NDArray[np.intp], float]]:
@@ -94,34 +84,16 @@ def _averages_by_rule(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class UserFunction(Nonlinearity):
+class UserFunction(Sampled):
     """A user's vectorised callable: adaptive panels, with undeclared kinks refused."""
 
-    function: Function
-    slope_function: Function | None = None
-    declared_kinks: tuple[float, ...] = ()
-    parameter: str = "activation"
-    _panels: PiecewisePanels = field(init=False)
-
     def __post_init__(self) -> None:
-        panels = PiecewisePanels(self.function, self.parameter, self.declared_kinks)
-        object.__setattr__(self, "_panels", panels)
-        panels.refuse_divergent()
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        return self.declared_kinks
-
-    def breaks(self, reach: float) -> FloatArray:
-        return self._panels.breaks(reach)
+        self.refuse_divergent()
 
     @property
     def oscillates(self) -> bool:
         """Judged by how many panels the range 16 … 64 needs beyond a few."""
-        return self._panels.breaks(64.0).size > self._panels.breaks(16.0).size + 40
-
-    def __call__(self, s: FloatArray) -> FloatArray:
-        return self._panels.evaluate(s)
+        return self.breaks(64.0).size > self.breaks(16.0).size + 40
 
     def derivative(self, s: FloatArray) -> FloatArray:
         """The declared derivative, or a fourth-order difference that stays on s's side of kinks."""
@@ -132,12 +104,7 @@ class UserFunction(Nonlinearity):
                     "derivative", "must return one number for each input", slopes.shape
                 )
             return slopes.astype(np.float64)
-        return one_sided_difference(self._panels.evaluate, np.asarray(s), self.declared_kinks)
-
-    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        out = self._panels.averages(rho.ravel(), t.ravel(), order)
-        over_powers(out[:-1], rho.ravel())
-        return out.reshape(order + 2, *t.shape)
+        return one_sided_difference(self, np.asarray(s), self.kinks)
 
 
 def one_sided_difference(f: Function, s: FloatArray, kinks: Sequence[float]) -> FloatArray:
