@@ -104,10 +104,10 @@ def test_an_overlay_belongs_to_its_curve(views: Views) -> None:
     data = {"n": 120, "x": [0.1]}
     asked = SMALL.replace(n=150)
     views.keep(asked, SMALL, data)
-    kept = views.answers(asked.replace(step_exponent=0.2, theme="dark"))["simulated"]
+    kept = views.answers(asked.replace(step_exponent=0.2, theme="dark"), "main")[0]["simulated"]
     assert kept["n"] == 120
     assert len(kept["theory"]["x"]) == errors_axis.POINTS["exponent"]
-    assert views.answers(asked.replace(ridge=0.2))["simulated"] is None
+    assert views.answers(asked.replace(ridge=0.2), "main")[0]["simulated"] is None
     assert curve_key(asked) != curve_key(SMALL)
 
 
@@ -143,10 +143,10 @@ def test_a_finished_simulation_is_overlaid_on_both_lanes(views: Views) -> None:
             time.sleep(0.05)
             told = simulation(views, jobs, {"action": "look", "job": name})
         assert (told["done"], told["text"]) == (True, "□ 6 draws")
-        assert views.answers(SMALL)["simulated"]["n"] == SMALL.n
-        seen = views.spectrum_answers(SMALL.replace(ridge=0.7))["simulated_spectrum"]
+        assert views.answers(SMALL, "main")[0]["simulated"]["n"] == SMALL.n
+        seen = views.answers(SMALL.replace(ridge=0.7), "spectrum")[0]["simulated_spectrum"]
         assert seen["n"] == SMALL.n  # the spectrum does not depend on the ridge
-        assert views.spectrum_answers(SMALL.replace(phi=0.4))["simulated_spectrum"] is None
+        assert views.answers(SMALL.replace(phi=0.4), "spectrum")[0]["simulated_spectrum"] is None
         assert simulation(views, jobs, {"action": "look", "job": name})["job"] is None
     finally:
         jobs.close()

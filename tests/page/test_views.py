@@ -194,7 +194,7 @@ def test_spikes_in_words() -> None:
 
 def test_a_part_that_fails_leaves_the_other_panels_alone(views: Views) -> None:
     state = State(readout="constant")  # whose spectrum is quick
-    answers = views.answers(state)
+    answers = views.answers(state, "main")[0]
     drawn, texts = main_view(state, {**answers, "curve": TooSlow("stopped after 8 s")})
     whole, told = main_view(state, answers)
     assert texts["message"] == "stopped after 8 s"
@@ -220,7 +220,7 @@ def test_themes_differ_in_colour_only(views: Views) -> None:
     shown = []
     for theme in ("light", "dark"):
         state = State(theme=theme, readout="constant")
-        shown.append(main_view(state, views.answers(state))[0]["graph-errors"])
+        shown.append(main_view(state, views.answers(state, "main")[0])[0]["graph-errors"])
     light, dark = shown
     assert [t["y"] for t in light["data"]] == [t["y"] for t in dark["data"]]
     assert light["layout"]["paper_bgcolor"] != dark["layout"]["paper_bgcolor"]
@@ -326,10 +326,10 @@ def test_where_the_full_spectrum_fails_a_draft_stays_and_says_so(
 ) -> None:
     state = State(readout="constant", n=321)
     monkeypatch.setattr(views.slow, "ask", lambda *_: [error])
-    found = views.spectrum_answers(state)["spectrum"]
-    draft = views.spectrum_answers(state, "close")["spectrum"]
+    found = views.answers(state, "spectrum")[0]["spectrum"]
+    draft = views.answers(state, "spectrum", "close")[0]["spectrum"]
     assert {**found, "notes": []} == {**draft, "notes": []}
     assert found["notes"] == [*draft["notes"], f"the spectrum is drawn as a draft ({error})"]
     for pool in (views.fast, views.drafts):  # who drafts, before the page has its workers and after
         monkeypatch.setattr(pool, "ask", lambda *_: [Refused("takes longer")])
-    assert views.spectrum_answers(state)["spectrum"] is error
+    assert views.answers(state, "spectrum")[0]["spectrum"] is error

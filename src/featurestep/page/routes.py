@@ -21,7 +21,7 @@ from .controls import context
 from .jobs import Jobs
 from .questions import QUESTION, START, WATCH, Latest, checked
 from .state import PLAIN, State
-from .views import Views, lane_view
+from .views import VIEWS, Views
 
 _DOCUMENTS = ("theory", "explore", "spectrum", "sweep")
 _YEAR = 365 * 24 * 3600
@@ -83,7 +83,8 @@ def panels(
     answer: Answer = {"seq": seq, "refused": False, "next": "", "field": ""}
     try:
         state = State.from_query(q)
-        (figures, texts), further = lane_view(views, state, lane, how, wanted=wanted)
+        answers, further = views.answers(state, lane, how, wanted=wanted)
+        figures, texts = VIEWS[lane](state, answers)
     except FeaturestepError as error:
         field = error.parameter if isinstance(error, InvalidProblem) else ""
         told = {"field": field, "figures": {}, "texts": {"message": str(error)}}
@@ -122,7 +123,7 @@ def _data(views: Views, kind: str, text: Callable[[State, Answer], str]) -> Resp
     """Every number of the page's state, as a file."""
     state = State.from_query(request.query_string.decode("ascii", "replace"))
     try:
-        answers = views.answers(state) | views.spectrum_answers(state)
+        answers = views.answers(state, "main")[0] | views.answers(state, "spectrum")[0]
     except InvalidProblem:
         raise
     except FeaturestepError as error:

@@ -55,11 +55,6 @@ class Views:
             self.drafts.grow(spectrum)
             self.fast.grow(list(tasks.values()))
 
-    def _await(self, lane: str) -> None:
-        """Let what `begin` asks for be found: who comes meanwhile would only ask it again."""
-        if self._starter.is_alive():
-            self._begun[lane].wait(_FIRST)
-
     def close(self) -> None:
         """End every worker."""
         self._ended.set()
@@ -71,36 +66,34 @@ class Views:
             pool.close()
 
     def answers(
-        self, state: State, how: str = "full", *, wanted: Wanted = always
-    ) -> dict[str, Any]:
-        """The engine's answers by part, without the spectrum: data, or the error in its place."""
-        _ = state.problem  # refuses in one line before any work is begun
-        self._await("main")
-        tasks = self.tasks(state, how)
-        del tasks["spectrum"]
-        found = dict(zip(tasks, self.fast.ask(list(tasks.values()), wanted), strict=True))
-        return {**found, "simulated": self._shown("errors", curve_key(state))}
+        self, state: State, lane: str, how: str = "full", *, wanted: Wanted = always
+    ) -> tuple[dict[str, Any], str]:
+        """A lane's answers by part, data or the error in its place, and how to ask for it next.
 
-    def spectrum_answers(
-        self, state: State, how: str = "full", *, wanted: Wanted = always
-    ) -> dict[str, Any]:
-        """The spectrum; where the full one is refused or too slow a draft stays, and says so."""
-        _ = state.problem
-        self._await("spectrum")
+        Where the full spectrum is refused or too slow a draft stays, and says so.
+        """
+        _ = state.problem  # refuses in one line before any work is begun
+        if self._starter.is_alive():  # what `begin` asks for would only be asked again
+            self._begun[lane].wait(_FIRST)
+        tasks = self.tasks(state, how)
+        task = tasks.pop("spectrum")
+        if lane == "main":
+            found = dict(zip(tasks, self.fast.ask(list(tasks.values()), wanted), strict=True))
+            kept = self._simulated.get(Task("errors", curve_key(state)))
+            rough = any(each.how != "full" for each in tasks.values())
+            return {**found, "simulated": kept}, "full" * rough
         drafts = self.drafts if self.drafts.serving else self.fast
-        task = self.tasks(state, how)["spectrum"]
-        full = task == tasks_of(state)["spectrum"]
-        (spectrum,) = (self.slow if full else drafts).ask([task], wanted)
-        if isinstance(spectrum, Exception) and full:
-            (seen,) = drafts.ask([tasks_of(state, "close")["spectrum"]], wanted)
+        (spectrum,) = (self.slow if task.how == "full" else drafts).ask([task], wanted)
+        if isinstance(spectrum, Exception) and task.how == "full":
+            (seen,) = drafts.ask([task._replace(how="close")], wanted)
             if isinstance(seen, Mapping):
                 notes = [*seen["notes"], f"the spectrum is drawn as a draft ({spectrum})"]
                 spectrum = {**seen, "notes": notes}
-        return {"spectrum": spectrum, "simulated_spectrum": self._shown("spectrum", task.query)}
-
-    def _shown(self, kind: str, query: str) -> Any:
-        """A simulation to be laid over a panel, if there is one."""
-        return self._simulated.get(Task(kind, query))
+        rough = isinstance(spectrum, Exception) or spectrum["rough"]
+        further = "close" if rough and task.how == "draft" else "full"
+        kept = self._simulated.get(Task("spectrum", task.query))
+        found = {"spectrum": spectrum, "simulated_spectrum": kept}
+        return found, further * (task.how != "full")
 
     def tasks(self, state: State, how: str) -> dict[str, Task]:
         """What to compute: each part as asked, or more exactly where that is remembered."""
@@ -154,21 +147,6 @@ def curve_key(state: State) -> str:
     return plain.replace(step_exponent=PLAIN.step_exponent, step_scale=scale, **step).to_query()
 
 
-def lane_view(
-    views: Views, state: State, lane: str, how: str = "full", *, wanted: Wanted = always
-) -> tuple[View, str]:
-    """A lane's figures and its texts by their elements' ids, and how to ask for it next."""
-    asked, full = views.tasks(state, how), tasks_of(state)
-    if lane == "main":
-        shown = main_view(state, views.answers(state, how, wanted=wanted))
-        return shown, "full" * any(asked[part] != full[part] for part in full if part != "spectrum")
-    answers = views.spectrum_answers(state, how, wanted=wanted)
-    found, task = answers["spectrum"], asked["spectrum"]
-    rough = isinstance(found, Exception) or found["rough"]
-    further = "close" if rough and task.how == "draft" else "full"
-    return spectrum_view(state, answers), further * (task != full["spectrum"])
-
-
 def main_view(state: State, answers: Mapping[str, Any]) -> View:
     """Errors, learned function, numbers; a part that failed leaves the others alone."""
     point, curve, stairs = (answers.get(name) for name in ("point", "curve", "stairs"))
@@ -212,3 +190,6 @@ def spectrum_view(state: State, answers: Mapping[str, Any]) -> View:
     colour = THEMES[state.theme].train
     bars = figures.degrees(state, "carried by the spikes", carried, colour)
     return {"graph-spectrum": drawn, "graph-degrees": bars}, texts
+
+
+VIEWS = {"main": main_view, "spectrum": spectrum_view}
