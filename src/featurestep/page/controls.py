@@ -73,7 +73,7 @@ def context(state: State, *, told: bool) -> dict[str, Any]:
         "controls": {name: _control(name, getattr(state, name)) for name in LIMITS},
         "panels": PANELS,
         "presets": PRESETS,
-        "tiles": [(name, word, symbol(sign)) for name, word, sign in TILES],
+        "tiles": [(name, word, symbol(sign)) for name, (word, sign, _) in TILES.items()],
         "known": {
             "fields": list(LIMITS),
             "numbers": {

@@ -12,6 +12,7 @@ from ..problem import Grid, Problem
 from ..types import FloatArray
 from .state import State
 
+FIELDS = {"exponent": "step_exponent", "samples": "n", "width": "width", "ridge": "ridge"}
 POINTS = {"exponent": 31, "samples": 33, "width": 33, "ridge": 31}  # of a curve, by its axis
 _DRAFTED = 9  # points of its draft
 _NEAR_PEAK = (0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25)  # of n over N, or N over n
@@ -52,14 +53,17 @@ def axis_text(state: State, count: int | None = None, peak: Sequence[float] = _N
     if state.over == "ridge":
         return f"ridge=log:1e-06:1000:{count}"
     problem = state.problem
-    name, unit, other = "n", problem.d, problem.width
-    if state.over == "width":
-        name, unit, other = "width", problem.n, problem.n
+    unit, other = _unit(state, problem), problem.width if state.over == "samples" else problem.n
     low, high = max(1, round(unit / _SPAN)), round(unit * _SPAN)
     even = np.geomspace(low, high, count)
     near = [other * factor for factor in peak if low < other * factor < high]
     sizes = sorted({round(value) for value in (*even, *near)})
-    return f"{name}={','.join(map(str, sizes))}"
+    return f"{FIELDS[state.over]}={','.join(map(str, sizes))}"
+
+
+def _unit(state: State, problem: Problem) -> int:
+    """What sizes are counted in on the axis."""
+    return {"samples": problem.d, "width": problem.n}.get(state.over, 1)
 
 
 def grid(state: State, count: int | None = None, *, draft: bool = False) -> Grid:
@@ -75,17 +79,12 @@ def grid(state: State, count: int | None = None, *, draft: bool = False) -> Grid
 def axis(state: State, problems: Grid) -> FloatArray:
     """The grid's values as the axis shows them."""
     (values,) = problems.coordinates().values()
-    unit = {"samples": problems.base.d, "width": problems.base.n}.get(state.over, 1)
-    return np.asarray(values, dtype=np.float64) / unit
+    return np.asarray(values, dtype=np.float64) / _unit(state, problems.base)
 
 
 def here(state: State) -> float | None:
     """Where the current point lies on the axis; nowhere for the exponent of step 0."""
-    problem = state.problem
     if state.over == "exponent":
         return state.exponent
-    return {
-        "samples": problem.n / problem.d,
-        "width": problem.width / problem.n,
-        "ridge": problem.ridge,
-    }[state.over]
+    problem = state.problem
+    return float(getattr(problem, FIELDS[state.over]) / _unit(state, problem))

@@ -11,14 +11,14 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from ..problem import Problem
-from .errors_axis import axis_text, base, here
+from .errors_axis import FIELDS, axis_text, base, here
 from .figures import AXES
 from .state import State
 
 
 def python_lines(state: State) -> str:
     """A script that prints the numbers of the current point and those along the axis."""
-    name, varied = _varied(state)
+    name, _, spaced = axis_text(state).partition("=")
     curve_base = "problem"
     lines = ["import numpy as np", "from featurestep import Problem, limit, predict", ""]
     lines.append(f"problem = {_spelled(state.problem)}")
@@ -31,7 +31,7 @@ def python_lines(state: State) -> str:
     lines += [
         "result = predict(problem)",
         "print(result.test_error, result.train_loss)",
-        f"curve = predict({curve_base}.vary({name}={varied}))",
+        f"curve = predict({curve_base}.vary({name}={_values(spaced)}))",
         "print(curve.test_error.values)",
     ]
     if state.over == "exponent":
@@ -43,20 +43,17 @@ def python_lines(state: State) -> str:
 
 def shell_lines(state: State) -> str:
     """Commands that print the same numbers as JSON."""
-    name = axis_text(state).partition("=")[0]
-    point = _command(state.problem)
-    curve = _command(base(state), without=name)
+    point, curve = _command(state.problem), _command(base(state), without=FIELDS[state.over])
     lines = [f"{point} --json", f"{curve} --over {axis_text(state)} --json"]
     return "\n".join(lines) + "\n"
 
 
-def _varied(state: State) -> tuple[str, str]:
-    """The varied field and its values as Python has them."""
-    name, _, spaced = axis_text(state).partition("=")
+def _values(spaced: str) -> str:
+    """The axis's values as Python has them."""
     if ":" not in spaced:
-        return name, f"[{spaced.replace(',', ', ')}]"
+        return f"[{spaced.replace(',', ', ')}]"
     *kind, low, high, count = spaced.split(":")
-    return name, f"np.{'geomspace' if kind else 'linspace'}({low}, {high}, {count})"
+    return f"np.{'geomspace' if kind else 'linspace'}({low}, {high}, {count})"
 
 
 def _spelled(problem: Problem) -> str:

@@ -159,7 +159,7 @@ def main_view(state: State, answers: Mapping[str, Any]) -> View:
         "shell": reproduce.shell_lines(state),
         "sentence": "",
         "notes": [],
-        **{f"value-{name}": "–" for name, *_ in words.TILES},
+        **{f"value-{name}": "–" for name in words.TILES},
     }
     shares: list[float | None] = []
     if isinstance(point, Mapping):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 DEGREES = 6  # of the learned direction
@@ -93,19 +93,16 @@ def number(value: float) -> str:
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-TILES = (
-    ("test_error", "test error", "L_te"),
-    ("train_loss", "training loss", "L_tr"),
-    ("alignment", "alignment", "γ"),
-    ("step_size", "step size", "η"),
-    ("d", "dimension", "d"),
-    ("width", "width", "N"),
-)
+TILES: Mapping[str, tuple[str, str, Callable[[float], str]]] = {  # word, symbol, how it is written
+    "test_error": ("test error", "L_te", number),
+    "train_loss": ("training loss", "L_tr", number),
+    "alignment": ("alignment", "γ", "{:.3f}".format),
+    "step_size": ("step size", "η", number),
+    "d": ("dimension", "d", "{:,}".format),
+    "width": ("width", "N", "{:,}".format),
+}
 
 
 def values(point: Mapping[str, Any]) -> dict[str, str]:
     """The numbers on top, by their element's id."""
-    shown = {name: number(point[name]) for name in ("test_error", "train_loss", "step_size")}
-    shown["alignment"] = f"{point['alignment']:.3f}"
-    shown |= {name: f"{point[name]:,}" for name in ("d", "width")}
-    return {f"value-{name}": text for name, text in shown.items()}
+    return {f"value-{name}": write(point[name]) for name, (*_, write) in TILES.items()}
