@@ -43,12 +43,12 @@ class Law:
         if not self.is_finite:
             return degrees
         taken: list[int] = []
-        columns: list[FloatArray] = []
         for k in degrees:
-            column = np.array(self.values) ** k
-            if _is_independent(columns, column):
+            powers = np.array(self.values)[:, None] ** np.array([*taken, k])
+            # The last diagonal element is what the columns before leave of the last one.
+            upper = np.asarray(np.linalg.qr(powers / np.linalg.norm(powers, axis=0), mode="r"))
+            if len(taken) < len(self.values) and abs(upper[-1, -1]) > 1e-9:
                 taken.append(k)
-                columns.append(column)
         return taken
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
@@ -58,14 +58,6 @@ class Law:
         if self.name == "uniform":
             return rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), size)
         return rng.choice(np.array(self.values), size=size, p=np.array(self.probabilities))
-
-
-def _is_independent(columns: list[FloatArray], column: FloatArray) -> bool:
-    if not columns:
-        return bool(np.any(column))
-    basis = np.stack([c / np.linalg.norm(c) for c in columns], axis=1)
-    rest = column - basis @ np.linalg.lstsq(basis, column, rcond=None)[0]
-    return bool(np.linalg.norm(rest) > 1e-9 * np.linalg.norm(column))
 
 
 _NAMED = {
