@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import InvalidProblem
-from .state import MAX_QUERY
+from .state import MAX_QUERY, Choice, Limits, Number, Text
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,24}")
-_MOST = 10**9  # questions of one page
+LANES = ("main", "spectrum")
+# How exactly: what follows a slider, what does not differ from the full answer by more than the eye
+# sees, and that itself. Only the spectrum has all three.
+HOW = ("draft", "close", "full")
 _PAGES = 1024  # lanes of open pages that are told apart
-Rule = tuple[str, Callable[[Any], bool]]
-
-_LENGTH = f"must be text of at most {MAX_QUERY} characters"
-_QUERY: Rule = (_LENGTH, lambda value: isinstance(value, str) and len(value) <= MAX_QUERY)
-_TOKEN: Rule = ("must be a name", lambda value: type(value) is str and bool(_NAME.fullmatch(value)))
+_QUERY = Text(MAX_QUERY)
+_NAME = Text(24, "[A-Za-z0-9_-]+")
 # What one lane's panels show of a state; who is overtaken by the same page is dropped.
-QUESTION: dict[str, Rule] = {
-    "lane": ("must be main or spectrum", lambda value: value in ("main", "spectrum")),
+QUESTION: dict[str, Limits] = {
+    "lane": Choice(LANES),
     "q": _QUERY,
-    "seq": (f"must be from 0 to {_MOST}", lambda value: type(value) is int and 0 <= value <= _MOST),
-    "how": ("must be draft, close or full", lambda value: value in ("draft", "close", "full")),
-    "page": _TOKEN,
+    "seq": Number(0, 10**9, whole=True),
+    "how": Choice(HOW),
+    "page": _NAME,
 }
 # Start a simulation of a state, look at one, or cancel it.
-START: dict[str, Rule] = {"action": ("must be start", lambda value: value == "start"), "q": _QUERY}
-WATCH: dict[str, Rule] = {
-    "action": ("must be start, look or cancel", lambda value: value in ("look", "cancel")),
-    "job": _TOKEN,
-}
+START: dict[str, Limits] = {"action": Choice(("start",)), "q": _QUERY}
+WATCH: dict[str, Limits] = {"action": Choice(("look", "cancel")), "job": _NAME}
 
 
-def checked(body: Any, rules: dict[str, Rule]) -> dict[str, Any]:
-    """A request's JSON with exactly these members, each as its rule has it, or InvalidProblem."""
-    if not isinstance(body, dict) or set(body) != set(rules):
-        raise InvalidProblem("body", f"must be JSON of {', '.join(rules)}", type(body).__name__)
-    for name, (rule, fits) in rules.items():
-        if not fits(body[name]):
-            raise InvalidProblem(name, rule, body[name])
-    return body
+def checked(body: Any, limits: dict[str, Limits]) -> dict[str, Any]:
+    """A request's JSON with exactly these members, each within its limits, or InvalidProblem."""
+    if not isinstance(body, dict) or set(body) != set(limits):
+        raise InvalidProblem("body", f"must be JSON of {', '.join(limits)}", type(body).__name__)
+    return {name: each.check(name, body[name]) for name, each in limits.items()}
 
 
 class Latest:

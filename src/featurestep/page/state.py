@@ -73,15 +73,18 @@ class Choice:
 
 @dataclass(frozen=True)
 class Text:
-    """A formula: its length is limited here, its grammar where it is parsed."""
+    """A text such as a formula, whose grammar is checked where it is parsed."""
 
     longest: int
+    pattern: str = ".*"  # of all of it
 
     def check(self, name: str, value: Any) -> str:
         """The text itself, or InvalidProblem."""
         if not isinstance(value, str) or len(value) > self.longest or not value.isprintable():
             rule = f"must be at most {self.longest} printable characters"
             raise InvalidProblem(name, rule, value)
+        if not re.fullmatch(self.pattern, value):
+            raise InvalidProblem(name, f"must read {self.pattern}", value)
         return value
 
     read = check

@@ -12,15 +12,13 @@ from ..processes import Wanted, always
 from . import errors_figure, figures, reproduce, spectrum_figure, words
 from .errors_axis import exponents
 from .pool import Memory, Pool, Task
+from .questions import HOW, LANES
 from .state import NUMBERS, PLAIN, State
 from .theme import THEMES
 
 View = tuple[dict[str, Any], dict[str, Any]]  # figures and texts, by their elements' ids
 DEADLINE = 8.0  # seconds for everything one request asks for, waiting for a worker included
 SLOW_DEADLINE = 20.0
-# How exactly: what follows a slider, what does not differ from the full answer by more than the eye
-# sees, and that itself. Only the spectrum has all three.
-HOW = ("draft", "close", "full")
 _KEPT = 128  # simulations, of errors and of spectra
 _PATIENCE = 3.0  # seconds for a page to open before the processes it does not need yet start
 _FIRST = 5.0  # seconds that a page waits for what was begun before it came
@@ -38,7 +36,7 @@ class Views:
         self._pools = (self.fast, self.drafts, self.slow)
         self._simulated = Memory(_KEPT)
         self._ended = threading.Event()
-        self._begun = {lane: threading.Event() for lane in ("main", "spectrum")}
+        self._begun = {lane: threading.Event() for lane in LANES}
         self._starter = threading.Thread(target=self._start, daemon=True)
 
     def begin(self) -> None:
