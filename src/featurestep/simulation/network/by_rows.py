@@ -6,7 +6,7 @@ from the seed. A worker draws its own rows; matrices travel, samples never do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
@@ -22,6 +22,7 @@ from .variants import FeatureKey
 from .weights import Count, Weights
 
 Task = tuple[int, slice]  # a group, and some of the seeds
+Make = Callable[[], GroupRun]  # what is sent to a worker: a run is made where it runs
 
 
 def shares_rows(experiment: Experiment, index: int) -> bool:
@@ -38,20 +39,19 @@ def outcome_by_rows(cluster: Cluster, experiment: Experiment, task: Task, count:
     cost = experiment.groups[task[0]]
     group, p, gradient = cost.group, cost.group.problem, None
     N, d, n = p.width, p.d, cost.primal[0]
-    where = (experiment, task)
-    summed = partial(cluster.summed, count)
+    make, summed = partial(experiment.run, *task), partial(cluster.summed, count)
     if group.steps_needed:
         products = 1 + residual_basis(group.levels)
-        gradient = summed(p.n_step, 2 * products * N * d, gradient_part, *where)
+        gradient = summed(p.n_step, 2 * products * N * d, gradient_part, make)
     project = 2 * group.projections * N * d
     solved = []
     for keys in cost.passes:
         each = project + len(keys) * N * (N + 4)
-        sums = summed(n, each, _equations_part, *where, gradient, keys)
-        solved.append(cluster.submit(_solved, *where, keys, sums))
+        sums = summed(n, each, _equations_part, make, gradient, keys)
+        solved.append(cluster.submit(_solved, make, keys, sums))
     fits = sum(len(fits) for fits in group.fits.values())
-    errors = summed(group.n_test, project + 2 * N * fits, _errors_part, *where, gradient, solved)
-    done = cluster.submit(_finished, *where, gradient, solved, errors)
+    errors = summed(group.n_test, project + 2 * N * fits, _errors_part, make, gradient, solved)
+    done = cluster.submit(_finished, make, gradient, solved, errors)
     out, flops = cluster.result(done)
     count(flops)
     return cast("Outcome", out)
@@ -67,22 +67,18 @@ def weights_after(run: GroupRun, gradient: Arrays | None) -> Weights:
     return run.stepped(W0, first)
 
 
-def gradient_part(experiment: Experiment, task: Task, rows: Range) -> Arrays:
+def gradient_part(make: Make, rows: Range) -> Arrays:
     """G and β of some rows of the first step's sample."""
-    run = experiment.run(*task)
+    run = make()
     W0, sample = run.draw.initial_weights(), run.draw.step_sample(0).within(rows)
     found = run.gradient(W0, sample, run.group.levels)
     return [run.backend.get(array) for array in (*found.G, *found.beta)]
 
 
 def _equations_part(
-    experiment: Experiment,
-    task: Task,
-    gradient: Arrays | None,
-    keys: Sequence[FeatureKey],
-    rows: Range,
+    make: Make, gradient: Arrays | None, keys: Sequence[FeatureKey], rows: Range
 ) -> Arrays:
-    run = experiment.run(*task)
+    run = make()
     sums = {key: run.normal_equations() for key in keys}
     sample = run.draw.readout_sample(rows[1]).within(rows)
     for projected in run.blocks(weights_after(run, gradient), sample, TRAIN):
@@ -91,10 +87,8 @@ def _equations_part(
     return [array for key in keys for array in sums[key].parts()]
 
 
-def _solved(
-    experiment: Experiment, task: Task, keys: Sequence[FeatureKey], sums: Arrays
-) -> Outcome:
-    run, out = experiment.run(*task), Outcome()
+def _solved(make: Make, keys: Sequence[FeatureKey], sums: Arrays) -> Outcome:
+    run, out = make(), Outcome()
     n = run.cost.primal[0]
     for place, key in enumerate(keys):
         equations = run.normal_equations()
@@ -112,13 +106,9 @@ def _joined(solved: Sequence[Outcome]) -> Outcome:
 
 
 def _errors_part(
-    experiment: Experiment,
-    task: Task,
-    gradient: Arrays | None,
-    solved: Sequence[Outcome],
-    rows: Range,
+    make: Make, gradient: Arrays | None, solved: Sequence[Outcome], rows: Range
 ) -> Arrays:
-    run = experiment.run(*task)
+    run = make()
     joined = _joined(solved).with_readouts(run.backend.solver.put)
     sample = run.draw.test_sample().within(rows)
     sums = run.squared_errors(weights_after(run, gradient), sample, joined)
@@ -126,14 +116,10 @@ def _errors_part(
 
 
 def _finished(
-    experiment: Experiment,
-    task: Task,
-    gradient: Arrays | None,
-    solved: Sequence[Outcome],
-    errors: Arrays,
+    make: Make, gradient: Arrays | None, solved: Sequence[Outcome], errors: Arrays
 ) -> tuple[Outcome, int]:
     """Everything but the readouts themselves, and the flops of the solves."""
-    run, out = experiment.run(*task), _joined(solved)
+    run, out = make(), _joined(solved)
     run.put_errors(dict(zip(out.solutions, errors, strict=True)), out)
     out.alignment = weights_after(run, gradient).alignment
     N, fits = run.group.problem.width, run.group.fits.values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -11,11 +12,13 @@ from ..cluster import Arrays, Cluster, Range
 from ..network.by_rows import gradient_part, weights_after
 from ..network.step import residual_basis
 from ..network.variants import Variant
-from ..network.weights import Count, Weights
+from ..network.weights import Count
 from .plan import OF_WEIGHTS, SpectrumPlan
 from .row_matrix import VectorOverlaps
 from .run import SpectrumRun
 from .singular import Found, from_gram, gram_of
+
+Make = Callable[[], SpectrumRun]  # what is sent to a worker: a run is made where it runs
 
 
 def shares_rows(plan: SpectrumPlan) -> bool:
@@ -34,13 +37,16 @@ def found_by_rows(
 
     `count` is told the flops as they end.
     """
-    p, summed = plan.problem, partial(cluster.summed, count)
+    p, make, summed = (
+        plan.problem,
+        partial(SpectrumRun, plan, place),
+        partial(cluster.summed, count),
+    )
     each = 2 * (1 + residual_basis(plan.cost.group.levels)) * p.width * p.d
-    task = (0, slice(place, place + 1))
-    gradient = summed(p.n_step, each, gradient_part, plan, task)
+    gradient = summed(p.n_step, each, gradient_part, make)
     futures = {}
     for variant in plan.draws.variants:
-        where = (plan, place, variant, gradient)
+        where = (make, variant, gradient)
         if variant.name in OF_WEIGHTS:
             futures[variant.name] = cluster.submit(_whole, *where)
             continue
@@ -51,32 +57,23 @@ def found_by_rows(
     return out
 
 
-def _prepared(plan: SpectrumPlan, place: int, gradient: Arrays) -> tuple[SpectrumRun, Weights]:
-    one = SpectrumRun(plan, place)
-    return one, weights_after(one, gradient)
+def _whole(make: Make, variant: Variant, gradient: Arrays) -> Found:
+    run = make()
+    return run.find(variant, weights_after(run, gradient))
 
 
-def _whole(plan: SpectrumPlan, place: int, variant: Variant, gradient: Arrays) -> Found:
-    one, weights = _prepared(plan, place, gradient)
-    return one.find(variant, weights)
+def _gram_part(make: Make, variant: Variant, gradient: Arrays, rows: Range) -> Arrays:
+    run = make()
+    matrix = run.feature_matrix(run.plan.key(variant), weights_after(run, gradient), rows)
+    overlaps = VectorOverlaps(run.backend, matrix)
+    gram = gram_of(run.backend, matrix, overlaps)
+    return [run.backend.get(gram), *overlaps.parts()]
 
 
-def _gram_part(
-    plan: SpectrumPlan, place: int, variant: Variant, gradient: Arrays, rows: Range
-) -> Arrays:
-    one, weights = _prepared(plan, place, gradient)
-    matrix = one.feature_matrix(plan.key(variant), weights, rows)
-    overlaps = VectorOverlaps(one.backend, matrix)
-    gram = gram_of(one.backend, matrix, overlaps)
-    return [one.backend.get(gram), *overlaps.parts()]
-
-
-def _from_sums(
-    plan: SpectrumPlan, place: int, variant: Variant, gradient: Arrays, sums: Arrays
-) -> Found:
-    one, weights = _prepared(plan, place, gradient)
-    matrix = one.feature_matrix(plan.key(variant), weights)
-    overlaps = VectorOverlaps(one.backend, matrix)
+def _from_sums(make: Make, variant: Variant, gradient: Arrays, sums: Arrays) -> Found:
+    run = make()
+    matrix = run.feature_matrix(run.plan.key(variant), weights_after(run, gradient))
+    overlaps = VectorOverlaps(run.backend, matrix)
     gram, *rest = (np.array(part) for part in sums)
     overlaps.take(rest)
-    return from_gram(one.backend, matrix, one.backend.solver.put(gram), overlaps, plan.top)
+    return from_gram(run.backend, matrix, run.backend.solver.put(gram), overlaps, run.plan.top)
