@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 try:
-    import sklearn  # noqa: F401
+    import sklearn
 except ImportError:
     raise ImportError(
         "featurestep.estimators needs scikit-learn: pip install 'featurestep[sklearn]'"

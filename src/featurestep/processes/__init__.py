@@ -4,16 +4,3 @@ from ..errors import CannotStart
 from .pool import Answer, Call, Pool, Seat, Wanted, always
 from .process import Ending, Process
 from .program import tell
-
-__all__ = [
-    "Answer",
-    "Call",
-    "CannotStart",
-    "Ending",
-    "Pool",
-    "Process",
-    "Seat",
-    "Wanted",
-    "always",
-    "tell",
-]

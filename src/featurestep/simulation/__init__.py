@@ -10,22 +10,3 @@ from .network.verb import estimate, simulate
 from .spectra.distribution import Spikes, find_spikes
 from .spectra.result import SimulatedSpectrum
 from .spectra.verb import estimate_spectrum, simulated_spectrum
-
-__all__ = [
-    "Estimate",
-    "FeatureGap",
-    "InsufficientMemory",
-    "NonFiniteFeatures",
-    "Setting",
-    "SimulatedSpectrum",
-    "Simulation",
-    "SingularSystem",
-    "Spikes",
-    "Teacher",
-    "estimate",
-    "estimate_spectrum",
-    "feature_gap",
-    "find_spikes",
-    "simulate",
-    "simulated_spectrum",
-]

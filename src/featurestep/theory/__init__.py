@@ -16,26 +16,3 @@ from .spectra import (
     critical_steps,
     spectrum,
 )
-
-__all__ = [
-    "Baselines",
-    "CriticalStep",
-    "CriticalSteps",
-    "Groups",
-    "Learnable",
-    "Limit",
-    "Optimum",
-    "Prediction",
-    "Spectrum",
-    "Spike",
-    "Term",
-    "WeightSpectrum",
-    "WeightSpike",
-    "baselines",
-    "critical_steps",
-    "learnable",
-    "limit",
-    "optimum",
-    "predict",
-    "spectrum",
-]

@@ -4,14 +4,3 @@ from .critical import CriticalStep, CriticalSteps, critical_steps
 from .law import Spectrum, Spike
 from .solve import spectrum
 from .weights_law import WeightSpectrum, WeightSpike
-
-__all__ = [
-    "CriticalStep",
-    "CriticalSteps",
-    "Spectrum",
-    "Spike",
-    "WeightSpectrum",
-    "WeightSpike",
-    "critical_steps",
-    "spectrum",
-]
