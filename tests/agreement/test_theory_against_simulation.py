@@ -138,7 +138,7 @@ PERTURBATIONS: dict[str, list[tuple[Any, str, int | None, float]]] = {
     "(7) χ": [(response, "fluctuation", None, 1.03)],
     "(8) V̂1": [(weight_side, "linear_information", None, 1.03**0.5)],
     "(8) V̂2": [(response, "noise_information", None, 1.03)],
-    "(9) V1": [(weight_side, "gain_by_lu", 2, 1.03), (weight_side, "gain_by_parity", 2, 1.03)],
+    "(9) V1": [(weight_side, "gain_by_lu", 2, 1.03)],
     "(10) V2": [(response, "demand", None, 1.03)],
     "(11) learned function": [(risk, "least_squares", 0, 1.03), (risk, "_joint", 0, 1.03)],
     "(12) E0": [(risk, "misfit", None, 1.03)],

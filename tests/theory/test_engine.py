@@ -19,7 +19,7 @@ from featurestep.theory.moments import build_batch
 from featurestep.theory.resolution import Effort
 from featurestep.theory.resolvent import ACCEPTED, solve_resolvent
 from featurestep.theory.risk import solve_risk, solve_signal
-from featurestep.theory.weight_side import gain_by_lu, gain_by_parity, gain_by_qr
+from featurestep.theory.weight_side import gain_by_lu, gain_by_qr
 from tests.theory.literal import solve_literally
 from tests.theory.roads import untrained
 
@@ -168,15 +168,14 @@ def test_large_sizes_approach_the_limit(
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([6, 7, 9, 14]), st.sampled_from([5, 8, 13]))
-def test_three_ways_to_the_gain_agree(seed: int, groups: int, nodes: int) -> None:
+def test_two_ways_to_the_gain_agree(seed: int, groups: int, nodes: int) -> None:
     rng = np.random.default_rng(seed)
     half = rng.standard_normal((2, nodes, groups))
     mirrored = half + half[:, ::-1, ::-1]
     scaled = mirrored * np.exp(rng.normal())
-    results = [method(scaled, mirrored) for method in (gain_by_lu, gain_by_parity, gain_by_qr)]
-    for other in results[1:]:
-        for ours, theirs in zip(results[0], other, strict=True):
-            assert ours == pytest.approx(theirs, abs=1e-9 * np.abs(ours).max())
+    results = [method(scaled, mirrored) for method in (gain_by_lu, gain_by_qr)]
+    for ours, theirs in zip(*results, strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-9 * np.abs(ours).max())
 
 
 def test_gauss_and_stretched_rules_of_the_law_agree() -> None:

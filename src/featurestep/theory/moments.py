@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..functions.nonlinearity import Moments, Nonlinearity
+from ..functions.nonlinearity import Nonlinearity
 from ..functions.quadrature import Rule
 from ..problem import Problem
 from ..spiked import SpikedWeights
@@ -91,7 +91,7 @@ def build_batch(
         and np.array_equal(kappa, -kappa[::-1])
         and np.array_equal(norm, norm[:, ::-1])
     )
-    moments = feature_moments(sigma, norm, shift, kappa, mirrored=mirrored)
+    moments = sigma.moments(norm[:, None, :], shift[:, None, :] * kappa[:, None])  # (eq. 5)
     mean, slope, spread = (np.take(moment, of, axis=0) for moment in moments)
     y0, y1, rest = (x[of] for x in target_moments(star, alignment, kappa))
     return Batch(
@@ -121,17 +121,6 @@ def _distinct(weights: Sequence[SpikedWeights]) -> tuple[list[SpikedWeights], li
     first: dict[SpikedWeights, int] = {}
     of = [first.setdefault(step, len(first)) for step in weights]
     return list(first), of
-
-
-def feature_moments(
-    sigma: Nonlinearity, norm: FloatArray, shift: FloatArray, kappa: FloatArray, *, mirrored: bool
-) -> Moments:
-    """m, μ and ν² (eq. 5), (B, Q, K); with mirrored groups half of the nodes give the rest."""
-    if not mirrored:
-        return sigma.moments(norm[:, None, :], shift[:, None, :] * kappa[:, None])
-    half = kappa.size // 2
-    upper = sigma.moments(norm[:, None, :], shift[:, None, :] * kappa[half:, None])
-    return Moments(*(np.concatenate([m[:, ::-1, ::-1][:, :half], m], axis=1) for m in upper))
 
 
 def target_moments(

@@ -10,7 +10,7 @@ with h = 1/(1+χ), R = ν²V2 + reach, and the weight side's kernel K, reach and
 isotropic weights G²/d, U² and d(SY)², U = bY, G = bYbᵀ). In the first line ν² is the one that
 enters χ, in the second the one that enters V̂2. At the solution a_g = N_g and the same equations
 with (r, s) = (E0, source) give the error E0 + v and P (eqs. 13–15): Newton's matrix and the
-errors' are one. For few groups the nodes are eliminated first.
+errors' are one. Where the weights have few unknowns of their own (`Links`), x is written in these.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..types import FloatArray
-from .exact.weights import ExactWeights, exact_weights
+from .exact.dyson import matmul, solved, transposed
+from .exact.weights import ExactWeights, Links, exact_weights
 from .moments import Batch
 from .weight_side import IsotropicWeights, weight_side
 
@@ -107,17 +108,12 @@ def respond(
     `newton` keeps the diagonal of the map's own linearisation, (demand)²/N; without it the
     diagonal is N, as at the solution.
     """
-    batch = point.batch
-    k, q = batch.g.size, batch.kappa.size
-    diagonal = point.demand**2 / batch.neurons if newton else batch.neurons
-    if isinstance(point.weights, ExactWeights):
-        nodes = batch.readout_nodes
-        mass = (batch.n[:, None] * batch.weight * point.shrink**2)[:, :nodes]
-        noise = point.noise[:, :nodes], point.felt[:, :nodes]
-        return point.weights.respond(noise, mass, diagonal, r, s)
-    if k * (k + 1) // 2 + k < 0.8 * (q + k) * (0.6 if batch.mirrored else 1.0):
-        return _respond_by_pairs(point, r, s, diagonal)
-    return _respond_by_nodes(point, r, s, diagonal)
+    neurons = point.batch.neurons
+    diagonal = point.demand**2 / neurons if newton else neurons
+    weights = point.weights
+    if isinstance(weights, IsotropicWeights) and not weights.has_few_pairs:
+        return _respond_by_nodes(point, r, s, diagonal)
+    return _respond_by_links(point, weights.links(), r, s, diagonal)
 
 
 def _respond_by_nodes(
@@ -173,38 +169,27 @@ def _fold(columns: FloatArray) -> FloatArray:
     return folded
 
 
-def _respond_by_pairs(
-    point: Point, r: FloatArray, s: FloatArray, diagonal: FloatArray
+def _respond_by_links(
+    point: Point, links: Links, r: FloatArray, s: FloatArray, diagonal: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The same equations in the unknowns Ξ, p of the weights' pairs: x = r + seen·Ξ + ν²V2 p."""
+    """The same equations in the weights' own unknowns y and in p: x = r + seen·y + ν²V2 p."""
     batch = point.batch
-    k = batch.g.size
-    pairs = point.isotropic.pairs()
-    count = pairs.seen.shape[2]
-    mass = batch.n[:, None] * batch.weight * point.shrink**2  # (B, Q)
-    reach = point.felt + point.isotropic.reach()
-    seen = np.concatenate([pairs.seen, point.noise], axis=2)
-    felt = np.concatenate([pairs.felt, reach / batch.neurons[:, None, :]], axis=2)
-    felt *= mass[:, :, None]
-    felt_t = felt.transpose(0, 2, 1)
-    matrix = -np.matmul(felt_t, seen)
-    matrix[:, :count, count:] -= pairs.carried
-    matrix[:, count:, count:] -= point.isotropic.coupling() / batch.neurons[:, :, None]
-    index = np.arange(count)
-    matrix[:, index, index] += 1.0
-    index = np.arange(count, count + k)
-    matrix[:, index, index] += diagonal / batch.neurons
-    right = np.matmul(felt_t, r[:, :, None])[:, :, 0]
-    right[:, count:] += s / batch.neurons
-    solution = _solve(matrix, right)
-    x = r + np.matmul(seen, solution[:, :, None])[:, :, 0]
-    return x, solution[:, count:]
-
-
-def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    if matrix.shape[-1] == 2:  # by hand: the constant law is the fast path
-        (a, b), (c, d) = (matrix[:, 0, 0], matrix[:, 0, 1]), (matrix[:, 1, 0], matrix[:, 1, 1])
-        determinant = a * d - b * c
-        first = (d * right[:, 0] - b * right[:, 1]) / determinant
-        return np.stack([first, (a * right[:, 1] - c * right[:, 0]) / determinant], axis=1)
-    return np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])
+    nodes, own, shown = batch.readout_nodes, links.felt.shape[2], links.seen.shape[2]
+    further = own - (r.shape[1] - nodes)  # where those y begin that χ has nodes for
+    mass = (batch.n[:, None] * batch.weight * point.shrink**2)[:, :nodes, None]
+    noise, reach = point.noise[:, :nodes], point.felt[:, :nodes] + links.reach
+    felt = np.concatenate([links.felt, reach / batch.neurons[:, None, :]], axis=2)
+    felt = transposed(felt * mass)  # x in the equations of y and p
+    matrix = -links.direct
+    matrix[:, own:] /= batch.neurons[:, :, None]
+    matrix[:, :, :shown] -= matmul(felt, links.seen)
+    matrix[:, :, own:] -= matmul(felt, noise)
+    index = np.arange(matrix.shape[2])
+    matrix[:, index[:own], index[:own]] += 1.0
+    matrix[:, index[own:], index[own:]] += diagonal / batch.neurons
+    right = matmul(felt, r[:, :nodes, None])[:, :, 0]
+    right[:, further:own] += r[:, nodes:]
+    right[:, own:] += s / batch.neurons
+    y, p = np.split(solved(matrix, right), [own], axis=1)
+    x = matmul(links.seen, y[:, :shown, None]) + matmul(noise, p[:, :, None])
+    return np.concatenate([r[:, :nodes] + x[:, :, 0], y[:, further:]], axis=1), p

@@ -4,7 +4,7 @@ The resolvent equations know weights through `fluctuation`, `degrees` and a line
 which exact weights (`exact.weights`) have their own. Here all quantities are scaled by √V2 and √D,
 D = ρ²V2/d, as b = ρμ√V2 is.
 
-Y = (I + S)⁻¹ of (9) is found in three ways that give the same numbers. S = √D V̂1 √D comes as
+Y = (I + S)⁻¹ of (9) is found in two ways that give the same numbers. S = √D V̂1 √D comes as
 S = CᵀC with C the scaled directions, one row a node. In these terms V1 = d·√D Y √D and
 ρ_g²Λ_gg V2_g = d·(SY)_gg.
 """
@@ -12,15 +12,16 @@ S = CᵀC with C the scaled directions, one row a node. In these terms V1 = d·�
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from ..types import FloatArray, IntArray
+from ..types import FloatArray
+from .exact.dyson import symmetric
+from .exact.weights import Links
 from .moments import Batch, across_alignment
 
-_FEW = 4
 Gain = tuple[FloatArray, FloatArray, FloatArray]  # Y = (I + S)⁻¹, SY and bY
 
 
@@ -37,14 +38,6 @@ class Frame(NamedTuple):
     means: FloatArray  # (B, Q, K) of Ã in the part of y along κ
     lines: FloatArray  # (B, Q, K) of ψ̃, and times κ of τ̃
     coupling: Coupling | None = None
-
-
-class Pairs(NamedTuple):
-    """The response of V1 in the unknowns Ξ_gh, g ≤ h, for few groups."""
-
-    seen: FloatArray  # (B, Q, pairs) how Ξ enters χ
-    felt: FloatArray  # (B, Q, pairs) how χ enters Ξ
-    carried: FloatArray  # (B, pairs, K) how p enters Ξ
 
 
 @dataclass(frozen=True)
@@ -81,13 +74,25 @@ class IsotropicWeights:
         """Change of group g's degrees of freedom with log V2_h beyond scaling, (B, K, K)."""
         return np.asarray(self.batch.d[:, None, None] * self.loss**2)
 
-    def pairs(self) -> Pairs:
-        """The same response for few groups, nodes eliminated."""
-        rows, columns, multiplicity = _pairs(self.batch.g.size)
-        return Pairs(
-            seen=self.direction[:, :, rows] * self.direction[:, :, columns] * multiplicity,
-            felt=self.mixed[:, :, rows] * self.mixed[:, :, columns] / self.batch.d[:, None, None],
-            carried=self.gain[:, rows, :] * self.gain[:, columns, :],
+    @property
+    def has_few_pairs(self) -> bool:
+        """Whether pairs of groups are fewer unknowns than nodes are, or than half of them."""
+        _, q, k = self.direction.shape
+        return bool(symmetric(k).count + k < 0.8 * (q + k) * (0.6 if self.batch.mirrored else 1.0))
+
+    def links(self) -> Links:
+        """The same response in the unknowns Ξ_gh, g ≤ h."""
+        (size, _, k), b = self.direction.shape, self.direction
+        both = symmetric(k)
+        g, h, own = both.first, both.second, both.count
+        direct = np.zeros((size, own + k, own + k), dtype=b.dtype)
+        direct[:, :own, own:] = self.gain[:, g] * self.gain[:, h]
+        direct[:, own:, own:] = self.coupling()
+        return Links(
+            seen=np.where(g == h, 1.0, 2.0) * b[:, :, g] * b[:, :, h],
+            felt=self.mixed[:, :, g] * self.mixed[:, :, h] / self.batch.d[:, None, None],
+            reach=self.reach(),
+            direct=direct,
         )
 
     @cached_property
@@ -169,8 +174,7 @@ def weight_side(
     `careful` pays for a QR factorisation instead of forming S.
     """
     direction = batch.linear * np.sqrt(v2)[:, None, :]
-    few = np.iscomplexobj(v2) and len(v2) < _FEW  # folding costs more than it saves
-    method = gain_by_qr if careful else gain_by_parity if batch.mirrored and not few else gain_by_lu
+    method = gain_by_qr if careful else gain_by_lu
     gain, loss, mixed = method(linear_information(batch, direction, mass), direction)
     kind = LeaningWeights if np.any(batch.lean) else IsotropicWeights
     return kind(batch, direction, gain, loss, mixed)
@@ -179,12 +183,6 @@ def weight_side(
 def linear_information(batch: Batch, direction: FloatArray, mass: FloatArray) -> FloatArray:
     """C with CᵀC = √D V̂1 √D, V̂1_gh = n E[μ_gμ_h/(1+χ)] (eq. 8)."""
     return direction * np.sqrt(mass / batch.d[:, None])[:, :, None]
-
-
-@lru_cache(maxsize=64)
-def _pairs(k: int) -> tuple[IntArray, IntArray, FloatArray]:
-    rows, columns = np.triu_indices(k)
-    return rows, columns, np.where(rows == columns, 1.0, 2.0)
 
 
 def gain_by_lu(scaled: FloatArray, direction: FloatArray) -> Gain:
@@ -202,56 +200,6 @@ def gain_by_lu(scaled: FloatArray, direction: FloatArray) -> Gain:
     solved = np.linalg.solve(s + unit, right)
     loss = solved[:, :, :k]
     return unit - loss, loss, solved[:, :, k:].transpose(0, 2, 1)
-
-
-def gain_by_parity(scaled: FloatArray, direction: FloatArray) -> Gain:
-    """The same for mirrored groups: S falls into two blocks, even and odd under g → −g.
-
-    b(κ, g) = b(−κ, −g), so the even part of b in g is even in κ and the odd part odd.
-    """
-    size, q, k = scaled.shape
-    if k < 6:
-        return gain_by_lu(scaled, direction)
-    rows, middle = q // 2, q % 2
-    half = np.full(q - rows, np.sqrt(2.0))  # each node stands for its mirror image too
-    half[:middle] = 1.0
-    loss = np.zeros((size, k, k), dtype=scaled.dtype)
-    mixed = np.zeros((size, q, k), dtype=scaled.dtype)
-    for sign in (1.0, -1.0):
-        even = _parity_part(scaled[:, rows:] * half[:, None], sign)
-        s = np.matmul(even.transpose(0, 2, 1), even)
-        part = _parity_part(direction[:, rows:], sign)
-        right = np.concatenate([s, part.transpose(0, 2, 1)], axis=2)
-        solved = np.linalg.solve(s + np.eye(s.shape[-1]), right)
-        half_spread = _parity_spread(solved[:, :, : s.shape[-1]], k, sign).transpose(0, 2, 1)
-        loss += _parity_spread(half_spread, k, sign).transpose(0, 2, 1)
-        upper = _parity_spread(solved[:, :, s.shape[-1] :].transpose(0, 2, 1), k, sign)
-        mixed[:, rows:] += upper
-        mixed[:, :rows] += (sign * upper[:, ::-1])[:, :rows]
-    return np.eye(k) - loss, loss, mixed
-
-
-def _parity_part(columns: FloatArray, sign: float) -> FloatArray:
-    """Coordinates along (e_g ± e_−g)/√2, g > 0, and along e_0 in the even part."""
-    k = columns.shape[2]
-    half = k // 2
-    upper, lower = columns[:, :, k - half :], columns[:, :, half - 1 :: -1]
-    pairs = (upper + sign * lower) / np.sqrt(2.0)
-    if k % 2 and sign > 0:
-        return np.concatenate([columns[:, :, half : half + 1], pairs], axis=2)
-    return np.asarray(pairs)
-
-
-def _parity_spread(columns: FloatArray, k: int, sign: float) -> FloatArray:
-    """Back from those coordinates to the groups, along the last axis."""
-    half = k // 2
-    out = np.zeros((*columns.shape[:2], k), dtype=columns.dtype)
-    pairs = columns[:, :, columns.shape[2] - half :] / np.sqrt(2.0)
-    out[:, :, k - half :] = pairs
-    out[:, :, half - 1 :: -1] = sign * pairs
-    if k % 2 and sign > 0:
-        out[:, :, half] = columns[:, :, 0]
-    return out
 
 
 def gain_by_qr(scaled: FloatArray, direction: FloatArray) -> Gain:

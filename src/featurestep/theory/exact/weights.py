@@ -9,8 +9,7 @@ complex.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +27,21 @@ from .dyson import (
     transposed,
 )
 from .step import Step
+
+
+class Links(NamedTuple):
+    """The weights' own unknowns y in the linear response, and what ties them to χ and V2.
+
+    With n w h² x as m, and the first y alone in χ:
+
+        x = r + seen·y + ν²V2 p,   y = feltᵀm + direct_yy y + direct_yp p,
+        a p = s + (ν²V2 + reach)ᵀm + direct_py y + direct_pp p
+    """
+
+    seen: FloatArray  # (B, Q, ·) how the first y enter χ
+    felt: FloatArray  # (B, Q, Y) how χ enters y
+    reach: FloatArray  # (B, Q, K) ∂χ/∂log V2 of the linear part
+    direct: FloatArray  # (B, Y + K, Y + K) what y and p owe each other at fixed χ
 
 
 @dataclass(frozen=True)
@@ -57,90 +71,31 @@ class ExactWeights:
     def _size(self) -> int:
         return int(self.direction.shape[2])
 
-    @cached_property
-    def _pairs(self) -> FloatArray:
-        """b_g b_h of every node for g ≤ h, those of g < h twice, (B, Q, K(K+1)/2)."""
-        b = self.direction
-        pairs = b[..., :, None] * b[..., None, :]
-        return symmetric(self._size).columns(pairs.reshape(*b.shape[:2], -1))
-
-    @cached_property
-    def _own(self) -> FloatArray:
-        """G_φφ⊗G_φφ = −∂G_φφ/∂Ṽ at fixed Ξ, on symmetric matrices."""
-        some = symmetric(self._size)
-        return some.both(kronecker(self.blocks.phi_phi, self.blocks.phi_phi), some)
-
-    def respond(
-        self,
-        noise: tuple[FloatArray, FloatArray],
-        mass: FloatArray,
-        diagonal: FloatArray,
-        r: FloatArray,
-        s: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """The linear response of (χ, Ξ) and log V2 to r and s; `mass` is n w h², noise ν²V2.
-
-        In the unknowns Δ = √V2⁻¹ dV1 √V2⁻¹, dΞ and p = d log V2: x = r + b b·Δ + ν²V2 p.
-        """
-        seen, felt_noise = noise
-        batch, size = self.batch, self._size
+    def links(self) -> Links:
+        """The response in the unknowns Δ = √V2⁻¹ dV1 √V2⁻¹ and dΞ."""
+        size = self._size
         few, many = symmetric(size), symmetric(2 * size)
-        nodes, first_end = self.direction.shape[1], few.count
-        second_end = few.count + many.count
-        d = batch.d[:, None, None]
-        x_0, xi_0 = r[:, :nodes, None], r[:, nodes:, None]
+        own = few.count + many.count
+        first, second, third = slice(0, few.count), slice(few.count, own), slice(own, own + size)
         inside, outside = coupled_index(size), np.arange(size, 2 * size)
         whole = self.blocks.whole
         coupled, across = whole[:, inside[:, None], inside], whole[:, inside[:, None], outside]
-        halves = few.rows(_half_sums(self.information))
-        back = few.both(kronecker(transposed(across), transposed(across)), many)
+        kept = few.both(kronecker(self.blocks.phi_phi, self.blocks.phi_phi), few)  # −∂G_φφ/∂Ṽ
         forth = many.both(_repeated(self.step, self.scattered, across), few)
-        around = many.both(_repeated(self.step, self.scattered, coupled), many)
-        plain = self.direction[..., few.first] * self.direction[..., few.second]
-        weighted = transposed(plain * mass[:, :, None]) / d  # dṼ of −x
-        asked = np.concatenate(
-            [
-                -matmul(weighted, self._pairs),
-                np.zeros((len(r), few.count, many.count)),
-                halves - matmul(weighted, seen),
-            ],
-            axis=2,
-        )  # dṼ of (Δ, dΞ, p)
-        asked_0 = -matmul(weighted, x_0)
-        first = matmul(self._own, asked)
-        first[:, :, :first_end] += np.eye(few.count)
-        first[:, :, first_end:second_end] -= back
-        first[:, :, second_end:] -= few.rows(_half_sums(self.blocks.phi_phi))
-        second = matmul(forth, asked)
-        second[:, :, first_end:second_end] += np.eye(many.count) - around
-        heard = transposed((felt_noise + self._reach(halves)) * mass[:, :, None])  # (B, K, Q)
-        third = np.concatenate(
-            [
-                -matmul(heard, self._pairs),
-                many.columns(self._degrees_by_xi(across)),
-                -matmul(heard, seen) - self._coupling() + diagonals(diagonal),
-            ],
-            axis=2,
-        )
-        scale = batch.neurons[:, :, None]
-        matrix = np.concatenate([first, second, third / scale], axis=1)
-        right = np.concatenate(
-            [
-                -matmul(self._own, asked_0),
-                xi_0 - matmul(forth, asked_0),
-                (s[:, :, None] + matmul(heard, x_0)) / scale,
-            ],
-            axis=1,
-        )
-        found: Any = np.linalg.solve(matrix, right)
-        change, own, p = np.split(found, [first_end, second_end], axis=1)
-        x = x_0 + matmul(self._pairs, change) + matmul(seen, p)
-        return np.concatenate([x, own], axis=1)[:, :, 0], np.asarray(p[:, :, 0])
-
-    def _reach(self, halves: FloatArray) -> FloatArray:
-        """∂χ_q/∂log V2_g of the linear part at fixed Ξ and mass, (B, Q, K)."""
-        own = symmetric(self._size).rows(_half_sums(self.blocks.phi_phi))
-        return matmul(self._pairs, own - matmul(self._own, halves))
+        answers = np.concatenate([kept, forth], axis=1)  # of the unknowns to −dṼ
+        b = self.direction
+        plain = b[..., few.first] * b[..., few.second]
+        seen = np.where(few.first == few.second, plain, 2.0 * plain)
+        carried = -matmul(answers, few.rows(_half_sums(self.information)))
+        carried[:, first] += few.rows(_half_sums(self.blocks.phi_phi))
+        direct = np.zeros((len(b), own + size, own + size), dtype=b.dtype)
+        direct[:, first, second] = few.both(kronecker(*[transposed(across)] * 2), many)
+        direct[:, second, second] = many.both(_repeated(self.step, self.scattered, coupled), many)
+        direct[:, :own, third] = carried
+        direct[:, third, second] = -many.columns(self._degrees_by_xi(across))
+        direct[:, third, third] = self._coupling()
+        felt = matmul(plain, transposed(answers)) / self.batch.d[:, None, None]
+        return Links(seen, felt, matmul(seen, carried[:, first]), direct)
 
     def _coupling(self) -> FloatArray:
         """Change of group g's degrees of freedom with log V2_h beyond scaling, (B, K, K)."""
