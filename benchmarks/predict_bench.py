@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from featurestep import Problem, predict
-from featurestep.theory.engine import Solution, solve
+from featurestep.theory.engine import Prediction, solve
 
 ACTIVATIONS = ("tanh", "relu", "erf", "sigmoid", "hard_tanh", "softplus")
 _GRID = 100  # points along each side of the grid
@@ -76,7 +76,7 @@ def batch_rate(
         start = time.perf_counter()
         outcomes = solve(problems, method=method)
         best = max(best, count / (time.perf_counter() - start))
-    solved = [o for o in outcomes if isinstance(o, Solution)]
+    solved = [o for o in outcomes if isinstance(o, Prediction)]
     if len(solved) < count:
         refused = count - len(solved)
         raise SystemExit(f"{law}, {method}: {refused} of {count} problems were refused")

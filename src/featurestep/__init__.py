@@ -63,8 +63,8 @@ if TYPE_CHECKING:  # the names of `_ROOMS`, each said to be public
     )
     from .theory.baselines import Baselines as Baselines, baselines as baselines
     from .theory.optimum import Optimum as Optimum, optimum as optimum
-    from .theory.predict import Prediction as Prediction, predict as predict
-    from .theory.solution import Groups as Groups
+    from .theory.predict import predict as predict
+    from .theory.prediction import Groups as Groups, Prediction as Prediction
 
 __version__ = "0.2.0"
 

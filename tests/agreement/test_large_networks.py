@@ -17,8 +17,8 @@ import pytest
 
 from benchmarks.large_networks import QUANTITIES, cases, observed
 from featurestep import Problem, compare, predict
-from featurestep.theory import engine, solution
-from featurestep.theory.solution import Solution
+from featurestep.theory import engine, prediction
+from featurestep.theory.prediction import Prediction
 from tests.theory.perturbed import TERMS
 
 from .device import DEVICE
@@ -113,14 +113,14 @@ def test_the_record_tells_terms_that_are_wrong(
     mean, error = np.array([row["test_error"] for row in RECORD]).T
     usual = rms((mean - _test_errors(problems)) / error)
     TERMS[term](monkeypatch, factor)
-    monkeypatch.setattr(solution, "SELF_CHECK", np.inf)
-    monkeypatch.setattr(solution, "ACCEPTED", np.inf)
+    monkeypatch.setattr(prediction, "SELF_CHECK", np.inf)
+    monkeypatch.setattr(prediction, "ACCEPTED", np.inf)
     assert rms((mean - _test_errors(problems)) / error) > 1.2 * usual
 
 
 def _test_errors(problems: list[Problem]) -> np.ndarray:
     found = engine.solve(problems, method="exact")
-    return np.array([o.test_error if isinstance(o, Solution) else np.inf for o in found])
+    return np.array([o.test_error if isinstance(o, Prediction) else np.inf for o in found])
 
 
 SMALL: list[dict[str, Any]] = [

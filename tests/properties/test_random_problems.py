@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featurestep import NotConverged, Problem
-from featurestep.theory.engine import SELF_CHECK, Outcome, Solution, solve
+from featurestep.theory.engine import SELF_CHECK, Outcome, Prediction, solve
 from featurestep.theory.resolution import Effort
 from featurestep.theory.resolvent import ACCEPTED
 from tests.draws import random_problem
@@ -28,19 +28,19 @@ def quick_problems(seed: int, count: int) -> list[Problem]:
 
 
 def check(outcomes: list[Outcome], allowed_share: float) -> None:
-    refused = [o for o in outcomes if not isinstance(o, Solution)]
+    refused = [o for o in outcomes if not isinstance(o, Prediction)]
     assert len(refused) <= allowed_share * len(outcomes), [str(o) for o in refused]
     for outcome in outcomes:
-        if isinstance(outcome, Solution):
+        if isinstance(outcome, Prediction):
             numbers = (
                 outcome.test_error,
                 outcome.train_loss,
                 outcome.train_mse,
-                outcome.norm_squared,
+                outcome.readout_norm,
             )
             assert np.all(np.isfinite(numbers))
             assert min(numbers) >= 0
-            assert outcome.residual <= ACCEPTED
+            assert outcome.solver_residual <= ACCEPTED
             assert outcome.self_check <= SELF_CHECK
         else:
             assert isinstance(outcome, NotConverged)
@@ -62,8 +62,8 @@ def test_ten_thousand_random_problems_are_solved(part: int) -> None:
 def largest_change(first: list[Outcome], second: list[Outcome]) -> float:
     worst = 0.0
     for a, b in zip(first, second, strict=True):
-        assert isinstance(a, Solution)
-        assert isinstance(b, Solution)
+        assert isinstance(a, Prediction)
+        assert isinstance(b, Prediction)
         for name in ("test_error", "train_loss", "train_mse"):
             worst = max(worst, abs(getattr(a, name) / getattr(b, name) - 1.0))
     return worst

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from featurestep import Problem, predict
 from featurestep.functions.quadrature import gauss_hermite, gauss_law
 from featurestep.spiked import spiked_weights
-from featurestep.theory.engine import Solution, solve
+from featurestep.theory.engine import Prediction, solve
 from featurestep.theory.limits import limit
 from featurestep.theory.moments import build_batch
 from featurestep.theory.resolution import Effort
@@ -220,7 +220,7 @@ def test_rounding_that_spoils_a_newton_step_from_the_top_is_passed() -> None:
         solve([problem], effort=effort, method="isotropic")[0]
         for effort in (None, Effort(4.0, 2.0))
     )
-    assert isinstance(usual, Solution)
-    assert isinstance(fine, Solution)
+    assert isinstance(usual, Prediction)
+    assert isinstance(fine, Prediction)
     assert usual.residual <= ACCEPTED
     assert fine.test_error == pytest.approx(usual.test_error, rel=1e-6)

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from featurestep import Problem
-from featurestep.theory.engine import SELF_CHECK, Outcome, Solution, solve
+from featurestep.theory.engine import SELF_CHECK, Outcome, Prediction, solve
 from featurestep.theory.exact.dyson import inverted
+from featurestep.theory.prediction import ACCEPTED
 from featurestep.theory.resolution import Effort
-from featurestep.theory.solution import ACCEPTED
 from tests.draws import log_uniform, random_problem
 from tests.theory.perturbed import first_guess
 
-NAMES = ("test_error", "train_loss", "train_mse", "norm_squared")
+NAMES = ("test_error", "train_loss", "train_mse", "readout_norm")
 
 
-def solutions(outcomes: list[Outcome]) -> list[Solution]:
-    assert [o for o in outcomes if not isinstance(o, Solution)] == []
-    return [o for o in outcomes if isinstance(o, Solution)]
+def solutions(outcomes: list[Outcome]) -> list[Prediction]:
+    assert [o for o in outcomes if not isinstance(o, Prediction)] == []
+    return [o for o in outcomes if isinstance(o, Prediction)]
 
 
 def values(outcomes: list[Outcome], names: tuple[str, ...] = NAMES) -> np.ndarray:
@@ -39,7 +39,7 @@ def usual(problems: list[Problem]) -> list[Outcome]:
 def test_every_result_passes_its_checks(usual: list[Outcome]) -> None:
     for found in solutions(usual):
         assert found.method == "exact"
-        assert found.residual <= ACCEPTED
+        assert found.solver_residual <= ACCEPTED
         assert found.self_check <= SELF_CHECK
 
 

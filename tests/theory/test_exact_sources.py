@@ -10,12 +10,10 @@ import pytest
 
 from featurestep import InvalidProblem, Prediction, Problem, predict
 from featurestep.functions.quadrature import stretched_normal
-from featurestep.spiked import spiked_weights
 from featurestep.theory.exact.covariance import covariance
 from featurestep.theory.exact.regression import fit
 from featurestep.theory.exact.resolvent import Readout, solve_resolvent
 from featurestep.theory.exact.solve import Answer
-from featurestep.theory.isotropic import error_given
 from featurestep.theory.resolvent import solve_resolvent as solve_isotropic
 from featurestep.theory.risk import solve_risk, solve_signal
 from tests.theory.roads import Literal, batch_of, exact_answer
@@ -146,10 +144,9 @@ def test_the_error_given_kappa_has_the_test_error_as_its_mean(case: str) -> None
 
 def test_added_nodes_change_nothing_of_the_isotropic_error() -> None:
     found = prediction("isotropic")
-    weights = spiked_weights(found.problem)
     one, many = np.array([0.7]), np.linspace(-3.0, 3.0, 61)
-    alone = error_given(found.problem, weights, one)
-    together = np.interp(0.7, many, error_given(found.problem, weights, many))
+    alone = found.network.error(one)
+    together = np.interp(0.7, many, found.network.error(many))
     assert alone[0] == pytest.approx(together, rel=1e-10)
 
 

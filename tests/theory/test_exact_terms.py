@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.theory import solution
+from featurestep.theory import prediction
 from featurestep.theory.engine import solve
-from featurestep.theory.solution import Solution
+from featurestep.theory.prediction import Prediction
 from tests.theory.perturbed import TERMS
 from tests.theory.test_exact_values import VALUES, problem_of
 
@@ -19,7 +19,7 @@ def largest_gap() -> float:
     found = solve([problem_of(case) for case in FINITE], method="exact")
     return max(
         abs(o.test_error / case["numbers"]["test_error"] - 1.0)
-        if isinstance(o, Solution)
+        if isinstance(o, Prediction)
         else np.inf
         for o, case in zip(found, FINITE, strict=True)
     )
@@ -32,6 +32,6 @@ def test_check_values_hold() -> None:
 @pytest.mark.parametrize("term", TERMS)
 def test_three_per_cent_on_a_term_are_seen(term: str, monkeypatch: pytest.MonkeyPatch) -> None:
     TERMS[term](monkeypatch, 1.03)
-    monkeypatch.setattr(solution, "SELF_CHECK", np.inf)
-    monkeypatch.setattr(solution, "ACCEPTED", np.inf)
+    monkeypatch.setattr(prediction, "SELF_CHECK", np.inf)
+    monkeypatch.setattr(prediction, "ACCEPTED", np.inf)
     assert largest_gap() > 1e-5

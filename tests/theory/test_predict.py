@@ -114,7 +114,7 @@ def test_a_violated_self_check_raises(monkeypatch: pytest.MonkeyPatch, method: s
     spoil_errors(monkeypatch)
     with pytest.raises(InconsistentSolution) as caught:
         predict(BASE, method=method)
-    assert isinstance(caught.value.solution, engine.Solution)
+    assert isinstance(caught.value.solution, engine.Prediction)
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
 
@@ -133,7 +133,7 @@ def test_an_unconverged_resolvent_raises_with_its_solution(
     with pytest.raises(NotConverged, match="residual") as caught:
         predict(BASE, method=method)
     assert caught.value.residual > 1e-10
-    assert isinstance(caught.value.solution, engine.Solution)
+    assert isinstance(caught.value.solution, engine.Prediction)
 
 
 @pytest.mark.parametrize(

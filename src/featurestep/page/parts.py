@@ -17,8 +17,8 @@ from ..regime import interval
 from ..results import status_of
 from ..theory import Limit, Prediction, limit
 from ..theory.baselines import beside, kernel_error, tuned_ridge, untrained
-from ..theory.engine import Outcome, Solution, solve
-from ..theory.predict import prediction
+from ..theory.engine import Outcome, solve
+from ..theory.prediction import answered
 from ..theory.resolution import Effort
 from ..theory.spike_functions import exact_spikes, published_spikes
 from ..types import FloatArray
@@ -61,7 +61,7 @@ def point(state: State, *, draft: bool = False) -> Data:
 def _predicted(problem: Problem, effort: Effort | None) -> Prediction:
     """Kept: what has no step is the same while the step moves."""
     (outcome,) = solve([problem], effort=effort)
-    return prediction(problem, outcome)
+    return answered(outcome)
 
 
 def _degrees(
@@ -84,7 +84,7 @@ def curve(state: State, *, draft: bool = False) -> Data:
     problems = grid(state, draft=draft)
     effort = _ROUGH if draft else None
     outcomes = solve(list(problems), effort=effort)
-    refused = [outcome for outcome in outcomes if not isinstance(outcome, Solution)]
+    refused = [outcome for outcome in outcomes if not isinstance(outcome, Prediction)]
     answer: Data = {
         "x": axis(state, problems).tolist(),
         "test_error": _column(outcomes, "test_error"),
@@ -108,7 +108,7 @@ def _linear(problems: Sequence[Problem]) -> Data:
 
 
 def _column(outcomes: Sequence[Outcome], name: str) -> list[float | None]:
-    return [float(getattr(o, name)) if isinstance(o, Solution) else None for o in outcomes]
+    return [float(getattr(o, name)) if isinstance(o, Prediction) else None for o in outcomes]
 
 
 def stairs(state: State, *, draft: bool = False) -> list[Data]:

@@ -4,8 +4,8 @@ from .baselines import Baselines, baselines
 from .learnable import Learnable, Term, learnable
 from .limits import Limit, limit
 from .optimum import Optimum, optimum
-from .predict import Prediction, predict
-from .solution import Groups
+from .predict import predict
+from .prediction import Groups, Prediction
 from .spectra import (
     CriticalStep,
     CriticalSteps,

@@ -19,10 +19,10 @@ from ..threads import one_thread
 from . import isotropic
 from .exact import solve as exact
 from .method import chosen_method
+from .prediction import SELF_CHECK, Outcome, Prediction
 from .resolution import Effort, Resolution, choose
-from .solution import SELF_CHECK, Outcome, Solution
 
-__all__ = ["SELF_CHECK", "Outcome", "Solution", "solve"]
+__all__ = ["SELF_CHECK", "Outcome", "Prediction", "solve"]
 
 SETTLED = 3e-7  # relative change under refinement that ends it
 _ROUNDS = 6
@@ -122,17 +122,17 @@ class _Job:
         for row, now in enumerate(found):
             index = block[row]
             before, self.outcomes[index] = self.outcomes[index], now
-            settled = raised[row] == pending[index] or not isinstance(now, Solution)
+            settled = raised[row] == pending[index] or not isinstance(now, Prediction)
             change = max(SETTLED, pending[index].slack * 1e-12)
-            if not (settled or (isinstance(before, Solution) and _agree(before, now, change))):
+            if not (settled or (isinstance(before, Prediction) and _agree(before, now, change))):
                 again.append((index, raised[row]))
         return again
 
 
-def _agree(before: Solution, now: Outcome, change: float) -> bool:
+def _agree(before: Prediction, now: Outcome, change: float) -> bool:
     """Whether refining changed nothing that matters."""
     return (
-        isinstance(now, Solution)
+        isinstance(now, Prediction)
         and abs(now.test_error - before.test_error) <= change * now.test_error
         and abs(now.train_loss - before.train_loss) <= change * now.train_loss
     )

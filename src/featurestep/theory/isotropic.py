@@ -5,20 +5,20 @@ Exact where nothing of the step is seen beside the learned direction (`method` s
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ..problem import Problem
 from ..spiked import SpikedWeights
 from ..types import FloatArray
-from .moments import Batch, build_batch
+from .moments import build_batch
+from .prediction import Groups, Outcome, Prediction, checked
 from .resolution import Effort, Resolution, Roughness, choose
-from .resolvent import Resolvent, solve_resolvent
-from .risk import Risk, Signal, solve_risk, solve_signal
-from .solution import Groups, Outcome, Solution, checked
+from .resolvent import solve_resolvent
+from .risk import solve_risk, solve_signal
 
 BLOCK = 60000  # problems × nodes × groups of one batch: its arrays stay in cache
 
@@ -39,50 +39,58 @@ def solve_block(
     signal = solve_signal(point)
     risk = solve_risk(point, signal)
     rough = Roughness.of(point.chi, point.v2 / batch.neurons, batch.kappa)
-    return _outcomes(weights, batch, resolvent, signal, risk), rough
+    outcomes = []
+    for i, (problem, step) in enumerate(zip(problems, weights, strict=True)):
+        own = Groups(
+            g=batch.g,
+            neurons=batch.neurons[i],
+            shift=batch.shift[i],
+            norm=batch.norm[i],
+            use=signal.use[i],
+            along=signal.along[i],
+            across=signal.across[i],
+        )
+        found = Prediction(
+            problem=problem,
+            test_error=float(risk.test_error[i]),
+            train_loss=float(risk.train_loss[i]),
+            train_mse=float(risk.train_mse[i]),
+            readout_norm=float(np.sqrt(risk.norm_squared[i])),
+            alignment=step.alignment,
+            beta_norm=step.beta_norm,
+            test_error_sd=0.0,
+            groups=own,
+            method="isotropic",
+            solver_residual=float(resolvent.residual[i]),
+            iterations=int(resolvent.iterations[i]),
+            self_check=float(risk.self_check[i]),
+            nodes=batch.kappa.size,
+            network=IsotropicNetwork(problem, step, own),
+        )
+        outcomes.append(checked(found))
+    return outcomes, rough
 
 
-def error_given(problem: Problem, weights: SpikedWeights, kappa: FloatArray) -> FloatArray:
-    """E[(y − f)²|κ]: E0 + v of (12), (13) at nodes that are added without weight."""
-    resolution = choose(problem, weights, Effort())
-    nodes, weight = resolution.node_rule()
-    rule = np.append(nodes, kappa), np.append(weight, np.zeros(kappa.size))
-    batch = build_batch([problem], [weights], resolution.group_rule(), rule)
-    point = solve_resolvent(batch).point
-    return solve_risk(point, solve_signal(point)).given[0, nodes.size :]
+class IsotropicNetwork(NamedTuple):
+    """A network solved with isotropic weights."""
 
+    problem: Problem
+    weights: SpikedWeights
+    groups: Groups
 
-def _outcomes(
-    weights: Sequence[SpikedWeights],
-    batch: Batch,
-    resolvent: Resolvent,
-    signal: Signal,
-    risk: Risk,
-) -> list[Outcome]:
-    """One solution, or the error that refuses it, for each problem of a batch."""
-    groups = zip(
-        itertools.repeat(batch.g),
-        batch.neurons,
-        batch.shift,
-        batch.norm,
-        signal.use,
-        signal.along,
-        signal.across,
-        strict=False,
-    )
-    columns = zip(
-        weights,
-        itertools.repeat("isotropic"),
-        risk.test_error.tolist(),
-        risk.train_loss.tolist(),
-        risk.train_mse.tolist(),
-        risk.norm_squared.tolist(),
-        itertools.repeat(0.0),
-        resolvent.residual.tolist(),
-        resolvent.iterations.tolist(),
-        risk.self_check.tolist(),
-        itertools.repeat(batch.kappa.size),
-        itertools.starmap(Groups, groups),
-        strict=False,
-    )
-    return [checked(Solution(*values)) for values in columns]
+    def parts(self, kappa: FloatArray) -> FloatArray:
+        """M and S of (12)."""
+        groups = self.groups
+        place = groups.shift * kappa[:, None]
+        mean, slope, _ = self.problem.sigma.moments(groups.norm, place)  # (points, K)
+        along = mean @ groups.use + kappa * (slope @ groups.along)
+        return np.stack([along, slope @ groups.across])
+
+    def error(self, kappa: FloatArray) -> FloatArray:
+        """E0 + v of (12), (13) at nodes that are added without weight."""
+        resolution = choose(self.problem, self.weights, Effort())
+        nodes, weight = resolution.node_rule()
+        rule = np.append(nodes, kappa), np.append(weight, np.zeros(kappa.size))
+        batch = build_batch([self.problem], [self.weights], resolution.group_rule(), rule)
+        point = solve_resolvent(batch).point
+        return solve_risk(point, solve_signal(point)).given[0, nodes.size :]

@@ -20,9 +20,10 @@ from ..problem import Grid, Problem
 from ..results import GridResult, Note, Progress, Result, over_grid, verb
 from ..spiked import SpikedWeights, spiked_weights
 from ..types import FloatArray
-from .engine import Solution, solve
+from .engine import solve
 from .labels import along_first
 from .moments import build_batch
+from .prediction import answered
 from .resolution import target_nodes
 from .resolvent import solve_resolvent
 from .response import Point
@@ -206,6 +207,5 @@ def _maximal(problem: Problem) -> tuple[float, float]:
         "n_step": problem.n_step * factor,
     }
     (outcome,) = solve([problem.replace(step_size=problem.step_size * factor**0.5, **sizes)])
-    if not isinstance(outcome, Solution):
-        raise outcome
-    return outcome.test_error, outcome.train_loss
+    found = answered(outcome)
+    return found.test_error, found.train_loss

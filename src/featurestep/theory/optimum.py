@@ -15,8 +15,8 @@ from ..errors import InvalidProblem, NotConverged
 from ..problem import Grid, Problem
 from ..results import GridResult, Progress, Result, cell, over_grid, verb, where
 from ..types import FloatArray
-from .engine import Solution, solve
-from .predict import Prediction, prediction
+from .engine import solve
+from .prediction import Prediction, answered
 from .resolution import Effort
 
 SEARCHABLE = ("ridge", "step_size")
@@ -148,7 +148,7 @@ class _Search:
         outcomes = solve([self.at(point) for point in points], effort=effort)
         self.evaluations += len(points)
         for point, outcome in zip(points, outcomes, strict=True):
-            if isinstance(outcome, Solution) and getattr(outcome, self.minimise) < self.best:
+            if isinstance(outcome, Prediction) and getattr(outcome, self.minimise) < self.best:
                 self.best = getattr(outcome, self.minimise)
                 self.where = np.array(point)
         if not math.isfinite(self.best):
@@ -171,7 +171,7 @@ class _Search:
             value=self.best,
             location={n: float(v) for n, v in zip(self.names, np.exp(logs), strict=True)},
             at_boundary=tuple(notes),
-            prediction=prediction(problem, outcome),
+            prediction=answered(outcome),
             evaluations=self.evaluations,
             minimise=self.minimise,
         )

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..types import FloatArray
 from .moments import Batch
+from .prediction import ACCEPTED
 from .response import Point, evaluate, respond
-from .solution import ACCEPTED
 
 TOLERANCE = 1e-13  # one step short of rounding would be seen where λ is small
 MAX_ITERATIONS = 120

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from ...types import FloatArray, IntArray
-from ..solution import ACCEPTED
+from ..prediction import ACCEPTED
 from .anderson import patient_fixed_point
 from .columns import Columns
 from .dyson import Blocks, averaged, free, matmul, scattering, solve_blocks, symmetric

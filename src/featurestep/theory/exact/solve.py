@@ -15,8 +15,8 @@ from ...problem import Problem
 from ...spiked import SpikedWeights
 from ...types import FloatArray
 from ..labels import Labels
+from ..prediction import Groups, Outcome, Prediction, checked
 from ..resolution import Resolution, Roughness
-from ..solution import Detail, Groups, Outcome, Solution, checked
 from .columns import Columns, build_columns, build_labels
 from .covariance import covariance
 from .dyson import matmul
@@ -34,6 +34,8 @@ _FAR, _HEAVY = 8.0, 60.0  # a target that grows faster than a parabola, in units
 class Answer(NamedTuple):
     """A batch of rows, solved."""
 
+    rows: Sequence[Row]
+    groups: Rule
     step: Step
     resolvent: Resolvent
     fitted: Fit
@@ -81,7 +83,8 @@ def answer(
     point = resolvent.point
     found = covariance(step, point.information, point.blocks, point.scattered)
     fitted = fit(point, labels, found)
-    return Answer(step, resolvent, fitted, solve_errors(point, found, fitted, slack), labels)
+    errors = solve_errors(point, found, fitted, slack)
+    return Answer(rows, groups, step, resolvent, fitted, errors, labels)
 
 
 def solve_block(
@@ -95,10 +98,9 @@ def solve_block(
     found = answer(rows, groups, nodes, count, slack=slack)
     point = found.resolvent.point
     rough = Roughness.of(point.chi, point.v2 / found.step.neurons, nodes[0])
-    share = np.array([row.share for row in rows])
     each = len(rows) // len(problems)
     outcomes = [
-        checked(_solution(w, found, groups, count, slice(i * each, (i + 1) * each), share), slack)
+        checked(_prediction(w, found, slice(i * each, (i + 1) * each)), slack)
         for i, w in enumerate(weights)
     ]
     worst = (part.reshape(len(problems), each).max(axis=1) for part in (rough.nodes, rough.groups))
@@ -112,18 +114,11 @@ def _across(fields: FloatArray, step: Step) -> FloatArray:
     return across if count == 1 else across.reshape(count, size)
 
 
-def _solution(
-    weights: SpikedWeights,
-    found: Answer,
-    groups: Rule,
-    count: int,
-    rows: slice,
-    share: FloatArray,
-) -> Solution:
+def _prediction(weights: SpikedWeights, found: Answer, rows: slice) -> Prediction:
     """The mean over the rows of one problem, with the worst residual of any."""
-    step, point = found.step, found.resolvent.point
+    step, point, offsets = found.step, found.resolvent.point, found.rows[rows]
     size = step.k.shape[1]
-    weight, part = point.readout.weight, share[rows]
+    weight, part = point.readout.weight, np.array([row.share for row in offsets])
     given = found.errors.given[rows]
     test = given @ weight
     mse = (given * point.shrink[rows] ** 2) @ weight
@@ -133,20 +128,17 @@ def _solution(
     mean = float(part @ test)
     used = found.fitted.used[rows]
     fields = part @ used
-    return Solution(
-        weights=weights,
-        method="exact",
+    return Prediction(
+        problem=offsets[0].problem,
         test_error=mean,
         train_loss=float(part @ loss),
         train_mse=float(part @ mse),
-        norm_squared=float(part @ powers.sum(axis=1)),
-        test_spread=float(np.sqrt(part @ (test - mean) ** 2)),
-        residual=float(found.resolvent.residual[rows].max()),
-        iterations=int(found.resolvent.iterations[rows].max()),
-        self_check=float(check),
-        nodes=int(weight.size),
+        readout_norm=float(np.sqrt(part @ powers.sum(axis=1))),
+        alignment=weights.alignment,
+        beta_norm=weights.beta_norm,
+        test_error_sd=float(np.sqrt(part @ (test - mean) ** 2)),
         groups=Groups(
-            g=groups[0],
+            g=found.groups[0],
             neurons=step.neurons[rows][0],
             shift=part @ step.shift[rows],
             norm=part @ step.norm[rows],
@@ -154,31 +146,45 @@ def _solution(
             along=fields[size : 2 * size],
             across=_across(fields, step),
         ),
-        detail=Detail(groups, count, used, powers, found.errors.bulk[rows]),
+        method="exact",
+        solver_residual=float(found.resolvent.residual[rows].max()),
+        iterations=int(found.resolvent.iterations[rows].max()),
+        self_check=float(check),
+        nodes=int(weight.size),
+        network=ExactNetwork(
+            offsets, found.groups, step.r.shape[1], used, powers, found.errors.bulk[rows]
+        ),
     )
 
 
-def parts_given(problem: Problem, detail: Detail, kappa: FloatArray) -> FloatArray:
-    """E[f|κ] and E[s_i f|κ], (1 + r, points): s in the basis of (45) for several directions."""
-    _, columns, share = _seen(problem, detail, kappa)
-    plain = matmul(columns.plain, detail.used[:, :, None])[:, :, 0]
-    linear = matmul(columns.linear, detail.used[:, None, :, None])[..., 0]
-    return np.concatenate([(share @ plain)[None], np.tensordot(share, linear, axes=1)])
+class ExactNetwork(NamedTuple):
+    """A network solved with exact weights, for each value of the initial offset (R of them)."""
 
+    rows: Sequence[Row]
+    groups: Rule
+    r_nodes: int
+    used: FloatArray  # (R, F) fields A, τ, ψ_1 … ψ_r, Δ (, Ω), K of each
+    powers: FloatArray  # (R, K) P_g
+    bulk: FloatArray  # (R, K, K) Q_gh
 
-def error_given(problem: Problem, detail: Detail, kappa: FloatArray) -> FloatArray:
-    """E[(y − f)²|κ], (points,): the misfit and the fluctuations v of (13)."""
-    step, columns, share = _seen(problem, detail, kappa)
-    labels = build_labels(problem.star, step, kappa)
-    missed = misfit(columns, labels, step.sample_norm, detail.used)
-    bulk = np.einsum("bqg,bqg->bq", matmul(columns.slope, detail.bulk), columns.slope)
-    spread = matmul(columns.spread, detail.powers[:, :, None])[:, :, 0]
-    return np.asarray(share @ (missed + bulk + spread))
+    def parts(self, kappa: FloatArray) -> FloatArray:
+        """E[f|κ] and E[s_i f|κ]."""
+        _, columns, share = self._seen(kappa)
+        plain = matmul(columns.plain, self.used[:, :, None])[:, :, 0]
+        linear = matmul(columns.linear, self.used[:, None, :, None])[..., 0]
+        return np.concatenate([(share @ plain)[None], np.tensordot(share, linear, axes=1)])
 
+    def error(self, kappa: FloatArray) -> FloatArray:
+        """The misfit and the fluctuations v of (13)."""
+        step, columns, share = self._seen(kappa)
+        labels = build_labels(self.rows[0].problem.star, step, kappa)
+        missed = misfit(columns, labels, step.sample_norm, self.used)
+        bulk = np.einsum("bqg,bqg->bq", matmul(columns.slope, self.bulk), columns.slope)
+        spread = matmul(columns.spread, self.powers[:, :, None])[:, :, 0]
+        return np.asarray(share @ (missed + bulk + spread))
 
-def _seen(problem: Problem, detail: Detail, kappa: FloatArray) -> tuple[Step, Columns, FloatArray]:
-    """What a solved network shows at any κ, with the probabilities of its initial offsets."""
-    rows = rows_of(problem)
-    step = build_step(rows, detail.groups, detail.r_nodes)
-    share = np.array([row.share for row in rows])
-    return step, build_columns(problem.sigma, step, kappa), share
+    def _seen(self, kappa: FloatArray) -> tuple[Step, Columns, FloatArray]:
+        """The step, its columns at κ, and the probabilities of the initial offsets."""
+        step = build_step(self.rows, self.groups, self.r_nodes)
+        share = np.array([row.share for row in self.rows])
+        return step, build_columns(self.rows[0].problem.sigma, step, kappa), share

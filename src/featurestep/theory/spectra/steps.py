@@ -18,7 +18,8 @@ from ...problem import Problem
 from ...roots import root_between
 from ...types import FloatArray
 from ..engine import solve
-from ..predict import Prediction, predict, prediction
+from ..predict import predict
+from ..prediction import Prediction, answered
 from .branch import Trail
 from .fineness import FIRST, Fineness, Rung
 from .model import model_of
@@ -114,12 +115,11 @@ class Halves:
     def __init__(self, problem: Problem, largest: float, degrees: int) -> None:
         self.problem, self.degrees = problem, degrees
         self.places = _places(largest, _CURVE)
-        moved = [_at(problem, t) for t in self.places]
-        outcomes = solve(moved)
+        outcomes = solve([_at(problem, t) for t in self.places])
         self.shares: list[FloatArray | None] = []
-        for each, outcome in zip(moved, outcomes, strict=True):
+        for outcome in outcomes:
             try:
-                self.shares.append(self._share(prediction(each, outcome)))
+                self.shares.append(self._share(answered(outcome)))
             except FeaturestepError:
                 self.shares.append(None)
 

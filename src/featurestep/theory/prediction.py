@@ -1,0 +1,191 @@
+"""What every way of solving answers with: a problem's prediction, or the error that refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..checks import whole_number
+from ..errors import FeaturestepError, InconsistentSolution, InvalidProblem, NotConverged
+from ..functions.nonlinearity import normalised_hermite
+from ..functions.teacher import Frame
+from ..problem import Problem
+from ..results import QUANTITIES, Note, Result
+from ..spiked import spiked_weights
+from ..types import FloatArray
+from .degrees import KAPPA, MOST_DEGREE, WEIGHT, Degrees, missed_by_degree
+from .labels import label_moments
+from .validity import prediction_notes
+
+ACCEPTED = 1e-10  # residual of the fixed-point equations
+SELF_CHECK = 1e-9  # relative gap of the two training losses
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Neurons by the value of their initial readout, and what the fitted readout does with them."""
+
+    g: FloatArray  # √N times the initial readout
+    neurons: FloatArray  # how many, N_g
+    shift: FloatArray  # u_g, gained along the learned direction
+    norm: FloatArray  # ρ_g, of the remaining weights
+    use: FloatArray  # A_g, total fitted readout
+    along: FloatArray  # τ_g, bulk directions fitted along κ
+    across: FloatArray  # ψ_g, (r, K) for r > 1: those fitted along the rest of the target
+
+
+class Network(Protocol):
+    """A solved network: what it shows at places κ (Q,)."""
+
+    def parts(self, kappa: FloatArray) -> FloatArray:
+        """f_0 … f_r, (1 + r, Q), in the basis of (45) where there are several directions."""
+
+    def error(self, kappa: FloatArray) -> FloatArray:
+        """E[(y − f)²|κ], (Q,)."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prediction(Result):
+    """Predicted errors of one problem, with what was learned and how far to trust it."""
+
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        **QUANTITIES,
+        "alignment": "cosine γ between the learned direction and the target's",
+        "test_error_sd": "its standard deviation over the random mean of the initial output",
+        "solver_residual": "largest relative residual of the fixed-point equations",
+        "self_check": "relative gap between the two expressions for the training loss",
+        "method": "weights that the errors were computed with",
+    }
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        *("test_error", "train_loss", "train_mse", "readout_norm", "alignment", "method"),
+    )
+
+    problem: Problem
+    test_error: float
+    train_loss: float
+    train_mse: float
+    readout_norm: float
+    alignment: float
+    beta_norm: float
+    test_error_sd: float
+    groups: Groups
+    method: str  # "exact", or "isotropic" where nothing is lost by it
+    solver_residual: float
+    iterations: int
+    self_check: float
+    nodes: int
+    network: Network = field(repr=False, compare=False)
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """How far to trust it."""
+        return prediction_notes(self.problem, spiked_weights(self.problem), self.method)
+
+    def learned(self, kappa: npt.ArrayLike) -> FloatArray:
+        """M(κ): the function of the learned direction that the network computes (eq. 12)."""
+        at = np.asarray(kappa, dtype=np.float64)
+        return np.asarray(self.network.parts(at.ravel())[0].reshape(at.shape))
+
+    def error_given(self, kappa: npt.ArrayLike) -> FloatArray:
+        """E[(y − f(x))²|κ]: the test error of inputs with this κ, noise included.
+
+        Its mean over κ ~ N(0,1) is the test error; over another law of κ, the error there
+        (theory, section 15).
+        """
+        at = np.asarray(kappa, dtype=np.float64)
+        return self.network.error(at.ravel()).reshape(at.shape)
+
+    def learned_parts(self, kappa: npt.ArrayLike) -> FloatArray:
+        """f_0(κ), f_1(κ) … f_r(κ): the network computes f_0 + Σ s_i f_i, and noise (section 25).
+
+        s_i is what κ does not show of the target's i-th direction. The parts come stacked along a
+        new first axis.
+        """
+        at = np.asarray(kappa, dtype=np.float64)
+        parts = self.network.parts(at.ravel())
+        star = self.problem.star
+        if isinstance(star, Frame):
+            parts[1:] = star.rotation.T @ parts[1:]
+        return parts.reshape(-1, *at.shape)
+
+    @property
+    def alignments(self) -> tuple[float, ...]:
+        """Cosines of the learned direction with each of the target's."""
+        star = self.problem.star
+        if not isinstance(star, Frame):
+            return (self.alignment,)
+        return tuple(float(c) * self.alignment for c in star.rotation[0])
+
+    def error_by_degree(self, highest: int | None = None) -> Degrees:
+        """Where the test error comes from.
+
+        For k = 0 … `highest` (6 by default) the squared coefficient of H_k(κ)/√k! in what the
+        network misses on average, E[y − f|κ]; then `"higher"`, the same for all higher degrees, and
+        `"rest"`: the target's other direction, fluctuations and noise. For a target of several
+        directions the keys are degrees (k, k_1, …, k_r) in κ and in s_1 … s_r, with a sum of at
+        most `highest` (4 by default). The values add up to the test error.
+        """
+        star = self.problem.star
+        if highest is None:
+            highest = 4 if isinstance(star, Frame) else 6
+        count = whole_number("highest", highest) if highest != 0 else 0
+        if isinstance(star, Frame):
+            if count > MOST_DEGREE:
+                rule = f"must be at most {MOST_DEGREE} for several directions"
+                raise InvalidProblem("highest", rule, highest)
+            parts = self.learned_parts(KAPPA)
+            return missed_by_degree(star, self.alignment, parts, self.test_error, count)
+        kappa, weight = KAPPA, WEIGHT
+        missed = self.target_along(kappa) - self.learned(kappa)
+        parts = (normalised_hermite(count, kappa) @ (weight * missed)) ** 2
+        total = float(weight @ missed**2)
+        degrees: Degrees = {k: float(part) for k, part in enumerate(parts)}
+        degrees["higher"] = max(total - float(parts.sum()), 0.0)
+        degrees["rest"] = self.test_error - float(parts.sum()) - float(degrees["higher"])
+        return degrees
+
+    def target_along(self, kappa: npt.ArrayLike) -> FloatArray:
+        """E[y|κ]: what the best function of the learned direction would be (eq. 6)."""
+        at = np.asarray(kappa, dtype=np.float64)
+        labels = label_moments(self.problem.star, np.array([self.alignment]), at.ravel())
+        return np.asarray(labels.mean[0].reshape(at.shape))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers and notes, ready for JSON."""
+        several = {"alignments": list(self.alignments)} if self.problem.directions > 1 else {}
+        return {**super().as_dict(), **several}
+
+
+Outcome = Prediction | FeaturestepError
+
+
+def answered(outcome: Outcome) -> Prediction:
+    """The prediction, or the error that refuses it raised."""
+    if not isinstance(outcome, Prediction):
+        raise outcome
+    return outcome
+
+
+def checked(found: Prediction, slack: float = 1.0) -> Outcome:
+    """The prediction, or the error that refuses it; `slack` is a factor on what may be left."""
+    kind: type[NotConverged] = InconsistentSolution
+    left = found.self_check
+    errors = (found.test_error, found.train_loss, found.train_mse, found.readout_norm)
+    if not found.solver_residual <= slack * ACCEPTED:
+        kind, left = NotConverged, found.solver_residual
+        text = (
+            f"resolvent equations: residual {left:.2g} after {found.iterations} iterations "
+            f"(needs {ACCEPTED:.0e})"
+        )
+    elif not left <= slack * SELF_CHECK:
+        text = f"the two training losses differ by {left:.2g} (needs {SELF_CHECK:.0e})"
+    elif not all(error > 0.0 for error in errors):
+        text = "an error came out negative: terms of order 1/d are too large at these sizes"
+    else:
+        return found
+    return kind(text, residual=left, iterations=found.iterations, solution=found)
