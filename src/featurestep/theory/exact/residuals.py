@@ -5,8 +5,8 @@ same for the direction of the initial readout, under the `full` residual). Gauss
 r, by Lanczos' method on a fine grid, serve them all: weights for other f are interpolatory. Lanczos
 runs in asinh(2r/rms r), in which heavy tails do no harm.
 
-A target of several directions is first reduced to nodes of its own law, with weights for its
-directions and their products; noise is added to these.
+Noise is added to the law of the target. One of several directions is first reduced to nodes, with
+weights for its directions and their products.
 """
 
 from __future__ import annotations
@@ -66,28 +66,35 @@ class Noise:
 def residual_law(
     star: Nonlinearity | Frame, noise: Noise, count: int, samples: float | None = None
 ) -> ResidualLaw:
-    """The law of r = σ⋆(t) + noise with `count` nodes, or as so many samples show it."""
-    if isinstance(star, Frame):
-        return _several_directions(star, noise, count, samples)
-    t, w_t = _target_rule(star) if samples is None else _typical_rule(samples)
-    x, w_x = _noise_rule(noise, samples)
-    added, seen = np.tile(x, t.size), np.repeat(t, x.size)
-    r = np.repeat(star(t), x.size) + added + noise.mean
-    w = np.multiply.outer(w_t, w_x).ravel()
-    w = w / w.sum()
-    first, second = [seen], [[seen * seen]]  # E[θ_s·x | point], and of their products
+    """The law of r = y + noise with `count` nodes, or as so many samples show it.
+
+    Directions of the target come first, then that of the readout's start.
+    """
+    target = _target_law(star, samples)
+    added, w_x = _noise_rule(noise, samples)
+
+    def both(of_target: FloatArray, of_noise: FloatArray) -> FloatArray:
+        return np.multiply.outer(of_target, of_noise).ravel()
+
+    first = [both(f, w_x) for f in target.first]
+    second = [[both(f, w_x) for f in row] for row in target.second]
+    plain = _noise_powers(noise, w_x, added)
+    overlaps = [_binomial(row, plain) for row in target.overlaps]
     if noise.leaning is not None:
         along, own = noise.leaning_on(added)
-        first, second = [seen, along], [[seen * seen, seen * along], [seen * along, own]]
-    powers = r ** np.arange(MOST_MOMENT + 1)[:, None]
+        mixed = [both(f, w_x * along) for f in target.first]
+        second = [[*row, f] for row, f in zip(second, mixed, strict=True)]
+        second.append([*mixed, both(target.weight, w_x * own)])
+        first.append(both(target.weight, w_x * along))
+        overlaps.append(_binomial(target.moments[:4], _noise_powers(noise, w_x * along, added)))
     return _on_nodes(
-        r,
-        w,
-        [w * f for f in first],
-        [[w * f for f in row] for row in second],
+        np.add.outer(target.nodes, added + noise.mean).ravel(),
+        both(target.weight, w_x),
+        first,
+        second,
         count,
-        moments=powers @ w,
-        overlaps=(np.stack(first) * w) @ powers[:4].T,
+        moments=_binomial(target.moments, plain),
+        overlaps=np.stack(overlaps),
     )
 
 
@@ -119,8 +126,13 @@ def _noise_rule(noise: Noise, samples: float | None) -> Rule:
 
 
 @lru_cache(maxsize=128)
-def _target_law(star: Frame, samples: float | None) -> ResidualLaw:
-    """The law of g(z) by itself, with the target's directions."""
+def _target_law(star: Nonlinearity | Frame, samples: float | None) -> ResidualLaw:
+    """The law of the target by itself, with its directions: of one direction on a fine grid."""
+    if isinstance(star, Nonlinearity):
+        t, w = _target_rule(star) if samples is None else _typical_rule(samples)
+        y, along = star(t), (w * t)[None]
+        powers = y ** np.arange(MOST_MOMENT + 1)[:, None]
+        return ResidualLaw(y, w, along, (along * t)[None], powers @ w, along @ powers[:4].T)
     z, w = star.z, star.weight
     values = star.values
     if samples is not None:
@@ -144,38 +156,6 @@ def _typical_directions(count: int, samples: float) -> Rule:
         weight = np.multiply.outer(weight, w).ravel()
     kept = (z**2).sum(axis=1) <= end**2
     return z[kept], weight[kept] / weight[kept].sum()
-
-
-def _several_directions(
-    star: Frame, noise: Noise, count: int, samples: float | None
-) -> ResidualLaw:
-    """r = g(z) + noise: directions of the target first, then that of the readout's start."""
-    target = _target_law(star, samples)
-    added, w_x = _noise_rule(noise, samples)
-
-    def both(of_target: FloatArray, of_noise: FloatArray) -> FloatArray:
-        return np.multiply.outer(of_target, of_noise).ravel()
-
-    first = [both(f, w_x) for f in target.first]
-    second = [[both(f, w_x) for f in row] for row in target.second]
-    plain = _noise_powers(noise, w_x, added)
-    overlaps = [_binomial(row, plain) for row in target.overlaps]
-    if noise.leaning is not None:
-        along, own = noise.leaning_on(added)
-        mixed = [both(f, w_x * along) for f in target.first]
-        second = [[*row, f] for row, f in zip(second, mixed, strict=True)]
-        second.append([*mixed, both(target.weight, w_x * own)])
-        first.append(both(target.weight, w_x * along))
-        overlaps.append(_binomial(target.moments[:4], _noise_powers(noise, w_x * along, added)))
-    return _on_nodes(
-        np.add.outer(target.nodes, added + noise.mean).ravel(),
-        both(target.weight, w_x),
-        first,
-        second,
-        count,
-        moments=_binomial(target.moments, plain),
-        overlaps=np.stack(overlaps),
-    )
 
 
 def _noise_powers(noise: Noise, weight: FloatArray, added: FloatArray) -> FloatArray:
