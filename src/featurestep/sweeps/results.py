@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,6 @@ def make_table(plan: Plan, store: Store, *, provenance: bool = False) -> Columns
 
 
 def _rows(plan: Plan, store: Store, provenance: bool) -> Iterator[dict[str, Any]]:
-    origins = store.origins() if provenance else {}
     numerics = plan.numerics
     for unit, row in store.of(plan.units):
         name = unit.task.name
@@ -47,15 +46,15 @@ def _rows(plan: Plan, store: Store, provenance: bool) -> Iterator[dict[str, Any]
             "status": row.status,
             "error": row.error or None,
             **({"numerics": str(numerics[name])} if provenance or plan.earlier else {}),
-            **(_traced(row, origins[row.origin]) if row.origin in origins else {}),
+            **(_traced(row) if provenance and row.origin else {}),
             **row.numbers,
         }
 
 
-def _traced(row: Row, origin: Mapping[str, str]) -> dict[str, Any]:
+def _traced(row: Row) -> dict[str, Any]:
     finished = datetime.fromtimestamp(row.finished, UTC).isoformat(timespec="milliseconds")
     made = {"executions": row.executions, "finished": finished, "seconds": row.seconds}
-    return {**made, **origin}
+    return {**made, **json.loads(row.origin)}
 
 
 def label(value: Any) -> Any:

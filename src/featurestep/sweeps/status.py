@@ -5,6 +5,7 @@ What others stored is never served unasked, and never lost.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -62,14 +63,13 @@ def make_status(plan: Plan, store: Store) -> SweepStatus:
     """The state of every unit; in an empty store all are missing."""
     states: Counter[tuple[str, str]] = Counter()
     reasons: Counter[tuple[str, str, str]] = Counter()
-    executions, seconds, origins = 0, 0.0, set[int | None]()
+    executions, seconds, origins = 0, 0.0, set[str]()
     for unit, row in store.of(plan.units):
         states[unit.task.name, row.status] += 1
         executions, seconds = executions + row.executions, seconds + row.seconds
         origins.add(row.origin)
         if row.error:
             reasons[unit.task.name, row.status, row.error] += 1
-    known = sorted(store.origins().items())
     return SweepStatus(
         by_task={
             task.name: {state: states[task.name, state] for state in STATES}
@@ -78,7 +78,7 @@ def make_status(plan: Plan, store: Store) -> SweepStatus:
         reasons=dict(reasons.most_common()),
         executions=executions,
         seconds=seconds,
-        origins=tuple(content for number, content in known if number in origins),
+        origins=tuple(json.loads(content) for content in sorted(origins) if content),
         numerics=plan.numerics,
         earlier=tuple(earlier_results(plan, store)),
     )

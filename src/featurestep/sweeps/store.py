@@ -52,8 +52,9 @@ ON CONFLICT (key) DO UPDATE SET
     origin = excluded.origin, executions = executions + 1
 """
 _FETCH = """
-SELECT status, quantities, error, trace, executions, finished, seconds, origin
-FROM temp.wanted LEFT JOIN results USING (key) ORDER BY wanted.place
+SELECT status, quantities, error, trace, executions, finished, seconds, content
+FROM temp.wanted LEFT JOIN results USING (key) LEFT JOIN origins ON origin = origins.id
+ORDER BY wanted.place
 """
 _VERSIONS = """
 SELECT json_extract(description, '$.task'), json_extract(description, '$.numerics'),
@@ -96,7 +97,7 @@ class Row(NamedTuple):
     executions: int = 0
     finished: float = 0.0
     seconds: float = 0.0
-    origin: int | None = None
+    origin: str = ""  # host, versions and BLAS, as JSON
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -210,12 +211,6 @@ class Store:
                 self._db.executemany("INSERT INTO temp.wanted VALUES (?, ?)", enumerate(keys))
             for values in self._db.execute(_FETCH):
                 yield Row() if values[0] is None else Row(*values)
-
-    def origins(self) -> dict[int, dict[str, str]]:
-        """What computed the results, by its number."""
-        with self._explained():
-            rows = self._db.execute("SELECT id, content FROM origins").fetchall()
-        return {number: json.loads(content) for number, content in rows}
 
     def versions(self) -> list[Version]:
         """The numerics of each task's results, the newest first."""
