@@ -104,7 +104,8 @@ def test_grid_over_functions_and_laws_has_labels() -> None:
     shifted = function(lambda s: np.tanh(s + 0.5), name="shifted_tanh")
     grid = BASE.vary(activation=["relu", shifted], readout=["constant", ((1.0, 1.0),)])
     assert grid.coordinates()["activation"] == ["relu", "shifted_tanh"]
-    assert len(grid.coordinates()["readout"]) == 2
+    assert grid.coordinates()["readout"] == ["constant", "1:1"]
+    assert BASE.vary(n=[np.int64(60), 120]).coordinates()["n"] == [60, 120]
 
 
 def test_problems_are_values() -> None:

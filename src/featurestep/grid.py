@@ -81,7 +81,7 @@ class Grid:
 
     def coordinates(self) -> dict[str, list[Any]]:
         """Axis values as labels: numbers stay numbers, functions and laws become text."""
-        return {name: [_label(v) for v in values] for name, values in self.axes.items()}
+        return {name: [label(v) for v in values] for name, values in self.axes.items()}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Grid) and self._key() == other._key()
@@ -115,9 +115,14 @@ def _axis(name: str, values: Any) -> tuple[Any, ...]:
     return tuple(listed)
 
 
-def _label(value: Any) -> Any:
+def label(value: Any) -> Any:
+    """A field's value as a coordinate: numbers and words as they are, all else as text."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, (list, tuple)):
+        return ", ".join(":".join(f"{number:g}" for number in pair) for pair in value)
     return value.name if isinstance(value, (Nonlinearity, Law)) else str(value)
 
 

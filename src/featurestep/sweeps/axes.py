@@ -60,13 +60,9 @@ def read_grid(value: Any) -> tuple[Dimension, ...]:
 
 
 def _checked(dimensions: tuple[Dimension, ...]) -> tuple[Dimension, ...]:
-    """Refuse a field varied twice, rivals, equal names, and grids beyond measure."""
+    """Refuse a field varied twice, rivals, and grids beyond measure."""
     paths: dict[str, str] = {}
-    names = [dimension.name for dimension in dimensions]
     for dimension in dimensions:
-        if names.count(dimension.name) > 1:
-            rule = "must not be the name of two dimensions"
-            raise InvalidProblem(dimension.path, rule, dimension.name)
         for name, values in dimension.fields.items():
             where = dimension.path_of(name)
             if name in paths:

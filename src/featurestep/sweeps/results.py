@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..grid import label
 from .plan import Plan
 from .store import Row, Store
 from .tasks import Part, Unit
@@ -55,18 +56,6 @@ def _traced(row: Row) -> dict[str, Any]:
     finished = datetime.fromtimestamp(row.finished, UTC).isoformat(timespec="milliseconds")
     made = {"executions": row.executions, "finished": finished, "seconds": row.seconds}
     return {**made, **json.loads(row.origin)}
-
-
-def label(value: Any) -> Any:
-    """A field's value as a coordinate: numbers and words as they are, laws as text."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (list, tuple)):
-        return ", ".join(":".join(f"{number:g}" for number in pair) for pair in value)
-    name = getattr(value, "name", None)
-    return str(name if name is not None else value)
 
 
 def make_dataset(plan: Plan, store: Store) -> xarray.Dataset:

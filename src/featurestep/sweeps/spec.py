@@ -43,8 +43,11 @@ class Sweep:
         workers: int | None,
         scheduler: str | None,
     ) -> Sweep:
-        """The same sweep with what was said later in place of its own store and engine."""
-        chosen = self.engine.override(kind=engine, workers=workers, scheduler=scheduler)
+        """The same sweep with what was said later; another engine starts from its defaults."""
+        kind = engine or ("dask" if scheduler else self.engine.kind)
+        if kind == self.engine.kind and not scheduler:
+            workers, scheduler = workers or self.engine.workers, self.engine.scheduler
+        chosen = EngineChoice(kind, workers, scheduler)
         return replace(self, store=self.store if store is None else Path(store), engine=chosen)
 
     @property

@@ -55,15 +55,6 @@ class EngineChoice:
         with within("engine"):
             return cls(**options)
 
-    def override(
-        self, *, kind: str | None, workers: int | None, scheduler: str | None
-    ) -> EngineChoice:
-        """The same choice with what was said later; another kind starts from its defaults."""
-        kind = kind or ("dask" if scheduler else None) or self.kind
-        if kind != self.kind or scheduler:
-            return EngineChoice(kind, workers, scheduler)
-        return EngineChoice(kind, workers or self.workers, self.scheduler)
-
     def make(self) -> Engine:
         """The engine itself; nothing is started yet."""
         if self.kind == "serial":
