@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,15 @@ def _is_number(value: Any) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return False
     return isinstance(value, (int, float, np.integer, np.floating))
+
+
+@contextmanager
+def readable(name: str, rule: str, value: Any) -> Iterator[None]:
+    """What Python cannot read as numbers breaks the rule."""
+    try:
+        yield
+    except (TypeError, ValueError):
+        raise InvalidProblem(name, rule, value) from None
 
 
 def positive(name: str, value: Any) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import readable
 from ..errors import InvalidProblem
 from ..types import FloatArray
 from .formula import hermite_formula
@@ -88,10 +89,8 @@ def function(
 
 
 def _checked_kinks(kinks: Iterable[float]) -> tuple[float, ...]:
-    try:
+    with readable("kinks", "must be a list of numbers", kinks):
         values = tuple(sorted(float(k) for k in kinks))
-    except (TypeError, ValueError):
-        raise InvalidProblem("kinks", "must be a list of numbers", kinks) from None
     if not all(np.isfinite(values)):
         raise InvalidProblem("kinks", "must be finite", kinks)
     return values

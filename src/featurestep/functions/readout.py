@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..checks import readable
 from ..errors import InvalidProblem
 from ..types import FloatArray
 
@@ -84,12 +85,9 @@ def resolve_law(spec: object) -> Law:
 
 def freeze_law(spec: object) -> tuple[tuple[float, float], ...]:
     """A list of pairs as nested tuples of floats, or InvalidProblem."""
-    try:
+    with readable("readout", RULE, spec):
         pairs = [tuple(pair) for pair in cast(Any, spec)]
-        frozen = tuple((float(value), float(probability)) for value, probability in pairs)
-    except (TypeError, ValueError):
-        raise InvalidProblem("readout", RULE, spec) from None
-    return frozen
+        return tuple((float(value), float(probability)) for value, probability in pairs)
 
 
 @lru_cache(maxsize=256)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..checks import readable
 from ..errors import InvalidProblem, NotConverged
 from ..problem import Grid, Problem
 from ..results import GridResult, Progress, Result, cell, over_grid, verb, where
@@ -200,10 +201,8 @@ def _checked_bounds(
     pairs = [bounds.get(name, default[name]) for name in names]
     for name, pair in zip(names, pairs, strict=True):
         rule = f"of {name} must be two numbers 0 < low < high"
-        try:
+        with readable("bounds", rule, pair):
             low, high = (float(v) for v in pair)
-        except (TypeError, ValueError):
-            raise InvalidProblem("bounds", rule, pair) from None
         if not (0 < low < high < math.inf):
             raise InvalidProblem("bounds", rule, pair)
     return np.log([p[0] for p in pairs]), np.log([p[1] for p in pairs])

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...checks import readable
 from ...errors import InvalidProblem
 from ...types import FloatArray
 from ..arrays.philox import TAU, Array, Pair, Transform, normals
@@ -111,10 +112,8 @@ def parse_mixture(inputs: str) -> tuple[int, float] | None:
     if match is None:
         return None
     rule = "mixture needs K >= 2 clusters and a finite separation >= 0"
-    try:
+    with readable("inputs", rule, inputs):
         clusters, separation = int(match.group(1) or 2), float(match.group(2))
-    except ValueError:
-        raise InvalidProblem("inputs", rule, inputs) from None
     if clusters < 2 or not 0 <= separation < np.inf:
         raise InvalidProblem("inputs", rule, inputs)
     return clusters, separation
@@ -138,10 +137,8 @@ def borders(clusters: int) -> FloatArray:
 def checked_covariance(covariance: Any) -> FloatArray:
     """A symmetric matrix without negative eigenvalues, or InvalidProblem."""
     rule = "must be a symmetric matrix (d, d) of finite numbers"
-    try:
+    with readable("covariance", rule, covariance):
         matrix = np.array(covariance, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidProblem("covariance", rule, covariance) from None
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise InvalidProblem("covariance", rule, matrix.shape)
     if not np.all(np.isfinite(matrix)) or not np.allclose(matrix, matrix.T):

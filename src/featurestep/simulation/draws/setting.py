@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...checks import number, whole_number
+from ...checks import number, readable, whole_number
 from ...errors import InvalidProblem
 from ...functions.teacher import Teacher
 from ...problem import Problem
@@ -195,12 +195,8 @@ def _shown(value: Any) -> Any:
 
 
 def _checked_array(inputs: Any) -> FloatArray:
-    try:
+    with readable("inputs", "must be a law's name or an array (rows, d)", inputs):
         array = np.array(inputs, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidProblem(
-            "inputs", "must be a law's name or an array (rows, d)", inputs
-        ) from None
     if array.ndim != 2 or array.size == 0:
         raise InvalidProblem("inputs", "must be an array (rows, d)", array.shape)
     if not np.all(np.isfinite(array)):
@@ -210,10 +206,8 @@ def _checked_array(inputs: Any) -> FloatArray:
 
 
 def _checked_spectrum(spectrum: Any) -> tuple[float, ...]:
-    try:
+    with readable("spectrum", "must be a list of eigenvalues", spectrum):
         values = tuple(float(v) for v in spectrum)
-    except (TypeError, ValueError):
-        raise InvalidProblem("spectrum", "must be a list of eigenvalues", spectrum) from None
     if not values or not all(math.isfinite(v) and v >= 0 for v in values) or not any(values):
         raise InvalidProblem("spectrum", "must be eigenvalues >= 0, not all 0", spectrum)
     return values
@@ -225,10 +219,8 @@ def _checked_steps(steps: Any) -> int | tuple[float, ...]:
         if steps < 1:
             raise InvalidProblem("steps", rule, steps)
         return int(steps)
-    try:
+    with readable("steps", rule, steps):
         values = tuple(float(v) for v in steps)
-    except (TypeError, ValueError):
-        raise InvalidProblem("steps", rule, steps) from None
     if not values or not all(math.isfinite(v) and v >= 0 for v in values):
         raise InvalidProblem("steps", rule, steps)
     return values
