@@ -34,8 +34,9 @@ DEFAULTS: Mapping[str, Any] = {
 }
 MAX_POINTS = 100_000
 _STEP = ("step_size", "step_exponent", "step_scale")
+Rows = Mapping[str, tuple[str, str]]  # what options take, in a word and in a sentence
 Command = Callable[..., None]
-_FIELDS: Mapping[str, tuple[str, str]] = {  # what each takes, in a word and in a sentence
+_FIELDS: Rows = {
     "activation": ("σ", f"activation σ: {', '.join(NAMED)}, or a Hermite sum"),
     "target": ("σ⋆", "target σ⋆ of y = σ⋆(β⋆·x) + ε: a name as above, 'H1 + H2/2' or 'z1 + z1*z2'"),
     "n": ("n", "samples for the readout"),
@@ -78,9 +79,7 @@ class Request:
         The values of each varied field.
     """
 
-    OPTIONS: ClassVar[
-        Mapping[str, tuple[str, str]]
-    ] = {}  # beside those of a problem and of the output
+    OPTIONS: ClassVar[Rows] = {}  # beside those of a problem and of the output
 
     def __init__(
         self,
@@ -124,22 +123,17 @@ class Request:
     @cached_property
     def problem(self) -> Problem:
         """The problem asked for, without the varied fields."""
-        given, settings = self.given, {**self._defaults, **self.given}
-        if "step_size" in given and "step_exponent" not in given:
-            del settings["step_exponent"]
-        ratios = {name: settings.pop(name) for name in RATIOS if name in settings}
-        pair = (("phi", "psi", "d"), ("psi", "phi", "width"))
-        for name, partner, rival in pair:
-            if name not in ratios:
-                continue
-            if partner not in ratios and partner not in self.axes:
+        given, known = self.given, {*self.given, *self.axes}
+        for name, partner, rival in (("phi", "psi", "d"), ("psi", "phi", "width")):
+            if name in given and partner not in known:
                 raise InvalidProblem(partner, f"must be given together with {name}", None)
-            if rival in given or rival in self.axes:
+            if name in given and rival in known:
                 raise InvalidProblem(name, f"must not be given together with {rival}", given[name])
-        if "n_step" in given and "phi_step" in ratios:
-            raise InvalidProblem("phi_step", "must not be given together with n_step", ratios)
-        base = Problem(**settings)
-        return base.replace(n=base.n, **ratios) if "phi" in ratios else base.replace(**ratios)
+        if "n_step" in given and "phi_step" in given:
+            rule = "must not be given together with n_step"
+            raise InvalidProblem("phi_step", rule, given["phi_step"])
+        anchor = {"n": self._defaults["n"]} if "phi" in given else {}  # d follows n, not n d
+        return Problem(**self._defaults).replace(**{**anchor, **given})
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="strict JSON, not a table")

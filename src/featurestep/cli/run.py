@@ -13,7 +13,7 @@ from ..axes import number
 from ..errors import InvalidProblem
 from ..simulation import Setting
 from ..simulation.arguments import SEEDS
-from .options import DEFAULTS, Request
+from .options import DEFAULTS, Request, Rows
 
 _MEMORY = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(?:([kmgt])(i)?)?b?", re.IGNORECASE)
 SMALL = {**DEFAULTS, "n": 1000, "d": 500, "width": 750, "seeds": SEEDS}  # a few seconds
@@ -102,7 +102,7 @@ class Run(Request):
         The arguments of a verb that simulates, the scheduler aside.
     """
 
-    OPTIONS: ClassVar[Mapping[str, tuple[str, str]]] = {**_RUN, **_SETTING}
+    OPTIONS: ClassVar[Rows] = {**_RUN, **_SETTING}
 
     def __init__(
         self, *, scheduler: str | None = None, defaults: Mapping[str, Any], **options: Any
