@@ -102,7 +102,7 @@ def retry(as_json: bool, **asked: Any) -> None:
 @sweep.command()
 @_file
 @json_option
-def status(file: str, store: str | None, as_json: bool) -> None:
+def status(as_json: bool, **asked: Any) -> None:
     """How far a sweep is, and why some units have no number.
 
     \b
@@ -112,7 +112,7 @@ def status(file: str, store: str | None, as_json: bool) -> None:
     """
     from .sweep_run import planned, show_status
 
-    show_status(planned(file, store), as_json=as_json)
+    show_status(planned(**asked), as_json=as_json)
 
 
 @sweep.command()

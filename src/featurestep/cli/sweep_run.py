@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,28 +19,20 @@ from ..sweeps.spec import load_sweep
 from ..sweeps.status import STATES, SweepStatus, make_status, under_numerics
 from ..sweeps.store import Store
 from .output import show_json, show_notes, show_table
-from .progress import INTERRUPTED, Advance, watched
+from .progress import INTERRUPTED, watched
 
 _MOST_REASONS = 5
 
 
-def planned(
-    file: str,
-    store: str | None,
-    *,
-    engine: str | None = None,
-    workers: str | None = None,
-    scheduler: str | None = None,
-) -> Plan:
+def planned(file: str, *, workers: str | None = None, **asked: str | None) -> Plan:
     """The plan of a file, with the options of the command line in place of its own."""
-    asked = load_sweep(Path(file))
-    count = None if workers is None else number(workers)
+    sweep = load_sweep(Path(file))
     try:
-        asked = asked.override(store=store, engine=engine, workers=count, scheduler=scheduler)
+        sweep = sweep.override(workers=None if workers is None else number(workers), **asked)
     except InvalidProblem as error:
         option = "engine" if error.parameter == "kind" else error.parameter
         raise InvalidProblem(f"--{option}", error.rule, error.value) from None
-    return make_plan(asked)
+    return make_plan(sweep)
 
 
 def store_path(plan: Plan) -> Path:
@@ -52,7 +44,7 @@ def store_path(plan: Plan) -> Path:
 @contextmanager
 def stored(file: str, store: str | None, numerics: tuple[str, ...]) -> Iterator[tuple[Plan, Store]]:
     """The open store, and the plan with its results as the numerics asked for have stored them."""
-    plan = planned(file, store)
+    plan = planned(file, store=store)
     with Store.for_reading(store_path(plan)) as opened:
         try:
             plan = under_numerics(plan, opened, numerics)
@@ -88,11 +80,18 @@ def compute(plan: Plan, *, retry: bool, as_json: bool) -> None:
     """Run what is missing under a progress bar, and report; exit code 1 if anything failed."""
     started = time.perf_counter()
     engine = plan.sweep.engine.make()
-    latest = [Progress(len({unit.key for unit in plan.units}), 0)]
+    latest = Progress(len({unit.key for unit in plan.units}), 0)
+
+    def watch(progress: Progress) -> None:
+        nonlocal latest
+        latest = progress
+        if advance is not None:
+            advance(progress.done, progress.total)
+
     try:
         with open_store(plan.sweep) as opened:
-            with watched(latest[0].total, lambda done: _bar(latest[0])) as advance:
-                execute(plan, opened, engine, retry=retry, watch=_watcher(latest, advance))
+            with watched(latest.total, lambda done: _bar(latest)) as advance:
+                execute(plan, opened, engine, retry=retry, watch=watch)
             found = make_status(plan, opened)
     except KeyboardInterrupt:
         kept = _status(plan)
@@ -100,40 +99,23 @@ def compute(plan: Plan, *, retry: bool, as_json: bool) -> None:
         again = f"in {store_path(plan)}; run it again to go on"
         click.echo(f"interrupted: {told} {again}", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
-    _report(plan, found, latest[0], time.perf_counter() - started, as_json)
+    computed, seconds = latest.done - latest.known, time.perf_counter() - started
+    if as_json:
+        _show_json(plan, found, known=latest.known, computed=computed, wall_time=seconds)
+    else:
+        before = f"{latest.total} units, {latest.known} stored before"
+        click.echo(f"sweep {plan.sweep.name}: {before}, {computed} computed in {seconds:.3g} s")
+        states = ", ".join(f"{found.count(state)} {state}" for state in STATES[:3])
+        click.echo(f"now {states}; store {store_path(plan)}")
+        show_notes([*_reasons(found), *_earlier(found)])
     if found.count("failed"):
         raise click.exceptions.Exit(1)
-
-
-def _watcher(latest: list[Progress], advance: Advance | None) -> Callable[[Progress], None]:
-    def watch(progress: Progress) -> None:
-        latest[0] = progress
-        if advance is not None:
-            advance(progress.done, progress.total)
-
-    return watch
 
 
 def _bar(progress: Progress) -> str:
     failed = f", {progress.failed} failed" if progress.failed else ""
     refused = f", {progress.refused} refused" if progress.refused else ""
     return f"{progress.done} of {progress.total} units{refused}{failed}"
-
-
-def _report(
-    plan: Plan, found: SweepStatus, progress: Progress, seconds: float, as_json: bool
-) -> None:
-    computed = progress.done - progress.known
-    if as_json:
-        _show_json(plan, found, known=progress.known, computed=computed, wall_time=seconds)
-        return
-    click.echo(
-        f"sweep {plan.sweep.name}: {progress.total} units, {progress.known} stored before, "
-        f"{computed} computed in {seconds:.3g} s"
-    )
-    states = ", ".join(f"{found.count(state)} {state}" for state in STATES[:3])
-    click.echo(f"now {states}; store {store_path(plan)}")
-    show_notes([*_reasons(found), *_earlier(found)])
 
 
 def _show_json(plan: Plan, found: SweepStatus, **run: float) -> None:

@@ -38,10 +38,10 @@ class Sweep:
     def override(
         self,
         *,
-        store: str | Path | None,
-        engine: str | None,
-        workers: int | None,
-        scheduler: str | None,
+        store: str | Path | None = None,
+        engine: str | None = None,
+        workers: int | None = None,
+        scheduler: str | None = None,
     ) -> Sweep:
         """The same sweep with what was said later; another engine starts from its defaults."""
         kind = engine or ("dask" if scheduler else self.engine.kind)
