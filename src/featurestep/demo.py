@@ -10,7 +10,7 @@ import numpy as np
 
 from .meeting.comparison import Comparison, compare
 from .plots.curves import GROWN_NAME, LIMIT_NAME, curve, shade_regimes, staircase
-from .plots.simulation import SIMULATED_NAME, points
+from .plots.simulation import ERRORS, SIMULATED_NAME, points
 from .plots.style import PALETTE, legend_below, new_axes, styled
 from .problem import Problem
 from .results import GridResult
@@ -33,7 +33,6 @@ EXPLANATION = (
 _CURVE = 101  # points of each
 _FAR = 10_000  # times larger sizes, to show the smooth curve turn into the staircase
 _DEGREES = range(31)
-_ERRORS = ("train_loss", "test_error")
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def draw(base: Problem, settings: list[Setting]) -> Axes:
     """Training loss above test error, one column for each setting."""
     panels = new_axes(rows=2, columns=2, width=6.6, height=4.4)
     for column, setting in enumerate(settings):
-        for row, error in enumerate(_ERRORS):
+        for row, error in enumerate(ERRORS):
             ax = panels[2 * row + column]
             curve(setting.finite.dataset, error, ax)
             curve(setting.large.dataset, error, ax)

@@ -66,7 +66,7 @@ def errors_over_exponent(setting):
     degrees = np.arange(31)
     published = np.where(degrees < 2, 1.2, 1.2 if setting == 1 else 0.6)
     data = {"admitted": ("step_exponent", np.where(x > 0.3, 0.03, 0.0))}
-    for name in exponent.ERRORS:
+    for name in ("train_loss", "test_error"):
         data[f"predicted_{name}"] = ("step_exponent", level)
         data[f"simulated_{name}"] = ("step_exponent", level + 0.005)
         data[f"error_{name}"] = ("step_exponent", 0.01 + 0.0 * x)

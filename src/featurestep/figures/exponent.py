@@ -10,7 +10,7 @@ import numpy as np
 
 from ..demo import SETTINGS
 from ..plots.curves import GROWN_NAME, LIMIT_NAME, dashes, shade_regimes
-from ..plots.simulation import SIMULATED_NAME, points
+from ..plots.simulation import ERRORS, SIMULATED_NAME, points
 from ..plots.style import PALETTE, figure_of, label, legend_below
 from ..problem import Problem
 from ..regime import interval
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EXPONENTS = (0.02, 0.08, 0.14, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4, 0.44, 0.48)
-ERRORS = ("train_loss", "test_error")
 _DEGREES = range(31)
 _LEARNED = {1: (1, 0.2), 2: (2, 0.32)}  # setting → degree that is learned, exponent to look at
 
