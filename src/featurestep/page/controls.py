@@ -9,27 +9,9 @@ from typing import Any
 from markupsafe import Markup
 
 from .presets import PRESETS
-from .state import COEFFICIENTS, LIMITS, NUMBERS, Choice, Number, State, as_text
+from .state import COEFFICIENTS, LABELS, LIMITS, NUMBERS, Choice, Number, State, as_text
 from .words import TILES
 
-LABELS = {
-    "step_exponent": ("exponent", "α"),
-    "step_scale": ("scale", "η/n^α"),
-    "step_size": ("step size", "η"),
-    "n": ("samples", "n"),
-    "phi": ("d/n", "φ"),
-    "psi": ("d/N", "ψ"),
-    "step_ratio": ("step", "n_0/n"),
-    "ridge": ("ridge", "λ"),
-    "noise_std": ("noise", "σ_ε"),
-    "activation": ("activation", "σ"),
-    "centre": ("centred", "E σ = 0"),
-    "readout": ("readout law", ""),
-    "residual": ("residual", ""),
-    "initial": ("first layer", ""),
-    "formula": ("target", "σ_⋆"),
-    **{name: (f"degree {name[1]}", f"c^⋆_{name[1]}") for name in COEFFICIENTS},
-}
 GROUPS = (
     ("Gradient step", "", ("step", "step_exponent", "step_scale", "step_size")),
     ("Sizes", "", ("n", "phi", "psi", "step_ratio")),
@@ -90,7 +72,7 @@ def context(state: State, *, told: bool) -> dict[str, Any]:
 def _control(name: str, value: Any) -> dict[str, Any]:
     """One field: its kind, its words, and what it is set to; the script puts sliders in place."""
     limits = LIMITS[name]
-    word, sign = LABELS.get(name, ("", ""))
+    word, sign = LABELS[name]
     made: dict[str, Any] = {"word": word, "symbol": symbol(sign), "value": value}
     if isinstance(limits, Number):
         ends = (math.log10(limits.low), math.log10(limits.high)) if limits.log else ()

@@ -93,38 +93,39 @@ class Text:
 Limits = Number | Choice | Text
 
 
-def _control(default: Any, limits: Limits) -> Any:
-    return field(default=default, metadata={"limits": limits})
+def _control(default: Any, limits: Limits, word: str = "", sign: str = "") -> Any:
+    return field(default=default, metadata={"limits": limits, "label": (word, sign)})
 
 
 _COEFFICIENT = Number(-2.0, 2.0, step=0.05)
+_LAWS = Choice(("gaussian", "rademacher", "constant", "uniform"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """Every control of the page, with what one sees first and with its limits."""
+    """Every control of the page: what one sees first, its limits, its word and its symbol."""
 
     step: str = _control("exponent", Choice(("exponent", "size")))
-    step_exponent: float = _control(0.4, Number(0.0, 0.5, step=0.005))
-    step_scale: float = _control(1.0, Number(0.05, 20.0, log=True))
-    step_size: float = _control(10.0, Number(0.01, 1000.0, log=True, zero=True))
-    n: int = _control(2000, Number(100, 1_000_000, log=True, whole=True))
-    phi: float = _control(0.3, Number(0.05, 20.0, log=True))
-    psi: float = _control(0.6, Number(0.05, 20.0, log=True))
-    step_ratio: float = _control(1.0, Number(0.1, 100.0, log=True))  # n_step/n
-    ridge: float = _control(0.1, Number(1e-6, 1e3, log=True, step=0.05))
-    noise_std: float = _control(0.0, Number(0.0, 3.0, step=0.05))
-    activation: str = _control("relu", Choice(tuple(NAMED)))
-    centre: bool = _control(True, Choice((True, False)))
-    readout: str = _control("gaussian", Choice(("gaussian", "rademacher", "constant", "uniform")))
-    residual: str = _control("labels", Choice(RESIDUALS))
-    initial: str = _control("sphere", Choice(INITIALS))
+    step_exponent: float = _control(0.4, Number(0.0, 0.5, step=0.005), "exponent", "α")
+    step_scale: float = _control(1.0, Number(0.05, 20.0, log=True), "scale", "η/n^α")
+    step_size: float = _control(10.0, Number(0.01, 1000.0, log=True, zero=True), "step size", "η")
+    n: int = _control(2000, Number(100, 1_000_000, log=True, whole=True), "samples", "n")
+    phi: float = _control(0.3, Number(0.05, 20.0, log=True), "d/n", "φ")
+    psi: float = _control(0.6, Number(0.05, 20.0, log=True), "d/N", "ψ")
+    step_ratio: float = _control(1.0, Number(0.1, 100.0, log=True), "step", "n_0/n")  # n_step/n
+    ridge: float = _control(0.1, Number(1e-6, 1e3, log=True, step=0.05), "ridge", "λ")
+    noise_std: float = _control(0.0, Number(0.0, 3.0, step=0.05), "noise", "σ_ε")
+    activation: str = _control("relu", Choice(tuple(NAMED)), "activation", "σ")
+    centre: bool = _control(True, Choice((True, False)), "centred", "E σ = 0")
+    readout: str = _control("gaussian", _LAWS, "readout law")
+    residual: str = _control("labels", Choice(RESIDUALS), "residual")
+    initial: str = _control("sphere", Choice(INITIALS), "first layer")
     target: str = _control("sliders", Choice(("sliders", "formula")))
-    c1: float = _control(1.0, _COEFFICIENT)
-    c2: float = _control(0.7071, _COEFFICIENT)
-    c3: float = _control(0.0, _COEFFICIENT)
-    c4: float = _control(0.0, _COEFFICIENT)
-    formula: str = _control("H1 + H2/sqrt(2)", Text(MAX_FORMULA))
+    c1: float = _control(1.0, _COEFFICIENT, "degree 1", "c^⋆_1")
+    c2: float = _control(0.7071, _COEFFICIENT, "degree 2", "c^⋆_2")
+    c3: float = _control(0.0, _COEFFICIENT, "degree 3", "c^⋆_3")
+    c4: float = _control(0.0, _COEFFICIENT, "degree 4", "c^⋆_4")
+    formula: str = _control("H1 + H2/sqrt(2)", Text(MAX_FORMULA), "target", "σ_⋆")
     over: str = _control("exponent", Choice(("exponent", "samples", "width", "ridge")))
     theme: str = _control("light", Choice(("light", "dark")))
 
@@ -213,6 +214,7 @@ def as_text(value: object) -> str:
 
 
 LIMITS: Mapping[str, Limits] = {f.name: f.metadata["limits"] for f in fields(State)}
+LABELS: Mapping[str, tuple[str, str]] = {f.name: f.metadata["label"] for f in fields(State)}
 NUMBERS = {name: limits for name, limits in LIMITS.items() if isinstance(limits, Number)}
 COEFFICIENTS = tuple(name for name, limits in LIMITS.items() if limits is _COEFFICIENT)
 PLAIN = State()  # what one sees first
