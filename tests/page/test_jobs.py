@@ -41,13 +41,12 @@ def test_a_job_is_the_simulation() -> None:
     jobs = Jobs()
     try:
         job = wait_for(jobs, jobs.start(SMALL))
-        assert job.error == ""
-        assert job.data is not None
+        assert not isinstance(job.found, Exception)
         found = simulate(errors_axis.grid(SMALL, POINTS), seeds=SEEDS)
         expected = found.mean["test_error"].isel(variant=0).values
-        np.testing.assert_allclose(job.data["test_error"], expected, rtol=1e-9)
+        np.testing.assert_allclose(job.found["test_error"], expected, rtol=1e-9)
         spread = found.standard_error["test_error"].isel(variant=0).values
-        np.testing.assert_allclose(job.data["test_error_error"], spread, rtol=1e-6)
+        np.testing.assert_allclose(job.found["test_error_error"], spread, rtol=1e-6)
     finally:
         jobs.close()
 
@@ -81,7 +80,7 @@ def test_a_job_that_nobody_watches_or_that_takes_too_long_is_ended(
         monkeypatch.setattr(module, "TIME_LIMIT", 0.0)
         job = jobs.look(kept)
         assert job is not None
-        assert job.error == "stopped after 0 s"
+        assert str(job.found) == "stopped after 0 s"
         assert job.process is None
     finally:
         jobs.close()

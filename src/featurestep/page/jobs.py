@@ -50,21 +50,20 @@ def sized(state: State) -> State:
 
 @dataclass
 class Job:
-    """A simulation: its process while it runs, then its data or its error."""
+    """A simulation: its process while it runs, then its data, or the error in their place."""
 
     process: Process | None
     asked: State
     state: State  # as it runs, perhaps at a smaller n
     share: float = 0.0
-    data: dict[str, Any] | None = None
-    error: str = ""
+    found: Any = None
     started: float = field(default_factory=time.monotonic)
     watched: float = field(default_factory=time.monotonic)
 
     @property
     def running(self) -> bool:
         """Whether there is still something to wait for."""
-        return self.data is None and not self.error
+        return self.found is None
 
     def look(self) -> None:
         """Take in what the process has told since."""
@@ -73,14 +72,12 @@ class Job:
                 event = self.process.events.get_nowait()
                 if event.kind == TOLD:
                     self.share = float(event.what)
-                elif event.kind == DONE and isinstance(event.what, Exception):
-                    self.error = str(event.what)
                 elif event.kind == DONE:
-                    self.data = event.what
+                    self.found = event.what
                 elif event.kind is None:
-                    self.error = "the simulation ended without a result"
+                    self.found = FeaturestepError("the simulation ended without a result")
         if self.running and time.monotonic() - self.started > TIME_LIMIT:
-            self.error = f"stopped after {TIME_LIMIT:g} s"
+            self.found = FeaturestepError(f"stopped after {TIME_LIMIT:g} s")
         if not self.running:
             self.stop()
 

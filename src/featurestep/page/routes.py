@@ -112,11 +112,11 @@ def simulation(views: Views, jobs: Jobs, body: Any) -> Answer:
     if job.running:
         return {"job": name, "share": job.share, "text": "training …", "done": False}
     jobs.cancel(name)
-    if job.data is None:
-        return {**_IDLE, "text": job.error}
-    views.keep(job.asked, job.state, job.data)
+    if isinstance(job.found, Exception):
+        return {**_IDLE, "text": str(job.found)}
+    views.keep(job.asked, job.state, job.found)
     size = f", n = {job.state.n:,}" if job.state.n != job.asked.n else ""
-    return {**_IDLE, "text": f"□ {job.data['seeds']} draws{size}", "done": True}
+    return {**_IDLE, "text": f"□ {job.found['seeds']} draws{size}", "done": True}
 
 
 def _data(views: Views, kind: str, text: Callable[[State, Answer], str]) -> Response:
