@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from .checks import whole_number
+from .checks import one_of, whole_number
 from .conventions import RATIOS
 from .errors import InvalidProblem
 from .problem import FIELDS
-from .reading import known_keys, listed, one_of, table
+from .reading import known_keys, listed, table
 from .types import FloatArray
 
 MAX_POINTS = 1_000_000  # a few kilobytes of a driver's memory each

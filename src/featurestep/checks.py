@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,6 +56,13 @@ def number(name: str, value: Any, rule: str, test: Callable[[float], bool]) -> f
     if not math.isfinite(value) or not test(float(value)):
         raise InvalidProblem(name, rule, value)
     return float(value)
+
+
+def one_of(name: str, value: Any, known: Collection[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in known:
+        raise InvalidProblem(name, f"must be one of {', '.join(known)}", value)
+    return value
 
 
 def rounded(name: str, what: str, value: float) -> int:

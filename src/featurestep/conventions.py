@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .checks import non_negative, positive, rounded, whole_number
+from .checks import non_negative, one_of, positive, rounded, whole_number
 from .errors import InvalidProblem
 from .functions.activations import function, resolve
 from .functions.nonlinearity import Nonlinearity
@@ -140,15 +140,12 @@ def rescaled(activation: Any, factor: float) -> Nonlinearity:
 
 
 def _loss_factor(loss: str, count: int) -> float:
-    if loss not in LOSSES:
-        raise InvalidProblem("loss", f"must be one of {', '.join(LOSSES)}", loss)
+    one_of("loss", loss, LOSSES)
     return (0.5 if loss.startswith("half") else 1.0) / (count if loss.endswith("mean") else 1)
 
 
 def _scale(parameter: str, name: str, width: int) -> float:
-    if name not in SCALES:
-        raise InvalidProblem(parameter, f"must be one of {', '.join(SCALES)}", name)
-    return float(width ** -SCALES[name])
+    return float(width ** -SCALES[one_of(parameter, name, SCALES)])
 
 
 def refuse(rest: Mapping[str, Any], names: tuple[str, ...], rule: str) -> None:

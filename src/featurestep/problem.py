@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .checks import non_negative, number, positive, rounded, whole_number
+from .checks import non_negative, number, one_of, positive, rounded, whole_number
 from .conventions import RATIOS, refuse, sizes_at_ratios, sizes_by_letter
 from .errors import InvalidProblem
 from .functions.activations import resolve
@@ -95,9 +95,7 @@ class Problem:
         for name, value in step_of(self.given, self.n).items():
             self._put(name, value)
         for name, kinds in (("residual", RESIDUALS), ("initial", INITIALS)):
-            if getattr(self, name) not in kinds:
-                rule = f"must be one of {', '.join(kinds)}"
-                raise InvalidProblem(name, rule, getattr(self, name))
+            one_of(name, getattr(self, name), kinds)
         if not isinstance(self.centre, (bool, np.bool_)):
             raise InvalidProblem("centre", "must be True or False", self.centre)
         check_functions(self)

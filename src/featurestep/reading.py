@@ -41,13 +41,6 @@ def text(path: str, value: Any) -> str:
     return value
 
 
-def one_of(path: str, value: Any, known: Collection[str]) -> str:
-    """One of a few words."""
-    if not isinstance(value, str) or value not in known:
-        raise InvalidProblem(path, f"must be one of {', '.join(known)}", value)
-    return value
-
-
 def listed(path: str, value: Any) -> list[Any]:
     """A list that is not empty; from Python also a tuple or an array."""
     if isinstance(value, np.ndarray):

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..checks import non_negative, number, positive, whole_number
+from ..checks import non_negative, number, one_of, positive, whole_number
 from ..errors import InvalidProblem
 from ..problem import Problem
 from ..rules import RIDGE_RANGE
@@ -199,8 +199,7 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         )
 
     def _plan(self) -> Plan:
-        if self.split not in SPLITS:
-            raise InvalidProblem("split", f"must be one of {', '.join(SPLITS)}", self.split)
+        one_of("split", self.split, SPLITS)
         ridge = _given("ridge", self.ridge)
         step = _given("step_size", self.step_size)
         return Plan(

@@ -19,8 +19,9 @@ from ..axes import (
     placed,
     positive_ends,
 )
+from ..checks import one_of
 from ..errors import InvalidProblem
-from ..reading import filled, known_keys, listed, one_of, table
+from ..reading import filled, known_keys, listed, table
 from ..types import FloatArray
 
 DESIGN = "sample"  # the dimension of a design

@@ -14,13 +14,6 @@ METHODS = ("auto", "isotropic", "exact")
 NEGLIGIBLE = 5e-5  # of every term that isotropic weights leave out, as a share of the loss
 
 
-def checked_method(method: object) -> str:
-    """The method, or InvalidProblem."""
-    if method not in METHODS:
-        raise InvalidProblem("method", f"must be one of {', '.join(METHODS)}", method)
-    return str(method)
-
-
 def chosen_method(problem: Problem, weights: SpikedWeights, method: str) -> str:
     """The method itself, or what `auto` takes for this problem."""
     if problem.directions > 1:

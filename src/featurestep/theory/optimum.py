@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..checks import readable
+from ..checks import one_of, readable
 from ..errors import InvalidProblem, NotConverged
 from ..problem import Grid, Problem
 from ..results import GridResult, Progress, Result, cell, over_grid, verb, where
@@ -94,8 +94,7 @@ def optimum(
     A coarse logarithmic grid finds the basin, then finer and finer grids around its best point.
     Default bounds: ridge from 1e-6 to 100, step size from 0.01 to 4√width.
     """
-    if minimise not in MEASURES:
-        raise InvalidProblem("minimise", f"must be one of {', '.join(MEASURES)}", minimise)
+    one_of("minimise", minimise, MEASURES)
     names = _checked_names(over)
     if isinstance(problem, Grid):
         _checked_bounds(problem.base, names, bounds or {})

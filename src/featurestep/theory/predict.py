@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ..checks import one_of
 from ..problem import Grid, Problem
 from ..results import GridResult, Progress, over_grid, verb
 from .engine import solve
-from .method import checked_method
+from .method import METHODS
 from .prediction import Prediction, answered
 
 
@@ -27,7 +28,7 @@ def predict(
     >>> round(predict(p).test_error, 3)
     0.108
     """
-    checked_method(method)
+    one_of("method", method, METHODS)
     if isinstance(problem, Grid):
         return _predict_grid(problem, method, progress)
     (outcome,) = solve([problem], method=method)

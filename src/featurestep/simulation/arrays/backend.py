@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...checks import one_of
 from ...errors import InvalidProblem
 from ...functions.nonlinearity import Nonlinearity, UserFunction
 from ...threads import blas_libraries, let_idle_threads_sleep, workers
@@ -255,8 +256,7 @@ def parallel_safe(f: Nonlinearity) -> bool:
 
 def make_backend(device: object, dtype: object) -> Backend:
     """The backend for `cpu`, `torch` (torch on the CPU) or `cuda`."""
-    if dtype not in DTYPES:
-        raise InvalidProblem("dtype", f"must be one of {', '.join(DTYPES)}", dtype)
+    one_of("dtype", dtype, DTYPES)
     working = "float32" if dtype == "mixed" else str(dtype)
     if device == "cpu":
         return Backend(working, Backend("float64") if dtype == "mixed" else None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...borders import Border
-from ...checks import whole_number
+from ...checks import one_of, whole_number
 from ...errors import InvalidProblem
 from ...problem import Problem
 from ..arguments import Draws, Resources
@@ -52,8 +52,7 @@ def make_plan(
     """Check the other arguments, choose the routes, and fit them to the memory."""
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", "must be a Problem", problem)
-    if method not in METHODS:
-        raise InvalidProblem("method", f"must be one of {', '.join(METHODS)}", method)
+    one_of("method", method, METHODS)
     check_sizes(problem, draws.setting, 0)
     group = _group(problem, draws)
     sizes = {v.name: _size(problem, v, group) for v in draws.variants}

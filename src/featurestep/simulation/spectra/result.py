@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ...borders import Border
-from ...checks import positive
+from ...checks import one_of, positive
 from ...errors import InvalidProblem
 from ...problem import Problem
 from ...results import Table
@@ -233,10 +233,7 @@ class SimulatedSpectrum(OverSeeds):
 
     def _name(self, variant: str | None) -> str:
         """A variant of this result; the first by default."""
-        name = self.variants[0] if variant is None else variant
-        if name not in self.variants:
-            raise InvalidProblem("variant", f"must be one of {', '.join(self.variants)}", variant)
-        return name
+        return one_of("variant", self.variants[0] if variant is None else variant, self.variants)
 
     def _of_kind(self, variant: str | None, *, weights: bool) -> str:
         name = self._name(variant)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...checks import whole_number
+from ...checks import one_of, whole_number
 from ...errors import InvalidProblem
-from ...reading import known_keys, one_of, table, text, within
+from ...reading import known_keys, table, text, within
 from ..job import Job, Report
 from .dask_engine import dask, distributed, refuse_importing_workers
 from .local import processes, serial

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
-from ...checks import positive, whole_number
+from ...checks import one_of, positive, whole_number
 from ...errors import InvalidProblem
 from ...grid import Grid
 from ...problem import Problem
-from ...reading import known_keys, one_of, table, within
+from ...reading import known_keys, table, within
 from ...results import QUANTITIES
 from ...simulation import Setting, simulate
 from ...simulation.arguments import make_draws
