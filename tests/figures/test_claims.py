@@ -15,8 +15,8 @@ from featurestep.figures import (
     Claim,
     FigureClaimFailed,
     PaperFigure,
+    chosen,
     encoded,
-    find,
     readout_law,
 )
 from featurestep.figures.base import agreement, below
@@ -91,5 +91,5 @@ def test_below_is_judged_in_standard_errors():
 
 
 def test_find_knows_all():
-    assert find("all") == tuple(FIGURES.values())
-    assert find("weights") == (FIGURES["weights"],)
+    assert chosen(FIGURES, "all") == tuple(FIGURES.values())
+    assert chosen(FIGURES, "weights") == (FIGURES["weights"],)

@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 
 from featurestep import studies
 from featurestep.cli import main
-from featurestep.studies import STUDIES, StudyClaimFailed, find, staircase
+from featurestep.figures import chosen
+from featurestep.studies import STUDIES, StudyClaimFailed, staircase
 from featurestep.studies.staircase import CASES, STEPS
 
 STUDY = STUDIES["staircase"]
@@ -81,7 +82,7 @@ def test_the_list_has_the_questions() -> None:
     lines = run("--list").stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(STUDIES)
     assert all(line.endswith("?") for line in lines)
-    assert find("all") == tuple(STUDIES.values())
+    assert chosen(STUDIES, "all") == tuple(STUDIES.values())
 
 
 def test_the_answer_is_written() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from .output import check_folder, write_in
 from .progress import watched_share
 
 if TYPE_CHECKING:
-    from ..figures import Claim, FigureClaimFailed, PaperFigure
+    from ..figures import FigureClaimFailed, PaperFigure
 
 QUICK = "small sizes, half a minute a figure, or larger ones and more seeds  [default: quick]"
 
@@ -44,9 +44,9 @@ def figure(name: str | None, **asked: Any) -> None:
       featurestep figure double-descent
       featurestep figure all --full --output paper
     """
-    from ..figures import FIGURES, find
+    from ..figures import FIGURES
 
-    _list_or_make({one.name: one.title for one in FIGURES.values()}, find, name, **asked)
+    _list_or_make(FIGURES, name, **asked)
 
 
 @click.command()
@@ -65,36 +65,32 @@ def study(name: str | None, **asked: Any) -> None:
       featurestep study staircase
       featurestep study all --full --output answers
     """
-    from ..studies import STUDIES, find
+    from ..studies import STUDIES
 
-    _list_or_make({one.name: one.question for one in STUDIES.values()}, find, name, **asked)
+    _list_or_make(STUDIES, name, **asked)
 
 
 def _list_or_make(
-    titles: Mapping[str, str],
-    find: Callable[[str | None], Sequence[PaperFigure]],
-    name: str | None,
-    *,
-    listed: bool,
-    quick: bool,
-    output: str,
+    known: Mapping[str, PaperFigure], name: str | None, *, listed: bool, quick: bool, output: str
 ) -> None:
     """Tell the names with their titles, or make what one stands for, before a failure is told."""
+    from ..figures import chosen
+
     if listed:
-        width = max(map(len, titles))
-        for each, title in titles.items():
-            click.echo(f"{each:<{width}}  {title}")
+        width = max(map(len, known))
+        for each, one in known.items():
+            click.echo(f"{each:<{width}}  {getattr(one, 'question', one.title)}")
         return
-    chosen = find(name)
+    figures = chosen(known, name)
     check_folder(output)
-    failures = [failure for one in chosen if (failure := _make(one, quick, output)) is not None]
+    failures = [failure for one in figures if (failure := _make(one, quick, output)) is not None]
     if failures:
         raise failures[0]
 
 
 def _make(one: PaperFigure, quick: bool, output: str) -> FigureClaimFailed | None:
     """One figure: its files, then its claims; the failure if one does not hold."""
-    from ..figures import FigureClaimFailed, encoded
+    from ..figures import encoded
     from ..plots.style import render
 
     with watched_share(one.name) as told:
@@ -104,16 +100,8 @@ def _make(one: PaperFigure, quick: bool, output: str) -> FigureClaimFailed | Non
     for kind, content in contents.items():
         write_in(output, f"{one.name}.{kind}", content)
     click.echo(f"{one.name}: {one.title}")
-    failure = None
-    try:
-        claims = one.check(data)
-    except FigureClaimFailed as error:
-        claims, failure = error.claims, error
+    claims = tuple(one.claims(data))
     for claim in claims:
-        click.echo(_line(claim))
+        click.echo(f"  {'holds' if claim.holds else 'FAILS'}: {claim.text}")
     click.echo(f"Figure: {output}/{one.name}.png (and .svg, .nc)")
-    return failure
-
-
-def _line(claim: Claim) -> str:
-    return f"  {'holds' if claim.holds else 'FAILS'}: {claim.text}"
+    return None if all(claim.holds for claim in claims) else one.failure(one.name, claims)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import ModuleType
 
 from . import (
@@ -18,7 +17,7 @@ from . import (
 )
 from .base import Claim, FigureClaimFailed, PaperFigure, Report, chosen, encoded
 
-__all__ = ["FIGURES", "Claim", "FigureClaimFailed", "PaperFigure", "Report", "encoded", "find"]
+__all__ = ["FIGURES", "Claim", "FigureClaimFailed", "PaperFigure", "Report", "chosen", "encoded"]
 
 
 def _of(module: ModuleType, name: str, title: str) -> PaperFigure:
@@ -44,5 +43,3 @@ FIGURES = {
         ),
     )
 }
-
-find = partial(chosen, FIGURES)

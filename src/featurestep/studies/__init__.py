@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from ..figures.base import chosen
 from . import (
     activations,
     beyond_half,
@@ -17,7 +14,7 @@ from . import (
 )
 from .base import Study, StudyClaimFailed
 
-__all__ = ["STUDIES", "Study", "StudyClaimFailed", "find"]
+__all__ = ["STUDIES", "Study", "StudyClaimFailed"]
 
 _ASKED = {  # module, what it shows, what it asks
     "staircase": (
@@ -65,5 +62,3 @@ STUDIES = {
     name: Study(name, title, module.compute, module.draw, module.check, question)
     for name, (module, title, question) in _ASKED.items()
 }
-
-find = partial(chosen, STUDIES)
