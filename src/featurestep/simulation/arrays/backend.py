@@ -138,10 +138,9 @@ class Backend:
         self.add_product(out, left, right)
         return out
 
-    def add_gram(self, out: Array, F: Array, *, fresh: bool = False) -> None:
-        """Lower triangle of out += FᵀF, or of out = FᵀF if fresh: half the work of a product."""
-        keep = 0.0 if fresh else 1.0
-        self._into(out, self._syrk(1.0, F.T, beta=keep, c=out.T, overwrite_c=1, lower=0))
+    def add_gram(self, out: Array, F: Array) -> None:
+        """Lower triangle of out += FᵀF: half the work of a product."""
+        self._into(out, self._syrk(1.0, F.T, beta=1.0, c=out.T, overwrite_c=1, lower=0))
 
     def outer_gram(self, F: Array) -> Array:
         """Lower triangle of FFᵀ."""

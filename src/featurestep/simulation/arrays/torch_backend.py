@@ -98,17 +98,13 @@ class TorchBackend(Backend):
         else:
             out.baddbmm_(left.mT, right)
 
-    def add_gram(self, out: Array, F: Array, *, fresh: bool = False) -> None:
-        """Lower triangle of out += FᵀF, or of out = FᵀF if fresh.
-
-        By strips, each as long as the triangle is there: little more than half of a product.
-        """
-        keep = 0.0 if fresh else 1.0
+    def add_gram(self, out: Array, F: Array) -> None:
+        """By strips, each as long as the triangle is there: little more than half of a product."""
         if out.dim() > 2:
-            out.baddbmm_(F.mT, F, beta=keep)
+            out.baddbmm_(F.mT, F)
             return
         for start, stop in _strips(len(out)):
-            out[start:stop, :stop].addmm_(F[:, start:stop].T, F[:, :stop], beta=keep)
+            out[start:stop, :stop].addmm_(F[:, start:stop].T, F[:, :stop])
 
     def outer_gram(self, F: Array) -> Array:
         if F.dim() > 2:

@@ -30,16 +30,14 @@ class NormalEquations:
 
     def __init__(self, backend: Backend, N: int, lead: tuple[int, ...] = ()) -> None:
         self.backend = backend.solver
-        self.gram = self.backend.empty(*lead, N, N)
+        self.gram = self.backend.zeros(*lead, N, N)
         self.moments = self.backend.zeros(*lead, N, 2)
         self.squares: Array = 0.0  # (2, 2): of (clean, noise), in float64
-        self._fresh = True
 
     def add(self, F: Array, clean: Array, noise: Array) -> None:
         """The features and labels of some rows."""
         F = self.backend.cast(F)
-        self.backend.add_gram(self.gram, F, fresh=self._fresh)
-        self._fresh = False
+        self.backend.add_gram(self.gram, F)
         y = self.backend.stack([clean, noise])  # (rows, 2)
         self.backend.add_product(self.moments, F, self.backend.cast(y))
         self.squares = self.squares + (y[..., :, None] * y[..., None, :]).sum(-3)
@@ -51,7 +49,7 @@ class NormalEquations:
     def take(self, parts: list[FloatArray]) -> None:
         """The sums of all rows."""
         self.gram, self.moments = (self.backend.put(part) for part in parts[:2])
-        self.squares, self._fresh = self.backend.wide(parts[2]), False
+        self.squares = self.backend.wide(parts[2])
 
     def square(self, noise: float) -> Array:
         """yᵀy at a noise level."""
@@ -119,8 +117,8 @@ def smaller_gram(backend: Backend, F: Array) -> Array:
     if n <= N:
         gram = backend.outer_gram(F)
     else:
-        gram = backend.empty(N, N)
-        backend.add_gram(gram, F, fresh=True)
+        gram = backend.zeros(N, N)
+        backend.add_gram(gram, F)
     refuse_non_finite(backend, gram)
     return gram
 

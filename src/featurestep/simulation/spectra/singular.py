@@ -67,11 +67,10 @@ def gram_of(backend: Backend, matrix: RowMatrix, overlaps: VectorOverlaps) -> Ar
     """MᵀM over blocks of rows, or MMᵀ from the whole of M when it has fewer rows."""
     if matrix.by_columns:
         solver = backend.solver
-        gram, fresh = solver.empty(matrix.columns, matrix.columns), True
+        gram = solver.zeros(matrix.columns, matrix.columns)
         for block in matrix.blocks():
             overlaps.add(block)
-            solver.add_gram(gram, solver.cast(block.values), fresh=fresh)
-            fresh = False
+            solver.add_gram(gram, solver.cast(block.values))
         return gram
     whole = backend.empty(matrix.rows, matrix.columns) if matrix.whole is None else matrix.whole
     for block in matrix.blocks():
