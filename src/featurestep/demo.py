@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,7 @@ from .plots.style import PALETTE, legend_below, new_axes, styled
 from .problem import Problem
 from .results import GridResult
 from .theory import Limit, limit, predict
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from .types import Axes
 
 SETTINGS = (
     ("setting 1: y = H₁ + ε, ε ~ N(0, 1)", {"target": "H1", "noise_std": 1.0}),

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,9 +16,7 @@ from ..errors import InvalidProblem
 from ..files import check_file, unwritable, write_whole
 from ..results import Result, Table, plain
 from ..results.tables import ROOM
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from ..types import Axes
 
 FORMATS = (".png", ".pdf", ".svg")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..errors import InvalidProblem
 from ..plots.style import PALETTE, line_colour, new_axes, styled
 from ..theory import predict
-from ..types import FloatArray
+from ..types import Axes, FloatArray
 from .base import OneStepBase
 from .directions import (
     Along,
@@ -25,9 +25,6 @@ from .directions import (
 from .expectation import Expectation, departures_of_inputs, estimated_target
 from .selection import Rows, Sample
 from .spikes import FeatureSpikes, feature_spikes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 PANELS = 3
 COLUMNS = 10  # of the most important ones

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,9 @@ from ..plots.style import label
 from ..results import Progress
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
+from ..types import Axes, xarray
 from .base import Claim, Report, as_predicted, drawn, over, over_seeds, sizes_of
 from .spectra import base_problem
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 EXPONENTS = (0.1, 0.15, 0.2, 0.25, 0.29, 0.33, 0.37)
 DEGREES = (1, 2, 3)

@@ -18,9 +18,9 @@ from ..plots.style import figure_of, new_axes, styled
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import predict
+from ..types import xarray
 
 if TYPE_CHECKING:
-    import xarray
     from matplotlib.figure import Figure
 
 Report = Callable[[float], None]  # told the share of the work that is done
@@ -116,8 +116,6 @@ def over(
 
     An axis has values, or values by their names. `weight` is the work of a point among all.
     """
-    import xarray
-
     values = [axis.values() if isinstance(axis, Mapping) else axis for axis in axes.values()]
     points = list(itertools.product(*values))
     weights = [weight(*point) for point in points]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..plots.simulation import points
 from ..plots.style import COLUMN, PALETTE, label
 from ..problem import Problem
+from ..types import Axes, xarray
 from .base import Claim, Report, as_predicted, beside, drawn, over
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 RIDGES = (1e-5, 1e-3, 1e-1)
 RATIOS = (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.35, 2.0, 4.0)  # N/n

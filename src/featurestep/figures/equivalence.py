@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,9 @@ from ..plots.style import PALETTE, figure_of, label
 from ..results import Progress
 from ..simulation import feature_gap, simulate
 from ..theory import predict
+from ..types import Axes, xarray
 from .base import Claim, Report, drawn, over, over_seeds
 from .spectra import base_problem
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 EXPONENTS = {0.15: 1, 0.29: 2}  # exponent → its regime ℓ
 VARIANTS = {

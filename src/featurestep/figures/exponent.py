@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +17,8 @@ from ..regime import interval
 from ..results import Progress
 from ..simulation import simulate
 from ..theory import baselines, limit, predict
+from ..types import Axes, xarray
 from .base import Claim, PaperFigure, Report, agreement, below, drawn, over, over_seeds
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 EXPONENTS = (0.02, 0.08, 0.14, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4, 0.44, 0.48)
 _DEGREES = range(31)

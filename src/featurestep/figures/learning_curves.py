@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,8 @@ from ..problem import Problem
 from ..results import Progress
 from ..theory import baselines, predict
 from ..theory.baselines import kernel_error
+from ..types import Axes, xarray
 from .base import Claim, Report, as_predicted, below, beside, drawn, over
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 SHIFTS = (0.5, 1.0, 2.0)  # η̃
 SAMPLES = (1.0, 2.0, 4.0, 8.0)  # n/d

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,8 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import simulate
 from ..theory import predict
+from ..types import Axes, xarray
 from .base import SHIFTED_SINE, Claim, Report, drawn, over, over_seeds
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 RATIOS = (2, 8, 32)  # n0/d
 STEPS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # η/√N

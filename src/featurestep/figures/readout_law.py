@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..plots.style import PALETTE, label, legend_below
 from ..problem import Problem
 from ..results import Progress
 from ..theory import baselines, limit
+from ..types import Axes, xarray
 from .base import (
     SHIFTED_SINE,
     Claim,
@@ -26,10 +27,6 @@ from .base import (
     over_seeds,
     sizes_of,
 )
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 LAWS = ("gaussian", "uniform", "rademacher", "constant")
 TARGETS = {2: "H1 + H2/sqrt(2)", 3: "H1 + H3/sqrt(6)"}  # by the degree to be learned

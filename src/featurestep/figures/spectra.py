@@ -14,14 +14,11 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..theory import Spectrum, spectrum
+from ..types import Axes, FloatArray, xarray
 from .base import SHIFTED_SINE, Claim, Report, drawn, over, sizes_of
 
 if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-
     from ..borders import Border
-    from ..types import FloatArray
 
 EXPONENTS = (float("-inf"), 0.15, 0.29, 0.36)  # before the step, then ℓ = 1, 2, 3
 SPACINGS = 10  # eigenvalues that the bulk's cumulative count may be off by

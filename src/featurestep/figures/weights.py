@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,9 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
+from ..types import Axes, xarray
 from .base import Claim, Report, agreement, drawn, over, over_seeds, sizes_of
 from .spectra import at_exponent, base_problem, bulk_of, draw_bulk
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 EXPONENT = 0.15
 _VARIANTS = ("initial_weights", "weights")

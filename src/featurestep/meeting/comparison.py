@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,10 +27,7 @@ from ..results import (
 from ..simulation import Setting, Simulation, simulate
 from ..simulation.arguments import SEEDS, checked_seeds
 from ..theory import predict
-from ..types import FloatArray
-
-if TYPE_CHECKING:
-    import xarray
+from ..types import FloatArray, xarray
 
 Z_LIMIT = 4.0
 MEASURES = {
@@ -127,8 +124,6 @@ class Comparison(Result):
     @cached_property
     def dataset(self) -> xarray.Dataset:
         """The five measures by quantity and grid point; status and notes by grid point."""
-        import xarray
-
         simulated = _trained(self.simulation.mean)
         error = _trained(self.simulation.standard_error).values
         predicted = np.stack([self.predicted[name] for name in QUANTITIES])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,11 +21,8 @@ from ..theory import spectrum
 from ..theory.spectra.law import carried_degrees
 from ..theory.spectra.outliers import HIGHEST
 from ..theory.spike_functions import learned_powers
-from ..types import FloatArray
+from ..types import FloatArray, xarray
 from .spectra import SpectrumBeside, beside
-
-if TYPE_CHECKING:
-    import xarray
 
 DEGREES = tuple(range(HIGHEST + 1))
 EXPONENTS = tuple((1 + 4 * i) / 200 for i in range(25))  # none is an end of an interval
@@ -148,8 +145,6 @@ class PhaseDiagram(Result):
     @cached_property
     def dataset(self) -> xarray.Dataset:
         """Counts and learned degrees by exponent and field, with a status for each point."""
-        import xarray
-
         told = [name for name in MEANINGS if self.seeds or not name.startswith("simulated")]
         columns = {name: _column(name, self.points) for name in told}
         texts = {

@@ -24,6 +24,7 @@ from ..theory import (
     predict,
     spectrum,
 )
+from ..types import Axes, FloatArray
 from .curves import at_most, by_entry, compare, curves, learned, shade_regimes, staircase
 from .diagrams import phase, tracks
 from .simulation import ERRORS, GAP, comparison, gap, simulated_spectrum, simulation
@@ -39,10 +40,7 @@ from .style import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from ..simulation import SimulatedSpectrum
-    from ..types import FloatArray
 
 TRACK = tuple(i / 80 for i in range(41))  # exponents over which spikes are followed
 _DEGREES = range(31)

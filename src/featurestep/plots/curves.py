@@ -11,6 +11,7 @@ from ..errors import InvalidProblem
 from ..grid import Grid
 from ..regime import interval
 from ..results import GridResult
+from ..types import Axes, xarray
 from .style import (
     PALETTE,
     label,
@@ -23,9 +24,6 @@ from .style import (
 )
 
 if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-
     from ..theory import Limit, Prediction
 
 LIMIT_NAME = "published limit"

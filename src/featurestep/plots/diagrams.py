@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..regime import interval
+from ..types import Axes, FloatArray, xarray
 from .curves import shade_regimes
 from .spectra import CARRIED, degree_colour
 from .style import figure_of, label, legend_below, log_ticks, new_axes, short, spans_decades, styled
 
 if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-
     from ..theory import CriticalStep
-    from ..types import FloatArray
 
 PANELS = {
     "published": r"published limit $n \to \infty$",

@@ -10,6 +10,7 @@ import numpy as np
 from ..axes import axis_values
 from ..grid import Grid
 from ..theory import predict
+from ..types import Axes, xarray
 from .curves import at_most, curves
 from .style import (
     PALETTE,
@@ -23,9 +24,6 @@ from .style import (
 )
 
 if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-
     from ..meeting.comparison import Comparison, Row
     from ..simulation import FeatureGap, SimulatedSpectrum, Simulation
 

@@ -9,15 +9,13 @@ import numpy as np
 
 from ..errors import InvalidProblem
 from ..simulation.spectra.plan import OF_WEIGHTS
+from ..types import Axes, FloatArray
 from .style import PALETTE, new_axes, styled
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from ..borders import Border
     from ..simulation import SimulatedSpectrum
     from ..theory import Spectrum, WeightSpectrum
-    from ..types import FloatArray
 
 # The simulated bulk, a grey behind the theory's lines, and a tick for each value beyond it.
 BULK: dict[str, Any] = {"fill": True, "color": "0.72", "label": "simulated", "zorder": 0}

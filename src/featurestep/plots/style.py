@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import numpy as np
 
 from ..palette import PALETTE as PALETTE
+from ..types import Axes
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLUMN = 3.3  # inches: one column of a journal page

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import InvalidProblem
+from ..types import Axes, xarray
 from .simulation import BAR, BAR_STYLE
 from .style import (
     PALETTE,
@@ -20,10 +21,6 @@ from .style import (
     spans_decades,
     styled,
 )
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 _DASHED = (0, (4, 1.5))
 

@@ -17,12 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..problem import Problem
+from ..types import Axes, xarray
 from .tables import Table, cell, plain
 from .words import describe
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 # What prediction and simulation both measure: one name and one meaning for each.
 QUANTITIES = {
@@ -72,8 +69,6 @@ class Result:
     @cached_property
     def dataset(self) -> xarray.Dataset:
         """The numbers with their meanings."""
-        import xarray
-
         arrays = {
             name: (self.DIMS.get(name, ()), _entry(value), {"long_name": self.MEANINGS[name]})
             for name, value in self.numbers.items()

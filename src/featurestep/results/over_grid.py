@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, wraps
 from typing import (
-    TYPE_CHECKING,
     Any,
     Concatenate,
     NamedTuple,
@@ -22,12 +21,10 @@ import numpy as np
 from ..errors import FeaturestepError, InvalidProblem
 from ..grid import Grid
 from ..problem import Problem
+from ..types import xarray
 from .contract import Result
 from .tables import Table, plain
 from .words import OK, allowance, grouped, status_of, where
-
-if TYPE_CHECKING:
-    import xarray
 
 Progress = Callable[[int, int], None]
 Array = np.ndarray[Any, Any]
@@ -56,8 +53,6 @@ class GridResult(Result):
     @cached_property
     def dataset(self) -> xarray.Dataset:
         """Every number over the grid's fields, with status, notes and what the notes admit."""
-        import xarray
-
         grid = self.problem
         texts = {"status": self.statuses, "notes": ["\n".join(notes) for notes in self.noted]}
         arrays = arrays_over(grid, self.kind, self.columns, texts)

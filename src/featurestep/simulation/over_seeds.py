@@ -10,11 +10,8 @@ import numpy as np
 
 from ..errors import InvalidProblem
 from ..results import Note, Result, plus_minus
-from ..types import FloatArray
+from ..types import FloatArray, xarray
 from .draws.setting import Setting
-
-if TYPE_CHECKING:
-    import xarray
 
 
 class OverSeeds(Result):

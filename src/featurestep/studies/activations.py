@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +17,8 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import simulate
 from ..theory import predict
+from ..types import Axes, xarray
 from .base import close, larger
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 ACTIVATIONS = tuple(name for name in NAMED if coefficients(NAMED[name], 1)[1] != 0.0)
 ODD = tuple(name for name in ACTIVATIONS if coefficients(NAMED[name].centred(), 2)[2] == 0.0)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..figures.base import Claim, FigureClaimFailed, PaperFigure, over_seeds
-
-if TYPE_CHECKING:
-    import xarray
+from ..types import xarray
 
 APART = 3.0  # standard errors
 

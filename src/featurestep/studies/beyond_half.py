@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +19,8 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import simulate, simulated_spectrum
 from ..theory import predict
+from ..types import Axes, xarray
 from .base import close, larger
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 EXPONENTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 ACTIVATIONS = ("tanh", "relu")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,13 +18,9 @@ from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_above
 from ..results import Progress
 from ..simulation.network.step import slopes
-from ..types import FloatArray
+from ..types import Axes, FloatArray, xarray
 from .base import close, larger
 from .given_rows import Layer, Readout, best_readout, network_of, stepped
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 FRACTIONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
 KINDS = ("by chance", "adversarial")

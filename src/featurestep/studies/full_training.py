@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,9 @@ from ..figures.base import Claim, Report, drawn, over, over_seeds
 from ..plots.simulation import points
 from ..plots.style import PALETTE, legend_below, log_ticks
 from ..results import Progress
-from ..types import FloatArray
+from ..types import Axes, FloatArray, xarray
 from .base import larger
 from .given_rows import digits
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 MODELS = ("random features", "one step, half", "one step, reuse", "trained to the end")
 TASKS = ("one direction", "two directions", "digits")

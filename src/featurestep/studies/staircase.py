@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,7 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import Setting, simulate
 from ..theory import learnable, predict
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
+from ..types import Axes, xarray
 
 STEPS = 3
 TESTS = 8000

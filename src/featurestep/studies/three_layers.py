@@ -10,20 +10,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..figures.base import Claim, Report, drawn, over, over_seeds
 from ..plots.style import PALETTE, label, legend_above
 from ..results import Progress
-from ..types import FloatArray
+from ..types import Axes, FloatArray, xarray
 from .base import larger
 from .given_rows import best_readout, left_vectors, network_of, overlap, stepped
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 TARGETS = ("direction", "quadratic form")
 # Two layers, and three whose first has features of odd and even degrees or of even ones only.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +20,9 @@ from ..problem import Problem
 from ..results import Progress
 from ..simulation import Setting, simulate
 from ..theory import predict
-from ..types import FloatArray
+from ..types import Axes, FloatArray, xarray
 from .base import close, larger
 from .given_rows import digits
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 LAWS = ("gaussian", "rademacher", "uniform", "student_t(5)", "student_t(2.5)", "mixture(2, 3)")
 WHITE = "digits, whitened"

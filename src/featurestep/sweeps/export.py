@@ -8,18 +8,16 @@ import json
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import InvalidProblem
 from ..files import check_file, write_whole
+from ..types import xarray
 from .plan import Plan
 from .results import Columns, described, make_dataset, make_table
 from .store import Store
-
-if TYPE_CHECKING:
-    import xarray
 
 PARAMETER = "OUTPUT"  # as the command line calls the path
 _INT32 = np.iinfo(np.int32)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..grid import label
+from ..types import xarray
 from .plan import Plan
 from .store import Row, Store
 from .tasks import Part, Unit
-
-if TYPE_CHECKING:
-    import xarray
 
 Array = npt.NDArray[Any]
 Columns = dict[str, list[Any]]
@@ -60,8 +58,6 @@ def _traced(row: Row) -> dict[str, Any]:
 
 def make_dataset(plan: Plan, store: Store) -> xarray.Dataset:
     """Everything that is stored of a sweep; NaN where a status says why there is no number."""
-    import xarray
-
     arrays: dict[str, Any] = {}
     coordinates = _coordinates(plan)
     grid = tuple(dimension.name for dimension in plan.sweep.dimensions)

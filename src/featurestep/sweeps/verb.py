@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import xarray
+from ..types import xarray
 
+if TYPE_CHECKING:
     from .job import Report
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from ...grid import Grid, as_grid
 from ...problem import Problem
 from ...results import QUANTITIES, Table, cell, plus_minus
-from ...types import FloatArray
+from ...types import FloatArray, xarray
 from ..draws.setting import Setting
 from ..over_seeds import OverSeeds, statistics
-
-if TYPE_CHECKING:
-    import xarray
 
 ALIGNMENT = {
     "cosine": "cosine of the trained weights with the target's directions",
@@ -62,8 +59,6 @@ class Simulation(OverSeeds):
     @cached_property
     def dataset(self) -> xarray.Dataset:
         """All numbers, with dimensions variant, the grid's fields, seed (and step)."""
-        import xarray
-
         grid = as_grid(self.problem)
         dims = grid.dims
         coords: dict[str, Any] = {"variant": list(self.variants), **grid.coordinates()}

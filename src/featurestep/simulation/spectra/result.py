@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,16 +14,13 @@ from ...checks import one_of, positive
 from ...errors import InvalidProblem
 from ...problem import Problem
 from ...results import Table
-from ...types import FloatArray
+from ...types import FloatArray, xarray
 from ..draws.setting import Setting
 from ..over_seeds import OverSeeds, error_of_mean, spread
 from .distribution import Curve, Spikes, cumulative_curve, default_width, density_curve, find_spikes
 from .plan import OF_WEIGHTS, WEIGHTS
 from .run import DEGREES, POWERS
 from .singular import Found
-
-if TYPE_CHECKING:
-    import xarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,8 +180,6 @@ class SimulatedSpectrum(OverSeeds):
         Features have the dimension variant, weights weight_variant; then seed, rank and degree,
         power or index. Eigenvalues are descending.
         """
-        import xarray
-
         coords: dict[str, Any] = {"seed": list(self.seeds), "rank": list(range(1, self.top + 1))}
         arrays: dict[str, Any] = {}
         for dim, names in self._kinds().items():
