@@ -112,11 +112,11 @@ class Problem:
     @cached_property
     def sigma_star(self) -> Nonlinearity:
         """The target's function σ⋆ of its one direction; refused where it has several."""
-        if self.teacher is not None:
+        found = self._resolved_target
+        if isinstance(found, Teacher):
             rule = "must have one direction here: this is not known for several"
             raise InvalidProblem("target", rule, self.target)
-        assert isinstance(self._resolved_target, Nonlinearity)
-        return self._resolved_target
+        return found
 
     @cached_property
     def teacher(self) -> Teacher | None:

@@ -8,7 +8,6 @@ from functools import cached_property, wraps
 from typing import (
     Any,
     Concatenate,
-    NamedTuple,
     ParamSpec,
     Protocol,
     TypeVar,
@@ -161,31 +160,26 @@ def over_grid(
     progress: Progress | None = None,
 ) -> GridResult:
     """one(problem) at every point of a grid; a refusal becomes that point's status."""
-    points, inner = list[_Point](), dict[str, Any]()
+    points, inner = list[tuple[Mapping[str, Any], str, tuple[str, ...]]](), dict[str, Any]()
     for problem in list(grid):
         try:
             found = one(problem)
         except FeaturestepError as error:
-            points.append(_Point({}, status_of(error), ()))
+            points.append(({}, status_of(error), ()))
         else:
-            points.append(_Point(found.numbers, OK, found.notes))
+            points.append((found.numbers, OK, found.notes))
             inner.update(
                 {k: v for k, v in found.coordinates.items() if len(v) >= len(inner.get(k, ()))}
             )
         if progress is not None:
             progress(len(points), len(grid))
-    own = [name for name in kind.MEANINGS if name not in grid.axes]
-    return GridResult(
-        kind=kind,
-        problem=grid,
-        columns={
-            name: _column([point.numbers.get(name) for point in points], kind.DIMS.get(name, ()))
-            for name in own
-        },
-        statuses=tuple(point.status for point in points),
-        noted=tuple(point.notes for point in points),
-        inner=inner,
-    )
+    numbers, statuses, noted = zip(*points, strict=True)
+    columns = {
+        name: _column([each.get(name) for each in numbers], kind.DIMS.get(name, ()))
+        for name in kind.MEANINGS
+        if name not in grid.axes
+    }
+    return GridResult(kind, grid, columns, statuses, noted, inner)
 
 
 class Verb(Protocol[P, Answer_co]):
@@ -207,14 +201,6 @@ def verb(work: Callable[Concatenate[Problem | Grid, P], Answer | GridResult]) ->
         return work(problem, *args, **options)
 
     return cast("Verb[P, Answer]", checked)
-
-
-class _Point(NamedTuple):
-    """One point of a grid: its numbers, or why there are none."""
-
-    numbers: Mapping[str, Any]
-    status: str
-    notes: tuple[str, ...]
 
 
 def _column(values: Sequence[Any], dims: tuple[str, ...]) -> Array:
