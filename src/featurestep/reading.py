@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from .errors import InvalidProblem
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Made = TypeVar("Made", bound="DataclassInstance")
 
 
 def table(path: str, value: Any) -> dict[str, Any]:
@@ -60,3 +66,11 @@ def within(path: str) -> Iterator[None]:
         yield
     except InvalidProblem as error:
         raise InvalidProblem(f"{path}.{error.parameter}", error.rule, error.value) from None
+
+
+def made(path: str, kind: type[Made], value: Any) -> Made:
+    """An object whose fields are the options of a table."""
+    options = table(path, value)
+    known_keys(path, options, [f.name for f in fields(kind)])
+    with within(path):
+        return kind(**options)

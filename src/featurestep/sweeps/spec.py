@@ -14,7 +14,7 @@ from ..axes import NAMES
 from ..errors import InvalidProblem
 from ..grid import Grid, as_grid
 from ..problem import Problem
-from ..reading import known_keys, table, text
+from ..reading import known_keys, made, table, text
 from .axes import Dimension, read_grid
 from .engines import EngineChoice
 from .identity import portable
@@ -106,13 +106,16 @@ def _from_mapping(source: Mapping[str, Any], *, name: str, folder: Path) -> Swee
     known_keys("problem", problem, NAMES)
     dimensions = read_grid(content["grid"]) if "grid" in content else ()
     store = folder / text("store", content["store"]) if "store" in content else None
+    engine = content.get("engine", {})
     return Sweep(
         name=text("name", content.get("name", name)),
         problem=problem,
         dimensions=dimensions,
         tasks=read_tasks(content["tasks"]),
         store=store,
-        engine=EngineChoice.read(content.get("engine", {})),
+        engine=made(
+            "engine", EngineChoice, {"kind": engine} if isinstance(engine, str) else engine
+        ),
     )
 
 

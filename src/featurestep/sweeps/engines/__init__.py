@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from ...checks import one_of, whole_number
 from ...errors import InvalidProblem
-from ...reading import known_keys, table, text, within
+from ...reading import text
 from ..job import Job, Report
 from .dask_engine import dask, distributed, refuse_importing_workers
 from .local import processes, serial
@@ -46,14 +45,6 @@ class EngineChoice:
             if self.workers is not None:
                 rule = "must not be given with a scheduler, which has its own"
                 raise InvalidProblem("workers", rule, self.workers)
-
-    @classmethod
-    def read(cls, value: Any) -> EngineChoice:
-        """The `engine` of a sweep file: a word or a table."""
-        options = {"kind": value} if isinstance(value, str) else table("engine", value)
-        known_keys("engine", options, ("kind", "workers", "scheduler"))
-        with within("engine"):
-            return cls(**options)
 
     def make(self) -> Engine:
         """The engine itself; nothing is started yet."""

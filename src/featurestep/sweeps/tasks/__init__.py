@@ -7,7 +7,7 @@ from typing import Any
 
 from ...checks import one_of
 from ...errors import InvalidProblem
-from ...reading import listed, table
+from ...reading import listed, made, table
 from .base import Part, Task, Unit, Values
 from .simulate import Simulate
 from .theory import BaselinesTask, LimitTask, Predict, SpectrumTask
@@ -33,5 +33,5 @@ def read_tasks(value: Any) -> tuple[Task, ...]:
     for name, options in tasks.items():
         if name not in TASKS:
             raise InvalidProblem(f"tasks.{name}", f"is not a task ({', '.join(TASKS)})", options)
-        found.append(TASKS[name].read(table(f"tasks.{name}", options)))
+        found.append(made(f"tasks.{name}", TASKS[name], options))
     return tuple(found)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 from ...problem import Problem
-from ...reading import known_keys, within
 from ..numerics import fingerprint
 
 Values = dict[str, Any]  # numbers, text or None by quantity
@@ -40,14 +39,6 @@ class Task(ABC):
     batch: ClassVar[int]  # units of one job
     meanings: ClassVar[Mapping[str, str]]  # of its quantities
     engine: ClassVar[str] = "theory"  # or "simulation": where its numbers come from
-
-    @classmethod
-    def read(cls, options: Mapping[str, Any]) -> Self:
-        """The task with the options of a file; every refusal names the option's path."""
-        path = f"tasks.{cls.name}"
-        known_keys(path, options, [f.name for f in fields(cls)])
-        with within(path):
-            return cls(**options)
 
     @property
     def numerics(self) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from ...checks import one_of, positive, whole_number
 from ...errors import InvalidProblem
 from ...grid import Grid
 from ...problem import Problem
-from ...reading import known_keys, table, within
+from ...reading import made, within
 from ...results import QUANTITIES
 from ...simulation import Setting, simulate
 from ...simulation.arguments import make_draws
@@ -22,7 +22,6 @@ from .base import Part, Task, Unit, Values
 
 Item = TypeVar("Item")
 MOST_STEPS = 8  # step sizes of one job: enough to share a draw, few enough to spread the work
-_FROM_FILE = tuple(f.name for f in fields(Setting) if f.name != "teacher")
 
 
 class Points(Grid):
@@ -148,17 +147,11 @@ def _alignment(arrays: Mapping[str, Any], point: int) -> dict[str, Any]:
 
 def _setting(value: Any) -> Setting:
     """A setting that content can tell: no arrays, no functions."""
-    setting = value if isinstance(value, Setting) else _read_setting(value)
+    given = {} if value is None else value
+    setting = given if isinstance(given, Setting) else made("setting", Setting, given)
     rule = "must be left out of a sweep unless it is a name: it has no content to tell it by"
     for which in ("inputs", "covariance", "teacher"):
-        given = getattr(setting, which)
-        if given is not None and not isinstance(given, str):
-            raise InvalidProblem(f"setting.{which}", rule, given)
+        what = getattr(setting, which)
+        if what is not None and not isinstance(what, str):
+            raise InvalidProblem(f"setting.{which}", rule, what)
     return setting
-
-
-def _read_setting(value: Any) -> Setting:
-    options = {} if value is None else table("setting", value)
-    known_keys("setting", options, _FROM_FILE)
-    with within("setting"):
-        return Setting(**options)
