@@ -59,12 +59,10 @@ def outcome_by_rows(cluster: Cluster, experiment: Experiment, task: Task, count:
 
 def weights_after(run: GroupRun, gradient: Arrays | None) -> Weights:
     """The trained weights from the sum of all gradients; copied, for the steps write into it."""
-    W0 = run.draw.initial_weights()
     if gradient is None:
-        return Weights([W0])
+        return run.weights()
     arrays, half = [run.backend.put(np.array(array)) for array in gradient], len(gradient) // 2
-    first = Gradient(tuple(arrays[:half]), tuple(arrays[half:]))
-    return run.stepped(W0, first)
+    return run.weights(Gradient(tuple(arrays[:half]), tuple(arrays[half:])))
 
 
 def gradient_part(make: Make, rows: Range) -> Arrays:

@@ -93,21 +93,13 @@ class Trainer:
         N = self.group.problem.width
         return [self.backend.empty(*self.lead, rows, N) for _ in range(self.cost.buffers)]
 
-    def weights(self) -> Weights:
-        """W0 and what the steps made of it."""
-        W0 = self.draw.initial_weights()
+    def weights(self, first: Gradient | None = None) -> Weights:
+        """W0 and what the steps made of it; the first gradient may be known, and is used up."""
+        W0, levels = self.draw.initial_weights(), self.group.levels
         if not self.group.steps_needed:
             return Weights([W0])
-        first = self.gradient(W0, self.draw.step_sample(0), self.group.levels)
-        return self.stepped(W0, first)
-
-    def stepped(self, W0: Array, first: Gradient) -> Weights:
-        """What the first gradient, and further steps, make of W0."""
-        levels = self.group.levels
-        if self.group.separate:
-            out = self._separate(W0, first)
-        else:
-            out = self._shared(W0, first)
+        first = first or self.gradient(W0, self.draw.step_sample(0), levels)
+        out = (self._separate if self.group.separate else self._shared)(W0, first)
         for noise in levels:
             basis = weights_in_basis(noise, levels)
             pairs = zip(first.beta, basis, strict=True)
