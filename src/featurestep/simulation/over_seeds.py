@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +15,16 @@ from ..types import FloatArray, xarray
 from .draws.setting import Setting
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class OverSeeds(Result):
     """A result whose `dataset` has the dimension seed."""
 
-    if TYPE_CHECKING:
-        setting: Setting
-        seeds: tuple[int, ...]
-        wall_time: float
-        flops: int
-        record: Mapping[str, str]
+    setting: Setting
+    variants: tuple[str, ...]
+    seeds: tuple[int, ...]
+    wall_time: float = field(compare=False)  # seconds
+    flops: int = field(compare=False)  # counted as in an estimate
+    record: Mapping[str, str] = field(compare=False)  # versions, dtype, device, BLAS
 
     @property
     def notes(self) -> tuple[Note, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -11,7 +11,6 @@ from ...grid import Grid, as_grid
 from ...problem import Problem
 from ...results import QUANTITIES, Table, cell, plus_minus
 from ...types import FloatArray, xarray
-from ..draws.setting import Setting
 from ..over_seeds import OverSeeds, statistics
 
 ALIGNMENT = {
@@ -41,13 +40,7 @@ class Simulation(OverSeeds):
     MEANINGS: ClassVar[Mapping[str, str]] = QUANTITIES
 
     problem: Problem | Grid
-    setting: Setting
-    variants: tuple[str, ...]
-    seeds: tuple[int, ...]
     values: Mapping[str, FloatArray]  # (variant, *grid, seed); alignments (*grid, seed, step)
-    wall_time: float = field(compare=False)  # seconds
-    flops: int = field(compare=False)  # counted as in `estimate`
-    record: Mapping[str, str] = field(compare=False)  # versions, dtype, device, BLAS
 
     def __getattr__(self, name: str) -> Any:
         if name not in QUANTITIES:

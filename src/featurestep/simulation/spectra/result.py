@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,7 +15,6 @@ from ...errors import InvalidProblem
 from ...problem import Problem
 from ...results import Table
 from ...types import FloatArray, xarray
-from ..draws.setting import Setting
 from ..over_seeds import OverSeeds, error_of_mean, spread
 from .distribution import Curve, Spikes, cumulative_curve, default_width, density_curve, find_spikes
 from .plan import OF_WEIGHTS, WEIGHTS
@@ -42,16 +41,10 @@ class SimulatedSpectrum(OverSeeds):
     DIMS: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(MEANINGS, ("rank",))
 
     problem: Problem
-    setting: Setting
-    variants: tuple[str, ...]
-    seeds: tuple[int, ...]
     top: int  # singular values with vectors
     methods: Mapping[str, str]  # the route of each variant: dense or krylov
     borders: Mapping[str, Border]  # of the bulks, as given
     found: Mapping[str, tuple[Found, ...]]  # by variant, one for each seed
-    wall_time: float = field(compare=False)  # seconds
-    flops: int = field(compare=False)
-    record: Mapping[str, str] = field(compare=False)  # versions, dtype, device, BLAS
 
     @property
     def singular_value(self) -> FloatArray:
