@@ -36,11 +36,9 @@ def figure(state: State, data: Data, simulated: Data | None = None) -> figures.F
     traces, notes, shapes = [_bulk(data, axes, theme)], list[Any](), list[Any]()
     traces.append(_corner("draft" if data["rough"] else figures.NOTHING, axes, theme))
     met, places = _by_rank(simulated), axes.place(values)
-    for rank, height in enumerate(_heights(values, axes)):
-        spike, x = data["spikes"][rank], places[rank]
-        tight = any(0.0 < other - x < _NAME for other in (*places, 1.0))
-        label = _label(spike, met.pop(rank, None), theme, tight)
-        traces.append(_stem(spike, axes, height, theme) | label)
+    for rank, stem in enumerate(_stems(data, axes, theme)):
+        tight = any(0.0 < other - places[rank] < _NAME for other in (*places, 1.0))
+        traces.append(stem | _label(data["spikes"][rank], met.pop(rank, None), theme, tight))
     if simulated is not None:
         traces[:0] = [_histogram(simulated, axes, theme)]
         traces += [*_other_size(state, simulated, axes, theme), _seen(simulated, met, axes, theme)]
@@ -63,10 +61,6 @@ def figure(state: State, data: Data, simulated: Data | None = None) -> figures.F
     return drawn
 
 
-def _heights(values: Sequence[float], axes: SpectrumAxes) -> list[float]:
-    return [axes.top * _HEIGHTS[rank % len(_HEIGHTS)] for rank in range(len(values))]
-
-
 def _bulk(data: Data, axes: SpectrumAxes, theme: Theme) -> figures.Figure:
     line = figures.line(axes.place(data["s"]), data["density"], "predicted", theme.test, width=1.8)
     hover = {"customdata": data["s"], "hovertemplate": "s = %{customdata:.3g}<extra>bulk</extra>"}
@@ -80,19 +74,22 @@ def _corner(text: str, axes: SpectrumAxes, theme: Theme) -> figures.Figure:
     return {"type": "scatter", "mode": "text", "name": "", "hoverinfo": "skip", **place, **font}
 
 
-def _stem(
-    spike: Data, axes: SpectrumAxes, height: float, theme: Theme, dash: str = ""
-) -> figures.Figure:
-    at = spike["singular_value"]
-    dash = dash or ("solid" if spike["resolved"] else "dot")
-    x = axes.place([at, at, at])  # with a point in the middle to hover over
-    stem = figures.line(
-        x, [0.0, height / 2, height], "predicted spike", theme.train, dash=dash, width=2.6
-    )
-    shares = overlaps_text([spike["constant_overlap"], *spike["overlaps"]])
-    hover = f"s = {at:.4g}<br>{shares}<extra>spike</extra>"
-    shown = {"customdata": [at] * 3, "hovertemplate": hover, "showlegend": False}
-    return {**stem, **shown, **figures.PIN}
+def _stems(
+    data: Data, axes: SpectrumAxes, theme: Theme, dash: str = "", share: float = 1.0
+) -> list[figures.Figure]:
+    """The spikes, as lines up to a share of their usual heights."""
+    stems = []
+    for rank, spike in enumerate(data["spikes"]):
+        at, height = spike["singular_value"], share * axes.top * _HEIGHTS[rank % len(_HEIGHTS)]
+        x = axes.place([at, at, at])  # with a point in the middle to hover over
+        how = dash or ("solid" if spike["resolved"] else "dot")
+        y, name = [0.0, height / 2, height], "predicted spike"
+        stem = figures.line(x, y, name, theme.train, dash=how, width=2.6)
+        shares = overlaps_text([spike["constant_overlap"], *spike["overlaps"]])
+        hover = f"s = {at:.4g}<br>{shares}<extra>spike</extra>"
+        shown = {"customdata": [at] * 3, "hovertemplate": hover, "showlegend": False}
+        stems.append({**stem, **shown, **figures.PIN})
+    return stems
 
 
 def overlaps_text(overlaps: Sequence[float]) -> str:
@@ -141,12 +138,7 @@ def _other_size(state: State, simulated: Data, axes: SpectrumAxes, theme: Theme)
     bulk = figures.line(
         axes.place(theory["s"]), theory["density"], name, theme.test, dash="dot", width=1.2
     )
-    values = [spike["singular_value"] for spike in theory["spikes"]]
-    heights = [0.8 * height for height in _heights(values, axes)]
-    stems = [
-        _stem(spike, axes, height, theme, "dot")
-        for spike, height in zip(theory["spikes"], heights, strict=True)
-    ]
+    stems = _stems(theory, axes, theme, "dot", 0.8)
     return [{**bulk, "hoverinfo": "skip"}, *stems]
 
 
