@@ -7,7 +7,7 @@ noise the edges lie at Y = ±√(N/n).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ _MOST_SECANTS = 8
 _ASIDE = 0.05  # of Y, from an edge to a place before it
 _FURTHEST = 3.0  # factor on Y, from the edge of a similar problem
 _NOTHING = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins at 0
+_FRACTIONS = np.geomspace(1e-1, _NOTHING, 9)  # of it, to look for the pole of an atom at 0
 _JUMP = 0.01  # of dz/dY at the ends of a search for its root: if more is left there is none
 _LOST = "an edge of the bulk was not resolved"
 _EMPTY = 1e-6  # of |m|: a smaller imaginary part is none
@@ -159,35 +160,20 @@ def _settled(equations: Equations, z: float) -> Branch | None:
 
 
 def _beyond_zero(equations: Equations) -> Branch | None:
-    """The solution between 0 and the bulk when 0 is an atom: V2 has a pole there."""
-    for fraction in (1e-8, _NOTHING):
-        z = fraction * equations.size
+    """The solution between 0 and the bulk when 0 is an atom, far from 0 as V2's pole there rules.
+
+    Across the pole V2 changes its sign, and χ too if it has the pole.
+    """
+    for z in equations.size * _FRACTIONS:
         below = _settled(equations, -z)
         if below is None:
             continue
         for sign in (-1.0, 1.0):
-            chi = equations.scaled_chi(below, sign)
-            start = Branch(below.z, -below.v2, chi, below.residual)
-            found = equations.at(np.array([z + 0j]), start)
-            if found.converged[0] and _is_outside(equations, found, start):
-                return _away_from_zero(equations, found, pole=sign < 0.0)
+            guess = replace(below, v2=-below.v2, chi=equations.scaled_chi(below, sign))
+            found = equations.at(np.array([z + 0j]), guess)
+            if found.converged[0] and _is_outside(equations, found, guess):
+                return found
     return None
-
-
-def _away_from_zero(equations: Equations, here: Branch, *, pole: bool) -> Branch:
-    """Further up while V2 (and χ, if it has the pole too) still falls like 1/z."""
-    first = share_slope(equations, here)
-    while True:
-        chi = equations.scaled_chi(here, 1.0 / 3.0 if pole else 1.0)
-        guess = Branch(here.z, here.v2 / 3.0, chi, here.residual)
-        there = equations.at(3.0 * here.z, guess)
-        if not (there.converged[0] and _is_outside(equations, there, guess)):
-            return here
-        if not _same_side(equations, here, there):
-            return here
-        if share_slope(equations, there) < 0.5 * first:
-            return here
-        here = there
 
 
 def _is_outside(equations: Equations, branch: Branch, guess: Branch) -> bool:
