@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -98,17 +98,6 @@ def _between(old: FloatArray, values: ComplexArray, new: FloatArray) -> ComplexA
     return np.asarray((1.0 - share) * values[:, index - 1] + share * values[:, index])
 
 
-class Spikes(NamedTuple):
-    """Spikes of a problem: the upper edge, the solution at each, and how fast it comes to be one.
-
-    The last is the derivative of each spike's eigenvalue with log √(z/E − 1).
-    """
-
-    edge: float
-    at: Branch
-    rate: FloatArray
-
-
 @dataclass
 class Trail:
     """Solutions that were met, from which those of a similar problem are not far."""
@@ -117,7 +106,6 @@ class Trail:
     upper: Branch | None = None  # at the upper edge of the bulk
     lower: Branch | None = None  # at the lower one
     nodes: tuple[FloatArray, Branch] | None = None  # angles in the bulk, and the solution there
-    spikes: Spikes | None = None
     views: tuple[float, FloatArray, Branch] | None = None  # above the axis, see `draft`
     blurred: int = 0  # drafts for which they are to be enough
     reach: float | None = None  # of single samples, in edges
@@ -131,13 +119,12 @@ class Trail:
         def move(branch: Branch) -> Branch:
             return settled(old.moved(branch, new))
 
-        nodes, spikes, views = self.nodes, self.spikes, self.views
+        nodes, views = self.nodes, self.views
         return Trail(
             new,
             None if self.upper is None else move(self.upper),
             None if self.lower is None else move(self.lower),
             None if nodes is None else (nodes[0], move(nodes[1])),
-            None if spikes is None else spikes._replace(at=move(spikes.at)),
             None if views is None else (*views[:2], move(views[2])),
             self.blurred,
             self.reach,

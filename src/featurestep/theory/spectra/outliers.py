@@ -6,24 +6,23 @@ decreasing in z: as many eigenvalues lie above z as P has eigenvalues above 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...errors import NotConverged
 from ...functions.nonlinearity import normalised_hermite
-from ...roots import root_between
 from ...types import FloatArray
 from ..exact.spikes import spike_system
 from ..exact.weights import ExactWeights
-from .branch import Branch, ComplexArray, Spikes, joined
+from .branch import Branch, ComplexArray, joined
 from .continued import Equations
 from .edges import Edge
 
 HIGHEST = 6  # degree of the polynomials that spikes are compared with
 _LADDER = 4.0  # of z, from rung to rung beyond the way to the edge
-_MOST_SECANTS = 8
-_CLOSE = 2e-3  # of the last two
+_MOST_STEPS = 60
+_LOST = "a spike was not resolved from the bulk"
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,8 @@ def above(equations: Equations, edge: Edge) -> list[Outlier]:
     count = positive(equations, edge.at)
     if count == 0:
         return []
-    places = _followed(equations, edge, count) or _bracketed(equations, edge, count)
+    places = _places(equations, edge, count)
     slopes = _slopes(equations, places, edge)
-    rate = 2.0 * slopes * (places.z.real - edge.location)
-    equations.trail.spikes = Spikes(edge.location, places, rate)
     matrix, columns, mass = _system(equations, places)
     vectors = np.linalg.eigh(matrix)[1]
     found = []
@@ -55,48 +52,28 @@ def above(equations: Equations, edge: Edge) -> list[Outlier]:
     return found
 
 
-def _bracketed(equations: Equations, edge: Edge, count: int) -> Branch:
-    """Places of the spikes, by root search between places around each."""
-    ladder = _ladder(equations, edge)
-    tops = np.array([_eigenvalues(equations, rung)[0, ::-1][:count] for rung in ladder])
-    places = []
-    for i in range(count):
-        inside = np.flatnonzero(tops[:, i] > 0.0)  # rungs below the spike
-        if inside.size == 0 or inside[0] == 0:
-            raise NotConverged("a spike was not bracketed")
-        rung = int(inside[0])
-        places.append(_root(equations, ladder[rung], ladder[rung - 1], i))
-    return joined(places)
+def _places(equations: Equations, edge: Edge, count: int) -> Branch:
+    """Places of the spikes, all at once: by regula falsi in the Illinois form.
 
-
-def _followed(equations: Equations, edge: Edge, count: int) -> Branch | None:
-    """The same from the spikes of a similar problem, all at once; None if one is lost.
-
-    Secants on t = √(z/E − 1), in which an eigenvalue of P is smooth down to the edge E.
+    On t = √(z/E − 1), in which an eigenvalue of P is smooth down to the edge E.
     """
-    known = equations.near.spikes
-    if known is None or known.at.z.size != count or not np.all(np.isfinite(known.rate)):
-        return None
-    near = known.at
-    t = np.sqrt(near.z.real / known.edge - 1.0)
-    before: tuple[FloatArray, FloatArray] | None = None
-    for _ in range(_MOST_SECANTS):
+    ladder = joined(_ladder(equations, edge))
+    tops = _eigenvalues(equations, ladder)[:, ::-1][:, :count]
+    rung = np.argmax(tops > 0.0, axis=0)  # the highest below each spike
+    a, b = (np.sqrt(ladder.z[rows].real / edge.location - 1.0) for rows in (rung, rung - 1))
+    value_a, value_b = (tops[rows, np.arange(count)] for rows in (rung, rung - 1))
+    near = ladder.take(rung - 1)
+    for _ in range(_MOST_STEPS):
+        t = (a * value_b - b * value_a) / (value_b - value_a)
         z = edge.location * (1.0 + t**2) + 0j
-        near = equations.at(z, near.scaled_to(z))
-        if not (np.all(near.converged) and np.all(near.v2.real < 0.0)):
-            return None
+        near = equations.at(z, near.scaled_to(z)).resolved(_LOST)
         value = _own_eigenvalues(equations, near)
-        slope = known.rate / t
-        if before is not None:  # a place that hardly moved tells nothing of it
-            moved = np.abs(t - before[0]) > _CLOSE * t
-            slope = np.where(moved, (value - before[1]) / (t - before[0]), slope)
-        step = -value / slope
-        if not np.all(np.abs(step) < 0.5 * t):
-            return None
-        before, t = (t, value), t + step
-        if np.all(np.abs(step) < _CLOSE * t):
-            return replace(near, z=edge.location * (1.0 + t**2) + 0j)
-    return None
+        if np.all(np.minimum(np.abs(t - a), np.abs(t - b)) <= equations.fineness.spike * t):
+            return near
+        passed = value * value_b < 0.0
+        a, value_a = np.where(passed, b, a), np.where(passed, value_b, 0.5 * value_a)
+        b, value_b = t, value
+    raise NotConverged(_LOST)
 
 
 def _own_eigenvalues(equations: Equations, places: Branch) -> FloatArray:
@@ -112,7 +89,7 @@ def _slopes(equations: Equations, places: Branch, edge: Edge) -> FloatArray:
     ends = []
     for sign in (-1.0, 1.0):
         near = equations.at(edge.location * (1.0 + (t + sign * step) ** 2) + 0j, places)
-        near = near.resolved("a spike was not resolved from the bulk")
+        near = near.resolved(_LOST)
         ends.append(_own_eigenvalues(equations, near))
     slope = (ends[1] - ends[0]) / (4.0 * t * step * edge.location)
     return np.where(slope < 0.0, slope, -np.inf)
@@ -132,32 +109,11 @@ def _ladder(equations: Equations, edge: Edge) -> list[Branch]:
     """Real solutions from beyond every spike down to the edge."""
     rungs = list(edge.path)
     while positive(equations, rungs[0]) > 0:
-        z = float(rungs[0].z[0].real)
-        if z > 1e15 * edge.location:
+        z = _LADDER * rungs[0].z
+        if z[0].real > 1e15 * edge.location:
             raise NotConverged("a spike was not bracketed")
-        rungs.insert(0, _real_at(equations, _LADDER * z, rungs[0]))
+        rungs.insert(0, equations.at(z, rungs[0].scaled_to(z)).resolved(_LOST))
     return [*rungs, edge.at]
-
-
-def _real_at(equations: Equations, z: float, start: Branch) -> Branch:
-    found = equations.at(np.array([z + 0j]), start)
-    return found.resolved(f"no solution of the resolvent equations at z = {z:.4g}")
-
-
-def _root(equations: Equations, low: Branch, high: Branch, i: int) -> Branch:
-    """Where the i-th largest eigenvalue vanishes between two places."""
-    known = {float(b.z[0].real): b for b in (low, high)}
-
-    def value(z: float) -> float:
-        if z not in known:
-            near = min((place for place in known if place > a), key=lambda place: abs(place - z))
-            known[z] = _real_at(equations, z, known[near])
-        return float(_eigenvalues(equations, known[z])[0, -1 - i])
-
-    a, b = sorted(known)
-    z = root_between(value, a, b, relative=equations.fineness.spike)
-    value(z)
-    return known[z]
 
 
 def _system(equations: Equations, branch: Branch) -> tuple[FloatArray, FloatArray, FloatArray]:
