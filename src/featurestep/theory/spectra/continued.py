@@ -8,15 +8,14 @@ here as it has for λ > 0: a solution is followed from z where it is known, in s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import NotConverged
 from ...types import FloatArray
-from ..moments import SHARED, Batch
+from ..moments import Batch
 from ..response import Point, evaluate, respond
 from .branch import Branch, ComplexArray, Nodes, Trail
 from .fineness import FULL, Budget, Fineness
@@ -42,7 +41,6 @@ class Equations:
         self.fineness = fineness
         nodes = Nodes(batch.kappa, batch.g, batch.neurons[0])
         self.budget = budget or Budget(fineness.work)
-        self._templates: dict[int, dict[str, Any]] = {}
         self.n, self.d = float(batch.n[0]), float(batch.d[0])
         self.width = float(batch.neurons.sum())
         self.size = float(
@@ -107,7 +105,7 @@ class Equations:
 
     def point(self, branch: Branch) -> Point:
         """Everything that the readout side needs at these places."""
-        return evaluate(self._tiled(branch.z), branch.v2, branch.chi)
+        return evaluate(self._at_places(branch.z), branch.v2, branch.chi)
 
     def mass(self, point: Point) -> FloatArray:
         """n w/(1+χ) at the nodes of κ, at real places."""
@@ -143,7 +141,7 @@ class Equations:
         active = np.arange(z.size)
         for _ in range(_MAX_ITERATIONS):
             with np.errstate(all="ignore"):
-                point = evaluate(self._tiled(z[active]), v2[active], chi[active])
+                point = evaluate(self._at_places(z[active]), v2[active], chi[active])
             before, residual[active] = residual[active], point.residual
             going = ~(point.residual < tolerance)
             going &= ~((point.residual < 1e3 * TOLERANCE) & (point.residual > 0.3 * before))
@@ -205,7 +203,8 @@ class Equations:
         chi = np.where(far[:, None], start.chi, start.chi + x * step)
         return Branch(start.z, v2, chi, start.residual)
 
-    def _tiled(self, z: ComplexArray) -> Batch:
+    def _at_places(self, z: ComplexArray) -> Batch:
+        """The batch with λ = −z; all else is of one problem and stands for every place."""
         k, q = self.batch.g.size, self.batch.kappa.size
         unknowns = min(k * (k + 3) // 2, (q + k) * (0.5 if self.batch.mirrored else 1.0))
         if self.batch.exact is not None:
@@ -215,20 +214,7 @@ class Equations:
             raise NotConverged(
                 "the bulk was not resolved within the work allowed: it has too many parts"
             )
-        if z.size not in self._templates:
-            self._templates[z.size] = _repeated(self.batch, z.size)
-        return Batch(**{**self._templates[z.size], "ridge": -z})
-
-
-def _repeated(batch: Batch, count: int) -> dict[str, Any]:
-    """The batch's arrays as those of so many problems."""
-    values: dict[str, Any] = {}
-    for field in fields(batch):
-        value = getattr(batch, field.name)
-        if field.name not in SHARED and value is not None:
-            value = np.broadcast_to(value, (count, *value.shape[1:]))
-        values[field.name] = value
-    return values
+        return replace(self.batch, ridge=-z)
 
 
 def newton_step(point: Point) -> tuple[ComplexArray, ComplexArray]:
