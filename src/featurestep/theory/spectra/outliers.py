@@ -15,7 +15,7 @@ from ...functions.nonlinearity import normalised_hermite
 from ...types import FloatArray
 from ..exact.spikes import spike_system
 from ..exact.weights import ExactWeights
-from .branch import Branch, ComplexArray, joined
+from .branch import Branch, joined
 from .continued import Equations
 from .edges import Edge
 
@@ -119,38 +119,28 @@ def _ladder(equations: Equations, edge: Edge) -> list[Branch]:
 def _system(equations: Equations, branch: Branch) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The matrix of (17) in units of √|V2|, its columns along κ, and n w/(1+χ), at B places."""
     point = equations.point(branch)
+    mass = equations.mass(point)
     if isinstance(point.weights, ExactWeights):
-        seen = equations.mass(point)
-        found = spike_system(point.weights, equations.batch.exact, point.v2.real, seen)
-        return *found, seen
-    mass = equations.n * equations.batch.weight * point.shrink
-    frame = point.isotropic.frame(point.v2)
-    kappa = equations.batch.kappa[:, None]
-    phase = np.where(branch.v2.real < 0.0, 1j, 1.0)  # (B, K)
-    nothing = np.zeros_like(frame.means)
-    along = [frame.means, kappa * frame.lines]
-    if frame.coupling is not None:
-        along.append(nothing)
-    phases = np.tile(phase, len(along))[:, None, :]
-    seen = _beside(*along) / phases
-    matrix = _gram(seen, mass)
-    diagonal = np.arange(matrix.shape[1])
-    matrix[:, diagonal, diagonal] += phases[:, 0, :] ** -2
-    if frame.coupling is not None:
-        across = _beside(frame.coupling.means_across, nothing, frame.lines)
-        matrix += _gram(across / phases, mass)
-        k = phase.shape[1]
-        penalty = frame.coupling.penalty / (phase[:, :, None] * phase[:, None, :])
-        matrix[:, :k, :k] += penalty
-        matrix[:, diagonal[:k], diagonal[:k]] -= phase**-2
-    return matrix.real, seen.real, mass.real
+        return *spike_system(point.weights, equations.batch.exact, point.v2.real, mass), mass
+    frame = point.isotropic.frame(point.v2)  # above the bulk √V2 and all its columns are imaginary
+    means, lines = frame.means.imag, frame.lines.imag
+    nothing = np.zeros_like(means)
+    along = _beside(means, equations.batch.kappa[:, None] * lines)
+    if frame.coupling is None:
+        return _gram(along, mass) - np.eye(along.shape[2]), along, mass
+    along = _beside(along, nothing)
+    across = _beside(frame.coupling.means_across.imag, nothing, lines)
+    matrix = _gram(along, mass) + _gram(across, mass) - np.eye(along.shape[2])
+    k = means.shape[2]
+    matrix[:, :k, :k] += np.eye(k) - frame.coupling.penalty.real
+    return matrix, along, mass
 
 
-def _beside(*parts: ComplexArray) -> ComplexArray:
+def _beside(*parts: FloatArray) -> FloatArray:
     return np.concatenate(parts, axis=2)
 
 
-def _gram(columns: ComplexArray, mass: ComplexArray) -> ComplexArray:
+def _gram(columns: FloatArray, mass: FloatArray) -> FloatArray:
     weighted = columns * mass[:, :, None]
     return np.asarray(np.matmul(weighted.transpose(0, 2, 1), columns))
 
