@@ -13,7 +13,7 @@ from ...errors import NotConverged
 from ...types import FloatArray
 from .branch import Branch, ComplexArray
 from .continued import Equations
-from .interval import Interval, Scale, angles
+from .interval import Interval, Scale, Span, angles
 
 BLUR = 0.004  # δ of `blurred_interval`, over the width of the bulk
 _STEEPEST = 0.15  # δ over s at most
@@ -85,19 +85,15 @@ def blurred_interval(equations: Equations, edge: float, atom: float) -> Interval
     s, w = places(0.0, top, _FIRST, _FIRST_BLUR)
     first = seen(equations, w)
     rough = density_below(equations, first, w, atom)
-    low, theta = lower_end(s, rough, top), angles(_NODES)
-    mirrored = bool(rough[0] > _TOUCHING * rough.max())  # it reaches 0
-    if mirrored:
-        finer = top * np.cos(theta[: _NODES // 2])
-    else:
-        finer = low + 0.5 * (top - low) * (1.0 + np.cos(theta))
-    w = raised(finer[::-1], BLUR * (top - low))
-    branch = seen(equations, w, carried(first, s, finer[::-1], w))
+    low = lower_end(s, rough, top)
+    scale: Scale = "mirrored" if rough[0] > _TOUCHING * rough.max() else "linear"  # it reaches 0
+    span = Span(low, top, scale)
+    theta = span.angles(_NODES // span.images)
+    finer = span.places(theta)[::-1]
+    w = raised(finer, BLUR * (top - low))
+    branch = seen(equations, w, carried(first, s, finer, w))
     density = density_below(equations, branch, w, atom)[::-1]
-    if mirrored:
-        density = np.concatenate([density, density[::-1]])
-    scale: Scale = "mirrored" if mirrored else "linear"
-    return Interval(low, top, scale, theta, density / np.sin(theta), BLUR)
+    return Interval(low, top, scale, span.whole(density / np.sin(theta)), BLUR)
 
 
 def _is_physical(equations: Equations, branch: Branch) -> np.ndarray:

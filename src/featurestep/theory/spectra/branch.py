@@ -105,7 +105,7 @@ class Trail:
     at: Nodes | None = None
     upper: Branch | None = None  # at the upper edge of the bulk
     lower: Branch | None = None  # at the lower one
-    nodes: tuple[FloatArray, Branch] | None = None  # angles in the bulk, and the solution there
+    nodes: Branch | None = None  # at nodes of the bulk
     views: tuple[float, FloatArray, Branch] | None = None  # above the axis, see `draft`
     blurred: int = 0  # drafts for which they are to be enough
     reach: float | None = None  # of single samples, in edges
@@ -119,12 +119,12 @@ class Trail:
         def move(branch: Branch) -> Branch:
             return settled(old.moved(branch, new))
 
-        nodes, views = self.nodes, self.views
+        views = self.views
         return Trail(
             new,
             None if self.upper is None else move(self.upper),
             None if self.lower is None else move(self.lower),
-            None if nodes is None else (nodes[0], move(nodes[1])),
+            None if self.nodes is None else move(self.nodes),
             None if views is None else (*views[:2], move(views[2])),
             self.blurred,
             self.reach,

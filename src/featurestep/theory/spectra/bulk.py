@@ -16,7 +16,7 @@ from ...types import FloatArray
 from .branch import Branch, ComplexArray, joined
 from .continued import Equations
 from .edges import Edge, gap_edge, is_filled, left_edge
-from .interval import Interval, Scale, Span, interpolated
+from .interval import Interval, Span, interpolated
 
 _COMPLETE = 1e-7  # mass that may be missing without a search for it
 _SCAN = 48
@@ -42,35 +42,35 @@ def bulk(equations: Equations, atom: float, top: Edge, depth: int = 8) -> tuple[
 def _intervals(equations: Equations, low: float, high: float, depth: int) -> tuple[Interval, ...]:
     """The interval itself, or the parts into which gaps divide it."""
     span = Span(low, high, "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear")
-    theta, known, error = _begun(equations, span)
-    enough = theta, known  # nodes that were fine: twice as many have shown it
+    known, error = _begun(equations, span)
+    enough = known  # nodes that were fine: twice as many have shown it
     while np.all(is_filled(equations, known)):
-        part = _interval(equations, known, theta, span, error)
-        most = equations.fineness.most // (2 if span.scale == "mirrored" else 1)
+        part = _interval(equations, known, span, error)
+        most = part.profile.size >= equations.fineness.most
         fine = error < equations.fineness.density
-        if fine or theta.size >= most or part.mass * equations.width < _ISLAND:
+        if fine or most or part.mass * equations.width < _ISLAND:
             equations.trail.nodes = enough
             return (part,)
-        enough = theta, known
-        known, theta, error = _doubled(equations, known, theta, span)
+        enough = known
+        known, error = _doubled(equations, known, span)
     if depth == 0:  # a gap too narrow to be resolved; the mass tells whether that matters
-        return (_interval(equations, known, theta, span, error),)
+        return (_interval(equations, known, span, error),)
     parts: list[Interval] = []
     for start, end in _split(equations, known, low, high):
         parts.extend(_intervals(equations, start, end, depth - 1))
     return tuple(parts)
 
 
-def _begun(equations: Equations, span: Span) -> tuple[FloatArray, Branch, float]:
-    """A few nodes and the solution there: that of a similar problem, which had enough of them."""
-    if equations.near.nodes is not None:
-        theta, near = equations.near.nodes
-        z = (span.places(theta) ** 2).astype(np.complex128)
+def _begun(equations: Equations, span: Span) -> tuple[Branch, float]:
+    """The solution at a few nodes: from that of a similar problem, which had enough of them."""
+    near = equations.near.nodes
+    if near is not None:
+        z = (span.places(span.angles(near.z.size)) ** 2).astype(np.complex128)
         found = equations.at(z, near.scaled_to(z))
         if np.all(found.converged & is_filled(equations, found)):
-            return theta, found, 0.0
-    theta = span.angles(equations.fineness.first)
-    return theta, _physical(equations, span.places(theta)), np.inf
+            return found, 0.0
+    theta = span.angles(equations.fineness.first // span.images)
+    return _physical(equations, span.places(theta)), np.inf
 
 
 def _physical(equations: Equations, places: FloatArray) -> Branch:
@@ -114,53 +114,37 @@ def _islands(equations: Equations, low: float, high: float) -> list[Interval]:
     return found
 
 
-def _doubled(
-    equations: Equations, known: Branch, theta: FloatArray, span: Span
-) -> tuple[Branch, FloatArray, float]:
+def _doubled(equations: Equations, known: Branch, span: Span) -> tuple[Branch, float]:
     """Twice the nodes, and how far the old ones were from predicting the density on them."""
-    finer = span.angles(2 * theta.size * (2 if span.scale == "mirrored" else 1))
-    places = span.places(finer)
-    guess = _predicted(known, theta, finer, places, span.scale)
-    found = equations.at((places**2).astype(np.complex128), guess)
+    guess = _predicted(known, span)
+    found = equations.at(guess.z, guess)
     lost = ~found.converged | (found.v2.imag.sum(axis=1) < 0.0)
     lost |= ~is_filled(equations, found)  # a gap, or a real solution met by accident
     if np.any(lost):
-        found = found.replaced(lost, _physical(equations, places[lost]))
+        found = found.replaced(lost, _physical(equations, np.sqrt(found.z[lost].real)))
     m, expected = equations.trace(found), equations.trace(guess)
     error = float(np.abs(m.imag - expected.imag).max() / np.abs(m.imag).max())
-    return found, finer, error
+    return found, error
 
 
-def _interval(
-    equations: Equations, known: Branch, theta: FloatArray, span: Span, error: float
-) -> Interval:
+def _interval(equations: Equations, known: Branch, span: Span, error: float) -> Interval:
+    theta = span.angles(known.z.size)
     s = span.places(theta)
     per_s = 2.0 * s * equations.trace(known).imag / np.pi  # density of singular values
     profile = (per_s * s if span.scale == "log" else per_s) / np.sin(theta)
-    if span.scale == "mirrored":
-        theta = np.concatenate([theta, np.pi - theta[::-1]])
-        profile = np.concatenate([profile, profile[::-1]])
-    return Interval(span.low, span.high, span.scale, theta, profile, error)
+    return Interval(span.low, span.high, span.scale, span.whole(profile), error)
 
 
-def _predicted(
-    known: Branch, theta: FloatArray, finer: FloatArray, places: FloatArray, scale: Scale
-) -> Branch:
-    """Both parts of the solution, interpolated to more nodes."""
-    c = np.cos(finer)
-    sine = np.sin(finer)[:, None]
-    old_sine = np.sin(theta)[:, None]
-    pair: list[ComplexArray] = []
-    for values in (known.v2, known.chi):
-        if scale == "mirrored":
-            old = np.sqrt(known.z.real)[:, None] * values
-            even, odd = old.imag / old_sine, old.real
-            both = np.concatenate([theta, np.pi - theta[::-1]])
-            imaginary = interpolated(both, np.concatenate([even, even[::-1]]), c) * sine
-            real = interpolated(both, np.concatenate([odd, -odd[::-1]]), c)
-            pair.append((real + 1j * imaginary) / places[:, None])
-        else:
-            real = interpolated(theta, values.real, c)
-            pair.append(real + 1j * sine * interpolated(theta, values.imag / old_sine, c))
+def _predicted(known: Branch, span: Span) -> Branch:
+    """Both parts of s times the solution, interpolated to twice the nodes."""
+    theta, finer = (span.angles(count * known.z.size) for count in (1, 2))
+    places = span.places(finer)
+
+    def moved(values: ComplexArray) -> ComplexArray:
+        scaled = span.places(theta)[:, None] * values
+        real = interpolated(span.whole(scaled.real, -1.0), finer)
+        imaginary = interpolated(span.whole(scaled.imag / np.sin(theta)[:, None]), finer)
+        return np.asarray((real + 1j * np.sin(finer)[:, None] * imaginary) / places[:, None])
+
     z = (places**2).astype(np.complex128)
-    return Branch(z, pair[0], pair[1], np.full(z.size, np.inf))
+    return Branch(z, moved(known.v2), moved(known.chi), np.full(z.size, np.inf))

@@ -27,10 +27,18 @@ class Span:
             return float(np.log(self.low)), float(np.log(self.high))
         return (-self.high if self.scale == "mirrored" else self.low), self.high
 
+    @property
+    def images(self) -> int:
+        """How many nodes one solution stands for: a mirrored interval's lower half is an image."""
+        return 2 if self.scale == "mirrored" else 1
+
     def angles(self, count: int) -> FloatArray:
-        """Chebyshev nodes; of a mirrored interval the upper half, the rest being its image."""
-        theta = angles(count)
-        return theta[: count // 2] if self.scale == "mirrored" else theta
+        """The highest Chebyshev nodes: those at which to solve, where the others are images."""
+        return angles(self.images * count)[:count]
+
+    def whole(self, values: FloatArray, image: float = 1.0) -> FloatArray:
+        """Values at all nodes from those at the highest; an image has them times a sign."""
+        return values if self.images == 1 else np.concatenate([values, image * values[::-1]])
 
     def places(self, theta: FloatArray) -> FloatArray:
         """Singular values at nodes, with a sign in the lower half of a mirrored interval."""
@@ -43,53 +51,51 @@ class Span:
 class Interval(Span):
     """One interval of the bulk, in singular values, with its density on Chebyshev nodes."""
 
-    theta: FloatArray  # (M,) nodes in (0, π), of t from high to low
-    profile: FloatArray  # (M,) density of t over sin θ, an analytic function of t
+    profile: FloatArray  # (M,) density of t over sin θ at the nodes: an analytic function of t
     error: float  # change under the last doubling, relative to the largest value
+
+    @property
+    def theta(self) -> FloatArray:
+        """Nodes in (0, π), of t from high to low."""
+        return angles(self.profile.size)
+
+    def _angle(self, s: FloatArray) -> FloatArray:
+        """θ of singular values; those beyond an end are taken for the end."""
+        a, b = self.ends
+        t = np.log(np.maximum(s, self.low)) if self.scale == "log" else s
+        return np.arccos(np.clip((2.0 * t - a - b) / (b - a), -1.0, 1.0))
 
     def density(self, s: FloatArray) -> FloatArray:
         """Density of singular values at s inside the interval."""
-        a, b = self.ends
-        t = np.log(s) if self.scale == "log" else s
-        c = np.clip((2.0 * t - a - b) / (b - a), -1.0, 1.0)
-        value = interpolated(self.theta, self.profile, c) * np.sqrt(1.0 - c * c)
+        angle = self._angle(s)
+        value = interpolated(self.profile, angle) * np.sin(angle)
         return np.asarray(value / s if self.scale == "log" else value)
 
     def integral(self, weight: FloatArray) -> float:
         """∫ weight × density, weight given on the nodes."""
-        return float(self._masses() @ weight)
+        return float(self._powers() @ weight * np.pi / (self.images * weight.size))
 
     @property
     def nodes(self) -> FloatArray:
         """Singular values at the nodes."""
         return np.abs(self.places(self.theta))
 
-    def _masses(self) -> FloatArray:
+    def _powers(self) -> FloatArray:
+        """Density of θ at the nodes."""
         a, b = self.ends
-        half = 0.5 if self.scale == "mirrored" else 1.0
-        return np.asarray(
-            half * 0.5 * (b - a) * self.profile * np.sin(self.theta) ** 2 * np.pi / self.theta.size
-        )
+        return np.asarray(0.5 * (b - a) * self.profile * np.sin(self.theta) ** 2)
 
     @property
     def mass(self) -> float:
         """Share of all eigenvalues."""
-        return float(self._masses().sum())
+        return self.integral(np.ones(self.profile.size))
 
     def below(self, s: FloatArray) -> FloatArray:
         """Mass of the interval below s."""
-        a, b = self.ends
-        t = np.log(np.maximum(s, self.low)) if self.scale == "log" else s
-        angle = np.arccos(np.clip((2.0 * t - a - b) / (b - a), -1.0, 1.0))
-        size = self.theta.size
-        values = self.profile * np.sin(self.theta) ** 2 * 0.5 * (b - a)
-        k = np.arange(1, size)
-        series = 2.0 / size * (np.cos(np.outer(k, self.theta)) @ values)
-        above = values.mean() * angle + np.sin(np.multiply.outer(angle, k)) @ (series / k)
-        total = np.pi * values.mean()
-        if self.scale == "mirrored":
-            return np.asarray(0.5 * total - above)
-        return np.asarray(total - above)
+        angle, (mean, *rest) = self._angle(s), cosines(self._powers())
+        k = np.arange(1, len(rest) + 1)
+        above = mean * angle + np.sin(np.multiply.outer(angle, k)) @ (rest / k)
+        return np.asarray(np.pi * mean / self.images - above)
 
 
 def angles(count: int) -> FloatArray:
@@ -115,13 +121,14 @@ def density(parts: tuple[Interval, ...], s: FloatArray) -> FloatArray:
     return out
 
 
-def interpolated(theta: FloatArray, values: FloatArray, c: FloatArray) -> FloatArray:
-    """The polynomial through values at cos θ (Chebyshev nodes), at c: barycentric form."""
-    signs = np.where(np.arange(theta.size) % 2 == 0, 1.0, -1.0) * np.sin(theta)
-    gaps = np.subtract.outer(c, np.cos(theta))
-    exact = gaps == 0.0
-    gaps[exact] = 1.0
-    weights = signs / gaps
-    hit = exact.any(axis=1)
-    weights[hit] = exact[hit]
-    return np.asarray((weights @ values).T / weights.sum(axis=1)).T
+def cosines(values: FloatArray) -> FloatArray:
+    """a_k with values Σ a_k cos kθ at the Chebyshev nodes, (M, …)."""
+    k = np.arange(len(values))
+    found = 2.0 / k.size * np.tensordot(np.cos(np.outer(k, angles(k.size))), values, axes=1)
+    found[0] *= 0.5
+    return np.asarray(found)
+
+
+def interpolated(values: FloatArray, angle: FloatArray) -> FloatArray:
+    """The polynomial in cos θ through values at the Chebyshev nodes, at other angles."""
+    return np.cos(np.multiply.outer(angle, np.arange(len(values)))) @ cosines(values)
