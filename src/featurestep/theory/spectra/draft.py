@@ -9,7 +9,7 @@ than a hand moves: a `light` draft has isotropic ones, and leads to them where n
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from .fineness import DRAFT, Budget, Rung
 from .interval import Interval, curve
 from .law import Spike
 from .model import FINEST, Model, model_of
-from .outlook import Outlook, outlook, to_the_last_sample
+from .outlook import Outlook, outlook
 from .typical import spectral_method
 
 CLOSE, LIGHT = Rung(rough=True), Rung(light=True)
@@ -88,7 +88,7 @@ def _drafted(model: Model, near: Trail | None, work: float = DRAFT.work) -> tupl
     part = None if blurred else _on_the_axis(view, atom)
     if part is None:
         equations.trail.blurred = blurred - 1 if blurred else _PATIENCE
-        view = to_the_last_sample(view)
+        view = replace(view, blurred=True)
         equations.budget = Budget(max(work, _NEAR_WORK) if model.is_exact else work)
         s, density = _from_above(equations, view.edge, atom)
     else:
@@ -101,7 +101,7 @@ def _drafted(model: Model, near: Trail | None, work: float = DRAFT.work) -> tupl
         atom=atom,
         spikes=view.spikes,
         notes=view.notes,
-        blurred=part is None,
+        blurred=view.blurred,
         light=model.rung.light,
     )
     return found, equations.trail

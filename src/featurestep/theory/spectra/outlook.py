@@ -50,10 +50,19 @@ class Outlook:
     model: Model
     equations: Equations
     end: Edge  # where the solution turns
-    edge: float  # where the bulk ends, see `front`
     outliers: tuple[Outlier, ...]
     scale: float  # Tracy–Widom scale of the edge
     reach: float  # how far single large entries of F push eigenvalues, at least the edge
+    blurred: bool  # whether the bulk is seen from above the axis
+
+    @property
+    def edge(self) -> float:
+        """Where the bulk ends.
+
+        Single samples make the outermost parts of a bulk with exact weights: seen from above the
+        axis they are all in sight.
+        """
+        return self.reach if self.blurred and self.model.is_exact else self.end.location
 
     @property
     def border(self) -> Border:
@@ -65,7 +74,8 @@ class Outlook:
         """The outliers with their degrees, largest first."""
         border = self.border
         c_0 = float(coefficients(self.model.problem.sigma, 0)[0])
-        degrees = carried_degrees([o.hermite for o in self.outliers], centred=abs(c_0) < 1e-9)
+        beyond = [each for each in self.outliers if each.location > border.edge]
+        degrees = carried_degrees([o.hermite for o in beyond], centred=abs(c_0) < 1e-9)
         return tuple(
             Spike(
                 location=o.location,
@@ -78,7 +88,7 @@ class Outlook:
                 kappa=o.kappa,
                 function=o.function,
             )
-            for o, degree in zip(self.outliers, degrees, strict=True)
+            for o, degree in zip(beyond, degrees, strict=True)
         )
 
     @property
@@ -107,29 +117,9 @@ def outlook(
     with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
         equations = Equations(model.batch, fineness, near, budget)
         end = right_edge(equations)
-        edge, reach = float(front(model, equations, end).z[0].real), _reach(model, equations, end)
-        outliers = tuple(each for each in above(equations, end) if each.location > edge)
-        return Outlook(model, equations, end, edge, outliers, edge_scale(equations, end), reach)
-
-
-def front(model: Model, equations: Equations, end: Edge) -> Branch:
-    """The solution where the bulk ends.
-
-    Single samples make the outermost parts of a bulk with exact weights: seen from above the axis
-    they are all in sight.
-    """
-    if not (model.rung.blurred and model.is_exact):
-        return end.at
-    place = np.array([_reach(model, equations, end) + 0j])
-    return equations.at(place, end.path[-1]).resolved("the end of the bulk was not resolved")
-
-
-def to_the_last_sample(view: Outlook) -> Outlook:
-    """The same for a bulk that is seen from above the axis after all: it ends as in `front`."""
-    if not view.model.is_exact:
-        return view
-    beyond = tuple(each for each in view.outliers if each.location > view.reach)
-    return replace(view, edge=view.reach, outliers=beyond)
+        reach, outliers = _reach(model, equations, end), tuple(above(equations, end))
+        scale = edge_scale(equations, end)
+        return Outlook(model, equations, end, outliers, scale, reach, model.rung.blurred)
 
 
 def _reach(model: Model, equations: Equations, edge: Edge) -> float:
@@ -206,7 +196,12 @@ def strengths(
     """Largest eigenvalues of P where the bulk ends: those above 1 belong to spikes."""
     with one_thread(), np.errstate(all="ignore"):
         equations = Equations(model.batch, fineness, near)
-        values = strengths_at(equations, front(model, equations, right_edge(equations)))[:count]
+        end = right_edge(equations)
+        place = end.at
+        if model.rung.blurred and model.is_exact:  # the edge of its outlook
+            z = np.array([_reach(model, equations, end) + 0j])
+            place = equations.at(z, end.path[-1]).resolved("the end of the bulk was not resolved")
+        values = strengths_at(equations, place)[:count]
     return np.pad(values, (0, count - values.size)), equations.trail
 
 
