@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import NotConverged
 from ...types import FloatArray
-from .branch import Branch, ComplexArray
+from .branch import Branch, ComplexArray, between
 from .continued import Equations
 from .interval import Interval, Scale, Span, angles
 
@@ -52,13 +52,10 @@ def seen(equations: Equations, w: ComplexArray, start: Branch | None = None) -> 
 def carried(branch: Branch, old: FloatArray, new: FloatArray, w: ComplexArray) -> Branch:
     """Solutions seen above the places `old`, interpolated to w above the places `new`."""
     z = w**2
-
-    def along(values: ComplexArray) -> ComplexArray:
-        index = np.clip(np.searchsorted(old, new), 1, old.size - 1)
-        share = ((new - old[index - 1]) / (old[index] - old[index - 1]))[:, None]
-        return np.asarray((1.0 - share) * values[index - 1] + share * values[index])
-
-    return Branch(z, along(branch.v2 * branch.z[:, None]) / z[:, None], along(branch.chi), z.real)
+    v2, chi = (
+        between(old, values.T, new).T for values in (branch.v2 * branch.z[:, None], branch.chi)
+    )
+    return Branch(z, v2 / z[:, None], chi, z.real)
 
 
 def density_below(equations: Equations, branch: Branch, w: ComplexArray, atom: float) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -71,8 +71,8 @@ class Nodes:
         """A branch interpolated to other nodes; V2 counts neurons, so V2/N_g is a function of g."""
         if np.array_equal(self.kappa, new.kappa) and np.array_equal(self.g, new.g):
             return branch
-        v2 = _between(self.g, branch.v2 / self.neurons, new.g) * new.neurons
-        return replace(branch, v2=v2, chi=_between(self.kappa, branch.chi, new.kappa))
+        v2 = between(self.g, branch.v2 / self.neurons, new.g) * new.neurons
+        return replace(branch, v2=v2, chi=between(self.kappa, branch.chi, new.kappa))
 
     @property
     def has_weights(self) -> bool:
@@ -89,7 +89,7 @@ def _increase(*nodes: FloatArray) -> bool:
     return all(bool(np.all(np.diff(each) > 0.0)) for each in nodes)
 
 
-def _between(old: FloatArray, values: ComplexArray, new: FloatArray) -> ComplexArray:
+def between(old: FloatArray, values: ComplexArray, new: FloatArray) -> ComplexArray:
     """Values (B, old) at new places, linearly, and constant beyond the ends."""
     if old.size == 1:
         return np.repeat(values, new.size, axis=1)
@@ -108,7 +108,6 @@ class Trail:
     nodes: Branch | None = None  # at nodes of the bulk
     views: tuple[float, FloatArray, Branch] | None = None  # above the axis, see `draft`
     blurred: int = 0  # drafts for which they are to be enough
-    reach: float | None = None  # of single samples, in edges
 
     def moved(self, new: Nodes, settled: Callable[[Branch], Branch]) -> Trail:
         """The same on the nodes of another problem; empty if that has nodes of another kind."""
@@ -116,19 +115,12 @@ class Trail:
         if old is None or not old.lead_to(new):
             return Trail(new)
 
-        def move(branch: Branch) -> Branch:
-            return settled(old.moved(branch, new))
+        def move(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(move, value))
+            return settled(old.moved(value, new)) if isinstance(value, Branch) else value
 
-        views = self.views
-        return Trail(
-            new,
-            None if self.upper is None else move(self.upper),
-            None if self.lower is None else move(self.lower),
-            None if self.nodes is None else move(self.nodes),
-            None if views is None else (*views[:2], move(views[2])),
-            self.blurred,
-            self.reach,
-        )
+        return Trail(new, *(move(getattr(self, field.name)) for field in fields(self)[1:]))
 
 
 def joined(parts: list[Branch]) -> Branch:

@@ -40,7 +40,6 @@ from .outliers import Outlier, above, strengths_at
 _EXPECTED = 0.05  # such eigenvalues in a draw that may lie beyond the reach
 _END, _POINTS = 8.5, 341
 _FURTHEST = 4.0  # in edges
-_FURTHER = 1.04  # from place to place, around the reach of a similar problem
 
 
 @dataclass(frozen=True)
@@ -156,19 +155,16 @@ def _by_samples(problem: Problem, equations: Equations) -> Callable[[Branch], bo
 
 
 def _last(equations: Equations, edge: Edge, reaches: Callable[[Branch], bool]) -> float:
-    """The highest place that is reached, by halving, first around that of a similar problem."""
+    """The highest place that is reached, by halving."""
     if not reaches(edge.at):
         return edge.location
     low, high, near = edge.location, _FURTHEST * edge.location, edge.path[-1]
-    place = low * (equations.near.reach or (high / low) ** 0.5)
     while high > equations.fineness.reach * low:
+        place = (low * high) ** 0.5
         found = equations.at(np.array([place + 0j]), near)
         near = found if found.converged[0] else near
         beyond = bool(found.converged[0]) and not reaches(found)
         low, high = (low, place) if beyond else (place, high)
-        further = low * _FURTHER if place == low else high / _FURTHER
-        place = further if equations.near.reach and low < further < high else (low * high) ** 0.5
-    equations.trail.reach = high / edge.location
     return high
 
 
