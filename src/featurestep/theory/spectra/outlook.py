@@ -186,12 +186,10 @@ def _by_entries(problem: Problem, equations: Equations) -> Callable[[Branch], bo
     return reaches
 
 
-def strengths(
-    model: Model, count: int, *, fineness: Fineness = FULL, near: Trail | None = None
-) -> tuple[FloatArray, Trail]:
+def strengths(model: Model, count: int, *, near: Trail | None = None) -> tuple[FloatArray, Trail]:
     """Largest eigenvalues of P where the bulk ends: those above 1 belong to spikes."""
     with one_thread(), np.errstate(all="ignore"):
-        equations = Equations(model.batch, fineness, near)
+        equations = Equations(model.batch, near=near)
         end = right_edge(equations)
         place = end.at
         if model.rung.blurred and model.is_exact:  # the edge of its outlook

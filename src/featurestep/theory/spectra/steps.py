@@ -21,7 +21,7 @@ from ..engine import solve
 from ..predict import predict
 from ..prediction import Prediction, answered
 from .branch import Trail
-from .fineness import FIRST, Fineness, Rung
+from .fineness import FIRST, Rung
 from .model import model_of
 from .outliers import HIGHEST
 from .outlook import Outlook, outlook, strengths
@@ -32,7 +32,6 @@ _SCAN, _CURVE = 13, 65  # steps that are looked at, for spikes and for halves
 _PRESENT = 1e-9  # coefficients below it count as none
 _BORN = 1.02  # factor on the critical step at which the new spike is looked at
 _MOST = HIGHEST + 1  # spikes that are followed
-_ROUGH = Fineness(residual=1e-9, accepted=1e-8, edge=1e-6)  # of a scan
 
 
 def _places(largest: float, count: int) -> FloatArray:
@@ -67,7 +66,7 @@ def births(problem: Problem, largest: float) -> dict[int, float]:
 def _tried(problem: Problem) -> FloatArray | None:
     """Strengths on the first rung."""
     try:
-        return strengths(model_of(problem), _MOST, fineness=_ROUGH)[0]
+        return strengths(model_of(problem), _MOST)[0]
     except FeaturestepError:
         return None
 
