@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from .conventions import RATIOS
 from .errors import InvalidProblem
 from .functions.nonlinearity import Nonlinearity
 from .functions.readout import Law
+from .reading import listed
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -104,15 +105,9 @@ def as_grid(problem: Problem | Grid) -> Grid:
 
 
 def _axis(name: str, values: Any) -> tuple[Any, ...]:
-    rule = "must be a list of values to vary over"
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise InvalidProblem(name, rule, values)
     if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise InvalidProblem(name, rule, values)
-    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    if not listed:
-        raise InvalidProblem(name, "must have at least one value to vary over", values)
-    return tuple(listed)
+        raise InvalidProblem(name, "must be a list of values to vary over", values)
+    return tuple(listed(name, values))
 
 
 def label(value: Any) -> Any:

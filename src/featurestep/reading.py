@@ -1,4 +1,4 @@
-"""Small readers for the tables of a sweep file: every refusal names the path of its key."""
+"""Small readers of lists, and of a sweep file's tables: every refusal names the path of its key."""
 
 from __future__ import annotations
 
