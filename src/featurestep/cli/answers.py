@@ -15,7 +15,7 @@ from ..problem import Problem
 from ..results import OK, Result, shared_fields
 from .options import Request
 from .output import check_path, mention, save, show, show_json
-from .progress import Advance, all_or_nothing, watched
+from .progress import INTERRUPTED, Advance, watched
 
 if TYPE_CHECKING:
     from ..simulation import Estimate
@@ -48,7 +48,7 @@ def answer(
     if request.plot and len(request.over) > fields:
         raise InvalidProblem("--plot", "takes a single --over for this command", request.over)
     target = request.target
-    with all_or_nothing():
+    try:
         if cost is not None:
             click.echo(f"estimate: {cost}", err=True)
         with _bar(target, cost, by_flops) as advance:
@@ -56,6 +56,9 @@ def answer(
             found = verb(target, **arguments, **told)
             if request.plot:
                 save(request.plot, found.plot())
+    except KeyboardInterrupt:
+        click.echo("interrupted: nothing was written", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
     _report(found, request, asked or {})
     return found
 

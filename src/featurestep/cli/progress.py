@@ -1,12 +1,10 @@
-"""What a waiting person sees: a bar on a terminal, and what Ctrl-C leaves behind."""
+"""What a waiting person sees: a bar on a terminal."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-import click
 
 Advance = Callable[[int, int], None]  # how much is done, and of how much, as verbs tell it
 INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
@@ -37,13 +35,3 @@ def watched_share(words: str) -> Iterator[Callable[[float], None]]:
                 advance(int(_FINE * share), _FINE)
 
         yield told
-
-
-@contextmanager
-def all_or_nothing() -> Iterator[None]:
-    """Before anything is written, Ctrl-C says so in one line."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        click.echo("interrupted: nothing was written", err=True)
-        raise click.exceptions.Exit(INTERRUPTED) from None
