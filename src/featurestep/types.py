@@ -11,6 +11,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import xarray as xarray
     from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
 else:
 
     class _Lazy:
@@ -23,7 +24,7 @@ else:
             return getattr(import_module(self.name), attribute)
 
     xarray = _Lazy("xarray")
-    Axes = Any
+    Axes = Figure = Any
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,7 @@ from ..plots.style import figure_of, new_axes, styled
 from ..problem import Problem
 from ..simulation import simulate
 from ..theory import predict
-from ..types import xarray
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ..types import Figure, xarray
 
 Report = Callable[[float], None]  # told the share of the work that is done
 TWO_COLUMNS = 6.8  # inches

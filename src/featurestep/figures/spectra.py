@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..borders import Border
 from ..plots.spectra import BULK, CARRIED, OUTSIDE, degree_colour, histogram, mark_spike
 from ..plots.style import PALETTE
 from ..problem import Problem
@@ -16,9 +17,6 @@ from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..theory import Spectrum, spectrum
 from ..types import Axes, FloatArray, xarray
 from .base import SHIFTED_SINE, Claim, Report, drawn, over, sizes_of
-
-if TYPE_CHECKING:
-    from ..borders import Border
 
 EXPONENTS = (float("-inf"), 0.15, 0.29, 0.36)  # before the step, then ℓ = 1, 2, 3
 SPACINGS = 10  # eigenvalues that the bulk's cumulative count may be off by

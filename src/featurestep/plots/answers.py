@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ..errors import FeaturestepError
 from ..grid import Grid
 from ..problem import Problem
 from ..results import GridResult, Result
+from ..simulation import SimulatedSpectrum
 from ..theory import (
     Baselines,
     CriticalSteps,
@@ -38,9 +39,6 @@ from .style import (
     styled,
     symbols,
 )
-
-if TYPE_CHECKING:
-    from ..simulation import SimulatedSpectrum
 
 TRACK = tuple(i / 80 for i in range(41))  # exponents over which spikes are followed
 _DEGREES = range(31)

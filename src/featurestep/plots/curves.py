@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ..errors import InvalidProblem
 from ..grid import Grid
 from ..regime import interval
 from ..results import GridResult
+from ..theory import Limit, Prediction
 from ..types import Axes, xarray
 from .style import (
     PALETTE,
@@ -22,9 +23,6 @@ from .style import (
     spans_decades,
     styled,
 )
-
-if TYPE_CHECKING:
-    from ..theory import Limit, Prediction
 
 LIMIT_NAME = "published limit"
 GROWN_NAME = "limit with norm growth"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..regime import interval
+from ..theory import CriticalStep
 from ..types import Axes, FloatArray, xarray
 from .curves import shade_regimes
 from .spectra import CARRIED, degree_colour
 from .style import figure_of, label, legend_below, log_ticks, new_axes, short, spans_decades, styled
-
-if TYPE_CHECKING:
-    from ..theory import CriticalStep
 
 PANELS = {
     "published": r"published limit $n \to \infty$",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..axes import axis_values
 from ..grid import Grid
+from ..meeting.comparison import Comparison, Row
+from ..simulation import FeatureGap, SimulatedSpectrum, Simulation
 from ..theory import predict
 from ..types import Axes, xarray
 from .curves import at_most, curves
@@ -22,10 +24,6 @@ from .style import (
     spans_decades,
     styled,
 )
-
-if TYPE_CHECKING:
-    from ..meeting.comparison import Comparison, Row
-    from ..simulation import FeatureGap, SimulatedSpectrum, Simulation
 
 BAR = 2.0  # half length of an error bar, in standard errors
 SIMULATED_NAME = f"simulated, ± {BAR:g} s.e."

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..borders import Border
 from ..errors import InvalidProblem
+from ..simulation import SimulatedSpectrum
 from ..simulation.spectra.plan import OF_WEIGHTS
+from ..theory import Spectrum, WeightSpectrum
 from ..types import Axes, FloatArray
 from .style import PALETTE, new_axes, styled
-
-if TYPE_CHECKING:
-    from ..borders import Border
-    from ..simulation import SimulatedSpectrum
-    from ..theory import Spectrum, WeightSpectrum
 
 # The simulated bulk, a grey behind the theory's lines, and a tick for each value beyond it.
 BULK: dict[str, Any] = {"fill": True, "color": "0.72", "label": "simulated", "zorder": 0}

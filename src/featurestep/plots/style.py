@@ -5,15 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
 from ..palette import PALETTE as PALETTE
-from ..types import Axes
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ..types import Axes, Figure
 
 COLUMN = 3.3  # inches: one column of a journal page
 STYLE: Any = {
