@@ -129,12 +129,9 @@ def optimum(request: Request, best: tuple[str, ...], minimise: str) -> None:
       featurestep optimum --over noise_std=0:1:11 --plot ridges.pdf
     """
     searched = dict(map(_parse_search, best)) or {"ridge": None}
-    asked: dict[str, Any] = {
-        "over": tuple(searched),
-        "minimise": minimise,
-        "bounds": {name: pair for name, pair in searched.items() if pair is not None},
-    }
-    answer(theory.optimum, request, fields=1, **asked)
+    bounds = {name: pair for name, pair in searched.items() if pair is not None}
+    names = tuple(searched)
+    answer(theory.optimum, request, fields=1, over=names, minimise=minimise, bounds=bounds)
 
 
 def _parse_search(text: str) -> tuple[str, tuple[Any, Any] | None]:
