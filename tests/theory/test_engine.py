@@ -222,5 +222,5 @@ def test_rounding_that_spoils_a_newton_step_from_the_top_is_passed() -> None:
     )
     assert isinstance(usual, Prediction)
     assert isinstance(fine, Prediction)
-    assert usual.residual <= ACCEPTED
+    assert usual.solver_residual <= ACCEPTED
     assert fine.test_error == pytest.approx(usual.test_error, rel=1e-6)
