@@ -19,7 +19,7 @@ import numpy as np
 from ..types import FloatArray
 from .moments import Batch
 from .response import Point, respond
-from .weight_side import Coupling, Frame
+from .weight_side import Frame
 
 
 @dataclass(frozen=True)
@@ -39,28 +39,25 @@ class Signal:
 
 def solve_signal(point: Point) -> Signal:
     """Minimise (11) at the solution of the resolvent equations."""
-    batch = point.batch
-    weights = point.isotropic
+    batch, weights = point.batch, point.isotropic
     frame = weights.frame(point.v2)
-    if frame.coupling is None:
-        use, along, across, rest = _decoupled(point, frame)
-        slope = _apply(frame.lines, across)
-    else:
-        use, along, across, rest = _joint(point, frame, frame.coupling)
-        slope = _apply(frame.lines, across) + _apply(frame.coupling.means_across, use)
+    solution, rest = (_joint if frame.leans else _decoupled)(point, frame)
+    use, along, across = np.split(solution, 3, axis=1)
     fitted = _apply(frame.means, use) + batch.kappa * _apply(frame.lines, along)
-    tau, psi = weights.directions(point.v2, use, along, across)
-    source_nodes, source_groups = weights.sources(use, along, across)
+    slope = _apply(frame.means_across, use) + _apply(frame.lines, across)
+    lean = frame.tilt * use
+    tied = lean / frame.across
+    scale = np.sqrt(point.v2 / batch.d[:, None]) * batch.norm  # √D
     outside = (batch.weight * point.shrink * batch.target_rest).sum(axis=1)
     return Signal(
         use=np.sqrt(point.v2) * use,
-        along=tau,
-        across=psi,
+        along=scale * (along - lean),
+        across=scale * (across + batch.alignment[:, None] * tied),
         fitted=fitted,
         fitted_slope=slope,
         misfit=misfit(batch, fitted, slope),
-        source_nodes=source_nodes,
-        source_groups=source_groups,
+        source_nodes=-(_apply(frame.lines, _apply(weights.gain, tied)) ** 2),
+        source_groups=use**2 + along**2 + across**2 - _apply(weights.loss, tied) ** 2,
         train_loss=outside + rest / batch.n,
     )
 
@@ -88,7 +85,7 @@ def least_squares(
     return _triangular(np.concatenate([top, bottom], axis=1))
 
 
-Solved = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # Ã, τ̃, ψ̃, minimum
+Solved = tuple[FloatArray, FloatArray]  # (Ã, τ̃, ψ̃) in one vector, and the minimum
 
 
 def _decoupled(point: Point, frame: Frame) -> Solved:
@@ -97,10 +94,10 @@ def _decoupled(point: Point, frame: Frame) -> Solved:
     columns = np.concatenate([frame.means, batch.kappa[None, :, None] * frame.lines], axis=2)
     both, rest_along = least_squares(point, columns, batch.target_mean, np.ones(2 * k))
     across, rest_across = least_squares(point, frame.lines, batch.target_linear, np.ones(k))
-    return both[:, :k], both[:, k:], across, rest_along + rest_across
+    return np.concatenate([both, across], axis=1), rest_along + rest_across
 
 
-def _joint(point: Point, frame: Frame, coupling: Coupling) -> Solved:
+def _joint(point: Point, frame: Frame) -> Solved:
     """The coupled system: rows along κ, rows along s, penalties."""
     batch = point.batch
     root = _root_mass(point)[:, :, None]
@@ -110,14 +107,13 @@ def _joint(point: Point, frame: Frame, coupling: Coupling) -> Solved:
     system[:, along, :k] = root * frame.means
     system[:, along, k : 2 * k] = root * batch.kappa[None, :, None] * frame.lines
     system[:, along, 3 * k] = root[:, :, 0] * batch.target_mean
-    system[:, across, :k] = root * coupling.means_across
+    system[:, across, :k] = root * frame.means_across
     system[:, across, 2 * k : 3 * k] = root * frame.lines
     system[:, across, 3 * k] = root[:, :, 0] * batch.target_linear
-    system[:, rest : rest + k, :k] = _root(coupling.penalty)
+    system[:, rest : rest + k, :k] = _root(point.isotropic.penalty(frame))
     index = np.arange(k, 3 * k)
     system[:, rest + index, index] = 1.0
-    solution, minimum = _triangular(system)
-    return solution[:, :k], solution[:, k : 2 * k], solution[:, 2 * k :], minimum
+    return _triangular(system)
 
 
 def _root(penalty: FloatArray) -> FloatArray:

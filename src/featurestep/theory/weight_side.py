@@ -12,7 +12,6 @@ S = CᵀC with C the scaled directions, one row a node. In these terms V1 = d·�
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -25,19 +24,24 @@ from .moments import Batch, across_alignment
 Gain = tuple[FloatArray, FloatArray, FloatArray]  # Y = (I + S)⁻¹, SY and bY
 
 
-class Coupling(NamedTuple):
-    """What ties the parts of the regression (11) along κ and along s together."""
-
-    means_across: FloatArray  # (B, Q, K) columns of Ã in the part along s
-    penalty: FloatArray  # (B, K, K) on Ã
-
-
 class Frame(NamedTuple):
-    """Columns of the regression (11), in scaled unknowns Ã, τ̃, ψ̃ with the identity as penalty."""
+    """Columns of the regression (11), in scaled unknowns Ã, τ̃, ψ̃ with penalties near the identity.
+
+    Weights that lean against β, as the `full` residual makes them, give τ and ψ a part
+    proportional to A. In τ + lean·A and ψ − (γ/q)·lean·A the penalty of (11) is diagonal again,
+    except for I − (d/q²)(lean/ρ)SY(lean/ρ) on Ã.
+    """
 
     means: FloatArray  # (B, Q, K) of Ã in the part of y along κ
     lines: FloatArray  # (B, Q, K) of ψ̃, and times κ of τ̃
-    coupling: Coupling | None = None
+    means_across: FloatArray  # (B, Q, K) of Ã in the part along s, 0 unless weights lean
+    tilt: FloatArray  # (B, K) lean·A in units of √D, as a multiple of Ã
+    across: FloatArray  # (B, 1) q = √(1 − γ²)
+
+    @property
+    def leans(self) -> bool:
+        """Whether the parts along κ and along s are tied together."""
+        return bool(np.any(self.tilt))
 
 
 @dataclass(frozen=True)
@@ -95,75 +99,22 @@ class IsotropicWeights:
             direct=direct,
         )
 
-    @cached_property
-    def lines(self) -> FloatArray:
-        """μ√D: columns of τ̃ and ψ̃."""
-        return np.asarray(self.direction / np.sqrt(self.batch.d)[:, None, None])
-
     def frame(self, v2: FloatArray) -> Frame:
         """The regression (11) that these weights allow."""
-        return Frame(self.batch.mean * np.sqrt(v2)[:, None, :], self.lines)
+        batch, root = self.batch, np.sqrt(self.batch.d)[:, None]
+        lines = self.direction / root[:, :, None]  # μ√D
+        across = across_alignment(batch.alignment)[:, None]
+        tilt = batch.lean / batch.norm * root
+        tilted = lines * tilt[:, None, :]
+        means = batch.mean * np.sqrt(v2)[:, None, :] - batch.kappa[:, None] * tilted
+        ratio = (batch.alignment[:, None] / across)[:, :, None]
+        return Frame(means, lines, ratio * tilted, tilt, across)
 
-    def directions(
-        self, v2: FloatArray, use: FloatArray, along: FloatArray, across: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """τ and ψ of the scaled solution, (B, K) each."""
-        root = np.sqrt(v2 / self.batch.d[:, None]) * self.batch.norm  # √D
-        return root * along, root * across
-
-    def sources(
-        self, use: FloatArray, along: FloatArray, across: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """What −∂(x̂ᵀCx̂) of (15) gives to v (B, Q) and, times V2_g, to P (B, K)."""
-        return np.zeros(self.direction.shape[:2]), use**2 + along**2 + across**2
-
-
-@dataclass(frozen=True)
-class LeaningWeights(IsotropicWeights):
-    """Weights that lean against β, as the `full` residual makes them (section 3).
-
-    τ and ψ carry a part proportional to A. In τ + lean·A and ψ − (γ/q)·lean·A the penalty of (11)
-    is diagonal again, except for I − (d/q²)(lean/ρ)SY(lean/ρ) on Ã.
-    """
-
-    @cached_property
-    def tilt(self) -> FloatArray:
-        """lean·A in units of √D, as a multiple of Ã."""
-        return np.asarray(self.batch.lean / self.batch.norm * np.sqrt(self.batch.d)[:, None])
-
-    @cached_property
-    def across(self) -> FloatArray:
-        """q = √(1 − γ²), (B, 1)."""
-        return across_alignment(self.batch.alignment)[:, None]
-
-    @property
-    def ratio(self) -> FloatArray:
-        """γ/q, (B, 1)."""
-        return np.asarray(self.batch.alignment[:, None] / self.across)
-
-    def frame(self, v2: FloatArray) -> Frame:
-        plain = super().frame(v2)
-        tilted = self.lines * self.tilt[:, None, :]
-        kappa = self.batch.kappa[None, :, None]
-        scaled = self.tilt / self.across
-        penalty = np.eye(scaled.shape[1]) - scaled[:, :, None] * self.loss * scaled[:, None, :]
-        coupling = Coupling(self.ratio[:, :, None] * tilted, penalty)
-        return Frame(plain.means - kappa * tilted, plain.lines, coupling)
-
-    def directions(
-        self, v2: FloatArray, use: FloatArray, along: FloatArray, across: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        lean = self.tilt * use
-        return super().directions(v2, use, along - lean, across + self.ratio * lean)
-
-    def sources(
-        self, use: FloatArray, along: FloatArray, across: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        lean = (self.tilt * use / self.across)[:, :, None]  # D^{-1/2}(lean·A)/q
-        nodes = np.matmul(self.lines, np.matmul(self.gain, lean))[:, :, 0]
-        groups = np.matmul(self.loss, lean)[:, :, 0]
-        plain = super().sources(use, along, across)
-        return -(nodes**2), plain[1] - groups**2
+    def penalty(self, frame: Frame) -> FloatArray:
+        """That of (11) on Ã, (B, K, K)."""
+        scaled = frame.tilt / frame.across
+        unit = np.eye(scaled.shape[1])
+        return np.asarray(unit - scaled[:, :, None] * self.loss * scaled[:, None, :])
 
 
 def weight_side(
@@ -175,9 +126,8 @@ def weight_side(
     """
     direction = batch.linear * np.sqrt(v2)[:, None, :]
     method = gain_by_qr if careful else gain_by_lu
-    gain, loss, mixed = method(linear_information(batch, direction, mass), direction)
-    kind = LeaningWeights if np.any(batch.lean) else IsotropicWeights
-    return kind(batch, direction, gain, loss, mixed)
+    found = method(linear_information(batch, direction, mass), direction)
+    return IsotropicWeights(batch, direction, *found)
 
 
 def linear_information(batch: Batch, direction: FloatArray, mass: FloatArray) -> FloatArray:

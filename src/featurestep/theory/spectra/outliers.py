@@ -126,13 +126,13 @@ def _system(equations: Equations, branch: Branch) -> tuple[FloatArray, FloatArra
     means, lines = frame.means.imag, frame.lines.imag
     nothing = np.zeros_like(means)
     along = _beside(means, equations.batch.kappa[:, None] * lines)
-    if frame.coupling is None:
+    if not frame.leans:
         return _gram(along, mass) - np.eye(along.shape[2]), along, mass
     along = _beside(along, nothing)
-    across = _beside(frame.coupling.means_across.imag, nothing, lines)
+    across = _beside(frame.means_across.imag, nothing, lines)
     matrix = _gram(along, mass) + _gram(across, mass) - np.eye(along.shape[2])
     k = means.shape[2]
-    matrix[:, :k, :k] += np.eye(k) - frame.coupling.penalty.real
+    matrix[:, :k, :k] += np.eye(k) - point.isotropic.penalty(frame).real
     return matrix, along, mass
 
 
