@@ -24,13 +24,11 @@ from .weight_side import Frame
 
 @dataclass(frozen=True)
 class Signal:
-    """The solution of (11), the functions it stands for and the terms it gives to the errors."""
+    """The solution of (11), and the terms it gives to the errors."""
 
     use: FloatArray  # (B, K) A_g: use of the mean features
     along: FloatArray  # (B, K) τ_g: use of the κ-direction
     across: FloatArray  # (B, K) ψ_g: use of the s-direction
-    fitted: FloatArray  # (B, Q) M(κ)
-    fitted_slope: FloatArray  # (B, Q) S(κ)
     misfit: FloatArray  # (B, Q) E0(κ) of (12)
     source_nodes: FloatArray  # (B, Q) what (15) adds to E0 for leaning weights
     source_groups: FloatArray  # (B, K) V2_g·(−∂(x̂ᵀCx̂)/∂t_g) seen from V2
@@ -53,8 +51,6 @@ def solve_signal(point: Point) -> Signal:
         use=np.sqrt(point.v2) * use,
         along=scale * (along - lean),
         across=scale * (across + batch.alignment[:, None] * tied),
-        fitted=fitted,
-        fitted_slope=slope,
         misfit=misfit(batch, fitted, slope),
         source_nodes=-(_apply(frame.lines, _apply(weights.gain, tied)) ** 2),
         source_groups=use**2 + along**2 + across**2 - _apply(weights.loss, tied) ** 2,
