@@ -119,18 +119,11 @@ def bare_determinant(step: Step, coupled: FloatArray) -> FloatArray:
 def scattering(step: Step, coupled: FloatArray) -> FloatArray:
     """T(r) = (I − N(r)Γ)⁻¹N(r), (B, M, 2K, 2K), for G on (p, φ̂) (eq. 22).
 
-    N = [[0, rk], [rk, r²δ]] with diagonal blocks, so that products with it are scalings. With
-    c_2 = 0 only φ̂ is scattered.
+    N = [[0, rk], [rk, r²δ]] with diagonal blocks, so that products with it are scalings.
     """
     size = step.k.shape[1]
     r = step.r[:, :, None]
     cross, own = r * step.k[:, None, :], r**2 * step.delta[:, None, :]  # (B, M, K)
-    if not np.any(step.k):
-        scattered = np.zeros((*r.shape[:2], 2 * size, 2 * size), dtype=coupled.dtype)
-        hats = (step.phi[:, None, None] * coupled)[:, None, size:, size:]
-        inverse = inverted(np.eye(size) - own[..., None] * hats)
-        np.multiply(inverse, own[:, :, None, :], out=scattered[..., size:, size:])
-        return scattered
     matrix = _unscattered(step, coupled)
     inverse = inverted(matrix)
     left, right = inverse[..., :size], inverse[..., size:]
@@ -167,15 +160,8 @@ def _unscattered(step: Step, coupled: FloatArray) -> FloatArray:
 
 def scattered_change(step: Step, scattered: FloatArray, coupled: FloatArray) -> FloatArray:
     """E[T dΓ T], (B, 2K, 2K), for dG on (p, φ̂)."""
-    size = step.k.shape[1]
     change = step.phi[:, None, None, None] * coupled[:, None]
-    if np.any(step.k):
-        return averaged(step.r_weight, matmul(scattered, change, scattered))
-    part = scattered[..., size:, size:]
-    total = np.zeros(coupled.shape, dtype=coupled.dtype)
-    inner = matmul(part, change[..., size:, size:], part)
-    total[..., size:, size:] = averaged(step.r_weight, inner)
-    return total
+    return averaged(step.r_weight, matmul(scattered, change, scattered))
 
 
 def averaged(weights: FloatArray, matrices: FloatArray) -> FloatArray:
