@@ -125,12 +125,7 @@ class Trail:
 
 def joined(parts: list[Branch]) -> Branch:
     """One branch of all places, from the highest to the lowest."""
-    z = np.concatenate([part.z for part in parts])
-    order = np.argsort(-z.real, kind="stable")
-    return Branch(
-        z[order],
-        np.concatenate([part.v2 for part in parts])[order],
-        np.concatenate([part.chi for part in parts])[order],
-        np.concatenate([part.residual for part in parts])[order],
-        max(part.accepted for part in parts),
-    )
+    arrays = zip(*((part.z, part.v2, part.chi, part.residual) for part in parts), strict=True)
+    z, v2, chi, residual = map(np.concatenate, arrays)
+    whole = Branch(z, v2, chi, residual, max(part.accepted for part in parts))
+    return whole.take(np.argsort(-whole.z.real, kind="stable"))

@@ -34,14 +34,12 @@ _LEAST = 0.02  # of ν² that is left at the lowest node
 
 
 def varied(problem: Problem, batch: Batch, varies: bool) -> Batch:
-    """With the spread of ‖x‖ and, if it `varies`, the chance of rows and columns."""
+    """With the spread of ‖x‖ and, if it `varies`, the chance of rows and columns.
+
+    The latter by two nodes for every sample and every group, where it is large enough.
+    """
     batch = _with_radii(problem, batch)
-    return with_wobble(problem, batch) if varies else batch
-
-
-def with_wobble(problem: Problem, batch: Batch) -> Batch:
-    """Two nodes for every sample and every group, where rows and columns vary enough."""
-    if abs(problem.sigma.mean_slope) < _NO_SLOPE:
+    if not varies or abs(problem.sigma.mean_slope) < _NO_SLOPE:
         return batch
     cumulant = fourth_cumulants(problem, batch)  # (Q, K)
     share = batch.neurons[0] / batch.neurons.sum()
