@@ -21,8 +21,8 @@ class Fineness:
     most: int = 768  # of them
     density: float = 1e-8  # change of the density under a doubling of its nodes, largest value 1
     moment: float = 1e-2  # gap of the second moment beyond which the bulk counts as not resolved
-    edge: float = 1e-9  # relative change of Y or V2; that of the edge itself is its square
-    spike: float = 1e-11  # of its eigenvalue, relative
+    edge: float = 1e-9  # relative change of Y; that of the edge itself is its square
+    spike: float = 1e-11  # relative change of √(z/E − 1), for a spike z beyond the edge E
     newton: int = 25  # steps along the real axis, at most
     reach: float = 1.0004  # factor to which the reach of single samples is found
     steps: int = 20  # from the upper half-plane down to the bulk
