@@ -108,7 +108,8 @@ class _Tangent:
         for _ in range(sweeps):
             relative, moved = self._reply(step, rows, relative, response, change)
             response = moved[:, self.size : 2 * self.size, self.size : 2 * self.size]
-        coupled = _coupled(moved, self.size)
+        inside = coupled_index(self.size)
+        coupled = moved[:, inside[:, None], inside]
         again = scattered_change(step, self.point.scattered[rows], coupled)
         return packed(relative, response, again)
 
@@ -154,11 +155,3 @@ def _padded(xi: FloatArray, size: int) -> FloatArray:
     inside = coupled_index(size)
     whole[:, inside[:, None], inside] = xi
     return whole
-
-
-def _coupled(whole: FloatArray, size: int) -> FloatArray:
-    """Rows and columns p and φ̂ of matrices on (p, φ, φ̂)."""
-    low, high = slice(0, size), slice(2 * size, 3 * size)
-    top = np.concatenate([whole[:, low, low], whole[:, low, high]], axis=2)
-    bottom = np.concatenate([whole[:, high, low], whole[:, high, high]], axis=2)
-    return np.concatenate([top, bottom], axis=1)
