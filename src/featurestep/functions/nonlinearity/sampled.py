@@ -16,6 +16,7 @@ from .panels import Sampled, call_safely
 
 _CHUNK = 1 << 16  # elements of one (points × nodes) block, small enough to stay in cache
 _WIDEST = 6.0  # ρ up to which the equispaced rule serves, panels beyond
+_NARROWEST = 0.7  # ρ from which it is as fine as needed: the density grows off the real line too
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,7 +58,7 @@ class Analytic(Sampled):
 
 def _octaves(rho: FloatArray) -> Iterator[tuple[npt.NDArray[np.intp], float]]:
     """The places of ρ in each sixth of an octave, and the upper end of it."""
-    octave = np.ceil(6 * np.log2(np.maximum(rho, 0.5)) - 1e-9).astype(int)
+    octave = np.ceil(6 * np.log2(np.maximum(rho, _NARROWEST)) - 1e-9).astype(int)
     for level in np.unique(octave):
         yield np.flatnonzero(octave == level), 2.0 ** (level / 6)
 
