@@ -16,7 +16,7 @@ from .panels import Sampled, call_safely
 
 _CHUNK = 1 << 16  # elements of one (points × nodes) block, small enough to stay in cache
 _WIDEST = 6.0  # ρ up to which the equispaced rule serves, panels beyond
-_NARROWEST = 0.7  # ρ from which it is as fine as needed: the density grows off the real line too
+_NARROWEST = 1.0  # ρ from which it is as fine as needed: the density grows off the real line too
 
 
 @dataclass(frozen=True, eq=False, repr=False)
