@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, NotConverged, Problem, predict, spectrum
+from featurestep.functions.nonlinearity import normalised_hermite
 from featurestep.functions.quadrature import gauss_hermite
 from featurestep.spiked import spiked_weights
 from featurestep.theory.exact.resolvent import Readout, solve_resolvent
@@ -326,6 +327,18 @@ def test_spikes_carry_what_the_first_paper_says():
         # the left vector's mean given κ has the same overlaps
         inner = batch.weight[: spike.kappa.size] @ (spike.function * spike.kappa)
         assert inner**2 == pytest.approx(spike.overlaps[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("readout", ["constant", "rademacher"])
+@pytest.mark.parametrize("activation", ["relu", "tanh", "H1 - H2 + H3"])
+def test_a_spikes_function_goes_along_with_what_it_has_most_of(activation, readout):
+    asked = problem(step_exponent=0.42, readout=readout, activation=activation)
+    weight = model_of(asked).batch.weight
+    spikes = spectrum(asked).spikes
+    assert spikes
+    for spike in spikes:
+        along = normalised_hermite(6, spike.kappa) @ (weight[: spike.kappa.size] * spike.function)
+        assert along[np.argmax((spike.constant_overlap, *spike.overlaps))] > 0.3
 
 
 def test_an_odd_activation_has_no_even_spike():

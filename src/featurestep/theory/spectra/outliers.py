@@ -155,7 +155,8 @@ def _outlier(
 ) -> Outlier:
     """Location and squared overlaps −Res T_ff/E f² (eq. 18) of a spike.
 
-    `slope` is that of its eigenvalue with z, and `carried` the vector seen at every κ.
+    `slope` is that of its eigenvalue with z, and `carried` the vector seen at every κ, of either
+    sign: its function is the one that goes along with the Hermite polynomial it has most of.
     """
     scale = -equations.n / (z * slope)
     nodes = equations.batch.readout_nodes
@@ -163,14 +164,18 @@ def _outlier(
     hermite = normalised_hermite(HIGHEST, kappa).T
     powers = kappa[:, None] ** np.arange(1, HIGHEST + 1)
 
-    def overlap(f: FloatArray) -> FloatArray:
-        inner = (mass / equations.n * carried) @ f
-        return np.asarray(scale * inner**2 / (weight @ f**2))
+    def inner(f: FloatArray) -> FloatArray:
+        return np.asarray((mass / equations.n * carried) @ f)
 
+    def overlap(f: FloatArray) -> FloatArray:
+        return np.asarray(scale * inner(f) ** 2 / (weight @ f**2))
+
+    most = max(inner(hermite), key=abs)
     return Outlier(
         location=z,
         hermite=overlap(hermite),
         powers=overlap(powers),
         kappa=kappa,
-        function=np.sqrt(max(scale, 0.0)) * mass / (equations.n * weight) * carried,
+        function=np.copysign(np.sqrt(max(scale, 0.0)), most)
+        * (mass / (equations.n * weight) * carried),
     )
