@@ -80,7 +80,7 @@ def batch_rate(
     if len(solved) < count:
         refused = count - len(solved)
         raise SystemExit(f"{law}, {method}: {refused} of {count} problems were refused")
-    return best, statistics.median(len(o.g) for o in solved)
+    return best, statistics.median(len(o.groups.g) for o in solved)
 
 
 def single_time(law: str, activation: str, method: str) -> float:

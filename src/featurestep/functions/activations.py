@@ -14,6 +14,7 @@ from ..types import FloatArray
 from .formula import hermite_formula
 from .nonlinearity import (
     Analytic,
+    Erf,
     HermiteSum,
     Nonlinearity,
     PiecewiseLinear,
@@ -21,7 +22,7 @@ from .nonlinearity import (
     UserFunction,
 )
 from .quadrature import normal_density
-from .special import erf, ndtr
+from .special import ndtr
 
 LEAKY_SLOPE = 0.01
 
@@ -43,7 +44,7 @@ NAMED: dict[str, Nonlinearity] = {
     f.name: f
     for f in (
         Analytic("tanh", np.tanh, lambda s: 1.0 - np.tanh(s) ** 2),
-        Analytic("erf", erf, lambda s: 2.0 / np.sqrt(np.pi) * np.exp(-s * s)),
+        Erf("erf"),
         PiecewiseLinear("relu", 0.0, 0.0, ((0.0, 1.0),)),
         PiecewiseLinear("leaky_relu", LEAKY_SLOPE, 0.0, ((0.0, 1.0 - LEAKY_SLOPE),)),
         Analytic("softplus", _softplus, _sigmoid, is_ramp=True),

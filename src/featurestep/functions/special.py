@@ -17,6 +17,13 @@ def erf(x: FloatArray) -> FloatArray:
     return np.asarray(function(x))
 
 
+def erfc(x: FloatArray) -> FloatArray:
+    """1 − erf(x), accurate in the upper tail."""
+    from scipy.special import erfc as function
+
+    return np.asarray(function(x))
+
+
 def ndtr(x: FloatArray) -> FloatArray:
     """Φ(x), the standard normal distribution function."""
     from scipy.special import ndtr as function
@@ -29,6 +36,13 @@ def normal_quantile(probability: float) -> float:
     from scipy.special import ndtri as function
 
     return float(function(probability))
+
+
+def owens_t(h: FloatArray, a: FloatArray) -> FloatArray:
+    """Owen's T(h, a) = (1/2π)∫₀ᵃ e^{−h²(1+x²)/2}/(1+x²) dx."""
+    from scipy.special import owens_t as function
+
+    return np.asarray(function(h, a))
 
 
 def factorials(count: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Functions whose Gaussian moments have closed forms: piecewise linear, polynomial, sine."""
+"""Functions whose Gaussian moments have closed forms: piecewise linear, polynomial, erf, sine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ...types import FloatArray
 from ..quadrature import normal_density
-from ..special import factorials, ndtr
+from ..special import erf, erfc, factorials, ndtr, owens_t
 from .base import Nonlinearity, hermite, over_powers
 
 
@@ -139,6 +139,30 @@ def _smoothed_hermite(degree: int, variance: FloatArray, t: FloatArray) -> list[
     for m in range(1, degree):
         values.append(t * values[m] - m * variance * values[m - 1])
     return values[: degree + 1]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Erf(_Closed):
+    """erf(s): the second moment is Owen's function T."""
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        return np.asarray(erf(s))
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        return np.asarray(2.0 / np.sqrt(np.pi) * np.exp(-s * s))
+
+    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        v = rho**2
+        at = t / np.sqrt(1.0 + 2.0 * v)
+        out = np.empty((order + 2, *t.shape))
+        out[0] = erf(at)
+        # erf′ is twice a normal density of variance ½
+        out[1:-1] = 2.0 * _density_derivatives(order - 1, t, np.sqrt(0.5 + v))
+        # E erf² = 1 − 8T(√2·at, 1/√(1+4ρ²)); its complement stays accurate where erf saturates.
+        gap = erfc(np.abs(at))
+        tail = 8.0 * owens_t(np.sqrt(2.0) * at, 1.0 / np.sqrt(1.0 + 4.0 * v))
+        out[-1] = np.maximum(gap * (2.0 - gap) - tail - v * out[1] ** 2, 0.0)
+        return out
 
 
 @dataclass(frozen=True, eq=False, repr=False)

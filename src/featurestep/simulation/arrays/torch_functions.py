@@ -9,6 +9,7 @@ import numpy as np
 
 from ...functions.nonlinearity import (
     Analytic,
+    Erf,
     HermiteSum,
     Nonlinearity,
     PiecewiseLinear,
@@ -37,7 +38,7 @@ def evaluator(f: Nonlinearity, backend: Backend, slope: bool) -> Callable[[Array
     torch = backend.xp
     if isinstance(f, Sine):
         return lambda s: torch.cos(s) if slope else torch.sin(s)
-    if isinstance(f, Analytic) and f.name in _NAMED:
+    if isinstance(f, (Analytic, Erf)) and f.name in _NAMED:
         pair = _NAMED[f.name]
         return lambda s: pair[slope](torch, s)
     on_host = f.derivative if slope else f
