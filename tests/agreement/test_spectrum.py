@@ -155,11 +155,14 @@ LARGE = [
 def test_large_steps(name, samples, law, step):
     """Steps of order √N on few samples, where the weights are far from isotropic (n = 4000).
 
-    The bulk of a continuous law is solved with few groups of neurons, its spikes with many.
+    The bulk of a continuous law is solved with few groups of neurons, its spikes with many. A spike
+    so near the border that draws fall on both sides of it takes more of them to be counted.
     """
-    seeds = range(4)
     problem = network(name, law, samples, step)
     predicted = spectrum(problem)
+    border = predicted.edge + predicted.margin
+    near = any(abs(spike.location / border - 1.0) < 0.05 for spike in predicted.spikes)
+    seeds = range(25 if near else 4)
     simulated = simulated_spectrum(problem, seeds=seeds, **DEVICE)
     eigenvalues, overlaps = simulated.eigenvalues(), simulated.hermite_overlaps()
     assert kolmogorov(predicted, eigenvalues[:, len(predicted.spikes) :]) <= 0.005
