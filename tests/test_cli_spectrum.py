@@ -171,7 +171,8 @@ def test_phase_supplies_the_exponents(monkeypatch):
         raise NotConverged("not asked for")
 
     monkeypatch.setattr(phase_module, "spectrum", refuse)
-    monkeypatch.setattr("featurestep.cli.spectrum_commands.EXPONENTS", (0.1, 0.3))
+    axes = {"step_exponent": (0.1, 0.3)}
+    monkeypatch.setattr("featurestep.cli.spectrum_commands.Phases.AXES", axes)
     answer = run_json("phase", *SIZES, "--over", "n_step=50,100")
     assert answer["over"] == {"step_exponent": [0.1, 0.3], "n_step": [50, 100]}
     assert len(answer["points"]) == 4
@@ -190,6 +191,7 @@ def test_phase_supplies_the_exponents(monkeypatch):
         (["critical", "--step-exponent", "0.3"], "No such option"),
         (["phase", "--over", "n=100,200", "--over", "d=50,60"], "must name step_exponent"),
         (["phase", "--over", "step_size=1,2"], "not both"),
+        (["phase", "--over", "noise_std=0:1:5000"], "at most 100000 points"),
         (["phase", "--over", "step_exponent=7"], "step_exponent must be in [-4, 2]; got 7"),
     ],
 )

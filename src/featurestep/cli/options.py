@@ -80,6 +80,7 @@ class Request:
     """
 
     OPTIONS: ClassVar[Rows] = {}  # beside those of a problem and of the output
+    AXES: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # varied unless two other fields are
 
     def __init__(
         self,
@@ -101,6 +102,8 @@ class Request:
         axes = dict(read_axis("--over", text) for text in self.over)
         if len(axes) < len(self.over) or len(axes) > 2:
             raise InvalidProblem("--over", "must name one field or two different ones", self.over)
+        if len(axes) < 2:
+            axes = {**self.AXES, **axes}
         for name in axes:
             rivals = _STEP if name == "step_size" else ("step_size",) if name in _STEP else ()
             for rival in (name, *rivals):

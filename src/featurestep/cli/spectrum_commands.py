@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import click
 
 from .. import theory
@@ -91,9 +93,15 @@ def critical(request: Request, degrees: str) -> None:
 PHASE_OWN = {"activation": "relu", "centre": True, "target": "H1 + H2/sqrt(2)", "seeds": 0}
 
 
+class Phases(Run):
+    """A run over step exponents."""
+
+    AXES: ClassVar = {"step_exponent": EXPONENTS}
+
+
 @click.command()
-@asking(Run, without=(*_STEP, *_LEFT_OUT), defaults={**DEFAULTS, **PHASE_OWN})
-def phase(request: Run) -> None:
+@asking(Phases, without=(*_STEP, *_LEFT_OUT), defaults={**DEFAULTS, **PHASE_OWN})
+def phase(request: Phases) -> None:
     """How many spikes, and which degrees are learned, over the step exponent and a field.
 
     Three answers for every point: the published limit n → ∞, the prediction at this n and, with
@@ -109,10 +117,8 @@ def phase(request: Run) -> None:
       featurestep phase --phi 0.5 --psi 0.7 --over n=250,500,1000 --seeds 2 --plot sizes.png
     """
     if "step_exponent" not in request.axes:
-        if len(request.axes) > 1:
-            rule = "must name step_exponent and one further field at most"
-            raise InvalidProblem("--over", rule, request.over)
-        request.axes = {"step_exponent": EXPONENTS, **request.axes}
+        rule = "must name step_exponent and one further field at most"
+        raise InvalidProblem("--over", rule, request.over)
     cost = _cost(request, ("trained",)) if request.run["seeds"] else None
     run = {name: value for name, value in request.run.items() if name != "max_memory"}
     answer(phase_diagram, request, cost=cost, **run)
