@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from featurestep.problem import Problem
+from featurestep.core.problem import Problem
 from featurestep.simulation import estimate, simulate
 
 from .plain_numpy import point

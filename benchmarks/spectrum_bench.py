@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from featurestep.problem import Problem
+from featurestep.core.problem import Problem
 from featurestep.simulation import SimulatedSpectrum, estimate_spectrum, simulated_spectrum
 from featurestep.theory import spectrum
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from featurestep.problem import Problem
+from featurestep.core.problem import Problem
 from featurestep.sweeps import sweep
 from featurestep.sweeps.tasks import TASKS
 

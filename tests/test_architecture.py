@@ -19,21 +19,19 @@ def files(room: str) -> list[Path]:
 
 
 # Every room, in the order in which data flows: each imports only rooms to its left.
-ASKED = (
-    "types palette errors checks files threads roots regime conventions rules spiked problem grid "
-    "axes reading borders results"
-)
 ROOMS = {
-    **{name: {*ASKED.split(), "functions"} for name in ASKED.split()},
-    "functions": {"types", "errors", "checks", "threads"},
-    "theory": {*ASKED.split(), "functions"},
-    "simulation": {*ASKED.split(), "functions"},
-    "meeting": {*ASKED.split(), "functions", "theory", "simulation"},
-    "processes": {"errors"},
-    "sweeps": {*ASKED.split(), "functions", "theory", "simulation", "meeting", "processes"},
-    "plots": {*ASKED.split(), "functions", "theory", "simulation", "meeting", "sweeps"},
-    "estimators": {*ASKED.split(), "functions", "theory", "simulation", "plots"},
+    "conventions": {"core", "functions"},
+    "core": {"functions", "conventions"},  # a problem resolves its functions by name
+    "functions": {"core"},
+    "theory": {"core", "functions"},
+    "simulation": {"core", "functions"},
+    "meeting": {"core", "functions", "theory", "simulation"},
+    "processes": {"core"},
+    "sweeps": {"core", "conventions", "functions", "theory", "simulation", "meeting", "processes"},
+    "plots": {"core", "functions", "theory", "simulation", "meeting", "sweeps"},
+    "estimators": {"core", "functions", "theory", "simulation", "plots"},
 }
+FOUNDATIONS = {"types", "errors", "checks", "threads", "palette", "files"}
 EDGES = {"bench", "figures", "studies", "demo", "cli", "page"}
 
 
@@ -46,6 +44,12 @@ def test_rooms_import_nothing_to_their_right(room: str) -> None:
     for path in [*files(room), *SOURCE.glob(f"{room}.py")]:
         wrong = rooms_of(path) - ROOMS[room] - {room}
         assert not wrong, f"{path.relative_to(SOURCE)} imports {wrong}"
+
+
+def test_functions_need_only_the_foundations_of_core() -> None:
+    for path in [*files("functions"), *(SOURCE / "core" / f"{name}.py" for name in FOUNDATIONS)]:
+        asked = {m.split(".")[1] for m in imported(path) if m.startswith("core.")}
+        assert asked <= FOUNDATIONS, f"{path.relative_to(SOURCE)} imports {asked - FOUNDATIONS}"
 
 
 def test_only_the_command_line_knows_the_command_line() -> None:

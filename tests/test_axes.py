@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from featurestep import InvalidProblem, Problem
-from featurestep.axes import axis_values, read_axis
+from featurestep.core.axes import axis_values, read_axis
 from featurestep.page.errors_axis import axis_text, grid
 from featurestep.page.state import State
 from featurestep.sweeps.spec import read_sweep

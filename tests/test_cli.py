@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from featurestep import NotConverged, Problem, __version__, limit, predict, simulate, theory
-from featurestep.axes import read_axis
 from featurestep.cli import answers
 from featurestep.cli.options import Request
+from featurestep.core.axes import read_axis
+from featurestep.core.problem import FIELDS
 from featurestep.functions.activations import NAMED
-from featurestep.problem import FIELDS
 
 from . import command
 

@@ -20,7 +20,7 @@ from featurestep import (
     predict,
     simulate,
 )
-from featurestep.results import QUANTITIES, allowance
+from featurestep.core.results import QUANTITIES, allowance
 
 BASE = Problem(n=200, d=100, width=150, step_exponent=0.2, ridge=0.05, noise_std=0.3)
 GRID = BASE.vary(step_exponent=[0.0, 0.2], ridge=[0.05, 0.5, 1.0])

@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks import spike_counts
 from featurestep import FeaturestepError, InvalidProblem, NotConverged, spectrum
+from featurestep.core.regime import regime_of
 from featurestep.meeting import phase as module
 from featurestep.meeting import spectra
 from featurestep.meeting.phase import EXPONENTS, phase_diagram
-from featurestep.regime import regime_of
 from featurestep.simulation import simulated_spectrum
 
 from .problems import CENTRED_RELU

@@ -33,8 +33,8 @@ from featurestep import (
     simulated_spectrum,
     spectrum,
 )
+from featurestep.core.results import Table, allowance, cell, grouped, over_grid
 from featurestep.plots import answers
-from featurestep.results import Table, allowance, cell, grouped, over_grid
 
 from . import command
 

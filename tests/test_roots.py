@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from featurestep.errors import NotConverged
-from featurestep.roots import root_between
+from featurestep.core.errors import NotConverged
+from featurestep.functions.roots import root_between
 
 SMOOTH: list[tuple[Callable[[float], float], float, float, float]] = [
     (lambda x: x * x - 2.0, 0.0, 2.0, math.sqrt(2.0)),

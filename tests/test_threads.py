@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from featurestep import threads
-from featurestep.threads import Crew, crew, set_workers, workers
+from featurestep.core import threads
+from featurestep.core.threads import Crew, crew, set_workers, workers
 
 
 def test_results_keep_the_order_of_the_items():
@@ -48,7 +48,7 @@ def test_workers_are_as_many_as_set(monkeypatch):
 
 INTERRUPTED_START = """
 import threading
-from featurestep.threads import crew
+from featurestep.core.threads import crew
 wait = threading.Event.wait
 def interrupted(self, timeout=None):
     threading.Event.wait = wait

@@ -12,7 +12,6 @@ from .pages import DOCS, ROOT
 
 SOURCE = ROOT / "src" / "featurestep"
 TARGET = DOCS / "images" / "architecture.svg"
-ASKED = "asked"  # small modules at the top level: what is asked, and what everyone may use
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 132, 44, 64, 26, 24
 
 
@@ -37,21 +36,15 @@ def imported(path: Path) -> set[str]:
 
 
 def rooms() -> dict[str, set[str]]:
-    """Every room with the rooms it imports; modules at the top level count as one."""
-    found: dict[str, set[str]] = {ASKED: set()}
-    folders = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
-    edges = {"demo"}  # a module of its own that stands at the edge
+    """Every room, a folder or a module at the top level, with the rooms it imports."""
+    found: dict[str, set[str]] = {}
     for path in sorted(SOURCE.rglob("*.py")):
-        room = _room(path.relative_to(SOURCE).parts[0].removesuffix(".py"), folders | edges)
         if path.parent == SOURCE and path.stem in ("__init__", "__main__"):
             continue
+        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
         tops = {module.split(".")[0] for module in imported(path)} - {"", "__version__"}
-        found.setdefault(room, set()).update(_room(top, folders | edges) for top in tops)
+        found.setdefault(room, set()).update(tops)
     return {room: imports - {room} for room, imports in found.items()}
-
-
-def _room(top: str, known: set[str]) -> str:
-    return top if top in known else ASKED
 
 
 def layers(graph: dict[str, set[str]]) -> list[list[str]]:
@@ -59,7 +52,7 @@ def layers(graph: dict[str, set[str]]) -> list[list[str]]:
     depth: dict[str, int] = {}
 
     def find(room: str, path: tuple[str, ...] = ()) -> int:
-        if room in path:  # `asked` and `functions` use each other: one column
+        if room in path:  # `core` and `functions` use each other: one column
             return 0
         if room not in depth:
             below = [find(other, (*path, room)) + 1 for other in graph[room] if other not in path]

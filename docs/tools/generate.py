@@ -25,14 +25,14 @@ RECORDS = {
     "page": "The live page",
 }
 _CHAPTERS = {  # of the reference, by where a name is defined
-    "Problems": ("problem", "grid", "functions", "settings"),
+    "Problems": ("core.problem", "core.grid", "functions", "settings"),
     "Conventions": ("conventions",),
     "Predictions": ("theory",),
     "Simulations": ("simulation",),
     "Theory and simulation side by side": ("meeting",),
     "Sweeps": ("sweeps",),
     "Estimators": ("estimators",),
-    "What every answer has": ("results", "borders"),
+    "What every answer has": ("core.results", "core.borders"),
     "Errors": (),
 }
 
@@ -72,8 +72,11 @@ def chapter_of(value: Any) -> str:
     """The chapter of the reference that a public name belongs to."""
     if isinstance(value, type) and issubclass(value, Exception):
         return "Errors"
-    room = value.__module__.removeprefix("featurestep.").split(".")[0]
-    return next((title for title, rooms in _CHAPTERS.items() if room in rooms), "Further names")
+    home = value.__module__.removeprefix("featurestep.") + "."
+    for title, rooms in _CHAPTERS.items():
+        if any(home.startswith(f"{room}.") for room in rooms):
+            return title
+    return "Further names"
 
 
 def api_examples() -> dict[str, str]:

@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the names of `_ROOMS`, each said to be public
-    from .borders import Border as Border
-    from .errors import (
+    from .core.borders import Border as Border
+    from .core.errors import (
         FeaturestepError as FeaturestepError,
         InaccurateQuadrature as InaccurateQuadrature,
         InconsistentSolution as InconsistentSolution,
@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # the names of `_ROOMS`, each said to be public
         PhasePoint as PhasePoint,
         phase_diagram as phase_diagram,
     )
-    from .problem import Grid as Grid, Problem as Problem
-    from .results import GridResult as GridResult, Note as Note, Result as Result
+    from .core.problem import Grid as Grid, Problem as Problem
+    from .core.results import GridResult as GridResult, Note as Note, Result as Result
     from .simulation import (
         Estimate as Estimate,
         FeatureGap as FeatureGap,
@@ -69,15 +69,15 @@ if TYPE_CHECKING:  # the names of `_ROOMS`, each said to be public
 __version__ = "0.2.0"
 
 _ROOMS = {  # and their names, each imported with its first use: `import featurestep` is quick
-    "borders": "Border",
+    "core.borders": "Border",
     "functions.activations": "function",
     "meeting.comparison": "Comparison compare",
-    "errors": (
+    "core.errors": (
         "FeaturestepError InaccurateQuadrature InconsistentSolution InvalidProblem NotConverged"
     ),
     "meeting.phase": "PhaseDiagram PhasePoint phase_diagram",
-    "problem": "Grid Problem",
-    "results": "GridResult Note Result",
+    "core.problem": "Grid Problem",
+    "core.results": "GridResult Note Result",
     "simulation": (
         "Estimate FeatureGap InsufficientMemory NonFiniteFeatures Setting SimulatedSpectrum "
         "Simulation SingularSystem Spikes Teacher estimate estimate_spectrum feature_gap "

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .grid import Grid
-from .problem import Problem
+from .core.grid import Grid
+from .core.problem import Problem
 from .simulation import simulate, simulated_spectrum
 from .simulation.arguments import make_resources
 from .simulation.network.cost import Work

@@ -11,11 +11,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .checks import non_negative, one_of, positive, rounded, whole_number
-from .errors import InvalidProblem
+from .core.checks import non_negative, one_of, positive, rounded, whole_number
+from .core.errors import InvalidProblem
+from .core.types import FloatArray
 from .functions.activations import function, resolve
 from .functions.nonlinearity import Nonlinearity
-from .types import FloatArray
 
 LOSSES = ("half_mean", "mean", "half_sum", "sum")  # ½(1/n)‖·‖², (1/n)‖·‖², ½‖·‖², ‖·‖²
 SCALES = {"plain": 0.0, "over_sqrt_width": 0.5, "over_width": 1.0}  # powers of 1/N

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .core.problem import Problem
+from .core.results import GridResult
+from .core.types import Axes
 from .meeting.comparison import Comparison, compare
 from .plots.curves import GROWN_NAME, LIMIT_NAME, curve, shade_regimes, staircase
 from .plots.simulation import ERRORS, SIMULATED_NAME, points
 from .plots.style import PALETTE, legend_below, new_axes, styled
-from .problem import Problem
-from .results import GridResult
 from .theory import Limit, limit, predict
-from .types import Axes
 
 SETTINGS = (
     ("setting 1: y = H₁ + ε, ε ~ N(0, 1)", {"target": "H1", "noise_std": 1.0}),

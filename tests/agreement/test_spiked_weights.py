@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from featurestep import Problem
+from featurestep.core.spiked import spiked_weights
 from featurestep.functions.hermite import coefficients
 from featurestep.functions.nonlinearity import gaussian_panels
-from featurestep.spiked import spiked_weights
 
 CASES: dict[str, dict[str, Any]] = {
     "tanh, labels": {"readout": "rademacher"},

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from featurestep.errors import NotConverged
+from featurestep.core.errors import NotConverged
+from featurestep.core.problem import Problem
 from featurestep.page import parts, spectrum_figure, spectrum_panel, worker
 from featurestep.page.pool import Memory, Overtaken, Pool, Task
 from featurestep.page.questions import Latest
 from featurestep.page.state import State
 from featurestep.page.views import tasks_of
-from featurestep.problem import Problem
 from featurestep.theory.spectra import Spectrum, spectrum
 from featurestep.theory.spectra.branch import Trail
 from featurestep.theory.spectra.draft import LIGHT, Draft, draft_spectrum

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from featurestep import baselines, limit, predict, spectrum
+from featurestep.core.results import Note
 from featurestep.page import (
     errors_axis,
     errors_figure,
@@ -27,7 +28,6 @@ from featurestep.page.presets import PRESETS
 from featurestep.page.state import State
 from featurestep.page.views import Views, curve_key, main_view, spectrum_view, tasks_of
 from featurestep.page.worker import Refused
-from featurestep.results import Note
 from featurestep.theory.baselines import kernel_error
 
 from .explorer import written

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from featurestep.core.spiked import spiked_weights
 from featurestep.functions.hermite import coefficients
 from featurestep.simulation import Setting
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Draw
 from featurestep.simulation.draws.streams import Source, Streams
-from featurestep.spiked import spiked_weights
 
 
 @dataclass

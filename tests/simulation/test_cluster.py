@@ -10,9 +10,9 @@ import time
 import numpy as np
 import pytest
 
-from featurestep.errors import FeaturestepError, InvalidProblem
+from featurestep.core.errors import FeaturestepError, InvalidProblem
+from featurestep.core.problem import Problem
 from featurestep.meeting.comparison import compare
-from featurestep.problem import Problem
 from featurestep.simulation import Setting, SingularSystem, estimate, simulate, simulated_spectrum
 from featurestep.simulation.cluster import ClusterError, row_ranges
 

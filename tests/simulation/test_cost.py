@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from featurestep.problem import Problem
+from featurestep.core.problem import Problem
 from featurestep.simulation import Setting, estimate, simulate
 from featurestep.simulation.arguments import make_draws, make_resources
 from featurestep.simulation.network.experiment import make_experiment
@@ -17,7 +17,7 @@ PROBLEM = Problem(n=300, d=40, width=50, ridge=0.01, noise_std=0.2, step_size=2.
 VARIANTS = ("trained", "initial", "spiked:2", "gaussian", "srf")
 
 MEASURE = """
-from featurestep.problem import Problem
+from featurestep.core.problem import Problem
 from featurestep.simulation import Setting, estimate, simulate
 
 def status(field):

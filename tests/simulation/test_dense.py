@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from featurestep.core.problem import Problem
 from featurestep.functions.activations import function
-from featurestep.problem import Problem
 from featurestep.simulation import Setting, Teacher, simulate
 from featurestep.simulation.network.result import QUANTITIES
 

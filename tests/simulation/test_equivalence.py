@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.errors import InvalidProblem
-from featurestep.problem import Problem
+from featurestep.core.errors import InvalidProblem
+from featurestep.core.problem import Problem
 from featurestep.simulation import NonFiniteFeatures, feature_gap
 
 from .dense import draw_of, features, whole

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from featurestep.errors import InvalidProblem
-from featurestep.problem import Problem
+from featurestep.core.errors import InvalidProblem
+from featurestep.core.problem import Problem
 from featurestep.simulation import Setting, simulate
 from featurestep.simulation.arguments import make_resources
 from featurestep.simulation.draws.draw import Draw

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.errors import InvalidProblem
+from featurestep.core.errors import InvalidProblem
+from featurestep.core.problem import Problem
 from featurestep.functions.activations import function
-from featurestep.problem import Problem
 from featurestep.simulation import (
     InsufficientMemory,
     NonFiniteFeatures,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from featurestep.problem import Problem
+from featurestep.core.problem import Problem
 from featurestep.simulation import Setting, estimate, simulate
 from featurestep.simulation.draws.streams import CHUNK, STREAMS, Streams
 from featurestep.simulation.network.result import QUANTITIES

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from featurestep.borders import Border
-from featurestep.errors import InvalidProblem
+from featurestep.core.borders import Border
+from featurestep.core.errors import InvalidProblem
+from featurestep.core.problem import Problem
 from featurestep.functions.hermite import coefficients
-from featurestep.problem import Problem
 from featurestep.simulation import find_spikes, simulated_spectrum
 from featurestep.theory import spectrum
 

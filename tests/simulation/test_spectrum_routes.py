@@ -9,9 +9,9 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
-from featurestep.borders import Border
-from featurestep.errors import InvalidProblem, NotConverged
-from featurestep.problem import Problem
+from featurestep.core.borders import Border
+from featurestep.core.errors import InvalidProblem, NotConverged
+from featurestep.core.problem import Problem
 from featurestep.simulation import (
     InsufficientMemory,
     NonFiniteFeatures,
@@ -274,7 +274,7 @@ def test_gauss_rule_of_a_uniform_measure_is_legendre():
 
 
 MEASURE = """
-from featurestep.problem import Problem
+from featurestep.core.problem import Problem
 from featurestep.simulation import estimate_spectrum, simulated_spectrum
 
 def status(field):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.problem import Problem
+from featurestep.core.problem import Problem
+from featurestep.core.spiked import spiked_weights
 from featurestep.simulation import simulate
 from featurestep.simulation.network.step import gradient
-from featurestep.spiked import spiked_weights
 
 from .dense import draw_of, whole
 

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from featurestep.errors import InvalidProblem
+from featurestep.core.errors import InvalidProblem
+from featurestep.core.problem import Problem
 from featurestep.functions.activations import function
-from featurestep.problem import Problem
 from featurestep.simulation import Setting, SingularSystem, simulate, simulated_spectrum
 from featurestep.simulation.network.result import QUANTITIES
 

@@ -9,9 +9,9 @@ import pytest
 from numpy.polynomial.hermite_e import poly2herme
 
 from featurestep import Problem
+from featurestep.core.spiked import spiked_weights
 from featurestep.functions.hermite import coefficients
 from featurestep.functions.special import factorials
-from featurestep.spiked import spiked_weights
 from featurestep.theory.exact.slopes import slopes
 from featurestep.theory.exact.solve import Answer, answer, r_nodes
 from featurestep.theory.exact.step import rows_of

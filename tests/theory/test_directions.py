@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, Problem, Teacher, baselines, limit, optimum, predict
-from featurestep.errors import InaccurateQuadrature
+from featurestep.core.errors import InaccurateQuadrature
 from featurestep.figures.base import SHIFTED_SINE
 from tests.theory.many_directions import many_samples
 from tests.theory.roads import exact_answer, exact_numbers

@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featurestep import Problem, predict
+from featurestep.core.spiked import spiked_weights
 from featurestep.functions.quadrature import gauss_hermite, gauss_law
-from featurestep.spiked import spiked_weights
 from featurestep.theory.engine import Prediction, solve
 from featurestep.theory.limits import limit
 from featurestep.theory.moments import build_batch

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, Problem, Teacher, baselines, learnable, predict
+from featurestep.core.spiked import spiked_weights
 from featurestep.functions.hermite import coefficients
-from featurestep.spiked import spiked_weights
 from featurestep.theory.degrees import KAPPA, WEIGHT
 
 # The sizes of the table in docs/theory.md: d = 1e5, n_step/d = 1000, η = √N, N = n/50.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featurestep import InvalidProblem, Problem, function, limit, predict
-from featurestep.spiked import spiked_weights
+from featurestep.core.spiked import spiked_weights
 from featurestep.theory.spike_functions import exact_spikes, learned_powers
 from featurestep.theory.untrained import traces
 from tests.theory.roads import closed_test_gain, closed_train_gain

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, NotConverged, Problem, predict, spectrum
+from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import normalised_hermite
 from featurestep.functions.quadrature import gauss_hermite
-from featurestep.spiked import spiked_weights
 from featurestep.theory.exact.resolvent import Readout, solve_resolvent
 from featurestep.theory.spectra.continued import Equations
 from featurestep.theory.spectra.edges import is_filled, right_edge

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from .. import __version__
-from ..errors import FeaturestepError
+from ..core.errors import FeaturestepError
 from .progress import INTERRUPTED
 
 COMMANDS = {  # and their modules

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..errors import InvalidProblem
-from ..grid import Grid, as_grid
-from ..problem import Problem
-from ..results import OK, Result, shared_fields
+from ..core.errors import InvalidProblem
+from ..core.grid import Grid, as_grid
+from ..core.problem import Problem
+from ..core.results import OK, Result, shared_fields
 from .options import Request
 from .output import check_path, mention, save, show, show_json
 from .progress import INTERRUPTED, Advance, watched

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from ..core.problem import FIELDS, INITIALS, RESIDUALS
 from ..functions.activations import NAMED
 from ..functions.readout import NAMES as LAWS
-from ..problem import FIELDS, INITIALS, RESIDUALS
 
 Completion = Callable[[click.Context, click.Parameter, str], list[str]]
 

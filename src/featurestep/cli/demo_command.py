@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from ..core.results import Table, describe
 from ..meeting.comparison import enough_seeds
-from ..results import Table, describe
 from .options import DEFAULTS, Request, asking
 from .output import check_folder, show_notes, show_table, write_in
 from .progress import watched_share

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import click
 
-from ..axes import number
+from ..core.axes import number
 
 
 class MissingExtra(click.ClickException):

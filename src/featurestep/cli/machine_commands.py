@@ -13,13 +13,13 @@ import numpy as np
 
 from .. import __version__
 from ..bench import bench as run_bench
-from ..files import check_file, write_whole
+from ..core.files import check_file, write_whole
+from ..core.problem import Problem
+from ..core.results import Table
+from ..core.threads import blas_libraries, cores
 from ..meeting.comparison import compare
-from ..problem import Problem
-from ..results import Table
 from ..sweeps.numerics import installed
 from ..theory import predict
-from ..threads import blas_libraries, cores
 from .options import json_option
 from .output import show_json, show_notes, show_table
 

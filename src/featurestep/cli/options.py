@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import click
 
-from ..axes import read_axis, value_of
 from ..conventions import RATIOS
-from ..errors import InvalidProblem
+from ..core.axes import read_axis, value_of
+from ..core.errors import InvalidProblem
+from ..core.problem import Grid, Problem
 from ..functions.activations import NAMED
-from ..problem import Grid, Problem
 from . import complete
 
 DEFAULTS: Mapping[str, Any] = {

@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from ..errors import InvalidProblem
-from ..files import check_file, unwritable, write_whole
-from ..results import Result, Table, plain
-from ..results.tables import ROOM
-from ..types import Axes
+from ..core.errors import InvalidProblem
+from ..core.files import check_file, unwritable, write_whole
+from ..core.results import Result, Table, plain
+from ..core.results.tables import ROOM
+from ..core.types import Axes
 
 FORMATS = (".png", ".pdf", ".svg")
 

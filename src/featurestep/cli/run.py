@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import click
 import numpy as np
 
-from ..axes import number
-from ..errors import InvalidProblem
+from ..core.axes import number
+from ..core.errors import InvalidProblem
 from ..simulation import Setting
 from ..simulation.arguments import SEEDS
 from .options import DEFAULTS, Request, Rows

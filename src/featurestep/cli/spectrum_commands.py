@@ -7,9 +7,9 @@ from typing import ClassVar
 import click
 
 from .. import theory
-from ..axes import number
-from ..errors import InvalidProblem
-from ..grid import as_grid
+from ..core.axes import number
+from ..core.errors import InvalidProblem
+from ..core.grid import as_grid
 from ..meeting import spectra
 from ..meeting.phase import EXPONENTS, phase_diagram
 from ..simulation import Estimate, estimate_spectrum

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from ..axes import number
-from ..errors import InvalidProblem
+from ..core.axes import number
+from ..core.errors import InvalidProblem
 from .options import Command, json_option
 from .output import check_path, mention, save
 

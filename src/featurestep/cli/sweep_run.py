@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from ..axes import number
-from ..errors import InvalidProblem
-from ..results import Table
+from ..core.axes import number
+from ..core.errors import InvalidProblem
+from ..core.results import Table
 from ..sweeps import Progress
 from ..sweeps.plan import Plan, make_plan
 from ..sweeps.run import execute, open_store

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from .. import theory
-from ..axes import number
-from ..errors import InvalidProblem
+from ..core.axes import number
+from ..core.errors import InvalidProblem
 from ..theory.method import METHODS
 from .answers import answer
 from .complete import offering

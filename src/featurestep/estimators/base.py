@@ -10,13 +10,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..checks import non_negative, number, one_of, positive, whole_number
-from ..errors import InvalidProblem
-from ..problem import Problem
-from ..rules import RIDGE_RANGE
+from ..core.checks import non_negative, number, one_of, positive, whole_number
+from ..core.errors import InvalidProblem
+from ..core.problem import Problem
+from ..core.rules import RIDGE_RANGE
+from ..core.types import FloatArray
 from ..simulation.arrays.backend import Array, make_backend
 from ..simulation.network.given import ROWS, Network
-from ..types import FloatArray
 from .inputs import InputMap, input_map
 from .selection import Fitted, Judge, Plan, Rows, Sample, Verdict, outputs, train
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..core.types import FloatArray
 from ..simulation.arrays.backend import Array
 from ..simulation.network.given import Network
 from ..simulation.network.step import slopes
-from ..types import FloatArray
 from .selection import outputs
 
 SPLITS = 20

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.types import FloatArray
 from ..functions.nonlinearity import HermiteSum
 from ..functions.special import factorials
-from ..problem import Problem
 from ..theory import Prediction
-from ..types import FloatArray
 from .directions import DEGREES
 
 _SIGNIFICANT = 2.0  # standard errors of a coefficient that counts

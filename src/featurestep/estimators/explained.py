@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..errors import InvalidProblem
+from ..core.errors import InvalidProblem
+from ..core.types import Axes, FloatArray
 from ..plots.style import PALETTE, line_colour, new_axes, styled
 from ..theory import predict
-from ..types import Axes, FloatArray
 from .base import OneStepBase
 from .directions import (
     Along,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..types import FloatArray
+from ..core.types import FloatArray
 
 _RANK = 1e-10  # variances below this share of the largest are directions without data
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..core.types import FloatArray
 from ..simulation.arrays.backend import Array, Backend
 from ..simulation.network.given import sum_of_squares
 from ..simulation.network.readout import smaller_gram
-from ..types import FloatArray
 
 
 def centred(F: Array) -> tuple[Array, Array]:

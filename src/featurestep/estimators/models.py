@@ -9,8 +9,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..errors import InvalidProblem
-from ..types import FloatArray
+from ..core.errors import InvalidProblem
+from ..core.types import FloatArray
 from .base import OneStepBase, documented, squared_error
 from .explained import Explained
 from .selection import Verdict

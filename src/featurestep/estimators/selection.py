@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.types import FloatArray
 from ..simulation.arrays.backend import Array
 from ..simulation.network.given import Network, Step, sum_of_squares
 from ..simulation.network.readout import readouts
-from ..types import FloatArray
 from .leave_one_out import centred, held_out, mean_eigenvalue
 
 STEPS = (0.0, 1.0, 2.0, 4.0, 8.0)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..borders import Border, border_of
+from ..core.borders import Border, border_of
+from ..core.types import FloatArray
 from ..simulation import find_spikes
 from ..simulation.arrays.backend import Array
 from ..simulation.network.given import Network
 from ..simulation.spectra.row_matrix import RowBlock, RowMatrix
 from ..simulation.spectra.singular import Found, dense_spectrum
-from ..types import FloatArray
 from .directions import Along, orthonormal_polynomials
 
 TOP = 12  # at most so many vectors are looked at

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core.results import Progress
+from ..core.types import Axes, xarray
 from ..plots.curves import shade_regimes
 from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.spectra import degree_colour, draw_overlaps
 from ..plots.style import label
-from ..results import Progress
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
-from ..types import Axes, xarray
 from .base import Claim, Report, as_predicted, drawn, over, over_seeds, sizes_of
 from .spectra import base_problem
 

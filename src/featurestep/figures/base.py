@@ -10,15 +10,15 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from ..errors import FeaturestepError, InvalidProblem
+from ..core.errors import FeaturestepError, InvalidProblem
+from ..core.grid import Grid
+from ..core.problem import Problem
+from ..core.types import Figure, xarray
 from ..functions.activations import function
-from ..grid import Grid
 from ..meeting.comparison import Z_LIMIT, within
 from ..plots.style import figure_of, new_axes, styled
-from ..problem import Problem
 from ..simulation import simulate
 from ..theory import predict
-from ..types import Figure, xarray
 
 Report = Callable[[float], None]  # told the share of the work that is done
 TWO_COLUMNS = 6.8  # inches

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.types import Axes, xarray
 from ..plots.simulation import points
 from ..plots.style import COLUMN, PALETTE, label
-from ..problem import Problem
-from ..types import Axes, xarray
 from .base import Claim, Report, as_predicted, beside, drawn, over
 
 RIDGES = (1e-5, 1e-3, 1e-1)

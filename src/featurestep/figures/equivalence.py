@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.results import Progress
+from ..core.types import Axes, xarray
 from ..plots.simulation import GAP, points
 from ..plots.style import PALETTE, figure_of, label
-from ..results import Progress
 from ..simulation import feature_gap, simulate
 from ..theory import predict
-from ..types import Axes, xarray
 from .base import Claim, Report, drawn, over, over_seeds
 from .spectra import base_problem
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.regime import interval
+from ..core.results import Progress
+from ..core.types import Axes, xarray
 from ..demo import SETTINGS
 from ..plots.curves import GROWN_NAME, LIMIT_NAME, dashes, shade_regimes
 from ..plots.simulation import ERRORS, SIMULATED_NAME, points
 from ..plots.style import PALETTE, figure_of, label, legend_below
-from ..problem import Problem
-from ..regime import interval
-from ..results import Progress
 from ..simulation import simulate
 from ..theory import baselines, limit, predict
-from ..types import Axes, xarray
 from .base import Claim, PaperFigure, Report, agreement, below, drawn, over, over_seeds
 
 EXPONENTS = (0.02, 0.08, 0.14, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4, 0.44, 0.48)

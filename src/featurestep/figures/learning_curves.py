@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..grid import Grid
+from ..core.grid import Grid
+from ..core.problem import Problem
+from ..core.results import Progress
+from ..core.types import Axes, xarray
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_below
-from ..problem import Problem
-from ..results import Progress
 from ..theory import baselines, predict
 from ..theory.baselines import kernel_error
-from ..types import Axes, xarray
 from .base import Claim, Report, as_predicted, below, beside, drawn, over
 
 SHIFTS = (0.5, 1.0, 2.0)  # η̃

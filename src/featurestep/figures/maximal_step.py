@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.results import Progress
+from ..core.types import Axes, xarray
 from ..functions.nonlinearity import Nonlinearity
 from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.style import PALETTE, label, legend_below
-from ..problem import Problem
-from ..results import Progress
 from ..simulation import simulate
 from ..theory import predict
-from ..types import Axes, xarray
 from .base import SHIFTED_SINE, Claim, Report, drawn, over, over_seeds
 
 RATIOS = (2, 8, 32)  # n0/d

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.results import Progress
+from ..core.types import Axes, xarray
 from ..plots.curves import shade_regimes
 from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.style import PALETTE, label, legend_below
-from ..problem import Problem
-from ..results import Progress
 from ..theory import baselines, limit
-from ..types import Axes, xarray
 from .base import (
     SHIFTED_SINE,
     Claim,

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..borders import Border
+from ..core.borders import Border
+from ..core.problem import Problem
+from ..core.results import Progress
+from ..core.types import Axes, FloatArray, xarray
 from ..plots.spectra import BULK, CARRIED, OUTSIDE, degree_colour, histogram, mark_spike
 from ..plots.style import PALETTE
-from ..problem import Problem
-from ..results import Progress
 from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..theory import Spectrum, spectrum
-from ..types import Axes, FloatArray, xarray
 from .base import SHIFTED_SINE, Claim, Report, drawn, over, sizes_of
 
 EXPONENTS = (float("-inf"), 0.15, 0.29, 0.36)  # before the step, then ℓ = 1, 2, 3

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.results import Progress
+from ..core.types import Axes, xarray
 from ..plots.spectra import OUTSIDE, mark_spike, weight_curve
 from ..plots.style import PALETTE
-from ..problem import Problem
-from ..results import Progress
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
-from ..types import Axes, xarray
 from .base import Claim, Report, agreement, drawn, over, over_seeds, sizes_of
 from .spectra import at_exponent, base_problem, bulk_of, draw_bulk
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import readable
-from ..errors import InvalidProblem
-from ..types import FloatArray
+from ..core.checks import readable
+from ..core.errors import InvalidProblem
+from ..core.types import FloatArray
 from .formula import hermite_formula
 from .nonlinearity import (
     Analytic,

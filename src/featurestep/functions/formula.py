@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidProblem
-from ..types import FloatArray
+from ..core.errors import InvalidProblem
+from ..core.types import FloatArray
 from .expression import OPERATORS, Fault, Words, evaluate, parse
 
 VARIABLES = ("z1", "z2", "z3")

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..types import FloatArray
+from ..core.types import FloatArray
 from .nonlinearity import Nonlinearity
 from .special import factorials
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..types import FloatArray
+from ..core.types import FloatArray
 
 Rule = tuple[FloatArray, FloatArray]
 _BENT_GRID = 120  # Gauss nodes of a law that stand for the law itself

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..checks import readable
-from ..errors import InvalidProblem
-from ..types import FloatArray
+from ..core.checks import readable
+from ..core.errors import InvalidProblem
+from ..core.types import FloatArray
 
 TOLERANCE = 1e-9
 RULE = (

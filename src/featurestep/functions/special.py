@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..threads import let_idle_threads_sleep
-from ..types import FloatArray
+from ..core.threads import let_idle_threads_sleep
+from ..core.types import FloatArray
 
 let_idle_threads_sleep()
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import whole_number
-from ..errors import InaccurateQuadrature, InvalidProblem
-from ..types import FloatArray
+from ..core.checks import whole_number
+from ..core.errors import InaccurateQuadrature, InvalidProblem
+from ..core.types import FloatArray
 from .quadrature import Rule, gauss_hermite, trapezoid_normal
 
 MOST_DIRECTIONS = 3  # whose averages a grid can take

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import InvalidProblem
-from ..grid import Grid, as_grid
-from ..problem import Problem
-from ..results import (
+from ..core.errors import InvalidProblem
+from ..core.grid import Grid, as_grid
+from ..core.problem import Problem
+from ..core.results import (
     OK,
     QUANTITIES,
     Result,
@@ -24,10 +24,10 @@ from ..results import (
     plus_minus,
     where,
 )
+from ..core.types import FloatArray, xarray
 from ..simulation import Setting, Simulation, simulate
 from ..simulation.arguments import SEEDS, checked_seeds
 from ..theory import predict
-from ..types import FloatArray, xarray
 
 Z_LIMIT = 4.0
 MEASURES = {

@@ -10,18 +10,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import FeaturestepError, InvalidProblem
+from ..core.errors import FeaturestepError, InvalidProblem
+from ..core.grid import Grid
+from ..core.problem import Problem
+from ..core.results import OK, Result, Table, arrays_over, grouped, status_of
+from ..core.types import FloatArray, xarray
 from ..functions.hermite import coefficients
-from ..grid import Grid
-from ..problem import Problem
-from ..results import OK, Result, Table, arrays_over, grouped, status_of
 from ..simulation import Setting
 from ..simulation.arguments import checked_seeds
 from ..theory import spectrum
 from ..theory.spectra.law import carried_degrees
 from ..theory.spectra.outliers import HIGHEST
 from ..theory.spike_functions import learned_powers
-from ..types import FloatArray, xarray
 from .spectra import SpectrumBeside, beside
 
 DEGREES = tuple(range(HIGHEST + 1))

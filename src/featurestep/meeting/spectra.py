@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import FeaturestepError
-from ..grid import Grid
-from ..problem import Problem
-from ..results import GridResult, Progress, Result, Table, over_grid, status_of
+from ..core.errors import FeaturestepError
+from ..core.grid import Grid
+from ..core.problem import Problem
+from ..core.results import GridResult, Progress, Result, Table, over_grid, status_of
+from ..core.types import FloatArray
 from ..simulation import Setting, SimulatedSpectrum, simulated_spectrum
 from ..simulation.arguments import SEEDS
 from ..simulation.over_seeds import spread
 from ..theory import Spectrum, spectrum
 from ..theory.spectra.law import shares
-from ..types import FloatArray
 
 TOP = 10  # simulated singular values with overlaps
 

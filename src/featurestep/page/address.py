@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from ..errors import InvalidProblem
+from ..core.errors import InvalidProblem
 
 HOST = "127.0.0.1"
 

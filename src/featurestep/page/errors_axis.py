@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..axes import read_axis
-from ..problem import Grid, Problem
-from ..types import FloatArray
+from ..core.axes import read_axis
+from ..core.problem import Grid, Problem
+from ..core.types import FloatArray
 from .state import State
 
 FIELDS = {"exponent": "step_exponent", "samples": "n", "width": "width", "ridge": "ridge"}

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import FeaturestepError, InvalidProblem
+from ..core.errors import FeaturestepError, InvalidProblem
 from ..processes import Process
 from ..processes.program import DONE, TOLD
 from .errors_axis import grid

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidProblem
+from ..core.errors import InvalidProblem
+from ..core.problem import Problem
+from ..core.regime import interval
+from ..core.results import status_of
+from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import gauss_hermite
-from ..problem import Problem
-from ..regime import interval
-from ..results import status_of
 from ..theory import Limit, Prediction, limit
 from ..theory.baselines import beside, kernel_error, tuned_ridge, untrained
 from ..theory.engine import Outcome, solve
 from ..theory.prediction import answered
 from ..theory.resolution import Effort
 from ..theory.spike_functions import exact_spikes, published_spikes
-from ..types import FloatArray
 from .errors_axis import axis, grid
 from .state import State
 from .words import DEGREES

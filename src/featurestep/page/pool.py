@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .. import processes
-from ..errors import FeaturestepError
+from ..core.errors import FeaturestepError
 from ..processes import Call, CannotStart, Seat, Wanted, always
 from .worker import Failed, answer
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import InvalidProblem
+from ..core.errors import InvalidProblem
 from .state import MAX_QUERY, Choice, Limits, Number, Text
 
 LANES = ("main", "spectrum")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from ..problem import Problem
+from ..core.problem import Problem
 from .errors_axis import FIELDS, axis_text, base, here
 from .figures import AXES
 from .state import State

@@ -15,7 +15,7 @@ from typing import Any
 
 from flask import Flask, Response, render_template, request, send_file
 
-from ..errors import FeaturestepError, InvalidProblem
+from ..core.errors import FeaturestepError, InvalidProblem
 from . import reproduce
 from .controls import context
 from .jobs import Jobs

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FeaturestepError
+from ..core.errors import FeaturestepError
 from ..processes import tell
 from ..simulation import SimulatedSpectrum, simulate, simulated_spectrum
 from ..theory.spectra import spectrum

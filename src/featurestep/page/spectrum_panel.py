@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NotConverged
-from ..problem import Problem
-from ..spiked import spiked_weights
+from ..core.errors import NotConverged
+from ..core.problem import Problem
+from ..core.spiked import spiked_weights
 from ..theory.method import chosen_method
 from ..theory.spectra import Spectrum, Spike
 from ..theory.spectra import spectrum as solve

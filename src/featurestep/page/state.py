@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from ..errors import InvalidProblem
+from ..core.errors import InvalidProblem
+from ..core.problem import INITIALS, RESIDUALS, Problem
 from ..functions.activations import NAMED
-from ..problem import INITIALS, RESIDUALS, Problem
 
 MAX_QUERY = 2000
 MAX_FORMULA = 200

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import FeaturestepError
+from ..core.errors import FeaturestepError
 from .state import State
 
 

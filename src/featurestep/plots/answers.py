@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FeaturestepError
-from ..grid import Grid
-from ..problem import Problem
-from ..results import GridResult, Result
+from ..core.errors import FeaturestepError
+from ..core.grid import Grid
+from ..core.problem import Problem
+from ..core.results import GridResult, Result
+from ..core.types import Axes, FloatArray
 from ..simulation import SimulatedSpectrum
 from ..theory import (
     Baselines,
@@ -25,7 +26,6 @@ from ..theory import (
     predict,
     spectrum,
 )
-from ..types import Axes, FloatArray
 from .curves import at_most, by_entry, compare, curves, learned, shade_regimes, staircase
 from .diagrams import phase, tracks
 from .simulation import ERRORS, GAP, comparison, gap, simulated_spectrum, simulation

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidProblem
-from ..grid import Grid
-from ..regime import interval
-from ..results import GridResult
+from ..core.errors import InvalidProblem
+from ..core.grid import Grid
+from ..core.regime import interval
+from ..core.results import GridResult
+from ..core.types import Axes, xarray
 from ..theory import Limit, Prediction
-from ..types import Axes, xarray
 from .style import (
     PALETTE,
     label,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..regime import interval
+from ..core.regime import interval
+from ..core.types import Axes, FloatArray, xarray
 from ..theory import CriticalStep
-from ..types import Axes, FloatArray, xarray
 from .curves import shade_regimes
 from .spectra import CARRIED, degree_colour
 from .style import figure_of, label, legend_below, log_ticks, new_axes, short, spans_decades, styled

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..axes import axis_values
-from ..grid import Grid
+from ..core.axes import axis_values
+from ..core.grid import Grid
+from ..core.types import Axes, xarray
 from ..meeting.comparison import Comparison, Row
 from ..simulation import FeatureGap, SimulatedSpectrum, Simulation
 from ..theory import predict
-from ..types import Axes, xarray
 from .curves import at_most, curves
 from .style import (
     PALETTE,

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..borders import Border
-from ..errors import InvalidProblem
+from ..core.borders import Border
+from ..core.errors import InvalidProblem
+from ..core.types import Axes, FloatArray
 from ..simulation import SimulatedSpectrum
 from ..simulation.spectra.plan import OF_WEIGHTS
 from ..theory import Spectrum, WeightSpectrum
-from ..types import Axes, FloatArray
 from .style import PALETTE, new_axes, styled
 
 # The simulated bulk, a grey behind the theory's lines, and a tick for each value beyond it.

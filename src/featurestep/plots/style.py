@@ -9,8 +9,8 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..palette import PALETTE as PALETTE
-from ..types import Axes, Figure
+from ..core.palette import PALETTE as PALETTE
+from ..core.types import Axes, Figure
 
 COLUMN = 3.3  # inches: one column of a journal page
 STYLE: Any = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidProblem
-from ..types import Axes, xarray
+from ..core.errors import InvalidProblem
+from ..core.types import Axes, xarray
 from .simulation import BAR, BAR_STYLE
 from .style import (
     PALETTE,

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from ..errors import CannotStart
+from ..core.errors import CannotStart
 from .process import Ending, Event, Events, Process
 from .program import DROPPED, READY, TOLD
 

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, NamedTuple
 
-from ..errors import CannotStart
+from ..core.errors import CannotStart
 from .program import DROP, DROPPED, ONE_THREAD, READY
 
 COMMAND = "from featurestep.processes.program import main; main()"

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..checks import positive, whole_number
-from ..errors import InvalidProblem
-from ..results import Progress
+from ..core.checks import positive, whole_number
+from ..core.errors import InvalidProblem
+from ..core.results import Progress
 from .arrays.backend import Backend, make_backend
 from .draws.setting import Setting
 from .draws.streams import (

@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import Any
 from weakref import WeakSet
 
-from ..errors import EngineError, FeaturestepError, InvalidProblem
-from ..types import FloatArray
+from ..core.errors import EngineError, FeaturestepError, InvalidProblem
+from ..core.types import FloatArray
 from .draws.streams import CHUNK
 
 PATIENCE = "20s"  # to reach a scheduler

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import FeaturestepError
+from ..core.errors import FeaturestepError
 
 
 class NonFiniteFeatures(FeaturestepError, ArithmeticError):

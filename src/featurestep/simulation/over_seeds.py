@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidProblem
-from ..results import Note, Result, plus_minus
-from ..types import FloatArray, xarray
+from ..core.errors import InvalidProblem
+from ..core.results import Note, Result, plus_minus
+from ..core.types import FloatArray, xarray
 from .draws.setting import Setting
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.results import Progress
+from ..core.types import Axes, xarray
 from ..figures.base import Claim, Report, drawn, over, over_seeds, sizes_of
 from ..functions.activations import NAMED
 from ..functions.hermite import coefficients
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label
-from ..problem import Problem
-from ..results import Progress
 from ..simulation import simulate
 from ..theory import predict
-from ..types import Axes, xarray
 from .base import close, larger
 
 ACTIVATIONS = tuple(name for name in NAMED if coefficients(NAMED[name], 1)[1] != 0.0)

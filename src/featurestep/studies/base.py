@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.types import xarray
 from ..figures.base import Claim, FigureClaimFailed, PaperFigure, over_seeds
-from ..types import xarray
 
 APART = 3.0  # standard errors
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.results import Progress
+from ..core.types import Axes, xarray
 from ..figures.base import Claim, Report, drawn, over, over_seeds, sizes_of
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_above
-from ..problem import Problem
-from ..results import Progress
 from ..simulation import simulate, simulated_spectrum
 from ..theory import predict
-from ..types import Axes, xarray
 from .base import close, larger
 
 EXPONENTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

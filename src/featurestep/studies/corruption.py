@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.results import Progress
+from ..core.types import Axes, FloatArray, xarray
 from ..figures.base import Claim, Report, drawn, over, over_seeds
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_above
-from ..results import Progress
 from ..simulation.network.step import slopes
-from ..types import Axes, FloatArray, xarray
 from .base import close, larger
 from .given_rows import Layer, Readout, best_readout, network_of, stepped
 

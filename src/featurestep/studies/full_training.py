@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core.results import Progress
+from ..core.types import Axes, FloatArray, xarray
 from ..figures.base import Claim, Report, drawn, over, over_seeds
 from ..plots.simulation import points
 from ..plots.style import PALETTE, legend_below, log_ticks
-from ..results import Progress
-from ..types import Axes, FloatArray, xarray
 from .base import larger
 from .given_rows import digits
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidProblem
-from ..problem import Problem
+from ..core.errors import InvalidProblem
+from ..core.problem import Problem
+from ..core.types import FloatArray
 from ..simulation.arrays.backend import make_backend
 from ..simulation.network.given import Network, sum_of_squares
 from ..simulation.network.readout import readouts
-from ..types import FloatArray
 
 RIDGES = tuple(10.0 ** np.arange(-5.0, 1.1, 0.5))  # times the mean eigenvalue over n
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.results import Progress
+from ..core.types import Axes, xarray
 from ..figures.base import SHIFTED_SINE, Claim, Report, drawn, over, over_seeds, sizes_of
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_below, log_ticks
-from ..problem import Problem
-from ..results import Progress
 from ..simulation import Setting, simulate, simulated_spectrum
 from ..theory import predict
-from ..types import Axes, xarray
 from .base import close, larger
 
 STEPS = (1, 2, 3, 4, 6, 8)

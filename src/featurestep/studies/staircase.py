@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.results import Progress
+from ..core.types import Axes, xarray
 from ..figures.base import SHIFTED_SINE, Claim, Report, below, drawn, over, over_seeds, sizes_of
 from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.style import PALETTE, label, legend_below
-from ..problem import Problem
-from ..results import Progress
 from ..simulation import Setting, simulate
 from ..theory import learnable, predict
-from ..types import Axes, xarray
 
 STEPS = 3
 TESTS = 8000

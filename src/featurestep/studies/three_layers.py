@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from ..core.results import Progress
+from ..core.types import Axes, FloatArray, xarray
 from ..figures.base import Claim, Report, drawn, over, over_seeds
 from ..plots.style import PALETTE, label, legend_above
-from ..results import Progress
-from ..types import Axes, FloatArray, xarray
 from .base import larger
 from .given_rows import best_readout, left_vectors, network_of, overlap, stepped
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.results import Progress
+from ..core.types import Axes, FloatArray, xarray
 from ..figures.base import SHIFTED_SINE, Claim, Report, drawn, over, over_seeds, sizes_of
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_above
-from ..problem import Problem
-from ..results import Progress
 from ..simulation import Setting, simulate
 from ..theory import predict
-from ..types import Axes, FloatArray, xarray
 from .base import close, larger
 from .given_rows import digits
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..axes import (
+from ..core.axes import (
     MAX_POINTS,
     NAMES,
     SCALES,
@@ -19,10 +19,10 @@ from ..axes import (
     placed,
     positive_ends,
 )
-from ..checks import one_of
-from ..errors import InvalidProblem
-from ..reading import filled, known_keys, listed, table
-from ..types import FloatArray
+from ..core.checks import one_of
+from ..core.errors import InvalidProblem
+from ..core.reading import filled, known_keys, listed, table
+from ..core.types import FloatArray
 
 DESIGN = "sample"  # the dimension of a design
 RESERVED = (DESIGN, "seed", "variant")

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidProblem
-from ..files import check_file, write_whole
-from ..types import xarray
+from ..core.errors import InvalidProblem
+from ..core.files import check_file, write_whole
+from ..core.types import xarray
 from .plan import Plan
 from .results import Columns, described, make_dataset, make_table
 from .store import Store

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from ..errors import InvalidProblem
+from ..core.errors import InvalidProblem
+from ..core.problem import Problem
 from ..functions.activations import NAMED, resolve
 from ..functions.nonlinearity import HermiteSum, Nonlinearity
 from ..functions.readout import Law
 from ..functions.targets import resolve_target, target_formula
 from ..functions.teacher import Teacher
-from ..problem import Problem
 
 Numerics = str | int  # a fingerprint; the first stores had a number in its place
 

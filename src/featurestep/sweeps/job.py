@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, NamedTuple
 
-from ..errors import FeaturestepError
-from ..results import plain
+from ..core.errors import FeaturestepError
+from ..core.results import plain
+from ..core.threads import blas_libraries, one_thread, set_workers
 from ..simulation import InsufficientMemory
-from ..threads import blas_libraries, one_thread, set_workers
 from .numerics import installed
 from .tasks import Task, Unit, Values
 

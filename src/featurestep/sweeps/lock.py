@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import StoreError, StoreInUse
+from ..core.errors import StoreError, StoreInUse
 
 if sys.platform == "win32":
     import msvcrt

@@ -9,11 +9,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from ..axes import MAX_POINTS
 from ..conventions import RATIOS
-from ..errors import InvalidProblem
-from ..problem import Problem
-from ..reading import within
+from ..core.axes import MAX_POINTS
+from ..core.errors import InvalidProblem
+from ..core.problem import Problem
+from ..core.reading import within
 from .identity import Numerics, describe, key_of, portable, under
 from .job import Job
 from .spec import Sweep

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..grid import label
-from ..types import xarray
+from ..core.grid import label
+from ..core.types import xarray
 from .plan import Plan
 from .store import Row, Store
 from .tasks import Part, Unit

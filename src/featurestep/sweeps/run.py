@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from ..files import check_file
+from ..core.files import check_file
 from .engines import Engine
 from .plan import Plan
 from .spec import Sweep

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..axes import NAMES
-from ..errors import InvalidProblem
-from ..grid import Grid, as_grid
-from ..problem import Problem
-from ..reading import known_keys, made, table, text
+from ..core.axes import NAMES
+from ..core.errors import InvalidProblem
+from ..core.grid import Grid, as_grid
+from ..core.problem import Problem
+from ..core.reading import known_keys, made, table, text
 from .axes import Dimension, read_grid
 from .engines import EngineChoice
 from .identity import portable

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InvalidProblem
+from ..core.errors import InvalidProblem
 from .identity import Numerics
 from .plan import Plan
 from .store import MISSING, Store, Version

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from ..errors import StoreError
+from ..core.errors import StoreError
 from .identity import Numerics
 from .job import Report
 from .lock import DriverLock

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..types import xarray
+from ..core.types import xarray
 
 if TYPE_CHECKING:
     from .job import Report

@@ -8,13 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..errors import InvalidProblem
+from ..core.errors import InvalidProblem
+from ..core.problem import Grid, Problem
+from ..core.results import GridResult, Note, Progress, Result, over_grid, verb
+from ..core.spiked import linear_part, spiked_weights
 from ..functions.hermite import coefficients
 from ..functions.nonlinearity import Nonlinearity
 from ..functions.teacher import Frame
-from ..problem import Grid, Problem
-from ..results import GridResult, Note, Progress, Result, over_grid, verb
-from ..spiked import linear_part, spiked_weights
 from .labels import label_moments
 from .predict import predict
 from .resolution import target_nodes

@@ -12,10 +12,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import stretched_normal
 from ..functions.teacher import Frame, directions_rule
-from ..types import FloatArray
 from .labels import fineness, label_moments, target_values
 
 Degrees = dict[int | str | tuple[int, ...], float]

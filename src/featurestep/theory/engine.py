@@ -12,10 +12,10 @@ from types import ModuleType
 
 import numpy as np
 
-from ..errors import FeaturestepError, NotConverged
-from ..problem import Problem
-from ..spiked import spiked_weights
-from ..threads import one_thread
+from ..core.errors import FeaturestepError, NotConverged
+from ..core.problem import Problem
+from ..core.spiked import spiked_weights
+from ..core.threads import one_thread
 from . import isotropic
 from .exact import solve as exact
 from .method import chosen_method

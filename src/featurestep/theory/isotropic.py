@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..problem import Problem
-from ..spiked import SpikedWeights
-from ..types import FloatArray
+from ..core.problem import Problem
+from ..core.spiked import SpikedWeights
+from ..core.types import FloatArray
 from .moments import build_batch
 from .prediction import Groups, Outcome, Prediction, checked
 from .resolution import Effort, Resolution, Roughness, choose

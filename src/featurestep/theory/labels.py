@@ -12,11 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.types import FloatArray
 from ..functions.activations import function
 from ..functions.nonlinearity import Nonlinearity
 from ..functions.teacher import FINEST, Frame, directions_rule
-from ..problem import Problem
-from ..types import FloatArray
 from .moments import across_alignment, target_moments
 
 _CHUNK = 400_000  # values of the target at a time

@@ -14,12 +14,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ..errors import InvalidProblem
+from ..core.errors import InvalidProblem
+from ..core.problem import Grid, Problem
+from ..core.results import GridResult, Note, Progress, Result, over_grid, verb
+from ..core.spiked import SpikedWeights, spiked_weights
+from ..core.types import FloatArray
 from ..functions.hermite import coefficients
-from ..problem import Grid, Problem
-from ..results import GridResult, Note, Progress, Result, over_grid, verb
-from ..spiked import SpikedWeights, spiked_weights
-from ..types import FloatArray
 from .engine import solve
 from .labels import along_first
 from .moments import build_batch

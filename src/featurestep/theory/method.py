@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ..errors import InvalidProblem
+from ..core.errors import InvalidProblem
+from ..core.problem import Problem
+from ..core.spiked import SpikedWeights
 from ..functions.hermite import coefficients
-from ..problem import Problem
-from ..spiked import SpikedWeights
 from .exact.slopes import slopes
 
 METHODS = ("auto", "isotropic", "exact")

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.spiked import SpikedWeights
+from ..core.types import FloatArray, IntArray
 from ..functions.nonlinearity import Nonlinearity
 from ..functions.quadrature import Rule
-from ..problem import Problem
-from ..spiked import SpikedWeights
-from ..types import FloatArray, IntArray
 
 SHARED = ("kappa", "weight", "g", "mirrored", "exact")  # by all problems of a batch
 

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..checks import one_of, readable
-from ..errors import InvalidProblem, NotConverged
-from ..problem import Grid, Problem
-from ..results import GridResult, Progress, Result, cell, over_grid, verb, where
-from ..types import FloatArray
+from ..core.checks import one_of, readable
+from ..core.errors import InvalidProblem, NotConverged
+from ..core.problem import Grid, Problem
+from ..core.results import GridResult, Progress, Result, cell, over_grid, verb, where
+from ..core.types import FloatArray
 from .engine import solve
 from .prediction import Prediction, answered
 from .resolution import Effort

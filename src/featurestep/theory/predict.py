@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..checks import one_of
-from ..problem import Grid, Problem
-from ..results import GridResult, Progress, over_grid, verb
+from ..core.checks import one_of
+from ..core.problem import Grid, Problem
+from ..core.results import GridResult, Progress, over_grid, verb
 from .engine import solve
 from .method import METHODS
 from .prediction import Prediction, answered

@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import whole_number
-from ..errors import FeaturestepError, InconsistentSolution, InvalidProblem, NotConverged
+from ..core.checks import whole_number
+from ..core.errors import FeaturestepError, InconsistentSolution, InvalidProblem, NotConverged
+from ..core.problem import Problem
+from ..core.results import QUANTITIES, Note, Result
+from ..core.spiked import spiked_weights
+from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.teacher import Frame
-from ..problem import Problem
-from ..results import QUANTITIES, Note, Result
-from ..spiked import spiked_weights
-from ..types import FloatArray
 from .degrees import KAPPA, MOST_DEGREE, WEIGHT, Degrees, missed_by_degree
 from .labels import label_moments
 from .validity import prediction_notes

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import FeaturestepError
+from ..core.errors import FeaturestepError
+from ..core.problem import Problem
+from ..core.spiked import spiked_weights
+from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import trapezoid_normal
 from ..functions.teacher import Frame
-from ..problem import Problem
-from ..spiked import spiked_weights
-from ..types import FloatArray
 from .exact.solve import R_NODES
 from .exact.step import build_step, rows_of
 from .labels import label_moments

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NotConverged
+from ..core.errors import NotConverged
+from ..core.problem import Problem
+from ..core.spiked import SpikedWeights
+from ..core.types import FloatArray
 from ..functions.hermite import coefficients
 from ..functions.nonlinearity import HermiteSum, Nonlinearity, Shifted
 from ..functions.quadrature import Rule, gauss_law, stretched_normal, stretched_uniform
 from ..functions.teacher import Frame
-from ..problem import Problem
-from ..spiked import SpikedWeights
-from ..types import FloatArray
 
 GroupKey = tuple[Callable[..., Rule], tuple[Any, ...]]  # what makes the rule, and of what
 NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..types import FloatArray
+from ..core.types import FloatArray
 from .moments import Batch
 from .prediction import ACCEPTED
 from .response import Point, evaluate, respond

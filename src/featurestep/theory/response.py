@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..types import FloatArray
+from ..core.types import FloatArray
 from .exact.dyson import matmul, solved, transposed
 from .exact.weights import ExactWeights, Links, exact_weights
 from .moments import Batch

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..types import FloatArray
+from ..core.types import FloatArray
 from .moments import Batch
 from .response import Point, respond
 from .weight_side import Frame

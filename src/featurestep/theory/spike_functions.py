@@ -13,11 +13,11 @@ import math
 
 import numpy as np
 
+from ..core.problem import Problem
+from ..core.spiked import spiked_weights
+from ..core.types import FloatArray
 from ..functions.hermite import coefficients
 from ..functions.quadrature import gauss_hermite, gauss_law
-from ..problem import Problem
-from ..spiked import spiked_weights
-from ..types import FloatArray
 from .resolution import finite_groups
 
 Spikes = dict[int, FloatArray]  # power of g → coefficients of 1, κ, κ², …

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..core.types import FloatArray
 from ..functions.quadrature import Rule, normal_density, stretched_interval
 from ..functions.special import normal_quantile
-from ..types import FloatArray
 
 _EXTRA = 11
 _MATCHED = 3  # moments up to κ⁶ are those of the full law where positive weights allow it

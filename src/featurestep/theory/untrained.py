@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import NotConverged
+from ..core.errors import NotConverged
+from ..core.problem import Problem
+from ..core.types import FloatArray
 from ..functions.hermite import coefficients
-from ..problem import Problem
-from ..roots import root_between
-from ..types import FloatArray
+from ..functions.roots import root_between
 
 _ANGLES = 200  # of the Marchenko–Pastur law
 

@@ -10,12 +10,12 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ..borders import MARGIN
+from ..core.borders import MARGIN
+from ..core.problem import Problem
+from ..core.results import Note
+from ..core.spiked import SpikedWeights
 from ..functions.hermite import coefficients
 from ..functions.teacher import Frame
-from ..problem import Problem
-from ..results import Note
-from ..spiked import SpikedWeights
 from .method import bulk_left_out, left_out
 from .resolution import growth_degree
 

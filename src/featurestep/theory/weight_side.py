@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..types import FloatArray
+from ..core.types import FloatArray
 from .exact.dyson import symmetric
 from .exact.weights import Links
 from .moments import Batch, across_alignment

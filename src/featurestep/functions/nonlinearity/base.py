@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 from ..quadrature import normal_density, panels
 from ..special import factorials
 

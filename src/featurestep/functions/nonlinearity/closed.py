@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 from ..quadrature import normal_density
 from ..special import erf, erfc, factorials, ndtr, owens_t
 from .base import Nonlinearity, hermite, over_powers

@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ...errors import InaccurateQuadrature
-from ...types import FloatArray
+from ...core.errors import InaccurateQuadrature
+from ...core.types import FloatArray
 from ..quadrature import Rule, gauss_legendre, normal_density
 from ..quadrature import panels as panel_rule
 from .base import Function, Nonlinearity, over_powers

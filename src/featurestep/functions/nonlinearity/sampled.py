@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InaccurateQuadrature
-from ...types import FloatArray
+from ...core.errors import InaccurateQuadrature
+from ...core.types import FloatArray
 from ..quadrature import Rule, trapezoid_normal
 from .base import Function, hermite
 from .panels import Sampled, call_safely

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...checks import one_of
-from ...errors import InvalidProblem
+from ...core.checks import one_of
+from ...core.errors import InvalidProblem
+from ...core.threads import blas_libraries, let_idle_threads_sleep, workers
+from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, UserFunction
-from ...threads import blas_libraries, let_idle_threads_sleep, workers
-from ...types import FloatArray
 from .gram import (
     EIGEN_FLOPS,
     by_eigenvectors,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 from ..failures import SingularSystem
 
 CHOLESKY_FLOPS, EIGEN_FLOPS = 1 / 3, 9.0  # times m³

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InvalidProblem
+from ...core.errors import InvalidProblem
 from ...functions.nonlinearity import Nonlinearity
 from .backend import Array, Backend, Factored
 from .gram import EIGEN_FLOPS

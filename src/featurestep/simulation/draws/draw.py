@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InvalidProblem
-from ...problem import Problem
-from ...types import FloatArray
+from ...core.errors import InvalidProblem
+from ...core.problem import Problem
+from ...core.types import FloatArray
 from ..arrays.backend import Array
 from ..failures import NonFiniteFeatures
 from .laws import CORRUPTION, borders, corners, law_of_initial, law_of_inputs

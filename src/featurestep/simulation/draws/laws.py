@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ...checks import readable
-from ...errors import InvalidProblem
-from ...types import FloatArray
+from ...core.checks import readable
+from ...core.errors import InvalidProblem
+from ...core.types import FloatArray
 from ..arrays.philox import TAU, Array, Pair, Transform, normals
 
 ROOT_THREE = 3.0**0.5

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ...checks import number, readable, whole_number
-from ...errors import InvalidProblem
+from ...core.checks import number, readable, whole_number
+from ...core.errors import InvalidProblem
+from ...core.problem import Problem
+from ...core.results import Note, same
+from ...core.types import FloatArray
 from ...functions.teacher import Teacher
-from ...problem import Problem
-from ...results import Note, same
-from ...types import FloatArray
 from .laws import checked_covariance, eigenpairs, parse_mixture
 
 LAWS = ("gaussian", "rademacher", "uniform", "student_t(df)", "mixture(K, s)", "sphere")

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InvalidProblem
-from ...threads import workers
-from ...types import FloatArray
+from ...core.errors import InvalidProblem
+from ...core.threads import workers
+from ...core.types import FloatArray
 from ..arrays.backend import Array, Backend
 from ..arrays.philox import fill
 from .laws import NORMAL, RowLaw

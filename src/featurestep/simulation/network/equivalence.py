@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...errors import InvalidProblem
-from ...grid import Grid
-from ...problem import Problem
-from ...results import GridResult, Note, Progress, Result, Table, over_grid, verb
-from ...types import FloatArray
+from ...core.errors import InvalidProblem
+from ...core.grid import Grid
+from ...core.problem import Problem
+from ...core.results import GridResult, Note, Progress, Result, Table, over_grid, verb
+from ...core.types import FloatArray
 from ..arguments import SEEDS, Draws, Resources, make_draws, make_resources
 from ..draws.setting import Setting
 from ..over_seeds import error_of_mean, spread

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...checks import whole_number
-from ...errors import InvalidProblem
-from ...grid import Grid
-from ...problem import Problem
+from ...core.checks import whole_number
+from ...core.errors import InvalidProblem
+from ...core.grid import Grid
+from ...core.problem import Problem
 from ..arguments import Draws, Resources
 from ..draws.draw import Draw, check_sizes
 from ..draws.streams import Streams

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...problem import Problem
-from ...types import FloatArray
+from ...core.problem import Problem
+from ...core.types import FloatArray
 from ..arrays.backend import Array, Backend
 from ..draws.draw import Draw
 from ..draws.setting import Setting

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...problem import Problem
+from ...core.problem import Problem
 from ..draws.setting import Setting
 from .step import residual_basis
 from .variants import FeatureKey, Variant, feature_key

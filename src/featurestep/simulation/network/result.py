@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ...grid import Grid, as_grid
-from ...problem import Problem
-from ...results import QUANTITIES, Table, cell, plus_minus
-from ...types import FloatArray, xarray
+from ...core.grid import Grid, as_grid
+from ...core.problem import Problem
+from ...core.results import QUANTITIES, Table, cell, plus_minus
+from ...core.types import FloatArray, xarray
 from ..over_seeds import OverSeeds, statistics
 
 ALIGNMENT = {

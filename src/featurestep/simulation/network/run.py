@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 from ..arrays.backend import Array
 from ..draws.draw import Block, Draw, Sample
 from ..draws.laws import NORMAL

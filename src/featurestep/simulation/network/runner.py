@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...errors import FeaturestepError
-from ...grid import as_grid
-from ...results import QUANTITIES, Progress
-from ...types import FloatArray
+from ...core.errors import FeaturestepError
+from ...core.grid import as_grid
+from ...core.results import QUANTITIES, Progress
+from ...core.types import FloatArray
 from ..arrays.backend import make_backend
 from ..cluster import Cluster
 from .by_rows import Task, outcome_by_rows, shares_rows

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.problem import Problem
+from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
-from ...problem import Problem
-from ...types import FloatArray
 from ..arrays.backend import Array, Backend, parallel_safe
 from ..draws.draw import Block
 from ..failures import NonFiniteFeatures

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import InvalidProblem
+from ...core.errors import InvalidProblem
+from ...core.problem import Problem
+from ...core.spiked import spiked_weights
+from ...core.types import FloatArray
 from ...functions.hermite import coefficients
-from ...problem import Problem
-from ...spiked import spiked_weights
-from ...types import FloatArray
 from ..arrays.backend import Array, Backend, parallel_safe
 from ..draws.setting import Setting
 from .step import evaluate

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...grid import Grid
-from ...problem import Problem
-from ...results import Progress
+from ...core.grid import Grid
+from ...core.problem import Problem
+from ...core.results import Progress
 from ..arguments import SEEDS, checked_progress, costed, make_draws, make_resources
 from ..cluster import connected
 from ..draws.setting import Setting

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 from ..arrays.backend import Array
 from ..draws.draw import Draw, Sample
 from .cost import GroupCost

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...borders import Border
-from ...errors import InvalidProblem
-from ...types import FloatArray
+from ...core.borders import Border
+from ...core.errors import InvalidProblem
+from ...core.types import FloatArray
 from ..over_seeds import error_of_mean
 
 LEVELS = 500  # equal shares into which a measured mass is cut to smooth it

@@ -16,8 +16,8 @@ from math import cbrt, ceil
 
 import numpy as np
 
-from ...errors import NotConverged
-from ...types import FloatArray
+from ...core.errors import NotConverged
+from ...core.types import FloatArray
 from ..arrays.backend import Array, Backend, make_backend
 from ..draws.streams import Streams
 from ..failures import NonFiniteFeatures

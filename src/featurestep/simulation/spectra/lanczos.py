@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 from ..arrays.backend import Array, Backend, make_backend
 
 Apply = Callable[[Array], Array]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...borders import Border
-from ...checks import one_of, whole_number
-from ...errors import InvalidProblem
-from ...problem import Problem
+from ...core.borders import Border
+from ...core.checks import one_of, whole_number
+from ...core.errors import InvalidProblem
+from ...core.problem import Problem
 from ..arguments import Draws, Resources
 from ..draws.draw import check_sizes
 from ..network.experiment import Experiment

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...borders import Border
-from ...checks import one_of, positive
-from ...errors import InvalidProblem
-from ...problem import Problem
-from ...results import Table
-from ...types import FloatArray, xarray
+from ...core.borders import Border
+from ...core.checks import one_of, positive
+from ...core.errors import InvalidProblem
+from ...core.problem import Problem
+from ...core.results import Table
+from ...core.types import FloatArray, xarray
 from ..over_seeds import OverSeeds, error_of_mean, spread
 from .distribution import Curve, Spikes, cumulative_curve, default_width, density_curve, find_spikes
 from .plan import OF_WEIGHTS, WEIGHTS

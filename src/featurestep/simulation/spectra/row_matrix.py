@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 from ..arrays.backend import Array, Backend
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 from ..arrays.backend import Array
 from ..network.run import TRAIN, GroupRun, uncounted
 from ..network.variants import FeatureKey, Variant

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 from ..arrays.backend import Array, Backend
 from ..network.readout import refuse_non_finite
 from .distribution import Distribution, all_known

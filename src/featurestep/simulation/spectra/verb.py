@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from ...borders import Border
-from ...problem import Grid, Problem
-from ...results import GridResult, Progress, over_grid, verb
+from ...core.borders import Border
+from ...core.problem import Grid, Problem
+from ...core.results import GridResult, Progress, over_grid, verb
 from ..arguments import SEEDS, checked_progress, costed, make_draws, make_resources
 from ..cluster import Cluster, connected
 from ..draws.setting import Setting

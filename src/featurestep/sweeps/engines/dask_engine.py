@@ -13,7 +13,7 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
-from ...errors import EngineError
+from ...core.errors import EngineError
 from ...simulation.cluster import client_of
 from ..job import MOST_DEATHS, Job, Report, run_elsewhere
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterator
 
-from ...errors import CannotStart, EngineError
+from ...core.errors import CannotStart, EngineError
+from ...core.threads import cores
 from ...processes import Call, Pool
-from ...threads import cores
 from ..job import MOST_DEATHS, Job, Report, run_alone, run_job
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...checks import one_of
-from ...errors import InvalidProblem
-from ...reading import listed, made, table
+from ...core.checks import one_of
+from ...core.errors import InvalidProblem
+from ...core.reading import listed, made, table
 from .base import Part, Task, Unit, Values
 from .simulate import Simulate
 from .theory import BaselinesTask, LimitTask, Predict, SpectrumTask

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from ...problem import Problem
+from ...core.problem import Problem
 from ..numerics import fingerprint
 
 Values = dict[str, Any]  # numbers, text or None by quantity

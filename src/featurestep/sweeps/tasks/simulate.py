@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from ...checks import one_of, positive, whole_number
-from ...errors import InvalidProblem
-from ...grid import Grid
-from ...problem import Problem
-from ...reading import made, within
-from ...results import QUANTITIES
+from ...core.checks import one_of, positive, whole_number
+from ...core.errors import InvalidProblem
+from ...core.grid import Grid
+from ...core.problem import Problem
+from ...core.reading import made, within
+from ...core.results import QUANTITIES
 from ...simulation import Setting, simulate
 from ...simulation.arguments import make_draws
 from ...simulation.arrays.backend import DTYPES

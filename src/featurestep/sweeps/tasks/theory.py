@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from ...errors import InvalidProblem
-from ...problem import Problem
-from ...results import Result
+from ...core.errors import InvalidProblem
+from ...core.problem import Problem
+from ...core.results import Result
 from ...theory import Baselines, Limit, Prediction, Spectrum, baselines, limit, spectrum
 from ...theory.engine import solve
 from ...theory.limits import checked_degree

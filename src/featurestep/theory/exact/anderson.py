@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...types import FloatArray, IntArray
+from ...core.types import FloatArray, IntArray
 
 Map = Callable[[FloatArray, IntArray], FloatArray]  # states of some rows ↦ their images
 Sweeping = Callable[[int, FloatArray, IntArray], FloatArray]  # the same, by inner sweeps

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.teacher import Frame
-from ...types import FloatArray
 from ..labels import Labels, label_moments, pairs
 from .covariance import alone
 from .step import Step

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 from .dyson import Blocks, averaged, coupled_index, free, matmul, solve_blocks, special, transposed
 from .step import Step
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...types import FloatArray, IntArray
+from ...core.types import FloatArray, IntArray
 from .step import Step
 
 

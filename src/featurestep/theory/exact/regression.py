@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 from ..labels import Labels, pairs
 from .columns import Columns
 from .covariance import Covariance

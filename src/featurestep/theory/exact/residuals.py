@@ -17,10 +17,10 @@ from math import comb
 
 import numpy as np
 
+from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, gaussian_panels
 from ...functions.quadrature import Rule, gauss_hermite, trapezoid_normal
 from ...functions.teacher import Frame
-from ...types import FloatArray
 from ..typical_laws import extreme, typical_normal
 
 MOST_MOMENT = 6

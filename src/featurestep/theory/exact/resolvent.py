@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...types import FloatArray, IntArray
+from ...core.types import FloatArray, IntArray
 from ..prediction import ACCEPTED
 from .anderson import patient_fixed_point
 from .columns import Columns

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...core.types import FloatArray
 from ...functions.hermite import coefficients
 from ...functions.nonlinearity import Nonlinearity, gaussian_panels
-from ...types import FloatArray
 
 
 class Slopes(NamedTuple):

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...core.problem import Problem
+from ...core.spiked import SpikedWeights
+from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
 from ...functions.teacher import Frame
-from ...problem import Problem
-from ...spiked import SpikedWeights
-from ...types import FloatArray
 from ..labels import Labels
 from ..prediction import Groups, Outcome, Prediction, checked
 from ..resolution import Resolution, Roughness

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...types import FloatArray, IntArray
+from ...core.types import FloatArray, IntArray
 from .anderson import patient_fixed_point
 from .covariance import Covariance, forces
 from .dyson import coupled_index, matmul, scattered_change, transposed

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...core.problem import Problem
+from ...core.types import FloatArray, IntArray
 from ...functions.quadrature import Rule
-from ...problem import Problem
-from ...types import FloatArray, IntArray
 from .columns import Columns, build_columns
 from .covariance import Covariance, alone, covariance
 from .dyson import Blocks, averaged, free, matmul, scattering, solve_blocks, symmetric, transposed

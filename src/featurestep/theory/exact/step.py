@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.problem import Problem
+from ...core.types import FloatArray
 from ...functions.quadrature import Rule, gauss_hermite
-from ...problem import Problem
-from ...types import FloatArray
 from ..moments import across_alignment
 from .residuals import Noise, residual_law, typical_law
 from .slopes import Slopes, slopes

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 from ..moments import Batch
 from .dyson import (
     Blocks,

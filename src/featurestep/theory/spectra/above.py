@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import NotConverged
-from ...types import FloatArray
+from ...core.errors import NotConverged
+from ...core.types import FloatArray
 from .branch import Branch, ComplexArray, between
 from .continued import Equations
 from .interval import Interval, Scale, Span, angles

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import NotConverged
-from ...types import FloatArray
+from ...core.errors import NotConverged
+from ...core.types import FloatArray
 
 _BEYOND = 50.0
 ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on

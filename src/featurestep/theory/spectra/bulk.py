@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...errors import NotConverged
-from ...types import FloatArray
+from ...core.errors import NotConverged
+from ...core.types import FloatArray
 from .branch import Branch, ComplexArray, joined
 from .continued import Equations
 from .edges import Edge, gap_edge, is_filled, left_edge

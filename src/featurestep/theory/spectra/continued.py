@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import NotConverged
-from ...types import FloatArray
+from ...core.errors import NotConverged
+from ...core.types import FloatArray
 from ..moments import Batch
 from ..response import Point, evaluate, respond
 from .branch import Branch, ComplexArray, Nodes, Trail

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...checks import whole_number
-from ...errors import InvalidProblem
-from ...problem import Grid, Problem
-from ...regime import interval
-from ...results import GridResult, Progress, Result, Table, describe, over_grid, verb
-from ...types import FloatArray
+from ...core.checks import whole_number
+from ...core.errors import InvalidProblem
+from ...core.problem import Grid, Problem
+from ...core.regime import interval
+from ...core.results import GridResult, Progress, Result, Table, describe, over_grid, verb
+from ...core.types import FloatArray
 from ..spike_functions import learned_powers
 from .model import spectrum_notes
 from .outliers import HIGHEST

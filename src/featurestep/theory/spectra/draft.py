@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...errors import NotConverged
-from ...problem import Problem
-from ...threads import one_thread
-from ...types import FloatArray
+from ...core.errors import NotConverged
+from ...core.problem import Problem
+from ...core.threads import one_thread
+from ...core.types import FloatArray
 from .above import carried, density_below, lower_end, places, seen
 from .branch import Trail
 from .bulk import bulk

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import NotConverged
+from ...core.errors import NotConverged
 from .branch import Branch
 from .continued import Equations
 from .gauge import at_share, share, share_slope

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from ...types import FloatArray
+from ...core.types import FloatArray
 
 Scale = Literal["linear", "log", "mirrored"]
 

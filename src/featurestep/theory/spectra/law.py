@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ...borders import Border, border_of
-from ...problem import Problem
-from ...results import Result, Table, plain
-from ...types import FloatArray
+from ...core.borders import Border, border_of
+from ...core.problem import Problem
+from ...core.results import Result, Table, plain
+from ...core.types import FloatArray
 from .interval import Interval, curve, density
 from .outliers import HIGHEST
 from .weights_law import WeightSpectrum

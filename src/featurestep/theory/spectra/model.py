@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...problem import Problem
-from ...spiked import spiked_weights
-from ...types import FloatArray
+from ...core.problem import Problem
+from ...core.spiked import spiked_weights
+from ...core.types import FloatArray
 from ..exact.step import bulk_products
 from ..moments import Batch
 from ..validity import isotropic_bulk_notes, prediction_notes, rung_notes

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import NotConverged
+from ...core.errors import NotConverged
+from ...core.types import FloatArray
 from ...functions.nonlinearity import normalised_hermite
-from ...types import FloatArray
 from ..exact.spikes import spike_system
 from ..exact.weights import ExactWeights
 from .branch import Branch, joined

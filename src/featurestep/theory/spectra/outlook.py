@@ -15,13 +15,13 @@ from functools import cached_property
 
 import numpy as np
 
-from ...borders import Border, border_of
-from ...errors import NotConverged
+from ...core.borders import Border, border_of
+from ...core.errors import NotConverged
+from ...core.problem import Problem
+from ...core.threads import one_thread
+from ...core.types import FloatArray
 from ...functions.hermite import coefficients
 from ...functions.quadrature import normal_density
-from ...problem import Problem
-from ...threads import one_thread
-from ...types import FloatArray
 from ..exact.dyson import bare_determinant
 from ..exact.residuals import residual_law
 from ..exact.spikes import R_NODES, groups_seen

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...errors import InconsistentSolution, NotConverged
-from ...problem import Grid, Problem
-from ...results import GridResult, Progress, over_grid, verb
-from ...threads import one_thread
+from ...core.errors import InconsistentSolution, NotConverged
+from ...core.problem import Grid, Problem
+from ...core.results import GridResult, Progress, over_grid, verb
+from ...core.threads import one_thread
 from ..validity import Notes, blur_notes, bulk_notes
 from .above import BLUR, blurred_interval
 from .bulk import bulk

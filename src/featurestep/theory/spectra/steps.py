@@ -11,12 +11,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...errors import FeaturestepError
+from ...core.errors import FeaturestepError
+from ...core.problem import Problem
+from ...core.types import FloatArray
 from ...functions.nonlinearity import normalised_hermite
 from ...functions.quadrature import stretched_normal
-from ...problem import Problem
-from ...roots import root_between
-from ...types import FloatArray
+from ...functions.roots import root_between
 from ..engine import solve
 from ..predict import predict
 from ..prediction import Prediction, answered

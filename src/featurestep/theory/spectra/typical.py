@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...errors import NotConverged
+from ...core.errors import NotConverged
+from ...core.problem import Problem
+from ...core.spiked import SpikedWeights, spiked_weights
+from ...core.types import FloatArray
 from ...functions.hermite import coefficients
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule, bent_law, gauss_hermite, gauss_law, stretched_uniform
-from ...problem import Problem
-from ...spiked import SpikedWeights, spiked_weights
-from ...types import FloatArray
 from ..exact.spikes import FEW_R_NODES, R_NODES, ExactSide, exact_side
 from ..exact.spikes import MOST_GROUPS as MOST_EXACT
 from ..labels import along_first

@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ...borders import Border, border_of
-from ...roots import root_between
-from ...types import FloatArray
+from ...core.borders import Border, border_of
+from ...core.types import FloatArray
+from ...functions.roots import root_between
 from ..moments import Batch
 
 

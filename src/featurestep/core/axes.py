@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ..conventions import RATIOS
 from .checks import one_of, whole_number
-from .conventions import RATIOS
 from .errors import InvalidProblem
 from .problem import FIELDS
 from .reading import known_keys, listed, table

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ..functions.hermite import coefficients
+from ..functions.nonlinearity import UserFunction
 from .checks import non_negative, number, positive
 from .errors import InvalidProblem
-from .functions.hermite import coefficients
-from .functions.nonlinearity import UserFunction
 
 if TYPE_CHECKING:
     from .problem import Problem

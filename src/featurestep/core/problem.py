@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from ..conventions import RATIOS, refuse, sizes_at_ratios, sizes_by_letter
+from ..functions.activations import resolve
+from ..functions.nonlinearity import Nonlinearity
+from ..functions.readout import Law, freeze_law, resolve_law
+from ..functions.targets import resolve_target
+from ..functions.teacher import Frame, Teacher
 from .checks import non_negative, number, one_of, positive, rounded, whole_number
-from .conventions import RATIOS, refuse, sizes_at_ratios, sizes_by_letter
 from .errors import InvalidProblem
-from .functions.activations import resolve
-from .functions.nonlinearity import Nonlinearity
-from .functions.readout import Law, freeze_law, resolve_law
-from .functions.targets import resolve_target
-from .functions.teacher import Frame, Teacher
 from .grid import Grid, unknown_field
 from .regime import Regime, regime_of
 from .rules import NOISE_RANGE, RIDGE_RANGE, check_functions, step_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .errors import NotConverged
+from ..core.errors import NotConverged
 
 _MOST = 1000
 _ROUNDING = 2.0**-50  # the finest relative tolerance that SciPy takes

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .conventions import RATIOS
+from ..conventions import RATIOS
+from ..functions.nonlinearity import Nonlinearity
+from ..functions.readout import Law
 from .errors import InvalidProblem
-from .functions.nonlinearity import Nonlinearity
-from .functions.readout import Law
 from .reading import listed
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What is asked and what is answered: problems, grids, results, checks and errors."""
