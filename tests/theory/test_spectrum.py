@@ -9,7 +9,7 @@ import pytest
 from featurestep import InvalidProblem, NotConverged, Problem, predict, spectrum
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import normalised_hermite
-from featurestep.functions.quadrature import gauss_hermite
+from featurestep.functions.quadrature import gauss_hermite, largest_expected, truncated_normal
 from featurestep.theory.exact.resolvent import Readout, solve_resolvent
 from featurestep.theory.spectra.continued import Equations
 from featurestep.theory.spectra.edges import is_filled, right_edge
@@ -21,7 +21,6 @@ from featurestep.theory.spectra.outlook import strengths
 from featurestep.theory.spectra.solve import _attempt
 from featurestep.theory.spectra.typical import typical_batch
 from featurestep.theory.spectra.weights_law import weight_spectrum
-from featurestep.theory.typical_laws import extreme, typical_normal
 from featurestep.theory.validity import mixing_notes
 from tests.theory.literal import Equations as LiteralEquations
 
@@ -396,8 +395,8 @@ def test_strengths_pass_one_where_spikes_appear():
 
 @pytest.mark.parametrize("count", [60, 2000, 10**6])
 def test_typical_rules_end_early_and_keep_moments(count):
-    end = extreme(count)
-    kappa, weight = typical_normal(end, 0.25, 1.0, 0.42)
+    end = largest_expected(count)
+    kappa, weight = truncated_normal(end, 0.25, 1.0, 0.42)
     assert np.abs(kappa).max() < end
     assert np.all(weight > 0)
     assert weight.sum() == pytest.approx(1.0, abs=1e-9)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
 
 from ..core.types import FloatArray
+from .special import normal_quantile
 
 Rule = tuple[FloatArray, FloatArray]
 _BENT_GRID = 120  # Gauss nodes of a law that stand for the law itself
 
 GAUSS_HERMITE_MAX = 200  # numpy's weights overflow not far beyond
+
+# Of the normal law as finitely many samples show it.
+_EXPECTED_BEYOND = 0.5  # samples beyond the end of the rule
+_EXTRA_NODES = 11
+_HIGHEST_MATCHED = 3  # moments up to z⁶ are those of the full law where positive weights allow it
+_LOWEST_ADDED = 5  # lowest power of z² in what is added to the density, in steps of 2
 
 
 def normal_density(x: FloatArray) -> FloatArray:
@@ -156,6 +164,52 @@ def bent_law(law: str, count: int, bend: float, end: float | None = None) -> Rul
     nodes, vectors = np.linalg.eigh(np.diag(beside, 1) + np.diag(beside, -1))
     nodes, share = 0.5 * (nodes - nodes[::-1]), vectors[0] ** 2
     return _frozen(nodes / np.sqrt(1.0 - (bend * nodes) ** 2), 0.5 * (share + share[::-1]))
+
+
+def largest_expected(count: float) -> float:
+    """The size that half a sample of `count` normal variables is expected to exceed."""
+    return -normal_quantile(0.5 * _EXPECTED_BEYOND / max(count, 2.0))
+
+
+def truncated_normal_size(end: float, scale: float, widest: float, spacing: float) -> int:
+    """Number of nodes of `truncated_normal`."""
+    top = end / widest + math.asinh(end / scale)
+    return 2 * math.ceil(0.5 * (top / spacing + _EXTRA_NODES))
+
+
+@lru_cache(maxsize=256)
+def truncated_normal(end: float, scale: float, widest: float, spacing: float) -> Rule:
+    """E f(z) over |z| ≤ end, for f with structure at `scale` near 0.
+
+    The density is raised smoothly near the end, so that low moments stay those of the full law.
+    """
+    count = truncated_normal_size(end, scale, widest, spacing)
+    points, length = stretched_interval(end, count, scale, widest)
+    w = length * _raised_density(points, end, _added_to_density(end))
+    return _frozen(points, w / w.sum())
+
+
+def _raised_density(z: FloatArray, end: float, added: FloatArray) -> FloatArray:
+    """φ(z) + Σ_k added_k (z/end)^(2·powers_k)."""
+    powers = _LOWEST_ADDED + 2 * np.arange(added.size)
+    return np.asarray(normal_density(z) + ((z[:, None] / end) ** 2) ** powers @ added)
+
+
+@lru_cache(maxsize=256)
+def _added_to_density(end: float) -> FloatArray:
+    """Coefficients for `_raised_density`: as many as leave the density positive everywhere."""
+    z, length = stretched_interval(end, 120, 1.0, 1.0)
+    t = (z / end) ** 2
+    normal = normal_density(z)
+    for highest in range(_HIGHEST_MATCHED, -1, -1):
+        powers = np.arange(highest + 1)
+        target = np.cumprod(np.concatenate([[1.0], 2.0 * powers[1:] - 1.0])) / end ** (2 * powers)
+        moments = length * t ** powers[:, None]
+        shapes = t[:, None] ** (_LOWEST_ADDED + 2 * powers)
+        added = np.linalg.solve(moments @ shapes, target - moments @ normal)
+        if np.all(_raised_density(z, end, added) > 0.0):
+            return np.asarray(added)
+    return np.zeros(0)
 
 
 def _frozen(x: FloatArray, w: FloatArray) -> Rule:

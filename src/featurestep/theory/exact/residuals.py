@@ -19,9 +19,14 @@ import numpy as np
 
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, gaussian_panels
-from ...functions.quadrature import Rule, gauss_hermite, trapezoid_normal
+from ...functions.quadrature import (
+    Rule,
+    gauss_hermite,
+    largest_expected,
+    trapezoid_normal,
+    truncated_normal,
+)
 from ...functions.teacher import Frame
-from ..typical_laws import extreme, typical_normal
 
 MOST_MOMENT = 6
 _NOISE_NODES = 15
@@ -106,7 +111,7 @@ def typical_law(cut: ResidualLaw, full: ResidualLaw) -> ResidualLaw:
 
 
 def _typical_rule(samples: float) -> Rule:
-    return typical_normal(extreme(samples), 1.0, 1.0, _SPACING)
+    return truncated_normal(largest_expected(samples), 1.0, 1.0, _SPACING)
 
 
 def _target_rule(star: Nonlinearity) -> Rule:
@@ -148,8 +153,8 @@ def _target_law(star: Nonlinearity | Frame, samples: float | None) -> ResidualLa
 
 def _typical_directions(count: int, samples: float) -> Rule:
     """Directions as so many samples show them: hardly one lies outside the ball."""
-    end = extreme(samples)
-    x, w = typical_normal(end, 1.0, 1.0, _SPACING if count < 3 else 2.0 * _SPACING)
+    end = largest_expected(samples)
+    x, w = truncated_normal(end, 1.0, 1.0, _SPACING if count < 3 else 2.0 * _SPACING)
     z = np.stack(np.meshgrid(*[x] * count, indexing="ij"), axis=-1).reshape(-1, count)
     weight = np.ones(1)
     for _ in range(count):

@@ -19,14 +19,22 @@ from ...core.spiked import SpikedWeights, spiked_weights
 from ...core.types import FloatArray
 from ...functions.hermite import coefficients
 from ...functions.nonlinearity import Nonlinearity
-from ...functions.quadrature import Rule, bent_law, gauss_hermite, gauss_law, stretched_uniform
+from ...functions.quadrature import (
+    Rule,
+    bent_law,
+    gauss_hermite,
+    gauss_law,
+    largest_expected,
+    stretched_uniform,
+    truncated_normal,
+    truncated_normal_size,
+)
 from ..exact.spikes import FEW_R_NODES, R_NODES, ExactSide, exact_side
 from ..exact.spikes import MOST_GROUPS as MOST_EXACT
 from ..labels import along_first
 from ..method import bulk_left_out, chosen_method
 from ..moments import Batch, build_batch
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
-from ..typical_laws import count_of, extreme, typical_normal
 from .fineness import FIRST, Rung
 from .wobble import is_heavy, varied
 
@@ -189,9 +197,11 @@ def _group_rule(problem: Problem, refine: float) -> Rule:
     spacing = _SPACING / refine
     if problem.law.name == "uniform":
         return stretched_uniform(scale, widest, spacing)
-    end = extreme(problem.width)
-    _refuse_if_many(problem, count_of(end, scale, widest, spacing), MOST_GROUPS, "groups")
-    return typical_normal(end, scale, widest, spacing)
+    end = largest_expected(problem.width)
+    _refuse_if_many(
+        problem, truncated_normal_size(end, scale, widest, spacing), MOST_GROUPS, "groups"
+    )
+    return truncated_normal(end, scale, widest, spacing)
 
 
 def _node_rule(problem: Problem, refine: float) -> Rule:
@@ -200,9 +210,11 @@ def _node_rule(problem: Problem, refine: float) -> Rule:
     shift = max(abs(weights.unit_shift) * largest, 1e-300)
     scale = rounded_down(0.5 / shift)
     widest = rounded_down(1.0 / shift) if sigma.oscillates else 1.0
-    end, spacing = extreme(problem.n), _SPACING / refine
-    _refuse_if_many(problem, count_of(end, scale, widest, spacing), MOST_NODES, "nodes")
-    return typical_normal(end, scale, widest, spacing)
+    end, spacing = largest_expected(problem.n), _SPACING / refine
+    _refuse_if_many(
+        problem, truncated_normal_size(end, scale, widest, spacing), MOST_NODES, "nodes"
+    )
+    return truncated_normal(end, scale, widest, spacing)
 
 
 def _refuse_if_many(problem: Problem, count: int, most: int, what: str) -> None:
