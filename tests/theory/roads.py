@@ -15,10 +15,9 @@ from featurestep.functions.special import factorials
 from featurestep.theory.exact.slopes import slopes
 from featurestep.theory.exact.solve import Answer, answer, r_nodes
 from featurestep.theory.exact.step import rows_of
+from featurestep.theory.limits import learned_powers, traces
 from featurestep.theory.moments import Batch, build_batch
 from featurestep.theory.resolution import Effort, choose
-from featurestep.theory.spike_functions import learned_powers
-from featurestep.theory.untrained import traces
 from tests.theory.perturbed import TERMS
 
 STEP = 1e-30  # of complex derivatives

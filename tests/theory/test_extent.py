@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from featurestep import Problem, spectrum
-from featurestep.theory.spike_functions import largest_mean
-from featurestep.theory.untrained import untrained_edge
+from featurestep.theory.limits import largest_mean, untrained_edge
 
 SIZES = {"n": 2000, "ridge": 0.1, "readout": "constant", "target": "H1 + H2/sqrt(2)"}
 CASES: dict[str, dict[str, Any]] = {

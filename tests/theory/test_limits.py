@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from featurestep import InvalidProblem, Problem, function, limit, predict
 from featurestep.core.spiked import spiked_weights
-from featurestep.theory.spike_functions import exact_spikes, learned_powers
-from featurestep.theory.untrained import traces
+from featurestep.theory.limits import learned_powers, spike_functions, traces
 from tests.theory.roads import closed_test_gain, closed_train_gain
 
 SHIFTED = function(lambda s: np.tanh(s + 0.5), name="shifted_tanh")
@@ -186,7 +185,7 @@ def test_spike_functions_are_the_expansion_of_the_mean_feature() -> None:
     problem = BASE.replace(activation="softplus", target="relu", centre=True, step_size=1e-2)
     weights = spiked_weights(problem)
     assert weights.unit_drift != 0.0
-    spikes = exact_spikes(problem, 2)
+    spikes = spike_functions(problem, 2, norm_growth=True)
     kappa = np.linspace(-2, 2, 7)
     g = np.array([-2.0, -1.0, 1.0, 2.0])
     norm = np.array([weights.norm(np.array([x]))[0] for x in g])

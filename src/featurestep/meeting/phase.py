@@ -19,9 +19,9 @@ from ..functions.hermite import coefficients
 from ..simulation import Setting
 from ..simulation.arguments import checked_seeds
 from ..theory import spectrum
+from ..theory.limits import learned_powers
 from ..theory.spectra.law import carried_degrees
 from ..theory.spectra.outliers import HIGHEST
-from ..theory.spike_functions import learned_powers
 from .spectra import SpectrumBeside, beside
 
 DEGREES = tuple(range(HIGHEST + 1))

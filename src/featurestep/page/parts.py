@@ -19,9 +19,9 @@ from ..functions.quadrature import gauss_hermite
 from ..theory import Limit, Prediction, limit
 from ..theory.baselines import beside, kernel_error, tuned_ridge, untrained
 from ..theory.engine import Outcome, solve
+from ..theory.limits import spike_functions
 from ..theory.prediction import answered
 from ..theory.resolution import Effort
-from ..theory.spike_functions import exact_spikes, published_spikes
 from .errors_axis import axis, grid
 from .state import State
 from .words import DEGREES
@@ -119,11 +119,8 @@ def stairs(state: State, *, draft: bool = False) -> list[Data]:
     for degree in range(1, (ROUGH_STAIRS if draft else STAIRS) + 1):
         low, high = interval(degree)
         step: Data = {"degree": degree, "low": low, "high": high}
-        for growth, spikes, prefix in (
-            (True, exact_spikes, ""),
-            (False, published_spikes, "published_"),
-        ):
-            powers = tuple(spikes(problem, degree))
+        for growth, prefix in ((True, ""), (False, "published_")):
+            powers = tuple(spike_functions(problem, degree, norm_growth=growth))
             if (growth, powers) not in found:  # what learns nothing new has the limit before it
                 found[growth, powers] = limit(problem, degree, norm_growth=growth)
             for name in ("test_error", "train_loss"):

@@ -79,8 +79,7 @@ def _rounds() -> list[float]:
 
 def spectrum_axes(state: State) -> SpectrumAxes:
     """The axes of every step exponent up to 1/2, and of larger steps as needed."""
-    from ..theory.spike_functions import largest_mean  # the engine, for workers only
-    from ..theory.untrained import untrained_edge
+    from ..theory.limits import largest_mean, untrained_edge  # the engine, for workers only
 
     problem = state.problem
     edge = untrained_edge(problem)

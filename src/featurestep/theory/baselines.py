@@ -16,6 +16,7 @@ from ..functions.hermite import coefficients
 from ..functions.nonlinearity import Nonlinearity
 from ..functions.teacher import Frame
 from .labels import label_moments
+from .limits import linear_and_rest
 from .predict import predict
 from .resolution import target_nodes
 from .validity import size_notes
@@ -141,14 +142,11 @@ def kernel_error(problem: Problem) -> float:
     that λ‖a‖² is (λ/N)‖√N a‖², with λ/N kept as N grows. In f(x) = θ·x this is ridge regression
     with λ_lin = φ(λn/N + c_{>1}²)/c_1².
     """
-    sigma = problem.sigma
     signal, noise = _linear_signal(problem, problem.sigma_star)
-    c0, c1 = (float(c) for c in coefficients(sigma, 1))
-    if abs(c0) > 1e-9 or c1 == 0.0:
+    linear, rest = linear_and_rest(problem.sigma)
+    if abs(coefficients(problem.sigma, 0)[0]) > 1e-9 or linear == 0.0:
         raise InvalidProblem("activation", "must be centred, with c_1 ≠ 0", problem.activation)
-    rest = max(sigma.second_moment - c1**2, 0.0)  # c_{>1}²
-    penalty = problem.ridge * problem.n / problem.width
-    lam = problem.phi * (penalty + rest) / c1**2
+    lam = problem.phi * (problem.ridge * problem.n / problem.width + rest) / linear
     return linear_ridge_error(signal, noise, problem.phi, lam)
 
 

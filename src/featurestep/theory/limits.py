@@ -1,12 +1,21 @@
-"""The published limits (section 4): what n → ∞ leaves in each regime of the step exponent.
+"""The published limits (section 4): errors as n → ∞ in each regime ℓ of the step exponent.
 
-In regime ℓ the bulk is that of the untrained network and the powers κ, …, κ^ℓ of the learned
-direction enter the regression (11) without penalty. Gains over the untrained network come from that
-regression, for every ℓ.
+The bulk is then that of the untrained network, whose traces m_1 and m_2 solve one scalar equation
+(section 3). The functions of κ that the spikes carry enter the regression (11) without penalty:
+
+- as published, the powers κ, …, κ^ℓ;
+- with norm growth, what `predict` converges to. The step also changes the norm of what is left of
+  a neuron, ρ² = 1 + 2Dg + Eg², with D and √E of the order of the shift u. The mean feature
+  E σ(ρz + ugκ) = Σ_k c_k He_k(ugκ; 1 − ρ²) then has, at order g^p, a polynomial that is κ^p plus
+  lower powers. The limit differs where those are not learned anyway (the constant, for a centred
+  activation); E vanishes for n_step ≫ d, D when E r = 0 or c_2 = 0.
+
+Gains over the untrained network come from that regression, for every ℓ.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -14,25 +23,29 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ..core.errors import InvalidProblem
+from ..core.errors import InvalidProblem, NotConverged
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Note, Progress, Result, over_grid, verb
 from ..core.spiked import SpikedWeights, spiked_weights
 from ..core.types import FloatArray
 from ..functions.hermite import coefficients
+from ..functions.nonlinearity import Nonlinearity
+from ..functions.quadrature import gauss_hermite, gauss_law
+from ..functions.roots import root_between
 from .engine import solve
 from .labels import along_first
 from .moments import build_batch
 from .prediction import answered
-from .resolution import target_nodes
+from .resolution import finite_groups, target_nodes
 from .resolvent import solve_resolvent
 from .response import Point
 from .risk import Risk, least_squares, misfit, solve_risk, solve_signal
-from .spike_functions import Spikes, exact_spikes, published_spikes
-from .untrained import traces
 
 MAX_DEGREE = 30
-_FAR = 10**13
+_FAR = 10**13  # the largest size at which the maximal step's limit is evaluated
+_ANGLES = 200  # nodes of the Marchenko–Pastur law
+Spikes = dict[int, FloatArray]  # power of g → coefficients of 1, κ, κ², …
+Degree = int | Literal["maximal"] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,11 +82,8 @@ class Limit(Result):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """None: a limit leaves nothing out that stays as n grows, or says so in its name."""
+        """None: nothing is approximated as n → ∞, and `norm_growth` says which limit it is."""
         return ()
-
-
-Degree = int | Literal["maximal"] | None
 
 
 @verb
@@ -108,7 +118,7 @@ def limit(
         spikes: Spikes = {}
         test, train = _maximal(problem)
     else:
-        spikes = (exact_spikes if norm_growth else published_spikes)(seen, chosen)
+        spikes = spike_functions(seen, chosen, norm_growth=norm_growth)
         risk = _spiked_limit(seen, spikes)
         test, train = float(risk.test_error[0]), float(risk.train_loss[0])
     return Limit(
@@ -147,7 +157,7 @@ def checked_degree(degree: object) -> int | None:
 @lru_cache(maxsize=8)
 def _unspiked_limit(problem: Problem) -> Risk:
     """What gains are counted from; kept, because all regimes of a problem have it in common."""
-    return _spiked_limit(problem, published_spikes(problem, 0))
+    return _spiked_limit(problem, spike_functions(problem, 0))
 
 
 def _spiked_limit(problem: Problem, spikes: Spikes) -> Risk:
@@ -209,3 +219,146 @@ def _maximal(problem: Problem) -> tuple[float, float]:
     (outcome,) = solve([problem.replace(step_size=problem.step_size * factor**0.5, **sizes)])
     found = answered(outcome)
     return found.test_error, found.train_loss
+
+
+def learned_powers(problem: Problem, degree: int) -> tuple[int, ...]:
+    """Powers κ^k that a spike carries in regime ℓ: c_k ≠ 0 and g^k new (section 4).
+
+    k = 0 is among them for an uncentred activation: its mean is a spike from the start.
+    """
+    c = coefficients(problem.sigma, degree)
+    candidates = [k for k in range(degree + 1) if c[k] != 0.0]
+    return tuple(problem.law.distinct_powers(candidates))
+
+
+def spike_functions(problem: Problem, degree: int, *, norm_growth: bool = False) -> Spikes:
+    """Polynomials of κ that the spikes of regime ℓ carry, by their power of g (section 4).
+
+    As published they are the powers κ^k; with norm growth the leading polynomial at each order of
+    g, in units of the shift.
+    """
+    weights = spiked_weights(problem)
+    if not norm_growth or weights.unit_shift == 0.0:
+        highest = 0 if norm_growth else degree
+        return {k: np.eye(k + 1)[k] for k in learned_powers(problem, highest)}
+    drift = weights.unit_drift / weights.unit_shift
+    growth = drift**2 + weights.unit_growth / weights.unit_shift**2
+    c = coefficients(problem.sigma, 2 * degree)
+    found = {p: _order_of_mean(p, c, drift, growth) for p in range(degree + 1)}
+    present = [p for p, polynomial in found.items() if np.any(polynomial)]
+    return {p: found[p] for p in problem.law.distinct_powers(present)}
+
+
+def _order_of_mean(p: int, c: FloatArray, drift: float, growth: float) -> FloatArray:
+    """Coefficient of g^p in Σ_k c_k He_k(gκ; −s), s = 2·drift·g + growth·g², in units of u.
+
+    He_k(t; −s) = Σ_j k!/(j!(k−2j)!2^j) t^{k−2j} s^j, and g^p comes from k − j + i = p with i
+    factors growth·g² among the j.
+    """
+    out = np.zeros(p + 1)
+    for k in range(min(2 * p, c.size - 1) + 1):
+        for j in range(k // 2 + 1):
+            i = p - k + j
+            if 0 <= i <= j:
+                count = math.factorial(k) / (math.factorial(j) * math.factorial(k - 2 * j) * 2.0**j)
+                turns = math.comb(j, i) * (2.0 * drift) ** (j - i) * growth**i
+                out[k - 2 * j] += c[k] * count * turns
+    return out
+
+
+def linear_and_rest(sigma: Nonlinearity) -> tuple[float, float]:
+    """c_1² and c_{>1}² = Eσ² − c_0² − c_1²: the features' linear part and all beyond it."""
+    c = coefficients(sigma, 1)
+    linear = float(c[1]) ** 2
+    rest = max(sigma.second_moment - float(c[0]) ** 2 - linear, 0.0)
+    return linear, rest if sigma.slope_variance else 0.0
+
+
+@dataclass(frozen=True)
+class Traces:
+    """(m_1, m_2) = (N/n)(tr R, tr(RXXᵀ)/d), R = (F0F0ᵀ + λn)⁻¹, and their derivatives in λ."""
+
+    m1: float
+    m2: float
+    dm1: float
+    dm2: float
+
+
+def traces(problem: Problem) -> Traces:
+    """m_1, m_2 of the untrained network, by the scalar equation of section 3.
+
+    Independent of the engine. The derivatives in λ are those of the implicit function.
+    """
+    linear, rest = linear_and_rest(problem.sigma)
+    ratio, phi, lam = problem.width / problem.n, problem.phi, problem.ridge  # N/n, φ, λ
+
+    def parts(log: float) -> tuple[float, float, float, float]:
+        """δ, t_1, t_2 and B; the unknown is δ for N ≤ n and λt_1 for N > n, so nothing cancels."""
+        if ratio > 1.0:
+            share = float(np.exp(log))  # λ t_1
+            delta, t1 = (1.0 - share) / (ratio - 1.0 + share), share / lam
+        else:
+            delta = float(np.exp(log))
+            t1 = (1.0 - ratio * delta / (1.0 + delta)) / lam
+        b = ratio * linear / ((1.0 + delta) * phi)
+        return delta, t1, t1 / (1.0 + b * t1), b
+
+    def gap(log: float) -> float:
+        """Increasing in log for N > n, decreasing for N ≤ n."""
+        delta, t1, t2, _ = parts(log)
+        return float(np.log(linear * t2 + rest * t1) - np.log(delta))
+
+    high = -1e-15 if ratio > 1.0 else float(np.log((linear + rest) / lam))
+    low = high - 1.0
+    while gap(low) * (1.0 if ratio > 1.0 else -1.0) > 0.0:
+        low -= 2.0
+        if low < high - 400.0:
+            raise NotConverged("the scalar equation of the untrained network has no bracket")
+    at_top = gap(high) == 0.0
+    delta, t1, t2, b = parts(high if at_top else root_between(gap, low, high))
+    # G(δ, λ) = c_1² t_2 + c_{>1}² t_1 − δ, differentiated with the cancelling terms left out.
+    shrink = (1.0 / (1.0 + b * t1)) ** 2
+    turn = t1**2 * b / (1.0 + delta)
+    t1_delta, t1_lam = -ratio / ((1.0 + delta) ** 2 * lam), -t1 / lam
+    slope = linear * shrink * (t1_delta + turn) + rest * t1_delta - 1.0  # ∂G/∂δ
+    return Traces(
+        m1=ratio * t1,
+        m2=ratio * t2,
+        dm1=ratio * t1_lam * (linear * shrink * turn - 1.0) / slope,
+        dm2=-ratio * t1_lam * shrink * (1.0 + rest * turn) / slope,
+    )
+
+
+def untrained_edge(problem: Problem) -> float:
+    """Upper edge of the untrained features' singular values, F0/√n, as n → ∞.
+
+    Given W0 the rows of F0 have covariance c_1² W0W0ᵀ + c_{>1}², whose law is Marchenko and
+    Pastur's: the edge is where the inverse of the Stieltjes transform has its minimum.
+    """
+    population, share = _covariance(problem.width / problem.d, *linear_and_rest(problem.sigma))
+    m = -1.0 / (1.0 + np.exp(-np.linspace(-9.0, 9.0, 361))) / population.max()
+    sums = (share * population / (1.0 + population * m[:, None])).sum(axis=1)
+    return float(np.sqrt(np.min(-1.0 / m + problem.width / problem.n * sums)))
+
+
+def _covariance(ratio: float, linear: float, rest: float) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues of c_1² W0W0ᵀ + c_{>1}² and their shares; `ratio` is N/d."""
+    angle = (np.arange(_ANGLES) + 0.5) * np.pi / _ANGLES
+    x = 1.0 + ratio + 2.0 * math.sqrt(ratio) * np.cos(angle)
+    share = np.sin(angle) ** 2 / x
+    nothing = max(0.0, 1.0 - 1.0 / ratio)  # of the eigenvalues are 0
+    share *= (1.0 - nothing) / share.sum()
+    return np.append(linear * x, 0.0) + rest, np.append(share, nothing)
+
+
+def largest_mean(problem: Problem) -> float:
+    """Largest singular value of the features' mean given κ, E[F|κ]/√n: about the first spike's.
+
+    An estimate of the spectrum's extent without solving for it.
+    """
+    weights = spiked_weights(problem)
+    g, share = finite_groups(problem) or gauss_law(problem.law.name, 15)
+    kappa, weight = gauss_hermite(60)
+    mean = problem.sigma.moments(weights.norm(g), weights.shift(g) * kappa[:, None])[0]  # (Q, K)
+    scaled = np.sqrt(weight)[:, None] * mean * np.sqrt(share * problem.width)
+    return float(np.linalg.norm(scaled, 2))

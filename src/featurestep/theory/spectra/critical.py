@@ -16,7 +16,7 @@ from ...core.problem import Grid, Problem
 from ...core.regime import interval
 from ...core.results import GridResult, Progress, Result, Table, describe, over_grid, verb
 from ...core.types import FloatArray
-from ..spike_functions import learned_powers
+from ..limits import learned_powers
 from .model import spectrum_notes
 from .outliers import HIGHEST
 from .steps import Halves, births
