@@ -31,7 +31,7 @@ ROOMS = {
     "plots": {"core", "functions", "theory", "simulation", "meeting", "sweeps"},
     "estimators": {"core", "functions", "theory", "simulation", "plots"},
 }
-FOUNDATIONS = {"types", "errors", "checks", "threads", "palette", "files"}
+FOUNDATIONS = {"types", "errors", "checks", "threads"}
 EDGES = {"bench", "figures", "studies", "demo", "cli", "page"}
 
 

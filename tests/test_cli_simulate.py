@@ -15,8 +15,9 @@ import pytest
 from featurestep import Note, Problem, compare, feature_gap, predict, simulate, simulation
 from featurestep.cli import output
 from featurestep.cli.run import memory
+from featurestep.core.display import plus_minus
 from featurestep.core.problem import FIELDS
-from featurestep.core.results import QUANTITIES, plus_minus
+from featurestep.core.results import QUANTITIES
 from featurestep.functions.activations import NAMED
 
 from .command import examples, run, run_json, run_until_work, stop

@@ -14,9 +14,9 @@ from scipy import integrate, special
 
 from featurestep import InaccurateQuadrature, InvalidProblem, function
 from featurestep.functions.activations import NAMED, resolve
-from featurestep.functions.hermite import coefficients, normalised_coefficients
-from featurestep.functions.nonlinearity import Nonlinearity, UserFunction
+from featurestep.functions.nonlinearity import Nonlinearity, coefficients, normalised_coefficients
 from featurestep.functions.quadrature import gauss_hermite, normal_density, panels
+from featurestep.functions.sampled import UserFunction
 
 FORMULAS = ("H1 + 0.3*H3", "(H1 + H2)/sqrt(2)", "H1 + H2/2 - 0.2*H4")
 EVERY = [*NAMED, *FORMULAS]

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import spike_counts
 from featurestep import FeaturestepError, InvalidProblem, NotConverged, spectrum
-from featurestep.core.regime import regime_of
+from featurestep.core.problem import regime_of
 from featurestep.meeting import phase as module
 from featurestep.meeting import spectra
 from featurestep.meeting.phase import EXPONENTS, phase_diagram

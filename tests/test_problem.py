@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, Problem, function
-from featurestep.core.regime import interval
+from featurestep.core.problem import interval
 
 BASE = Problem(n=1000, d=500, width=750, step_exponent=0.3, ridge=0.01)
 

@@ -33,7 +33,8 @@ from featurestep import (
     simulated_spectrum,
     spectrum,
 )
-from featurestep.core.results import Table, allowance, cell, grouped, over_grid
+from featurestep.core.display import Table, cell
+from featurestep.core.results import allowance, grouped, over_grid
 from featurestep.plots import answers
 
 from . import command

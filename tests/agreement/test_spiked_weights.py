@@ -9,8 +9,7 @@ import pytest
 
 from featurestep import Problem
 from featurestep.core.spiked import spiked_weights
-from featurestep.functions.hermite import coefficients
-from featurestep.functions.nonlinearity import gaussian_panels
+from featurestep.functions.nonlinearity import coefficients, gaussian_panels
 
 CASES: dict[str, dict[str, Any]] = {
     "tanh, labels": {"readout": "rademacher"},

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from featurestep.core.spiked import spiked_weights
-from featurestep.functions.hermite import coefficients
+from featurestep.functions.nonlinearity import coefficients
 from featurestep.simulation import Setting
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Draw

@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from featurestep.core.borders import Border
 from featurestep.core.errors import InvalidProblem
 from featurestep.core.problem import Problem
-from featurestep.functions.hermite import coefficients
+from featurestep.functions.nonlinearity import coefficients
 from featurestep.simulation import find_spikes, simulated_spectrum
 from featurestep.theory import spectrum
 

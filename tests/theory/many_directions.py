@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from featurestep import Problem
-from featurestep.functions.hermite import coefficients
+from featurestep.functions.nonlinearity import coefficients
 from tests.theory.roads import Literal, Numbers
 
 NODES = {2: 151, 3: 41}

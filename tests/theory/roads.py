@@ -10,8 +10,7 @@ from numpy.polynomial.hermite_e import poly2herme
 
 from featurestep import Problem
 from featurestep.core.spiked import spiked_weights
-from featurestep.functions.hermite import coefficients
-from featurestep.functions.special import factorials
+from featurestep.functions.nonlinearity import coefficients, factorials
 from featurestep.theory.exact.slopes import slopes
 from featurestep.theory.exact.solve import Answer, answer, r_nodes
 from featurestep.theory.exact.step import rows_of

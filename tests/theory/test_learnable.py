@@ -11,7 +11,7 @@ import pytest
 
 from featurestep import InvalidProblem, Problem, Teacher, baselines, learnable, predict
 from featurestep.core.spiked import spiked_weights
-from featurestep.functions.hermite import coefficients
+from featurestep.functions.nonlinearity import coefficients
 from featurestep.theory.degrees import KAPPA, WEIGHT
 
 # The sizes of the table in docs/theory.md: d = 1e5, n_step/d = 1000, η = √N, N = n/50.

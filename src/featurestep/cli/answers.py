@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ..core.display import shared_fields
 from ..core.errors import InvalidProblem
 from ..core.grid import Grid, as_grid
 from ..core.problem import Problem
-from ..core.results import OK, Result, shared_fields
+from ..core.results import OK, Result
 from .options import Request
 from .output import check_path, mention, save, show, show_json
 from .progress import INTERRUPTED, Advance, watched

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ..core.results import Table, describe
+from ..core.display import Table, describe
 from ..meeting.comparison import enough_seeds
 from .options import DEFAULTS, Request, asking
 from .output import check_folder, show_notes, show_table, write_in

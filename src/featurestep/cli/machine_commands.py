@@ -13,9 +13,9 @@ import numpy as np
 
 from .. import __version__
 from ..bench import bench as run_bench
-from ..core.files import check_file, write_whole
+from ..core.checks import check_file, write_whole
+from ..core.display import Table
 from ..core.problem import Problem
-from ..core.results import Table
 from ..core.threads import blas_libraries, cores
 from ..meeting.comparison import compare
 from ..sweeps.numerics import installed

@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
+from ..core.checks import check_file, unwritable, write_whole
+from ..core.display import ROOM, Table, plain
 from ..core.errors import InvalidProblem
-from ..core.files import check_file, unwritable, write_whole
-from ..core.results import Result, Table, plain
-from ..core.results.tables import ROOM
+from ..core.results import Result
 from ..core.types import Axes
 
 FORMATS = (".png", ".pdf", ".svg")

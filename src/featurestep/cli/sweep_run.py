@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from ..core.axes import number
+from ..core.display import Table
 from ..core.errors import InvalidProblem
-from ..core.results import Table
 from ..sweeps import Progress
 from ..sweeps.plan import Plan, make_plan
 from ..sweeps.run import execute, open_store

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..conventions import RATIOS
-from .checks import one_of, whole_number
+from .checks import known_keys, listed, one_of, table, whole_number
 from .errors import InvalidProblem
 from .problem import FIELDS
-from .reading import known_keys, listed, table
 from .types import FloatArray
 
 MAX_POINTS = 1_000_000  # a few kilobytes of a driver's memory each

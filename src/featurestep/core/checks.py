@@ -1,17 +1,27 @@
-"""Rules for numbers, each broken with one line: the parameter, the rule, the value got."""
+"""Checks of what users give: numbers, words, lists, tables and paths of files.
+
+Each refuses with one line: the parameter, its rule and the value got.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from typing import Any
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from .errors import InvalidProblem
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 MAX_SIZE = 10**15
+Made = TypeVar("Made", bound="DataclassInstance")
 
 
 def _is_number(value: Any) -> bool:
@@ -70,3 +80,91 @@ def rounded(name: str, what: str, value: float) -> int:
     if not 0.5 <= value <= MAX_SIZE:
         raise InvalidProblem(name, f"must give {what} between 1 and {MAX_SIZE:.0e}", value)
     return max(1, round(value))
+
+
+def table(path: str, value: Any) -> dict[str, Any]:
+    """A table, with plain text as keys."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidProblem(path, "must be a table", value)
+    return dict(value)
+
+
+def filled(path: str, value: Any) -> dict[str, Any]:
+    """A table that is not empty."""
+    found = table(path, value)
+    if not found:
+        raise InvalidProblem(path, "must not be empty", found)
+    return found
+
+
+def known_keys(path: str, value: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuse a key that means nothing."""
+    for key in value:
+        if key not in known:
+            where = f"{path}.{key}" if path else key
+            raise InvalidProblem(where, f"is not known here ({', '.join(known)})", value[key])
+
+
+def text(path: str, value: Any) -> str:
+    """Text that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidProblem(path, "must be text", value)
+    return value
+
+
+def listed(path: str, value: Any) -> list[Any]:
+    """A list that is not empty; from Python also a tuple or an array."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise InvalidProblem(path, "must be a list", value)
+    values = list(value)
+    if not values:
+        raise InvalidProblem(path, "must not be empty", values)
+    return values
+
+
+@contextmanager
+def within(path: str) -> Iterator[None]:
+    """Refusals get the path of the table that their parameter stands in."""
+    try:
+        yield
+    except InvalidProblem as error:
+        raise InvalidProblem(f"{path}.{error.parameter}", error.rule, error.value) from None
+
+
+def made(path: str, kind: type[Made], value: Any) -> Made:
+    """An object whose fields are the options of a table."""
+    options = table(path, value)
+    known_keys(path, options, [f.name for f in fields(kind)])
+    with within(path):
+        return kind(**options)
+
+
+def check_file(parameter: str, path: str | Path, endings: Iterable[str] = ()) -> None:
+    """Refuse a path that cannot become a file, with one of some endings if there are any."""
+    target, allowed = Path(path), tuple(endings)
+    if allowed and target.suffix.lower() not in allowed:
+        raise InvalidProblem(parameter, f"must end in {', '.join(allowed)}", str(path))
+    if not os.path.isdir(target.parent):
+        raise InvalidProblem(parameter, "must be in a directory that exists", str(path))
+    if os.path.isdir(target):
+        raise InvalidProblem(parameter, "must be a file, not a directory", str(path))
+
+
+def write_whole(parameter: str, path: Path, content: bytes) -> None:
+    """Write a file beside its place, then put it there: nobody sees half of it."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(content)
+        os.replace(partial, path)
+    except OSError as error:
+        raise unwritable(parameter, error, path) from None
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def unwritable(parameter: str, error: OSError, path: object) -> InvalidProblem:
+    """What to raise for a file or folder that cannot be written."""
+    return InvalidProblem(parameter, f"must be writable ({error.strerror})", str(path))

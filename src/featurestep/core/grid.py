@@ -12,8 +12,8 @@ import numpy as np
 from ..conventions import RATIOS
 from ..functions.nonlinearity import Nonlinearity
 from ..functions.readout import Law
+from .checks import listed
 from .errors import InvalidProblem
-from .reading import listed
 
 if TYPE_CHECKING:
     from .problem import Problem

@@ -1,4 +1,4 @@
-"""The problem: a frozen, validated description of one experiment, and grids over its fields."""
+"""The problem: a frozen, validated description of one experiment."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ import numpy as np
 
 from ..conventions import RATIOS, refuse, sizes_at_ratios, sizes_by_letter
 from ..functions.activations import resolve
-from ..functions.nonlinearity import Nonlinearity
+from ..functions.nonlinearity import Nonlinearity, coefficients
 from ..functions.readout import Law, freeze_law, resolve_law
-from ..functions.targets import resolve_target
-from ..functions.teacher import Frame, Teacher
+from ..functions.sampled import UserFunction
+from ..functions.targets import Frame, Teacher, resolve_target
 from .checks import non_negative, number, one_of, positive, rounded, whole_number
 from .errors import InvalidProblem
-from .grid import Grid, unknown_field
-from .regime import Regime, regime_of
-from .rules import NOISE_RANGE, RIDGE_RANGE, check_functions, step_of
-
-__all__ = ["FIELDS", "Grid", "Problem"]
+from .grid import Grid as Grid
+from .grid import unknown_field
 
 RESIDUALS = ("labels", "full")
 INITIALS = ("sphere", "gaussian")
+RIDGE_RANGE = ("must be in [1e-15, 1e12]", lambda v: 1e-15 <= v <= 1e12)
+NOISE_RANGE = ("must be at most 1e6", lambda v: v <= 1e6)
+STEP_RANGE = ("must be at most 1e12", lambda v: v <= 1e12)
+EXPONENT_RANGE = ("must be in [-4, 2]", lambda v: -4 <= v <= 2)
+_BOUNDARY_WIDTH = 1e-9  # exponents this near to the end of an interval count as on it
 Spec = str | Nonlinearity | Teacher | Callable[..., Any]
 
 
@@ -92,13 +94,13 @@ class Problem:
         self._put("ridge", number("ridge", positive("ridge", self.ridge), *RIDGE_RANGE))
         noise = number("noise_std", non_negative("noise_std", self.noise_std), *NOISE_RANGE)
         self._put("noise_std", noise)
-        for name, value in step_of(self.given, self.n).items():
+        for name, value in _step_of(self.given, self.n).items():
             self._put(name, value)
         for name, kinds in (("residual", RESIDUALS), ("initial", INITIALS)):
             one_of(name, getattr(self, name), kinds)
         if not isinstance(self.centre, (bool, np.bool_)):
             raise InvalidProblem("centre", "must be True or False", self.centre)
-        check_functions(self)
+        _check_functions(self)
 
     def _put(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -294,3 +296,108 @@ _REQUIRED = ("n", "d", "width", "ridge")
 @lru_cache(maxsize=256)
 def _subtract_mean(sigma: Nonlinearity) -> Nonlinearity:
     return sigma.centred()
+
+
+def _step_of(given: Mapping[str, Any], n: int) -> dict[str, float]:
+    """The step's fields: η = step_scale·n^step_exponent, or η outright."""
+    size, exponent = given["step_size"], given["step_exponent"]
+    scale = positive("step_scale", given["step_scale"])
+    if size is not None:
+        if exponent is not None:
+            rule = "must not be given together with step_exponent"
+            raise InvalidProblem("step_size", rule, (size, exponent))
+        if scale != 1.0:
+            rule = "goes with step_exponent, not with step_size"
+            raise InvalidProblem("step_scale", rule, scale)
+        size = number("step_size", non_negative("step_size", size), *STEP_RANGE)
+        return {"step_scale": scale, "step_size": size}
+    if exponent is None:
+        raise InvalidProblem("step_exponent", "or step_size must be given", None)
+    exponent = number("step_exponent", exponent, *EXPONENT_RANGE)
+    size = min(scale, 1e100) * math.pow(n, exponent)
+    size = number("step_scale", size, "must give a step size of at most 1e12", STEP_RANGE[1])
+    return {"step_scale": scale, "step_exponent": exponent, "step_size": size}
+
+
+def _check_functions(problem: Problem) -> None:
+    """Refuse functions that leave nothing to learn or to fit, or a step that cannot be taken."""
+    sigma, law = problem.sigma, problem.law
+    teacher = problem.teacher
+    zero = problem.sigma_star.second_moment <= 0.0 if teacher is None else teacher.is_zero
+    if zero and problem.noise_std == 0:
+        raise InvalidProblem("target", "must not be zero when noise_std is 0", problem.target)
+    if sigma.second_moment <= 0:
+        raise InvalidProblem("activation", "must not be zero", problem.activation)
+    c = coefficients(sigma, 2)
+    if problem.step_size and c[1] == 0.0:
+        rule = "must have c_1 = E[zσ(z)] ≠ 0 when the step is not 0, or the step learns nothing"
+        raise InvalidProblem("activation", rule, problem.activation)
+    if problem.residual == "full" and c[0] != 0.0 and abs(law.mean) > 1e-12:
+        rule = (
+            "'full' needs a centred activation (centre=True) when the readout law has mean "
+            f"{law.mean:.3g}, or the initial output grows with the width"
+        )
+        raise InvalidProblem("residual", rule, problem.residual)
+    if isinstance(sigma, UserFunction):
+        _check_slope(sigma)
+
+
+@lru_cache(maxsize=256)
+def _check_slope(sigma: UserFunction) -> None:
+    """A derivative that does not integrate to E[zσ] misses a jump or is wrong."""
+    slope, expected = sigma.mean_slope, coefficients(sigma, 1)[1]
+    if not abs(slope - expected) <= 1e-6 * math.sqrt(sigma.second_moment):
+        raise InvalidProblem(
+            "activation",
+            f"must be continuous and match its derivative (E[zσ] = {expected:.6g} = E σ′)",
+            f"E σ′ = {slope:.6g}",
+        )
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Where a step exponent lies: the degree ℓ where it is defined, and the reason in words."""
+
+    exponent: float | None
+    degree: int | None
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def interval(degree: int) -> tuple[float, float]:
+    """Open interval ((ℓ−1)/2ℓ, ℓ/(2ℓ+2)) of exponents with ℓ learned degrees."""
+    if degree == 0:
+        return -math.inf, 0.0
+    return (degree - 1) / (2 * degree), degree / (2 * degree + 2)
+
+
+def regime_of(exponent: float | None, *, at_size: int | None = None) -> Regime:
+    """The regime of η = n^exponent; None stands for a step of size 0."""
+    if exponent is None:
+        return Regime(None, 0, "step size 0: the untrained network (degree 0)")
+    name = f"step exponent {exponent:.6g}"
+    if at_size is not None:
+        name += f" (of the given step size, at n = {at_size})"
+    if exponent < -_BOUNDARY_WIDTH:
+        return Regime(exponent, 0, f"{name} is below 0: nothing is learned (degree 0)")
+    if exponent >= 0.5 - _BOUNDARY_WIDTH:
+        where = (
+            "is the maximal step"
+            if exponent <= 0.5 + _BOUNDARY_WIDTH
+            else "is beyond the maximal step"
+        )
+        text = f"{name} {where} 1/2: every degree is learned in part; the degree is undefined"
+        return Regime(exponent, None, text)
+    ratio = 1.0 / (1.0 - 2.0 * exponent)  # ℓ at the lower end of its interval
+    nearest = max(1, round(ratio))
+    if abs(exponent - interval(nearest)[0]) <= _BOUNDARY_WIDTH:
+        text = (
+            f"{name} is the boundary between degree {nearest - 1} and degree {nearest}: "
+            "the new spike is partly formed and the degree is undefined"
+        )
+        return Regime(exponent, None, text)
+    degree = math.floor(ratio)
+    low, high = interval(degree)
+    return Regime(exponent, degree, f"{name} is in ({low:.4g}, {high:.4g}): degree {degree}")

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..functions.hermite import coefficients
-from ..functions.nonlinearity import Nonlinearity
-from ..functions.teacher import Frame
+from ..functions.nonlinearity import Nonlinearity, coefficients
+from ..functions.targets import Frame
 from .problem import Problem
 from .types import FloatArray
 

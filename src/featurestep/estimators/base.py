@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..core.checks import non_negative, number, one_of, positive, whole_number
 from ..core.errors import InvalidProblem
-from ..core.problem import Problem
-from ..core.rules import RIDGE_RANGE
+from ..core.problem import RIDGE_RANGE, Problem
 from ..core.types import FloatArray
 from ..simulation.arrays.backend import Array, make_backend
 from ..simulation.network.given import ROWS, Network

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.problem import Problem
 from ..core.types import FloatArray
-from ..functions.nonlinearity import HermiteSum
-from ..functions.special import factorials
+from ..functions.activations import HermiteSum
+from ..functions.nonlinearity import factorials
 from ..theory import Prediction
 from .directions import DEGREES
 

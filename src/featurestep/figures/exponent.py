@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.problem import Problem
-from ..core.regime import interval
+from ..core.problem import Problem, interval
 from ..core.results import Progress
 from ..core.types import Axes, xarray
 from ..demo import SETTINGS

@@ -1,1 +1,5 @@
-"""Activations, targets and readout laws, with the numbers that theory needs of them."""
+"""Activations, targets, readout laws, and the averages and roots that are taken of them."""
+
+from ..core.threads import let_idle_threads_sleep
+
+let_idle_threads_sleep()  # SciPy, which brings a BLAS of its own, is loaded with its first use

@@ -1,10 +1,12 @@
-"""The named activations, and the one way from a user's word to a function."""
+"""Activations: those with closed-form moments, the named ones, and how a user's word is read."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,19 +14,222 @@ from ..core.checks import readable
 from ..core.errors import InvalidProblem
 from ..core.types import FloatArray
 from .formula import hermite_formula
-from .nonlinearity import (
-    Analytic,
-    Erf,
-    HermiteSum,
-    Nonlinearity,
-    PiecewiseLinear,
-    Sine,
-    UserFunction,
-)
+from .nonlinearity import Nonlinearity, factorials, hermite, over_powers
 from .quadrature import normal_density
-from .special import ndtr
+from .sampled import Analytic, UserFunction
 
 LEAKY_SLOPE = 0.01
+
+
+class _Closed(Nonlinearity):
+    """A function whose coefficients are exact too: E f^{(k)}(z) = E[f(z)H_k(z)]."""
+
+    def normalised_coefficients(self, order: int) -> FloatArray:
+        means = self.derivative_means(np.ones(()), np.zeros(()), order)
+        return np.asarray(means / np.sqrt(factorials(order + 1)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PiecewiseLinear(_Closed):
+    """slope·s + intercept + Σ weight·relu(s − kink), all moments in closed form."""
+
+    slope: float
+    intercept: float
+    corners: tuple[tuple[float, float], ...]  # (kink, weight)
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return tuple(kink for kink, _ in self.corners)
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        out = self.slope * s + self.intercept
+        for kink, weight in self.corners:
+            out = out + weight * np.maximum(s - kink, 0.0)
+        return out
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        out = np.full(np.shape(s), self.slope)
+        for kink, weight in self.corners:
+            out = out + weight * (s > kink)
+        return out
+
+    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        out = np.zeros((order + 2, *t.shape))
+        out[0] = self.slope * t + self.intercept
+        out[1] = self.slope
+        ramps: list[_Ramp] = []
+        for kink, weight in self.corners:
+            ramp = _ramp((t - kink) / rho)
+            out[0] += weight * rho * ramp.mean
+            out[1] += weight * ramp.slope
+            if order >= 2:  # relu″ is a point mass
+                out[2:-1] += weight * _density_derivatives(order - 2, t - kink, rho)
+            out[-1] += weight**2 * _ramp_covariance(ramp, ramp)
+            for (_, other), earlier in zip(self.corners, ramps, strict=False):
+                out[-1] += 2 * weight * other * _ramp_covariance(earlier, ramp)
+            ramps.append(ramp)
+        out[-1] = np.maximum(rho**2 * out[-1], 0.0)
+        return out
+
+
+def _density_derivatives(order: int, x: FloatArray, width: FloatArray) -> FloatArray:
+    """Derivatives 0 … order at x of the density φ(x/width)/width."""
+    at = x / width
+    return over_powers(hermite(order, -at) * (normal_density(at) / width), width)
+
+
+class _Ramp(NamedTuple):
+    """E relu(z + τ) and its slope, and the same for the reflected −|τ|, where nothing cancels."""
+
+    tau: FloatArray
+    mean: FloatArray
+    slope: FloatArray
+    tail_mean: FloatArray
+    tail_slope: FloatArray
+
+
+def _ramp(tau: FloatArray) -> _Ramp:
+    low = -np.abs(tau)
+    cdf = ndtr(low)
+    tail = np.maximum(normal_density(low) + low * cdf, 0.0)
+    return _Ramp(tau, tail + np.maximum(tau, 0.0), np.where(tau > 0, 1.0 - cdf, cdf), tail, cdf)
+
+
+def _ramp_covariance(upper: _Ramp, lower: _Ramp) -> FloatArray:
+    """Covariance of relu(z + τ₁), relu(z + τ₂), less their linear parts; τ₁ ≥ τ₂.
+
+    relu(x) = x + relu(−x) leaves it unchanged when both are reflected, so it is computed on the
+    side where the second ramp is in its tail: E[(z + τ₁)relu(z + τ₂)] = Φ(τ₂) + τ₁E relu(z + τ₂).
+    """
+    if upper is lower:
+        mean, cdf, tau = upper.tail_mean, upper.tail_slope, -np.abs(upper.tau)
+        return np.asarray(cdf * (1.0 - cdf) + mean * (tau - mean))
+    reflect = upper.tau + lower.tau > 0
+    high_tau = np.where(reflect, -lower.tau, upper.tau)
+    high_mean = np.where(reflect, lower.mean - lower.tau, upper.mean)
+    high_cdf = np.where(reflect, 1.0 - lower.slope, upper.slope)
+    # After reflection the lower ramp has τ ≤ 0: its tail values are its own.
+    low_mean = np.where(reflect, upper.tail_mean, lower.tail_mean)
+    low_cdf = np.where(reflect, upper.tail_slope, lower.tail_slope)
+    return np.asarray(low_cdf * (1.0 - high_cdf) + low_mean * (high_tau - high_mean))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HermiteSum(_Closed):
+    """Σ c_k H_k, with c_k the coefficients themselves (not normalised)."""
+
+    coefficients: tuple[float, ...]
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        return np.asarray(np.polynomial.hermite_e.hermeval(s, np.array(self.coefficients)))
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        lowered = np.polynomial.hermite_e.hermeder(np.array(self.coefficients))
+        return np.asarray(np.polynomial.hermite_e.hermeval(s, lowered), dtype=np.float64)
+
+    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        degree = len(self.coefficients) - 1
+        smoothed = _smoothed_hermite(degree, 1.0 - rho**2, t)
+        means = np.zeros((max(order, degree) + 1, *t.shape))
+        for j in range(degree + 1):
+            for k in range(j, degree + 1):
+                means[j] += self.coefficients[k] * math.perm(k, j) * smoothed[k - j]
+        spread = np.zeros(t.shape)
+        for j in range(2, degree + 1):
+            spread += (rho**j * means[j]) ** 2 / math.factorial(j)
+        return np.stack([*means[: order + 1], spread])
+
+
+def _smoothed_hermite(degree: int, variance: FloatArray, t: FloatArray) -> list[FloatArray]:
+    """E H_m(ρz + t) for m = 0 … degree: Hermite polynomials of variance 1 − ρ²."""
+    values = [np.ones(t.shape), np.array(t)]
+    for m in range(1, degree):
+        values.append(t * values[m] - m * variance * values[m - 1])
+    return values[: degree + 1]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Erf(_Closed):
+    """erf(s): the second moment is Owen's function T."""
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        return np.asarray(erf(s))
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        return np.asarray(2.0 / np.sqrt(np.pi) * np.exp(-s * s))
+
+    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        v = rho**2
+        at = t / np.sqrt(1.0 + 2.0 * v)
+        out = np.empty((order + 2, *t.shape))
+        out[0] = erf(at)
+        # erf′ is twice a normal density of variance ½
+        out[1:-1] = 2.0 * _density_derivatives(order - 1, t, np.sqrt(0.5 + v))
+        # E erf² = 1 − 8T(√2·at, 1/√(1+4ρ²)); its complement stays accurate where erf saturates.
+        gap = erfc(np.abs(at))
+        tail = 8.0 * owens_t(np.sqrt(2.0) * at, 1.0 / np.sqrt(1.0 + 4.0 * v))
+        out[-1] = np.maximum(gap * (2.0 - gap) - tail - v * out[1] ** 2, 0.0)
+        return out
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sine(_Closed):
+    """sin(s), all moments in closed form."""
+
+    @property
+    def oscillates(self) -> bool:
+        return True
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        return np.sin(s)
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        return np.cos(s)
+
+    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        v = rho**2
+        decay = np.exp(-0.5 * v)
+        sine, cosine = np.sin(t), np.cos(t)
+        # Var(sin) − linear part, split into squares so that small ρ does not cancel:
+        # e^{−ρ²}[sin²t (cosh ρ² − 1) + cos²t (sinh ρ² − ρ²)]
+        even = 0.5 * np.expm1(-v) ** 2
+        odd = np.where(v < 0.3, np.exp(-v) * _sinh_minus(v), 0.5 * -np.expm1(-2 * v) - v * decay**2)
+        means = [decay * (sine, cosine, -sine, -cosine)[k % 4] for k in range(order + 1)]
+        return np.stack([*means, sine**2 * even + cosine**2 * odd])
+
+
+def _sinh_minus(v: FloatArray) -> FloatArray:
+    """Series of sinh(v) − v for small v."""
+    v2 = v * v
+    return v * v2 / 6 * (1 + v2 / 20 * (1 + v2 / 42 * (1 + v2 / 72 * (1 + v2 / 110))))
+
+
+def erf(x: FloatArray) -> FloatArray:
+    """2/√π ∫₀ˣ e^{−t²} dt."""
+    from scipy.special import erf as function
+
+    return np.asarray(function(x))
+
+
+def erfc(x: FloatArray) -> FloatArray:
+    """1 − erf(x), accurate in the upper tail."""
+    from scipy.special import erfc as function
+
+    return np.asarray(function(x))
+
+
+def ndtr(x: FloatArray) -> FloatArray:
+    """Φ(x), the standard normal distribution function."""
+    from scipy.special import ndtr as function
+
+    return np.asarray(function(x))
+
+
+def owens_t(h: FloatArray, a: FloatArray) -> FloatArray:
+    """Owen's T(h, a) = (1/2π)∫₀ᵃ e^{−h²(1+x²)/2}/(1+x²) dx."""
+    from scipy.special import owens_t as function
+
+    return np.asarray(function(h, a))
 
 
 def _sigmoid(s: FloatArray) -> FloatArray:

@@ -8,7 +8,6 @@ from functools import lru_cache
 import numpy as np
 
 from ..core.types import FloatArray
-from .special import normal_quantile
 
 Rule = tuple[FloatArray, FloatArray]
 _BENT_GRID = 120  # Gauss nodes of a law that stand for the law itself
@@ -25,6 +24,13 @@ _LOWEST_ADDED = 5  # lowest power of z² in what is added to the density, in ste
 def normal_density(x: FloatArray) -> FloatArray:
     """φ(x), the standard normal density."""
     return np.asarray(np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi))
+
+
+def normal_quantile(probability: float) -> float:
+    """The x with Φ(x) = probability."""
+    from scipy.special import ndtri as function
+
+    return float(function(probability))
 
 
 @lru_cache(maxsize=64)

@@ -9,21 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.display import Table, cell, plain, plus_minus, where
 from ..core.errors import InvalidProblem
 from ..core.grid import Grid, as_grid
 from ..core.problem import Problem
-from ..core.results import (
-    OK,
-    QUANTITIES,
-    Result,
-    Table,
-    allowance,
-    cell,
-    grouped,
-    plain,
-    plus_minus,
-    where,
-)
+from ..core.results import OK, QUANTITIES, Result, allowance, grouped
 from ..core.types import FloatArray, xarray
 from ..simulation import Setting, Simulation, simulate
 from ..simulation.arguments import SEEDS, checked_seeds

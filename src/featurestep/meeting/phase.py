@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.display import Table
 from ..core.errors import FeaturestepError, InvalidProblem
 from ..core.grid import Grid
 from ..core.problem import Problem
-from ..core.results import OK, Result, Table, arrays_over, grouped, status_of
+from ..core.results import OK, Result, arrays_over, grouped, status_of
 from ..core.types import FloatArray, xarray
-from ..functions.hermite import coefficients
+from ..functions.nonlinearity import coefficients
 from ..simulation import Setting
 from ..simulation.arguments import checked_seeds
 from ..theory import spectrum

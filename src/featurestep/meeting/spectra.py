@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.display import Table
 from ..core.errors import FeaturestepError
 from ..core.grid import Grid
 from ..core.problem import Problem
-from ..core.results import GridResult, Progress, Result, Table, over_grid, status_of
+from ..core.results import GridResult, Progress, Result, over_grid, status_of
 from ..core.types import FloatArray
 from ..simulation import Setting, SimulatedSpectrum, simulated_spectrum
 from ..simulation.arguments import SEEDS

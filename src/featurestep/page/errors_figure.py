@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.regime import interval
+from ..core.problem import interval
 from .errors_axis import exponents, here
 from .figures import AXES, NOTHING, PIN, Figure, frame, line, marks, note, open_squares
 from .spectrum_axis import nice

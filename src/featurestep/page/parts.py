@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import InvalidProblem
-from ..core.problem import Problem
-from ..core.regime import interval
+from ..core.problem import Problem, interval
 from ..core.results import status_of
 from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite

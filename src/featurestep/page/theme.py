@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core.palette import PALETTE
+from ..core.display import PALETTE
 
 BLUE, VERMILION, GREEN, PURPLE, AMBER, SKY, _ = PALETTE
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.errors import InvalidProblem
 from ..core.grid import Grid
-from ..core.regime import interval
+from ..core.problem import interval
 from ..core.results import GridResult
 from ..core.types import Axes, xarray
 from ..theory import Limit, Prediction

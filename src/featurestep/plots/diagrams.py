@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.regime import interval
+from ..core.problem import interval
 from ..core.types import Axes, FloatArray, xarray
 from ..theory import CriticalStep
 from .curves import shade_regimes

@@ -9,7 +9,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core.palette import PALETTE as PALETTE
+from ..core.display import PALETTE as PALETTE
 from ..core.types import Axes, Figure
 
 COLUMN = 3.3  # inches: one column of a journal page

@@ -1,6 +1,6 @@
 """The experiment of theory.md, section 1, run exactly on drawn data."""
 
-from ..functions.teacher import Teacher
+from ..functions.targets import Teacher
 from .draws.setting import Setting
 from .failures import InsufficientMemory, NonFiniteFeatures, SingularSystem
 from .network.equivalence import FeatureGap, feature_gap

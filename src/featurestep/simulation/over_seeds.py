@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core.display import plus_minus
 from ..core.errors import InvalidProblem
-from ..core.results import Note, Result, plus_minus
+from ..core.results import Note, Result
 from ..core.types import FloatArray, xarray
 from .draws.setting import Setting
 

@@ -13,7 +13,7 @@ from ..core.results import Progress
 from ..core.types import Axes, xarray
 from ..figures.base import Claim, Report, drawn, over, over_seeds, sizes_of
 from ..functions.activations import NAMED
-from ..functions.hermite import coefficients
+from ..functions.nonlinearity import coefficients
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label
 from ..simulation import simulate

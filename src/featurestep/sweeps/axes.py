@@ -19,9 +19,8 @@ from ..core.axes import (
     placed,
     positive_ends,
 )
-from ..core.checks import one_of
+from ..core.checks import filled, known_keys, listed, one_of, table
 from ..core.errors import InvalidProblem
-from ..core.reading import filled, known_keys, listed, table
 from ..core.types import FloatArray
 
 DESIGN = "sample"  # the dimension of a design

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import check_file, write_whole
 from ..core.errors import InvalidProblem
-from ..core.files import check_file, write_whole
 from ..core.types import xarray
 from .plan import Plan
 from .results import Columns, described, make_dataset, make_table

@@ -10,11 +10,10 @@ from typing import Any
 
 from ..core.errors import InvalidProblem
 from ..core.problem import Problem
-from ..functions.activations import NAMED, resolve
-from ..functions.nonlinearity import HermiteSum, Nonlinearity
+from ..functions.activations import NAMED, HermiteSum, resolve
+from ..functions.nonlinearity import Nonlinearity
 from ..functions.readout import Law
-from ..functions.targets import resolve_target, target_formula
-from ..functions.teacher import Teacher
+from ..functions.targets import Teacher, resolve_target, target_formula
 
 Numerics = str | int  # a fingerprint; the first stores had a number in its place
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, NamedTuple
 
+from ..core.display import plain
 from ..core.errors import FeaturestepError
-from ..core.results import plain
 from ..core.threads import blas_libraries, one_thread, set_workers
 from ..simulation import InsufficientMemory
 from .numerics import installed

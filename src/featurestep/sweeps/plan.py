@@ -11,9 +11,9 @@ from typing import Any
 
 from ..conventions import RATIOS
 from ..core.axes import MAX_POINTS
+from ..core.checks import within
 from ..core.errors import InvalidProblem
 from ..core.problem import Problem
-from ..core.reading import within
 from .identity import Numerics, describe, key_of, portable, under
 from .job import Job
 from .spec import Sweep

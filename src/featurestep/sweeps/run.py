@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from ..core.files import check_file
+from ..core.checks import check_file
 from .engines import Engine
 from .plan import Plan
 from .spec import Sweep

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..core.axes import NAMES
+from ..core.checks import known_keys, made, table, text
 from ..core.errors import InvalidProblem
 from ..core.grid import Grid, as_grid
 from ..core.problem import Problem
-from ..core.reading import known_keys, made, table, text
 from .axes import Dimension, read_grid
 from .engines import EngineChoice
 from .identity import portable

@@ -12,9 +12,8 @@ from ..core.errors import InvalidProblem
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Note, Progress, Result, over_grid, verb
 from ..core.spiked import linear_part, spiked_weights
-from ..functions.hermite import coefficients
-from ..functions.nonlinearity import Nonlinearity
-from ..functions.teacher import Frame
+from ..functions.nonlinearity import Nonlinearity, coefficients
+from ..functions.targets import Frame
 from .labels import label_moments
 from .limits import linear_and_rest
 from .predict import predict

@@ -15,7 +15,7 @@ import numpy as np
 from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import stretched_normal
-from ..functions.teacher import Frame, directions_rule
+from ..functions.targets import Frame, directions_rule
 from .labels import fineness, label_moments, target_values
 
 Degrees = dict[int | str | tuple[int, ...], float]

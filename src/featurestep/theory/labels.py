@@ -16,7 +16,7 @@ from ..core.problem import Problem
 from ..core.types import FloatArray
 from ..functions.activations import function
 from ..functions.nonlinearity import Nonlinearity
-from ..functions.teacher import FINEST, Frame, directions_rule
+from ..functions.targets import FINEST, Frame, directions_rule
 from .moments import across_alignment, target_moments
 
 _CHUNK = 400_000  # values of the target at a time

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.display import Table
 from ..core.problem import Grid, Problem
-from ..core.results import GridResult, Progress, Result, Table, over_grid, verb
+from ..core.results import GridResult, Progress, Result, over_grid, verb
 from ..core.spiked import spiked_weights
-from ..functions.hermite import normalised_coefficients
-from ..functions.nonlinearity import Nonlinearity, normalised_hermite
-from ..functions.teacher import Frame
+from ..functions.nonlinearity import Nonlinearity, normalised_coefficients, normalised_hermite
+from ..functions.targets import Frame
 from .degrees import multi_indices
 from .reach import (
     ACTIVATIONS,

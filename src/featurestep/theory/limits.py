@@ -28,8 +28,7 @@ from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Note, Progress, Result, over_grid, verb
 from ..core.spiked import SpikedWeights, spiked_weights
 from ..core.types import FloatArray
-from ..functions.hermite import coefficients
-from ..functions.nonlinearity import Nonlinearity
+from ..functions.nonlinearity import Nonlinearity, coefficients
 from ..functions.quadrature import gauss_hermite, gauss_law
 from ..functions.roots import root_between
 from .engine import solve

@@ -7,7 +7,7 @@ import math
 from ..core.errors import InvalidProblem
 from ..core.problem import Problem
 from ..core.spiked import SpikedWeights
-from ..functions.hermite import coefficients
+from ..functions.nonlinearity import coefficients
 from .exact.slopes import slopes
 
 METHODS = ("auto", "isotropic", "exact")

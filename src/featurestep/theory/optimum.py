@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.checks import one_of, readable
+from ..core.display import cell, where
 from ..core.errors import InvalidProblem, NotConverged
 from ..core.problem import Grid, Problem
-from ..core.results import GridResult, Progress, Result, cell, over_grid, verb, where
+from ..core.results import GridResult, Progress, Result, over_grid, verb
 from ..core.types import FloatArray
 from .engine import solve
 from .prediction import Prediction, answered

@@ -17,7 +17,7 @@ from ..core.results import QUANTITIES, Note, Result
 from ..core.spiked import spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
-from ..functions.teacher import Frame
+from ..functions.targets import Frame
 from .degrees import KAPPA, MOST_DEGREE, WEIGHT, Degrees, missed_by_degree
 from .labels import label_moments
 from .validity import prediction_notes

@@ -18,7 +18,7 @@ from ..core.spiked import spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import trapezoid_normal
-from ..functions.teacher import Frame
+from ..functions.targets import Frame
 from .exact.solve import R_NODES
 from .exact.step import build_step, rows_of
 from .labels import label_moments

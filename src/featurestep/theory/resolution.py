@@ -19,10 +19,10 @@ from ..core.errors import NotConverged
 from ..core.problem import Problem
 from ..core.spiked import SpikedWeights
 from ..core.types import FloatArray
-from ..functions.hermite import coefficients
-from ..functions.nonlinearity import HermiteSum, Nonlinearity, Shifted
+from ..functions.activations import HermiteSum
+from ..functions.nonlinearity import Nonlinearity, Shifted, coefficients
 from ..functions.quadrature import Rule, gauss_law, stretched_normal, stretched_uniform
-from ..functions.teacher import Frame
+from ..functions.targets import Frame
 
 GroupKey = tuple[Callable[..., Rule], tuple[Any, ...]]  # what makes the rule, and of what
 NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]

@@ -14,8 +14,8 @@ from ..core.borders import MARGIN
 from ..core.problem import Problem
 from ..core.results import Note
 from ..core.spiked import SpikedWeights
-from ..functions.hermite import coefficients
-from ..functions.teacher import Frame
+from ..functions.nonlinearity import coefficients
+from ..functions.targets import Frame
 from .method import bulk_left_out, left_out
 from .resolution import growth_degree
 

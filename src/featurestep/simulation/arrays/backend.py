@@ -18,7 +18,8 @@ from ...core.checks import one_of
 from ...core.errors import InvalidProblem
 from ...core.threads import blas_libraries, let_idle_threads_sleep, workers
 from ...core.types import FloatArray
-from ...functions.nonlinearity import Nonlinearity, UserFunction
+from ...functions.nonlinearity import Nonlinearity
+from ...functions.sampled import UserFunction
 from .gram import (
     EIGEN_FLOPS,
     by_eigenvectors,

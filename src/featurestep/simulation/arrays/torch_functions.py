@@ -7,16 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...functions.nonlinearity import (
-    Analytic,
-    Erf,
-    HermiteSum,
-    Nonlinearity,
-    PiecewiseLinear,
-    Shifted,
-    Sine,
-    UserFunction,
-)
+from ...functions.activations import Erf, HermiteSum, PiecewiseLinear, Sine
+from ...functions.nonlinearity import Nonlinearity, Shifted
+from ...functions.sampled import Analytic, UserFunction
 from .backend import Array, Backend
 
 ROOT_TWO = 2.0**0.5

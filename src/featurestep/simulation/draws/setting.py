@@ -15,7 +15,7 @@ from ...core.errors import InvalidProblem
 from ...core.problem import Problem
 from ...core.results import Note, same
 from ...core.types import FloatArray
-from ...functions.teacher import Teacher
+from ...functions.targets import Teacher
 from .laws import checked_covariance, eigenpairs, parse_mixture
 
 LAWS = ("gaussian", "rademacher", "uniform", "student_t(df)", "mixture(K, s)", "sphere")

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...core.display import Table
 from ...core.errors import InvalidProblem
 from ...core.grid import Grid
 from ...core.problem import Problem
-from ...core.results import GridResult, Note, Progress, Result, Table, over_grid, verb
+from ...core.results import GridResult, Note, Progress, Result, over_grid, verb
 from ...core.types import FloatArray
 from ..arguments import SEEDS, Draws, Resources, make_draws, make_resources
 from ..draws.setting import Setting

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+from ...core.display import Table, cell, plus_minus
 from ...core.grid import Grid, as_grid
 from ...core.problem import Problem
-from ...core.results import QUANTITIES, Table, cell, plus_minus
+from ...core.results import QUANTITIES
 from ...core.types import FloatArray, xarray
 from ..over_seeds import OverSeeds, statistics
 

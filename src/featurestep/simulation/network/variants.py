@@ -12,7 +12,7 @@ from ...core.errors import InvalidProblem
 from ...core.problem import Problem
 from ...core.spiked import spiked_weights
 from ...core.types import FloatArray
-from ...functions.hermite import coefficients
+from ...functions.nonlinearity import coefficients
 from ..arrays.backend import Array, Backend, parallel_safe
 from ..draws.setting import Setting
 from .step import evaluate

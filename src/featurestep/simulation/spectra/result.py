@@ -11,9 +11,9 @@ import numpy as np
 
 from ...core.borders import Border
 from ...core.checks import one_of, positive
+from ...core.display import Table
 from ...core.errors import InvalidProblem
 from ...core.problem import Problem
-from ...core.results import Table
 from ...core.types import FloatArray, xarray
 from ..over_seeds import OverSeeds, error_of_mean, spread
 from .distribution import Curve, Spikes, cumulative_curve, default_width, density_curve, find_spikes

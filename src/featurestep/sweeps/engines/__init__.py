@@ -6,9 +6,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from ...core.checks import one_of, whole_number
+from ...core.checks import one_of, text, whole_number
 from ...core.errors import InvalidProblem
-from ...core.reading import text
 from ..job import Job, Report
 from .dask_engine import dask, distributed, refuse_importing_workers
 from .local import processes, serial

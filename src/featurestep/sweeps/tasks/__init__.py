@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.checks import one_of
+from ...core.checks import listed, made, one_of, table
 from ...core.errors import InvalidProblem
-from ...core.reading import listed, made, table
 from .base import Part, Task, Unit, Values
 from .simulate import Simulate
 from .theory import BaselinesTask, LimitTask, Predict, SpectrumTask

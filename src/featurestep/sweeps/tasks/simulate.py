@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from ...core.checks import one_of, positive, whole_number
+from ...core.checks import made, one_of, positive, whole_number, within
 from ...core.errors import InvalidProblem
 from ...core.grid import Grid
 from ...core.problem import Problem
-from ...core.reading import made, within
 from ...core.results import QUANTITIES
 from ...simulation import Setting, simulate
 from ...simulation.arguments import make_draws

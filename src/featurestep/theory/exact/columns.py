@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
-from ...functions.teacher import Frame
+from ...functions.targets import Frame
 from ..labels import Labels, label_moments, pairs
 from .covariance import alone
 from .step import Step

@@ -26,7 +26,7 @@ from ...functions.quadrature import (
     trapezoid_normal,
     truncated_normal,
 )
-from ...functions.teacher import Frame
+from ...functions.targets import Frame
 
 MOST_MOMENT = 6
 _NOISE_NODES = 15

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.types import FloatArray
-from ...functions.hermite import coefficients
-from ...functions.nonlinearity import Nonlinearity, gaussian_panels
+from ...functions.nonlinearity import Nonlinearity, coefficients, gaussian_panels
 
 
 class Slopes(NamedTuple):

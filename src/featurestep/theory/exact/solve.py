@@ -13,7 +13,7 @@ from ...core.spiked import SpikedWeights
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
-from ...functions.teacher import Frame
+from ...functions.targets import Frame
 from ..labels import Labels
 from ..prediction import Groups, Outcome, Prediction, checked
 from ..resolution import Resolution, Roughness

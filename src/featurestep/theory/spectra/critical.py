@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core.checks import whole_number
+from ...core.display import Table, describe
 from ...core.errors import InvalidProblem
-from ...core.problem import Grid, Problem
-from ...core.regime import interval
-from ...core.results import GridResult, Progress, Result, Table, describe, over_grid, verb
+from ...core.problem import Grid, Problem, interval
+from ...core.results import GridResult, Progress, Result, over_grid, verb
 from ...core.types import FloatArray
 from ..limits import learned_powers
 from .model import spectrum_notes

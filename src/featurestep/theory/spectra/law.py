@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.borders import Border, border_of
+from ...core.display import Table, plain
 from ...core.problem import Problem
-from ...core.results import Result, Table, plain
+from ...core.results import Result
 from ...core.types import FloatArray
 from .interval import Interval, curve, density
 from .outliers import HIGHEST

@@ -20,7 +20,7 @@ from ...core.errors import NotConverged
 from ...core.problem import Problem
 from ...core.threads import one_thread
 from ...core.types import FloatArray
-from ...functions.hermite import coefficients
+from ...functions.nonlinearity import coefficients
 from ...functions.quadrature import normal_density
 from ..exact.dyson import bare_determinant
 from ..exact.residuals import residual_law

@@ -17,8 +17,7 @@ from ...core.errors import NotConverged
 from ...core.problem import Problem
 from ...core.spiked import SpikedWeights, spiked_weights
 from ...core.types import FloatArray
-from ...functions.hermite import coefficients
-from ...functions.nonlinearity import Nonlinearity
+from ...functions.nonlinearity import Nonlinearity, coefficients
 from ...functions.quadrature import (
     Rule,
     bent_law,

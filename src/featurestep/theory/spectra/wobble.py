@@ -18,10 +18,8 @@ import numpy as np
 
 from ...core.problem import Problem
 from ...core.types import FloatArray
-from ...functions.hermite import coefficients
-from ...functions.nonlinearity import Nonlinearity
-from ...functions.quadrature import Rule, gauss_hermite
-from ...functions.special import normal_quantile
+from ...functions.nonlinearity import Nonlinearity, coefficients
+from ...functions.quadrature import Rule, gauss_hermite, normal_quantile
 from ..moments import Batch
 
 _SEEN = 0.14  # relative spread of a row's or column's power that is worth nodes

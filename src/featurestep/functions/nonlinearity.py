@@ -1,4 +1,4 @@
-"""Scalar functions and their Gaussian moments, the only way the theory sees σ and σ⋆.
+"""Scalar functions, their Gaussian moments and Hermite coefficients: how the theory sees σ and σ⋆.
 
 Every function f answers, for s = ρz + t with z ~ N(0,1) (theory, eqs. 5 and 6):
 the mean E f(s), the slope E[z f(s)]/ρ and the spread, the variance of f left when its
@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from ...core.types import FloatArray
-from ..quadrature import normal_density, panels
-from ..special import factorials
+from ..core.types import FloatArray
+from .quadrature import normal_density, panels
 
 Function = Callable[[FloatArray], FloatArray]
+ZERO = 1e-12  # a Hermite coefficient smaller than this, relative to √E f², counts as absent
 
 
 class Moments(NamedTuple):
@@ -178,3 +178,27 @@ def over_powers(rows: FloatArray, rho: FloatArray) -> FloatArray:
     for k in range(1, len(rows)):
         rows[k:] /= rho
     return rows
+
+
+@lru_cache(maxsize=512)
+def coefficients(f: Nonlinearity, order: int) -> FloatArray:
+    """c_k = E[f(z)H_k(z)]/k! for k = 0 … order (theory, section 1)."""
+    normalised = normalised_coefficients(f, order)
+    values = normalised / np.sqrt(factorials(order + 1))
+    values.setflags(write=False)
+    return values
+
+
+@lru_cache(maxsize=512)
+def normalised_coefficients(f: Nonlinearity, order: int) -> FloatArray:
+    """√k!·c_k, with Σ k!c_k² = E f²; values at rounding level are exactly 0."""
+    values = f.normalised_coefficients(order)
+    values[np.abs(values) < ZERO * np.sqrt(f.second_moment)] = 0.0
+    values.setflags(write=False)
+    return values
+
+
+def factorials(count: int) -> FloatArray:
+    """0!, 1!, …, (count − 1)! as floats."""
+    steps = np.maximum(np.arange(count), 1).astype(np.float64)
+    return np.asarray(np.cumprod(steps), dtype=np.float64)

@@ -1,39 +1,43 @@
-"""Adaptive panels for functions about which nothing is known but their values.
+"""Functions known by their values: named analytic ones, and whatever callable a user brings.
 
-The real line is cut where the function has a declared kink and wherever a polynomial of
-moderate degree does not resolve it. A cut that would have to go on for ever is an undeclared
-kink or jump, and is refused with its place.
+An analytic function is averaged by the equispaced rule. For a user's function the real line is cut
+where it has a declared kink and wherever a polynomial of moderate degree does not resolve it. A cut
+that would have to go on for ever is an undeclared kink or jump, and is refused with its place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from ...core.errors import InaccurateQuadrature
-from ...core.types import FloatArray
-from ..quadrature import Rule, gauss_legendre, normal_density
-from ..quadrature import panels as panel_rule
-from .base import Function, Nonlinearity, over_powers
+from ..core.errors import InaccurateQuadrature
+from ..core.types import FloatArray, IntArray
+from .nonlinearity import Function, Nonlinearity, hermite, over_powers
+from .quadrature import Rule, gauss_legendre, normal_density, trapezoid_normal
+from .quadrature import panels as panel_rule
 
 _ORDER = 14  # nodes of a panel when integrating
 _PROBE = 20  # nodes of a panel when testing whether it is resolved
 _RESOLVED = 1e-10  # size of the unresolved Legendre tail, relative to the panel's values
 _NEGLIGIBLE = 1e-14  # the same, relative to the function's values near 0
-_NARROWEST = 1e-6
+_MIN_PANEL = 1e-6
 _NEAR_ENDS = np.concatenate(
     [1.0 - np.array([1e-9, 3e-4, 2e-3]), np.array([1e-9, 3e-4, 2e-3]) - 1.0]
 )
-_MOST_PANELS = 4000
+_MAX_PANELS = 4000
 # First cuts, at no round number. A kink exactly on a cut looks smooth from both sides, so that
 # functions are looked over with a second set too.
 _CUTS = (1.0359, 0.0271)
 _OTHER_CUTS = (0.8767, -0.0413)
-_LARGEST = 1e9
+_MAX_VALUE = 1e9
 _REACH = 12.0  # standard deviations
-_CHUNK = 1 << 17
+_PANEL_BLOCK = 1 << 17  # elements of one (points × nodes) block of panels
+_EQUISPACED_BLOCK = 1 << 16  # the same for equispaced nodes, small enough to stay in cache
+_EQUISPACED_MAX_RHO = 6.0  # the equispaced rule up to this ρ, panels beyond
+_EQUISPACED_MIN_RHO = 1.0  # below it no finer nodes: the density grows off the real line too
 
 
 def call_safely(function: Function, s: FloatArray, parameter: str) -> np.ndarray:
@@ -78,9 +82,9 @@ class Sampled(Nonlinearity):
 
     def refuse_divergent(self) -> None:
         """Find undeclared kinks near 0, and growth that has no Gaussian second moment."""
-        if not self._central_size <= _LARGEST:
+        if not self._central_size <= _MAX_VALUE:
             raise InaccurateQuadrature(
-                self.parameter, f"must stay below {_LARGEST:.0e} near 0", self._central_size
+                self.parameter, f"must stay below {_MAX_VALUE:.0e} near 0", self._central_size
             )
         self.breaks(16.0)
         self._resolve(16.0, *_OTHER_CUTS)
@@ -113,7 +117,7 @@ class Sampled(Nonlinearity):
                 return edges
             middle = 0.5 * (edges[unresolved] + edges[unresolved + 1])
             width = edges[unresolved + 1] - edges[unresolved]
-            stuck = width < _NARROWEST * (1.0 + np.abs(middle))
+            stuck = width < _MIN_PANEL * (1.0 + np.abs(middle))
             if np.any(stuck):
                 place = float(middle[stuck][0])
                 raise InaccurateQuadrature(
@@ -121,10 +125,10 @@ class Sampled(Nonlinearity):
                     "must be smooth except at declared kinks",
                     f"a kink or jump near s = {place:.6g}",
                 )
-            if edges.size + unresolved.size > _MOST_PANELS:
+            if edges.size + unresolved.size > _MAX_PANELS:
                 raise InaccurateQuadrature(
                     self.parameter,
-                    f"must be resolved by {_MOST_PANELS} panels on [-{top:g}, {top:g}]",
+                    f"must be resolved by {_MAX_PANELS} panels on [-{top:g}, {top:g}]",
                     "a function that varies faster",
                 )
             edges = np.unique(np.concatenate([edges, middle]))
@@ -157,7 +161,7 @@ class Sampled(Nonlinearity):
         for value in np.unique(level):
             pick = np.flatnonzero(level == value)
             breaks = self.breaks(2.0 ** int(value))
-            rows = max(1, _CHUNK // (_ORDER * (breaks.size + 13)))
+            rows = max(1, _PANEL_BLOCK // (_ORDER * (breaks.size + 13)))
             for start in range(0, pick.size, rows):
                 block = pick[start : start + rows]
                 z, w = _split_rule(rho[block], t[block], breaks)
@@ -187,3 +191,107 @@ def _averages(z: FloatArray, w: FloatArray, values: FloatArray, order: int) -> F
         means.append(np.sum(term, axis=1))
     rest = values - means[1][:, None] * z
     return np.stack([*means, np.sum(w * rest * rest, axis=1)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Analytic(Sampled):
+    """A named function analytic in a strip |Im s| ≥ π/2: the equispaced rule converges fast."""
+
+    slope_function: Function
+    is_ramp: bool = False  # f(s) = s + f(−s): evaluated where it decays, so nothing cancels
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        return self.function(s)
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        return self.slope_function(s)
+
+    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        if not self.is_ramp:
+            return super()._averages(rho, t, order)
+        out = super()._averages(rho, -np.abs(t), order)
+        out[0] += np.maximum(t, 0.0)
+        out[1:-1:2] *= np.where(t > 0, -1.0, 1.0)  # f^{(k)}(s) = (−1)^k f^{(k)}(−s) for k ≥ 2
+        out[1] += t > 0
+        return out
+
+    def _by_nodes(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        """On equispaced nodes, where they serve."""
+        out = np.empty((order + 2, t.size))
+        for pick, bound in _octaves(rho):
+            at = rho[pick], t[pick]
+            if bound <= _EQUISPACED_MAX_RHO:
+                # Wider and finer where H_k grows, off the real line too.
+                reach, spacing = (8.5, 0.29) if order == 1 else (10.0, 0.25)
+                rule = trapezoid_normal(reach, spacing / bound)
+                out[:, pick] = _averages_by_rule(self.function, *at, order, rule)
+            else:
+                out[:, pick] = super()._by_nodes(*at, order)
+        return out
+
+
+def _octaves(rho: FloatArray) -> Iterator[tuple[IntArray, float]]:
+    """The places of ρ in each sixth of an octave, and the upper end of it."""
+    octave = np.ceil(6 * np.log2(np.maximum(rho, _EQUISPACED_MIN_RHO)) - 1e-9).astype(int)
+    for level in np.unique(octave):
+        yield np.flatnonzero(octave == level), 2.0 ** (level / 6)
+
+
+def _averages_by_rule(
+    f: Function, rho: FloatArray, t: FloatArray, order: int, rule: Rule
+) -> FloatArray:
+    """E[f(ρz + t)H_k(z)], k = 0 … order, and the spread, for flat ρ, t with one set of nodes."""
+    z, w = rule
+    out = np.empty((order + 2, t.size))
+    projections = (w * hermite(order, z)[1:]).T
+    rows = max(1, _EQUISPACED_BLOCK // z.size)
+    for start in range(0, t.size, rows):
+        block = slice(start, start + rows)
+        points = np.multiply.outer(rho[block], z)  # (rows, nodes)
+        points += t[block, None]
+        values = f(points)
+        out[0, block] = mean = values @ w
+        values -= mean[:, None]  # E H_k = 0: less is lost to rounding when ρ is small
+        out[1:-1, block] = (values @ projections).T
+        out[-1, block] = np.square(values, out=values) @ w
+    out[-1] = np.maximum(out[-1] - out[1] ** 2, 0.0)
+    return out
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UserFunction(Sampled):
+    """A user's vectorised callable: adaptive panels, with undeclared kinks refused."""
+
+    def __post_init__(self) -> None:
+        self.refuse_divergent()
+
+    @property
+    def oscillates(self) -> bool:
+        """Judged by how many panels the range 16 … 64 needs beyond a few."""
+        return self.breaks(64.0).size > self.breaks(16.0).size + 40
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        """The declared derivative, or a fourth-order difference that stays on s's side of kinks."""
+        if self.slope_function is not None:
+            slopes = call_safely(self.slope_function, np.asarray(s), "derivative")
+            if slopes.shape != np.shape(s) or not np.issubdtype(slopes.dtype, np.number):
+                raise InaccurateQuadrature(
+                    "derivative", "must return one number for each input", slopes.shape
+                )
+            return slopes.astype(np.float64)
+        return one_sided_difference(self, np.asarray(s), self.kinks)
+
+
+def one_sided_difference(f: Function, s: FloatArray, kinks: Sequence[float]) -> FloatArray:
+    """f′(s) from five points, shifted so that none lies beyond a kink."""
+    step, stencil = 1e-3, np.arange(-2.0, 3.0)
+    shift = np.zeros(np.shape(s))  # in steps, of the stencil's centre
+    for kink in kinks:
+        gap = (s - kink) / step
+        shift = np.where((gap >= 0) & (gap < 2), 2 - gap, shift)
+        shift = np.where((gap < 0) & (gap > -2), -2 - gap, shift)
+    values = np.stack([f(s + (shift + at) * step) for at in stencil])
+    # Derivative at offset −shift of the quartic through the five values.
+    quartic = np.tensordot(np.linalg.inv(np.vander(stencil, increasing=True)), values, 1)
+    slopes = np.arange(1.0, 5.0).reshape(-1, *[1] * shift.ndim) * quartic[1:]
+    return np.asarray(np.polynomial.polynomial.polyval(-shift, slopes, tensor=False) / step)

@@ -1,4 +1,4 @@
-"""Tables: one object behind what the command line prints, `repr` and a notebook's HTML."""
+"""How problems and results are shown: in words, as tables, in colours."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .grid import Grid, as_grid
+from .problem import Problem
+
+# Okabe and Ito's palette: told apart by every kind of colour vision, and in order of contrast.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
 ROOM = 240  # characters of a line where nobody watches
 _GAP = "   "
 _LEAST_MEANING = 30
-_MOST = 6  # values of a list that a cell spells out
+_MAX_VALUES = 6  # values of a list that a cell spells out
 _TEXT = {"", "meaning", "status", "variant", "quantity", "verdict", "method"}  # columns set left
 
 
@@ -98,8 +104,8 @@ def cell(value: Any) -> str:
         return f"{value:.5g}" if math.isfinite(value) else "–"
     if not isinstance(value, (list, tuple)):
         return str(value)
-    shown = ", ".join(map(cell, value[:_MOST]))
-    return (shown + (", …" if len(value) > _MOST else "")) or "–"
+    shown = ", ".join(map(cell, value[:_MAX_VALUES]))
+    return (shown + (", …" if len(value) > _MAX_VALUES else "")) or "–"
 
 
 def plus_minus(mean: float, error: float | None) -> str:
@@ -123,3 +129,40 @@ def plain(value: Any) -> Any:
     if isinstance(value, (bool, int, str)) or value is None:
         return value
     return plain(value.tolist()) if hasattr(value, "tolist") else str(value)
+
+
+def where(point: Mapping[str, Any]) -> str:
+    """A grid point in words."""
+    return ", ".join(f"{name} = {cell(value)}" for name, value in point.items())
+
+
+def describe(problem: Problem | Grid, without: Sequence[str] = ()) -> list[str]:
+    """A problem, or what a grid's points share, in a few lines of words and symbols."""
+    grid = as_grid(problem)
+    varied, base = {*without, *grid.varied}, grid.base
+    given = {name: value for name, value in base.given.items() if name not in varied}
+    told = ("activation", "target", "readout", "residual")
+    words = [f"{name} {given[name]}" for name in told if name in given]
+    initial = given.get("initial", "sphere")
+    words += [f"initial weights {initial}"] if initial != "sphere" else []
+    words += ["centred"] if given.get("centre") else []
+    sizes = [
+        f"{name} = {cell(getattr(base, name))}"
+        for name in ("n", "d", "width", "n_step", "ridge", "noise_std")
+        if name in given and not (name == "n_step" and "n" in varied)
+    ]
+    lines = [", ".join(words), ", ".join(sizes)]
+    if not {"n", "d", "width"} & varied:
+        lines[1] += f" (φ = {base.phi:.4g}, ψ = {base.psi:.4g})"
+    if not {"n", "step_size", "step_exponent", "step_scale"} & varied:
+        lines.append(f"step size η = {base.step_size:.5g}; {base.regime}")
+    if grid.fixed:
+        lines.append(f"{where(grid.fixed)} at every point")
+    return [line for line in lines if line]
+
+
+def shared_fields(problem: Problem | Grid) -> dict[str, Any]:
+    """The same as values: a problem's fields, or those that a grid's points share."""
+    grid = as_grid(problem)
+    given = {n: v for n, v in grid.base.given.items() if n not in grid.varied}
+    return {**given, **grid.fixed}
