@@ -16,7 +16,7 @@ from ..functions.activations import resolve
 from ..functions.nonlinearity import Nonlinearity, coefficients
 from ..functions.readout import Law, freeze_law, resolve_law
 from ..functions.sampled import UserFunction
-from ..functions.targets import Frame, Teacher, resolve_target
+from ..functions.targets import AlignedTarget, Teacher, resolve_target
 from .checks import non_negative, number, one_of, positive, rounded, whole_number
 from .errors import InvalidProblem
 from .grid import Grid as Grid
@@ -131,9 +131,9 @@ class Problem:
         return resolve_target(self.target)
 
     @cached_property
-    def star(self) -> Nonlinearity | Frame:
+    def star(self) -> Nonlinearity | AlignedTarget:
         """The target as the theory sees it: σ⋆, or its several directions in the basis of (45)."""
-        return self.sigma_star if self.teacher is None else self.teacher.frame()
+        return self.sigma_star if self.teacher is None else self.teacher.aligned()
 
     @property
     def directions(self) -> int:

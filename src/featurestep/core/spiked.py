@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..functions.nonlinearity import Nonlinearity, coefficients
-from ..functions.targets import Frame
+from ..functions.targets import AlignedTarget
 from .problem import Problem
 from .types import FloatArray
 
@@ -51,9 +51,9 @@ def beta_norm_squared(
     return c_star_1**2 + (c_1**2 if full else 0.0) + phi_step * residual_square
 
 
-def linear_part(star: Nonlinearity | Frame) -> tuple[float, float]:
+def linear_part(star: Nonlinearity | AlignedTarget) -> tuple[float, float]:
     """c⋆_0 = E y and c⋆_1, or ‖E[y z]‖ for several directions (45)."""
-    if isinstance(star, Frame):
+    if isinstance(star, AlignedTarget):
         return star.mean, star.slope
     c = coefficients(star, 1)
     return float(c[0]), float(c[1])

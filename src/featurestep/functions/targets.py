@@ -1,8 +1,8 @@
 """Targets: functions of one direction or of several, and the basis of eq. 45 for the latter.
 
 A `Teacher` is what the user gives: y = g(z_1, …, z_r) + noise, z_i the input along orthonormal
-directions. Its `Frame` is the same function in the basis whose first axis is C = E[y z], with the
-grid on which Gaussian averages of it are taken.
+directions. Its `AlignedTarget` is the same function in the basis whose first axis is C = E[y z],
+with the grid on which Gaussian averages of it are taken.
 """
 
 from __future__ import annotations
@@ -143,16 +143,16 @@ class Teacher:
         with np.errstate(all="ignore"):
             return not np.any(self(probe))
 
-    def frame(self) -> Frame:
+    def aligned(self) -> AlignedTarget:
         """The function in the basis of (45), or InvalidProblem where no grid can take it."""
         if self.directions > MOST_DIRECTIONS:
             rule = f"must have at most {MOST_DIRECTIONS} directions in theory (simulations take it)"
             raise InvalidProblem("target", rule, self.directions)
-        return _frame(self)
+        return _aligned(self)
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class AlignedTarget:
     """A teacher in the basis of (45): its first axis is C = E[y z], its others see no C.
 
     `z` and `weight` are a grid for averages over the teacher's directions, in this basis.
@@ -219,7 +219,7 @@ def directions_rule(count: int, fineness: int) -> Rule:
 
 
 @lru_cache(maxsize=128)
-def _frame(teacher: Teacher) -> Frame:
+def _aligned(teacher: Teacher) -> AlignedTarget:
     """Averages on finer and finer grids, until two of them agree."""
     r = teacher.directions
     for spacing in _SPACINGS[r]:
@@ -245,7 +245,7 @@ def _frame(teacher: Teacher) -> Frame:
         values_2, vectors = np.linalg.eigh(curved)
         linear, slope = vectors[:, int(np.argmax(np.abs(values_2)))], 0.0
     rotation = _basis(linear)
-    return Frame(
+    return AlignedTarget(
         teacher=teacher,
         rotation=rotation,
         mean=float(weight @ values),

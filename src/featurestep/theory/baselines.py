@@ -13,7 +13,7 @@ from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Note, Progress, Result, over_grid, verb
 from ..core.spiked import linear_part, spiked_weights
 from ..functions.nonlinearity import Nonlinearity, coefficients
-from ..functions.targets import Frame
+from ..functions.targets import AlignedTarget
 from .labels import label_moments
 from .limits import linear_and_rest
 from .predict import predict
@@ -149,7 +149,7 @@ def kernel_error(problem: Problem) -> float:
     return linear_ridge_error(signal, noise, problem.phi, lam)
 
 
-def _linear_signal(problem: Problem, star: Nonlinearity | Frame) -> tuple[float, float]:
+def _linear_signal(problem: Problem, star: Nonlinearity | AlignedTarget) -> tuple[float, float]:
     """Squared norm of the target's linear part, and the variance of all else, noise included."""
     signal = linear_part(star)[1] ** 2
     return signal, max(star.second_moment - signal, 0.0) + problem.noise_std**2

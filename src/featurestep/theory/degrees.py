@@ -15,7 +15,7 @@ import numpy as np
 from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import stretched_normal
-from ..functions.targets import Frame, directions_rule
+from ..functions.targets import AlignedTarget, directions_rule
 from .labels import fineness, label_moments, target_values
 
 Degrees = dict[int | str | tuple[int, ...], float]
@@ -31,7 +31,7 @@ def multi_indices(variables: int, highest: int) -> list[tuple[int, ...]]:
 
 
 def missed_by_degree(
-    star: Frame, gamma: float, parts: FloatArray, test_error: float, highest: int
+    star: AlignedTarget, gamma: float, parts: FloatArray, test_error: float, highest: int
 ) -> Degrees:
     """Squared coefficients of what is missed, for a prediction with `parts` f_0 … f_r at KAPPA.
 
@@ -58,7 +58,9 @@ def missed_by_degree(
 
 
 @lru_cache(maxsize=32)
-def _target_coefficients(star: Frame, gamma: float, highest: int) -> dict[tuple[int, ...], float]:
+def _target_coefficients(
+    star: AlignedTarget, gamma: float, highest: int
+) -> dict[tuple[int, ...], float]:
     """E[y H_a(κ)H_b(s)]/√(a!b!) for every multi-index (a, b) up to a degree."""
     s, weight = directions_rule(star.directions, max(1, fineness(star)))
     beside = multi_indices(star.directions, highest)

@@ -16,7 +16,7 @@ from ..core.problem import Problem
 from ..core.types import FloatArray
 from ..functions.activations import function
 from ..functions.nonlinearity import Nonlinearity
-from ..functions.targets import FINEST, Frame, directions_rule
+from ..functions.targets import FINEST, AlignedTarget, directions_rule
 from .moments import across_alignment, target_moments
 
 _CHUNK = 400_000  # values of the target at a time
@@ -40,11 +40,13 @@ def pairs(count: int) -> list[tuple[int, int]]:
     return [(i, k) for i in range(count) for k in range(i, count)]
 
 
-def label_moments(star: Nonlinearity | Frame, alignment: FloatArray, kappa: FloatArray) -> Labels:
+def label_moments(
+    star: Nonlinearity | AlignedTarget, alignment: FloatArray, kappa: FloatArray
+) -> Labels:
     """Equations (6) and (50) without noise, at alignments (B,) and places κ (Q,)."""
-    if isinstance(star, Frame):
+    if isinstance(star, AlignedTarget):
         place = np.ascontiguousarray(kappa).tobytes()
-        found = [_of_frame(star, float(gamma), place) for gamma in alignment]
+        found = [_of_aligned(star, float(gamma), place) for gamma in alignment]
         return Labels(*(np.stack(part) for part in zip(*found, strict=True)))
     y0, y1, rest = target_moments(star, alignment, kappa)
     across = across_alignment(alignment)[:, None]
@@ -56,13 +58,13 @@ Moments = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 @lru_cache(maxsize=256)
-def _of_frame(star: Frame, gamma: float, place: bytes) -> Moments:
+def _of_aligned(star: AlignedTarget, gamma: float, place: bytes) -> Moments:
     """The moments at one alignment, by quadrature in s."""
     return _moments(star, gamma, np.frombuffer(place), fineness(star))
 
 
 @lru_cache(maxsize=128)
-def fineness(star: Frame) -> int:
+def fineness(star: AlignedTarget) -> int:
     """The coarsest rule in s that the finest does not contradict."""
     weight = np.exp(-0.5 * _TRIED**2)
 
@@ -78,7 +80,7 @@ def fineness(star: Frame) -> int:
     return FINEST
 
 
-def _moments(star: Frame, gamma: float, kappa: FloatArray, level: int) -> Moments:
+def _moments(star: AlignedTarget, gamma: float, kappa: FloatArray, level: int) -> Moments:
     s, weight = directions_rule(star.directions, level)
     both = pairs(star.directions)
     products = np.stack([s[:, i] * s[:, k] - float(i == k) for i, k in both], axis=1)
@@ -101,7 +103,7 @@ def along_first(problem: Problem) -> Problem:
     E[g|z_1] and, because E[y z] has no other part, nothing: the rest acts as noise.
     """
     star = problem.star
-    if not isinstance(star, Frame):
+    if not isinstance(star, AlignedTarget):
         return problem
     target = _given_first(star)
     rest = max(star.second_moment - target.second_moment, 0.0)
@@ -109,7 +111,7 @@ def along_first(problem: Problem) -> Problem:
 
 
 @lru_cache(maxsize=64)
-def _given_first(star: Frame) -> Nonlinearity:
+def _given_first(star: AlignedTarget) -> Nonlinearity:
     """E[g|z_1]."""
     s, weight = directions_rule(star.directions - 1, max(1, fineness(star)))
 
@@ -122,7 +124,7 @@ def _given_first(star: Frame) -> Nonlinearity:
 
 
 def target_values(
-    star: Frame, gamma: float, kappa: FloatArray, s: FloatArray
+    star: AlignedTarget, gamma: float, kappa: FloatArray, s: FloatArray
 ) -> Iterator[FloatArray]:
     """g at z_1 = γκ + qs_1, z_i = s_i (45), some κ at a time: (q, points)."""
     across = float(across_alignment(np.array(gamma)))

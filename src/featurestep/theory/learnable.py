@@ -13,7 +13,7 @@ from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Progress, Result, over_grid, verb
 from ..core.spiked import spiked_weights
 from ..functions.nonlinearity import Nonlinearity, normalised_coefficients, normalised_hermite
-from ..functions.targets import Frame
+from ..functions.targets import AlignedTarget
 from .degrees import multi_indices
 from .reach import (
     ACTIVATIONS,
@@ -185,7 +185,7 @@ def learnable(
         )
         for index, size in _sizes(star)
     ]
-    first = star.rotation[0] if isinstance(star, Frame) else np.ones(1)
+    first = star.rotation[0] if isinstance(star, AlignedTarget) else np.ones(1)
     return Learnable(
         problem=problem,
         power=star.second_moment + problem.noise_std**2,
@@ -203,10 +203,10 @@ def learnable(
     )
 
 
-def _sizes(star: Nonlinearity | Frame) -> list[tuple[tuple[int, ...], float]]:
+def _sizes(star: Nonlinearity | AlignedTarget) -> list[tuple[tuple[int, ...], float]]:
     """Terms (a, b) of the target with a!b!c_ab², but the constant and the small ones."""
-    if isinstance(star, Frame):
-        found = _frame_sizes(star)
+    if isinstance(star, AlignedTarget):
+        found = _aligned_sizes(star)
     else:
         c = normalised_coefficients(star, HIGHEST[1])
         found = {(k,): float(value) ** 2 for k, value in enumerate(c)}
@@ -214,7 +214,7 @@ def _sizes(star: Nonlinearity | Frame) -> list[tuple[tuple[int, ...], float]]:
     return [(index, size) for index, size in found.items() if size > least and any(index)]
 
 
-def _frame_sizes(star: Frame) -> dict[tuple[int, ...], float]:
+def _aligned_sizes(star: AlignedTarget) -> dict[tuple[int, ...], float]:
     z = star.z if star.slope else star.z @ star.rotation  # without E[y z] any basis will do
     tables = [normalised_hermite(HIGHEST[star.directions], column) for column in z.T]
     weighted = star.weight * star.values
@@ -228,7 +228,7 @@ def _frame_sizes(star: Frame) -> dict[tuple[int, ...], float]:
 def _axes(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The basis in words, and names of its axes: the given ones where it is made of them."""
     star = problem.star
-    if not isinstance(star, Frame):
+    if not isinstance(star, AlignedTarget):
         return ("z1",), ("z1",)
     labels = star.teacher.labels
     if star.slope == 0.0:

@@ -17,7 +17,7 @@ from ..core.results import QUANTITIES, Note, Result
 from ..core.spiked import spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
-from ..functions.targets import Frame
+from ..functions.targets import AlignedTarget
 from .degrees import KAPPA, MOST_DEGREE, WEIGHT, Degrees, missed_by_degree
 from .labels import label_moments
 from .validity import prediction_notes
@@ -109,7 +109,7 @@ class Prediction(Result):
         at = np.asarray(kappa, dtype=np.float64)
         parts = self.network.parts(at.ravel())
         star = self.problem.star
-        if isinstance(star, Frame):
+        if isinstance(star, AlignedTarget):
             parts[1:] = star.rotation.T @ parts[1:]
         return parts.reshape(-1, *at.shape)
 
@@ -117,7 +117,7 @@ class Prediction(Result):
     def alignments(self) -> tuple[float, ...]:
         """Cosines of the learned direction with each of the target's."""
         star = self.problem.star
-        if not isinstance(star, Frame):
+        if not isinstance(star, AlignedTarget):
             return (self.alignment,)
         return tuple(float(c) * self.alignment for c in star.rotation[0])
 
@@ -132,9 +132,9 @@ class Prediction(Result):
         """
         star = self.problem.star
         if highest is None:
-            highest = 4 if isinstance(star, Frame) else 6
+            highest = 4 if isinstance(star, AlignedTarget) else 6
         count = whole_number("highest", highest) if highest != 0 else 0
-        if isinstance(star, Frame):
+        if isinstance(star, AlignedTarget):
             if count > MOST_DEGREE:
                 rule = f"must be at most {MOST_DEGREE} for several directions"
                 raise InvalidProblem("highest", rule, highest)

@@ -18,7 +18,7 @@ from ..core.spiked import spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import trapezoid_normal
-from ..functions.targets import Frame
+from ..functions.targets import AlignedTarget
 from .exact.solve import R_NODES
 from .exact.step import build_step, rows_of
 from .labels import label_moments
@@ -134,7 +134,7 @@ def second_step_floor(problem: Problem) -> float:
     E[y z] = 0 the first step has learned nothing, and the second is a first one again.
     """
     star, noise = problem.star, problem.noise_std**2
-    if not isinstance(star, Frame):
+    if not isinstance(star, AlignedTarget):
         return noise if spiked_weights(problem).alignment else star.second_moment + noise
     if star.slope == 0.0:
         return floors(problem.replace(n_step=MANY))[0]
@@ -148,7 +148,7 @@ MANY = 10**15  # samples in a step
 
 
 def _seen_directions(
-    star: Frame, values: FloatArray, x: FloatArray, w: FloatArray
+    star: AlignedTarget, values: FloatArray, x: FloatArray, w: FloatArray
 ) -> tuple[FloatArray, int]:
     """A basis whose first axes are z_1 and the directions of E[y z|z_1], and their number."""
     count = star.directions

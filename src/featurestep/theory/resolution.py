@@ -22,7 +22,7 @@ from ..core.types import FloatArray
 from ..functions.activations import HermiteSum
 from ..functions.nonlinearity import Nonlinearity, Shifted, coefficients
 from ..functions.quadrature import Rule, gauss_law, stretched_normal, stretched_uniform
-from ..functions.targets import Frame
+from ..functions.targets import AlignedTarget
 
 GroupKey = tuple[Callable[..., Rule], tuple[Any, ...]]  # what makes the rule, and of what
 NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
@@ -245,7 +245,7 @@ def _target_centres(problem: Problem, weights: SpikedWeights) -> tuple[tuple[flo
     blur = math.sqrt(max(1.0 - gamma**2, 1e-16)) / max(gamma, 1e-300)
     if blur >= 0.7:
         return ()
-    if isinstance(problem.star, Frame):  # its kinks, if any, are not known
+    if isinstance(problem.star, AlignedTarget):  # its kinks, if any, are not known
         return ()
     places = (kink / weights.alignment for kink in problem.star.kinks)
     return tuple((place, rounded_down(blur)) for place in places if abs(place) < 9.0)
@@ -258,9 +258,9 @@ def target_nodes(problem: Problem, weights: SpikedWeights, *, degree: int) -> Ru
     return stretched_normal(centres, 1.0, 0.4, end)
 
 
-def growth_degree(f: Nonlinearity | Frame) -> int:
+def growth_degree(f: Nonlinearity | AlignedTarget) -> int:
     """The power with which a function grows: that of its polynomial, 1 for any other."""
-    if isinstance(f, Frame):
+    if isinstance(f, AlignedTarget):
         return f.growth
     if isinstance(f, Shifted):
         return growth_degree(f.base)

@@ -15,7 +15,7 @@ from ..core.problem import Problem
 from ..core.results import Note
 from ..core.spiked import SpikedWeights
 from ..functions.nonlinearity import coefficients
-from ..functions.targets import Frame
+from ..functions.targets import AlignedTarget
 from .method import bulk_left_out, left_out
 from .resolution import growth_degree
 
@@ -54,7 +54,7 @@ def prediction_notes(problem: Problem, weights: SpikedWeights, method: str) -> N
 def _target_notes(problem: Problem) -> Notes:
     """Whether averages over a target's several directions are accurate."""
     star = problem.star
-    if not isinstance(star, Frame) or star.is_accurate:
+    if not isinstance(star, AlignedTarget) or star.is_accurate:
         return ()
     text = f"the target is not smooth: averages over its directions are off by {star.gap:.1g}"
     return (Note(text, "the target is not smooth", star.gap),)
@@ -169,7 +169,13 @@ def _open_notes(problem: Problem) -> Notes:
         )
         notes.append(Note(text, "Gaussian rows", 0.02 * 2000 / problem.n))
     star = problem.star
-    if isinstance(star, Frame) and star.growth > 1 and c_2 and problem.phi_step > 0.25 and step > 1:
+    if (
+        isinstance(star, AlignedTarget)
+        and star.growth > 1
+        and c_2
+        and problem.phi_step > 0.25
+        and step > 1
+    ):
         text = (
             "a target that grows like a square in several directions, c_2 ≠ 0 and few samples for "
             "a large step: single large residuals make terms of order 1/n that are left out, up to "

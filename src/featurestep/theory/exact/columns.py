@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
-from ...functions.targets import Frame
+from ...functions.targets import AlignedTarget
 from ..labels import Labels, label_moments, pairs
 from .covariance import alone
 from .step import Step
@@ -139,7 +139,7 @@ def _bend(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> FloatArray:
     )
 
 
-def build_labels(star: Nonlinearity | Frame, step: Step, kappa: FloatArray) -> Labels:
+def build_labels(star: Nonlinearity | AlignedTarget, step: Step, kappa: FloatArray) -> Labels:
     """Equations (6) and (50), with one more Hermite degree in s and the label noise."""
     found = label_moments(star, step.alignment, kappa)
     return replace(found, rest=found.rest + step.noise[:, None])

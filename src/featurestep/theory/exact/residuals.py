@@ -26,7 +26,7 @@ from ...functions.quadrature import (
     trapezoid_normal,
     truncated_normal,
 )
-from ...functions.targets import Frame
+from ...functions.targets import AlignedTarget
 
 MOST_MOMENT = 6
 _NOISE_NODES = 15
@@ -69,7 +69,7 @@ class Noise:
 
 @lru_cache(maxsize=512)
 def residual_law(
-    star: Nonlinearity | Frame, noise: Noise, count: int, samples: float | None = None
+    star: Nonlinearity | AlignedTarget, noise: Noise, count: int, samples: float | None = None
 ) -> ResidualLaw:
     """The law of r = y + noise with `count` nodes, or as so many samples show it.
 
@@ -131,7 +131,7 @@ def _noise_rule(noise: Noise, samples: float | None) -> Rule:
 
 
 @lru_cache(maxsize=128)
-def _target_law(star: Nonlinearity | Frame, samples: float | None) -> ResidualLaw:
+def _target_law(star: Nonlinearity | AlignedTarget, samples: float | None) -> ResidualLaw:
     """The law of the target by itself, with its directions: of one direction on a fine grid."""
     if isinstance(star, Nonlinearity):
         t, w = _target_rule(star) if samples is None else _typical_rule(samples)

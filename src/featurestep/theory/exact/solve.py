@@ -13,7 +13,7 @@ from ...core.spiked import SpikedWeights
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
-from ...functions.targets import Frame
+from ...functions.targets import AlignedTarget
 from ..labels import Labels
 from ..prediction import Groups, Outcome, Prediction, checked
 from ..resolution import Resolution, Roughness
@@ -54,7 +54,7 @@ def r_nodes(problem: Problem) -> int:
     return SEVERAL_R_NODES[star.directions]
 
 
-def _far_values(star: Nonlinearity | Frame) -> FloatArray:
+def _far_values(star: Nonlinearity | AlignedTarget) -> FloatArray:
     """The target far out, in every direction that an axis or a diagonal points to."""
     if isinstance(star, Nonlinearity):
         return star(np.array([-_FAR, _FAR]))
