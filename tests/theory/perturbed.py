@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from featurestep.theory import resolvent as isotropic
-from featurestep.theory.exact import columns, covariance, regression, resolvent, solve
+from featurestep.theory.exact import columns, covariance, fixed_point, regression, solve
 
 Patch = Callable[[pytest.MonkeyPatch, float], None]
 
@@ -40,11 +40,13 @@ def _result(module: Any, name: str) -> Patch:
 
 
 def _demand(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    def found(self: Any) -> Any:
-        degrees = factor * self.degrees / self.v2
-        return self.readout.step.neurons / (self.demand + degrees)
+    demand = fixed_point.Evaluation.demand
 
-    monkeypatch.setattr(resolvent.Point, "found", property(found))
+    def found(self: Any) -> Any:
+        changed = demand.func(self) + (factor - 1.0) * self.degrees
+        return self.state.v2 * self.samples.step.neurons / changed
+
+    monkeypatch.setattr(fixed_point.Evaluation, "mapped_v2", property(found))
 
 
 def _own(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
@@ -63,7 +65,7 @@ def _columns(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
 def first_guess(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     """Where the search for V2 starts, for isotropic and for exact weights."""
-    for module in (isotropic, resolvent):
+    for module in (isotropic, fixed_point):
         _result(module, "_noise_only")(monkeypatch, factor)
 
 
@@ -72,7 +74,7 @@ TERMS: dict[str, Patch] = {
     "norm (4)": _step("norm"),
     "turn by S (19)": _step("k"),
     "noise (21)": _step("delta"),
-    "scattering (22)": _result(resolvent, "scattering"),
+    "scattering (22)": _result(fixed_point, "scattering"),
     "degrees (23)": _demand,
     "own overlap (24)": _own,
     "norms along weights (26a)": _step("along_weights"),

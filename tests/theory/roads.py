@@ -58,7 +58,7 @@ def exact_numbers(problem: Problem, *, finite: bool = True) -> Numbers:
     """The same as numbers, for a problem without random offset."""
     found = exact_answer(problem, finite=finite)
     return Numbers(
-        float(found.errors.given[0] @ found.resolvent.point.readout.weight),
+        float(found.errors.given[0] @ found.solution.at.samples.weight),
         float(found.fitted.train_loss[0]),
         float(found.errors.powers[0].sum()),
     )

@@ -11,8 +11,8 @@ import pytest
 from featurestep import InvalidProblem, Prediction, Problem, predict
 from featurestep.functions.quadrature import stretched_normal
 from featurestep.theory.exact.covariance import covariance
+from featurestep.theory.exact.fixed_point import Samples, solve
 from featurestep.theory.exact.regression import fit
-from featurestep.theory.exact.resolvent import Readout, solve_resolvent
 from featurestep.theory.exact.solve import Answer
 from featurestep.theory.resolvent import solve_resolvent as solve_isotropic
 from featurestep.theory.risk import solve_risk, solve_signal
@@ -80,12 +80,12 @@ def loss(found: Answer, *, source: np.ndarray | float = 0.0, ridge: float = 0.0)
 
     χ is that of the solution without source: its own change is of second order in w(1 + ς(1+χ)ω).
     """
-    readout = found.resolvent.point.readout
-    weight = readout.weight * (1.0 + source * (1.0 + found.resolvent.point.chi[0]))
+    samples, state = found.solution.at.samples, found.solution.at.state
+    weight = samples.weight * (1.0 + source * (1.0 + state.chi[0]))
     step = replace(found.step, ridge=found.step.ridge + ridge)
-    point = solve_resolvent(Readout(step, readout.columns, readout.kappa, weight)).point
-    leaning = covariance(step, point.information, point.blocks, point.scattered)
-    return float(fit(point, found.labels, leaning).train_loss[0])
+    at = solve(Samples(step, samples.columns, samples.kappa, weight)).at
+    fields = covariance(step, at.information, at.blocks, at.scattered)
+    return float(fit(at, found.labels, fields).train_loss[0])
 
 
 def slope(found: Answer, size: float, **direction: Any) -> float:
@@ -106,9 +106,9 @@ def test_exact_errors_are_derivatives_of_the_loss(case: str) -> None:
     """The adjoint of `sources` against differences of the loss."""
     problem = Problem(**{**BASE, **EXACT[case]})
     found = exact_answer(problem)
-    point, errors = found.resolvent.point, found.errors
-    weight, kappa = point.readout.weight, point.readout.kappa
-    for measure in measures(kappa, point.chi[0]).values():
+    at, errors = found.solution.at, found.errors
+    weight, kappa = at.samples.weight, at.samples.kappa
+    for measure in measures(kappa, at.state.chi[0]).values():
         expected = slope(found, 1e-3, source=measure)
         assert errors.given[0] @ (weight * measure) == pytest.approx(expected, rel=1e-7)
     expected = slope(found, 1e-3 * problem.ridge, ridge=1.0)

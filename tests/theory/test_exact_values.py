@@ -72,7 +72,7 @@ def test_what_they_are_made_of(case: dict[str, Any]) -> None:
     variance = step.norm_variance[0] / problem.d
     assert variance == pytest.approx(inside["norm_variance_27"], **close)
     assert step.sample_norm[0] == pytest.approx(np.array(inside["sample_norm_s"]), **close)
-    assert found.resolvent.point.v2[0] == pytest.approx(inside["V2"], **close)
+    assert found.solution.at.state.v2[0] == pytest.approx(inside["V2"], **close)
     fields = found.fitted.used[0].reshape(-1, size)
     assert len(fields) == len(inside["solution"])
     for name, field in zip(("A", "tau", "psi", "Delta", "Omega"), fields, strict=False):

@@ -10,7 +10,7 @@ from featurestep import InvalidProblem, NotConverged, Problem, predict, spectrum
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import normalised_hermite
 from featurestep.functions.quadrature import gauss_hermite, largest_expected, truncated_normal
-from featurestep.theory.exact.resolvent import Readout, solve_resolvent
+from featurestep.theory.exact.fixed_point import Samples, solve
 from featurestep.theory.spectra.continued import Equations
 from featurestep.theory.spectra.edges import is_filled, right_edge
 from featurestep.theory.spectra.fineness import FULL, Budget, Rung
@@ -174,11 +174,11 @@ def test_exact_weights_at_negative_z_are_those_of_predictions(changes):
     for z in (-4.0, -1.0, -0.4, -0.1):
         found = equations.at(np.array([z + 0j]), found)
     step = replace(batch.exact.step, ridge=np.array([0.1]))
-    readout = Readout(step, batch.exact.columns, batch.kappa[:nodes], batch.weight[:nodes])
-    expected = solve_resolvent(readout)
+    columns = batch.exact.columns
+    expected = solve(Samples(step, columns, batch.kappa[:nodes], batch.weight[:nodes]))
     assert expected.residual[0] < 1e-11
-    assert found.v2[0] == pytest.approx(expected.point.v2[0], rel=1e-8)
-    assert found.chi[0, :nodes] == pytest.approx(expected.point.chi[0], rel=1e-8)
+    assert found.v2[0] == pytest.approx(expected.at.state.v2[0], rel=1e-8)
+    assert found.chi[0, :nodes] == pytest.approx(expected.at.state.chi[0], rel=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ class Columns:
     """Arrays at Q values of κ; fields in the order A, τ, ψ_1 … ψ_r, Δ (, Ω), K of each."""
 
     slope: FloatArray  # (B, Q, K) μ_g
-    spread: FloatArray  # (B, Q, K) ν_g²
+    spread: FloatArray  # (B, Q, K) ν_g², as it enters χ
+    spread_in_v2: FloatArray  # (B, Q, K) ν_g², as it enters V̂2: the same but for heavy tails
     curvature: FloatArray  # (B, Q, K) m′_g
     plain: FloatArray  # (B, Q, F) B_0
     linear: FloatArray  # (B, r, Q, F) B_1i
@@ -58,7 +59,7 @@ def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns
         means[0][:] += _bend(sigma, step, kappa) / step.d[:, None, None]
         fields.append(_plain(step, longer * curvature + further * slope))
     stacked = (np.concatenate(parts, axis=-1) for parts in zip(*fields, strict=True))
-    return Columns(slope, spread, curvature, *stacked)
+    return Columns(slope, spread, spread, curvature, *stacked)
 
 
 _Field = tuple[FloatArray, FloatArray, FloatArray]  # B_0, B_1 and B_2 of one field

@@ -149,7 +149,8 @@ def _unscattered(step: Step, coupled: FloatArray) -> FloatArray:
     r = step.r[:, :, None]
     cross, own = r * step.k[:, None, :], r**2 * step.delta[:, None, :]  # (B, M, K)
     upper, lower = gamma[:, :, :size], gamma[:, :, size:]
-    matrix = np.empty((*r.shape[:2], 2 * size, 2 * size), dtype=coupled.dtype)
+    shape = (max(len(r), len(coupled)), r.shape[1], 2 * size, 2 * size)
+    matrix = np.empty(shape, dtype=coupled.dtype)
     np.multiply(-cross[..., None], lower, out=matrix[:, :, :size])
     np.multiply(-own[..., None], lower, out=matrix[:, :, size:])
     matrix[:, :, size:] -= cross[..., None] * upper
@@ -165,11 +166,11 @@ def scattered_change(step: Step, scattered: FloatArray, coupled: FloatArray) -> 
 
 
 def averaged(weights: FloatArray, matrices: FloatArray) -> FloatArray:
-    """Σ_m w_m T(r_m) for weights (B, …, M) and matrices (B, M, a, b): (B, …, a, b)."""
+    """Σ_m w_m T(r_m) for weights (B or 1, …, M) and matrices (B, M, a, b): (B, …, a, b)."""
     rows, count, height, width = matrices.shape
-    flat = weights.reshape(rows, -1, count)
+    flat = weights.reshape(len(weights), -1, count)
     mean = np.matmul(flat, matrices.reshape(rows, count, height * width))
-    return np.asarray(mean.reshape(*weights.shape[:-1], height, width))
+    return np.asarray(mean.reshape(rows, *weights.shape[1:-1], height, width))
 
 
 def special(step: Step, information: FloatArray, second: FloatArray) -> FloatArray:

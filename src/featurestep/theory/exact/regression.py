@@ -11,7 +11,7 @@ from ..labels import Labels, pairs
 from .columns import Columns
 from .covariance import Covariance
 from .dyson import matmul, solved, transposed
-from .resolvent import Point, Readout
+from .fixed_point import Evaluation, Samples
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Fit:
     train_loss: FloatArray  # (B,) L_tr
 
 
-def field_covariance(readout: Readout, v2: FloatArray, found: Covariance) -> FloatArray:
+def field_covariance(samples: Samples, v2: FloatArray, found: Covariance) -> FloatArray:
     """C of (29), (B, F, F)."""
-    step = readout.step
+    step = samples.step
     size = step.k.shape[1]
-    count = readout.columns.plain.shape[2]
+    count = samples.columns.plain.shape[2]
     scaled = np.zeros((len(step), count, count), dtype=found.matrix.dtype)
     g = np.arange(size)
     scaled[:, g, g] = step.d[:, None]
@@ -45,9 +45,9 @@ def field_covariance(readout: Readout, v2: FloatArray, found: Covariance) -> Flo
     return np.asarray(root[:, :, None] * scaled * root[:, None, :])
 
 
-def gram(readout: Readout, mass: FloatArray) -> FloatArray:
+def gram(samples: Samples, mass: FloatArray) -> FloatArray:
     """𝒢 of (29), (49), with the weights n w/(1+χ) of every node in `mass`."""
-    step, columns, kappa = readout.step, readout.columns, readout.kappa
+    step, columns, kappa = samples.step, samples.columns, samples.kappa
     size = step.k.shape[1]
     means, along = slice(0, size), slice(size, 2 * size)
 
@@ -86,11 +86,11 @@ def _norms(count: int) -> FloatArray:
     return np.array([2.0 if i == k else 1.0 for i, k in pairs(count)])
 
 
-def fit(point: Point, labels: Labels, found: Covariance) -> Fit:
+def fit(at: Evaluation, labels: Labels, found: Covariance) -> Fit:
     """Solve (29) at a solution of the resolvent equations."""
-    step, columns = point.readout.step, point.readout.columns
-    mass = step.n[:, None] * point.readout.weight * point.shrink
-    c = field_covariance(point.readout, point.v2, found)
+    step, columns = at.samples.step, at.samples.columns
+    mass = at.mass
+    c = field_covariance(at.samples, at.state.v2, found)
     right = _moment(columns.plain, mass * labels.mean)
     for of, seen in ((columns.linear, labels.linear), (columns.square, labels.square)):
         for i, part in enumerate(_parts(of)):
@@ -98,24 +98,24 @@ def fit(point: Point, labels: Labels, found: Covariance) -> Fit:
     scale = np.sqrt(np.einsum("bff->bf", c))
     scale = np.where(scale > 0.0, scale, 1.0)
     shape = c / (scale[:, :, None] * scale[:, None, :])
-    matrix = matmul(scale[:, :, None] * gram(point.readout, mass) * scale[:, None, :], shape)
+    matrix = matmul(scale[:, :, None] * gram(at.samples, mass) * scale[:, None, :], shape)
     matrix = matrix + np.eye(c.shape[-1])
     answer = solved(matrix, scale * right)
     used = scale * matmul(shape, answer[:, :, None])[:, :, 0]
     missed = misfit(columns, labels, step.sample_norm, used)
     asked = answer / scale
     # The objective itself: to first order it does not feel the rounding of the solution.
-    loss = (mass * missed).sum(axis=1) + (asked * used).sum(axis=1) - _seen_twice(point, used)
+    loss = (mass * missed).sum(axis=1) + (asked * used).sum(axis=1) - _bulk_information(at, used)
     return Fit(asked=asked, used=used, misfit=missed, train_loss=loss / step.n)
 
 
-def _seen_twice(point: Point, used: FloatArray) -> FloatArray:
+def _bulk_information(at: Evaluation, used: FloatArray) -> FloatArray:
     """τᵀV̂1τ + Σψ_iᵀV̂1ψ_i, (B,)."""
-    step = point.readout.step
+    step = at.samples.step
     size, fields = step.k.shape[1], 1 + step.directions
-    root = np.tile(np.sqrt(step.d[:, None] / point.v2), fields)
+    root = np.tile(np.sqrt(step.d[:, None] / at.state.v2), fields)
     scaled = (used[:, size : (1 + fields) * size] * root).reshape(len(step), fields, size)
-    return np.asarray((matmul(scaled, point.information) * scaled).sum(axis=(1, 2)))
+    return np.asarray((matmul(scaled, at.information) * scaled).sum(axis=(1, 2)))
 
 
 def _moment(columns: FloatArray, values: FloatArray) -> FloatArray:

@@ -20,8 +20,8 @@ from ..resolution import Resolution, Roughness
 from .columns import Columns, build_columns, build_labels
 from .covariance import covariance
 from .dyson import matmul
+from .fixed_point import Samples, Solution, solve
 from .regression import Fit, fit, misfit
-from .resolvent import Readout, Resolvent, solve_resolvent
 from .sources import Errors, solve_errors
 from .step import Row, Step, build_step, rows_of
 
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
     rows: Sequence[Row]
     groups: Rule
     step: Step
-    resolvent: Resolvent
+    solution: Solution
     fitted: Fit
     errors: Errors
     labels: Labels
@@ -79,12 +79,12 @@ def answer(
     step = build_step(rows, groups, count)
     columns = build_columns(problem.sigma, step, kappa)
     labels = build_labels(problem.star, step, kappa)
-    resolvent = solve_resolvent(Readout(step, columns, kappa, weight), slack)
-    point = resolvent.point
-    found = covariance(step, point.information, point.blocks, point.scattered)
-    fitted = fit(point, labels, found)
-    errors = solve_errors(point, found, fitted, slack)
-    return Answer(rows, groups, step, resolvent, fitted, errors, labels)
+    solution = solve(Samples(step, columns, kappa, weight), slack)
+    at = solution.at
+    found = covariance(step, at.information, at.blocks, at.scattered)
+    fitted = fit(at, labels, found)
+    errors = solve_errors(at, found, fitted, slack)
+    return Answer(rows, groups, step, solution, fitted, errors, labels)
 
 
 def solve_block(
@@ -96,8 +96,8 @@ def solve_block(
     rows = [row for problem in problems for row in rows_of(problem)]
     slack = resolution.slack
     found = answer(rows, groups, nodes, count, slack=slack)
-    point = found.resolvent.point
-    rough = Roughness.of(point.chi, point.v2 / found.step.neurons, nodes[0])
+    state = found.solution.at.state
+    rough = Roughness.of(state.chi, state.v2 / found.step.neurons, nodes[0])
     each = len(rows) // len(problems)
     outcomes = [
         checked(_prediction(w, found, slice(i * each, (i + 1) * each)), slack)
@@ -116,12 +116,12 @@ def _across(fields: FloatArray, step: Step) -> FloatArray:
 
 def _prediction(weights: SpikedWeights, found: Answer, rows: slice) -> Prediction:
     """The mean over the rows of one problem, with the worst residual of any."""
-    step, point, offsets = found.step, found.resolvent.point, found.rows[rows]
+    step, at, offsets = found.step, found.solution.at, found.rows[rows]
     size = step.k.shape[1]
-    weight, part = point.readout.weight, np.array([row.share for row in offsets])
+    weight, part = at.samples.weight, np.array([row.share for row in offsets])
     given = found.errors.given[rows]
     test = given @ weight
-    mse = (given * point.shrink[rows] ** 2) @ weight
+    mse = (given * at.shrink[rows] ** 2) @ weight
     powers = found.errors.powers[rows]
     loss = found.fitted.train_loss[rows]
     check = np.abs((mse + step.ridge[rows] * powers.sum(axis=1)) / loss - 1.0).max()
@@ -147,8 +147,8 @@ def _prediction(weights: SpikedWeights, found: Answer, rows: slice) -> Predictio
             across=_across(fields, step),
         ),
         method="exact",
-        solver_residual=float(found.resolvent.residual[rows].max()),
-        iterations=int(found.resolvent.iterations[rows].max()),
+        solver_residual=float(found.solution.residual[rows].max()),
+        iterations=int(found.solution.iterations[rows].max()),
         self_check=float(check),
         nodes=int(weight.size),
         network=ExactNetwork(

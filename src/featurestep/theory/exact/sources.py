@@ -2,7 +2,7 @@
 
 Adding ς·nE[ω(κ)(y − f)²] to the objective changes 1/(1+χ) into 1/(1+χ) + ςω. The derivative of the
 training loss by ς is the error in the measure ω, so that its density by κ, E[(y − f)²|κ], serves
-every source at once. It follows from the adjoint of the fixed point. The equations are those of a
+every source at once. It follows from the adjoint of the fixed at. The equations are those of a
 free energy, hence the adjoint is itself a tangent: the change of (V2, V1) when the readout's loss
 is added to the free energy. ∂V2 gives ‖â_g‖², and ∂χ what fluctuations add to the misfit.
 """
@@ -16,9 +16,9 @@ import numpy as np
 from ...core.types import FloatArray, IntArray
 from .anderson import patient_fixed_point
 from .covariance import Covariance, forces
-from .dyson import coupled_index, matmul, scattered_change, transposed
+from .dyson import coupled_index, matmul, scattered_change, symmetric, transposed
+from .fixed_point import Evaluation
 from .regression import Fit
-from .resolvent import Point, packed, unpacked
 from .step import Step
 
 TOLERANCE = 1e-13
@@ -34,38 +34,38 @@ class Errors:
     bulk: FloatArray  # (B, K, K) Q_gh of (13)
 
 
-def solve_errors(point: Point, found: Covariance, fitted: Fit, slack: float = 1.0) -> Errors:
+def solve_errors(at: Evaluation, found: Covariance, fitted: Fit, slack: float = 1.0) -> Errors:
     """The tangent in the direction of the readout's loss; `slack` multiplies the tolerance."""
-    return _Tangent(point, found, fitted).solve(slack)
+    return _Tangent(at, found, fitted).solve(slack)
 
 
 class _Tangent:
     """Linearised (7), (8), (22), (23) with the readout's forces as right-hand side."""
 
-    def __init__(self, point: Point, found: Covariance, fitted: Fit) -> None:
-        step = point.readout.step
+    def __init__(self, at: Evaluation, found: Covariance, fitted: Fit) -> None:
+        step = at.samples.step
         size = step.k.shape[1]
-        self.point, self.fitted = point, fitted
+        self.at, self.fitted = at, fitted
         self.step, self.size = step, size
         fields = fitted.used.shape[1] // size
-        root = np.sqrt(point.v2 / step.d[:, None])
+        root = np.sqrt(at.state.v2 / step.d[:, None])
         asked = fitted.asked * np.tile(root, fields)
         special = asked[:, size : (3 + step.directions) * size]
-        self.forces = forces(step, found, point.scattered, special, asked[:, :size])
+        self.forces = forces(step, found, at.scattered, special, asked[:, :size])
         fitted_bulk = fitted.used[:, size : (2 + step.directions) * size]
         fitted_bulk = fitted_bulk.reshape(len(step), 1 + step.directions, size)  # τ, ψ_1 … ψ_r
         direct = -matmul(transposed(fitted_bulk), fitted_bulk)
         answer = self.forces.response
         self.bulk_force = root[:, :, None] * answer * root[:, None, :] + direct
         work = (fitted.asked * fitted.used).reshape(len(step), fields, size).sum(axis=1)
-        self.group_force = np.einsum("bgh,bhg->bg", point.information, answer) - work
-        self.whole = point.blocks.whole
+        self.group_force = np.einsum("bgh,bhg->bg", at.information, answer) - work
+        self.whole = at.blocks.whole
 
     def solve(self, slack: float) -> Errors:
         """The tangent and what follows from it."""
         step, size = self.step, self.size
         every = np.arange(len(step))
-        nothing = packed(
+        nothing = _packed(
             np.zeros((len(step), size)),
             np.zeros((len(step), size, size)),
             np.zeros((len(step), 2 * size, 2 * size)),
@@ -79,39 +79,39 @@ class _Tangent:
             tolerance=slack * TOLERANCE,
             accepted=slack * ACCEPTED,
         )
-        relative, response, _ = unpacked(found.state, size)
+        relative, response, _ = _unpacked(found.state, size)
         bulk = self._bulk(relative, response, every)
         change = self._chi(relative, bulk, every)
-        return Errors(self.fitted.misfit + change, self.point.v2 * relative, bulk)
+        return Errors(self.fitted.misfit + change, self.at.state.v2 * relative, bulk)
 
     def _bulk(self, relative: FloatArray, response: FloatArray, rows: IntArray) -> FloatArray:
         """dV1."""
-        root = np.sqrt(self.point.v2[rows])
-        own = self.point.blocks.phi_phi[rows]
+        root = np.sqrt(self.at.state.v2[rows])
+        own = self.at.blocks.phi_phi[rows]
         mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
         changed = response + mean * own
         return np.asarray(root[:, :, None] * changed * root[:, None, :] + self.bulk_force[rows])
 
     def _chi(self, relative: FloatArray, bulk: FloatArray, rows: IntArray) -> FloatArray:
         """dχ at every node."""
-        columns = self.point.readout.columns
+        columns = self.at.samples.columns
         slope, spread = columns.slope[rows], columns.spread[rows]
         linear = np.einsum("bqg,bqg->bq", matmul(slope, bulk), slope)
-        powers = self.point.v2[rows] * relative
+        powers = self.at.state.v2[rows] * relative
         return np.asarray(linear + matmul(spread, powers[:, :, None])[:, :, 0])
 
     def image(self, sweeps: int, state: FloatArray, rows: IntArray) -> FloatArray:
         """The linearised map, with forces."""
         step = self.step if rows.size == len(self.step) else self.step.take(rows)
-        relative, response, xi = unpacked(state, self.size)
+        relative, response, xi = _unpacked(state, self.size)
         change = self.forces.self_energy[rows] + _padded(xi, self.size)
         for _ in range(sweeps):
             relative, moved = self._reply(step, rows, relative, response, change)
             response = moved[:, self.size : 2 * self.size, self.size : 2 * self.size]
         inside = coupled_index(self.size)
         coupled = moved[:, inside[:, None], inside]
-        again = scattered_change(step, self.point.scattered[rows], coupled)
-        return packed(relative, response, again)
+        again = scattered_change(step, self.at.scattered[rows], coupled)
+        return _packed(relative, response, again)
 
     def _reply(
         self,
@@ -122,31 +122,44 @@ class _Tangent:
         change: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
         """d log V2 and dG for dΞ, `change`, from the readout's side."""
-        point, size, columns = self.point, self.size, self.point.readout.columns
-        v2 = point.v2[rows]
+        at, size, columns = self.at, self.size, self.at.samples.columns
+        v2 = at.state.v2[rows]
         bulk = self._bulk(relative, response, rows)
         error = self.fitted.misfit[rows] + self._chi(relative, bulk, rows)
-        mass = -step.n[:, None] * point.readout.weight * point.shrink[rows] ** 2 * error
+        mass = -at.mass[rows] * at.shrink[rows] * error
         slope = columns.slope[rows]
         demand = matmul(mass[:, None, :], columns.spread[rows])[:, 0]
         asked = matmul(transposed(slope), slope * mass[:, :, None])
         root = np.sqrt(v2 / step.d[:, None])
-        information, whole = point.information[rows], self.whole[rows]
+        information, whole = at.information[rows], self.whole[rows]
         mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
         changed = root[:, :, None] * asked * root[:, None, :] + mean * information
         pushed = change.copy()
         pushed[:, size : 2 * size, size : 2 * size] -= changed
         moved = matmul(whole, pushed, whole)
         answer = moved[:, size : 2 * size, size : 2 * size]
-        degrees = np.einsum("bgh,bhg->bg", changed, point.blocks.phi_phi[rows])
+        degrees = np.einsum("bgh,bhg->bg", changed, at.blocks.phi_phi[rows])
         degrees += np.einsum("bgh,bhg->bg", information, answer)
         total = (
             v2 * demand
             + step.d[:, None] * degrees
-            - relative * point.degrees[rows]
+            - relative * at.degrees[rows]
             + self.group_force[rows]
         )
         return -total / step.neurons, moved
+
+
+def _packed(groups: FloatArray, response: FloatArray, xi: FloatArray) -> FloatArray:
+    """d log V2, dG_φφ and dΞ as one vector a row: symmetric matrices by their upper triangles."""
+    upper = [symmetric(matrix.shape[-1]).upper(matrix) for matrix in (response, xi)]
+    return np.concatenate([groups, *upper], axis=1)
+
+
+def _unpacked(state: FloatArray, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """d log V2 (B, K), dG_φφ (B, K, K) and dΞ (B, 2K, 2K) of vectors."""
+    few, many = symmetric(size), symmetric(2 * size)
+    groups, response, xi = np.split(state, [size, size + few.count], axis=1)
+    return groups, few.whole(response), many.whole(xi)
 
 
 def _padded(xi: FloatArray, size: int) -> FloatArray:

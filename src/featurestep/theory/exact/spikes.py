@@ -21,8 +21,8 @@ from ...functions.quadrature import Rule
 from .columns import Columns, build_columns
 from .covariance import Covariance, alone, covariance
 from .dyson import Blocks, averaged, free, matmul, scattering, solve_blocks, symmetric, transposed
+from .fixed_point import Samples
 from .regression import field_covariance, gram
-from .resolvent import Readout
 from .step import Row, Step, build_step
 from .weights import ExactWeights
 
@@ -110,12 +110,12 @@ def spike_system(
     batch = weights.batch
     nodes = batch.readout_nodes
     found = groups_seen(weights, side, v2, mass)
-    readout = Readout(found.step, found.columns, batch.kappa[:nodes], batch.weight[:nodes])
-    c = field_covariance(readout, np.abs(found.v2), found.covariance)
+    samples = Samples(found.step, found.columns, batch.kappa[:nodes], batch.weight[:nodes])
+    c = field_covariance(samples, np.abs(found.v2), found.covariance)
     root = _root(c)
-    matrix = matmul(transposed(root), gram(readout, mass), root)
+    matrix = matmul(transposed(root), gram(samples, mass), root)
     matrix = 0.5 * (matrix + transposed(matrix)) - np.eye(c.shape[-1])
-    return matrix, matmul(readout.columns.plain, root)
+    return matrix, matmul(samples.columns.plain, root)
 
 
 def groups_seen(weights: ExactWeights, side: ExactSide, v2: FloatArray, mass: FloatArray) -> Seen:
