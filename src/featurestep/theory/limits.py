@@ -17,28 +17,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from ..core.errors import InvalidProblem, NotConverged
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Note, Progress, Result, over_grid, verb
-from ..core.spiked import SpikedWeights, spiked_weights
+from ..core.spiked import spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import Nonlinearity, coefficients
 from ..functions.quadrature import gauss_hermite, gauss_law
 from ..functions.roots import root_between
 from .engine import solve
-from .labels import along_first
-from .moments import build_batch
+from .labels import along_first, label_moments
 from .prediction import answered
 from .resolution import finite_groups, target_nodes
-from .resolvent import solve_resolvent
-from .response import Point
-from .risk import Risk, least_squares, misfit, solve_risk, solve_signal
 
 MAX_DEGREE = 30
 _FAR = 10**13  # the largest size at which the maximal step's limit is evaluated
@@ -118,16 +114,15 @@ def limit(
         test, train = _maximal(problem)
     else:
         spikes = spike_functions(seen, chosen, norm_growth=norm_growth)
-        risk = _spiked_limit(seen, spikes)
-        test, train = float(risk.test_error[0]), float(risk.train_loss[0])
+        test, train = _spiked_limit(seen, spikes)
     return Limit(
         problem=problem,
         degree=chosen,
         powers=tuple(spikes),
         test_error=test,
         train_loss=train,
-        test_gain=float(base.test_error[0]) - test,
-        train_gain=float(base.train_loss[0]) - train,
+        test_gain=base.test_error - test,
+        train_gain=base.train_loss - train,
         **vars(traces(problem)),
     )
 
@@ -154,56 +149,73 @@ def checked_degree(degree: object) -> int | None:
 
 
 @lru_cache(maxsize=8)
-def _unspiked_limit(problem: Problem) -> Risk:
+def _unspiked_limit(problem: Problem) -> Errors:
     """What gains are counted from; kept, because all regimes of a problem have it in common."""
     return _spiked_limit(problem, spike_functions(problem, 0))
 
 
-def _spiked_limit(problem: Problem, spikes: Spikes) -> Risk:
-    """Step 0's bulk, with the spikes' functions of κ as regressors without penalty."""
+class Errors(NamedTuple):
+    """Test error and training loss in the limit."""
+
+    test_error: float
+    train_loss: float
+
+
+def _spiked_limit(problem: Problem, spikes: Spikes) -> Errors:
+    """The untrained network with the spikes' functions of κ as regressors without penalty (11).
+
+    Samples are exchangeable at step 0. What is left of the labels costs (n/N)λm_1 of its square in
+    the training loss and −(N/n)m_1′/m_1² in the test error (the prime is ∂/∂λ), and its part along
+    a direction of the input, which the features' linear parts fit too, m_2 in place of m_1. Rows of
+    W0 with Gaussian norms fit a constant too, in the same way with m_3 (eq. 40 as u → 0).
+    """
     weights = spiked_weights(problem)
-    point = _bulk(problem, weights, degree=max(spikes, default=0))
-    batch = point.batch
-    columns = [np.polynomial.polynomial.polyval(batch.kappa, p) for p in spikes.values()]
-    basis = [column / np.sqrt(batch.weight @ column**2) for column in columns]
-    lines = point.isotropic.frame(point.v2).lines
-    design = np.concatenate(
-        [*(column[None, :, None] for column in basis), batch.kappa[None, :, None] * lines], axis=2
+    kappa, weight = target_nodes(problem, weights, degree=max(spikes, default=0))
+    labels = label_moments(problem.star, np.array([weights.alignment]), kappa)
+    m, slopes = _shrinkage(problem)
+    # Functions of κ in units of √m_1 times the weight of their parts along 1, κ and all others.
+    along = np.stack([np.ones_like(kappa), kappa])
+    relative = np.sqrt(np.array([m[2], m[1]]) / m[0]) - 1.0
+
+    def shrunk(values: FloatArray) -> FloatArray:
+        parts = (along * weight) @ values  # (2, …)
+        whole = values + along.T @ (relative[:, None] * parts)
+        return np.asarray(np.sqrt(weight)[:, None] * whole)
+
+    design = np.zeros((kappa.size, len(spikes)))
+    for column, polynomial in zip(design.T, spikes.values(), strict=True):
+        column[:] = np.polynomial.polynomial.polyval(kappa, polynomial)
+        column /= np.sqrt(weight @ column**2)
+    mean = labels.mean[0]
+    fit = np.linalg.lstsq(shrunk(design), shrunk(mean[:, None])[:, 0], rcond=None)[0]
+    left = mean - design @ fit
+    constant, line = (along * weight) @ left
+    beside = labels.linear[0, 0]
+    across = float(weight @ beside)
+    total = weight @ (left**2 + beside**2 + labels.rest[0]) + problem.noise_std**2
+    linear = line**2 + across**2
+    parts = np.array([total - linear - constant**2, linear, constant**2])
+    ratio = problem.width / problem.n
+    return Errors(
+        test_error=float(-ratio * (parts @ slopes) / m[0] ** 2),
+        train_loss=float(problem.ridge / ratio * (parts @ m)),
     )
-    free = len(basis)
-    norms = _initial_norms(problem, lines)
-    if norms is not None:
-        design = np.concatenate([design, norms], axis=2)
-    penalty = np.concatenate([np.zeros(free), np.ones(design.shape[2] - free)])
-    solution, rest_along = least_squares(point, design, batch.target_mean, penalty)
-    across, rest_across = least_squares(point, lines, batch.target_linear, np.ones(1))
-    fitted = np.matmul(design, solution[:, :, None])[:, :, 0]
-    slope = np.matmul(lines, across[:, :, None])[:, :, 0]
-    outside = (batch.weight * point.shrink * batch.target_rest).sum(axis=1)
-    signal = replace(
-        solve_signal(point),
-        misfit=misfit(batch, fitted, slope),
-        source_groups=(solution[:, free:] ** 2).sum(axis=1, keepdims=True) + across**2,
-        train_loss=outside + (rest_along + rest_across) / batch.n,
-    )
-    return solve_risk(point, signal)
 
 
-def _initial_norms(problem: Problem, lines: FloatArray) -> FloatArray | None:
-    """The column of Ω as u → 0, c_2√(2D): rows of W0 whose norms differ show a constant (40)."""
+def _shrinkage(problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """m_1, m_2, m_3 of the untrained network and their derivatives by λ.
+
+    m_3 is that of a constant: m_1, or m_1/(1 + 2(c_2/c_1)²(m_1/m_2 − 1)) for Gaussian rows of W0.
+    """
+    found = traces(problem)
+    m1, m2, dm1, dm2 = found.m1, found.m2, found.dm1, found.dm2
     c = coefficients(problem.sigma, 2)
-    if problem.initial != "gaussian" or c[2] == 0.0:
-        return None
-    # With c_1 = 0 there are no lines to scale with; then W·x is not seen either.
-    return np.asarray(float(c[2]) * np.sqrt(2.0) * lines / float(c[1])) if c[1] else None
-
-
-def _bulk(problem: Problem, weights: SpikedWeights, *, degree: int) -> Point:
-    """The resolvent of the untrained network at nodes that resolve the target along β."""
-    still = replace(weights, unit_shift=0.0, unit_drift=0.0, unit_growth=0.0, correlation=0.0)
-    nodes = target_nodes(problem, weights, degree=degree)
-    batch = build_batch([problem], [still], (np.ones(1), np.ones(1)), nodes)
-    return solve_resolvent(batch).point
+    if problem.initial != "gaussian" or c[1] == 0.0:  # with c_1 = 0 norms of W0 are not seen
+        return np.array([m1, m2, m1]), np.array([dm1, dm2, dm1])
+    rho = 2.0 * (float(c[2]) / float(c[1])) ** 2
+    top, below = m1 * m2, m2 + rho * (m1 - m2)
+    change = (dm1 * m2 + m1 * dm2) - top / below * (dm2 + rho * (dm1 - dm2))
+    return np.array([m1, m2, top / below]), np.array([dm1, dm2, change / below])
 
 
 def _maximal(problem: Problem) -> tuple[float, float]:
