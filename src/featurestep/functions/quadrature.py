@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..core.types import FloatArray
+from .roots import find_root
 
 Rule = tuple[FloatArray, FloatArray]
 _BENT_GRID = 120  # Gauss nodes of a law that stand for the law itself
@@ -83,17 +84,9 @@ def _stretch(
 def _unstretch(
     x: FloatArray, centres: tuple[tuple[float, float], ...], widest: float, bound: float
 ) -> FloatArray:
-    """κ(x), by bisection and then Newton's method: x(κ) is increasing."""
-    low, high = np.full(x.shape, -2.0 * bound), np.full(x.shape, 2.0 * bound)
-    for _ in range(30):
-        middle = 0.5 * (low + high)
-        above = _stretch(middle, centres, widest)[0] > x
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    kappa = 0.5 * (low + high)
-    for _ in range(4):
-        value, slope = _stretch(kappa, centres, widest)
-        kappa = kappa - (value - x) / slope
-    return np.asarray(kappa)
+    """κ(x) between −2·bound and 2·bound; x(κ) is increasing."""
+    end = np.copysign(2.0 * bound, x)  # of mirrored x the searches are mirrored, to the last digit
+    return find_root(lambda kappa: _stretch(kappa, centres, widest)[0] - x, -end, end)
 
 
 @lru_cache(maxsize=512)

@@ -23,14 +23,14 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from ..core.errors import InvalidProblem, NotConverged
+from ..core.errors import InvalidProblem
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Note, Progress, Result, over_grid, verb
 from ..core.spiked import spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import Nonlinearity, coefficients
 from ..functions.quadrature import gauss_hermite, gauss_law
-from ..functions.roots import root_between
+from ..functions.roots import bracket_root, find_root
 from .engine import solve
 from .labels import along_first, label_moments
 from .prediction import answered
@@ -320,13 +320,8 @@ def traces(problem: Problem) -> Traces:
         return float(np.log(linear * t2 + rest * t1) - np.log(delta))
 
     high = -1e-15 if ratio > 1.0 else float(np.log((linear + rest) / lam))
-    low = high - 1.0
-    while gap(low) * (1.0 if ratio > 1.0 else -1.0) > 0.0:
-        low -= 2.0
-        if low < high - 400.0:
-            raise NotConverged("the scalar equation of the untrained network has no bracket")
-    at_top = gap(high) == 0.0
-    delta, t1, t2, b = parts(high if at_top else root_between(gap, low, high))
+    high, low, values = bracket_root(gap, high, -1.0, limit=400.0)
+    delta, t1, t2, b = parts(find_root(gap, high, low, values=values))
     # G(δ, λ) = c_1² t_2 + c_{>1}² t_1 − δ, differentiated with the cancelling terms left out.
     shrink = (1.0 / (1.0 + b * t1)) ** 2
     turn = t1**2 * b / (1.0 + delta)

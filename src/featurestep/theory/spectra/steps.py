@@ -16,7 +16,7 @@ from ...core.problem import Problem
 from ...core.types import FloatArray
 from ...functions.nonlinearity import normalised_hermite
 from ...functions.quadrature import stretched_normal
-from ...functions.roots import root_between
+from ...functions.roots import find_root
 from ..engine import solve
 from ..predict import predict
 from ..prediction import Prediction, answered
@@ -45,7 +45,7 @@ def _at(problem: Problem, place: float) -> Problem:
 
 def _crossing(gap: Callable[[float], float], low: float, high: float) -> float:
     """The step at which a gap vanishes between two places."""
-    return math.exp(root_between(gap, low, high, absolute=1e-6))
+    return math.exp(find_root(gap, low, high, absolute=1e-6))
 
 
 def births(problem: Problem, largest: float) -> dict[int, float]:

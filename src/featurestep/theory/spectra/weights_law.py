@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.borders import Border, border_of
 from ...core.types import FloatArray
-from ...functions.roots import root_between
+from ...functions.roots import find_root
 from ..moments import Batch
 
 
@@ -139,4 +139,4 @@ def weight_spectrum(batch: Batch) -> WeightSpectrum:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    return root_between(function, low, high, relative=1e-13)
+    return find_root(function, low, high, relative=1e-13)
