@@ -113,12 +113,12 @@ def along_first(problem: Problem) -> Problem:
 @lru_cache(maxsize=64)
 def _given_first(star: AlignedTarget) -> Nonlinearity:
     """E[g|z_1]."""
-    s, weight = directions_rule(star.directions - 1, max(1, fineness(star)))
+    s, weight = directions_rule(star.directions - 1, fineness(star))
+    beside = np.concatenate([np.zeros((len(s), 1)), s], axis=1)
 
     def mean(t: FloatArray) -> FloatArray:
-        z = np.empty((t.size, len(s), star.directions))
-        z[:, :, 0], z[:, :, 1:] = t.reshape(-1, 1), s
-        return np.asarray(star(z) @ weight).reshape(t.shape)
+        found = [y @ weight for y in target_values(star, 1.0, t.ravel(), beside)]
+        return np.concatenate(found).reshape(t.shape)
 
     return function(mean, name="E[y|z1]")
 
