@@ -12,7 +12,7 @@ import pytest
 from featurestep import InvalidProblem, Problem, Teacher, baselines, learnable, predict
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import coefficients
-from featurestep.theory.degrees import KAPPA, WEIGHT
+from featurestep.theory.labels import KAPPA, WEIGHT
 
 # The sizes of the table in docs/theory.md: d = 1e5, n_step/d = 1000, η = √N, N = n/50.
 D = 10**5

@@ -1,12 +1,15 @@
-"""What a label shows given κ (eqs. 6, 50), for targets of one direction and of several.
+"""Moments of the label given κ (eqs. 6, 50) and its Hermite coefficients in κ and s.
 
-Beside κ the target depends on s_1 … s_r, independent normal variables: s_1 is what the learned
-direction misses of E[y z], the others are the directions that E[y z] does not see.
+Beside κ the target depends on s_1 … s_r, independent normal variables. In the basis of (45) s_1 is
+what the learned direction misses of E[y z], the others are the directions in which E[y z] has no
+part. Results are told in the target's directions as they were given: there s_i belongs to the i-th,
+s = (I − ΓΓᵀ)^{-1/2}(z − Γκ) with Γ_i the cosine of the learned direction with direction i.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,7 +18,8 @@ import numpy as np
 from ..core.problem import Problem
 from ..core.types import FloatArray
 from ..functions.activations import function
-from ..functions.nonlinearity import Nonlinearity
+from ..functions.nonlinearity import Nonlinearity, normalised_hermite
+from ..functions.quadrature import stretched_normal
 from ..functions.targets import FINEST, AlignedTarget, directions_rule
 from .moments import across_alignment, target_moments
 
@@ -23,6 +27,10 @@ _CHUNK = 400_000  # values of the target at a time
 _TRIED = np.array([-3.7, -1.9, -0.4, 0.8, 2.6, 4.8])  # κ at which rules are compared
 _TRIED_ALIGNMENT = 0.9
 _RESOLVED = 1e-10  # of E y², with the weight that a κ has
+MOST_DEGREE = 8  # of the error by degree, for several directions
+KAPPA, WEIGHT = stretched_normal(((0.0, 0.25),), 1.0, 0.2, 9.5)
+Index = tuple[int, ...]
+Degrees = dict[int | str | Index, float]
 
 
 @dataclass(frozen=True)
@@ -134,3 +142,60 @@ def target_values(
         z = np.broadcast_to(s, (part.size, *s.shape)).copy()
         z[:, :, 0] = gamma * part[:, None] + across * s[:, 0]
         yield star(z)
+
+
+def multi_indices(variables: int, highest: int) -> list[Index]:
+    """Degrees of so many variables with a sum of at most `highest`, the lowest sums first."""
+    every = itertools.product(range(highest + 1), repeat=variables)
+    kept = [index for index in every if sum(index) <= highest]
+    return sorted(kept, key=lambda index: (sum(index), [-degree for degree in index]))
+
+
+def hermite_products(z: FloatArray, indices: Sequence[Index]) -> Iterator[FloatArray]:
+    """Π_i H_{k_i}(z_i)/√k_i! at points (P, r), for one multi-index k after the other: (P,)."""
+    highest = max(max(index) for index in indices)
+    tables = [normalised_hermite(highest, column) for column in z.T]
+    for index in indices:
+        yield np.prod([table[k] for table, k in zip(tables, index, strict=True)], axis=0)
+
+
+def missed_by_degree(
+    star: AlignedTarget, gamma: float, parts: FloatArray, test_error: float, highest: int
+) -> Degrees:
+    """Squared coefficients of what is missed, for a prediction with `parts` f_0 … f_r at KAPPA.
+
+    The values add up to the test error.
+    """
+    labels = label_moments(star, np.array([gamma]), KAPPA)
+    beside = star.rotation.T @ labels.linear[0]  # along the directions as given
+    missed = np.concatenate([labels.mean, beside]) - parts
+    total = float(((missed**2).sum(axis=0) + labels.rest[0]) @ WEIGHT)
+    found = _target_coefficients(star, gamma, highest)
+    hermite = normalised_hermite(highest, KAPPA) * WEIGHT
+    degrees: Degrees = {}
+    for index, wanted in found.items():
+        a, others = index[0], index[1:]
+        learned = 0.0
+        if sum(others) <= 1:
+            place = 1 + others.index(1) if any(others) else 0
+            learned = float(hermite[a] @ parts[place])
+        degrees[index] = (wanted - learned) ** 2
+    known = float(sum(degrees.values()))
+    degrees["higher"] = max(total - known, 0.0)
+    degrees["rest"] = test_error - known - degrees["higher"]
+    return degrees
+
+
+@lru_cache(maxsize=32)
+def _target_coefficients(star: AlignedTarget, gamma: float, highest: int) -> dict[Index, float]:
+    """E[y H_a(κ)H_b(s)]/√(a!b!) for every multi-index (a, b) up to a degree."""
+    s, weight = directions_rule(star.directions, max(1, fineness(star)))
+    beside = multi_indices(star.directions, highest)
+    basis = np.stack([*hermite_products(s @ star.rotation, beside)], axis=1) * weight[:, None]
+    values = np.concatenate([y @ basis for y in target_values(star, gamma, KAPPA, s)])
+    table = normalised_hermite(highest, KAPPA) * WEIGHT @ values  # (highest + 1, indices)
+    places = {index: i for i, index in enumerate(beside)}
+    return {
+        index: float(table[index[0], places[index[1:]]])
+        for index in multi_indices(1 + star.directions, highest)
+    }

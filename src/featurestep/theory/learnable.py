@@ -1,36 +1,45 @@
-"""`learnable`: which parts of a target one step can learn, in words and numbers (eq. 52)."""
+"""`learnable`: which parts of a target one step can learn, and which never (section 25).
+
+To leading order the network computes f_0(κ) + Σ_i s_i f_i(κ) and noise, with f_0 in the span of
+m_g, κμ_g and m′_g and every f_i in that of μ_g, g over the groups of neurons. What lies outside is
+never learned, however many samples and neurons there are: the floor (52) is for every activation
+and readout law, the class floor for the problem's own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..core.display import Table
+from ..core.errors import FeaturestepError
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Progress, Result, over_grid, verb
 from ..core.spiked import spiked_weights
+from ..core.types import FloatArray
 from ..functions.nonlinearity import Nonlinearity, normalised_coefficients, normalised_hermite
-from ..functions.targets import AlignedTarget
-from .degrees import multi_indices
-from .reach import (
-    ACTIVATIONS,
-    LAWS,
-    MANY,
-    best_pair,
-    floors,
-    others,
-    possible,
-    reaches,
-    second_step_floor,
-)
+from ..functions.targets import FINEST, AlignedTarget, directions_rule
+from .exact.solve import R_NODES
+from .exact.step import build_step, rows_of
+from .labels import KAPPA, WEIGHT, Index, hermite_products, label_moments, multi_indices
+from .resolution import Effort, choose
 from .validity import quadratic_notes
 
+LAWS = ("constant", "rademacher", "gaussian")
+ACTIVATIONS = ("relu", "tanh", "gelu", "sigmoid")
 HIGHEST = {1: 12, 2: 8, 3: 6}  # degree of the terms that are looked at, by number of directions
-SMALL = 1e-4  # share of E y² below which a term is not told
+SMALL = 1e-4  # share of E y² below which a term is not reported
 WHOLE, NOTHING = 0.99, 0.01  # shares of a term from which it counts as learned, or as not
+MANY = 10**15  # samples of a step as n_step/d → ∞
+_INDEPENDENT = 1e-7  # relative singular value below which functions of the groups are dependent
+_VISIBLE = 1e-9  # mean square of E[y z_i|z_1], as a share of E y², that a second step learns from
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -97,7 +106,7 @@ class Learnable(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What would lower the floors, and where they do not bind."""
+        """What would lower the floors, and where n or N is so large that they do not hold."""
         return (*self.advice, *quadratic_notes(self.problem))
 
     def heading(self) -> list[str]:
@@ -120,15 +129,19 @@ class Learnable(Result):
         return tuple(self._advice())
 
     def _advice(self) -> Iterator[str]:
+        """Advice that lowers a floor by 5 % of what is above the noise, and by 0.5 % of E y²."""
         gain = max(0.05 * (self.class_floor - self.problem.noise_std**2), 0.005 * self.power)
         if spiked_weights(self.problem).alignment == 0.0:
             yield (
-                "E[y z] = 0: the step finds no direction of the target, and nothing but its mean "
-                "is learned at n_step of order d"
+                "only the target's mean is learned, unless n_step is far larger than d: the target "
+                "has no linear part (E[y z] = 0), so the step finds none of its directions"
             )
             return
         if self.class_floor - self.class_floor_many > gain:
-            yield f"more samples in the step: the floor falls to {self.class_floor_many:.4g}"
+            yield (
+                "take more samples in the step: as n_step/d grows the class floor falls to "
+                f"{self.class_floor_many:.4g}"
+            )
         single = self.class_floor
         for what, tried in (
             ("readout law", self.other_laws),
@@ -138,18 +151,25 @@ class Learnable(Result):
                 best = min(tried, key=lambda name: tried[name])
                 single = min(single, tried[best])
                 if self.class_floor - tried[best] > gain:
-                    yield f"another {what}: {best} has a floor of {tried[best]:.4g}"
+                    yield f"try another {what}: with {best} the class floor is {tried[best]:.4g}"
         activation, law, floor = self.best_pair
         if single - floor > gain:
-            yield f"another activation and law: {activation} with {law} has a floor of {floor:.4g}"
+            yield (
+                f"try another activation and law: {activation} with {law} has a class floor of "
+                f"{floor:.4g}"
+            )
         if self.floor_many - self.floor_second > gain:
             yield (
-                "a second step, on fresh samples: it sees directions that the first one could only "
-                f"use linearly, and the floor falls to {self.floor_second:.4g}"
+                "take a second step on fresh samples: the floor falls to "
+                f"{self.floor_second:.4g}, because it learns functions of directions in which the "
+                "first step is only linear"
             )
         never = [term.name for term in self.terms if term.verdict == "never"]
         if never:
-            yield f"no activation, law or number of samples makes one step learn {', '.join(never)}"
+            yield (
+                f"one step never learns {', '.join(never)}, with any activation, readout law or "
+                "number of samples"
+            )
 
 
 @verb
@@ -169,19 +189,20 @@ def learnable(
     if isinstance(problem, Grid):
         return over_grid(Learnable, problem, learnable, progress)
     star = problem.star
-    floor, class_floor = floors(problem)
-    floor_many, class_many = floors(problem.replace(n_step=MANY))
+    classes = function_classes(problem)
+    floor, class_floor = floors(problem, classes)
+    endless = problem.replace(n_step=MANY)
+    floor_many, class_many = floors(endless, function_classes(endless))
     gamma = spiked_weights(problem).alignment
-    axes, names = _axes(problem)
-    own = reaches(problem)
+    axes, names = _axes(star)
     terms = [
         Term(
             degrees=index,
-            name=_named(index, names),
+            name=_term_name(index, names),
             size=size,
             possible=possible(index, gamma),
             possible_many=possible(index, 1.0 if gamma else 0.0),
-            expressed=sum(share * reach.expressed(index, gamma) for share, reach in own),
+            expressed=sum(each.share * each.expressed(index, gamma) for each in classes),
         )
         for index, size in _sizes(star)
     ]
@@ -197,37 +218,175 @@ def learnable(
         alignments=tuple(float(gamma * c) + 0.0 for c in first),
         axes=axes,
         terms=tuple(terms),
-        other_laws=others(problem, "readout", LAWS),
-        other_activations=others(problem, "activation", ACTIVATIONS),
-        best_pair=best_pair(problem, class_floor),
+        **_alternatives(problem, class_floor),
     )
 
 
-def _sizes(star: Nonlinearity | AlignedTarget) -> list[tuple[tuple[int, ...], float]]:
-    """Terms (a, b) of the target with a!b!c_ab², but the constant and the small ones."""
-    if isinstance(star, AlignedTarget):
-        found = _aligned_sizes(star)
-    else:
-        c = normalised_coefficients(star, HIGHEST[1])
-        found = {(k,): float(value) ** 2 for k, value in enumerate(c)}
-    least = SMALL * star.second_moment
-    return [(index, size) for index, size in found.items() if size > least and any(index)]
+def _alternatives(problem: Problem, own: float) -> dict[str, Any]:
+    """Class floors with another readout law, with another activation, and of the best pair of both.
 
+    What the problem cannot be asked with is left out. The best pair is the problem's own where none
+    of the named ones is lower.
+    """
 
-def _aligned_sizes(star: AlignedTarget) -> dict[tuple[int, ...], float]:
-    z = star.z if star.slope else star.z @ star.rotation  # without E[y z] any basis will do
-    tables = [normalised_hermite(HIGHEST[star.directions], column) for column in z.T]
-    weighted = star.weight * star.values
+    @cache
+    def floor_with(**changes: str) -> float:
+        try:
+            return _class_floor(problem.replace(**changes))
+        except FeaturestepError:
+            return math.inf
+
+    def others(field: str, names: tuple[str, ...]) -> dict[str, float]:
+        found = {v: floor_with(**{field: v}) for v in names if v != problem.given[field]}
+        return {value: floor for value, floor in found.items() if floor < math.inf}
+
+    best = (problem.sigma.name, problem.law.name, own)
+    for activation, law in itertools.product(ACTIVATIONS, LAWS):
+        pair = {"activation": activation, "readout": law}
+        floor = floor_with(**{k: v for k, v in pair.items() if v != problem.given[k]})
+        if floor < best[2] * (1.0 - 1e-6):
+            best = (activation, law, floor)
     return {
-        index: float(weighted @ np.prod([t[k] for t, k in zip(tables, index, strict=True)], axis=0))
-        ** 2
-        for index in multi_indices(star.directions, HIGHEST[star.directions])
+        "other_laws": others("readout", LAWS),
+        "other_activations": others("activation", ACTIVATIONS),
+        "best_pair": best,
     }
 
 
-def _axes(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+@dataclass(frozen=True)
+class FunctionClass:
+    """Functions of κ that f_0 and every f_i are made of: orthonormal ones, at nodes of κ's law."""
+
+    share: float  # probability of this initial offset (41)
+    kappa: FloatArray  # (Q,)
+    weight: FloatArray  # (Q,)
+    plain: FloatArray  # (Q, ·) basis for f_0
+    linear: FloatArray  # (Q, ·) basis for every f_i
+
+    def inside(self, mean: FloatArray, linear: FloatArray) -> float:
+        """Mean square of what f_0 can express of y_0 (Q,), and the f_i of y_1i (r, Q)."""
+        parts = [self.plain.T @ (self.weight * mean), (linear * self.weight) @ self.linear]
+        return float(sum((part**2).sum() for part in parts))
+
+    def outside(self, mean: FloatArray, linear: FloatArray) -> float:
+        """Mean square of what they miss."""
+        whole = self.weight @ (mean**2 + (linear**2).sum(axis=0))
+        return max(float(whole) - self.inside(mean, linear), 0.0)
+
+    def expressed(self, index: Index, gamma: float) -> float:
+        """The share of a Hermite term, alone, that lies in the class."""
+        a, beside = index[0], sum(index[1:])
+        if beside > 1:
+            return 0.0
+        hermite = normalised_hermite(a, self.kappa)
+        mean, linear = gamma**a * hermite[a], np.zeros_like(self.kappa)
+        if beside == 1:
+            mean, linear = linear, mean
+        else:
+            linear = np.sqrt(a * (1.0 - gamma**2)) * gamma ** (a - 1) * hermite[a - 1]
+        return self.inside(mean, linear[None])
+
+
+def function_classes(problem: Problem) -> list[FunctionClass]:
+    """What the problem's activation, law and step can express, for each initial offset (41)."""
+    resolution = choose(problem, spiked_weights(problem), Effort(), "exact")
+    groups, (kappa, weight) = resolution.group_rule(), resolution.node_rule()
+    rows = rows_of(problem)
+    step = build_step(rows, groups, R_NODES)
+    norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
+    mean, slope, bend, _ = problem.sigma.averages(norm, place, 2)
+    every = np.concatenate([mean, kappa[:, None] * slope, bend], axis=2)
+    return [
+        FunctionClass(
+            row.share, kappa, weight, _orthonormal(every[i], weight), _orthonormal(slope[i], weight)
+        )
+        for i, row in enumerate(rows)
+    ]
+
+
+def _orthonormal(columns: FloatArray, weight: FloatArray) -> FloatArray:
+    """Orthonormal functions that span the columns, in L² of the law of κ."""
+    root = np.sqrt(weight)[:, None]
+    size = np.sqrt((weight[:, None] * columns**2).sum(axis=0))
+    scaled = root * columns[:, size > 0.0] / size[size > 0.0]
+    left, values, _ = np.linalg.svd(scaled, full_matrices=False)
+    kept = values > _INDEPENDENT * values.max(initial=0.0)
+    return np.asarray(left[:, kept] / np.maximum(root, 1e-300))
+
+
+def possible(index: Index, gamma: float) -> float:
+    """The share of a Hermite term that (52) leaves: functions of κ, and these times an s_i."""
+    a, beside = index[0], sum(index[1:])
+    if beside == 0:
+        return float(gamma ** (2 * a) + a * gamma ** (2 * a - 2) * (1.0 - gamma**2))
+    return float(gamma ** (2 * a)) if beside == 1 else 0.0
+
+
+def floors(problem: Problem, classes: Sequence[FunctionClass]) -> tuple[float, float]:
+    """The floor of (52), and the class floor: the same with the problem's own functions only."""
+    alignment = np.array([spiked_weights(problem).alignment])
+    noise = problem.noise_std**2
+    total = 0.0
+    for each in classes:
+        labels = label_moments(problem.star, alignment, each.kappa)
+        outside = float(each.weight @ labels.rest[0])
+        total += each.share * (outside + each.outside(labels.mean[0], labels.linear[0]))
+    return outside + noise, total + noise
+
+
+def _class_floor(problem: Problem) -> float:
+    return floors(problem, function_classes(problem))[1]
+
+
+def second_step_floor(problem: Problem) -> float:
+    """(52) after a second step, n_step/d → ∞: every direction that it can see is known.
+
+    Given z_1 a second step meets E[y z_i|z_1]: directions in which that vanishes stay unseen. Where
+    E[y z] = 0 the first step has learned nothing, and the second is a first one again.
+    """
+    star, noise = problem.star, problem.noise_std**2
+    if not isinstance(star, AlignedTarget):
+        return noise if spiked_weights(problem).alignment else star.second_moment + noise
+    if star.slope == 0.0:
+        endless = problem.replace(n_step=MANY)
+        return floors(endless, function_classes(endless))[0]
+    beside = label_moments(star, np.ones(1), KAPPA).linear[0, 1:]  # E[y z_i|z_1], (r − 1, Q)
+    sizes, vectors = np.linalg.eigh((beside * WEIGHT) @ beside.T)  # growing
+    turn = np.eye(star.directions)
+    turn[1:, 1:] = vectors[:, ::-1].T
+    known = 1 + int(np.sum(sizes > _VISIBLE * star.second_moment))
+    return noise + _beyond_linear(star, turn, known)
+
+
+def _beyond_linear(star: AlignedTarget, turn: FloatArray, known: int) -> float:
+    """Mean square of g without its parts of degree 0 and 1 in the axes of `turn` after `known`."""
+    if known == star.directions:
+        return 0.0
+    z, w = directions_rule(known, FINEST)
+    s, v = directions_rule(star.directions - known, FINEST)
+    places = np.concatenate([np.repeat(z, len(s), axis=0), np.tile(s, (len(z), 1))], axis=1)
+    y = star(places @ turn).reshape(len(z), len(s))
+    linear = np.concatenate([np.ones((len(s), 1)), s], axis=1)
+    left = float(w @ ((y - (y * v) @ linear @ linear.T) ** 2 @ v))
+    return left if left > _ROUNDING * star.second_moment else 0.0
+
+
+def _sizes(star: Nonlinearity | AlignedTarget) -> list[tuple[Index, float]]:
+    """Terms (a, b) of the target with a!b!c_ab², but the constant and the small ones."""
+    if isinstance(star, AlignedTarget):
+        indices = multi_indices(star.directions, HIGHEST[star.directions])
+        z = star.z if star.slope else star.z @ star.rotation  # without E[y z] any basis will do
+        weighted = star.weight * star.values
+        c = [float(weighted @ term) for term in hermite_products(z, indices)]
+    else:
+        c = normalised_coefficients(star, HIGHEST[1]).tolist()
+        indices = multi_indices(1, HIGHEST[1])
+    least = SMALL * star.second_moment
+    return [(k, v**2) for k, v in zip(indices, c, strict=True) if v**2 > least and any(k)]
+
+
+def _axes(star: Nonlinearity | AlignedTarget) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The basis in words, and names of its axes: the given ones where it is made of them."""
-    star = problem.star
     if not isinstance(star, AlignedTarget):
         return ("z1",), ("z1",)
     labels = star.teacher.labels
@@ -246,7 +405,7 @@ def _axes(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return texts, names
 
 
-def _named(index: tuple[int, ...], names: tuple[str, ...]) -> str:
+def _term_name(index: Index, names: tuple[str, ...]) -> str:
     factors = [
         name if degree == 1 else f"H{degree}({name})"
         for name, degree in zip(names, index, strict=True)

@@ -18,8 +18,7 @@ from ..core.spiked import spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.targets import AlignedTarget
-from .degrees import KAPPA, MOST_DEGREE, WEIGHT, Degrees, missed_by_degree
-from .labels import label_moments
+from .labels import KAPPA, MOST_DEGREE, WEIGHT, Degrees, label_moments, missed_by_degree
 from .validity import prediction_notes
 
 ACCEPTED = 1e-10  # residual of the fixed-point equations
