@@ -1,9 +1,9 @@
-"""Nodes of readout laws for few groups of neurons."""
+"""Gauss rules: of a measure, and of readout laws for few groups of neurons."""
 
 import numpy as np
 import pytest
 
-from featurestep.functions.quadrature import bent_law, gauss_law
+from featurestep.functions.quadrature import bent_law, gauss_from_measure, gauss_law
 
 
 @pytest.mark.parametrize("law", ["gaussian", "uniform"])
@@ -34,3 +34,38 @@ def test_functions_that_level_off_are_integrated_better(level):
         for g, w in (gauss_law("gaussian", 6), bent_law("gaussian", 6, 0.7))
     ]
     assert gaps[1] < 0.2 * gaps[0]
+
+
+def test_the_rule_of_a_measure_is_exact_to_its_degree_and_serves_other_measures():
+    rng = np.random.default_rng(0)
+    x, w, other = (
+        np.sort(rng.uniform(-2.0, 3.0, 300)),
+        rng.uniform(0.0, 2.0, 300),
+        rng.normal(size=300),
+    )
+    w[:40] = other[:40] = 0.0  # points without weight
+    rule = gauss_from_measure(x, w, 7)
+    for power in range(14):
+        assert rule.weights @ rule.nodes**power == pytest.approx(w @ x**power, rel=1e-11)
+    for power in range(7):
+        assert rule.weights_for(other) @ rule.nodes**power == pytest.approx(
+            other @ x**power, rel=1e-9
+        )
+
+
+def test_given_ends_are_nodes():
+    x, w = np.polynomial.legendre.leggauss(40)
+    rule = gauss_from_measure(x, w, 5, ends=(-1.0, 1.5))
+    np.testing.assert_allclose(rule.nodes[[0, -1]], [-1.0, 1.5], atol=1e-13)
+    for power in range(8):
+        assert rule.weights @ rule.nodes**power == pytest.approx(w @ x**power, abs=1e-13)
+    for power in range(5):
+        found = rule.weights_for(w * np.exp(x)) @ rule.nodes**power
+        assert found == pytest.approx((w * np.exp(x)) @ x**power, abs=1e-12)
+
+
+def test_a_measure_on_few_points_is_its_own_rule():
+    x, w = np.array([2.0, -1.0, 2.0, 0.5]), np.array([0.1, 0.4, 0.2, 0.3])
+    rule = gauss_from_measure(x, w, 6)
+    np.testing.assert_allclose(rule.nodes, [-1.0, 0.5, 2.0], atol=1e-13)
+    np.testing.assert_allclose(rule.weights, [0.4, 0.3, 0.3], atol=1e-13)

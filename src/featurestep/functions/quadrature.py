@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -138,6 +139,85 @@ def gauss_law(law: str, count: int) -> Rule:
     return _frozen(np.sqrt(3.0) * x, 0.5 * w)
 
 
+@dataclass(frozen=True)
+class GaussRule:
+    """The Gauss rule with M nodes of a discrete measure on P points."""
+
+    nodes: FloatArray  # (M,) ascending
+    weights: FloatArray  # (M,)
+    root: FloatArray  # (P,) √ of the measure's weights
+    polynomials: FloatArray  # (M, P) √weight × polynomial orthonormal for the rule, at the points
+    weighted: FloatArray  # (M, M) weight × polynomial, at the nodes
+
+    def weights_for(self, measure: FloatArray) -> FloatArray:
+        """Weights at the same nodes for a measure that has weight where this one has (P,).
+
+        Exact for degree M − 1: f is replaced by the polynomial through its values at the nodes.
+        """
+        relative = np.divide(measure, self.root, out=np.zeros_like(measure), where=self.root > 0.0)
+        return np.asarray((self.polynomials @ relative) @ self.weighted)
+
+
+def gauss_from_measure(
+    x: FloatArray,
+    w: FloatArray,
+    count: int,
+    *,
+    ends: tuple[float, float] | None = None,
+    breakdown: float = 1e-13,
+) -> GaussRule:
+    """Nodes and weights with Σ_m W_m f(X_m) = Σ_i w_i f(x_i) for f of degree 2·count − 1.
+
+    x, w: points and weights ≥ 0, (P,). With two `ends` these are nodes (Lobatto), and the degree
+    is less by two. A measure on fewer points than `count`, told by an off-diagonal element below
+    `breakdown`·max|x|, gets as many nodes as it has points.
+    Lanczos' method with each polynomial made orthogonal to all before it, twice: the recurrence
+    alone loses orthogonality to rounding.
+    """
+    root, total = np.sqrt(w), w.sum()
+    basis = np.empty((count, x.size))
+    diagonal, beside = np.zeros(count), np.zeros(count)  # of the Jacobi matrix
+    following = root / np.sqrt(total)
+    for k in range(count):
+        basis[k] = following
+        following = x * basis[k]
+        diagonal[k] = basis[k] @ following
+        known = basis[: k + 1]
+        for _ in range(2):
+            following = following - (known @ following) @ known
+        beside[k] = np.sqrt(following @ following)
+        if beside[k] <= breakdown * np.abs(x).max():
+            count = k + 1
+            break
+        following = following / beside[k]
+    basis, diagonal, beside = basis[:count], diagonal[:count], beside[: count - 1]
+    if ends is not None:
+        basis[-1] *= beside[-1]
+        diagonal[-1], beside[-1] = _lobatto(diagonal, beside, ends)
+        basis[-1] /= beside[-1]
+    upper = np.diag(beside, 1)
+    nodes, vectors = np.linalg.eigh(np.diag(diagonal) + upper + upper.T)
+    weights = total * vectors[0] ** 2
+    return GaussRule(nodes, weights, root, basis, np.sqrt(total) * vectors * vectors[0])
+
+
+def _lobatto(
+    diagonal: FloatArray, beside: FloatArray, ends: tuple[float, float]
+) -> tuple[float, float]:
+    """The last elements α, β of a Jacobi matrix that has two given eigenvalues e.
+
+    With p_{n−2} and q = β p_{n−1} at e: (e − α) q = β² p_{n−2}.
+    """
+    e = np.array(ends)
+    before, here = np.zeros(2), np.ones(2)  # p_{k−1} and p_k
+    for k in range(diagonal.size - 1):
+        q = (e - diagonal[k]) * here - (beside[k - 1] * before if k else 0.0)
+        if k < diagonal.size - 2:
+            before, here = here, q / beside[k]
+    alpha, square = np.linalg.solve(np.stack([q, here], axis=1), e * q)
+    return float(alpha), float(np.sqrt(square))
+
+
 @lru_cache(maxsize=64)
 def bent_law(law: str, count: int, bend: float, end: float | None = None) -> Rule:
     """Nodes of a continuous readout law for functions of g that level off from |g| = 1/bend on.
@@ -147,22 +227,11 @@ def bent_law(law: str, count: int, bend: float, end: float | None = None) -> Rul
     """
     g, w = gauss_law(law, _BENT_GRID)
     t = g / np.sqrt(1.0 + (bend * g) ** 2)
-    basis, beside = [np.sqrt(w)], []
-    for _ in range(count - 1):  # Lanczos; the law is even, so that the diagonal vanishes
-        column = t * basis[-1]
-        for _ in range(2):  # twice is enough
-            column = column - sum((column @ known) * known for known in basis)
-        beside.append(float(np.linalg.norm(column)))
-        basis.append(column / beside[-1])
-    if end is not None:
-        last = end / np.sqrt(1.0 + (bend * end) ** 2)
-        below, here = 1.0, last / beside[0]  # orthonormal polynomials at the end
-        for k in range(1, count - 2):
-            below, here = here, (last * here - beside[k - 1] * below) / beside[k]
-        beside[-1] = float(np.sqrt(last * (last - beside[-2] * below / here)))
-    nodes, vectors = np.linalg.eigh(np.diag(beside, 1) + np.diag(beside, -1))
-    nodes, share = 0.5 * (nodes - nodes[::-1]), vectors[0] ** 2
-    return _frozen(nodes / np.sqrt(1.0 - (bend * nodes) ** 2), 0.5 * (share + share[::-1]))
+    last = None if end is None else end / np.sqrt(1.0 + (bend * end) ** 2)
+    rule = gauss_from_measure(t, w, count, ends=None if last is None else (-last, last))
+    nodes = 0.5 * (rule.nodes - rule.nodes[::-1])  # the law is even, so are they
+    weights = 0.5 * (rule.weights + rule.weights[::-1])
+    return _frozen(nodes / np.sqrt(1.0 - (bend * nodes) ** 2), weights)
 
 
 def largest_expected(count: float) -> float:

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ...core.types import FloatArray
-from ..arrays.backend import Array, Backend, make_backend
+from ...functions.quadrature import gauss_from_measure
+from ..arrays.backend import Array, Backend
 
 Apply = Callable[[Array], Array]
 
@@ -141,15 +142,6 @@ def gauss_rule(nodes: FloatArray, weights: FloatArray, count: int) -> tuple[Floa
     total = float(np.sum(weights))
     if total <= 0.0 or not len(nodes):
         return np.empty(0), np.empty(0)
-    start = np.sqrt(weights / total)[None, :]
-    lanczos = BlockLanczos(
-        lambda V: nodes * V,
-        start,
-        capacity=count,
-        precision=2.5e-11 / len(nodes) ** 0.5,  # a coupling of 1e-10 of the largest node ends it
-        backend=make_backend("cpu", "float64"),
-    )
-    while not lanczos.exhausted:
-        lanczos.step()
-    ritz = lanczos.ritz()
-    return np.maximum(ritz.values[::-1], 0.0), total * ritz.weights[0, ::-1]
+    # A coupling of 1e-10 of the largest node ends it.
+    rule = gauss_from_measure(nodes, weights, count, breakdown=1e-10)
+    return np.maximum(rule.nodes, 0.0), rule.weights

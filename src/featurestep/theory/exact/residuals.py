@@ -21,6 +21,7 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, gaussian_panels
 from ...functions.quadrature import (
     Rule,
+    gauss_from_measure,
     gauss_hermite,
     largest_expected,
     trapezoid_normal,
@@ -31,7 +32,6 @@ from ...functions.targets import AlignedTarget
 MOST_MOMENT = 6
 _NOISE_NODES = 15
 _SPACING = 0.2
-_BREAKDOWN = 1e-13
 _TARGET_NODES = 54  # of the law of a target of several directions, before noise is added
 
 
@@ -189,46 +189,18 @@ def _on_nodes(
     overlaps: FloatArray,
 ) -> ResidualLaw:
     """A law of points r with weights for 1 and for the directions, on `count` nodes."""
-    nodes, basis, at_nodes = _lanczos(r, w, count)
+    scale = 0.5 * np.sqrt(w @ r**2)
+    rule = gauss_from_measure(np.arcsinh(r / scale), w, count)
 
-    def interpolated(weight: FloatArray) -> FloatArray:
-        return np.asarray((weight @ basis) @ at_nodes)
+    def padded(values: FloatArray) -> FloatArray:
+        """Nodes that the law does not have get no weight."""
+        return np.append(values, np.zeros(count - values.size))
 
     return ResidualLaw(
-        nodes=nodes,
-        weight=at_nodes[0],
-        first=np.stack([interpolated(f) for f in first]),
-        second=np.stack([[interpolated(f) for f in row] for row in second]),
+        nodes=padded(scale * np.sinh(rule.nodes)),
+        weight=padded(rule.weights),
+        first=np.stack([padded(rule.weights_for(f)) for f in first]),
+        second=np.stack([[padded(rule.weights_for(f)) for f in row] for row in second]),
         moments=moments,
         overlaps=overlaps,
     )
-
-
-def _lanczos(r: FloatArray, w: FloatArray, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Gauss nodes of the law of r, orthonormal polynomials π_k on the grid and weight·π_k at nodes.
-
-    Polynomials are in x = asinh(2r/rms r).
-    """
-    scale = 0.5 * np.sqrt(w @ r**2)
-    x = np.arcsinh(r / scale)
-    basis = np.empty((count, r.size))
-    diagonal, beside = np.zeros(count), np.zeros(count)
-    column = np.ones(r.size)
-    size = count
-    for k in range(count):
-        basis[k] = column
-        column = x * basis[k]
-        diagonal[k] = (w * basis[k]) @ column
-        known = basis[: k + 1]
-        for _ in range(2):  # twice is enough
-            column = column - (known @ (w * column)) @ known
-        beside[k] = np.sqrt(w @ column**2)
-        if beside[k] < _BREAKDOWN * (1.0 + abs(diagonal[k])):
-            size = k + 1
-            break
-        column = column / beside[k]
-    upper = np.diag(beside[: size - 1], 1)
-    nodes, vectors = np.linalg.eigh(np.diag(diagonal[:size]) + upper + upper.T)
-    at_nodes = np.zeros((size, count))  # nodes that the law does not have get no weight
-    at_nodes[:, :size] = vectors * vectors[0]
-    return np.append(scale * np.sinh(nodes), np.zeros(count - size)), basis[:size].T, at_nodes
