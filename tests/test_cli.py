@@ -104,7 +104,7 @@ def test_ratios_replace_sizes():
 def test_validity_notes_are_printed():
     arguments = [*RELU, "--step-exponent", "0.5"]
     isotropic = ("--method", "isotropic")
-    note = "Note: isotropic weights leave out"
+    note = "Note: choose method 'exact': isotropic weights leave out"
     assert note in run("predict", *arguments, *isotropic)
     assert note not in run("predict", *arguments)
     noted = run("predict", *RELU, "--over", "step_exponent=0.5,0.6")
@@ -188,7 +188,7 @@ def test_optimum_searches_within_bounds():
     assert answer["location"]["ridge"] == pytest.approx(0.5)
     assert len(answer["at_boundary"]) == 1
     text = run("optimum", "--best", "ridge=0.5:2")
-    assert "Note: ridge is at its lower bound" in text
+    assert "Note: widen the bounds: ridge is at its lower bound" in text
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg", "PNG"])

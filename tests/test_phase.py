@@ -180,7 +180,7 @@ def test_outliers_of_single_samples_lie_within_the_margin():
     few, many = found.points
     assert few.predicted == many.predicted == (1, 2)
     assert set(few.simulated) == set(many.simulated) == {(1, 2)}
-    assert any("no sharp edge" in note for note in few.notes)
+    assert any("may not be spikes" in note for note in few.notes)
 
 
 @pytest.mark.slow

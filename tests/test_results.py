@@ -238,12 +238,12 @@ def test_tables_wrap_meanings_and_never_values():
     assert "&lt;" in Table.of(("a",), [("<",)]).html()
 
 
-def test_nothing_along_the_learned_direction_is_said():
+def test_a_target_without_a_linear_part_is_noted():
     told = predict(BASE.replace(target="H2")).notes
-    assert any("nothing along the learned direction" in note for note in told)
-    assert not any("nothing along" in note for note in predict(BASE).notes)
+    assert any("the target has no linear part" in note for note in told)
+    assert not any("no linear part" in note for note in predict(BASE).notes)
     assert not any(
-        "nothing along" in n for n in predict(BASE.replace(target="H2", step_size=0.0)).notes
+        "no linear part" in n for n in predict(BASE.replace(target="H2", step_size=0.0)).notes
     )
 
 

@@ -450,5 +450,5 @@ def test_spikes_that_are_too_near_to_each_other_are_told():
         mixing_notes(problem(), [103.0, 100.0, 5.0]),
         mixing_notes(problem(), [200.0, 100.0, 5.0]),
     )
-    assert "two spikes are predicted within 0.03 of each other" in near[0]
+    assert "two spikes that are predicted within 0.03 of each other" in near[0]
     assert far == mixing_notes(problem(), [3.0]) == mixing_notes(problem(), []) == ()

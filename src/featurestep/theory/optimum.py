@@ -163,7 +163,7 @@ class _Search:
             for side, end in (("lower", a), ("upper", b)):
                 if abs(x - end) <= 10 * _PRECISION:
                     notes.append(
-                        f"{name} is at its {side} bound {math.exp(end):.6g}: "
+                        f"widen the bounds: {name} is at its {side} bound {math.exp(end):.6g}, and "
                         "the optimum may lie beyond"
                     )
         (outcome,) = solve([problem])
