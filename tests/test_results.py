@@ -34,7 +34,7 @@ from featurestep import (
     spectrum,
 )
 from featurestep.core.display import Table, cell
-from featurestep.core.results import allowance, grouped, over_grid
+from featurestep.core.results import allowance, grouped_notes, over_grid
 from featurestep.plots import answers
 
 from . import command
@@ -196,7 +196,7 @@ def test_notes_admit_what_they_say():
     again = pickle.loads(pickle.dumps(small))
     assert (again, again.kind, again.size) == (small, "small", 0.1)
     points = [({"n": 1}, (small, small)), ({"n": 2}, ()), ({"n": 3}, (none,))]
-    assert grouped(points) == [
+    assert grouped_notes(points) == [
         "1 of 3 points, the last at n = 1: small: why",
         "1 of 3 points, the last at n = 3: outside",
     ]

@@ -6,23 +6,23 @@ import time
 import pytest
 
 from featurestep.core import threads
-from featurestep.core.threads import Crew, crew, set_workers, workers
+from featurestep.core.threads import DaemonPool, daemon_pool, set_workers, workers
 
 
 def test_results_keep_the_order_of_the_items():
-    assert crew(3).map(lambda k: (time.sleep(0.002 * (5 - k)), k * k)[1], range(6)) == [
+    assert daemon_pool(3).map(lambda k: (time.sleep(0.002 * (5 - k)), k * k)[1], range(6)) == [
         0, 1, 4, 9, 16, 25,
     ]  # fmt: skip
 
 
 def test_the_work_is_shared_by_the_threads():
     both = threading.Barrier(2)
-    names = Crew(2).map(lambda _: (both.wait(timeout=60), threading.get_ident())[1], range(2))
+    names = DaemonPool(2).map(lambda _: (both.wait(timeout=60), threading.get_ident())[1], range(2))
     assert len(set(names)) == 2
 
 
-def test_an_error_is_raised_and_the_crew_goes_on():
-    team = Crew(1)
+def test_an_error_is_raised_and_the_pool_goes_on():
+    team = DaemonPool(1)
     begun, raised = [], threading.Event()
 
     def fail(k):
@@ -41,14 +41,14 @@ def test_an_error_is_raised_and_the_crew_goes_on():
 
 def test_workers_are_as_many_as_set(monkeypatch):
     monkeypatch.setattr(threads, "_workers", 3)  # put back when the test ends
-    assert workers() is crew(3)
+    assert workers() is daemon_pool(3)
     set_workers(1)
     assert workers().size == 1
 
 
 INTERRUPTED_START = """
 import threading
-from featurestep.core.threads import crew
+from featurestep.core.threads import daemon_pool
 wait = threading.Event.wait
 def interrupted(self, timeout=None):
     threading.Event.wait = wait
@@ -56,10 +56,10 @@ def interrupted(self, timeout=None):
     raise KeyboardInterrupt
 threading.Event.wait = interrupted
 try:
-    crew(2).map(abs, [-1, -2])
+    daemon_pool(2).map(abs, [-1, -2])
 except KeyboardInterrupt:
     print("interrupted")
-print(crew(2).map(abs, [-3]))
+print(daemon_pool(2).map(abs, [-3]))
 """
 
 

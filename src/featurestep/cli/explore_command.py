@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import click
 
-from ..core.axes import number
+from ..core.axes import read_number
 
 
 class MissingExtra(click.ClickException):
@@ -41,7 +41,7 @@ def explore(port: str, browser: bool) -> None:
         )
     from ..page.address import address, listener
 
-    opened = listener(number(port))
+    opened = listener(read_number(port))
     # Asked to end by a signal, leave as after Ctrl-C: with every process ended.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

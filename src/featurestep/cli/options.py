@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import click
 
 from ..conventions import RATIOS
-from ..core.axes import read_axis, value_of
+from ..core.axes import read_axis, read_value
 from ..core.errors import InvalidProblem
 from ..core.problem import Grid, Problem
 from ..functions.activations import NAMED
@@ -94,7 +94,7 @@ class Request:
         self.over = over
         self.as_json = as_json
         self.plot = plot
-        self.given = {name: value_of(name, v) for name, v in options.items() if v is not None}
+        self.given = {name: read_value(name, v) for name, v in options.items() if v is not None}
         self.axes = self._read_axes()
         self._defaults = defaults
 

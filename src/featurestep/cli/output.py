@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from ..core.checks import check_file, unwritable, write_whole
-from ..core.display import ROOM, Table, plain
+from ..core.display import LINE_WIDTH, Table, json_value
 from ..core.errors import InvalidProblem
 from ..core.results import Result
 from ..core.types import Axes
@@ -34,7 +34,7 @@ def show(found: Result) -> None:
 def show_table(table: Table) -> None:
     """A table on stdout, as wide as a terminal allows."""
     watched = sys.stdout.isatty()
-    click.echo(table.text(shutil.get_terminal_size().columns if watched else ROOM))
+    click.echo(table.text(shutil.get_terminal_size().columns if watched else LINE_WIDTH))
 
 
 def show_notes(notes: Iterable[str]) -> None:
@@ -45,7 +45,7 @@ def show_notes(notes: Iterable[str]) -> None:
 
 def show_json(values: Mapping[str, Any]) -> None:
     """Strict JSON on stdout."""
-    click.echo(json.dumps(plain(values), allow_nan=False, indent=2, ensure_ascii=False))
+    click.echo(json.dumps(json_value(values), allow_nan=False, indent=2, ensure_ascii=False))
 
 
 def check_path(path: str | None) -> None:

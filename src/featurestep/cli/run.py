@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import click
 import numpy as np
 
-from ..core.axes import number
+from ..core.axes import read_number
 from ..core.errors import InvalidProblem
 from ..simulation import Setting
 from ..simulation.arguments import SEEDS
@@ -21,12 +21,12 @@ SMALL = {**DEFAULTS, "n": 1000, "d": 500, "width": 750, "seeds": SEEDS}  # a few
 
 def numbers(text: str) -> list[Any]:
     """`v1,v2,…`, each as `number` reads it."""
-    return [number(part.strip()) for part in text.split(",")]
+    return [read_number(part.strip()) for part in text.split(",")]
 
 
 def one_or_list(text: str) -> Any:
     """A number or a word, or a list of them."""
-    return numbers(text) if "," in text else number(text)
+    return numbers(text) if "," in text else read_number(text)
 
 
 def memory(text: str) -> float:

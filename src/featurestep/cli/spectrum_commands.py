@@ -7,7 +7,7 @@ from typing import ClassVar
 import click
 
 from .. import theory
-from ..core.axes import number
+from ..core.axes import read_number
 from ..core.errors import InvalidProblem
 from ..core.grid import as_grid
 from ..meeting import spectra
@@ -86,7 +86,7 @@ def critical(request: Request, degrees: str) -> None:
       featurestep critical --activation gelu --centre --degrees 6 --plot births.pdf
       featurestep critical --n 20000 --d 10000 --width 15000 --json
     """
-    answer(theory.critical_steps, request, fields=1, degrees=number(degrees))
+    answer(theory.critical_steps, request, fields=1, degrees=read_number(degrees))
 
 
 # ReLU: tanh is odd and has no second spike at any step.

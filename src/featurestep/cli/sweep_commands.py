@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ..core.axes import number
+from ..core.axes import read_number
 from ..core.errors import InvalidProblem
 from .options import Command, json_option
 from .output import check_path, mention, save
@@ -180,4 +180,4 @@ def _fixed(text: str) -> tuple[str, Any]:
     if not equals:
         raise InvalidProblem("--at", "must read FIELD=VALUE", text)
     known = {"true": True, "false": False}
-    return name.strip(), known.get(value.strip(), number(value.strip()))
+    return name.strip(), known.get(value.strip(), read_number(value.strip()))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ..core.axes import number
+from ..core.axes import read_number
 from ..core.display import Table
 from ..core.errors import InvalidProblem
 from ..sweeps import Progress
@@ -28,7 +28,7 @@ def planned(file: str, *, workers: str | None = None, **asked: str | None) -> Pl
     """The plan of a file, with the options of the command line in place of its own."""
     sweep = load_sweep(Path(file))
     try:
-        sweep = sweep.override(workers=None if workers is None else number(workers), **asked)
+        sweep = sweep.override(workers=None if workers is None else read_number(workers), **asked)
     except InvalidProblem as error:
         option = "engine" if error.parameter == "kind" else error.parameter
         raise InvalidProblem(f"--{option}", error.rule, error.value) from None

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .. import theory
-from ..core.axes import number
+from ..core.axes import read_number
 from ..core.errors import InvalidProblem
 from ..theory.method import METHODS
 from .answers import answer
@@ -73,7 +73,7 @@ def limit(request: Request, degree: str | None, norm_growth: bool) -> None:
       featurestep limit --degree 4
       featurestep limit --over step_exponent=0.01:0.45:45 --plot staircase.pdf
     """
-    chosen = None if degree is None else number(degree)
+    chosen = None if degree is None else read_number(degree)
     answer(theory.limit, request, degree=chosen, norm_growth=norm_growth)
 
 
@@ -140,7 +140,7 @@ def _parse_search(text: str) -> tuple[str, tuple[Any, Any] | None]:
     name = name.strip().replace("-", "_")
     if not equals:
         return name, None
-    bounds = tuple(map(number, values.split(":")))
+    bounds = tuple(map(read_number, values.split(":")))
     if len(bounds) != 2 or not all(isinstance(b, (int, float)) and isfinite(b) for b in bounds):
         raise InvalidProblem("--best", "must read NAME or NAME=LOW:HIGH", text)
     return name, (bounds[0], bounds[1])

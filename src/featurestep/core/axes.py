@@ -1,7 +1,7 @@
-"""One language for axes: the command line, sweep files, Python and the page write them alike.
+"""Axes of grids, written alike on the command line, in sweep files, in Python and on the page.
 
-v1,v2,…                      a list, as text or as one
-START:STOP:COUNT             equally spaced; {start, stop, count} in a file
+v1,v2,…                      a list
+START:STOP:COUNT             equally spaced; as a table {start, stop, count}
 log:START:STOP:COUNT         on a log scale; {…, scale = "log"}
 START:STOP:step=STEP         in steps; {start, stop, step}
 """
@@ -20,21 +20,21 @@ from .errors import InvalidProblem
 from .problem import FIELDS
 from .types import FloatArray
 
-MAX_POINTS = 1_000_000  # a few kilobytes of a driver's memory each
+MAX_POINTS = 1_000_000  # of an axis or a grid: each takes a few kilobytes of memory
 SCALES = ("linear", "log")
 NAMES = (*FIELDS, *RATIOS)  # what may be varied
 _SIZES = ("n", "d", "width", "n_step")
-_WORDS = ("activation", "target", "residual", "initial")
-_RANGE = ("start", "stop", "count", "step", "scale")
-_TEXT = "START:STOP:COUNT, log:START:STOP:COUNT, START:STOP:step=STEP or v1,v2,…"
+_TEXT_FIELDS = ("activation", "target", "residual", "initial")  # whose values are text
+_RANGE_KEYS = ("start", "stop", "count", "step", "scale")
+_SYNTAX = "START:STOP:COUNT, log:START:STOP:COUNT, START:STOP:step=STEP or v1,v2,…"
 
 
 def read_axis(path: str, text: str) -> tuple[str, tuple[Any, ...]]:
-    """The field and its values behind `FIELD=VALUES`."""
+    """The field and the values of an axis given as `FIELD=VALUES`."""
     name, equals, values = text.partition("=")
     name = name.strip().replace("-", "_")
     if not equals or not values.strip():
-        raise InvalidProblem(path, f"must read FIELD=VALUES: FIELD={_TEXT}", text)
+        raise InvalidProblem(path, f"must read FIELD=VALUES: FIELD={_SYNTAX}", text)
     if name not in NAMES:
         raise InvalidProblem(path, f"must name a field ({', '.join(NAMES)})", name)
     try:
@@ -44,12 +44,14 @@ def read_axis(path: str, text: str) -> tuple[str, tuple[Any, ...]]:
 
 
 def axis_values(path: str, field: str, value: Any, *, distinct: bool = True) -> tuple[Any, ...]:
-    """The values of one field: text, a list, or the table of a range."""
+    """The values of an axis given as text, as a list or as the table of a range.
+
+    Two equal values are refused if `distinct`, unless a size was rounded to both.
+    """
     if isinstance(value, str):
         value = _from_text(path, field, value)
     if isinstance(value, Mapping):
-        points = placed(field, spaced(path, table(path, value)))
-        # rounding may have made some equal
+        points = field_values(field, spaced(path, table(path, value)))
         return tuple(dict.fromkeys(points)) if distinct else points
     values = listed(path, value)
     if distinct and _repeats(values):
@@ -58,16 +60,16 @@ def axis_values(path: str, field: str, value: Any, *, distinct: bool = True) -> 
 
 
 def _from_text(path: str, field: str, text: str) -> dict[str, Any] | list[Any]:
-    """A text as the table or the list that it stands for."""
+    """The table or the list that a text stands for."""
     if ":" not in text or field == "readout":
-        return [value_of(field, part.strip()) for part in text.split(",")]
+        return [read_value(field, part.strip()) for part in text.split(",")]
     parts = text.split(":")
     scale = "log" if parts[0].strip() == "log" else "linear"
     ends, (kind, _, step) = parts[scale == "log" : -1], parts[-1].partition("=")
     by_step = kind.strip() == "step" and bool(step)
-    numbers = [number(part.strip()) for part in (*ends, step if by_step else parts[-1])]
+    numbers = [read_number(part.strip()) for part in (*ends, step if by_step else parts[-1])]
     if len(numbers) != 3 or not all(map(_is_finite, numbers)):
-        raise InvalidProblem(path, f"must read {_TEXT}, in numbers", text)
+        raise InvalidProblem(path, f"must read {_SYNTAX}, in numbers", text)
     start, stop, last = numbers
     if by_step:
         return {"start": start, "stop": stop, "step": last, "scale": scale}
@@ -77,8 +79,8 @@ def _from_text(path: str, field: str, text: str) -> dict[str, Any] | list[Any]:
 
 
 def spaced(path: str, value: dict[str, Any]) -> FloatArray:
-    """{start, stop, count}, on a log scale if asked, or {start, stop, step}."""
-    known_keys(path, value, _RANGE)
+    """The points of a range: {start, stop, count, scale} or {start, stop, step}."""
+    known_keys(path, value, _RANGE_KEYS)
     start, stop = (finite(f"{path}.{end}", value.get(end)) for end in ("start", "stop"))
     scale = one_of(f"{path}.scale", value.get("scale", "linear"), SCALES)
     if ("count" in value) == ("step" in value):
@@ -87,10 +89,10 @@ def spaced(path: str, value: dict[str, Any]) -> FloatArray:
         if scale == "log":
             raise InvalidProblem(f"{path}.step", "goes with a linear scale", value["step"])
         return _stepped(path, start, stop, finite(f"{path}.step", value["step"]))
-    count = count_of(f"{path}.count", value["count"])
+    count = point_count(f"{path}.count", value["count"])
     if scale == "linear":
         return np.linspace(start, stop, count)
-    positive_ends(path, start, stop)
+    check_log_ends(path, start, stop)
     return np.geomspace(start, stop, count)
 
 
@@ -110,8 +112,8 @@ def _repeats(values: list[Any]) -> bool:
         return len(set(map(repr, values))) < len(values)
 
 
-def placed(field: str, points: FloatArray) -> tuple[Any, ...]:
-    """Points as a field takes them: sizes are whole numbers, others have twelve digits."""
+def field_values(field: str, points: FloatArray) -> tuple[Any, ...]:
+    """Points as values of a field: sizes are rounded, other numbers have twelve digits."""
     if field in _SIZES:
         return tuple(round(p) for p in points.tolist())
     return tuple(float(f"{p:.12g}") for p in points.tolist())  # so that 0.3 reads 0.3
@@ -126,32 +128,32 @@ def finite(path: str, value: Any) -> float:
     return float(value)
 
 
-def positive_ends(path: str, low: float, high: float) -> None:
-    """Refuse ends that have no logarithm."""
+def check_log_ends(path: str, low: float, high: float) -> None:
+    """Refuse ends of a log scale that are not above 0."""
     if not (low > 0 and high > 0):
         raise InvalidProblem(path, "must have ends > 0 on a log scale", [low, high])
 
 
-def count_of(path: str, value: Any) -> int:
-    """How many points."""
+def point_count(path: str, value: Any) -> int:
+    """A number of points, from 1 to MAX_POINTS."""
     count = whole_number(path, value)
     if count > MAX_POINTS:
         raise InvalidProblem(path, f"must be at most {MAX_POINTS:.0e}", value)
     return count
 
 
-def value_of(name: str, text: Any) -> Any:
-    """A text as the value a field takes; what cannot be read is left to the field's checks."""
-    if not isinstance(text, str) or name in _WORDS:
+def read_value(name: str, text: Any) -> Any:
+    """The value of a field from its text; text that cannot be read is left to Problem's checks."""
+    if not isinstance(text, str) or name in _TEXT_FIELDS:
         return text
     if name == "readout":
-        return law(text) if ":" in text else text
+        return read_law(text) if ":" in text else text
     if name == "centre":
         return {"true": True, "false": False}.get(text.lower(), text)
-    return number(text)
+    return read_number(text)
 
 
-def number(text: str) -> Any:
+def read_number(text: str) -> Any:
     """A whole number, a number, or the text itself."""
     for kind in (int, float):
         try:
@@ -161,8 +163,8 @@ def number(text: str) -> Any:
     return text
 
 
-def law(text: str) -> list[tuple[float, float]]:
-    """`value:probability,value:probability,…` as pairs."""
+def read_law(text: str) -> list[tuple[float, float]]:
+    """The pairs of a readout law written as `value:probability,value:probability,…`."""
     try:
         pairs = [tuple(map(float, pair.split(":"))) for pair in text.split(",")]
         return [(value, probability) for value, probability in pairs]

@@ -1,7 +1,7 @@
-"""Where spikes begin: one rule, for predicted eigenvalues and for simulated ones.
+"""From which eigenvalue on an outlier counts as a spike: one rule for theory and simulation.
 
-The largest eigenvalue of a bulk fluctuates about its edge on the scale of Tracy and Widom, and
-single large entries or samples push eigenvalues further. What lies beyond both is a spike.
+The largest eigenvalue of a bulk fluctuates about the bulk's edge on the Tracy–Widom scale, and
+single large entries or samples can move eigenvalues further out. A spike lies beyond both.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from .checks import positive
 from .errors import InvalidProblem
 
-MARGIN = 3.0  # Tracy–Widom scales; the largest of a bulk exceeds its edge by as much once in 1,000
+MARGIN = 3.0  # Tracy–Widom scales: the largest eigenvalue of a bulk is beyond once in 1,000
 
 
 @dataclass(frozen=True)
 class Border:
-    """The edge of a bulk and a margin beyond it, as eigenvalues: a spike lies beyond both."""
+    """The edge of a bulk and the margin beyond it that a spike must exceed, as eigenvalues."""
 
     edge: float
     margin: float
@@ -28,10 +28,13 @@ class Border:
 
     @property
     def place(self) -> float:
-        """The eigenvalue from which on a spike is one."""
+        """edge + margin: larger eigenvalues are spikes."""
         return self.edge + self.margin
 
 
 def border_of(edge: float, scale: float, reach: float = 0.0) -> Border:
-    """The border of a bulk with an edge that fluctuates on a scale, and strays up to a reach."""
+    """The border of a bulk: MARGIN Tracy–Widom scales above its edge, and at least `reach`.
+
+    reach: the largest eigenvalue that a single entry or sample is expected to make.
+    """
     return Border(edge, max(MARGIN * scale, reach - edge))

@@ -1,6 +1,7 @@
-"""Checks of what users give: numbers, words, lists, tables and paths of files.
+"""Checks of a user's input: numbers, words, lists, tables and paths of files.
 
-Each refuses with one line: the parameter, its rule and the value got.
+Each returns the value as its type, or raises InvalidProblem with the parameter (for a table's key
+its path, such as `axes.ridge`), the rule and the value.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _is_number(value: Any) -> bool:
 
 @contextmanager
 def readable(name: str, rule: str, value: Any) -> Iterator[None]:
-    """What Python cannot read as numbers breaks the rule."""
+    """Turn a TypeError or ValueError, from reading a value, into InvalidProblem with this rule."""
     try:
         yield
     except (TypeError, ValueError):
@@ -40,17 +41,17 @@ def readable(name: str, rule: str, value: Any) -> Iterator[None]:
 
 
 def positive(name: str, value: Any) -> float:
-    """A number above 0."""
+    """A number > 0."""
     return number(name, value, "must be > 0", lambda v: v > 0)
 
 
 def non_negative(name: str, value: Any) -> float:
-    """A number that is 0 or above."""
+    """A number ≥ 0."""
     return number(name, value, "must be >= 0", lambda v: v >= 0)
 
 
 def whole_number(name: str, value: Any) -> int:
-    """A size: a whole number, also when it comes as 1e6."""
+    """A whole number from 1 to MAX_SIZE, also if written as 1e6."""
     rule = f"must be a whole number from 1 to {MAX_SIZE:.0e}"
     if not _is_number(value):
         raise InvalidProblem(name, rule, value)
@@ -60,7 +61,7 @@ def whole_number(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any, rule: str, test: Callable[[float], bool]) -> float:
-    """A finite real number that passes the test behind its rule."""
+    """A finite real number for which `test`, in words the rule, is true."""
     if not _is_number(value):
         raise InvalidProblem(name, f"{rule} (a number)", value)
     if not math.isfinite(value) or not test(float(value)):
@@ -69,27 +70,27 @@ def number(name: str, value: Any, rule: str, test: Callable[[float], bool]) -> f
 
 
 def one_of(name: str, value: Any, known: Collection[str]) -> str:
-    """One of a few words."""
+    """One of the known words."""
     if not isinstance(value, str) or value not in known:
         raise InvalidProblem(name, f"must be one of {', '.join(known)}", value)
     return value
 
 
 def rounded(name: str, what: str, value: float) -> int:
-    """A size computed from ratios, rounded to a whole number."""
+    """A size that was computed from a ratio, rounded to a whole number."""
     if not 0.5 <= value <= MAX_SIZE:
         raise InvalidProblem(name, f"must give {what} between 1 and {MAX_SIZE:.0e}", value)
     return max(1, round(value))
 
 
 def table(path: str, value: Any) -> dict[str, Any]:
-    """A table, with plain text as keys."""
+    """A table (mapping) whose keys are text, as a dict."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise InvalidProblem(path, "must be a table", value)
     return dict(value)
 
 
-def filled(path: str, value: Any) -> dict[str, Any]:
+def filled_table(path: str, value: Any) -> dict[str, Any]:
     """A table that is not empty."""
     found = table(path, value)
     if not found:
@@ -98,7 +99,7 @@ def filled(path: str, value: Any) -> dict[str, Any]:
 
 
 def known_keys(path: str, value: Mapping[str, Any], known: Collection[str]) -> None:
-    """Refuse a key that means nothing."""
+    """Refuse a table with a key that is not known."""
     for key in value:
         if key not in known:
             where = f"{path}.{key}" if path else key
@@ -126,15 +127,15 @@ def listed(path: str, value: Any) -> list[Any]:
 
 @contextmanager
 def within(path: str) -> Iterator[None]:
-    """Refusals get the path of the table that their parameter stands in."""
+    """Put the path of a table before the parameter of every InvalidProblem raised inside."""
     try:
         yield
     except InvalidProblem as error:
         raise InvalidProblem(f"{path}.{error.parameter}", error.rule, error.value) from None
 
 
-def made(path: str, kind: type[Made], value: Any) -> Made:
-    """An object whose fields are the options of a table."""
+def from_table(path: str, kind: type[Made], value: Any) -> Made:
+    """A dataclass made from a table whose keys are its fields."""
     options = table(path, value)
     known_keys(path, options, [f.name for f in fields(kind)])
     with within(path):
@@ -142,7 +143,7 @@ def made(path: str, kind: type[Made], value: Any) -> Made:
 
 
 def check_file(parameter: str, path: str | Path, endings: Iterable[str] = ()) -> None:
-    """Refuse a path that cannot become a file, with one of some endings if there are any."""
+    """Refuse a path at which no file can be written, or with none of the endings, if given."""
     target, allowed = Path(path), tuple(endings)
     if allowed and target.suffix.lower() not in allowed:
         raise InvalidProblem(parameter, f"must end in {', '.join(allowed)}", str(path))
@@ -153,7 +154,7 @@ def check_file(parameter: str, path: str | Path, endings: Iterable[str] = ()) ->
 
 
 def write_whole(parameter: str, path: Path, content: bytes) -> None:
-    """Write a file beside its place, then put it there: nobody sees half of it."""
+    """Write a file under a temporary name, then rename it: readers never see half of it."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         partial.write_bytes(content)
@@ -166,5 +167,5 @@ def write_whole(parameter: str, path: Path, content: bytes) -> None:
 
 
 def unwritable(parameter: str, error: OSError, path: object) -> InvalidProblem:
-    """What to raise for a file or folder that cannot be written."""
+    """The error for a file or folder that cannot be written."""
     return InvalidProblem(parameter, f"must be writable ({error.strerror})", str(path))

@@ -1,4 +1,4 @@
-"""How problems and results are shown: in words, as tables, in colours."""
+"""How problems and results are shown: as tables, in words, in colours."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from typing import Any
 from .grid import Grid, as_grid
 from .problem import Problem
 
-# Okabe and Ito's palette: told apart by every kind of colour vision, and in order of contrast.
+# Okabe and Ito's colours, which every kind of colour vision tells apart, in order of contrast.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
-ROOM = 240  # characters of a line where nobody watches
-_GAP = "   "
-_LEAST_MEANING = 30
+LINE_WIDTH = 240  # characters of a line when the output is not a terminal
+_GAP = "   "  # between columns
+_MIN_MEANING_WIDTH = 30  # characters
 _MAX_VALUES = 6  # values of a list that a cell spells out
-_TEXT = {"", "meaning", "status", "variant", "quantity", "verdict", "method"}  # columns set left
+_LEFT_ALIGNED = {"", "meaning", "status", "variant", "quantity", "verdict", "method"}
 
 
 @dataclass(frozen=True)
 class Table:
-    """Titles and rows of text. Titles and meanings may wrap to fit, values never do."""
+    """A table of text. In narrow output titles and meanings wrap, values never do."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
     @staticmethod
     def of(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
-        """A table whose cells are written by `cell`; names lose their underscores."""
+        """A table of values, formatted by `cell`; underscores in titles become spaces."""
         titles = tuple(title.replace("_", " ") for title in header)
         return Table(titles, tuple(tuple(map(cell, row)) for row in rows))
 
-    def text(self, room: int = ROOM) -> str:
-        """The table in lines of at most `room` characters, if its values allow it."""
-        widths = self._widths(room)
-        left = [title in _TEXT for title in self.header]
+    def text(self, line_width: int = LINE_WIDTH) -> str:
+        """The table in lines of at most `line_width` characters, if its values allow it."""
+        widths = self._widths(line_width)
+        left = [title in _LEFT_ALIGNED for title in self.header]
         header = _lines(self.header, widths, left, bottom=True)
         rule = " " + "─" * (sum(widths) + len(_GAP) * (len(widths) - 1))
         body = [line for row in self.rows for line in _lines(row, widths, left)]
@@ -47,7 +47,7 @@ class Table:
     def html(self) -> str:
         """The table for a notebook."""
         head = "".join(f"<th>{html.escape(title)}</th>" for title in self.header)
-        style = ['style="text-align:left"' if t in _TEXT else "" for t in self.header]
+        style = ['style="text-align:left"' if t in _LEFT_ALIGNED else "" for t in self.header]
         body = "".join(
             "<tr>"
             + "".join(
@@ -58,15 +58,15 @@ class Table:
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
-    def _widths(self, room: int) -> list[int]:
-        """Every column in full where there is room; if not, titles wrap and meanings the rest."""
+    def _widths(self, line_width: int) -> list[int]:
+        """Widths of the columns: unwrapped if they fit, else with meanings or titles wrapped."""
         cells = [max(map(len, column), default=0) for column in self._columns()]
         full = [max(len(t), width) for t, width in zip(self.header, cells, strict=True)]
-        rest = room - len(_GAP) * len(full)
+        rest = line_width - len(_GAP) * len(full)
         if sum(full) <= rest:
             return full
         if self.header[-1] == "meaning":
-            return [*full[:-1], max(_LEAST_MEANING, rest - sum(full[:-1]))]
+            return [*full[:-1], max(_MIN_MEANING_WIDTH, rest - sum(full[:-1]))]
         words = [max(map(len, title.split(" "))) for title in self.header]
         return [max(pair) for pair in zip(words, cells, strict=True)]
 
@@ -77,7 +77,7 @@ class Table:
 def _lines(
     row: Sequence[str], widths: Sequence[int], left: Sequence[bool], *, bottom: bool = False
 ) -> list[str]:
-    """One row as lines of text: as many as its longest cell needs."""
+    """One row as lines of text, as many as its longest cell needs."""
     wrapped = [
         textwrap.wrap(text, width, break_on_hyphens=False) or [""]
         for text, width in zip(row, widths, strict=True)
@@ -97,7 +97,7 @@ def _lines(
 
 
 def cell(value: Any) -> str:
-    """A value as a table shows it."""
+    """A value as text for a table."""
     if value is None:
         return "–"
     if isinstance(value, float):
@@ -109,7 +109,7 @@ def cell(value: Any) -> str:
 
 
 def plus_minus(mean: float, error: float | None) -> str:
-    """A mean with its standard error, both to the error's second digit; NaN is none."""
+    """A mean ± its standard error, both to the error's second digit; no error for 0 or NaN."""
     if not error or math.isnan(error):
         return cell(mean)
     decimals = 1 - math.floor(math.log10(error))
@@ -118,31 +118,31 @@ def plus_minus(mean: float, error: float | None) -> str:
     return f"{mean:.{decimals}f} ± {error:.{decimals}f}"
 
 
-def plain(value: Any) -> Any:
-    """A value as strict JSON knows it: None for what is not finite."""
+def json_value(value: Any) -> Any:
+    """A value of types that strict JSON has; None for a number that is not finite."""
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): json_value(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [json_value(item) for item in value]
     if isinstance(value, (bool, int, str)) or value is None:
         return value
-    return plain(value.tolist()) if hasattr(value, "tolist") else str(value)
+    return json_value(value.tolist()) if hasattr(value, "tolist") else str(value)
 
 
-def where(point: Mapping[str, Any]) -> str:
-    """A grid point in words."""
+def point_in_words(point: Mapping[str, Any]) -> str:
+    """The coordinates of a grid point: `n = 200, ridge = 0.1`."""
     return ", ".join(f"{name} = {cell(value)}" for name, value in point.items())
 
 
 def describe(problem: Problem | Grid, without: Sequence[str] = ()) -> list[str]:
-    """A problem, or what a grid's points share, in a few lines of words and symbols."""
+    """A few lines on a problem, or on what the points of a grid have in common."""
     grid = as_grid(problem)
     varied, base = {*without, *grid.varied}, grid.base
     given = {name: value for name, value in base.given.items() if name not in varied}
-    told = ("activation", "target", "readout", "residual")
-    words = [f"{name} {given[name]}" for name in told if name in given]
+    shown = ("activation", "target", "readout", "residual")
+    words = [f"{name} {given[name]}" for name in shown if name in given]
     initial = given.get("initial", "sphere")
     words += [f"initial weights {initial}"] if initial != "sphere" else []
     words += ["centred"] if given.get("centre") else []
@@ -157,12 +157,12 @@ def describe(problem: Problem | Grid, without: Sequence[str] = ()) -> list[str]:
     if not {"n", "step_size", "step_exponent", "step_scale"} & varied:
         lines.append(f"step size η = {base.step_size:.5g}; {base.regime}")
     if grid.fixed:
-        lines.append(f"{where(grid.fixed)} at every point")
+        lines.append(f"{point_in_words(grid.fixed)} at every point")
     return [line for line in lines if line]
 
 
 def shared_fields(problem: Problem | Grid) -> dict[str, Any]:
-    """The same as values: a problem's fields, or those that a grid's points share."""
+    """The fields of a problem, or those that the points of a grid have in common."""
     grid = as_grid(problem)
     given = {n: v for n, v in grid.base.given.items() if n not in grid.varied}
     return {**given, **grid.fixed}

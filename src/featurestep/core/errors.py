@@ -1,4 +1,4 @@
-"""Everything the package refuses, as typed errors that name the cause."""
+"""The errors that the package raises; each names its cause."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 
 class FeaturestepError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error that this package raises on purpose."""
 
-    is_request = False  # whether the fault is in what was asked, not in what came of it
+    is_request = False  # True if the request is wrong, False if computing the answer failed
 
 
 class InvalidProblem(FeaturestepError, ValueError):
-    """A parameter breaks its rule: one line with the parameter, the rule and the value got."""
+    """A parameter breaks its rule; the message has the parameter, the rule and the value."""
 
     is_request = True
 
@@ -27,11 +27,11 @@ class InvalidProblem(FeaturestepError, ValueError):
 
 
 class InaccurateQuadrature(InvalidProblem):
-    """A user's function could not be integrated to the promised accuracy."""
+    """A user's function cannot be integrated to the required accuracy."""
 
 
 class NotConverged(FeaturestepError, ArithmeticError):
-    """A solver stopped short of its tolerance; carries the solution it refuses."""
+    """A solver did not reach its tolerance; `solution` is the last iterate, if there is one."""
 
     def __init__(
         self,
@@ -49,23 +49,23 @@ class NotConverged(FeaturestepError, ArithmeticError):
 
 
 class InconsistentSolution(NotConverged):
-    """The two expressions for the training loss disagree, so no number can be trusted."""
+    """Two expressions for the training loss disagree: the solution is wrong."""
 
 
 class StoreError(FeaturestepError):
-    """The store cannot be opened, read or written; what it already holds is left as it is."""
+    """The store cannot be opened, read or written; its content is unchanged."""
 
 
 class StoreInUse(StoreError):
-    """Another driver is writing to the store."""
+    """Another process is writing to the store."""
 
 
 class EngineError(FeaturestepError):
-    """The engine cannot start or has lost its workers for good."""
+    """The engine cannot start, or its workers ended and cannot be restarted."""
 
 
 class CannotStart(FeaturestepError):
-    """Worker processes do not start, for the reason told."""
+    """Worker processes do not start; the message has the reason."""
 
 
 def _short(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Grids: all combinations of some fields' values around one base problem."""
+"""Grids: all combinations of the values of some fields, the others as in one base problem."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 
 class Grid:
-    """All combinations of some fields' values around one base problem.
+    """All combinations of the values of some fields, the others as in one base problem.
 
     axes
-        The values of each varied field, in order; a ratio (`phi`, `psi`, `phi_step`) is one too.
+        The values of each varied field, in order. A ratio (`phi`, `psi`, `phi_step`) may be varied
+        like a field.
     fixed
-        Ratios that are held at every point, given as a single number.
+        Ratios that have the same value at every point, given as a single number.
     """
 
     fixed: Mapping[str, Any] = {}
@@ -57,7 +58,7 @@ class Grid:
 
     @property
     def varied(self) -> tuple[str, ...]:
-        """The fields that are not the same at every point: sizes follow their ratios."""
+        """Fields that differ between points, including sizes set by a ratio that varies."""
         found = set(self.axes)
         if "phi" in found or ("phi" in self.fixed and found & {"n", "d"}):
             found.add("d" if "n" in found else "n")
@@ -81,7 +82,7 @@ class Grid:
             yield dict(zip(coordinates, values, strict=True))
 
     def coordinates(self) -> dict[str, list[Any]]:
-        """Axis values as labels: numbers stay numbers, functions and laws become text."""
+        """The values of each axis as coordinates, with functions and laws as text."""
         return {name: [label(v) for v in values] for name, values in self.axes.items()}
 
     def __eq__(self, other: object) -> bool:
@@ -100,7 +101,7 @@ class Grid:
 
 
 def as_grid(problem: Problem | Grid) -> Grid:
-    """A grid as it is, and one problem as the grid of no axes, whose one point it is."""
+    """A grid itself, or a problem as a grid without axes, of one point."""
     return problem if isinstance(problem, Grid) else Grid(problem, {}, ())
 
 
@@ -111,7 +112,7 @@ def _axis(name: str, values: Any) -> tuple[Any, ...]:
 
 
 def label(value: Any) -> Any:
-    """A field's value as a coordinate: numbers and words as they are, all else as text."""
+    """A field's value as a coordinate: numbers and text as they are, anything else as text."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, (bool, int, float, str)):
@@ -122,6 +123,6 @@ def label(value: Any) -> Any:
 
 
 def unknown_field(name: str, known: tuple[str, ...]) -> InvalidProblem:
-    """The refusal of a name that is not a field."""
+    """The error for a name that is not a field."""
     names = ", ".join([*known, *RATIOS])
     return InvalidProblem(name, f"is not a field of Problem ({names})", name)

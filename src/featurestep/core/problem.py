@@ -1,4 +1,4 @@
-"""The problem: a frozen, validated description of one experiment."""
+"""The problem: a frozen description of one experiment, checked when it is made."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Problem:
 
     @cached_property
     def sigma_star(self) -> Nonlinearity:
-        """The target's function σ⋆ of its one direction; refused where it has several."""
+        """The target's function σ⋆; InvalidProblem if the target has several directions."""
         found = self._resolved_target
         if isinstance(found, Teacher):
             rule = "must have one direction here: this is not known for several"
@@ -122,7 +122,7 @@ class Problem:
 
     @cached_property
     def teacher(self) -> Teacher | None:
-        """The target's function where it has several directions."""
+        """The target if it has several directions, else None."""
         found = self._resolved_target
         return found if isinstance(found, Teacher) else None
 
@@ -132,12 +132,12 @@ class Problem:
 
     @cached_property
     def star(self) -> Nonlinearity | AlignedTarget:
-        """The target as the theory sees it: σ⋆, or its several directions in the basis of (45)."""
+        """The target in the theory's form: σ⋆, or for several directions the basis of eq. 45."""
         return self.sigma_star if self.teacher is None else self.teacher.aligned()
 
     @property
     def directions(self) -> int:
-        """r, how many directions the target has."""
+        """r, the number of the target's directions."""
         return 1 if self.teacher is None else self.teacher.directions
 
     @cached_property
@@ -162,7 +162,7 @@ class Problem:
 
     @property
     def regime(self) -> Regime:
-        """Where the step's exponent lies among the published intervals, in words."""
+        """The published interval in which the step's exponent lies."""
         exponent = self.step_exponent
         if exponent is None:
             exponent = (
@@ -174,7 +174,7 @@ class Problem:
 
     @property
     def degree(self) -> int | None:
-        """The regime ℓ; None at an end of an interval and at or above 1/2 (see `regime`)."""
+        """The degree ℓ of the regime; None at an end of an interval and at or above 1/2."""
         return self.regime.degree
 
     def replace(self, **changes: Any) -> Problem:
@@ -299,7 +299,7 @@ def _subtract_mean(sigma: Nonlinearity) -> Nonlinearity:
 
 
 def _step_of(given: Mapping[str, Any], n: int) -> dict[str, float]:
-    """The step's fields: η = step_scale·n^step_exponent, or η outright."""
+    """The step's fields, checked: η = step_scale·n^step_exponent, or η itself."""
     size, exponent = given["step_size"], given["step_exponent"]
     scale = positive("step_scale", given["step_scale"])
     if size is not None:
@@ -320,7 +320,7 @@ def _step_of(given: Mapping[str, Any], n: int) -> dict[str, float]:
 
 
 def _check_functions(problem: Problem) -> None:
-    """Refuse functions that leave nothing to learn or to fit, or a step that cannot be taken."""
+    """Refuse functions with which there is nothing to learn, to fit, or to step along."""
     sigma, law = problem.sigma, problem.law
     teacher = problem.teacher
     zero = problem.sigma_star.second_moment <= 0.0 if teacher is None else teacher.is_zero
@@ -344,7 +344,7 @@ def _check_functions(problem: Problem) -> None:
 
 @lru_cache(maxsize=256)
 def _check_slope(sigma: UserFunction) -> None:
-    """A derivative that does not integrate to E[zσ] misses a jump or is wrong."""
+    """Refuse a derivative with E σ′ ≠ E[zσ]: it is wrong, or σ has a jump."""
     slope, expected = sigma.mean_slope, coefficients(sigma, 1)[1]
     if not abs(slope - expected) <= 1e-6 * math.sqrt(sigma.second_moment):
         raise InvalidProblem(
@@ -356,7 +356,7 @@ def _check_slope(sigma: UserFunction) -> None:
 
 @dataclass(frozen=True)
 class Regime:
-    """Where a step exponent lies: the degree ℓ where it is defined, and the reason in words."""
+    """The interval of a step exponent: the degree ℓ, or None, and the reason in words."""
 
     exponent: float | None
     degree: int | None

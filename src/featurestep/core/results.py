@@ -28,7 +28,7 @@ from typing import (
 
 import numpy as np
 
-from .display import Table, cell, describe, plain, where
+from .display import Table, cell, describe, json_value, point_in_words
 from .errors import FeaturestepError, InconsistentSolution, InvalidProblem, NotConverged
 from .grid import Grid
 from .problem import Problem
@@ -43,7 +43,7 @@ QUANTITIES = {
 }
 OK = "ok"  # the status of a grid's point that has its numbers
 _MAX_NUMBERS = 6  # numbers in a `repr`
-_MAX_REASONS = 10  # points without a number whose reason is told
+_MAX_REASONS = 10  # reasons, in a grid's notes, why points have no numbers
 
 Progress = Callable[[int, int], None]
 Array = np.ndarray[Any, Any]
@@ -53,9 +53,9 @@ Answer_co = TypeVar("Answer_co", bound="Result", covariant=True)
 
 
 class Note(str):
-    """A note on validity, in words: which approximation it is about, and what it may cost.
+    """A note on the validity of a result: text, with the kind of approximation and its size.
 
-    `size` is the relative error that it admits; infinite where nothing is claimed.
+    `size` is the relative error that the approximation may cause; infinite if it is not known.
     """
 
     kind: str
@@ -68,59 +68,59 @@ class Note(str):
 
 
 def allowance(notes: Iterable[str]) -> float:
-    """The relative error that some notes admit together: the one excuse for a disagreement."""
+    """The relative error that notes allow in all: a larger disagreement is a failure."""
     return sum((getattr(note, "size", math.inf) for note in notes), 0.0)
 
 
 def status_of(error: FeaturestepError) -> str:
-    """The status of a grid point that has no number: the kind of refusal and its reason."""
+    """The status of a grid point without numbers: the kind of error and its message."""
     kind = "refused"
     if isinstance(error, NotConverged):
         kind = "inconsistent" if isinstance(error, InconsistentSolution) else "not converged"
     return f"{kind}: {' '.join(str(error).split())}"
 
 
-def grouped(noted: Iterable[tuple[Mapping[str, Any], Iterable[str]]]) -> list[str]:
-    """Each kind of note once, with how many points have it: the last of them in its words."""
-    said: dict[str, dict[str, str]] = {}
+def grouped_notes(noted: Iterable[tuple[Mapping[str, Any], Iterable[str]]]) -> list[str]:
+    """Each kind of note once: the number of points that have it, and the note of the last."""
+    by_kind: dict[str, dict[str, str]] = {}  # kind → point → note
     count = 0
     for point, notes in noted:
         count += 1
         for note in notes:
-            said.setdefault(_kind(note), {})[where(point)] = note
-    told = []
-    for places in said.values():
-        place, note = list(places.items())[-1]
-        head = f"{len(places)} of {count} points, the last at {place}: " if place else ""
-        told.append(head + note)
-    return told
+            by_kind.setdefault(_kind(note), {})[point_in_words(point)] = note
+    lines = []
+    for notes_of in by_kind.values():
+        place, note = list(notes_of.items())[-1]
+        head = f"{len(notes_of)} of {count} points, the last at {place}: " if place else ""
+        lines.append(head + note)
+    return lines
 
 
 def _kind(note: str) -> str:
-    """What tells a note from others: its own word, or its text up to the first number."""
+    """The kind of a note, or, of plain text, the text up to the first number."""
     return getattr(note, "kind", None) or re.split(r"[0-9]", note, maxsplit=1)[0]
 
 
 class Result:
-    """The contract. A subclass is a frozen dataclass that says what its numbers mean."""
+    """Base of all results. A subclass is a frozen dataclass that says what its numbers mean."""
 
-    MEANINGS: ClassVar[Mapping[str, str]] = {}  # of its numbers, which are attributes
-    DIMS: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # of those that are arrays
+    MEANINGS: ClassVar[Mapping[str, str]] = {}  # of the numbers, which are attributes, by name
+    DIMS: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # dimensions of the numbers that are arrays
     COLUMNS: ClassVar[tuple[str, ...]] = ()  # of a grid's table; all but arrays if empty
-    RAGGED: ClassVar[str | None] = None  # a number whose length differs between problems
+    RAGGED: ClassVar[str | None] = None  # an array whose length differs between problems
 
     if TYPE_CHECKING:
 
         @property
         def problem(self) -> Any:
-            """The problem or grid that was asked about."""
+            """The problem or grid that the numbers are about."""
 
         @property
         def notes(self) -> tuple[str, ...]:
-            """How far to trust the numbers, in words; empty where nothing is left out."""
+            """What the numbers leave out, and how much that may matter; empty if nothing."""
 
     def __init_subclass__(cls) -> None:
-        """Document the numbers where `help` shows them."""
+        """Add the meanings of the numbers to the docstring, for `help`."""
         super().__init_subclass__()
         if cls.MEANINGS and "MEANINGS" in vars(cls):
             lines = [f"    {name}\n        {text}." for name, text in cls.MEANINGS.items()]
@@ -133,12 +133,12 @@ class Result:
 
     @property
     def coordinates(self) -> dict[str, Any]:
-        """Of the dimensions of numbers that are arrays."""
+        """Coordinates of the arrays' dimensions, by dimension."""
         return {}
 
     @cached_property
     def dataset(self) -> xarray.Dataset:
-        """The numbers with their meanings."""
+        """The numbers with their meanings, as an xarray.Dataset."""
         arrays = {
             name: (self.DIMS.get(name, ()), _entry(value), {"long_name": self.MEANINGS[name]})
             for name, value in self.numbers.items()
@@ -147,30 +147,30 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers and notes, ready for JSON."""
-        return {**plain(self.numbers), "notes": list(map(str, self.notes))}
+        return {**json_value(self.numbers), "notes": list(map(str, self.notes))}
 
     def heading(self) -> list[str]:
-        """The problem in a few lines of words and symbols."""
+        """A few lines on the problem, above the tables."""
         return describe(self.problem)
 
     def tables(self) -> list[Table]:
-        """What the command line prints and a notebook shows."""
+        """The tables that the command line prints and a notebook shows."""
         shown = [name for name in self.MEANINGS if name not in self.DIMS]
         rows = [(n.replace("_", " "), getattr(self, n), self.MEANINGS[n]) for n in shown]
         return [Table.of(("", "value", "meaning"), rows)]
 
     def closing(self) -> list[str]:
-        """Lines below the tables and notes."""
+        """Lines below the tables and the notes."""
         return []
 
     def plot(self, **options: Any) -> Axes:
-        """Draw it: `featurestep.plots` has the pieces, and takes the options."""
-        # By name: a room to the right, which no result needs before it is drawn.
+        """Plot it and return the Axes; options are those of the function in `featurestep.plots`."""
+        # Imported by name: results do not depend on plots, and Matplotlib is slow to import.
         drawn: Axes = import_module("featurestep.plots.answers").draw(self, **options)
         return drawn
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and same(self, other)
+        return type(other) is type(self) and equal_values(self, other)
 
     def __hash__(self) -> int:
         return hash((type(self), self.problem))
@@ -188,27 +188,27 @@ class Result:
         return "".join([*parts, *(f"<p>{html.escape(line)}</p>" for line in lines)])
 
 
-def same(a: Any, b: Any) -> bool:
-    """Whether two values are equal, arrays entry by entry and NaN equal to itself."""
+def equal_values(a: Any, b: Any) -> bool:
+    """True if two values are equal: arrays entry by entry, NaN equal to NaN."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         a, b = np.asarray(a), np.asarray(b)
         if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
             return False
         if a.dtype.kind == "O":
-            return all(same(x, y) for x, y in zip(a.flat, b.flat, strict=True))
+            return all(equal_values(x, y) for x, y in zip(a.flat, b.flat, strict=True))
         return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
+        return a.keys() == b.keys() and all(equal_values(a[name], b[name]) for name in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(map(same, a, b))
+        return len(a) == len(b) and all(map(equal_values, a, b))
     if is_dataclass(a) and type(a) is type(b) and not isinstance(a, (Problem, type)):
         names = [f.name for f in fields(a) if f.compare]
-        return all(same(getattr(a, name), getattr(b, name)) for name in names)
+        return all(equal_values(getattr(a, name), getattr(b, name)) for name in names)
     return bool(a == b) or (a != a and b != b)
 
 
 def _entry(value: Any) -> Any:
-    """A number as an entry of a dataset: tuples and mappings stay whole."""
+    """A value as an entry of a dataset: tuples and mappings as one object."""
     if not isinstance(value, (tuple, list, Mapping)):
         return np.nan if value is None else value
     whole = np.empty((), dtype=object)
@@ -218,11 +218,11 @@ def _entry(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GridResult(Result):
-    """The results of one kind at every point of a grid; one bad point spoils nothing.
+    """The results of one kind at every point of a grid.
 
     The numbers have the names of a single result and are arrays over the grid's fields:
-    `predict(grid).test_error`. `status` is "ok" or the reason why a point has no number, and
-    `dataset.notes` has the notes of each point. Whatever an `xarray.Dataset` can do, it can do.
+    `predict(grid).test_error`. `status` is "ok" or the reason why a point has no numbers, and
+    `dataset.notes` has the notes of each point. It has all methods of an `xarray.Dataset`.
     """
 
     kind: type[Result]
@@ -234,42 +234,42 @@ class GridResult(Result):
 
     @cached_property
     def dataset(self) -> xarray.Dataset:
-        """Every number over the grid's fields, with status, notes and what the notes admit."""
+        """The numbers over the grid's fields, with status, notes and the error the notes allow."""
         grid = self.problem
         texts = {"status": self.statuses, "notes": ["\n".join(notes) for notes in self.noted]}
         arrays = arrays_over(grid, self.kind, self.columns, texts)
-        admitted = np.array([allowance(notes) for notes in self.noted]).reshape(grid.shape)
-        arrays["allowance"] = (grid.dims, admitted, {"long_name": "relative error of the notes"})
+        allowed = np.array([allowance(notes) for notes in self.noted]).reshape(grid.shape)
+        arrays["allowance"] = (grid.dims, allowed, {"long_name": "relative error of the notes"})
         coords = {**grid.coordinates(), **self.inner}
         return xarray.Dataset(arrays, coords, attrs={"base": repr(grid.base)})
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """The columns."""
+        """The numbers by name, one entry for each point."""
         return dict(self.columns)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Why points have no number, then each kind of note once with the points that have it."""
+        """Why points have no numbers, then each kind of note once, see `grouped_notes`."""
         refused = [s for s in self.statuses if s != OK]
-        told = [
-            f"no number at {where(point)}: {status}"
+        reasons = [
+            f"no number at {point_in_words(point)}: {status}"
             for point, status in zip(self.problem.points(), self.statuses, strict=True)
             if status != OK
         ][:_MAX_REASONS]
-        more = len(refused) - len(told)
-        told += [f"{more} more points have no number; --json has all"] if more else []
-        return (*told, *grouped(zip(self.problem.points(), self.noted, strict=True)))
+        more = len(refused) - len(reasons)
+        reasons += [f"{more} more points have no number; --json has all"] if more else []
+        return (*reasons, *grouped_notes(zip(self.problem.points(), self.noted, strict=True)))
 
     def points(self) -> Iterator[dict[str, Any]]:
-        """Each point as plain values: coordinates, numbers, status and notes."""
+        """Each point as JSON values: coordinates, numbers, status and notes."""
         for i, point in enumerate(self.problem.points()):
-            numbers = {name: plain(self._entry(name, i)) for name in self.columns}
+            numbers = {name: json_value(self._entry(name, i)) for name in self.columns}
             rest = {"status": self.statuses[i], "notes": list(map(str, self.noted[i]))}
             yield {**point, **numbers, **rest}
 
     def _entry(self, name: str, i: int) -> Any:
-        """A number at a point, cut where a ragged one ends."""
+        """A number at a point; of a ragged array the entries that it has."""
         value, ragged = _item(self.columns[name][i]), self.kind.RAGGED
         if ragged is None or self.kind.DIMS.get(name, ())[:1] != self.kind.DIMS[ragged][:1]:
             return value
@@ -277,23 +277,23 @@ class GridResult(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """The varied fields and every point, ready for JSON."""
-        return {"over": plain(self.problem.coordinates()), "points": list(self.points())}
+        return {"over": json_value(self.problem.coordinates()), "points": list(self.points())}
 
     def tables(self) -> list[Table]:
-        """A row for each point; a status where some point has no number."""
-        shown = dict(self._shown())
+        """A row for each point, with a status if some point has no numbers."""
+        shown = dict(self._table_columns())
         refused = any(status != OK for status in self.statuses)
         if refused:
-            told = (OK if status == OK else "see below" for status in self.statuses)
-            shown["status"] = np.array(list(told), dtype=object)
+            texts = [OK if status == OK else "see below" for status in self.statuses]
+            shown["status"] = np.array(texts, dtype=object)
         rows = [
             [*point.values(), *(_item(column[i]) for column in shown.values())]
             for i, point in enumerate(self.problem.points())
         ]
         return [Table.of([*self.problem.dims, *shown], rows)]
 
-    def _shown(self) -> Iterator[tuple[str, Array]]:
-        """The columns of the table: an array gives one for each of its entries."""
+    def _table_columns(self) -> Iterator[tuple[str, Array]]:
+        """Names and values of the table's columns; an array gives one for each entry."""
         for name in self.kind.COLUMNS or self.columns:
             inner, column = self.kind.DIMS.get(name, ()), self.columns.get(name)
             if column is None or len(inner) > 1:
@@ -325,7 +325,7 @@ class GridResult(Result):
 def arrays_over(
     grid: Grid, kind: type[Result], columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """Numbers with their meanings, and texts, over a grid's fields, as a dataset takes them."""
+    """Variables of a dataset over a grid's fields: numbers with their meanings, and texts."""
     arrays: dict[str, Any] = {}
     for name, column in columns.items():
         dims = (*grid.dims, *kind.DIMS.get(name, ()))
@@ -342,7 +342,7 @@ def over_grid(
     one: Callable[[Problem], Result],
     progress: Progress | None = None,
 ) -> GridResult:
-    """one(problem) at every point of a grid; a refusal becomes that point's status."""
+    """The results one(problem) at every point of a grid; an error becomes the point's status."""
     points, inner = list[tuple[Mapping[str, Any], str, tuple[str, ...]]](), dict[str, Any]()
     for problem in list(grid):
         try:
@@ -366,7 +366,7 @@ def over_grid(
 
 
 class Verb(Protocol[P, Answer_co]):
-    """A function as its callers see it: one answer for a problem, for a grid one at each point."""
+    """The type of `predict`, `limit`, …: a result for a problem, a GridResult for a grid."""
 
     @overload
     def __call__(self, problem: Problem, *args: P.args, **options: P.kwargs) -> Answer_co: ...
@@ -375,7 +375,7 @@ class Verb(Protocol[P, Answer_co]):
 
 
 def verb(work: Callable[Concatenate[Problem | Grid, P], Answer | GridResult]) -> Verb[P, Answer]:
-    """A function of a problem or a grid, which nothing else reaches."""
+    """Decorate a function of a problem or a grid: it refuses anything else."""
 
     @wraps(work)
     def checked(problem: Problem | Grid, *args: P.args, **options: P.kwargs) -> Answer | GridResult:
@@ -387,9 +387,9 @@ def verb(work: Callable[Concatenate[Problem | Grid, P], Answer | GridResult]) ->
 
 
 def _column(values: Sequence[Any], dims: tuple[str, ...]) -> Array:
-    """Numbers with NaN for what is missing; anything else as it is."""
+    """Values of the points as an array: NaN for missing numbers, objects if not numbers."""
     known = next((value for value in values if value is not None), None)
-    if known is None and dims:  # no point has a number
+    if known is None and dims:  # no point has numbers
         return np.empty((len(values), *(0 for _ in dims)))
     if isinstance(known, np.ndarray):
         return _stacked([known[:0] if value is None else value for value in values])
@@ -403,10 +403,10 @@ def _column(values: Sequence[Any], dims: tuple[str, ...]) -> Array:
 
 
 def _stacked(arrays: Sequence[Array]) -> Array:
-    """Arrays of different lengths on top of each other: NaN, −1 or False beyond an end."""
-    most = max(len(array) for array in arrays)
+    """Arrays of different lengths as rows of one, padded with NaN, −1 or False."""
+    longest = max(len(array) for array in arrays)
     empty = {"f": np.nan, "i": -1, "b": False}[arrays[0].dtype.kind]
-    shape = (len(arrays), most, *arrays[0].shape[1:])
+    shape = (len(arrays), longest, *arrays[0].shape[1:])
     column = np.full(shape, empty, dtype=arrays[0].dtype)
     for row, array in zip(column, arrays, strict=True):
         row[: len(array)] = array
@@ -414,5 +414,5 @@ def _stacked(arrays: Sequence[Array]) -> Array:
 
 
 def _item(value: Any) -> Any:
-    """An entry of a column as Python has it."""
+    """An entry of a column as a Python object."""
     return value.item() if isinstance(value, np.generic) else value

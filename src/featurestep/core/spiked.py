@@ -1,7 +1,8 @@
-"""What the gradient step does to the weights: every neuron becomes a spiked random feature.
+"""The gradient step's effect on the weights: spiked random features (eqs. 1 to 4).
 
-After the step neuron j sees σ(ρ_j z + u_j κ): κ is the input along the learned direction β,
-u_j the shift along it and ρ_j the norm of what is left (theory, section 2).
+After the step the feature of neuron j is σ(ρ_j z + u_j κ): κ is the input along the learned
+direction β, u_j the weight along it (the shift) and ρ_j the norm of the rest of the weights
+(theory, section 2).
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from ..functions.targets import AlignedTarget
 from .problem import Problem
 from .types import FloatArray
 
-_SMALLEST_NORM = 1e-6
+_MIN_NORM = 1e-6  # of ρ
 
 
 @dataclass(frozen=True)
 class SpikedWeights:
-    """Scalars of the step that every group of neurons shares."""
+    """Scalars of the step, common to all neurons; a neuron's a_j = g/√N sets its u and ρ."""
 
     residual_square: float  # E r²
     beta_norm: float  # ‖β‖
     alignment: float  # γ
     unit_shift: float  # u of a neuron with g = 1
-    unit_drift: float  # 2c_2 η E r/√N: first-order change of the remaining norm
-    unit_growth: float  # η² φ0 E r² Var σ′/N: second-order growth of its square
+    unit_drift: float  # 2c_2 η E r/√N: first-order change of ρ at g = 1
+    unit_growth: float  # η² φ0 E r² Var σ′/N: second-order growth of ρ² at g = 1
     correlation: float  # k/√N = c_1/(‖β‖√N) for the full residual, 0 for labels
 
     def shift(self, g: FloatArray) -> FloatArray:
@@ -35,13 +36,13 @@ class SpikedWeights:
         return self.unit_shift * g
 
     def kept(self, g: FloatArray) -> FloatArray:
-        """1 + 2c_2 η a E r, the factor on the initial weights (first term of eq. 4)."""
+        """1 + 2c_2 η a E r, the factor on the initial weights (the first term of eq. 4)."""
         return 1.0 + self.unit_drift * g
 
     def norm(self, g: FloatArray) -> FloatArray:
         """ρ_g (eq. 4)."""
         square = self.kept(g) ** 2 + self.unit_growth * g**2
-        return np.maximum(np.sqrt(square), _SMALLEST_NORM)
+        return np.maximum(np.sqrt(square), _MIN_NORM)
 
 
 def beta_norm_squared(
@@ -52,7 +53,7 @@ def beta_norm_squared(
 
 
 def linear_part(star: Nonlinearity | AlignedTarget) -> tuple[float, float]:
-    """c⋆_0 = E y and c⋆_1, or ‖E[y z]‖ for several directions (45)."""
+    """c⋆_0 = E y, and c⋆_1 or, for several directions, ‖E[y z]‖ (eq. 45)."""
     if isinstance(star, AlignedTarget):
         return star.mean, star.slope
     c = coefficients(star, 1)
@@ -60,7 +61,7 @@ def linear_part(star: Nonlinearity | AlignedTarget) -> tuple[float, float]:
 
 
 def spiked_weights(problem: Problem) -> SpikedWeights:
-    """The step's scalars for one problem (eqs. 1 to 4)."""
+    """The scalars of a problem's step (eqs. 1 to 4)."""
     sigma, star = problem.sigma, problem.star
     c = coefficients(sigma, 2)
     mean, slope = linear_part(star)

@@ -1,4 +1,4 @@
-"""Threads: our own, which end with the program, and how BLAS uses its."""
+"""Threads: a pool of our own, and how many threads BLAS uses."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from threading import Thread
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 
-class Crew:
-    """Threads that wait for work and never keep a program from ending.
+class DaemonPool:
+    """A pool of daemon threads, which never keep a program from ending.
 
-    A thread of `concurrent.futures` whose start is interrupted (Ctrl-C) is forgotten by its pool,
-    yet awaited at exit: the program then hangs. These threads are daemons, awaited by nobody.
+    `concurrent.futures` forgets a thread whose start is interrupted (Ctrl-C), yet joins it at exit:
+    the program then hangs. Daemon threads are not joined.
     """
 
     def __init__(self, size: int) -> None:
@@ -28,11 +28,11 @@ class Crew:
         self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._missing = size
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """function(item) of every item, in order; the first of their errors is raised."""
-        work = [(Future[Result](), item) for item in items]
+    def map(self, function: Callable[[Item], Value], items: Iterable[Item]) -> list[Value]:
+        """function(item) of every item, in order; the first error is raised."""
+        work = [(Future[Value](), item) for item in items]
 
-        def task(future: Future[Result], item: Item) -> None:
+        def task(future: Future[Value], item: Item) -> None:
             if not future.set_running_or_notify_cancel():
                 return
             try:
@@ -48,7 +48,7 @@ class Crew:
                 self._tasks.put(partial(task, future, item))
             return [future.result() for future, _ in work]
         finally:
-            for future, _ in work:  # of an interrupted or failed call, nothing more is begun
+            for future, _ in work:  # an interrupted or failed call starts no further task
                 future.cancel()
 
     def _serve(self) -> None:
@@ -56,51 +56,51 @@ class Crew:
             self._tasks.get()()
 
 
-def crew(size: int) -> Crew:
-    """So many threads of this process (those of a parent do not survive a fork)."""
-    return _crew(size, os.getpid())
+def daemon_pool(size: int) -> DaemonPool:
+    """The pool of this size in this process (a parent's threads do not survive a fork)."""
+    return _pool_of_process(size, os.getpid())
 
 
 @cache
-def _crew(size: int, process: int) -> Crew:
-    return Crew(size)
+def _pool_of_process(size: int, process: int) -> DaemonPool:
+    return DaemonPool(size)
 
 
 _workers = min(8, os.cpu_count() or 1)
 
 
-def workers() -> Crew:
-    """The threads for drawing and for elementwise work (NumPy releases the lock there)."""
-    return crew(_workers)
+def workers() -> DaemonPool:
+    """The pool for random draws and elementwise work, during which NumPy releases the lock."""
+    return daemon_pool(_workers)
 
 
 def set_workers(count: int) -> None:
-    """From now on `workers` are so many in this process."""
+    """Set the number of threads of `workers` in this process."""
     global _workers
     _workers = count
 
 
 def let_idle_threads_sleep() -> None:
-    """Before SciPy's BLAS is loaded: its idle threads are to go to sleep early.
+    """Let idle threads of SciPy's OpenBLAS sleep early; call it before SciPy is loaded.
 
-    By default they go on spinning for tens of milliseconds after each product, on the cores that
-    elementwise work and factorisations need next. A user's own setting is kept.
+    By default they spin for tens of milliseconds after each product, on the cores that elementwise
+    work and factorisations need next. A user's own setting is kept.
     """
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "14")
 
 
 def cores() -> int:
-    """Those that this process may use, where the system tells."""
-    mine: Any = getattr(os, "sched_getaffinity", None)
-    return len(mine(0)) if mine is not None else os.cpu_count() or 1
+    """Number of cores that this process may use (of the machine, where the system cannot tell)."""
+    affinity: Any = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def blas_libraries() -> str:
-    """The BLAS libraries here, SciPy's own among them, each with its threads."""
+    """Names of the loaded BLAS libraries, SciPy's included, with their numbers of threads."""
     from threadpoolctl import threadpool_info
 
     let_idle_threads_sleep()
-    import_module("scipy.linalg")  # which brings one of its own
+    import_module("scipy.linalg")  # brings its own library
     found = {
         f"{info['internal_api']} {info['version']} ({info.get('architecture', '?')}, "
         f"{info['num_threads']} threads)"

@@ -1,4 +1,4 @@
-"""The types of arrays, and of what is slow to load: it is loaded with its first use."""
+"""Types of arrays, and packages that are slow to import, imported with their first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
 
     class _Lazy:
-        """A module by its name."""
+        """A module that is imported when one of its attributes is first used."""
 
         def __init__(self, name: str) -> None:
             self.name = name

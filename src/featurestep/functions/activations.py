@@ -14,7 +14,7 @@ from ..core.checks import readable
 from ..core.errors import InvalidProblem
 from ..core.types import FloatArray
 from .formula import hermite_formula
-from .nonlinearity import Nonlinearity, factorials, hermite, over_powers
+from .nonlinearity import Nonlinearity, divide_by_powers, factorials, hermite_polynomials
 from .quadrature import normal_density
 from .sampled import Analytic, UserFunction
 
@@ -75,7 +75,7 @@ class PiecewiseLinear(_Closed):
 def _density_derivatives(order: int, x: FloatArray, width: FloatArray) -> FloatArray:
     """Derivatives 0 … order at x of the density φ(x/width)/width."""
     at = x / width
-    return over_powers(hermite(order, -at) * (normal_density(at) / width), width)
+    return divide_by_powers(hermite_polynomials(order, -at) * (normal_density(at) / width), width)
 
 
 class _Ramp(NamedTuple):

@@ -51,7 +51,7 @@ OPERATORS: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
 }
 
 
-class Fault(Exception):
+class FormulaError(Exception):
     """What is wrong with an expression; whoever knows the place in the text adds it."""
 
     def __init__(self, reason: str, at: int | None = None) -> None:
@@ -59,7 +59,7 @@ class Fault(Exception):
         super().__init__(reason if at is None else f"at character {at + 1}: {reason}")
 
 
-class Words(NamedTuple):
+class Vocabulary(NamedTuple):
     """What the words of an expression stand for, how a number enters, and what operators do."""
 
     names: Mapping[str, Any]
@@ -68,10 +68,10 @@ class Words(NamedTuple):
     operators: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = OPERATORS
 
 
-def parse(text: str, words: Words) -> ast.expr:
+def parse(text: str, words: Vocabulary) -> ast.expr:
     """The tree of a text, each node with its place in it; Fault for all outside the grammar."""
     if len(text) > _MAX_LENGTH:
-        raise Fault(f"at most {_MAX_LENGTH} characters")
+        raise FormulaError(f"at most {_MAX_LENGTH} characters")
     _scan(text, words)
     plain = _TOKEN.sub(_without_leading_zeros, re.sub(r"\s", " ", text)).replace("^", "**")
     tree = ast.parse(f"({plain})", mode="eval").body
@@ -82,10 +82,10 @@ def parse(text: str, words: Words) -> ast.expr:
     return tree
 
 
-def evaluate(node: ast.expr, words: Words, depth: int = 0) -> Any:
+def evaluate(node: ast.expr, words: Vocabulary, depth: int = 0) -> Any:
     """The value of a tree; a long sum is a chain to the left, walked without recursion."""
     if depth > _MAX_DEPTH:
-        raise Fault("nested too deeply", node.col_offset)
+        raise FormulaError("nested too deeply", node.col_offset)
     chain: list[ast.BinOp] = []
     while isinstance(node, ast.BinOp):
         chain.append(node)
@@ -97,10 +97,10 @@ def evaluate(node: ast.expr, words: Words, depth: int = 0) -> Any:
     return value
 
 
-def _operand(node: ast.expr, words: Words, depth: int) -> Any:
+def _operand(node: ast.expr, words: Vocabulary, depth: int) -> Any:
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         if not node.value <= LARGEST_NUMBER:
-            raise Fault(f"numbers go up to {LARGEST_NUMBER:.0e}", node.col_offset)
+            raise FormulaError(f"numbers go up to {LARGEST_NUMBER:.0e}", node.col_offset)
         return words.number(float(node.value))
     if isinstance(node, ast.Name):
         return words.names[node.id]
@@ -110,15 +110,17 @@ def _operand(node: ast.expr, words: Words, depth: int) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         argument = evaluate(node.args[0], words, depth + 1)
         return _at(node, words.functions[node.func.id], argument)
-    raise Fault(f"unexpected {type(node).__name__}", node.col_offset)  # no scan lets it through
+    raise FormulaError(
+        f"unexpected {type(node).__name__}", node.col_offset
+    )  # no scan lets it through
 
 
 def _at(node: ast.expr, call: Callable[..., Any], *arguments: Any) -> Any:
     """A call whose fault, if it has one, gets its place."""
     try:
         return call(*arguments)
-    except Fault as fault:
-        raise Fault(fault.reason, node.col_offset) from None
+    except FormulaError as fault:
+        raise FormulaError(fault.reason, node.col_offset) from None
 
 
 def _without_leading_zeros(token: re.Match[str]) -> str:
@@ -130,7 +132,7 @@ def _without_leading_zeros(token: re.Match[str]) -> str:
     return (digits if whole else f"0{digits}").rjust(len(token.group()))
 
 
-def _scan(text: str, words: Words) -> None:
+def _scan(text: str, words: Vocabulary) -> None:
     """Refuse every text outside the grammar, at the first token that cannot stand there."""
     wants_operand, depth, previous, at = True, 0, "", 0
     while at < len(text):
@@ -145,26 +147,26 @@ def _scan(text: str, words: Words) -> None:
             closes_or_calls = depth > 0 if token == ")" else previous in words.functions
             allowed = token in _BINARY or (token in ("(", ")") and closes_or_calls)
         if not allowed:
-            raise Fault(f"unexpected {token!r}", at)
+            raise FormulaError(f"unexpected {token!r}", at)
         if kind == "word":
             _check_word(token, at, text[at + len(token) :], words)
         depth += (token == "(") - (token == ")")
         if depth > _MAX_DEPTH:
-            raise Fault("nested too deeply", at)
+            raise FormulaError("nested too deeply", at)
         wants_operand = kind == "symbol" and token != ")"
         previous, at = token, at + len(token)
     if not previous:
-        raise Fault("nothing given")
+        raise FormulaError("nothing given")
     if wants_operand or depth:
-        raise Fault("ends too early")
+        raise FormulaError("ends too early")
 
 
-def _check_word(word: str, at: int, rest: str, words: Words) -> None:
+def _check_word(word: str, at: int, rest: str, words: Vocabulary) -> None:
     """A word with a bracket behind it is a function; any other stands for a value."""
     is_call = rest.lstrip().startswith("(")
     if word not in (words.functions if is_call else words.names):
         needs = "" if is_call or word not in words.functions else " without an argument"
-        raise Fault(f"unexpected {word!r}{needs}", at)
+        raise FormulaError(f"unexpected {word!r}{needs}", at)
 
 
 def hermite_formula(text: str, parameter: str, names: tuple[str, ...] = ()) -> tuple[float, ...]:
@@ -198,7 +200,7 @@ class Formula:
         columns = np.ascontiguousarray(z.T)
         names = {**_CONSTANTS, **dict(zip(self.labels, columns, strict=True))}
         with np.errstate(all="ignore"):
-            result = evaluate(self._tree, Words(names, self._functions, np.float64))
+            result = evaluate(self._tree, Vocabulary(names, self._functions, np.float64))
         return np.array(np.broadcast_to(result, len(z)))
 
 
@@ -215,21 +217,21 @@ def formula(text: str, functions: Mapping[str, Callable[[Any], Any]]) -> Formula
     known = {**_FUNCTIONS, **functions}
     names = {**_CONSTANTS, **dict.fromkeys(VARIABLES, np.zeros(1))}
     # Nothing in a formula branches, so that one evaluation, anywhere, meets every fault.
-    tree, _ = _read(text, "target", rule, Words(names, known, np.float64))
+    tree, _ = _read(text, "target", rule, Vocabulary(names, known, np.float64))
     mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return Formula(tuple(name for name in VARIABLES if name in mentioned), tree, known)
 
 
-def _read(text: str, parameter: str, rule: str, words: Words) -> tuple[ast.expr, Any]:
+def _read(text: str, parameter: str, rule: str, words: Vocabulary) -> tuple[ast.expr, Any]:
     """The tree of a text and its value, or the refusal that says what is wrong and where."""
     too_high = next((m for m in re.finditer(r"\bH(\d+)", text) if int(m[1]) > MAX_DEGREE), None)
     try:
         if too_high is not None:
-            raise Fault(f"degrees go up to {MAX_DEGREE}", too_high.start())
+            raise FormulaError(f"degrees go up to {MAX_DEGREE}", too_high.start())
         tree = parse(text, words)
         with np.errstate(all="ignore"):
             return tree, evaluate(tree, words)
-    except Fault as fault:
+    except FormulaError as fault:
         raise InvalidProblem(parameter, f"{rule} ({fault})", text) from None
 
 
@@ -243,20 +245,20 @@ def _constant(value: float) -> FloatArray:
 
 def _number(c: FloatArray, what: str) -> float:
     if np.any(c[1:]):
-        raise Fault(f"{what} must be a number")
+        raise FormulaError(f"{what} must be a number")
     return float(c[0])
 
 
 def _product(a: FloatArray, b: FloatArray) -> FloatArray:
     if np.any(a[1:]) and np.any(b[1:]):
-        raise Fault("a product may have one Hermite polynomial at most")
+        raise FormulaError("a product may have one Hermite polynomial at most")
     return np.asarray(a * b[0] if np.any(a[1:]) else b * a[0])
 
 
 def _quotient(a: FloatArray, b: FloatArray) -> FloatArray:
     divisor = _number(b, "a divisor")
     if divisor == 0.0:
-        raise Fault("division by zero")
+        raise FormulaError("division by zero")
     return np.asarray(a / divisor)
 
 
@@ -268,11 +270,11 @@ def _power(a: FloatArray, b: FloatArray) -> FloatArray:
 def _root(c: FloatArray) -> FloatArray:
     radicand = _number(c, "the argument of sqrt")
     if radicand < 0:
-        raise Fault("sqrt of a negative number")
+        raise FormulaError("sqrt of a negative number")
     return _constant(radicand**0.5)
 
 
-_HERMITE_SUMS = Words(
+_HERMITE_SUMS = Vocabulary(
     names={
         **{name: _constant(value) for name, value in _CONSTANTS.items()},
         **{f"H{k}": row for k, row in enumerate(_HERMITES)},

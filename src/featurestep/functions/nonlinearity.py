@@ -167,13 +167,13 @@ def normalised_hermite(order: int, x: FloatArray) -> FloatArray:
     return out
 
 
-def hermite(order: int, x: FloatArray) -> FloatArray:
+def hermite_polynomials(order: int, x: FloatArray) -> FloatArray:
     """H_k(x) for k = 0 … order, one row each."""
     sizes = np.sqrt(factorials(order + 1)).reshape(-1, *[1] * np.ndim(x))
     return normalised_hermite(order, x) * sizes
 
 
-def over_powers(rows: FloatArray, rho: FloatArray) -> FloatArray:
+def divide_by_powers(rows: FloatArray, rho: FloatArray) -> FloatArray:
     """Row k over ρ^k, in place."""
     for k in range(1, len(rows)):
         rows[k:] /= rho

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.errors import InaccurateQuadrature
 from ..core.types import FloatArray, IntArray
-from .nonlinearity import Function, Nonlinearity, hermite, over_powers
+from .nonlinearity import Function, Nonlinearity, divide_by_powers, hermite_polynomials
 from .quadrature import Rule, gauss_legendre, normal_density, trapezoid_normal
 from .quadrature import panels as panel_rule
 
@@ -150,7 +150,7 @@ class Sampled(Nonlinearity):
 
     def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
         out = self._by_nodes(rho.ravel(), t.ravel(), order)
-        over_powers(out[:-1], rho.ravel())
+        divide_by_powers(out[:-1], rho.ravel())
         return out.reshape(order + 2, *t.shape)
 
     def _by_nodes(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
@@ -243,7 +243,7 @@ def _averages_by_rule(
     """E[f(ρz + t)H_k(z)], k = 0 … order, and the spread, for flat ρ, t with one set of nodes."""
     z, w = rule
     out = np.empty((order + 2, t.size))
-    projections = (w * hermite(order, z)[1:]).T
+    projections = (w * hermite_polynomials(order, z)[1:]).T
     rows = max(1, _EQUISPACED_BLOCK // z.size)
     for start in range(0, t.size, rows):
         block = slice(start, start + rows)

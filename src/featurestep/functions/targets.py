@@ -25,7 +25,7 @@ from .nonlinearity import ZERO, Nonlinearity, factorials, normalised_hermite
 from .quadrature import Rule, gauss_hermite, trapezoid_normal
 
 _NAMES_ONE = re.compile(r"\bz\d+\b")
-MOST_DIRECTIONS = 3  # whose averages a grid can take
+MAX_DIRECTIONS = 3  # whose averages a grid can take
 _SPACINGS = {2: (0.12, 0.06), 3: (0.32, 0.2)}
 _REACH = 9.5  # standard deviations
 _SETTLED = 1e-9  # gap between averages on two grids, relative to E g²
@@ -145,8 +145,8 @@ class Teacher:
 
     def aligned(self) -> AlignedTarget:
         """The function in the basis of (45), or InvalidProblem where no grid can take it."""
-        if self.directions > MOST_DIRECTIONS:
-            rule = f"must have at most {MOST_DIRECTIONS} directions in theory (simulations take it)"
+        if self.directions > MAX_DIRECTIONS:
+            rule = f"must have at most {MAX_DIRECTIONS} directions in theory (simulations take it)"
             raise InvalidProblem("target", rule, self.directions)
         return _aligned(self)
 

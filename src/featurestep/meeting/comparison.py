@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.display import Table, cell, plain, plus_minus, where
+from ..core.display import Table, cell, json_value, plus_minus, point_in_words
 from ..core.errors import InvalidProblem
 from ..core.grid import Grid, as_grid
 from ..core.problem import Problem
-from ..core.results import OK, QUANTITIES, Result, allowance, grouped
+from ..core.results import OK, QUANTITIES, Result, allowance, grouped_notes
 from ..core.types import FloatArray, xarray
 from ..simulation import Setting, Simulation, simulate
 from ..simulation.arguments import SEEDS, checked_seeds
@@ -68,7 +68,7 @@ class Row:
         return np.inf if self.z is None else abs(self.z)
 
     def __str__(self) -> str:
-        place = f" at {where(self.point)}" if self.point else ""
+        place = f" at {point_in_words(self.point)}" if self.point else ""
         z = self.status if self.z is None else f"z = {self.z:+.2f}"
         return f"{self.quantity.replace('_', ' ')}{place}, {z}"
 
@@ -147,7 +147,7 @@ class Comparison(Result):
             (*notes, *([status] if status != OK else []))
             for notes, status in zip(self._notes, self.statuses, strict=True)
         ]
-        return tuple(grouped(zip(as_grid(self.problem).points(), told, strict=True)))
+        return tuple(grouped_notes(zip(as_grid(self.problem).points(), told, strict=True)))
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -187,8 +187,8 @@ class Comparison(Result):
             "notes": list(self.notes),
             "limit": Z_LIMIT,
             "agrees": self.agrees(),
-            "worst": plain(self.worst.as_dict()),
-            "rows": [plain(row.as_dict()) for row in self.rows],
+            "worst": json_value(self.worst.as_dict()),
+            "rows": [json_value(row.as_dict()) for row in self.rows],
         }
 
     def tables(self) -> list[Table]:

@@ -14,7 +14,7 @@ from ..core.display import Table
 from ..core.errors import FeaturestepError, InvalidProblem
 from ..core.grid import Grid
 from ..core.problem import Problem
-from ..core.results import OK, Result, arrays_over, grouped, status_of
+from ..core.results import OK, Result, arrays_over, grouped_notes, status_of
 from ..core.types import FloatArray, xarray
 from ..functions.nonlinearity import coefficients
 from ..simulation import Setting
@@ -125,7 +125,7 @@ class PhaseDiagram(Result):
     def notes(self) -> tuple[str, ...]:
         """Why points have no number, and each kind of note once."""
         told = [(*p.notes, *([p.status] if p.status != OK else [])) for p in self.points]
-        return tuple(grouped(zip(self.grid.points(), told, strict=True)))
+        return tuple(grouped_notes(zip(self.grid.points(), told, strict=True)))
 
     def tables(self) -> list[Table]:
         """A row for each point."""

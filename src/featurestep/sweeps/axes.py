@@ -14,12 +14,12 @@ from ..core.axes import (
     NAMES,
     SCALES,
     axis_values,
-    count_of,
+    check_log_ends,
+    field_values,
     finite,
-    placed,
-    positive_ends,
+    point_count,
 )
-from ..core.checks import filled, known_keys, listed, one_of, table
+from ..core.checks import filled_table, known_keys, listed, one_of, table
 from ..core.errors import InvalidProblem
 from ..core.types import FloatArray
 
@@ -46,9 +46,9 @@ class Dimension:
 def read_grid(value: Any) -> tuple[Dimension, ...]:
     """The dimensions of a `grid` table, in the order written."""
     dimensions: list[Dimension] = []
-    for key, content in filled("grid", value).items():
+    for key, content in filled_table("grid", value).items():
         if key == "zip":
-            for name, fields in filled("grid.zip", content).items():
+            for name, fields in filled_table("grid.zip", content).items():
                 dimensions.append(_zipped(f"grid.zip.{name}", name, fields))
         elif key == "design":
             dimensions.append(_design("grid.design", table("grid.design", content)))
@@ -93,7 +93,7 @@ def _zipped(path: str, name: str, value: Any) -> Dimension:
     if not name.isidentifier() or name in (*NAMES, *RESERVED):
         rule = f"must be named by a word that is no field and not {', '.join(RESERVED)}"
         raise InvalidProblem(path, rule, name)
-    lists = filled(path, value)
+    lists = filled_table(path, value)
     known_keys(path, lists, NAMES)
     fields = {
         field: axis_values(f"{path}.{field}", field, each, distinct=False)
@@ -109,15 +109,15 @@ def _design(path: str, value: dict[str, Any]) -> Dimension:
     """Random or Sobol points of a box; a longer design begins with the shorter one."""
     known_keys(path, value, ("kind", "points", "seed", "box"))
     kind = one_of(f"{path}.kind", value.get("kind"), ("sobol", "random"))
-    count = count_of(f"{path}.points", value.get("points"))
+    count = point_count(f"{path}.points", value.get("points"))
     seed = value.get("seed", 0)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InvalidProblem(f"{path}.seed", "must be a whole number >= 0", seed)
-    box = filled(f"{path}.box", value.get("box"))
+    box = filled_table(f"{path}.box", value.get("box"))
     known_keys(f"{path}.box", box, NAMES)
     unit = _sobol(len(box), count, seed) if kind == "sobol" else _random(len(box), count, seed)
     fields = {
-        field: placed(field, _along(f"{path}.box.{field}", side, column))
+        field: field_values(field, _along(f"{path}.box.{field}", side, column))
         for (field, side), column in zip(box.items(), unit.T, strict=True)
     }
     return Dimension(DESIGN, fields, f"{path}.box")
@@ -137,7 +137,7 @@ def _along(path: str, value: Any, unit: FloatArray) -> FloatArray:
         raise InvalidProblem(path, "must have low < high", [low, high])
     if one_of(f"{path}.scale", side.get("scale", "linear"), SCALES) == "linear":
         return low + (high - low) * unit
-    positive_ends(path, low, high)
+    check_log_ends(path, low, high)
     return np.asarray(low * (high / low) ** unit)
 
 

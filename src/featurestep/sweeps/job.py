@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, NamedTuple
 
-from ..core.display import plain
+from ..core.display import json_value
 from ..core.errors import FeaturestepError
 from ..core.threads import blas_libraries, one_thread, set_workers
 from ..simulation import InsufficientMemory
@@ -105,7 +105,7 @@ def _outcomes(job: Job) -> list[Outcome]:
         return [outcome for half in job.halves() for outcome in _outcomes(half)]
     return [
         # numbers that are not finite become None: strict JSON has no word for them
-        _failure(each) if isinstance(each, Exception) else Outcome("ok", plain(each))
+        _failure(each) if isinstance(each, Exception) else Outcome("ok", json_value(each))
         for each in found
     ]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.axes import NAMES
-from ..core.checks import known_keys, made, table, text
+from ..core.checks import from_table, known_keys, table, text
 from ..core.errors import InvalidProblem
 from ..core.grid import Grid, as_grid
 from ..core.problem import Problem
@@ -113,7 +113,7 @@ def _from_mapping(source: Mapping[str, Any], *, name: str, folder: Path) -> Swee
         dimensions=dimensions,
         tasks=read_tasks(content["tasks"]),
         store=store,
-        engine=made(
+        engine=from_table(
             "engine", EngineChoice, {"kind": engine} if isinstance(engine, str) else engine
         ),
     )

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.checks import one_of, readable
-from ..core.display import cell, where
+from ..core.display import cell, point_in_words
 from ..core.errors import InvalidProblem, NotConverged
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Progress, Result, over_grid, verb
@@ -78,7 +78,7 @@ class Optimum(Result):
     def heading(self) -> list[str]:
         """What is smallest where, then the problem there."""
         found = f"smallest {self.minimise.replace('_', ' ')}: {cell(self.value)}"
-        return [f"{found}, at {where(self.location)}", *super().heading()]
+        return [f"{found}, at {point_in_words(self.location)}", *super().heading()]
 
 
 @verb

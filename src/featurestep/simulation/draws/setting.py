@@ -13,7 +13,7 @@ import numpy as np
 from ...core.checks import number, readable, whole_number
 from ...core.errors import InvalidProblem
 from ...core.problem import Problem
-from ...core.results import Note, same
+from ...core.results import Note, equal_values
 from ...core.types import FloatArray
 from ...functions.targets import Teacher
 from .laws import checked_covariance, eigenpairs, parse_mixture
@@ -179,10 +179,10 @@ class Setting:
         """What differs from the default, ready for JSON; of arrays their shape."""
         found = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {f.name: f.default for f in fields(self)}
-        return {name: _shown(v) for name, v in found.items() if not same(v, plain[name])}
+        return {name: _shown(v) for name, v in found.items() if not equal_values(v, plain[name])}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Setting) and same(self, other)
+        return isinstance(other, Setting) and equal_values(self, other)
 
     def __hash__(self) -> int:
         return hash((self.corrupted, self.data, self.steps, self.batches))

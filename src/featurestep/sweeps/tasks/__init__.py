@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.checks import listed, made, one_of, table
+from ...core.checks import from_table, listed, one_of, table
 from ...core.errors import InvalidProblem
 from .base import Part, Task, Unit, Values
 from .simulate import Simulate
@@ -32,5 +32,5 @@ def read_tasks(value: Any) -> tuple[Task, ...]:
     for name, options in tasks.items():
         if name not in TASKS:
             raise InvalidProblem(f"tasks.{name}", f"is not a task ({', '.join(TASKS)})", options)
-        found.append(made(f"tasks.{name}", TASKS[name], options))
+        found.append(from_table(f"tasks.{name}", TASKS[name], options))
     return tuple(found)

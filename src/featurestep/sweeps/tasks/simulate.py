@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from ...core.checks import made, one_of, positive, whole_number, within
+from ...core.checks import from_table, one_of, positive, whole_number, within
 from ...core.errors import InvalidProblem
 from ...core.grid import Grid
 from ...core.problem import Problem
@@ -147,7 +147,7 @@ def _alignment(arrays: Mapping[str, Any], point: int) -> dict[str, Any]:
 def _setting(value: Any) -> Setting:
     """A setting that content can tell: no arrays, no functions."""
     given = {} if value is None else value
-    setting = given if isinstance(given, Setting) else made("setting", Setting, given)
+    setting = given if isinstance(given, Setting) else from_table("setting", Setting, given)
     rule = "must be left out of a sweep unless it is a name: it has no content to tell it by"
     for which in ("inputs", "covariance", "teacher"):
         what = getattr(setting, which)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.borders import Border, border_of
-from ...core.display import Table, plain
+from ...core.display import Table, json_value
 from ...core.problem import Problem
 from ...core.results import Result
 from ...core.types import FloatArray
@@ -43,7 +43,7 @@ class Spike:
         """Its numbers, ready for JSON."""
         names = ("location", "singular_value", "degree", "constant_overlap", "overlaps")
         rest = ("power_overlaps", "distance", "resolved")
-        return {name: plain(getattr(self, name)) for name in (*names, *rest)}
+        return {name: json_value(getattr(self, name)) for name in (*names, *rest)}
 
     @property
     def share(self) -> float:
