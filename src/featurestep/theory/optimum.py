@@ -1,4 +1,4 @@
-"""The best ridge, step size, or both, by a bounded search that zooms on batches of the engine."""
+"""`optimum`: the best ridge, step size or both, by a search on finer and finer grids."""
 
 from __future__ import annotations
 
@@ -19,30 +19,27 @@ from ..core.results import GridResult, Progress, Result, over_grid, verb
 from ..core.types import FloatArray
 from .engine import solve
 from .prediction import Prediction, answered
-from .resolution import Effort
 
 SEARCHABLE = ("ridge", "step_size")
 MEASURES = ("test_error", "train_loss", "train_mse")
-_COARSE = {1: 65, 2: 25}
-_FINE = {1: 17, 2: 9}
+_COARSE = {1: 65, 2: 25}  # points along each field of the first grid, by number of fields
+_FINE = {1: 17, 2: 9}  # and of the following ones
 _PRECISION = 1e-6  # of the logarithm of the location
-_ROUGHLY = 0.1  # half-width of the search, in logarithms, above which fewer groups will do
-_ROUGH = Effort(groups=0.6, nodes=0.8)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Optimum(Result):
-    """The best point found, and whether it lies on the edge of where the search may go.
+    """The best point found, and which of the search's bounds it lies at.
 
-    `problem` is the one at the optimum, `prediction` has all about it, and `location` what was
-    searched: `ridge`, `step_size` or both.
+    `problem` is the one at the optimum, `prediction` the prediction there, and `location` the
+    values of what was searched: `ridge`, `step_size` or both.
     """
 
     MEANINGS: ClassVar[Mapping[str, str]] = {
         "ridge": "ridge λ: the best one, where it was searched",
         "step_size": "step size η: the best one, where it was searched",
         **{name: f"there: {text}" for name, text in Prediction.MEANINGS.items()},
-        "evaluations": "problems that the search solved",
+        "evaluations": "number of problems that the search solved",
     }
     COLUMNS: ClassVar[tuple[str, ...]] = ("ridge", "step_size", *MEASURES)
 
@@ -56,7 +53,7 @@ class Optimum(Result):
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """What was found, and the prediction there."""
+        """The ridge and the step size at the optimum, and the prediction there."""
         there = {"ridge": self.problem.ridge, "step_size": self.problem.step_size}
         return {**there, **self.prediction.numbers, "evaluations": self.evaluations}
 
@@ -67,7 +64,7 @@ class Optimum(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Bounds that the optimum lies on, then how far to trust the prediction there."""
+        """Bounds that the optimum lies at, then the notes of the prediction there."""
         return (*self.at_boundary, *self.prediction.notes)
 
     def as_dict(self) -> dict[str, Any]:
@@ -92,7 +89,8 @@ def optimum(
 ) -> Optimum | GridResult:
     """Minimise an error over the ridge, the step size, or both, at a problem or along a grid.
 
-    A coarse logarithmic grid finds the basin, then finer and finer grids around its best point.
+    A coarse logarithmic grid finds the lowest region, finer and finer grids around the best point
+    its minimum. Each grid is one call of the engine.
     Default bounds: ridge from 1e-6 to 100, step size from 0.01 to 4√width.
     """
     one_of("minimise", minimise, MEASURES)
@@ -105,77 +103,62 @@ def optimum(
         one = partial(optimum, over=names, minimise=minimise, bounds=bounds)
         return over_grid(Optimum, problem, one, progress)
     low, high = _checked_bounds(problem, names, bounds or {})
-    search = _Search(problem, names, minimise)
     size = len(names)
-    centre, spread = 0.5 * (low + high), 0.5 * (high - low)
-    count = _COARSE[size]
+    centre, spread, count = 0.5 * (low + high), 0.5 * (high - low), _COARSE[size]
+    best, evaluations = math.inf, 0
     while True:
         axes = [
             np.linspace(max(a, c - s), min(b, c + s), count)
             for a, b, c, s in zip(low, high, centre, spread, strict=True)
         ]
-        centre = search.best_of(axes, rough=bool(np.all(spread > _ROUGHLY)))
+        points = np.array(list(itertools.product(*axes)))
+        values = _values(_moved(problem, names, points), minimise)
+        evaluations += len(points)
+        if values.min() < best:
+            best, centre = float(values.min()), points[values.argmin()]
+        if not math.isfinite(best):
+            raise NotConverged("no point of the search could be solved")
         if np.all(spread < _PRECISION):
             break
         steps = np.array([axis[1] - axis[0] for axis in axes])
-        spread = np.minimum(spread / 2, 1.5 * steps)
-        count = _FINE[size]
-    return search.result(centre, low, high)
+        spread, count = np.minimum(spread / 2, 1.5 * steps), _FINE[size]
+    (there,) = _moved(problem, names, centre[None])
+    (outcome,) = solve([there])
+    return Optimum(
+        problem=there,
+        value=best,
+        location={name: getattr(there, name) for name in names},
+        at_boundary=_at_boundary(names, centre, low, high),
+        prediction=answered(outcome),
+        evaluations=evaluations,
+        minimise=minimise,
+    )
 
 
-class _Search:
-    """Evaluates grids of logarithms and remembers the best point."""
+def _moved(problem: Problem, names: tuple[str, ...], logs: FloatArray) -> list[Problem]:
+    """The problem at other values of some fields, whose logarithms are given (points, fields)."""
+    values = np.exp(logs).tolist()
+    return [problem.replace(**dict(zip(names, row, strict=True))) for row in values]
 
-    def __init__(self, problem: Problem, names: tuple[str, ...], minimise: str) -> None:
-        self.problem = problem
-        self.names = names
-        self.minimise = minimise
-        self.evaluations = 0
-        self.rough = False
-        self.best = math.inf
-        self.where = np.zeros(len(names))
 
-    def at(self, logs: Sequence[float] | FloatArray) -> Problem:
-        values = np.exp(np.asarray(logs))
-        changes = {name: float(v) for name, v in zip(self.names, values, strict=True)}
-        return self.problem.replace(**changes)
+def _values(problems: Sequence[Problem], minimise: str) -> FloatArray:
+    """What is minimised, for each problem; infinite where it is refused."""
+    outcomes = solve(problems)
+    found = [getattr(o, minimise) if isinstance(o, Prediction) else math.inf for o in outcomes]
+    return np.array(found)
 
-    def best_of(self, axes: list[FloatArray], *, rough: bool) -> FloatArray:
-        points = list(itertools.product(*axes))
-        if self.rough and not rough:  # values with fewer groups are not those to beat
-            self.best = math.inf
-        self.rough = rough
-        effort = _ROUGH if rough else None
-        outcomes = solve([self.at(point) for point in points], effort=effort)
-        self.evaluations += len(points)
-        for point, outcome in zip(points, outcomes, strict=True):
-            if isinstance(outcome, Prediction) and getattr(outcome, self.minimise) < self.best:
-                self.best = getattr(outcome, self.minimise)
-                self.where = np.array(point)
-        if not math.isfinite(self.best):
-            raise NotConverged("no point of the search could be solved")
-        return self.where
 
-    def result(self, logs: FloatArray, low: FloatArray, high: FloatArray) -> Optimum:
-        problem = self.at(logs)
-        notes = []
-        for name, x, a, b in zip(self.names, logs, low, high, strict=True):
-            for side, end in (("lower", a), ("upper", b)):
-                if abs(x - end) <= 10 * _PRECISION:
-                    notes.append(
-                        f"widen the bounds: {name} is at its {side} bound {math.exp(end):.6g}, and "
-                        "the optimum may lie beyond"
-                    )
-        (outcome,) = solve([problem])
-        return Optimum(
-            problem=problem,
-            value=self.best,
-            location={n: float(v) for n, v in zip(self.names, np.exp(logs), strict=True)},
-            at_boundary=tuple(notes),
-            prediction=answered(outcome),
-            evaluations=self.evaluations,
-            minimise=self.minimise,
-        )
+def _at_boundary(
+    names: tuple[str, ...], logs: FloatArray, low: FloatArray, high: FloatArray
+) -> tuple[str, ...]:
+    """A note for each field that is at a bound."""
+    return tuple(
+        f"widen the bounds: {name} is at its {side} bound {math.exp(end):.6g}, and the optimum may "
+        "lie beyond"
+        for name, x, *ends in zip(names, logs, low, high, strict=True)
+        for side, end in zip(("lower", "upper"), ends, strict=True)
+        if abs(x - end) <= 10 * _PRECISION
+    )
 
 
 def _checked_names(over: Sequence[str]) -> tuple[str, ...]:
