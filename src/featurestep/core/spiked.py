@@ -53,7 +53,7 @@ def beta_norm_squared(
 
 
 def linear_part(star: Nonlinearity | AlignedTarget) -> tuple[float, float]:
-    """c⋆_0 = E y, and c⋆_1 or, for several directions, ‖E[y z]‖ (eq. 45)."""
+    """c⋆_0 = E y, and c⋆_1 or, for several directions, ‖E[y z]‖ of (45)."""
     if isinstance(star, AlignedTarget):
         return star.mean, star.slope
     c = coefficients(star, 1)
@@ -61,7 +61,7 @@ def linear_part(star: Nonlinearity | AlignedTarget) -> tuple[float, float]:
 
 
 def spiked_weights(problem: Problem) -> SpikedWeights:
-    """The scalars of a problem's step (eqs. 1 to 4)."""
+    """The scalars of a problem's step, with γ = c⋆_1/‖β‖ (eq. 2)."""
     sigma, star = problem.sigma, problem.star
     c = coefficients(sigma, 2)
     mean, slope = linear_part(star)

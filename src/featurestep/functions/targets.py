@@ -208,7 +208,7 @@ class AlignedTarget:
 
 
 def directions_rule(count: int, fineness: int) -> Rule:
-    """Nodes of `count` independent normal variables (eq. 50), those of no weight left out.
+    """Nodes of `count` independent normal variables, for (50), those of no weight left out.
 
     Few Gauss–Hermite nodes are exact for polynomials. Functions that turn a corner far out need
     equispaced ones; the finest are at fineness `FINEST`.

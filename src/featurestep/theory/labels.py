@@ -51,7 +51,11 @@ def pairs(count: int) -> list[tuple[int, int]]:
 def label_moments(
     star: Nonlinearity | AlignedTarget, alignment: FloatArray, kappa: FloatArray
 ) -> Labels:
-    """Equations (6) and (50) without noise, at alignments (B,) and places κ (Q,)."""
+    """Moments of the label given κ, without noise (eqs. 6, 50).
+
+    alignment: γ of B problems; kappa: (Q,). A target of one direction has closed forms or a rule of
+    its own; several are averaged over s by the coarsest product rule that resolves the target.
+    """
     if isinstance(star, AlignedTarget):
         place = np.ascontiguousarray(kappa).tobytes()
         found = [_of_aligned(star, float(gamma), place) for gamma in alignment]
@@ -134,7 +138,7 @@ def _given_first(star: AlignedTarget) -> Nonlinearity:
 def target_values(
     star: AlignedTarget, gamma: float, kappa: FloatArray, s: FloatArray
 ) -> Iterator[FloatArray]:
-    """g at z_1 = γκ + qs_1, z_i = s_i (45), some κ at a time: (q, points)."""
+    """The target at z_1 = γκ + qs_1, z_i = s_i (eq. 45), for some κ at a time: (q, points)."""
     across = float(across_alignment(np.array(gamma)))
     size = max(1, _CHUNK // len(s))
     for start in range(0, kappa.size, size):

@@ -323,7 +323,7 @@ def possible(index: Index, gamma: float) -> float:
 
 
 def floors(problem: Problem, classes: Sequence[FunctionClass]) -> tuple[float, float]:
-    """The floor of (52), and the class floor: the same with the problem's own functions only."""
+    """The floor of every class of functions, and that of the problem's own class (eq. 52)."""
     alignment = np.array([spiked_weights(problem).alignment])
     noise = problem.noise_std**2
     total = 0.0

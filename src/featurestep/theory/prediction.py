@@ -149,7 +149,7 @@ class Prediction(Result):
         return degrees
 
     def target_along(self, kappa: npt.ArrayLike) -> FloatArray:
-        """E[y|κ]: what the best function of the learned direction would be (eq. 6)."""
+        """E[y|κ]: y_0 of (6), the best function of the learned direction."""
         at = np.asarray(kappa, dtype=np.float64)
         labels = label_moments(self.problem.star, np.array([self.alignment]), at.ravel())
         return np.asarray(labels.mean[0].reshape(at.shape))

@@ -116,7 +116,7 @@ def _direction_notes(problem: Problem, weights: SpikedWeights) -> Notes:
 
 
 def _isotropic_notes(problem: Problem, weights: SpikedWeights) -> Notes:
-    """What isotropic weights (eq. 4) leave out of a prediction."""
+    """What isotropic weights, by (4), leave out of a prediction."""
     missing = left_out(problem, weights)
     if missing <= _NOTED:
         return ()

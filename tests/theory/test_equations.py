@@ -1,0 +1,38 @@
+"""One equation, one function: every numbered equation of docs/theory.md has its home, and only one."""
+
+from __future__ import annotations
+
+from tests.theory.equations import HOMES, NOT_COMPUTED, TO_ASSIGN, claimed, docstrings, tags
+
+CLAIMS = {name: claimed(text) for name, text in docstrings()}
+
+
+def test_every_equation_is_listed_once() -> None:
+    listed = [*HOMES, *NOT_COMPUTED, *TO_ASSIGN]
+    assert sorted(listed) == sorted(tags())
+
+
+def test_every_home_cites_its_equation() -> None:
+    silent = {n: home for n, home in HOMES.items() if n not in CLAIMS.get(home, set())}
+    assert not silent
+
+
+def test_nothing_else_claims_an_equation_that_has_a_home() -> None:
+    others = {
+        (number, name)
+        for name, numbers in CLAIMS.items()
+        for number in numbers
+        if HOMES.get(number, name) != name
+    }
+    assert not others
+
+
+def test_only_numbers_of_computed_equations_are_cited() -> None:
+    cited = set().union(*CLAIMS.values())
+    assert cited <= {*HOMES, *TO_ASSIGN}
+
+
+def test_claims_are_read_from_the_first_paragraph() -> None:
+    text = "V̂ of (8) and χ (eqs. 7, 26b), then\nmore (eqs. 38–40).\n\nSee (eq. 52)."
+    assert claimed(text) == {"7", "26b", "38", "39", "40"}
+    assert claimed("As in (22), with eq. 4 of the start.") == set()
