@@ -33,7 +33,7 @@ NOT_COMPUTED = {
     "53": "the same for several directions",
 }
 
-# Number → where it is computed today, as far as is known: moves to HOMES when its docstring says so.
+# Number → module that computes it; it moves to HOMES when a docstring there says so.
 TO_ASSIGN = {
     "5": "theory.moments",
     "6": "theory.labels",
@@ -75,8 +75,8 @@ TO_ASSIGN = {
     "42": "theory.exact.step",
     "43": "theory.exact.columns",
     "44": "theory.exact.columns",
-    "46": "theory.exact.dyson: `special` for any number of directions, of which (24), (34) are cases",
-    "47": "theory.exact.covariance: the same",
+    "46": "theory.exact.dyson",  # `special`, of which (24) and (34) are cases
+    "47": "theory.exact.covariance",
     "48": "theory.exact.covariance",
     "49": "theory.exact.regression",
     "51": "theory.exact.columns",

@@ -1,4 +1,4 @@
-"""One equation, one function: every numbered equation of docs/theory.md has its home, and only one."""
+"""Every numbered equation of docs/theory.md has one function that computes it."""
 
 from __future__ import annotations
 
