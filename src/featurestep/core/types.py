@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import xarray as xarray
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
+    from scipy import special as special
 else:
 
     class _Lazy:
@@ -24,6 +25,7 @@ else:
             return getattr(import_module(self.name), attribute)
 
     xarray = _Lazy("xarray")
+    special = _Lazy("scipy.special")
     Axes = Figure = Any
 
 FloatArray = npt.NDArray[np.float64]

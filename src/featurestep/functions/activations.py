@@ -1,4 +1,4 @@
-"""Activations: those with closed-form moments, the named ones, and how a user's word is read."""
+"""Activations: functions with closed-form moments, the named ones, and users' specifications."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.checks import readable
 from ..core.errors import InvalidProblem
-from ..core.types import FloatArray
+from ..core.types import FloatArray, special
 from .formula import hermite_formula
 from .nonlinearity import Nonlinearity, divide_by_powers, factorials, hermite_polynomials
 from .quadrature import normal_density
@@ -22,7 +22,7 @@ LEAKY_SLOPE = 0.01
 
 
 class _Closed(Nonlinearity):
-    """A function whose coefficients are exact too: E f^{(k)}(z) = E[f(z)H_k(z)]."""
+    """A function with closed-form averages, and so coefficients: E[f(z)H_k(z)] = E f^{(k)}(z)."""
 
     def normalised_coefficients(self, order: int) -> FloatArray:
         means = self.derivative_means(np.ones(()), np.zeros(()), order)
@@ -31,7 +31,7 @@ class _Closed(Nonlinearity):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PiecewiseLinear(_Closed):
-    """slope·s + intercept + Σ weight·relu(s − kink), all moments in closed form."""
+    """slope·s + intercept + Σ weight·relu(s − kink)."""
 
     slope: float
     intercept: float
@@ -79,7 +79,7 @@ def _density_derivatives(order: int, x: FloatArray, width: FloatArray) -> FloatA
 
 
 class _Ramp(NamedTuple):
-    """E relu(z + τ) and its slope, and the same for the reflected −|τ|, where nothing cancels."""
+    """E relu(z + τ) and its slope, and both for −|τ|, where nothing cancels."""
 
     tau: FloatArray
     mean: FloatArray
@@ -90,16 +90,16 @@ class _Ramp(NamedTuple):
 
 def _ramp(tau: FloatArray) -> _Ramp:
     low = -np.abs(tau)
-    cdf = ndtr(low)
+    cdf = special.ndtr(low)
     tail = np.maximum(normal_density(low) + low * cdf, 0.0)
     return _Ramp(tau, tail + np.maximum(tau, 0.0), np.where(tau > 0, 1.0 - cdf, cdf), tail, cdf)
 
 
 def _ramp_covariance(upper: _Ramp, lower: _Ramp) -> FloatArray:
-    """Covariance of relu(z + τ₁), relu(z + τ₂), less their linear parts; τ₁ ≥ τ₂.
+    """Covariance of relu(z + τ₁) and relu(z + τ₂) without their linear parts; τ₁ ≥ τ₂.
 
-    relu(x) = x + relu(−x) leaves it unchanged when both are reflected, so it is computed on the
-    side where the second ramp is in its tail: E[(z + τ₁)relu(z + τ₂)] = Φ(τ₂) + τ₁E relu(z + τ₂).
+    Reflecting both, τ → −τ, leaves it unchanged because relu(x) = x + relu(−x). It is computed on
+    the side where the second is small: E[(z + τ₁)relu(z + τ₂)] = Φ(τ₂) + τ₁E relu(z + τ₂).
     """
     if upper is lower:
         mean, cdf, tau = upper.tail_mean, upper.tail_slope, -np.abs(upper.tau)
@@ -108,7 +108,7 @@ def _ramp_covariance(upper: _Ramp, lower: _Ramp) -> FloatArray:
     high_tau = np.where(reflect, -lower.tau, upper.tau)
     high_mean = np.where(reflect, lower.mean - lower.tau, upper.mean)
     high_cdf = np.where(reflect, 1.0 - lower.slope, upper.slope)
-    # After reflection the lower ramp has τ ≤ 0: its tail values are its own.
+    # After reflection the lower τ is ≤ 0, so that its values are those at −|τ|.
     low_mean = np.where(reflect, upper.tail_mean, lower.tail_mean)
     low_cdf = np.where(reflect, upper.tail_slope, lower.tail_slope)
     return np.asarray(low_cdf * (1.0 - high_cdf) + low_mean * (high_tau - high_mean))
@@ -116,7 +116,7 @@ def _ramp_covariance(upper: _Ramp, lower: _Ramp) -> FloatArray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HermiteSum(_Closed):
-    """Σ c_k H_k, with c_k the coefficients themselves (not normalised)."""
+    """Σ c_k H_k."""
 
     coefficients: tuple[float, ...]
 
@@ -141,7 +141,7 @@ class HermiteSum(_Closed):
 
 
 def _smoothed_hermite(degree: int, variance: FloatArray, t: FloatArray) -> list[FloatArray]:
-    """E H_m(ρz + t) for m = 0 … degree: Hermite polynomials of variance 1 − ρ²."""
+    """E H_m(ρz + t) for m = 0 … degree: Hermite polynomials of variance 1 − ρ² at t."""
     values = [np.ones(t.shape), np.array(t)]
     for m in range(1, degree):
         values.append(t * values[m] - m * variance * values[m - 1])
@@ -150,10 +150,10 @@ def _smoothed_hermite(degree: int, variance: FloatArray, t: FloatArray) -> list[
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Erf(_Closed):
-    """erf(s): the second moment is Owen's function T."""
+    """erf(s); its second moment is Owen's function T."""
 
     def __call__(self, s: FloatArray) -> FloatArray:
-        return np.asarray(erf(s))
+        return np.asarray(special.erf(s))
 
     def derivative(self, s: FloatArray) -> FloatArray:
         return np.asarray(2.0 / np.sqrt(np.pi) * np.exp(-s * s))
@@ -162,19 +162,19 @@ class Erf(_Closed):
         v = rho**2
         at = t / np.sqrt(1.0 + 2.0 * v)
         out = np.empty((order + 2, *t.shape))
-        out[0] = erf(at)
+        out[0] = special.erf(at)
         # erf′ is twice a normal density of variance ½
         out[1:-1] = 2.0 * _density_derivatives(order - 1, t, np.sqrt(0.5 + v))
         # E erf² = 1 − 8T(√2·at, 1/√(1+4ρ²)); its complement stays accurate where erf saturates.
-        gap = erfc(np.abs(at))
-        tail = 8.0 * owens_t(np.sqrt(2.0) * at, 1.0 / np.sqrt(1.0 + 4.0 * v))
+        gap = special.erfc(np.abs(at))
+        tail = 8.0 * special.owens_t(np.sqrt(2.0) * at, 1.0 / np.sqrt(1.0 + 4.0 * v))
         out[-1] = np.maximum(gap * (2.0 - gap) - tail - v * out[1] ** 2, 0.0)
         return out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sine(_Closed):
-    """sin(s), all moments in closed form."""
+    """sin(s)."""
 
     @property
     def oscillates(self) -> bool:
@@ -199,37 +199,9 @@ class Sine(_Closed):
 
 
 def _sinh_minus(v: FloatArray) -> FloatArray:
-    """Series of sinh(v) − v for small v."""
+    """sinh(v) − v for small v, by its series."""
     v2 = v * v
     return v * v2 / 6 * (1 + v2 / 20 * (1 + v2 / 42 * (1 + v2 / 72 * (1 + v2 / 110))))
-
-
-def erf(x: FloatArray) -> FloatArray:
-    """2/√π ∫₀ˣ e^{−t²} dt."""
-    from scipy.special import erf as function
-
-    return np.asarray(function(x))
-
-
-def erfc(x: FloatArray) -> FloatArray:
-    """1 − erf(x), accurate in the upper tail."""
-    from scipy.special import erfc as function
-
-    return np.asarray(function(x))
-
-
-def ndtr(x: FloatArray) -> FloatArray:
-    """Φ(x), the standard normal distribution function."""
-    from scipy.special import ndtr as function
-
-    return np.asarray(function(x))
-
-
-def owens_t(h: FloatArray, a: FloatArray) -> FloatArray:
-    """Owen's T(h, a) = (1/2π)∫₀ᵃ e^{−h²(1+x²)/2}/(1+x²) dx."""
-    from scipy.special import owens_t as function
-
-    return np.asarray(function(h, a))
 
 
 def _sigmoid(s: FloatArray) -> FloatArray:
@@ -255,8 +227,8 @@ NAMED: dict[str, Nonlinearity] = {
         Analytic("softplus", _softplus, _sigmoid, is_ramp=True),
         Analytic(
             "gelu",
-            lambda s: s * ndtr(s),
-            lambda s: ndtr(s) + s * normal_density(s),
+            lambda s: s * special.ndtr(s),
+            lambda s: special.ndtr(s) + s * normal_density(s),
             is_ramp=True,
         ),
         Analytic("silu", lambda s: s * _sigmoid(s), _silu_slope, is_ramp=True),
@@ -303,7 +275,7 @@ def _checked_kinks(kinks: Iterable[float]) -> tuple[float, ...]:
 
 
 def resolve(spec: object, parameter: str) -> Nonlinearity:
-    """The function behind a name, a Hermite sum, a callable or a ready-made function."""
+    """The function that a name, a Hermite sum, a callable or a Nonlinearity stands for."""
     if isinstance(spec, Nonlinearity):
         return spec
     if isinstance(spec, str):

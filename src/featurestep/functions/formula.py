@@ -5,12 +5,12 @@
     factor  := ('+' | '-') factor | operand ('^' factor)?
     operand := number | name | function '(' sum ')' | '(' sum ')'
 
-Python's own parser reads them after a scan that refuses all else; nothing is ever compiled or run:
-the scan admits the words it was given, and the walk over the tree admits the operators above.
+Python's parser reads them after a scan that refuses everything outside this grammar. Nothing is
+compiled or run: the tree is evaluated here, with the words and operators of a `Vocabulary`.
 
-In a Hermite sum a product may have one Hermite polynomial at most, and divisors, powers and
-roots are of numbers, so the result is always a linear combination of H_0, H_1, … A formula in
-variables is evaluated on arrays.
+In a Hermite sum a product may have at most one Hermite polynomial, and divisors, powers and
+roots are of numbers, so that it is a linear combination of H_0, H_1, … A formula in z1, z2, z3 is
+evaluated on arrays.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ OPERATORS: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
 
 
 class FormulaError(Exception):
-    """What is wrong with an expression; whoever knows the place in the text adds it."""
+    """What is wrong with an expression and, once known, at which character."""
 
     def __init__(self, reason: str, at: int | None = None) -> None:
         self.reason, self.at = reason, at
@@ -60,7 +60,7 @@ class FormulaError(Exception):
 
 
 class Vocabulary(NamedTuple):
-    """What the words of an expression stand for, how a number enters, and what operators do."""
+    """Values of the names and numbers in an expression, and its functions and operators."""
 
     names: Mapping[str, Any]
     functions: Mapping[str, Callable[[Any], Any]]
@@ -69,7 +69,10 @@ class Vocabulary(NamedTuple):
 
 
 def parse(text: str, words: Vocabulary) -> ast.expr:
-    """The tree of a text, each node with its place in it; Fault for all outside the grammar."""
+    """The syntax tree of a text; FormulaError outside the grammar.
+
+    `col_offset` of a node is its place in the text, where ^ has one character.
+    """
     if len(text) > _MAX_LENGTH:
         raise FormulaError(f"at most {_MAX_LENGTH} characters")
     _scan(text, words)
@@ -83,7 +86,7 @@ def parse(text: str, words: Vocabulary) -> ast.expr:
 
 
 def evaluate(node: ast.expr, words: Vocabulary, depth: int = 0) -> Any:
-    """The value of a tree; a long sum is a chain to the left, walked without recursion."""
+    """The value of a tree. A long sum nests to the left, and is evaluated without recursion."""
     if depth > _MAX_DEPTH:
         raise FormulaError("nested too deeply", node.col_offset)
     chain: list[ast.BinOp] = []
@@ -116,7 +119,7 @@ def _operand(node: ast.expr, words: Vocabulary, depth: int) -> Any:
 
 
 def _at(node: ast.expr, call: Callable[..., Any], *arguments: Any) -> Any:
-    """A call whose fault, if it has one, gets its place."""
+    """call(*arguments); a FormulaError gets the node's place in the text."""
     try:
         return call(*arguments)
     except FormulaError as fault:
@@ -124,7 +127,7 @@ def _at(node: ast.expr, call: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _without_leading_zeros(token: re.Match[str]) -> str:
-    """A token as Python takes it: 007 is no number there; the length is kept, for the places."""
+    """A token without leading zeros, which Python refuses (007), padded to the same length."""
     if token.lastgroup != "number":
         return token.group()
     digits = token.group().lstrip("0")
@@ -133,7 +136,7 @@ def _without_leading_zeros(token: re.Match[str]) -> str:
 
 
 def _scan(text: str, words: Vocabulary) -> None:
-    """Refuse every text outside the grammar, at the first token that cannot stand there."""
+    """Refuse a text outside the grammar, at the first token that is wrong."""
     wants_operand, depth, previous, at = True, 0, "", 0
     while at < len(text):
         if text[at].isspace():
@@ -162,7 +165,7 @@ def _scan(text: str, words: Vocabulary) -> None:
 
 
 def _check_word(word: str, at: int, rest: str, words: Vocabulary) -> None:
-    """A word with a bracket behind it is a function; any other stands for a value."""
+    """Refuse an unknown word: a function if a bracket follows, else a name."""
     is_call = rest.lstrip().startswith("(")
     if word not in (words.functions if is_call else words.names):
         needs = "" if is_call or word not in words.functions else " without an argument"
@@ -170,7 +173,7 @@ def _check_word(word: str, at: int, rest: str, words: Vocabulary) -> None:
 
 
 def hermite_formula(text: str, parameter: str, names: tuple[str, ...] = ()) -> tuple[float, ...]:
-    """Coefficients c_0, c_1, … of a Hermite sum, or InvalidProblem that says what is wrong."""
+    """Coefficients c_0, c_1, … of a Hermite sum; InvalidProblem if the text is none."""
     known = f"one of {', '.join(names)}, or " if names else ""
     rule = f"must be {known}a Hermite sum such as 'H1 + 0.5*H2'"
     coefficients = _read(text, parameter, rule, _HERMITE_SUMS)[1]
@@ -184,7 +187,7 @@ def hermite_formula(text: str, parameter: str, names: tuple[str, ...] = ()) -> t
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """A function of some of z1, z2, z3, called with an array (rows, labels)."""
+    """A function of some of z1, z2, z3, of an array (rows, len(labels))."""
 
     labels: tuple[str, ...]  # the variables that the text names
     _tree: ast.expr = field(repr=False)
@@ -192,11 +195,11 @@ class Formula:
 
     @property
     def canonical(self) -> str:
-        """The text with one spelling for spaces and brackets."""
+        """The formula as text with uniform spaces and brackets."""
         return ast.unparse(self._tree)
 
     def __call__(self, z: FloatArray) -> FloatArray:
-        """The value of each row; not finite where a division, a root or a logarithm is not."""
+        """Values (rows,); not finite where a division, a root or a logarithm is not."""
         columns = np.ascontiguousarray(z.T)
         names = {**_CONSTANTS, **dict(zip(self.labels, columns, strict=True))}
         with np.errstate(all="ignore"):
@@ -205,10 +208,10 @@ class Formula:
 
 
 def formula(text: str, functions: Mapping[str, Callable[[Any], Any]]) -> Formula:
-    """The target that a text in z1, z2, z3 writes, or InvalidProblem that says what is wrong.
+    """The function of a formula in z1, z2, z3; InvalidProblem if the text is none.
 
-    It may use `sqrt`, `exp`, `log`, `cos`, the Hermite polynomials H0(z1), H1(z1), … and the
-    functions given.
+    It may use `sqrt`, `exp`, `log`, `cos`, the Hermite polynomials H0(z1), H1(z1), … and the given
+    functions.
 
     >>> formula("z1 + z2^2 - 1", {})(np.array([[1.0, 3.0], [0.0, 2.0]]))
     array([9., 3.])
@@ -216,14 +219,14 @@ def formula(text: str, functions: Mapping[str, Callable[[Any], Any]]) -> Formula
     rule = f"must be a formula in {', '.join(VARIABLES)} such as '{' + '.join(VARIABLES)}'"
     known = {**_FUNCTIONS, **functions}
     names = {**_CONSTANTS, **dict.fromkeys(VARIABLES, np.zeros(1))}
-    # Nothing in a formula branches, so that one evaluation, anywhere, meets every fault.
+    # Formulas do not branch, so that one evaluation, at any point, finds every error.
     tree, _ = _read(text, "target", rule, Vocabulary(names, known, np.float64))
     mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return Formula(tuple(name for name in VARIABLES if name in mentioned), tree, known)
 
 
 def _read(text: str, parameter: str, rule: str, words: Vocabulary) -> tuple[ast.expr, Any]:
-    """The tree of a text and its value, or the refusal that says what is wrong and where."""
+    """The tree of a text and its value; InvalidProblem with what is wrong and where."""
     too_high = next((m for m in re.finditer(r"\bH(\d+)", text) if int(m[1]) > MAX_DEGREE), None)
     try:
         if too_high is not None:
@@ -235,7 +238,7 @@ def _read(text: str, parameter: str, rule: str, words: Vocabulary) -> tuple[ast.
         raise InvalidProblem(parameter, f"{rule} ({fault})", text) from None
 
 
-# Of a Hermite sum the value is the array of its coefficients, so that sums are NumPy's own.
+# The value of a Hermite sum is the array of its coefficients, so that + and − are NumPy's.
 _HERMITES = np.eye(MAX_DEGREE + 1)
 
 

@@ -1,9 +1,13 @@
-"""Scalar functions, their Gaussian moments and Hermite coefficients: how the theory sees σ and σ⋆.
+"""Scalar functions with their Gaussian moments and Hermite coefficients: σ and σ⋆ of the theory.
 
-Every function f answers, for s = ρz + t with z ~ N(0,1) (theory, eqs. 5 and 6):
-the mean E f(s), the slope E[z f(s)]/ρ and the spread, the variance of f left when its
-linear part in z is taken away. The mean and the slope begin the row of E f^{(k)}(s), the means
-of derivatives. Closed forms where they exist, otherwise quadrature.
+For s = ρz + t with z ~ N(0,1) (theory, eqs. 5 and 6) a function f has
+
+mean       m = E f(s)
+slope      E f′(s) = E[z f(s)]/ρ
+spread     ν² = Var f(s) − (ρ·slope)²: the variance of f without its linear part in z
+
+and the means of its derivatives E f^{(k)}(s), of which the mean and the slope are the first two.
+They are closed forms (`activations`) or quadratures (`sampled`).
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ ZERO = 1e-12  # a Hermite coefficient smaller than this, relative to √E f², c
 
 
 class Moments(NamedTuple):
-    """Mean, slope and spread of f(ρz + t), arrays of one shape."""
+    """Mean, slope and spread of f(ρz + t), arrays of the shape of ρ and t."""
 
     mean: FloatArray
     slope: FloatArray
@@ -45,16 +49,16 @@ class Nonlinearity:
         raise TypeError(f"{type(self).__name__} is abstract")
 
     def averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        """E f^{(k)}(ρz + t) for k = 0 … order, at least 1, then the spread, along a new first axis.
+        """E f^{(k)}(ρz + t) for k = 0 … order ≥ 1, then the spread: (order + 2, *shape).
 
-        The means are E[f(ρz + t)H_k(z)]/ρ^k, so no derivative of f is taken; ρ and t are broadcast
-        together.
+        ρ and t are broadcast to one shape. The means are E[f(ρz + t)H_k(z)]/ρ^k, so that no
+        derivative of f is taken.
         """
         rho, t = np.broadcast_arrays(rho, t)
         return self._averages(rho, t, order)
 
     def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        """The same for ρ and t of one shape."""
+        """`averages` for ρ and t of one shape."""
         raise TypeError(f"{type(self).__name__} is abstract")
 
     def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
@@ -62,17 +66,17 @@ class Nonlinearity:
         return Moments(*self.averages(rho, t, 1))
 
     def derivative_means(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        """E f^{(k)}(ρz + t) for k = 0 … order, along a new first axis."""
+        """E f^{(k)}(ρz + t) for k = 0 … order: (order + 1, *shape)."""
         return self.averages(rho, t, max(order, 1))[: order + 1]
 
     def normalised_coefficients(self, order: int) -> FloatArray:
-        """E[f(z)H_k(z)]/√k! for k = 0 … order: the L² coordinates of f."""
+        """E[f(z)H_k(z)]/√k! for k = 0 … order, as computed (see the function of that name)."""
         z, w = gaussian_panels(self)
         return normalised_hermite(order, z) @ (w * self(z))
 
     @property
     def oscillates(self) -> bool:
-        """Whether f varies at unit scale arbitrarily far from 0."""
+        """True if f varies at unit scale arbitrarily far from 0."""
         return False
 
     @property
@@ -81,7 +85,7 @@ class Nonlinearity:
         return ()
 
     def breaks(self, reach: float) -> FloatArray:
-        """Points on [−reach, reach] between which polynomials of moderate degree resolve f."""
+        """Points of [−reach, reach] between which f is close to polynomials of moderate degree."""
         kinks = np.array(self.kinks)
         return np.asarray(kinks[np.abs(kinks) < reach])
 
@@ -93,7 +97,7 @@ class Nonlinearity:
 
     @cached_property
     def mean_slope(self) -> float:
-        """E f′(z), from the derivative itself."""
+        """E f′(z), by integrating the derivative."""
         z, w = gaussian_panels(self)
         return float(w @ self.derivative(z))
 
@@ -149,7 +153,7 @@ class Shifted(Nonlinearity):
 
 
 def gaussian_panels(f: Nonlinearity) -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of E over z ~ N(0,1), split where f is not smooth."""
+    """Nodes and weights of the average over z ~ N(0,1), for products of f and smooth functions."""
     inside = f.breaks(16.0)
     edges = np.unique(np.concatenate([np.linspace(-16.0, 16.0, 33), inside[np.abs(inside) < 16.0]]))
     z, w = panels(edges, 16)
@@ -157,7 +161,7 @@ def gaussian_panels(f: Nonlinearity) -> tuple[FloatArray, FloatArray]:
 
 
 def normalised_hermite(order: int, x: FloatArray) -> FloatArray:
-    """H_k(x)/√k! for k = 0 … order, one row each, by the stable recurrence."""
+    """H_k(x)/√k! for k = 0 … order: (order + 1, *shape of x)."""
     out = np.empty((order + 1, *np.shape(x)))
     out[0] = 1.0
     if order:
@@ -168,13 +172,13 @@ def normalised_hermite(order: int, x: FloatArray) -> FloatArray:
 
 
 def hermite_polynomials(order: int, x: FloatArray) -> FloatArray:
-    """H_k(x) for k = 0 … order, one row each."""
+    """H_k(x) for k = 0 … order: (order + 1, *shape of x)."""
     sizes = np.sqrt(factorials(order + 1)).reshape(-1, *[1] * np.ndim(x))
     return normalised_hermite(order, x) * sizes
 
 
 def divide_by_powers(rows: FloatArray, rho: FloatArray) -> FloatArray:
-    """Row k over ρ^k, in place."""
+    """Divide row k by ρ^k, in place."""
     for k in range(1, len(rows)):
         rows[k:] /= rho
     return rows
@@ -191,7 +195,7 @@ def coefficients(f: Nonlinearity, order: int) -> FloatArray:
 
 @lru_cache(maxsize=512)
 def normalised_coefficients(f: Nonlinearity, order: int) -> FloatArray:
-    """√k!·c_k, with Σ k!c_k² = E f²; values at rounding level are exactly 0."""
+    """√k!·c_k for k = 0 … order, whose squares sum to E f²; exactly 0 at rounding level."""
     values = f.normalised_coefficients(order)
     values[np.abs(values) < ZERO * np.sqrt(f.second_moment)] = 0.0
     values.setflags(write=False)

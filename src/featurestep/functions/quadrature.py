@@ -1,4 +1,9 @@
-"""Nodes and weights: for Gaussian averages, for kinked functions, and for readout laws."""
+"""Quadrature rules, as nodes and weights: for the normal law, readout laws and given measures.
+
+Nodes of a *stretched* rule are dense near given centres: they are those of a standard rule in
+x(κ) = κ/widest + Σ asinh((κ − centre)/scale), a smooth map, so that the rule keeps its accuracy
+for functions that vary at `scale` near the centres and slowly elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +13,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..core.types import FloatArray
+from ..core.types import FloatArray, special
 from .roots import find_root
 
-Rule = tuple[FloatArray, FloatArray]
-_BENT_GRID = 120  # Gauss nodes of a law that stand for the law itself
+Rule = tuple[FloatArray, FloatArray]  # nodes and weights
+Centres = tuple[tuple[float, float], ...]  # (centre, scale) of a stretched rule
+GAUSS_HERMITE_MAX = 200  # nodes; NumPy's weights overflow not far beyond
+_FINE_COUNT = 120  # Gauss nodes that stand for a continuous law as a discrete measure
 
-GAUSS_HERMITE_MAX = 200  # numpy's weights overflow not far beyond
-
-# Of the normal law as finitely many samples show it.
-_EXPECTED_BEYOND = 0.5  # samples beyond the end of the rule
+# Of the truncated normal law.
+_EXPECTED_BEYOND = 0.5  # expected number of samples beyond the end of the rule
 _EXTRA_NODES = 11
 _HIGHEST_MATCHED = 3  # moments up to z⁶ are those of the full law where positive weights allow it
-_LOWEST_ADDED = 5  # lowest power of z² in what is added to the density, in steps of 2
+_LOWEST_ADDED = 5  # lowest power of z² that is added to the density, in steps of 2
 
 
 def normal_density(x: FloatArray) -> FloatArray:
@@ -29,15 +34,13 @@ def normal_density(x: FloatArray) -> FloatArray:
 
 
 def normal_quantile(probability: float) -> float:
-    """The x with Φ(x) = probability."""
-    from scipy.special import ndtri as function
-
-    return float(function(probability))
+    """The x with Φ(x) = probability, Φ the standard normal distribution function."""
+    return float(special.ndtri(probability))
 
 
 @lru_cache(maxsize=64)
 def gauss_hermite(count: int) -> Rule:
-    """Nodes and weights of E f(z), z ~ N(0,1), exact for degree 2·count − 1."""
+    """Gauss rule for E f(z), z ~ N(0,1), exact for polynomials of degree 2·count − 1."""
     if not 1 <= count <= GAUSS_HERMITE_MAX:
         raise ValueError(f"count must be in 1..{GAUSS_HERMITE_MAX}; got {count}")
     x, w = np.polynomial.hermite_e.hermegauss(count)
@@ -46,15 +49,15 @@ def gauss_hermite(count: int) -> Rule:
 
 @lru_cache(maxsize=64)
 def gauss_legendre(count: int) -> Rule:
-    """Nodes and weights of the integral over [−1, 1]."""
+    """Gauss rule for the integral over [−1, 1]."""
     return _frozen(*np.polynomial.legendre.leggauss(count))
 
 
 @lru_cache(maxsize=64)
 def trapezoid_normal(half_width: float, spacing: float, shift: float = 0.0) -> Rule:
-    """Equispaced rule for E f(z): exponentially accurate for f analytic near the real line.
+    """Equispaced rule for E f(z), z ~ N(0,1): converges fast for f analytic near the real line.
 
-    No node is at 0 but some `shift`, in spacings, above it.
+    The nodes cover [−half_width, half_width]; the middle one is at shift·spacing.
     """
     steps = int(np.ceil(half_width / spacing))
     z = spacing * (np.arange(-steps, steps + 1, dtype=np.float64) + shift)
@@ -63,80 +66,12 @@ def trapezoid_normal(half_width: float, spacing: float, shift: float = 0.0) -> R
 
 
 def panels(breaks: FloatArray, order: int) -> Rule:
-    """Gauss–Legendre nodes on each interval between consecutive breaks (last axis)."""
+    """Gauss rules of `order` nodes on every interval between breaks (…, B): (…, (B − 1)·order)."""
     x, w = gauss_legendre(order)
     middle = 0.5 * (breaks[..., 1:] + breaks[..., :-1])[..., None]
     half = 0.5 * (breaks[..., 1:] - breaks[..., :-1])[..., None]
     shape = (*breaks.shape[:-1], -1)
     return (middle + half * x).reshape(shape), (half * w).reshape(shape)
-
-
-def _stretch(
-    kappa: FloatArray, centres: tuple[tuple[float, float], ...], widest: float
-) -> tuple[FloatArray, FloatArray]:
-    """x(κ) and dx/dκ."""
-    x, slope = kappa / widest, np.full(np.shape(kappa), 1.0 / widest)
-    for centre, scale in centres:
-        x = x + np.arcsinh((kappa - centre) / scale)
-        slope = slope + 1.0 / np.hypot(scale, kappa - centre)
-    return x, slope
-
-
-def _unstretch(
-    x: FloatArray, centres: tuple[tuple[float, float], ...], widest: float, bound: float
-) -> FloatArray:
-    """κ(x) between −2·bound and 2·bound; x(κ) is increasing."""
-    end = np.copysign(2.0 * bound, x)  # of mirrored x the searches are mirrored, to the last digit
-    return find_root(lambda kappa: _stretch(kappa, centres, widest)[0] - x, -end, end)
-
-
-@lru_cache(maxsize=512)
-def stretched_normal(
-    centres: tuple[tuple[float, float], ...], widest: float, spacing: float, half_width: float
-) -> Rule:
-    """E f(κ), κ ~ N(0,1), for f with structure at the given (centre, scale) pairs.
-
-    The nodes cover [−half_width, half_width], dense near each centre. They are equispaced in
-    x(κ) = κ/widest + Σ asinh((κ − centre)/scale), a smooth map, so that the equispaced rule in x
-    keeps its exponential accuracy for functions that vary at `scale` near the centres and slowly
-    elsewhere.
-    """
-    ends = _stretch(np.array([-half_width, half_width]), centres, widest)[0] / spacing
-    x = spacing * np.arange(np.floor(ends[0]), np.ceil(ends[1]) + 1, dtype=np.float64)
-    points = _unstretch(x, centres, widest, half_width + widest)
-    density = spacing / _stretch(points, centres, widest)[1]  # dκ/dx·spacing
-    w = density * normal_density(points)
-    return _frozen(points, w / w.sum())
-
-
-def stretched_interval(end: float, count: int, scale: float, widest: float) -> Rule:
-    """Gauss nodes for the integral over [−end, end], dense near 0 at the given scale."""
-    centres = ((0.0, scale),)
-    top = float(_stretch(np.array(end), centres, widest)[0])
-    x, w = gauss_legendre(count)
-    points = _unstretch(top * x, centres, widest, end)
-    return points, top * w / _stretch(points, centres, widest)[1]
-
-
-@lru_cache(maxsize=512)
-def stretched_uniform(scale: float, widest: float, spacing: float, extra: int = 27) -> Rule:
-    """Nodes of the uniform law on [−√3, √3], dense near 0 at the given scale.
-
-    Gauss nodes need some more than equispaced ones would, `extra`.
-    """
-    end = float(np.sqrt(3.0))
-    top = float(_stretch(np.array(end), ((0.0, scale),), widest)[0])
-    points, w = stretched_interval(end, 2 * int(np.ceil(top / spacing)) + extra, scale, widest)
-    return _frozen(points, w / w.sum())
-
-
-@lru_cache(maxsize=64)
-def gauss_law(law: str, count: int) -> Rule:
-    """Gauss nodes of a continuous readout law with E g² = 1."""
-    if law == "gaussian":
-        return gauss_hermite(count)
-    x, w = gauss_legendre(count)
-    return _frozen(np.sqrt(3.0) * x, 0.5 * w)
 
 
 @dataclass(frozen=True)
@@ -218,14 +153,73 @@ def _lobatto(
     return float(alpha), float(np.sqrt(square))
 
 
+def _stretch(kappa: FloatArray, centres: Centres, widest: float) -> tuple[FloatArray, FloatArray]:
+    """x(κ) of a stretched rule, and dx/dκ."""
+    x, slope = kappa / widest, np.full(np.shape(kappa), 1.0 / widest)
+    for centre, scale in centres:
+        x = x + np.arcsinh((kappa - centre) / scale)
+        slope = slope + 1.0 / np.hypot(scale, kappa - centre)
+    return x, slope
+
+
+def _unstretch(x: FloatArray, centres: Centres, widest: float, bound: float) -> FloatArray:
+    """κ(x), the inverse, between −2·bound and 2·bound."""
+    end = np.copysign(2.0 * bound, x)  # so that nodes for ±x are ±κ to the last digit
+    return find_root(lambda kappa: _stretch(kappa, centres, widest)[0] - x, -end, end)
+
+
+@lru_cache(maxsize=512)
+def stretched_normal(centres: Centres, widest: float, spacing: float, half_width: float) -> Rule:
+    """Stretched equispaced rule for E f(κ), κ ~ N(0,1), over [−half_width, half_width].
+
+    spacing: of the nodes, in x.
+    """
+    ends = _stretch(np.array([-half_width, half_width]), centres, widest)[0] / spacing
+    x = spacing * np.arange(np.floor(ends[0]), np.ceil(ends[1]) + 1, dtype=np.float64)
+    points = _unstretch(x, centres, widest, half_width + widest)
+    lengths = spacing / _stretch(points, centres, widest)[1]  # spacing·dκ/dx
+    w = lengths * normal_density(points)
+    return _frozen(points, w / w.sum())
+
+
+def stretched_interval(end: float, count: int, scale: float, widest: float) -> Rule:
+    """Stretched Gauss rule for the integral over [−end, end], dense near 0."""
+    centres = ((0.0, scale),)
+    top = float(_stretch(np.array(end), centres, widest)[0])
+    x, w = gauss_legendre(count)
+    points = _unstretch(top * x, centres, widest, end)
+    return points, top * w / _stretch(points, centres, widest)[1]
+
+
+@lru_cache(maxsize=512)
+def stretched_uniform(scale: float, widest: float, spacing: float, extra: int = 27) -> Rule:
+    """Stretched Gauss rule of the uniform law on [−√3, √3], dense near 0.
+
+    Nodes are about `spacing` apart in x, and `extra` more: Gauss nodes crowd at the ends.
+    """
+    end = float(np.sqrt(3.0))
+    top = float(_stretch(np.array(end), ((0.0, scale),), widest)[0])
+    points, w = stretched_interval(end, 2 * int(np.ceil(top / spacing)) + extra, scale, widest)
+    return _frozen(points, w / w.sum())
+
+
+@lru_cache(maxsize=64)
+def gauss_law(law: str, count: int) -> Rule:
+    """Gauss rule of a continuous readout law, `gaussian` or `uniform`, with E g² = 1."""
+    if law == "gaussian":
+        return gauss_hermite(count)
+    x, w = gauss_legendre(count)
+    return _frozen(np.sqrt(3.0) * x, 0.5 * w)
+
+
 @lru_cache(maxsize=64)
 def bent_law(law: str, count: int, bend: float, end: float | None = None) -> Rule:
-    """Nodes of a continuous readout law for functions of g that level off from |g| = 1/bend on.
+    """Rule of a continuous readout law for functions of g that saturate beyond |g| = 1/bend.
 
-    They are Gauss nodes in t = g/√(1 + (bend·g)²), in which such functions are near to
-    polynomials; with an `end`, ±end are among them (Lobatto's).
+    A Gauss rule in t = g/√(1 + (bend·g)²), in which such functions are close to polynomials. With
+    an `end`, ±end are nodes (Lobatto).
     """
-    g, w = gauss_law(law, _BENT_GRID)
+    g, w = gauss_law(law, _FINE_COUNT)
     t = g / np.sqrt(1.0 + (bend * g) ** 2)
     last = None if end is None else end / np.sqrt(1.0 + (bend * end) ** 2)
     rule = gauss_from_measure(t, w, count, ends=None if last is None else (-last, last))
@@ -235,21 +229,21 @@ def bent_law(law: str, count: int, bend: float, end: float | None = None) -> Rul
 
 
 def largest_expected(count: float) -> float:
-    """The size that half a sample of `count` normal variables is expected to exceed."""
+    """The size that `_EXPECTED_BEYOND` of `count` normal variables are expected to exceed."""
     return -normal_quantile(0.5 * _EXPECTED_BEYOND / max(count, 2.0))
 
 
 def truncated_normal_size(end: float, scale: float, widest: float, spacing: float) -> int:
-    """Number of nodes of `truncated_normal`."""
+    """The number of nodes of `truncated_normal`."""
     top = end / widest + math.asinh(end / scale)
     return 2 * math.ceil(0.5 * (top / spacing + _EXTRA_NODES))
 
 
 @lru_cache(maxsize=256)
 def truncated_normal(end: float, scale: float, widest: float, spacing: float) -> Rule:
-    """E f(z) over |z| ≤ end, for f with structure at `scale` near 0.
+    """Stretched Gauss rule of the normal law truncated to |z| ≤ end, dense near 0.
 
-    The density is raised smoothly near the end, so that low moments stay those of the full law.
+    The density is raised smoothly near the ends, so that the low moments are those of the full law.
     """
     count = truncated_normal_size(end, scale, widest, spacing)
     points, length = stretched_interval(end, count, scale, widest)
@@ -265,7 +259,7 @@ def _raised_density(z: FloatArray, end: float, added: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=256)
 def _added_to_density(end: float) -> FloatArray:
-    """Coefficients for `_raised_density`: as many as leave the density positive everywhere."""
+    """`added` of `_raised_density`: for as many moments as leave the density positive."""
     z, length = stretched_interval(end, 120, 1.0, 1.0)
     t = (z / end) ** 2
     normal = normal_density(z)

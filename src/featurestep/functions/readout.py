@@ -1,4 +1,4 @@
-"""Laws of the readout at the start: a_j = g_j/√N with E g² = 1."""
+"""Laws of the initial readout: a_j = g_j/√N with E g² = 1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RULE = (
 
 @dataclass(frozen=True)
 class Law:
-    """A readout law: continuous by name, or a finite list of values and probabilities."""
+    """The law of g: a continuous one by name, or a list of values with probabilities."""
 
     name: str
     values: tuple[float, ...] = ()
@@ -30,7 +30,7 @@ class Law:
 
     @property
     def is_finite(self) -> bool:
-        """Whether finitely many values describe the law exactly."""
+        """True if g has finitely many values."""
         return bool(self.values)
 
     @property
@@ -39,14 +39,14 @@ class Law:
         return float(np.dot(self.values, self.probabilities)) if self.is_finite else 0.0
 
     def distinct_powers(self, degrees: Iterable[int]) -> list[int]:
-        """Degrees k whose power g^k is not a combination of the powers already taken."""
+        """The degrees k whose g^k is not a linear combination of the powers before it."""
         degrees = list(degrees)
         if not self.is_finite:
             return degrees
         taken: list[int] = []
         for k in degrees:
             powers = np.array(self.values)[:, None] ** np.array([*taken, k])
-            # The last diagonal element is what the columns before leave of the last one.
+            # The last diagonal element is the norm of the last column's independent part.
             upper = np.asarray(np.linalg.qr(powers / np.linalg.norm(powers, axis=0), mode="r"))
             if len(taken) < len(self.values) and abs(upper[-1, -1]) > 1e-9:
                 taken.append(k)
@@ -73,7 +73,7 @@ NAMES = tuple(_NAMED)
 
 
 def resolve_law(spec: object) -> Law:
-    """The law behind a name or a list of (value, probability)."""
+    """The law that a name or a list of (value, probability) stands for."""
     if isinstance(spec, Law):
         return spec
     if isinstance(spec, str):
@@ -84,7 +84,7 @@ def resolve_law(spec: object) -> Law:
 
 
 def freeze_law(spec: object) -> tuple[tuple[float, float], ...]:
-    """A list of pairs as nested tuples of floats, or InvalidProblem."""
+    """A list of (value, probability) as tuples of floats; InvalidProblem if it is none."""
     with readable("readout", RULE, spec):
         pairs = [tuple(pair) for pair in cast(Any, spec)]
         return tuple((float(value), float(probability)) for value, probability in pairs)
@@ -92,7 +92,7 @@ def freeze_law(spec: object) -> tuple[tuple[float, float], ...]:
 
 @lru_cache(maxsize=256)
 def finite_law(pairs: tuple[tuple[float, float], ...]) -> Law:
-    """A law of finitely many values, checked."""
+    """The law of (value, probability) pairs, checked."""
     if not pairs or len(pairs) > 64:
         raise InvalidProblem("readout", "must list 1 to 64 (value, probability) pairs", pairs)
     values, probabilities = np.array(pairs).T

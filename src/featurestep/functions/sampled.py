@@ -1,8 +1,8 @@
-"""Functions known by their values: named analytic ones, and whatever callable a user brings.
+"""Functions whose Gaussian averages are quadratures: named analytic ones, and users' callables.
 
 An analytic function is averaged by the equispaced rule. For a user's function the real line is cut
-where it has a declared kink and wherever a polynomial of moderate degree does not resolve it. A cut
-that would have to go on for ever is an undeclared kink or jump, and is refused with its place.
+into panels, at declared kinks and wherever a polynomial of moderate degree is not accurate. Where
+panels would become ever narrower is an undeclared kink or jump, and the function is refused.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .quadrature import Rule, gauss_legendre, normal_density, trapezoid_normal
 from .quadrature import panels as panel_rule
 
 _ORDER = 14  # nodes of a panel when integrating
-_PROBE = 20  # nodes of a panel when testing whether it is resolved
-_RESOLVED = 1e-10  # size of the unresolved Legendre tail, relative to the panel's values
-_NEGLIGIBLE = 1e-14  # the same, relative to the function's values near 0
-_MIN_PANEL = 1e-6
+_TEST_ORDER = 20  # nodes of a panel when testing its accuracy
+_RELATIVE_TAIL = 1e-10  # allowed size of the Legendre tail, relative to the panel's values
+_ABSOLUTE_TAIL = 1e-14  # the same, relative to the function's values near 0
+_MIN_PANEL = 1e-6  # width, relative to 1 + |s|
 _NEAR_ENDS = np.concatenate(
     [1.0 - np.array([1e-9, 3e-4, 2e-3]), np.array([1e-9, 3e-4, 2e-3]) - 1.0]
 )
 _MAX_PANELS = 4000
-# First cuts, at no round number. A kink exactly on a cut looks smooth from both sides, so that
-# functions are looked over with a second set too.
+# Width and centre of the first panels, at no round number. A kink exactly on a cut looks smooth
+# from both sides, so that functions are tested with a second set too.
 _CUTS = (1.0359, 0.0271)
 _OTHER_CUTS = (0.8767, -0.0413)
-_MAX_VALUE = 1e9
-_REACH = 12.0  # standard deviations
+_MAX_VALUE = 1e9  # of |f| near 0
+_REACH = 12.0  # standard deviations over which averages are taken
 _PANEL_BLOCK = 1 << 17  # elements of one (points × nodes) block of panels
 _EQUISPACED_BLOCK = 1 << 16  # the same for equispaced nodes, small enough to stay in cache
 _EQUISPACED_MAX_RHO = 6.0  # the equispaced rule up to this ρ, panels beyond
@@ -41,7 +41,7 @@ _EQUISPACED_MIN_RHO = 1.0  # below it no finer nodes: the density grows off the 
 
 
 def call_safely(function: Function, s: FloatArray, parameter: str) -> np.ndarray:
-    """What a user's function makes of a copy of s, its own errors turned into ours."""
+    """A user's function of a copy of s; any exception becomes InaccurateQuadrature."""
     try:
         with np.errstate(all="ignore"):
             return np.asarray(function(np.array(s)))
@@ -53,7 +53,7 @@ def call_safely(function: Function, s: FloatArray, parameter: str) -> np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sampled(Nonlinearity):
-    """A function known by its values, the breaks that resolve it, and averages between them."""
+    """A function that is averaged by Gauss rules on panels between its breaks."""
 
     function: Function
     slope_function: Function | None = None
@@ -62,7 +62,7 @@ class Sampled(Nonlinearity):
     _breaks: dict[float, FloatArray] = field(default_factory=dict, init=False)
 
     def __call__(self, s: FloatArray) -> FloatArray:
-        """f(s) as float64, refused unless it is elementwise and finite."""
+        """f(s) as float64; InaccurateQuadrature unless f is elementwise, real and finite."""
         values = call_safely(self.function, s, self.parameter)
         if values.shape != np.shape(s):
             raise InaccurateQuadrature(
@@ -81,7 +81,7 @@ class Sampled(Nonlinearity):
         return values
 
     def refuse_divergent(self) -> None:
-        """Find undeclared kinks near 0, and growth that has no Gaussian second moment."""
+        """Refuse undeclared kinks near 0, and growth without a Gaussian second moment."""
         if not self._central_size <= _MAX_VALUE:
             raise InaccurateQuadrature(
                 self.parameter, f"must stay below {_MAX_VALUE:.0e} near 0", self._central_size
@@ -97,7 +97,7 @@ class Sampled(Nonlinearity):
             )
 
     def breaks(self, reach: float) -> FloatArray:
-        """Breaks that resolve f on [−S, S], S the power of two at or above `reach`."""
+        """Ends of the panels on [−S, S], S the power of two at or above `reach`."""
         top = max(4.0, 2.0 ** np.ceil(np.log2(reach)))
         if top not in self._breaks:
             self._breaks[top] = self._resolve(top, *_CUTS)
@@ -108,6 +108,7 @@ class Sampled(Nonlinearity):
         return float(np.abs(self(np.linspace(-4.0, 4.0, 257))).max())
 
     def _resolve(self, top: float, first: float, centre: float) -> FloatArray:
+        """Ends of panels on [−top, top], halved until each is accurate."""
         doubling = first * 2.0 ** np.arange(0, np.log2(top) + 1)
         edges = np.concatenate([-doubling[::-1], [centre], doubling])
         edges = np.unique(np.concatenate([edges, super().breaks(top)]))
@@ -134,18 +135,18 @@ class Sampled(Nonlinearity):
             edges = np.unique(np.concatenate([edges, middle]))
 
     def _is_resolved(self, edges: FloatArray) -> np.ndarray:
-        """Whether a Legendre series resolves f on each panel, right up to the panel's ends."""
-        x, w = gauss_legendre(_PROBE)
+        """True for the panels on which a Legendre series is accurate, right up to the ends."""
+        x, w = gauss_legendre(_TEST_ORDER)
         half = 0.5 * np.diff(edges)[:, None]
         middle = 0.5 * (edges[1:] + edges[:-1])[:, None]
         values = self(middle + half * x)
-        legendre = np.polynomial.legendre.legvander(x, _PROBE - 1)
-        coefficients = (values * w) @ legendre * (np.arange(_PROBE) + 0.5)
+        legendre = np.polynomial.legendre.legvander(x, _TEST_ORDER - 1)
+        coefficients = (values * w) @ legendre * (np.arange(_TEST_ORDER) + 0.5)
         tail = np.abs(coefficients[:, _ORDER - 2 :]).max(axis=1)
-        # Gauss nodes stay clear of the ends: a kink between the last one and the end shows there.
-        series = coefficients @ np.polynomial.legendre.legvander(_NEAR_ENDS, _PROBE - 1).T
+        # There are no Gauss nodes close to the ends: a kink beyond the last one shows here.
+        series = coefficients @ np.polynomial.legendre.legvander(_NEAR_ENDS, _TEST_ORDER - 1).T
         missed = np.abs(self(middle + half * _NEAR_ENDS) - series).max(axis=1)
-        allowed = _RESOLVED * np.abs(values).max(axis=1) + _NEGLIGIBLE * self._central_size
+        allowed = _RELATIVE_TAIL * np.abs(values).max(axis=1) + _ABSOLUTE_TAIL * self._central_size
         return np.asarray(np.maximum(tail, 0.01 * missed) <= allowed)
 
     def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
@@ -154,7 +155,7 @@ class Sampled(Nonlinearity):
         return out.reshape(order + 2, *t.shape)
 
     def _by_nodes(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        """E[f(ρz + t)H_k(z)] for flat arrays and k = 0 … order, then the spread, a row each."""
+        """E[f(ρz + t)H_k(z)] for k = 0 … order, then the spread: (order + 2, P) for ρ, t (P,)."""
         out = np.empty((order + 2, t.size))
         reach = np.abs(t) + _REACH * rho
         level = np.ceil(np.log2(np.maximum(reach, 4.0))).astype(int)
@@ -171,7 +172,7 @@ class Sampled(Nonlinearity):
 
 
 def _split_rule(rho: FloatArray, t: FloatArray, breaks: FloatArray) -> Rule:
-    """Nodes and weights of E over z ~ N(0,1), split where ρz + t meets a break; a row each."""
+    """Nodes and weights of the average over z ~ N(0,1), cut where ρz + t is a break: (P, nodes)."""
     cuts = np.clip((breaks - t[:, None]) / rho[:, None], -_REACH, _REACH)
     grid = np.broadcast_to(np.linspace(-_REACH, _REACH, 13), (t.size, 13))
     edges = np.sort(np.concatenate([cuts, grid], axis=1), axis=1)
@@ -180,7 +181,7 @@ def _split_rule(rho: FloatArray, t: FloatArray, breaks: FloatArray) -> Rule:
 
 
 def _averages(z: FloatArray, w: FloatArray, values: FloatArray, order: int) -> FloatArray:
-    """Averages over z of values at nodes, a row of them each."""
+    """Averages of values (P, nodes) times H_k, then the spread: (order + 2, P)."""
     mean = np.sum(w * values, axis=1)
     means = [mean]
     # E H_k = 0: without the mean, less is lost to rounding when ρ is small.
@@ -195,7 +196,7 @@ def _averages(z: FloatArray, w: FloatArray, values: FloatArray, order: int) -> F
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Analytic(Sampled):
-    """A named function analytic in a strip |Im s| ≥ π/2: the equispaced rule converges fast."""
+    """A function analytic for |Im s| < π/2 at least, so that the equispaced rule converges fast."""
 
     slope_function: Function
     is_ramp: bool = False  # f(s) = s + f(−s): evaluated where it decays, so nothing cancels
@@ -216,12 +217,12 @@ class Analytic(Sampled):
         return out
 
     def _by_nodes(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        """On equispaced nodes, where they serve."""
+        """With equispaced nodes for small ρ, with panels for large."""
         out = np.empty((order + 2, t.size))
-        for pick, bound in _octaves(rho):
+        for pick, bound in _rho_intervals(rho):
             at = rho[pick], t[pick]
             if bound <= _EQUISPACED_MAX_RHO:
-                # Wider and finer where H_k grows, off the real line too.
+                # Wider and finer for higher orders: H_k grows, off the real line too.
                 reach, spacing = (8.5, 0.29) if order == 1 else (10.0, 0.25)
                 rule = trapezoid_normal(reach, spacing / bound)
                 out[:, pick] = _averages_by_rule(self.function, *at, order, rule)
@@ -230,8 +231,8 @@ class Analytic(Sampled):
         return out
 
 
-def _octaves(rho: FloatArray) -> Iterator[tuple[IntArray, float]]:
-    """The places of ρ in each sixth of an octave, and the upper end of it."""
+def _rho_intervals(rho: FloatArray) -> Iterator[tuple[IntArray, float]]:
+    """Indices of the ρ in each interval [b/2^(1/6), b], and b: they share their nodes."""
     octave = np.ceil(6 * np.log2(np.maximum(rho, _EQUISPACED_MIN_RHO)) - 1e-9).astype(int)
     for level in np.unique(octave):
         yield np.flatnonzero(octave == level), 2.0 ** (level / 6)
@@ -240,7 +241,7 @@ def _octaves(rho: FloatArray) -> Iterator[tuple[IntArray, float]]:
 def _averages_by_rule(
     f: Function, rho: FloatArray, t: FloatArray, order: int, rule: Rule
 ) -> FloatArray:
-    """E[f(ρz + t)H_k(z)], k = 0 … order, and the spread, for flat ρ, t with one set of nodes."""
+    """E[f(ρz + t)H_k(z)] for k = 0 … order, then the spread: (order + 2, P), all by one rule."""
     z, w = rule
     out = np.empty((order + 2, t.size))
     projections = (w * hermite_polynomials(order, z)[1:]).T
@@ -260,18 +261,18 @@ def _averages_by_rule(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UserFunction(Sampled):
-    """A user's vectorised callable: adaptive panels, with undeclared kinks refused."""
+    """A user's vectorised callable, refused if it has undeclared kinks."""
 
     def __post_init__(self) -> None:
         self.refuse_divergent()
 
     @property
     def oscillates(self) -> bool:
-        """Judged by how many panels the range 16 … 64 needs beyond a few."""
+        """True if the range 16 … 64 needs many panels."""
         return self.breaks(64.0).size > self.breaks(16.0).size + 40
 
     def derivative(self, s: FloatArray) -> FloatArray:
-        """The declared derivative, or a fourth-order difference that stays on s's side of kinks."""
+        """The declared derivative, or a fourth-order difference on one side of every kink."""
         if self.slope_function is not None:
             slopes = call_safely(self.slope_function, np.asarray(s), "derivative")
             if slopes.shape != np.shape(s) or not np.issubdtype(slopes.dtype, np.number):
@@ -283,7 +284,7 @@ class UserFunction(Sampled):
 
 
 def one_sided_difference(f: Function, s: FloatArray, kinks: Sequence[float]) -> FloatArray:
-    """f′(s) from five points, shifted so that none lies beyond a kink."""
+    """f′(s) from five points on the same side of every kink as s."""
     step, stencil = 1e-3, np.arange(-2.0, 3.0)
     shift = np.zeros(np.shape(s))  # in steps, of the stencil's centre
     for kink in kinks:

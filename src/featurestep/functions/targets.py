@@ -1,8 +1,8 @@
-"""Targets: functions of one direction or of several, and the basis of eq. 45 for the latter.
+"""Targets: functions of one direction, or of several in the basis of eq. 45.
 
-A `Teacher` is what the user gives: y = g(z_1, …, z_r) + noise, z_i the input along orthonormal
-directions. Its `AlignedTarget` is the same function in the basis whose first axis is C = E[y z],
-with the grid on which Gaussian averages of it are taken.
+A `Teacher` is the user's target of several directions: y = g(z_1, …, z_r) + noise, z_i the input
+along orthonormal directions. An `AlignedTarget` is the same function in the basis whose first axis
+is C = E[y z], with the grid on which its Gaussian averages are taken.
 """
 
 from __future__ import annotations
@@ -24,45 +24,46 @@ from .formula import MAX_DEGREE, Formula, formula
 from .nonlinearity import ZERO, Nonlinearity, factorials, normalised_hermite
 from .quadrature import Rule, gauss_hermite, trapezoid_normal
 
-_NAMES_ONE = re.compile(r"\bz\d+\b")
-MAX_DIRECTIONS = 3  # whose averages a grid can take
-_SPACINGS = {2: (0.12, 0.06), 3: (0.32, 0.2)}
-_REACH = 9.5  # standard deviations
-_SETTLED = 1e-9  # gap between averages on two grids, relative to E g²
-_ACCURATE = 1e-6  # the same, above which a note is due
-_WORST = 1e-2
-_FEW_NODES = 14
-_BESIDE = {1: (0.2, 0.1), 2: (0.2, 0.12), 3: (0.5, 0.3)}  # spacings given κ
-FINEST = 2
-_NEGLIGIBLE = 1e-18  # weight of a node
-_ABSENT = 1e-10  # of C, relative to √E g²
+MAX_DIRECTIONS = 3  # of a target in theory: averages are taken on grids
+FINEST = 2  # the finest `directions_rule`
+_VARIABLE = re.compile(r"\bz\d+\b")
+_HALF_WIDTH = 9.5  # of grids, in standard deviations
+_SPACINGS = {2: (0.12, 0.06), 3: (0.32, 0.2)}  # of grids for all directions, by their number
+_CONDITIONAL_SPACINGS = {1: (0.2, 0.1), 2: (0.2, 0.12), 3: (0.5, 0.3)}  # the same, given κ
+_FEW_NODES = 14  # for each direction, of the coarsest `directions_rule`
+_NEGLIGIBLE = 1e-18  # weight of a node, relative to the largest
+# Gap between the averages on two grids, relative to E g²:
+_CONVERGED_GAP = 1e-9  # no finer grid is tried
+_ACCURATE_GAP = 1e-6  # no note is given
+_MAX_GAP = 1e-2  # the target is accepted
+_ABSENT = 1e-10  # a smaller C, relative to √E g², counts as 0
 
 
 def resolve_target(spec: object) -> Nonlinearity | Teacher:
-    """The target behind a name, a Hermite sum, a formula in z1, z2, z3, a callable or a Teacher."""
+    """The target that a name, a Hermite sum, a formula, a callable or a Teacher stands for."""
     if isinstance(spec, Teacher):
         return spec if spec.directions > 1 else _single(spec)
-    if isinstance(spec, str) and _NAMES_ONE.search(spec):
+    if isinstance(spec, str) and _VARIABLE.search(spec):
         return _from_formula(spec.strip())
     return resolve(spec, "target")
 
 
 def target_formula(spec: object) -> str | None:
-    """A formula in z1, z2, z3 in its one spelling, None where the target is something else."""
-    if not isinstance(spec, str) or not _NAMES_ONE.search(spec):
+    """A formula in z1, z2, z3 with uniform spaces and brackets; None for other targets."""
+    if not isinstance(spec, str) or not _VARIABLE.search(spec):
         return None
     return formula(spec.strip(), NAMED).canonical
 
 
 @lru_cache(maxsize=64)
 def _single(teacher: Teacher) -> Nonlinearity:
-    """A teacher of one direction is a function like any other."""
+    """The function of a teacher of one direction."""
     return function(lambda t: teacher(t.reshape(-1, 1)).reshape(t.shape), name="target")
 
 
 @lru_cache(maxsize=256)
 def _from_formula(text: str) -> Nonlinearity | Teacher:
-    """A target of the directions that the text names."""
+    """The target of a formula, in the directions that it names."""
     call = formula(text, NAMED)
     if len(call.labels) > 1:
         return Teacher(len(call.labels), call, name=text)
@@ -73,7 +74,7 @@ def _from_formula(text: str) -> Nonlinearity | Teacher:
 
 
 def _coefficients(call: Formula) -> tuple[float, ...] | None:
-    """Hermite coefficients of a polynomial in one direction, None for other functions."""
+    """Hermite coefficients of a formula in one direction if it is a polynomial, else None."""
     z, w = gauss_hermite(2 * MAX_DEGREE)
     values = call(z[:, None])
     if not np.all(np.isfinite(values)):
@@ -115,7 +116,7 @@ class Teacher:
             raise InvalidProblem("name", "must be text", self.name)
 
     def __call__(self, projections: FloatArray) -> FloatArray:
-        """The clean labels of some rows."""
+        """Labels without noise, (rows,), of projections (rows, directions)."""
         try:
             values = np.asarray(self.function(projections), dtype=np.float64)
         except Exception as error:
@@ -132,19 +133,19 @@ class Teacher:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What its directions are called."""
+        """Names of the directions."""
         named = getattr(self.function, "labels", None)
         return named or tuple(f"z{i + 1}" for i in range(self.directions))
 
     @property
     def is_zero(self) -> bool:
-        """Whether it vanishes at some typical inputs; whether it is a function of rows at all."""
+        """True if the function is 0 at random inputs; InvalidProblem if it cannot be evaluated."""
         probe = np.random.default_rng(0).standard_normal((64, self.directions))
         with np.errstate(all="ignore"):
             return not np.any(self(probe))
 
     def aligned(self) -> AlignedTarget:
-        """The function in the basis of (45), or InvalidProblem where no grid can take it."""
+        """The function in the basis of eq. 45; InvalidProblem if a grid cannot average it."""
         if self.directions > MAX_DIRECTIONS:
             rule = f"must have at most {MAX_DIRECTIONS} directions in theory (simulations take it)"
             raise InvalidProblem("target", rule, self.directions)
@@ -153,9 +154,9 @@ class Teacher:
 
 @dataclass(frozen=True, eq=False)
 class AlignedTarget:
-    """A teacher in the basis of (45): its first axis is C = E[y z], its others see no C.
+    """A target g of several directions in the basis of (45), whose first axis is C = E[y z].
 
-    `z` and `weight` are a grid for averages over the teacher's directions, in this basis.
+    `z` and `weight` are a grid for averages over the directions, in this basis.
     """
 
     teacher: Teacher
@@ -166,7 +167,7 @@ class AlignedTarget:
     z: FloatArray  # (points, r)
     weight: FloatArray  # (points,)
     values: FloatArray  # (points,) g there
-    gap: float  # between averages on this grid and on another, relative to E g²
+    gap: float  # between averages on this grid and on a shifted one, relative to E g²
 
     @property
     def directions(self) -> int:
@@ -175,12 +176,12 @@ class AlignedTarget:
 
     @property
     def is_accurate(self) -> bool:
-        """Whether averages can be trusted to 1e-6."""
-        return self.gap <= _ACCURATE
+        """True if averages are accurate to 1e-6."""
+        return self.gap <= _ACCURATE_GAP
 
     @cached_property
     def is_single(self) -> bool:
-        """Whether g depends on one direction alone, however many were given."""
+        """True if g depends on the first direction only."""
         probe = np.random.default_rng(1).standard_normal((64, self.directions))
         along = probe * (np.arange(self.directions) == 0)
         apart = np.abs(self(probe) - self(along)).max()
@@ -188,7 +189,7 @@ class AlignedTarget:
 
     @cached_property
     def growth(self) -> int:
-        """Degree of the polynomial that grows as fast as g, along its steepest diagonal."""
+        """Degree of a polynomial that grows as fast as g along its steepest axis or diagonal."""
         signs = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=self.directions)))
         near, far = (np.abs(self(size * signs)).max() for size in (8.0, 16.0))
         if not far > near:
@@ -196,7 +197,7 @@ class AlignedTarget:
         return max(1, int(np.ceil(np.log2(far / max(near, 1e-300)) - 0.1)))
 
     def __call__(self, z: FloatArray) -> FloatArray:
-        """g at points (…, r) of this basis."""
+        """g at points (…, r) in this basis."""
         flat = z.reshape(-1, z.shape[-1]) @ self.rotation
         return _finite(self.teacher, flat).reshape(z.shape[:-1])
 
@@ -208,40 +209,41 @@ class AlignedTarget:
 
 
 def directions_rule(count: int, fineness: int) -> Rule:
-    """Nodes of `count` independent normal variables, for (50), those of no weight left out.
+    """Rule for `count` independent normal variables, for (50): nodes (P, count), weights (P,).
 
-    Few Gauss–Hermite nodes are exact for polynomials. Functions that turn a corner far out need
-    equispaced ones; the finest are at fineness `FINEST`.
+    fineness 0: few Gauss–Hermite nodes, exact for polynomials of degree 27. Functions that change
+    quickly need equispaced nodes: fineness 1, or `FINEST`.
     """
     if fineness == 0:
         return _product(gauss_hermite(_FEW_NODES), count)
-    return _product(trapezoid_normal(_REACH - 1.0, _BESIDE[count][fineness - 1]), count)
+    return _product(
+        trapezoid_normal(_HALF_WIDTH - 1.0, _CONDITIONAL_SPACINGS[count][fineness - 1]), count
+    )
 
 
 @lru_cache(maxsize=128)
 def _aligned(teacher: Teacher) -> AlignedTarget:
-    """Averages on finer and finer grids, until two of them agree."""
+    """`Teacher.aligned`, on the coarsest grid that agrees with itself shifted by half a spacing."""
     r = teacher.directions
     for spacing in _SPACINGS[r]:
         z, weight = _grid(r, spacing)
         values = _finite(teacher, z)
         first = _averages(z, weight, values)
-        # On the grid whose points lie between: the gap is the error of either.
-        points, weights = _product(trapezoid_normal(_REACH, spacing, 0.5), r)
+        points, weights = _product(trapezoid_normal(_HALF_WIDTH, spacing, 0.5), r)
         other = _averages(points, weights, _finite(teacher, points))
         gap = float(np.abs(first - other).max() / max(abs(first[1]), 1e-300))
-        if gap <= _SETTLED:
+        if gap <= _CONVERGED_GAP:
             break
-    if not gap <= _WORST:
+    if not gap <= _MAX_GAP:
         raise InaccurateQuadrature(
-            "target", f"must have averages that a grid takes to {_WORST:g}", f"a gap of {gap:.2g}"
+            "target", f"must have averages that a grid takes to {_MAX_GAP:g}", f"a gap of {gap:.2g}"
         )
     linear = (weight * values) @ z
     slope = float(np.sqrt(linear @ linear))
     second = float(weight @ values**2)
     curved = z.T @ ((weight * values)[:, None] * z) - (weight @ values) * np.eye(r)
     if slope <= max(_ABSENT, 3.0 * gap) * np.sqrt(second):
-        # Any basis will do; a target of one direction is recognised in this one.
+        # C = 0: any basis is right. In this one a target of one direction depends on the first.
         values_2, vectors = np.linalg.eigh(curved)
         linear, slope = vectors[:, int(np.argmax(np.abs(values_2)))], 0.0
     rotation = _basis(linear)
@@ -259,7 +261,7 @@ def _aligned(teacher: Teacher) -> AlignedTarget:
 
 
 def _basis(first: FloatArray) -> FloatArray:
-    """Orthonormal rows, the first along a given vector: the identity where that is an axis."""
+    """Orthonormal rows, the first along a given vector; of an axis, the identity."""
     size = first.size
     main = int(np.argmax(np.abs(first)))
     rest = [np.eye(size)[i] for i in range(size) if i != main]
@@ -268,6 +270,7 @@ def _basis(first: FloatArray) -> FloatArray:
 
 
 def _finite(teacher: Teacher, z: FloatArray) -> FloatArray:
+    """Values of a teacher at points (P, r); InaccurateQuadrature if one is not finite."""
     with np.errstate(all="ignore"):
         values = teacher(np.array(z))
     if not np.all(np.isfinite(values)):
@@ -280,14 +283,14 @@ def _finite(teacher: Teacher, z: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def _grid(count: int, spacing: float) -> Rule:
-    """An equispaced grid, turned: a function of one direction meets points that lie densely."""
-    z, weight = _product(trapezoid_normal(_REACH, spacing), count)
+    """An equispaced grid, rotated: its points lie densely along every direction."""
+    z, weight = _product(trapezoid_normal(_HALF_WIDTH, spacing), count)
     turn = _basis(1.0 + np.sqrt(np.arange(2.0, 2.0 + count)))
     return z @ turn, weight
 
 
 def _product(rule: Rule, count: int) -> Rule:
-    """Points (P, count) and weights of a product rule, without points of no weight."""
+    """A product rule: nodes (P, count), weights (P,); nodes of negligible weight left out."""
     x, w = rule
     points = np.stack(np.meshgrid(*[x] * count, indexing="ij"), axis=-1).reshape(-1, count)
     weights = np.ones(1)
@@ -298,7 +301,7 @@ def _product(rule: Rule, count: int) -> Rule:
 
 
 def _averages(z: FloatArray, weight: FloatArray, values: FloatArray) -> FloatArray:
-    """E g, E g², E[g z], E[g (zzᵀ − I)], with the last in units of √E g²."""
+    """E g², and E g, E[g z], E[g (zzᵀ − I)] times √E g²: all of the size of E g²."""
     square = float(weight @ values**2)
     scale = np.sqrt(max(square, 1e-300))
     weighted = weight * values
