@@ -23,7 +23,7 @@ HOMES = {
     "4": "core.spiked:SpikedWeights.norm",
     "45": "theory.labels:target_values",
     "50": "theory.labels:label_moments",
-    "52": "theory.learnable:floors",
+    "52": "theory.labels:left_by_kappa",
 }
 
 # Number → why there is no function for it.

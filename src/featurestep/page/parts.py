@@ -16,7 +16,7 @@ from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import gauss_hermite
 from ..theory import Limit, Prediction, limit
-from ..theory.baselines import beside, kernel_error, tuned_ridge, untrained
+from ..theory.baselines import baselines_given, kernel_error, tuned_ridge, untrained
 from ..theory.engine import Outcome, solve
 from ..theory.limits import spike_functions
 from ..theory.prediction import answered
@@ -37,7 +37,7 @@ def point(state: State, *, draft: bool = False) -> Data:
     """The current point: its errors, what it has learned, and how far to trust it."""
     problem, effort = state.problem, _CLOSE if draft else None
     found, still = (_predicted(each, effort) for each in (problem, untrained(problem)))
-    simpler = beside(problem, still.test_error).as_dict()
+    simpler = baselines_given(problem, still.test_error).as_dict()
     regime = problem.regime
     nodes, weight = gauss_hermite(120)
     learned = found.learned(np.concatenate([_KAPPA, nodes]))  # once: most of it is not per point

@@ -11,13 +11,12 @@ import numpy as np
 from ..core.errors import InvalidProblem
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Note, Progress, Result, over_grid, verb
-from ..core.spiked import linear_part, spiked_weights
+from ..core.spiked import linear_part
 from ..functions.nonlinearity import Nonlinearity, coefficients
 from ..functions.targets import AlignedTarget
-from .labels import label_moments
+from .labels import left_by_kappa
 from .limits import linear_and_rest
 from .predict import predict
-from .resolution import target_nodes
 from .validity import size_notes
 
 
@@ -55,7 +54,7 @@ class Baselines(Result):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """How far to trust the untrained network's error; the others are exact as n → ∞."""
+        """Notes on the untrained network's error; the other numbers are exact as n → ∞."""
         return size_notes(self.problem)
 
 
@@ -66,34 +65,31 @@ def baselines(
     """Test errors of the baselines, for one problem or every point of a grid."""
     if isinstance(problem, Grid):
         return over_grid(Baselines, problem, baselines, progress)
-    return beside(problem, predict(untrained(problem)).test_error)
+    return baselines_given(problem, predict(untrained(problem)).test_error)
 
 
 def untrained(problem: Problem) -> Problem:
-    """The same without the step."""
+    """The same problem without the step."""
     return problem.replace(step_size=0.0, residual="labels")
 
 
-def beside(problem: Problem, still: float) -> Baselines:
-    """The baselines beside the untrained network, whose error is given."""
+def baselines_given(problem: Problem, untrained_error: float) -> Baselines:
+    """The baselines, with the untrained network's test error as given (section 9)."""
     noise = problem.noise_std**2
     signal, rest = _linear_signal(problem, problem.star)
-    weights = spiked_weights(problem)
-    kappa, weight = target_nodes(problem, weights, degree=0)
-    labels = label_moments(problem.star, np.array([weights.alignment]), kappa)
-    beside, unexplained = (labels.linear[0] ** 2).sum(axis=0), labels.rest[0]
+    never, linear_beside = left_by_kappa(problem)
     few, many = problem.phi, problem.d / (problem.n + problem.n_step)
     return Baselines(
         problem=problem,
-        untrained=still,
+        untrained=untrained_error,
         ridge_n=linear_ridge_error(signal, rest, few, problem.ridge),
         ridge_n_tuned=tuned_ridge(problem),
         ridge_all=linear_ridge_error(signal, rest, many, problem.ridge),
         ridge_all_tuned=tuned_ridge_error(signal, rest, many),
         best_linear=rest,
         best_affine=max(rest - linear_part(problem.star)[0] ** 2, noise),
-        best_given_direction=float(weight @ (unexplained + beside)) + noise,
-        best_given_direction_and_linear=float(weight @ unexplained) + noise,
+        best_given_direction=never + linear_beside + noise,
+        best_given_direction_and_linear=never + noise,
         noise_floor=noise,
     )
 

@@ -16,12 +16,14 @@ from functools import lru_cache
 import numpy as np
 
 from ..core.problem import Problem
+from ..core.spiked import spiked_weights
 from ..core.types import FloatArray
 from ..functions.activations import function
 from ..functions.nonlinearity import Nonlinearity, normalised_hermite
 from ..functions.quadrature import stretched_normal
 from ..functions.targets import FINEST, AlignedTarget, directions_rule
 from .moments import across_alignment, target_moments
+from .resolution import target_nodes
 
 _CHUNK = 400_000  # values of the target at a time
 _TRIED = np.array([-3.7, -1.9, -0.4, 0.8, 2.6, 4.8])  # κ at which rules are compared
@@ -106,6 +108,17 @@ def _moments(star: AlignedTarget, gamma: float, kappa: FloatArray, level: int) -
         rest.append((left * left) @ weight)
     table = np.concatenate(moments).T
     return table[0], table[1 : 1 + count], table[1 + count :], np.concatenate(rest)
+
+
+def left_by_kappa(problem: Problem) -> tuple[float, float]:
+    """Mean squares of what functions of κ leave of the label, noise apart (eq. 52).
+
+    The first is of what no s_i times a function of κ has either, the second of what these have.
+    """
+    weights = spiked_weights(problem)
+    kappa, weight = target_nodes(problem, weights, degree=0)
+    labels = label_moments(problem.star, np.array([weights.alignment]), kappa)
+    return float(weight @ labels.rest[0]), float(weight @ (labels.linear[0] ** 2).sum(axis=0))
 
 
 def along_first(problem: Problem) -> Problem:

@@ -27,7 +27,15 @@ from ..functions.nonlinearity import Nonlinearity, normalised_coefficients, norm
 from ..functions.targets import FINEST, AlignedTarget, directions_rule
 from .exact.solve import R_NODES
 from .exact.step import build_step, rows_of
-from .labels import KAPPA, WEIGHT, Index, hermite_products, label_moments, multi_indices
+from .labels import (
+    KAPPA,
+    WEIGHT,
+    Index,
+    hermite_products,
+    label_moments,
+    left_by_kappa,
+    multi_indices,
+)
 from .resolution import Effort, choose
 from .validity import quadratic_notes
 
@@ -323,15 +331,14 @@ def possible(index: Index, gamma: float) -> float:
 
 
 def floors(problem: Problem, classes: Sequence[FunctionClass]) -> tuple[float, float]:
-    """The floor of every class of functions, and that of the problem's own class (eq. 52)."""
+    """The floor of (52) with the noise, and the class floor: plus what the own class misses."""
+    floor = left_by_kappa(problem)[0] + problem.noise_std**2
     alignment = np.array([spiked_weights(problem).alignment])
-    noise = problem.noise_std**2
-    total = 0.0
+    missed = 0.0
     for each in classes:
         labels = label_moments(problem.star, alignment, each.kappa)
-        outside = float(each.weight @ labels.rest[0])
-        total += each.share * (outside + each.outside(labels.mean[0], labels.linear[0]))
-    return outside + noise, total + noise
+        missed += each.share * each.outside(labels.mean[0], labels.linear[0])
+    return floor, floor + missed
 
 
 def _class_floor(problem: Problem) -> float:
@@ -348,8 +355,7 @@ def second_step_floor(problem: Problem) -> float:
     if not isinstance(star, AlignedTarget):
         return noise if spiked_weights(problem).alignment else star.second_moment + noise
     if star.slope == 0.0:
-        endless = problem.replace(n_step=MANY)
-        return floors(endless, function_classes(endless))[0]
+        return noise + left_by_kappa(problem.replace(n_step=MANY))[0]
     beside = label_moments(star, np.ones(1), KAPPA).linear[0, 1:]  # E[y z_i|z_1], (r − 1, Q)
     sizes, vectors = np.linalg.eigh((beside * WEIGHT) @ beside.T)  # growing
     turn = np.eye(star.directions)
