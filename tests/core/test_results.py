@@ -37,7 +37,7 @@ from featurestep.core.display import Table, cell
 from featurestep.core.results import allowance, grouped_notes, over_grid
 from featurestep.plots import answers
 
-from . import command
+from .. import command
 
 BASE = Problem(n=120, d=60, width=80, step_exponent=0.2, ridge=0.1, readout="constant")
 GRID = BASE.vary(noise_std=[0.1, 0.5])
@@ -247,7 +247,7 @@ def test_a_target_without_a_linear_part_is_noted():
     )
 
 
-PAGE = (Path(__file__).parents[1] / "docs" / "results.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
 COMMANDS = {
     "learnable": "learnable",
     "critical_steps": "critical",
