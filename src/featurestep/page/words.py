@@ -24,7 +24,7 @@ def shares(degrees: Sequence[Mapping[str, Any]]) -> list[float | None]:
 def gravest_first(notes: Iterable[str]) -> list[tuple[str, float]]:
     """The notes as sentences with the error that each admits, the largest in front.
 
-    Of one that claims nothing it counts as 1e9: JSON has no infinity.
+    A note without a guarantee (infinite size) counts as 1e9: JSON has no infinity.
     """
     sized = [(f"{note}.", min(getattr(note, "size", math.inf), 1e9)) for note in notes]
     return sorted(sized, key=lambda pair: -pair[1])
