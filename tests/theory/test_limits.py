@@ -145,6 +145,24 @@ def test_errors_never_grow_with_the_degree_in_training() -> None:
     assert all(b <= a + 1e-12 for a, b in itertools.pairwise(losses))
 
 
+def test_a_spike_without_a_function_of_its_own_changes_nothing() -> None:
+    """With c_3 = 0 the term of order g³ is a multiple of that of order g²."""
+    problem = BASE.replace(activation="relu", centre=True, target="relu", readout="uniform")
+    second, third = (limit(problem, k, norm_growth=True) for k in (2, 3))
+    assert third.powers == (1, 2, 3)
+    assert third.test_error == pytest.approx(second.test_error, rel=1e-10)
+    assert third.train_loss == pytest.approx(second.train_loss, rel=1e-10)
+
+
+def test_what_is_not_along_the_linear_part_acts_as_noise() -> None:
+    several = BASE.replace(target="z1 + 0.5*(z1^2 - 1) + z2*z3")
+    one = BASE.replace(target="H1 + 0.5*H2", noise_std=(BASE.noise_std**2 + 1.0) ** 0.5)
+    for degree in (1, 2):
+        found, expected = limit(several, degree), limit(one, degree)
+        assert found.test_error == pytest.approx(expected.test_error, rel=1e-10)
+        assert found.train_loss == pytest.approx(expected.train_loss, rel=1e-10)
+
+
 def test_regime_is_taken_from_the_exponent() -> None:
     assert limit(BASE).degree == 1
     assert limit(BASE.replace(step_exponent=0.3)).degree == 2
