@@ -52,6 +52,17 @@ def test_functions_need_only_the_foundations_of_core() -> None:
         assert asked <= FOUNDATIONS, f"{path.relative_to(SOURCE)} imports {asked - FOUNDATIONS}"
 
 
+def test_class_names_of_core_and_functions_have_one_meaning() -> None:
+    homes: dict[str, set[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, set()).add(str(path.relative_to(SOURCE)))
+    ours = {name: at for name, at in homes.items() if any(h[:4] in ("core", "func") for h in at)}
+    assert ours["Problem"] == {"core/problem.py"}
+    assert all(len(at) == 1 for at in ours.values()), ours
+
+
 def test_only_the_command_line_knows_the_command_line() -> None:
     for path in SOURCE.rglob("*.py"):
         inside = path.relative_to(SOURCE)
