@@ -26,8 +26,8 @@ from .moments import across_alignment, target_moments
 from .resolution import target_nodes
 
 _CHUNK = 400_000  # values of the target at a time
-_TRIED = np.array([-3.7, -1.9, -0.4, 0.8, 2.6, 4.8])  # κ at which rules are compared
-_TRIED_ALIGNMENT = 0.9
+_TEST_KAPPA = np.array([-3.7, -1.9, -0.4, 0.8, 2.6, 4.8])  # κ at which rules are compared
+_TEST_ALIGNMENT = 0.9  # and the alignment γ
 _RESOLVED = 1e-10  # of E y², with the weight that a κ has
 MOST_DEGREE = 8  # of the error by degree, for several directions
 KAPPA, WEIGHT = stretched_normal(((0.0, 0.25),), 1.0, 0.2, 9.5)
@@ -80,15 +80,15 @@ def _of_aligned(star: AlignedTarget, gamma: float, place: bytes) -> Moments:
 @lru_cache(maxsize=128)
 def fineness(star: AlignedTarget) -> int:
     """The coarsest rule in s that the finest does not contradict."""
-    weight = np.exp(-0.5 * _TRIED**2)
+    weight = np.exp(-0.5 * _TEST_KAPPA**2)
 
-    def tried(level: int) -> FloatArray:
-        found = _moments(star, _TRIED_ALIGNMENT, _TRIED, level)
+    def moments_at(level: int) -> FloatArray:
+        found = _moments(star, _TEST_ALIGNMENT, _TEST_KAPPA, level)
         return np.concatenate([np.atleast_2d(part) for part in found]) * weight
 
-    finest = tried(FINEST)
+    finest = moments_at(FINEST)
     for level in range(FINEST):
-        apart = np.abs(tried(level) - finest).max()
+        apart = np.abs(moments_at(level) - finest).max()
         if apart <= _RESOLVED * star.second_moment:
             return level
     return FINEST
@@ -122,10 +122,10 @@ def left_by_kappa(problem: Problem) -> tuple[float, float]:
 
 
 def along_first(problem: Problem) -> Problem:
-    """The problem with a target of one direction that features of constant slope cannot tell.
+    """The problem with E[y|z_1] as its target and everything else as noise.
 
-    They see functions of κ and a linear part of everything else. Of several directions these are
-    E[g|z_1] and, because E[y z] has no other part, nothing: the rest acts as noise.
+    Equivalent for the untrained bulk and for limits: there features have functions of κ and are
+    linear in all other directions, in which E[y z] has no part.
     """
     star = problem.star
     if not isinstance(star, AlignedTarget):

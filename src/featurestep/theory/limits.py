@@ -95,7 +95,7 @@ def limit(
 
     Without `degree` the regime is that of the problem's own step exponent; at an end of an
     interval there is none, and the error says so. `norm_growth` adds what the published limit
-    leaves out, the change of the neurons' remaining norms: with it this is where `predict` goes.
+    leaves out, the change of the neurons' remaining norms: `predict` converges to that limit.
     The two agree for n_step ≫ d when E r = 0 or c_2 = 0, and always in regime 1 when E r = 0.
 
     >>> p = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01, target="H1 + H2")
@@ -108,21 +108,21 @@ def limit(
         return over_grid(Limit, problem, one, progress)
     chosen = _own_degree(problem) if degree is None else asked
     seen = along_first(problem)
-    base = _unspiked_limit(seen)
+    base = _untrained_limit(seen)
+    spikes: Spikes = {}
     if chosen is None:
-        spikes: Spikes = {}
-        test, train = _maximal(problem)
+        errors = _maximal_limit(problem)
     else:
         spikes = spike_functions(seen, chosen, norm_growth=norm_growth)
-        test, train = _spiked_limit(seen, spikes)
+        errors = _spiked_limit(seen, spikes)
     return Limit(
         problem=problem,
         degree=chosen,
         powers=tuple(spikes),
-        test_error=test,
-        train_loss=train,
-        test_gain=base.test_error - test,
-        train_gain=base.train_loss - train,
+        test_error=errors.test_error,
+        train_loss=errors.train_loss,
+        test_gain=base.test_error - errors.test_error,
+        train_gain=base.train_loss - errors.train_loss,
         **vars(traces(problem)),
     )
 
@@ -148,17 +148,17 @@ def checked_degree(degree: object) -> int | None:
     return int(degree)
 
 
-@lru_cache(maxsize=8)
-def _unspiked_limit(problem: Problem) -> Errors:
-    """What gains are counted from; kept, because all regimes of a problem have it in common."""
-    return _spiked_limit(problem, spike_functions(problem, 0))
-
-
 class Errors(NamedTuple):
     """Test error and training loss in the limit."""
 
     test_error: float
     train_loss: float
+
+
+@lru_cache(maxsize=8)
+def _untrained_limit(problem: Problem) -> Errors:
+    """The untrained network's errors; kept, because all regimes of a problem share them."""
+    return _spiked_limit(problem, spike_functions(problem, 0))
 
 
 def _spiked_limit(problem: Problem, spikes: Spikes) -> Errors:
@@ -218,18 +218,14 @@ def _shrinkage(problem: Problem) -> tuple[FloatArray, FloatArray]:
     return np.array([m1, m2, top / below]), np.array([dm1, dm2, change / below])
 
 
-def _maximal(problem: Problem) -> tuple[float, float]:
+def _maximal_limit(problem: Problem) -> Errors:
     """The limit at fixed η/√N: the engine at sizes where the penalty on A has vanished."""
-    factor = max(1, _FAR // max(problem.n, problem.d, problem.width, problem.n_step))
-    sizes = {
-        "n": problem.n * factor,
-        "d": problem.d * factor,
-        "width": problem.width * factor,
-        "n_step": problem.n_step * factor,
-    }
-    (outcome,) = solve([problem.replace(step_size=problem.step_size * factor**0.5, **sizes)])
+    sizes = {name: getattr(problem, name) for name in ("n", "d", "width", "n_step")}
+    factor = max(1, _FAR // max(sizes.values()))
+    larger = {name: size * factor for name, size in sizes.items()}
+    (outcome,) = solve([problem.replace(step_size=problem.step_size * factor**0.5, **larger)])
     found = answered(outcome)
-    return found.test_error, found.train_loss
+    return Errors(found.test_error, found.train_loss)
 
 
 def learned_powers(problem: Problem, degree: int) -> tuple[int, ...]:
