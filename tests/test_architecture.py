@@ -58,7 +58,8 @@ def test_class_names_of_core_and_functions_have_one_meaning() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, set()).add(str(path.relative_to(SOURCE)))
-    ours = {name: at for name, at in homes.items() if any(h[:4] in ("core", "func") for h in at)}
+    rooms = ("core", "functions")
+    ours = {name: at for name, at in homes.items() if any(h.split("/")[0] in rooms for h in at)}
     assert ours["Problem"] == {"core/problem.py"}
     assert all(len(at) == 1 for at in ours.values()), ours
 
