@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from types import ModuleType
 
 import numpy as np
 
@@ -16,8 +15,7 @@ from ..core.errors import FeaturestepError, NotConverged
 from ..core.problem import Problem
 from ..core.spiked import spiked_weights
 from ..core.threads import one_thread
-from . import isotropic
-from .exact import solve as exact
+from .exact.solve import block_size, solve_block
 from .method import chosen_method
 from .prediction import SELF_CHECK, Outcome, Prediction
 from .resolution import Effort, Resolution, choose
@@ -26,7 +24,6 @@ __all__ = ["SELF_CHECK", "Outcome", "Prediction", "solve"]
 
 SETTLED = 3e-7  # relative change under refinement that ends it
 _ROUNDS = 6
-_SOLVERS: dict[str, ModuleType] = {"isotropic": isotropic, "exact": exact}
 
 
 def solve(
@@ -65,7 +62,7 @@ class _Job:
         """Solve the pending problems; return those that need more effort, with it."""
         again: dict[int, Effort] = {}
         for method, resolution, members in self._buckets(pending):
-            rows = _SOLVERS[method].rows_of_block(resolution, self.problems[members[0]])
+            rows = block_size(resolution, self.problems[members[0]], method)
             for first in range(0, len(members), rows):
                 block = members[first : first + rows]
                 again.update(self._solve_block(block, method, resolution, pending))
@@ -108,9 +105,8 @@ class _Job:
     def _solve_block(
         self, block: list[int], method: str, resolution: Resolution, pending: dict[int, Effort]
     ) -> list[tuple[int, Effort]]:
-        problems, weights = ([items[i] for i in block] for items in (self.problems, self.weights))
         try:
-            found, rough = _SOLVERS[method].solve_block(problems, weights, resolution)
+            found, rough = solve_block([self.problems[i] for i in block], resolution, method)
         except (np.linalg.LinAlgError, FloatingPointError) as error:
             if len(block) == 1:
                 self.outcomes[block[0]] = NotConverged(f"a linear system was singular ({error})")

@@ -1,96 +1,77 @@
-"""Section 3 for a block of problems: isotropic weights, the fast case.
+"""Isotropic weights (sections 2, 3): the published picture of the step, as a `Step`.
 
-Exact where nothing of the step is seen beside the learned direction (`method` says when).
+What a neuron keeps beside its shift u_g is taken for an isotropic vector of norm ρ_g (4): it keeps
+(1 + k_gm_1) of its initial weights, and the rest of its square is noise without structure. Then
+(22) has no r in it (φ0 → 0: T = N, Ξ = diag(0, ρ² − (1 + k m_1)²)), C of the fields is
+blockdiag(V2, X, X), and own overlaps, norms and terms of order 1/d are left out. `predict` has it
+for comparison.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from ..core.problem import Problem
-from ..core.spiked import SpikedWeights
+from ..core.spiked import SpikedWeights, spiked_weights
 from ..core.types import FloatArray
-from .moments import build_batch
-from .prediction import Groups, Outcome, Prediction, checked
-from .resolution import Effort, Resolution, Roughness, choose
-from .resolvent import solve_resolvent
-from .risk import solve_risk, solve_signal
+from ..functions.nonlinearity import coefficients
+from ..functions.quadrature import Rule
+from .exact.step import Row, Step, sees_output
+from .labels import across_alignment
 
-BLOCK = 60000  # problems × nodes × groups of one batch: its arrays stay in cache
-
-
-def rows_of_block(resolution: Resolution, problem: Problem) -> int:
-    """How many problems to solve at once."""
-    return max(1, BLOCK // math.prod(resolution.sizes))
+_DIRECTIONS = 2  # special ones: β itself, and what β⋆ has beside it
 
 
-def solve_block(
-    problems: Sequence[Problem], weights: Sequence[SpikedWeights], resolution: Resolution
-) -> tuple[list[Outcome], Roughness]:
-    """Outcomes of problems that share their rules, and how rough the solutions are on them."""
-    groups, nodes = resolution.group_rule(), resolution.node_rule()
-    batch = build_batch(problems, weights, groups, nodes)
-    resolvent = solve_resolvent(batch)
-    point = resolvent.point
-    signal = solve_signal(point)
-    risk = solve_risk(point, signal)
-    rough = Roughness.of(point.chi, point.v2 / batch.neurons, batch.kappa)
-    outcomes = []
-    for i, (problem, step) in enumerate(zip(problems, weights, strict=True)):
-        own = Groups(
-            g=batch.g,
-            neurons=batch.neurons[i],
-            shift=batch.shift[i],
-            norm=batch.norm[i],
-            use=signal.use[i],
-            along=signal.along[i],
-            across=signal.across[i],
-        )
-        found = Prediction(
-            problem=problem,
-            test_error=float(risk.test_error[i]),
-            train_loss=float(risk.train_loss[i]),
-            train_mse=float(risk.train_mse[i]),
-            readout_norm=float(np.sqrt(risk.norm_squared[i])),
-            alignment=step.alignment,
-            beta_norm=step.beta_norm,
-            test_error_sd=0.0,
-            groups=own,
-            method="isotropic",
-            solver_residual=float(resolvent.residual[i]),
-            iterations=int(resolvent.iterations[i]),
-            self_check=float(risk.self_check[i]),
-            nodes=batch.kappa.size,
-            network=IsotropicNetwork(problem, step, own),
-        )
-        outcomes.append(checked(found))
-    return outcomes, rough
+def isotropic_step(rows: Sequence[Row], groups: Rule) -> Step:
+    """The constants of rows that share all but numbers, for isotropic weights (eqs. 1 to 4)."""
+    g, share = groups
+    problems = [row.problem for row in rows]
+    weights = [spiked_weights(problem) for problem in problems]
 
+    def of_problems(name: str) -> FloatArray:
+        return np.array([float(getattr(problem, name)) for problem in problems])
 
-class IsotropicNetwork(NamedTuple):
-    """A network solved with isotropic weights."""
+    def of_groups(function: object) -> FloatArray:
+        return np.stack([function(w, g) for w in weights])  # type: ignore[operator]
 
-    problem: Problem
-    weights: SpikedWeights
-    groups: Groups
-
-    def parts(self, kappa: FloatArray) -> FloatArray:
-        """M and S of (12)."""
-        groups = self.groups
-        place = groups.shift * kappa[:, None]
-        mean, slope, _ = self.problem.sigma.moments(groups.norm, place)  # (points, K)
-        along = mean @ groups.use + kappa * (slope @ groups.along)
-        return np.stack([along, slope @ groups.across])
-
-    def error(self, kappa: FloatArray) -> FloatArray:
-        """E0 + v of (12), (13) at nodes that are added without weight."""
-        resolution = choose(self.problem, self.weights, Effort())
-        nodes, weight = resolution.node_rule()
-        rule = np.append(nodes, kappa), np.append(weight, np.zeros(kappa.size))
-        batch = build_batch([self.problem], [self.weights], resolution.group_rule(), rule)
-        point = solve_resolvent(batch).point
-        return solve_risk(point, solve_signal(point)).given[0, nodes.size :]
+    width, alignment = of_problems("width"), np.array([w.alignment for w in weights])
+    norm, kept = of_groups(SpikedWeights.norm), of_groups(SpikedWeights.kept)
+    first = problems[0]
+    lean = float(coefficients(first.sigma, 1)[1]) if sees_output(first) else 0.0
+    count, size = norm.shape
+    none, plain = np.zeros_like(norm), np.zeros(count)
+    return Step(
+        n=of_problems("n"),
+        d=of_problems("d"),
+        ridge=of_problems("ridge"),
+        noise=of_problems("noise_std") ** 2,
+        phi=plain,
+        beta=np.array([w.beta_norm for w in weights]),
+        alignment=alignment,
+        across=across_alignment(alignment),
+        lean=np.full(count, lean),
+        neurons=width[:, None] * share,
+        a=g / np.sqrt(width)[:, None],
+        e=none,
+        k=none,
+        delta=np.maximum(norm**2 - kept**2, 0.0),
+        kept=kept,
+        norm=norm,
+        shift=of_groups(SpikedWeights.shift),
+        along_weights=np.zeros((count, size, 3)),
+        along_noise=np.zeros((count, size, 3)),
+        norm_variance=none,
+        sample_norm=np.zeros((count, size, size)),
+        longer=none,
+        further=none,
+        r=np.ones((count, 1)),
+        r_weight=np.ones((count, 1)),
+        r_first=np.zeros((count, _DIRECTIONS, 1)),
+        r_second=np.tile(np.eye(_DIRECTIONS)[None, :, :, None], (count, 1, 1, 1)),
+        r_moments=np.zeros((count, 7)),
+        r_overlaps=np.zeros((count, _DIRECTIONS, 4)),
+        is_full=False,
+        is_gaussian=False,
+        is_isotropic=True,
+    )

@@ -22,7 +22,6 @@ from ..functions.activations import function
 from ..functions.nonlinearity import Nonlinearity, normalised_hermite
 from ..functions.quadrature import stretched_normal
 from ..functions.targets import FINEST, AlignedTarget, directions_rule
-from .moments import across_alignment, target_moments
 from .resolution import target_nodes
 
 _CHUNK = 400_000  # values of the target at a time
@@ -33,6 +32,11 @@ MOST_DEGREE = 8  # of the error by degree, for several directions
 KAPPA, WEIGHT = stretched_normal(((0.0, 0.25),), 1.0, 0.2, 9.5)
 Index = tuple[int, ...]
 Degrees = dict[int | str | Index, float]
+
+
+def across_alignment(alignment: FloatArray) -> FloatArray:
+    """q = √(1 − γ²), kept away from 0 where it rounds to it."""
+    return np.sqrt(np.maximum((1.0 - alignment) * (1.0 + alignment), 1e-16))
 
 
 @dataclass(frozen=True)
@@ -62,10 +66,10 @@ def label_moments(
         place = np.ascontiguousarray(kappa).tobytes()
         found = [_of_aligned(star, float(gamma), place) for gamma in alignment]
         return Labels(*(np.stack(part) for part in zip(*found, strict=True)))
-    y0, y1, rest = target_moments(star, alignment, kappa)
     across = across_alignment(alignment)[:, None]
+    y0, slope, rest = star.moments(across, alignment[:, None] * kappa)
     curved = star.derivative_means(across, alignment[:, None] * kappa, 2)[2]
-    return Labels(y0, y1[:, None], (across**2 * curved)[:, None], rest)
+    return Labels(y0, (across * slope)[:, None], (across**2 * curved)[:, None], rest)
 
 
 Moments = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

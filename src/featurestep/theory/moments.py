@@ -15,8 +15,8 @@ import numpy as np
 from ..core.problem import Problem
 from ..core.spiked import SpikedWeights
 from ..core.types import FloatArray, IntArray
-from ..functions.nonlinearity import Nonlinearity
 from ..functions.quadrature import Rule
+from .labels import label_moments
 
 SHARED = ("kappa", "weight", "g", "mirrored", "exact")  # by all problems of a batch
 
@@ -93,7 +93,8 @@ def build_batch(
     )
     moments = sigma.moments(norm[:, None, :], shift[:, None, :] * kappa[:, None])  # (eq. 5)
     mean, slope, spread = (np.take(moment, of, axis=0) for moment in moments)
-    y0, y1, rest = (x[of] for x in target_moments(star, alignment, kappa))
+    labels = label_moments(star, alignment, kappa)
+    y0, y1, rest = (x[of] for x in (labels.mean, labels.linear[:, 0], labels.rest))
     return Batch(
         n=np.array([float(p.n) for p in problems]),
         d=np.array([float(p.d) for p in problems]),
@@ -121,17 +122,3 @@ def _distinct(weights: Sequence[SpikedWeights]) -> tuple[list[SpikedWeights], li
     first: dict[SpikedWeights, int] = {}
     of = [first.setdefault(step, len(first)) for step in weights]
     return list(first), of
-
-
-def target_moments(
-    star: Nonlinearity, alignment: FloatArray, kappa: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """y0, y1 and y2 − y0² − y1² without noise (eq. 6): moments of σ⋆(γκ + √(1−γ²)s)."""
-    across = across_alignment(alignment)
-    y0, slope, rest = star.moments(across[:, None], alignment[:, None] * kappa)
-    return y0, across[:, None] * slope, rest
-
-
-def across_alignment(alignment: FloatArray) -> FloatArray:
-    """√(1 − γ²), kept away from 0 where it rounds to it."""
-    return np.sqrt(np.maximum((1.0 - alignment) * (1.0 + alignment), 1e-16))

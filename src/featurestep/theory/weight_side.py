@@ -19,7 +19,8 @@ import numpy as np
 from ..core.types import FloatArray
 from .exact.dyson import symmetric
 from .exact.weights import Links
-from .moments import Batch, across_alignment
+from .labels import across_alignment
+from .moments import Batch
 
 Gain = tuple[FloatArray, FloatArray, FloatArray]  # Y = (I + S)⁻¹, SY and bY
 

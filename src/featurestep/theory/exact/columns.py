@@ -43,7 +43,10 @@ def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns
     mean, slope, second, spread = sigma.averages(norm, place, 2)
     curvature = 0.5 * second
     k = kappa[:, None]
-    means = _means(step, anisotropy(step), k, mean, curvature)
+    if step.is_isotropic:
+        means = _plain(step, mean)
+    else:
+        means = _means(step, anisotropy(step), k, mean, curvature)
     tilt = np.zeros_like(mean)  # ℓ
     if step.is_full:  # a neuron's own direction in β (44)
         a = step.a[:, None, :]

@@ -28,7 +28,8 @@ class Covariance:
     met: FloatArray  # (B, 3KS, f) what the special directions show of each field
     special: FloatArray  # (B, 3KS, 3KS) H
     matrix: FloatArray  # (B, f, f) Ĉ without the lean of `full`
-    lean: FloatArray  # (B, K, f) −c_1 a_h (G·parts_1) in row p_h, 0 for labels
+    along: FloatArray  # (B, 3K, f) fields' parts along β, all that w_a has to do with
+    lean: FloatArray  # (B, K, f) −c_1 a_h (G·along) in row p_h, 0 for labels
 
     @property
     def total(self) -> FloatArray:
@@ -61,9 +62,10 @@ def covariance(
             matrix = matrix + matmul(
                 transposed(seen[:, i - 1]), orders[:, i + j - 2], seen[:, j - 1]
             )
-    own = answered[:, 0, :size] / step.phi[:, None, None]
+    along = _along_beta(step) if step.is_isotropic else parts[:, 0]
+    own = matmul(blocks.whole[:, :size], along)  # in rows p
     lean = -(step.lean[:, None] * step.a)[:, :, None] * own * np.sqrt(step.d)[:, None, None]
-    return Covariance(parts, star, answered, met, h, matrix, lean)
+    return Covariance(parts, star, answered, met, h, matrix, along, lean)
 
 
 def alone(step: Step) -> Covariance:
@@ -74,14 +76,25 @@ def alone(step: Step) -> Covariance:
     return covariance(step, nothing, blocks, scattered)
 
 
+def _along_beta(step: Step) -> FloatArray:
+    """τ = φ·β/‖β‖ and ψ_1 ∋ −(γ/q)φ·β/‖β‖ as multiples of β, (B, 3K, f)."""
+    rows, size = step.k.shape
+    along = np.zeros((rows, 3 * size, (2 + step.directions) * size))
+    g = np.arange(size)
+    along[:, size + g, g] = (1.0 / step.beta)[:, None]
+    along[:, size + g, size + g] = -(step.alignment / (step.across * step.beta))[:, None]
+    return along
+
+
 def _parts(step: Step) -> FloatArray:
+    """Fields as combinations of β_1, β_2, β_3, (B, 3, 3K, f); none for isotropic weights."""
     rows, size = step.k.shape
     parts = np.zeros((rows, 3, 3 * size, (2 + step.directions) * size))
+    if step.is_isotropic:
+        return parts
     g = np.arange(size)
-    p, phi, hat = g, size + g, 2 * size + g
-    tau, psi, delta = g, size + g, (1 + step.directions) * size + g
-    parts[:, 0, phi, tau] = (1.0 / step.beta)[:, None]
-    parts[:, 0, phi, psi] = -(step.alignment / (step.across * step.beta))[:, None]
+    p, hat, delta = g, 2 * size + g, (1 + step.directions) * size + g
+    parts[:, 0] = _along_beta(step)
     for j in range(3):
         parts[:, j, p, delta] = step.along_weights[:, :, j]
         parts[:, j, hat, delta] = step.along_noise[:, :, j]
@@ -89,10 +102,16 @@ def _parts(step: Step) -> FloatArray:
 
 
 def _star(step: Step) -> FloatArray:
-    """ψ_1 = (φ·θ_1 − γτ)/q and ψ_i = φ·θ_i (48): the parts along the directions."""
+    """ψ_1 = (φ·θ_1 − γτ)/q and ψ_i = φ·θ_i (48): the parts along the directions.
+
+    For isotropic weights τ = φ·θ_1 and ψ = φ·θ_2, with θ_1 along β.
+    """
     rows, size = step.k.shape
     star = np.zeros((rows, step.r_first.shape[1], 3 * size, (2 + step.directions) * size))
     g = np.arange(size)
+    if step.is_isotropic:
+        star[:, 0, size + g, g] = star[:, 1, size + g, size + g] = 1.0
+        return star
     star[:, 0, size + g, size + g] = (1.0 / step.across)[:, None]
     for i in range(1, step.directions):
         star[:, i, size + g, (1 + i) * size + g] = 1.0
@@ -136,20 +155,21 @@ def forces(
     cross = np.einsum("bsm,bsmp,bmq->bpq", step.r_first, from_star, from_bulk, optimize=True)
     both = np.einsum("bstm,bsmp,btmq->bpq", step.r_second, from_star, from_star, optimize=True)
     gradient[:, inside[:, None], inside] += phi * (back + cross + transposed(cross) + both)
-    if step.is_full:
-        gradient = gradient + _lean_force(step, found, a[:, 0], asked, use)
+    if np.any(step.lean):
+        along = matmul(found.along, asked[:, :, None])[:, :, 0]
+        gradient = gradient + _lean_force(step, found, along, asked, use)
     along = turned[:, :, size : 2 * size]
     return Forces(gradient / step.d[:, None, None], matmul(transposed(along), along))
 
 
 def _lean_force(
-    step: Step, found: Covariance, a: FloatArray, asked: FloatArray, use: FloatArray
+    step: Step, found: Covariance, along: FloatArray, asked: FloatArray, use: FloatArray
 ) -> FloatArray:
-    """Gradient by G of d Σ_h z_h², z_h = x̃_{A,h} − c_1a_h(Gu)_{p_h} (35)."""
+    """Gradient by G of d Σ_h z_h², z_h = x̃_{A,h} − c_1a_h(Gu)_{p_h} (35), u (B, 3K) `along`."""
     size = step.k.shape[1]
     root = np.sqrt(step.d)[:, None]
     z = use + matmul(found.lean, asked[:, :, None])[..., 0] / root
-    pulled = np.zeros_like(a)
+    pulled = np.zeros_like(along)
     pulled[:, :size] = -(step.d * step.lean)[:, None] * step.a * z
-    one_way = pulled[:, :, None] * a[:, None, :]
+    one_way = pulled[:, :, None] * along[:, None, :]
     return np.asarray(one_way + transposed(one_way))

@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.problem import Problem
-from ...core.spiked import SpikedWeights
+from ...core.spiked import spiked_weights
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
 from ...functions.targets import AlignedTarget
+from ..isotropic import isotropic_step
 from ..labels import Labels
 from ..prediction import Groups, Outcome, Prediction, checked
 from ..resolution import Resolution, Roughness
@@ -32,7 +33,7 @@ _FAR, _HEAVY = 8.0, 60.0  # a target that grows faster than a parabola, in units
 
 
 class Answer(NamedTuple):
-    """A batch of rows, solved."""
+    """A batch of rows that share all but numbers, solved."""
 
     rows: Sequence[Row]
     groups: Rule
@@ -63,20 +64,33 @@ def _far_values(star: Nonlinearity | AlignedTarget) -> FloatArray:
     return star(_FAR * signs / np.sqrt((signs**2).sum(axis=1))[:, None])
 
 
-def rows_of_block(resolution: Resolution, problem: Problem) -> int:
+def block_size(resolution: Resolution, problem: Problem, method: str) -> int:
     """How many problems to solve at once."""
     size, nodes = resolution.sizes
     cells = max(R_NODES * (2 * size) ** 2, 4 * size * nodes)
-    return max(1, BLOCK // (cells * len(rows_of(problem))))
+    return max(1, BLOCK // (cells * len(rows_of(problem, method))))
+
+
+def step_of(rows: Sequence[Row], groups: Rule, count: int, method: str) -> Step:
+    """The step's constants by a method; `count` nodes of r for exact weights."""
+    if method == "isotropic":
+        return isotropic_step(rows, groups)
+    return build_step(rows, groups, count)
 
 
 def answer(
-    rows: Sequence[Row], groups: Rule, nodes: Rule, count: int, *, slack: float = 1.0
+    rows: Sequence[Row],
+    groups: Rule,
+    nodes: Rule,
+    count: int,
+    *,
+    method: str = "exact",
+    slack: float = 1.0,
 ) -> Answer:
-    """Solve rows that share all but numbers."""
+    """Solve rows that share all but numbers: the way from (19) to (32)."""
     problem = rows[0].problem
     kappa, weight = nodes
-    step = build_step(rows, groups, count)
+    step = step_of(rows, groups, count, method)
     columns = build_columns(problem.sigma, step, kappa)
     labels = build_labels(problem.star, step, kappa)
     solution = solve(Samples(step, columns, kappa, weight), slack)
@@ -88,20 +102,20 @@ def answer(
 
 
 def solve_block(
-    problems: Sequence[Problem], weights: Sequence[SpikedWeights], resolution: Resolution
+    problems: Sequence[Problem], resolution: Resolution, method: str
 ) -> tuple[list[Outcome], Roughness]:
     """Outcomes of problems that share their rules, and how rough the solutions are on them."""
     groups, nodes = resolution.group_rule(), resolution.node_rule()
     count = round(resolution.residuals * max(r_nodes(problem) for problem in problems))
-    rows = [row for problem in problems for row in rows_of(problem)]
+    rows = [row for problem in problems for row in rows_of(problem, method)]
     slack = resolution.slack
-    found = answer(rows, groups, nodes, count, slack=slack)
+    found = answer(rows, groups, nodes, count, method=method, slack=slack)
     state = found.solution.at.state
     rough = Roughness.of(state.chi, state.v2 / found.step.neurons, nodes[0])
     each = len(rows) // len(problems)
     outcomes = [
-        checked(_prediction(w, found, slice(i * each, (i + 1) * each)), slack)
-        for i, w in enumerate(weights)
+        checked(_prediction(found, slice(i * each, (i + 1) * each), method), slack)
+        for i in range(len(problems))
     ]
     worst = (part.reshape(len(problems), each).max(axis=1) for part in (rough.nodes, rough.groups))
     return outcomes, Roughness(*worst)
@@ -114,8 +128,9 @@ def _across(fields: FloatArray, step: Step) -> FloatArray:
     return across if count == 1 else across.reshape(count, size)
 
 
-def _prediction(weights: SpikedWeights, found: Answer, rows: slice) -> Prediction:
+def _prediction(found: Answer, rows: slice, method: str) -> Prediction:
     """The mean over the rows of one problem, with the worst residual of any."""
+    weights = spiked_weights(found.rows[rows][0].problem)
     step, at, offsets = found.step, found.solution.at, found.rows[rows]
     size = step.k.shape[1]
     weight, part = at.samples.weight, np.array([row.share for row in offsets])
@@ -146,45 +161,46 @@ def _prediction(weights: SpikedWeights, found: Answer, rows: slice) -> Predictio
             along=fields[size : 2 * size],
             across=_across(fields, step),
         ),
-        method="exact",
+        method=method,
         solver_residual=float(found.solution.residual[rows].max()),
         iterations=int(found.solution.iterations[rows].max()),
         self_check=float(check),
         nodes=int(weight.size),
-        network=ExactNetwork(
-            offsets, found.groups, step.r.shape[1], used, powers, found.errors.bulk[rows]
+        network=SolvedNetwork(
+            offsets, found.groups, step.r.shape[1], method, used, powers, found.errors.bulk[rows]
         ),
     )
 
 
-class ExactNetwork(NamedTuple):
-    """A network solved with exact weights, for each value of the initial offset (R of them)."""
+class SolvedNetwork(NamedTuple):
+    """What a solved network computes at any κ, for each value of the initial offset (R of them)."""
 
     rows: Sequence[Row]
     groups: Rule
     r_nodes: int
+    method: str
     used: FloatArray  # (R, F) fields A, τ, ψ_1 … ψ_r, Δ (, Ω), K of each
     powers: FloatArray  # (R, K) P_g
     bulk: FloatArray  # (R, K, K) Q_gh
 
     def parts(self, kappa: FloatArray) -> FloatArray:
         """E[f|κ] and E[s_i f|κ]."""
-        _, columns, share = self._seen(kappa)
+        _, columns, share = self._columns(kappa)
         plain = matmul(columns.plain, self.used[:, :, None])[:, :, 0]
         linear = matmul(columns.linear, self.used[:, None, :, None])[..., 0]
         return np.concatenate([(share @ plain)[None], np.tensordot(share, linear, axes=1)])
 
     def error(self, kappa: FloatArray) -> FloatArray:
         """The misfit and the fluctuations v of (13)."""
-        step, columns, share = self._seen(kappa)
+        step, columns, share = self._columns(kappa)
         labels = build_labels(self.rows[0].problem.star, step, kappa)
         missed = misfit(columns, labels, step.sample_norm, self.used)
         bulk = np.einsum("bqg,bqg->bq", matmul(columns.slope, self.bulk), columns.slope)
         spread = matmul(columns.spread, self.powers[:, :, None])[:, :, 0]
         return np.asarray(share @ (missed + bulk + spread))
 
-    def _seen(self, kappa: FloatArray) -> tuple[Step, Columns, FloatArray]:
+    def _columns(self, kappa: FloatArray) -> tuple[Step, Columns, FloatArray]:
         """The step, its columns at κ, and the probabilities of the initial offsets."""
-        step = build_step(self.rows, self.groups, self.r_nodes)
+        step = step_of(self.rows, self.groups, self.r_nodes, self.method)
         share = np.array([row.share for row in self.rows])
         return step, build_columns(self.rows[0].problem.sigma, step, kappa), share

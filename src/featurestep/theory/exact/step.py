@@ -15,7 +15,7 @@ import numpy as np
 from ...core.problem import Problem
 from ...core.types import FloatArray
 from ...functions.quadrature import Rule, gauss_hermite
-from ..moments import across_alignment
+from ..labels import across_alignment
 from .residuals import Noise, residual_law, typical_law
 from .slopes import Slopes, slopes
 
@@ -37,9 +37,10 @@ def sees_output(problem: Problem) -> bool:
     return problem.residual == "full" and problem.step_size > 0.0
 
 
-def rows_of(problem: Problem) -> list[Row]:
+def rows_of(problem: Problem, method: str = "exact") -> list[Row]:
     """The rows whose weighted mean is the answer for one problem (41)."""
-    if not sees_output(problem) or slopes(problem.sigma).c0 == 0.0:
+    centred = slopes(problem.sigma).c0 == 0.0
+    if method == "isotropic" or centred or not sees_output(problem):
         return [Row(problem)]
     xi, weight = gauss_hermite(OFFSETS)
     return [Row(problem, float(x), float(w)) for x, w in zip(xi, weight, strict=True)]
@@ -80,17 +81,21 @@ class Step:
     r_overlaps: FloatArray  # (B, S, 4)
     is_full: bool
     is_gaussian: bool  # rows of W0 drawn from N(0, I/d)
+    is_isotropic: bool = False  # weights without structure beside β: theory/isotropic.py
 
     def take(self, rows: Any) -> Step:
         """The same for some of the rows."""
         values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        flags = ("is_full", "is_gaussian")
+        flags = ("is_full", "is_gaussian", "is_isotropic")
         return Step(**{n: v if n in flags else v[rows] for n, v in values.items()})
 
     @property
     def directions(self) -> int:
-        """r, those of the target: `full` has the readout's start as one more special direction."""
-        return int(self.r_first.shape[1]) - int(self.is_full)
+        """r, those of the target: `full` has the readout's start as one more special direction.
+
+        Isotropic weights see targets of one direction only, and β itself as special.
+        """
+        return int(self.r_first.shape[1]) - int(self.is_full or self.is_isotropic)
 
     def __len__(self) -> int:
         return int(self.n.size)
