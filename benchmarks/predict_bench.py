@@ -11,10 +11,10 @@ import sys
 import time
 
 import numpy as np
+from featurestep.theory.engine import Prediction, solve
 from threadpoolctl import threadpool_limits
 
 from featurestep import Problem, predict
-from featurestep.theory.engine import Prediction, solve
 
 ACTIVATIONS = ("tanh", "relu", "erf", "sigmoid", "hard_tanh", "softplus")
 _GRID = 100  # points along each side of the grid

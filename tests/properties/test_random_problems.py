@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from featurestep.theory.engine import SELF_CHECK, Outcome, Prediction, solve
 
 from featurestep import NotConverged, Problem
-from featurestep.theory.engine import SELF_CHECK, Outcome, Prediction, solve
 from featurestep.theory.resolution import Effort
 from featurestep.theory.resolvent import ACCEPTED
 from tests.draws import random_problem

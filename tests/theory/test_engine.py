@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from featurestep.theory.engine import Prediction, solve
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featurestep import Problem, predict
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.quadrature import gauss_hermite, gauss_law
-from featurestep.theory.engine import Prediction, solve
 from featurestep.theory.limits import limit
 from featurestep.theory.moments import build_batch
 from featurestep.theory.resolution import Effort

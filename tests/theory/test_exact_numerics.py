@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from featurestep.theory.engine import SELF_CHECK, Outcome, Prediction, solve
 
 from featurestep import Problem
-from featurestep.theory.engine import SELF_CHECK, Outcome, Prediction, solve
 from featurestep.theory.exact.dyson import inverted
 from featurestep.theory.prediction import ACCEPTED
 from featurestep.theory.resolution import Effort

@@ -10,7 +10,7 @@ import click
 from .. import theory
 from ..core.axes import read_number
 from ..core.errors import InvalidProblem
-from ..theory.method import METHODS
+from ..theory.predict import METHODS
 from .answers import answer
 from .complete import offering
 from .options import Request, asking
@@ -20,12 +20,11 @@ from .options import Request, asking
 @click.option(
     "--method",
     metavar="|".join(METHODS),
-    default="auto",
+    default="exact",
     show_default=True,
     shell_complete=offering(METHODS),
-    help="weights after the step: exact (every step size), isotropic (faster: only the shift along "
-    "the learned direction and the norm of each neuron, the published spiked random features), or "
-    "auto (exact, except where isotropic loses less than 1e-4 of the errors)",
+    help="weights after the step: exact (every step size), or isotropic (only the shift along the "
+    "learned direction and the norm of each neuron: the published spiked random features)",
 )
 @asking()
 def predict(request: Request, method: str) -> None:
@@ -33,9 +32,9 @@ def predict(request: Request, method: str) -> None:
 
     Holds for every step, small, maximal (η of order √N) or larger. What the step does to the
     weights is taken in full; `--method isotropic` keeps only each neuron's shift and norm, as the
-    published spiked random features do, and so shows what the rest is worth: tens of per cent of
-    the test error for a large step and an activation with c_2 ≠ 0, such as ReLU. Where terms are
-    left out, a note below the table says so and by how much.
+    published spiked random features do. This shows the cost of that approximation: tens of per cent
+    of the test error for a large step and an activation with c_2 ≠ 0, such as ReLU. Where terms
+    are left out, a note below the table says so and by how much.
 
     --plot draws the function learned along the learned direction, M(κ), over the best one, E[y|κ];
     with --over it draws the errors against the field, and against the step exponent their limits

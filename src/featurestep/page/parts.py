@@ -17,9 +17,9 @@ from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import gauss_hermite
 from ..theory import Limit, Prediction, limit
 from ..theory.baselines import baselines_given, kernel_error, tuned_ridge, untrained
-from ..theory.engine import Outcome, solve
 from ..theory.limits import spike_functions
-from ..theory.prediction import answered
+from ..theory.predict import solve
+from ..theory.prediction import Outcome, answered
 from ..theory.resolution import Effort
 from .errors_axis import axis, grid
 from .state import State

@@ -12,7 +12,6 @@ import numpy as np
 from ..core.errors import NotConverged
 from ..core.problem import Problem
 from ..core.spiked import spiked_weights
-from ..theory.method import chosen_method
 from ..theory.spectra import Spectrum, Spike
 from ..theory.spectra import spectrum as solve
 from ..theory.spectra.branch import Trail
@@ -84,5 +83,5 @@ def _spike(spike: Spike) -> dict[str, Any]:
 def _own_notes(found: Spectrum | Draft) -> list[str]:
     """Notes that the prediction of the same problem does not have already."""
     problem, weights = found.problem, spiked_weights(found.problem)
-    told = prediction_notes(problem, weights, chosen_method(problem, weights, "auto"))
+    told = prediction_notes(problem, weights, "exact")
     return [note for note in found.notes if note not in told]

@@ -9,15 +9,18 @@ for comparison.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..core.problem import Problem
 from ..core.spiked import SpikedWeights, spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import coefficients
 from ..functions.quadrature import Rule
-from .exact.step import Row, Step, sees_output
+from .exact.slopes import slopes
+from .exact.step import Row, Step
 from .labels import across_alignment
 
 _DIRECTIONS = 2  # special ones: β itself, and what β⋆ has beside it
@@ -32,13 +35,12 @@ def isotropic_step(rows: Sequence[Row], groups: Rule) -> Step:
     def of_problems(name: str) -> FloatArray:
         return np.array([float(getattr(problem, name)) for problem in problems])
 
-    def of_groups(function: object) -> FloatArray:
-        return np.stack([function(w, g) for w in weights])  # type: ignore[operator]
+    def of_groups(function: Callable[[SpikedWeights, FloatArray], FloatArray]) -> FloatArray:
+        return np.stack([function(w, g) for w in weights])
 
     width, alignment = of_problems("width"), np.array([w.alignment for w in weights])
     norm, kept = of_groups(SpikedWeights.norm), of_groups(SpikedWeights.kept)
-    first = problems[0]
-    lean = float(coefficients(first.sigma, 1)[1]) if sees_output(first) else 0.0
+    c1 = float(coefficients(problems[0].sigma, 1)[1])
     count, size = norm.shape
     none, plain = np.zeros_like(norm), np.zeros(count)
     return Step(
@@ -50,7 +52,7 @@ def isotropic_step(rows: Sequence[Row], groups: Rule) -> Step:
         beta=np.array([w.beta_norm for w in weights]),
         alignment=alignment,
         across=across_alignment(alignment),
-        lean=np.full(count, lean),
+        lean=np.array([c1 if problem.residual == "full" else 0.0 for problem in problems]),
         neurons=width[:, None] * share,
         a=g / np.sqrt(width)[:, None],
         e=none,
@@ -75,3 +77,52 @@ def isotropic_step(rows: Sequence[Row], groups: Rule) -> Step:
         is_gaussian=False,
         is_isotropic=True,
     )
+
+
+def left_out(problem: Problem, weights: SpikedWeights) -> float:
+    """The largest term that isotropic weights leave out, in units of the loss (section 16)."""
+    sigma = problem.sigma
+    if sigma.slope_variance == 0.0:  # affine: weights beside β act through W·x alone
+        return 0.0
+    s = slopes(sigma)
+    law = problem.law
+    size = math.sqrt(sigma.second_moment)
+    extreme = max(map(abs, law.values)) if law.is_finite else 3.0
+    e = problem.step_size / math.sqrt(problem.width) * extreme
+    spread = problem.phi_step * weights.residual_square
+    c_star = coefficients(problem.sigma_star, 2)
+    terms = [
+        extreme**2 * bulk_left_out(problem, weights),
+        4.0 * e * abs(s.c2 * float(c_star[2])),
+        2.0 * e * abs(s.zz) * weights.beta_norm,
+        e**2 * spread * s.norm_noise[0],
+        _order_one_over_d(problem),
+    ]
+    if problem.initial == "gaussian":
+        terms.append((abs(s.c2) + abs(s.zz) * e) / size)
+    if problem.residual == "full" and problem.step_size:
+        terms.append(extreme / math.sqrt(problem.width))
+    return max(terms)
+
+
+def bulk_left_out(problem: Problem, weights: SpikedWeights) -> float:
+    """What isotropic weights leave out of a typical neuron's bulk, as a share of its square."""
+    s = slopes(problem.sigma)
+    e = problem.step_size / math.sqrt(problem.width)
+    spread = problem.phi_step * weights.residual_square
+    return (4.0 * s.c2**2 + problem.phi_step * s.rest) * e**2 * spread
+
+
+def _order_one_over_d(problem: Problem) -> float:
+    """Size of the terms of order 1/d, (37) and the sample norms.
+
+    They enter through E σ″ times what the readout makes of the features' means. That is of order
+    1/u for a small shift u, so that with c_2 ≠ 0 they are not small however large d is.
+    """
+    s = slopes(problem.sigma)
+    if s.c2 == 0.0:
+        return s.zz**2 / problem.d
+    if problem.step_size > 0.0:
+        return 1.0
+    means = (s.c2 / s.c0) ** 2 / problem.d if s.c0 else 0.0
+    return float(means + s.c2**2 * problem.width / problem.d**2)

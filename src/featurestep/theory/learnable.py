@@ -297,7 +297,7 @@ class FunctionClass:
 
 def function_classes(problem: Problem) -> list[FunctionClass]:
     """What the problem's activation, law and step can express, for each initial offset (41)."""
-    resolution = choose(problem, spiked_weights(problem), Effort(), "exact")
+    resolution = choose(problem, spiked_weights(problem), Effort())
     groups, (kappa, weight) = resolution.group_rule(), resolution.node_rule()
     rows = rows_of(problem)
     step = build_step(rows, groups, R_NODES)

@@ -31,8 +31,8 @@ from ..core.types import FloatArray
 from ..functions.nonlinearity import Nonlinearity, coefficients
 from ..functions.quadrature import gauss_hermite, gauss_law
 from ..functions.roots import bracket_root, find_root
-from .engine import solve
 from .labels import along_first, label_moments
+from .predict import solve
 from .prediction import answered
 from .resolution import finite_groups, target_nodes
 

@@ -17,7 +17,7 @@ from ..core.errors import InvalidProblem, NotConverged
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Progress, Result, over_grid, verb
 from ..core.types import FloatArray
-from .engine import solve
+from .predict import solve
 from .prediction import Prediction, answered
 
 SEARCHABLE = ("ridge", "step_size")

@@ -1,18 +1,36 @@
-"""`predict`: the errors of the trained network, for one problem or a grid of them."""
+"""`predict`: train and test errors of the trained network, for one problem or a grid of them.
+
+Many problems are solved at once: those that share activation, target, law and quadrature rules go
+into one batch. Where a solution varies faster than its rules resolve, it is solved again on finer
+ones. Every problem has its own outcome, a prediction or the error that refuses it, so that one bad
+point spoils nothing.
+"""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
 from ..core.checks import one_of
+from ..core.errors import FeaturestepError, InvalidProblem, NotConverged
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Progress, over_grid, verb
-from .engine import solve
-from .method import METHODS
-from .prediction import Prediction, answered
+from ..core.spiked import spiked_weights
+from ..core.threads import one_thread
+from .exact.solve import block_size, solve_block
+from .prediction import Outcome, Prediction, answered
+from .resolution import Effort, Resolution, choose
+
+METHODS = ("exact", "isotropic")
+SETTLED = 3e-7  # relative change under refinement that ends it
+MAX_REFINEMENTS = 6
 
 
 @verb
 def predict(
-    problem: Problem | Grid, *, method: str = "auto", progress: Progress | None = None
+    problem: Problem | Grid, *, method: str = "exact", progress: Progress | None = None
 ) -> Prediction | GridResult:
     """Predict train and test errors after one gradient step (theory, sections 3 and 11–20).
 
@@ -20,8 +38,8 @@ def predict(
     `status` for each point ("ok" or the reason there is no number), and `progress(done, total)`
     is called as its points are solved.
 
-    `method` is "auto", "exact" or "isotropic". Exact weights hold for every step; isotropic ones
-    are faster, and "auto" takes them only where they lose less than 1e-4 of the errors.
+    `method` is "exact", for every step size, or "isotropic": the published approximation, which
+    knows of each neuron its shift along the learned direction and its norm, for comparison.
 
     >>> from featurestep import Problem, predict
     >>> p = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01, noise_std=0.1)
@@ -42,8 +60,113 @@ def _predict_grid(grid: Grid, method: str, progress: Progress | None) -> GridRes
     parts = (problems[start : start + size] for start in range(0, len(problems), size))
     outcomes = (outcome for part in parts for outcome in solve(part, method=method))
 
-    def told(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         if progress is not None and (done % size == 0 or done == total):
             progress(done, total)
 
-    return over_grid(Prediction, grid, lambda _: answered(next(outcomes)), told)
+    return over_grid(Prediction, grid, lambda _: answered(next(outcomes)), report)
+
+
+def solve(
+    problems: Sequence[Problem], *, method: str = "exact", effort: Effort | None = None
+) -> list[Outcome]:
+    """Outcomes in the order of the problems.
+
+    `effort` multiplies the numbers of groups and nodes: results must not depend on it.
+    """
+    if method == "isotropic" and any(problem.directions > 1 for problem in problems):
+        rule = "must be exact for a target of several directions"
+        raise InvalidProblem("method", rule, method)
+    batches = _Batches(problems, method)
+    pending: dict[int, Effort] = dict.fromkeys(range(len(problems)), effort or Effort())
+    with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
+        for _ in range(MAX_REFINEMENTS):
+            pending = batches.solve(pending)
+            if not pending:
+                break
+    for index in pending:
+        batches.outcomes[index] = NotConverged(
+            f"results still change by more than {SETTLED:.0e} when groups and nodes are refined"
+        )
+    return [outcome for outcome in batches.outcomes if outcome is not None]
+
+
+class _Batches:
+    """Problems, and the latest outcome of each."""
+
+    def __init__(self, problems: Sequence[Problem], method: str) -> None:
+        self.problems, self.method = problems, method
+        self.outcomes: list[Outcome | None] = [None] * len(problems)
+
+    def solve(self, pending: dict[int, Effort]) -> dict[int, Effort]:
+        """Solve the pending problems; return those that need finer rules, with their effort."""
+        again: dict[int, Effort] = {}
+        for resolution, members in self._by_rules(pending):
+            size = block_size(resolution, self.problems[members[0]], self.method)
+            for first in range(0, len(members), size):
+                block = members[first : first + size]
+                again.update(self._solve_block(block, resolution, pending))
+        return again
+
+    def _by_rules(self, pending: dict[int, Effort]) -> list[tuple[Resolution, list[int]]]:
+        """Indices of problems that can be solved in one batch, with their rules."""
+        found: dict[object, tuple[Resolution, list[int]]] = {}
+        for index, resolution in self._resolutions(pending).items():
+            problem = self.problems[index]
+            key = (
+                problem.sigma,
+                problem.star,
+                problem.law,
+                problem.residual if problem.step_size else "labels",
+                problem.initial,
+                resolution,
+            )
+            found.setdefault(key, (resolution, []))[1].append(index)
+        return list(found.values())
+
+    def _resolutions(self, pending: dict[int, Effort]) -> dict[int, Resolution]:
+        """The rules of every problem that has some."""
+        found: dict[int, Resolution] = {}
+        for index, effort in pending.items():
+            problem = self.problems[index]
+            try:
+                found[index] = choose(problem, spiked_weights(problem), effort)
+            except FeaturestepError as error:
+                self.outcomes[index] = error
+        laws = {i: self.problems[i].law for i in found if pending[i].alike}
+        for law in dict.fromkeys(laws.values()):
+            alike = [i for i, own in laws.items() if own == law]
+            finest = max(alike, key=lambda i: found[i].sizes)
+            found |= dict.fromkeys(alike, found[finest])
+        return found
+
+    def _solve_block(
+        self, block: list[int], resolution: Resolution, pending: dict[int, Effort]
+    ) -> list[tuple[int, Effort]]:
+        try:
+            found, rough = solve_block([self.problems[i] for i in block], resolution, self.method)
+        except (np.linalg.LinAlgError, FloatingPointError) as error:
+            if len(block) == 1:
+                self.outcomes[block[0]] = NotConverged(f"a linear system was singular ({error})")
+                return []
+            alone = [self._solve_block([i], resolution, pending) for i in block]
+            return list(itertools.chain.from_iterable(alone))
+        raised = rough.raised([pending[i] for i in block], resolution)
+        again = []
+        for row, now in enumerate(found):
+            index = block[row]
+            before, self.outcomes[index] = self.outcomes[index], now
+            settled = raised[row] == pending[index] or not isinstance(now, Prediction)
+            change = max(SETTLED, pending[index].slack * 1e-12)
+            if not (settled or (isinstance(before, Prediction) and _agree(before, now, change))):
+                again.append((index, raised[row]))
+        return again
+
+
+def _agree(before: Prediction, now: Outcome, change: float) -> bool:
+    """True if test error and training loss changed by less than `change`, relatively."""
+    return (
+        isinstance(now, Prediction)
+        and abs(now.test_error - before.test_error) <= change * now.test_error
+        and abs(now.train_loss - before.train_loss) <= change * now.train_loss
+    )

@@ -27,30 +27,19 @@ from ..functions.targets import AlignedTarget
 GroupKey = tuple[Callable[..., Rule], tuple[Any, ...]]  # what makes the rule, and of what
 NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 
-MOST_GROUPS = 1500
+MOST_GROUPS = 600
 MOST_NODES = 16_000
 ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolves, per spacing
 ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
 _GAUSS_COUNTS = (7, 11, 15, 19)  # few sizes, so that problems share them
 _NODE_SPACING = 0.58
+_GROUP_SPACING = 0.65  # of a stretched rule in g: errors stay below 1e-6
+_OSCILLATION_SPACING = 1.5  # the same where an activation oscillates, times the shift
+_UNIFORM_EXTRA = 13  # nodes of the uniform law beyond those of an equispaced rule
 _TAIL = 4.5  # where the Gaussian law is cut off, at least
 _SMALLEST_SCALE = 2.0**-24
 _LIKELY = 2.4  # standard deviations of the initial output's mean
-
-
-@dataclass(frozen=True)
-class Cut:
-    """How finely a method cuts the readout law at effort 1: errors stay below 1e-6."""
-
-    spacing: float
-    oscillation: float  # spacing where an activation oscillates, times the shift
-    extra: int  # nodes of the uniform law beyond those of an equispaced rule
-    most: int
-
-
-# A group of the exact weights costs far more than one of isotropic weights.
-_CUTS = {"isotropic": Cut(0.55, 1.0, 17, MOST_GROUPS), "exact": Cut(0.65, 1.5, 13, 600)}
 
 
 @dataclass(frozen=True)
@@ -124,14 +113,11 @@ def _finite_law(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]]
     return (law.values, law.probabilities) if law.is_finite else None
 
 
-def choose(
-    problem: Problem, weights: SpikedWeights, effort: Effort, method: str = "isotropic"
-) -> Resolution:
+def choose(problem: Problem, weights: SpikedWeights, effort: Effort) -> Resolution:
     """Rules for one problem at one effort."""
-    cut = _CUTS[method]
-    groups = _groups(problem, weights, effort.groups, cut)
+    groups = _groups(problem, weights, effort.groups)
     nodes = _nodes(problem, weights, effort.nodes)
-    return Resolution(groups, nodes, ROUGH_GROUPS * cut.spacing, effort.slack, effort.residuals)
+    return Resolution(groups, nodes, ROUGH_GROUPS * _GROUP_SPACING, effort.slack, effort.residuals)
 
 
 @dataclass(frozen=True)
@@ -169,7 +155,7 @@ def rounded_down(scale: float) -> float:
     return float(2.0 ** (0.5 * math.floor(2.0 * math.log2(min(1.0, max(scale, _SMALLEST_SCALE))))))
 
 
-def _groups(problem: Problem, weights: SpikedWeights, refine: float, cut: Cut) -> GroupKey:
+def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey:
     finite = _finite_law(problem)
     if finite is not None:
         return _values, finite
@@ -179,25 +165,25 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float, cut: Cut) -
     count = math.inf
     if reach < 0.4:
         count = 3.0 + 1.2 * refine * strength / (-2.0 * math.log(reach))
-    spacing = cut.spacing / refine
+    spacing = _GROUP_SPACING / refine
     if count <= _GAUSS_COUNTS[-1]:
         return gauss_law, (problem.law.name, next(n for n in _GAUSS_COUNTS if count <= n))
     scale = rounded_down(0.5 / max(reach, 1e-300))
     widest = 1.0
     if problem.sigma.oscillates:
-        widest = rounded_down(cut.oscillation / max(u, 1e-300))
+        widest = rounded_down(_OSCILLATION_SPACING / max(u, 1e-300))
     many = math.log10(problem.width * (1.0 + 1.0 / problem.ridge))
     tail = _TAIL + 0.12 * many + 0.25 * growth_degree(problem.sigma)
     end = 0.5 * math.ceil(2.0 * (tail + min(1.5, 0.5 * math.log2(refine))))
     span = 3.0**0.5 if problem.law.name == "uniform" else end
-    if 2 * span / widest / spacing > cut.most:
+    if 2 * span / widest / spacing > MOST_GROUPS:
         cause = f"oscillates {u:.3g} times" if problem.sigma.oscillates else "varies too fast"
         raise NotConverged(
             f"activation {problem.sigma.name} {cause} over the readout law: "
-            f"more than {cut.most} groups of neurons would be needed"
+            f"more than {MOST_GROUPS} groups of neurons would be needed"
         )
     if problem.law.name == "uniform":
-        return stretched_uniform, (scale, widest, spacing, cut.extra)
+        return stretched_uniform, (scale, widest, spacing, _UNIFORM_EXTRA)
     centres = ((0.0, scale), *_shortest(weights, end))
     return stretched_normal, (centres, widest, spacing, end)
 

@@ -17,7 +17,7 @@ from ..core.results import Note
 from ..core.spiked import SpikedWeights
 from ..functions.nonlinearity import coefficients
 from ..functions.targets import AlignedTarget
-from .method import bulk_left_out, left_out
+from .isotropic import bulk_left_out, left_out
 from .resolution import growth_degree
 
 _SMALL = 50  # smallest size without a note

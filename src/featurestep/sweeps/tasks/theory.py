@@ -12,8 +12,8 @@ from ...core.errors import InvalidProblem
 from ...core.problem import Problem
 from ...core.results import Result
 from ...theory import Baselines, Limit, Prediction, Spectrum, baselines, limit, spectrum
-from ...theory.engine import solve
 from ...theory.limits import checked_degree
+from ...theory.predict import solve
 from ...theory.prediction import answered
 from .base import Part, Task, Unit, Values
 

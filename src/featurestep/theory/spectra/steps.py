@@ -17,8 +17,7 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import normalised_hermite
 from ...functions.quadrature import stretched_normal
 from ...functions.roots import find_root
-from ..engine import solve
-from ..predict import predict
+from ..predict import predict, solve
 from ..prediction import Prediction, answered
 from .branch import Trail
 from .fineness import FIRST, Rung
