@@ -21,7 +21,7 @@ from ..core.spiked import SpikedWeights
 from ..core.types import FloatArray
 from ..functions.activations import HermiteSum
 from ..functions.nonlinearity import Nonlinearity, Shifted, coefficients
-from ..functions.quadrature import Rule, gauss_law, stretched_normal, stretched_uniform
+from ..functions.quadrature import Rule, bent_law, stretched_normal, stretched_uniform
 from ..functions.targets import AlignedTarget
 
 GroupKey = tuple[Callable[..., Rule], tuple[Any, ...]]  # what makes the rule, and of what
@@ -30,9 +30,12 @@ NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 MOST_GROUPS = 600
 MOST_NODES = 16_000
 ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolves, per spacing
+ROUGH_BENT = 3.0  # the same from node to node of `bent_law`
 ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
-_GAUSS_COUNTS = (7, 11, 15, 19)  # few sizes, so that problems share them
+_BENT_COUNTS = (7, 9, 11, 13, 15, 19, 25)  # nodes of `bent_law`: few sizes, so that problems share
+# Nodes by the step's reach, up to it, for errors below 1e-7 (160 random problems, widths to 10⁵).
+_NODES_BY_REACH = ((0.09, 7), (0.18, 9), (0.36, 11), (0.71, 13), (1.0, 15), (1.42, 19), (2.0, 25))
 _NODE_SPACING = 0.58
 _GROUP_SPACING = 0.65  # of a stretched rule in g: errors stay below 1e-6
 _OSCILLATION_SPACING = 1.5  # the same where an activation oscillates, times the shift
@@ -117,7 +120,8 @@ def choose(problem: Problem, weights: SpikedWeights, effort: Effort) -> Resoluti
     """Rules for one problem at one effort."""
     groups = _groups(problem, weights, effort.groups)
     nodes = _nodes(problem, weights, effort.nodes)
-    return Resolution(groups, nodes, ROUGH_GROUPS * _GROUP_SPACING, effort.slack, effort.residuals)
+    rough = ROUGH_BENT if groups[0] is bent_law else ROUGH_GROUPS * _GROUP_SPACING
+    return Resolution(groups, nodes, rough, effort.slack, effort.residuals)
 
 
 @dataclass(frozen=True)
@@ -160,14 +164,11 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
     if finite is not None:
         return _values, finite
     u = abs(weights.unit_shift)
-    strength = math.log(problem.width / problem.ridge * (1.0 + 1.0 / problem.ridge)) + 20.0
     reach = max(u, _largest_drift(problem, weights), math.sqrt(weights.unit_growth))
-    count = math.inf
-    if reach < 0.4:
-        count = 3.0 + 1.2 * refine * strength / (-2.0 * math.log(reach))
+    bent = _bent_nodes(problem, weights, reach, refine)
+    if bent is not None:
+        return bent
     spacing = _GROUP_SPACING / refine
-    if count <= _GAUSS_COUNTS[-1]:
-        return gauss_law, (problem.law.name, next(n for n in _GAUSS_COUNTS if count <= n))
     scale = rounded_down(0.5 / max(reach, 1e-300))
     widest = 1.0
     if problem.sigma.oscillates:
@@ -186,6 +187,25 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
         return stretched_uniform, (scale, widest, spacing, _UNIFORM_EXTRA)
     centres = ((0.0, scale), *_shortest(weights, end))
     return stretched_normal, (centres, widest, spacing, end)
+
+
+def _bent_nodes(
+    problem: Problem, weights: SpikedWeights, reach: float, refine: float
+) -> GroupKey | None:
+    """Few nodes for a step that is not too large; None where they do not resolve the law.
+
+    `reach` is the effect of the step on a neuron with g = 1. Functions of g level off beyond
+    |g| = 1/reach, but for activations that oscillate and neurons that the step all but cancels.
+    """
+    rounded = 2.0 ** (0.5 * math.ceil(2.0 * math.log2(max(reach, 2.0**-6))))
+    needed = next((count for most, count in _NODES_BY_REACH if rounded <= most), math.inf)
+    needed += 2 * (growth_degree(problem.sigma) - 1)
+    if problem.sigma.oscillates:
+        needed *= 1.0 + abs(weights.unit_shift)
+    count = next((count for count in _BENT_COUNTS if needed * refine <= count), None)
+    if count is None or _largest_drift(problem, weights) * _TAIL > 0.3:
+        return None
+    return bent_law, (problem.law.name, count, rounded / (1.0 + 0.4 * rounded))
 
 
 def _largest_drift(problem: Problem, weights: SpikedWeights) -> float:

@@ -160,9 +160,13 @@ def _unscattered(step: Step, coupled: FloatArray) -> FloatArray:
 
 
 def scattered_change(step: Step, scattered: FloatArray, coupled: FloatArray) -> FloatArray:
-    """E[T dΓ T], (B, 2K, 2K), for dG on (p, φ̂)."""
-    change = step.phi[:, None, None, None] * coupled[:, None]
-    return averaged(step.r_weight, matmul(scattered, change, scattered))
+    """E[T dΓ T], (B, 2K, 2K), for dG on (p, φ̂): two products of large matrices, not 2M small."""
+    rows, count, size, _ = scattered.shape
+    change = step.phi[:, None, None] * coupled
+    left = matmul(scattered.reshape(rows, count * size, size), change)
+    left = left.reshape(rows, count, size, size) * step.r_weight[:, :, None, None]
+    left = left.transpose(0, 2, 1, 3).reshape(rows, size, count * size)
+    return matmul(left, scattered.reshape(rows, count * size, size))
 
 
 def averaged(weights: FloatArray, matrices: FloatArray) -> FloatArray:
