@@ -15,6 +15,8 @@ from featurestep.theory.engine import Prediction, solve
 from threadpoolctl import threadpool_limits
 
 from featurestep import Problem, predict
+from featurestep.theory.predict import solve
+from featurestep.theory.prediction import Prediction
 
 ACTIVATIONS = ("tanh", "relu", "erf", "sigmoid", "hard_tanh", "softplus")
 _GRID = 100  # points along each side of the grid

@@ -114,7 +114,7 @@ def test_validity_notes_are_printed():
 def test_the_method_is_asked_for_and_told():
     problem = DEFAULT.replace(activation="relu", readout="constant", step_exponent=0.5)
     arguments = ("--activation", "relu", "--readout", "constant", "--step-exponent", "0.5")
-    for method in ("auto", "exact", "isotropic"):
+    for method in ("exact", "isotropic"):
         answer = run_json("predict", *arguments, "--method", method)
         found = predict(problem, method=method)
         assert answer["method"] == found.method
@@ -123,11 +123,8 @@ def test_the_method_is_asked_for_and_told():
         assert [row.split()[:2] for row in rows if row.startswith(" method")] == [
             ["method", found.method]
         ]
-    step = ("--over", "step_size=0,40", "--readout", "constant")
-    table = run("predict", "--activation", "identity", *step).splitlines()
-    assert [line.split()[-1] for line in table[-3:-1]] == ["isotropic"] * 2
     refused = command.run("predict", "--method", "plain", code=2)
-    assert refused.stderr.startswith("error: method must be one of auto, isotropic, exact; got")
+    assert refused.stderr.startswith("error: method must be one of exact, isotropic; got")
 
 
 def test_curve_has_one_row_a_point():

@@ -17,7 +17,8 @@ import pytest
 
 from benchmarks.large_networks import QUANTITIES, cases, observed
 from featurestep import Problem, compare, predict
-from featurestep.theory import engine, prediction
+from featurestep.theory import prediction
+from featurestep.theory.predict import solve
 from featurestep.theory.prediction import Prediction
 from tests.theory.perturbed import TERMS
 
@@ -119,7 +120,7 @@ def test_the_record_tells_terms_that_are_wrong(
 
 
 def _test_errors(problems: list[Problem]) -> np.ndarray:
-    found = engine.solve(problems, method="exact")
+    found = solve(problems, method="exact")
     return np.array([o.test_error if isinstance(o, Prediction) else np.inf for o in found])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +9,9 @@ import numpy as np
 import pytest
 
 from featurestep import NotConverged, Problem, predict
-from featurestep.theory import engine, response, risk, weight_side
+from featurestep.theory import isotropic
 from tests.agreement.plain import OBSERVED, Simulated, simulate_plainly
+from tests.theory.perturbed import SECTION_3
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +100,7 @@ def simulated() -> dict[str, Simulated]:
     }
 
 
-def z_scores(simulation: Simulated, method: str = "auto") -> np.ndarray:
+def z_scores(simulation: Simulated, method: str = "exact") -> np.ndarray:
     prediction = predict(simulation.problem, method=method)
     theory = np.array([getattr(prediction, name) for name in OBSERVED])
     return (simulation.mean - theory) / simulation.standard_error
@@ -122,34 +122,7 @@ def test_no_bias_over_all_cases(simulated: dict[str, Simulated]) -> None:
     assert np.all(np.abs(combined(scores)) < 4), combined(scores)
 
 
-def scaled(function: Callable[..., Any], pick: int | None, factor: float) -> Callable[..., Any]:
-    """The function with its result, or one member of it, multiplied."""
-
-    def perturbed(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        if pick is None:
-            return factor * result
-        return tuple(factor * part if i == pick else part for i, part in enumerate(result))
-
-    return perturbed
-
-
-PERTURBATIONS: dict[str, list[tuple[Any, str, int | None, float]]] = {
-    "(7) χ": [(response, "fluctuation", None, 1.03)],
-    "(8) V̂1": [(weight_side, "linear_information", None, 1.03**0.5)],
-    "(8) V̂2": [(response, "noise_information", None, 1.03)],
-    "(9) V1": [(weight_side, "gain_by_lu", 2, 1.03)],
-    "(10) V2": [(response, "demand", None, 1.03)],
-    "(11) learned function": [(risk, "least_squares", 0, 1.03), (risk, "_joint", 0, 1.03)],
-    "(12) E0": [(risk, "misfit", None, 1.03)],
-    "(13) v": [(risk, "respond", 0, 1.03)],
-    "(14) test error": [(risk, "generalisation_error", None, 1.03)],
-    "(14) training error": [(risk, "training_error", None, 1.03)],
-    "(15) P": [(risk, "respond", 1, 1.03)],
-}
-
-
-@pytest.mark.parametrize("equation", PERTURBATIONS)
+@pytest.mark.parametrize("equation", SECTION_3)
 def test_three_per_cent_in_any_equation_is_noticed(
     equation: str, simulated: dict[str, Simulated], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,8 +134,7 @@ def test_three_per_cent_in_any_equation_is_noticed(
     assert len(enough) >= 10
     before = np.array([z_scores(simulated[case], "isotropic") for case in enough])
     assert np.all(np.abs(combined(before)) < 4)
-    for module, name, pick, factor in PERTURBATIONS[equation]:
-        monkeypatch.setattr(module, name, scaled(getattr(module, name), pick, factor))
+    SECTION_3[equation](monkeypatch, 1.03)
     scores = []
     for case in enough:
         try:
@@ -180,6 +152,8 @@ def test_norm_growth_may_not_be_left_out(
     problem = Problem(**SETTING_2, n=2000, d=600, width=1000, ridge=0.1, step_exponent=0.36)
     simulation = simulate_plainly(problem, seeds=24, entropy=5)
     assert abs(z_scores(simulation, "isotropic")[0]) < 4
-    weights_of = engine.spiked_weights
-    monkeypatch.setattr(engine, "spiked_weights", lambda p: replace(weights_of(p), unit_growth=0.0))
+    weights_of = isotropic.spiked_weights
+    monkeypatch.setattr(
+        isotropic, "spiked_weights", lambda p: replace(weights_of(p), unit_growth=0.0)
+    )
     assert z_scores(simulation, "isotropic")[0] > 4

@@ -7,8 +7,10 @@ import pytest
 from featurestep.theory.engine import SELF_CHECK, Outcome, Prediction, solve
 
 from featurestep import NotConverged, Problem
+from featurestep.theory.exact.fixed_point import ACCEPTED
+from featurestep.theory.predict import solve
+from featurestep.theory.prediction import SELF_CHECK, Outcome, Prediction
 from featurestep.theory.resolution import Effort
-from featurestep.theory.resolvent import ACCEPTED
 from tests.draws import random_problem
 from tests.theory.perturbed import first_guess
 

@@ -64,10 +64,10 @@ def edit(path: Path, old: str, new: str) -> None:
 
 def test_words_leave_the_fingerprint_as_it_is(package, tags):
     before = tags()
-    risk = package / "theory" / "risk.py"
-    edit(risk, '"""What the readout', '"""All that the readout')
-    edit(risk, "    batch = point.batch\n", "    # the batch\n\n    batch = (point.batch)\n")
-    edit(risk, "    test_error: FloatArray  # (B,) L_te", "    test_error: object")
+    regression = package / "theory" / "exact" / "regression.py"
+    edit(regression, '"""The readout', '"""All that the readout')
+    edit(regression, "    mass = at.mass\n", "    # the mass\n\n    mass = (at.mass)\n")
+    edit(regression, "    train_loss: FloatArray  # (B,) L_tr", "    train_loss: object")
     for shown in ("plots/style.py", "cli/output.py", "page/theme.py", "sweeps/store.py"):
         (package / shown).write_text("changed = 1\n")
     assert tags() == before
@@ -77,7 +77,7 @@ def test_what_may_change_numbers_changes_the_fingerprint(package, tags):
     """Each edit on top of the last; a simulation does not care what the theory does."""
     numpy = "import numpy as np"
     edits = [
-        ("theory/risk.py", "newton=False", "newton=True", {"predict", "limit"}, {"simulate"}),
+        ("theory/exact/regression.py", "3.0 if", "4.0 if", {"predict", "limit"}, {"simulate"}),
         ("simulation/network/step.py", numpy, f"{numpy}\nx = 1", {"simulate"}, {"predict"}),
         ("functions/quadrature.py", numpy, f"{numpy}\nx = 1", {*REAL}, set()),
         # loaded by name, on a GPU only

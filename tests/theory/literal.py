@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featurestep.theory.moments import Batch
+from tests.theory.roads import Arrays
 
 
 @dataclass
@@ -26,15 +26,14 @@ class Literal:
 class Equations:
     """The arrays of one problem, and equations (7) to (15) as they stand."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.n, self.d, self.lam = batch.n[0], batch.d[0], batch.ridge[0]
-        self.w, self.kappa = batch.weight, batch.kappa
-        self.rho, self.N = batch.norm[0], batch.neurons[0]
-        self.m, self.nu2 = batch.mean[0], batch.spread[0]
-        self.mu = batch.linear[0] / self.rho
-        self.y0, self.y1 = batch.target_mean[0], batch.target_linear[0]
-        self.y2 = batch.target_rest[0] + self.y0**2 + self.y1**2
-        self.lean, self.gamma = batch.lean[0], batch.alignment[0]
+    def __init__(self, arrays: Arrays) -> None:
+        self.n, self.d, self.lam = arrays.n, arrays.d, arrays.ridge
+        self.w, self.kappa = arrays.weight, arrays.kappa
+        self.rho, self.N = arrays.norm, arrays.neurons
+        self.m, self.nu2, self.mu = arrays.mean, arrays.spread, arrays.slope
+        self.y0, self.y1 = arrays.y0, arrays.y1
+        self.y2 = arrays.rest + self.y0**2 + self.y1**2
+        self.lean, self.gamma = arrays.overlap, arrays.alignment
         self.q = np.sqrt(1 - self.gamma**2)
 
     def expect(self, values: np.ndarray) -> np.ndarray:
@@ -97,8 +96,8 @@ class Equations:
         return V1, V2
 
 
-def solve_literally(batch: Batch) -> Literal:
-    eq = Equations(batch)
+def solve_literally(arrays: Arrays) -> Literal:
+    eq = Equations(arrays)
     k = len(eq.N)
     V1, V2 = eq.fixed_point()
     chi = eq.chi(V1, V2)

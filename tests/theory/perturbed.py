@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from featurestep.theory import resolvent as isotropic
-from featurestep.theory.exact import columns, covariance, fixed_point, regression, solve
+from featurestep.theory.exact import columns, covariance, errors, fixed_point, regression, solve
 
 Patch = Callable[[pytest.MonkeyPatch, float], None]
 
@@ -64,9 +63,8 @@ def _columns(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
 
 def first_guess(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    """Where the search for V2 starts, for isotropic and for exact weights."""
-    for module in (isotropic, fixed_point):
-        _result(module, "_noise_only")(monkeypatch, factor)
+    """Where the search for V2 starts."""
+    _result(fixed_point, "_noise_only")(monkeypatch, factor)
 
 
 TERMS: dict[str, Patch] = {
@@ -85,4 +83,56 @@ TERMS: dict[str, Patch] = {
     "sample norms (29)": _step("sample_norm"),
     "finite d (37)": _columns,
     "initial norms (38)": _step("longer", "further"),
+}
+
+
+def _property(name: str) -> Patch:
+    """A property of the evaluation of the fixed point."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+        find = getattr(fixed_point.Evaluation, name).func
+        changed = property(lambda self: factor * find(self))
+        monkeypatch.setattr(fixed_point.Evaluation, name, changed)
+
+    return patch
+
+
+def _field(module: Any, function: str, name: str) -> Patch:
+    """A field of what a function returns."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+        find = getattr(module, function)
+
+        def changed(*args: Any, **kwargs: Any) -> Any:
+            found = find(*args, **kwargs)
+            return replace(found, **{name: factor * getattr(found, name)})
+
+        monkeypatch.setattr(module, function, changed)
+
+    return patch
+
+
+def _information(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    evaluate = fixed_point.evaluate
+
+    def changed(samples: Any, state: Any, ridge: Any = None) -> Any:
+        found = evaluate(samples, state, ridge)
+        information = factor * found.information
+        blocks = fixed_point.solve_blocks(samples.step.kept, state.xi, information)
+        return replace(found, information=information, blocks=blocks)
+
+    monkeypatch.setattr(fixed_point, "evaluate", changed)
+
+
+SECTION_3: dict[str, Patch] = {
+    "(7) χ": _property("mapped_chi"),
+    "(8) V̂1": _information,
+    "(8) V̂2": _field(solve, "build_columns", "spread_in_v2"),
+    "(9) V1": _field(fixed_point, "solve_blocks", "phi_phi"),
+    "(10) V2": _property("demand"),
+    "(11) learned function": _result(regression, "solved"),
+    "(12) E0": _result(regression, "misfit"),
+    "(13) v": _result(errors._Adjoint, "_chi"),
+    "(14) errors": _field(solve, "solve_errors", "given"),
+    "(15) P": _field(solve, "solve_errors", "powers"),
 }

@@ -11,11 +11,12 @@ from numpy.polynomial.hermite_e import poly2herme
 from featurestep import Problem
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import coefficients, factorials
-from featurestep.theory.exact.slopes import slopes
+from featurestep.functions.quadrature import Rule
+from featurestep.theory.exact.columns import build_columns, build_labels
 from featurestep.theory.exact.solve import Answer, answer, r_nodes
-from featurestep.theory.exact.step import rows_of
+from featurestep.theory.exact.step import rows_of, slopes
+from featurestep.theory.isotropic import isotropic_step
 from featurestep.theory.limits import learned_powers, traces
-from featurestep.theory.moments import Batch, build_batch
 from featurestep.theory.resolution import Effort, choose
 from tests.theory.perturbed import TERMS
 
@@ -46,7 +47,7 @@ def untrained(problem: Problem) -> Numbers:
 
 def exact_answer(problem: Problem, *, finite: bool = True, count: int | None = None) -> Answer:
     """The exact weight side for one problem, with or without the terms of order 1/d."""
-    resolution = choose(problem, spiked_weights(problem), Effort(), "exact")
+    resolution = choose(problem, spiked_weights(problem), Effort())
     groups, nodes = resolution.group_rule(), resolution.node_rule()
     with pytest.MonkeyPatch.context() as patch:
         for term in () if finite else ("sample norms (29)", "finite d (37)"):
@@ -64,6 +65,61 @@ def exact_numbers(problem: Problem, *, finite: bool = True) -> Numbers:
     )
 
 
+class Arrays(NamedTuple):
+    """Section 3's arrays of one problem with isotropic weights, at Q nodes of κ for K groups."""
+
+    n: float
+    d: float
+    ridge: float
+    kappa: np.ndarray  # (Q,)
+    weight: np.ndarray  # (Q,)
+    neurons: np.ndarray  # (K,) N_g
+    norm: np.ndarray  # (K,) ρ_g
+    overlap: np.ndarray  # (K,) mean overlap of a neuron's weights with −β/‖β‖, for `full`
+    alignment: float  # γ
+    mean: np.ndarray  # (Q, K) m_g
+    slope: np.ndarray  # (Q, K) μ_g
+    spread: np.ndarray  # (Q, K) ν_g²
+    y0: np.ndarray  # (Q,)
+    y1: np.ndarray  # (Q,)
+    rest: np.ndarray  # (Q,) y2 − y0² − y1²
+
+
+def groups_of(problem: Problem) -> Rule:
+    """The values of a finite readout law and their probabilities."""
+    return np.array(problem.law.values), np.array(problem.law.probabilities)
+
+
+def isotropic_answer(problem: Problem, groups: Rule, nodes: Rule) -> Answer:
+    """The engine with isotropic weights, on given rules."""
+    return answer(rows_of(problem, "isotropic"), groups, nodes, 1, method="isotropic")
+
+
+def arrays_of(problem: Problem, nodes: Rule | None = None) -> Arrays:
+    """The arrays of a problem with a finite readout law, at the nodes of the engine or others."""
+    kappa, weight = nodes or choose(problem, spiked_weights(problem), Effort()).node_rule()
+    step = isotropic_step(rows_of(problem, "isotropic"), groups_of(problem))
+    columns = build_columns(problem.sigma, step, kappa)
+    labels = build_labels(problem.sigma_star, step, kappa)
+    return Arrays(
+        n=step.n[0],
+        d=step.d[0],
+        ridge=problem.ridge,
+        kappa=kappa,
+        weight=weight,
+        neurons=step.neurons[0],
+        norm=step.norm[0],
+        overlap=step.lean[0] / step.beta[0] * step.a[0] * step.kept[0],
+        alignment=step.alignment[0],
+        mean=columns.plain[0, :, : step.k.shape[1]],
+        slope=columns.slope[0],
+        spread=columns.spread[0],
+        y0=labels.mean[0],
+        y1=labels.linear[0, 0],
+        rest=labels.rest[0],
+    )
+
+
 class Literal:
     """The training loss by (7)–(11), one problem, as a function of ridge and source.
 
@@ -71,15 +127,12 @@ class Literal:
     derivatives come from complex steps.
     """
 
-    def __init__(self, batch: Batch) -> None:
-        self.n, self.d, self.ridge = batch.n[0], batch.d[0], float(batch.ridge[0])
-        self.weight, self.kappa = batch.weight, batch.kappa
-        self.rho, self.neurons = batch.norm[0], batch.neurons[0]
-        self.mean, self.nu2 = batch.mean[0], batch.spread[0]
-        self.mu = batch.linear[0] / self.rho
-        self.y0, self.y1, self.rest = (
-            part[0] for part in (batch.target_mean, batch.target_linear, batch.target_rest)
-        )
+    def __init__(self, arrays: Arrays) -> None:
+        self.n, self.d, self.ridge = arrays.n, arrays.d, arrays.ridge
+        self.weight, self.kappa = arrays.weight, arrays.kappa
+        self.rho, self.neurons = arrays.norm, arrays.neurons
+        self.mean, self.nu2, self.mu = arrays.mean, arrays.spread, arrays.slope
+        self.y0, self.y1, self.rest = arrays.y0, arrays.y1, arrays.rest
 
     def regressions(self, v2: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Independent parts of (11): columns, variances of their fields, what they fit."""
@@ -130,7 +183,7 @@ class Literal:
 
 def literal(problem: Problem) -> Literal:
     """Section 3 for a problem with a finite readout law."""
-    return Literal(batch_of(problem))
+    return Literal(arrays_of(problem))
 
 
 class ManySamples(Literal):
@@ -138,13 +191,13 @@ class ManySamples(Literal):
 
     def __init__(self, problem: Problem) -> None:
         last = problem.replace(n_step=10**15)
-        batch = batch_of(last)
-        super().__init__(batch)
+        super().__init__(arrays_of(last))
+        g = groups_of(problem)[0]
         s = slopes(problem.sigma)
         c_star = coefficients(problem.sigma_star, 2)
-        e = problem.step_size / np.sqrt(problem.width) * batch.g
+        e = problem.step_size / np.sqrt(problem.width) * g
         kept = 1.0 + 2.0 * s.c2 * e * c_star[0]  # 1 + k_g m_1
-        place = batch.shift[0] * batch.kappa[:, None]
+        place = spiked_weights(last).shift(g) * self.kappa[:, None]
         bend = 0.5 * problem.sigma.derivative_means(self.rho, place, 2)[2]  # m′
         own = kept + 4.0 * e * s.c2 * c_star[2]
         self.column = self.kappa[:, None] * self.mu * own + 2.0 * e * s.zz * c_star[1] * kept * bend
@@ -152,14 +205,6 @@ class ManySamples(Literal):
     def regressions(self, v2: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         along = np.concatenate([self.mean, self.column], axis=1)
         return [(along, np.concatenate([v2, v2 / self.d]), self.y0)]
-
-
-def batch_of(problem: Problem) -> Batch:
-    """Moments of a problem with a finite readout law, at the nodes of the engine."""
-    weights = spiked_weights(problem)
-    nodes = choose(problem, weights, Effort()).node_rule()
-    law = np.array(problem.law.values), np.array(problem.law.probabilities)
-    return build_batch([problem], [weights], law, nodes)
 
 
 def closed_train_gain(problem: Problem, degree: int) -> float:

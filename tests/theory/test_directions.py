@@ -189,7 +189,7 @@ def test_more_directions_than_the_theory_takes() -> None:
 
 
 def test_isotropic_weights_take_one_direction() -> None:
-    with pytest.raises(InvalidProblem, match="method must be exact or auto"):
+    with pytest.raises(InvalidProblem, match="method must be exact for a target"):
         predict(Problem(**BASE, target="z1 + z1*z2"), method="isotropic")
 
 

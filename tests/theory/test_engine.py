@@ -5,23 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from featurestep.theory.engine import Prediction, solve
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featurestep import Problem, predict
-from featurestep.core.spiked import spiked_weights
 from featurestep.functions.quadrature import gauss_hermite, gauss_law
+from featurestep.theory import isotropic
+from featurestep.theory.exact.fixed_point import ACCEPTED
 from featurestep.theory.limits import limit
-from featurestep.theory.moments import build_batch
+from featurestep.theory.predict import solve
+from featurestep.theory.prediction import Prediction
 from featurestep.theory.resolution import Effort
-from featurestep.theory.resolvent import ACCEPTED, solve_resolvent
-from featurestep.theory.risk import solve_risk, solve_signal
-from featurestep.theory.weight_side import gain_by_lu, gain_by_qr
 from tests.theory.literal import solve_literally
-from tests.theory.roads import untrained
+from tests.theory.roads import arrays_of, groups_of, isotropic_answer, untrained
 
 BASE: dict[str, Any] = {"n": 400, "d": 200, "width": 300, "ridge": 0.1, "noise_std": 0.2}
 THREE = ((2.0, 0.1), (0.5, 0.4), (-1.0, 0.5))
@@ -51,36 +49,28 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def small_batch(problem: Problem) -> Any:
-    law = (np.array(problem.law.values), np.array(problem.law.probabilities))
-    return build_batch([problem], [spiked_weights(problem)], law, gauss_hermite(24))
-
-
 @pytest.mark.parametrize("case", CASES)
-def test_engine_solves_the_literal_equations(case: str) -> None:
+def test_engine_solves_the_literal_equations(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Same nodes, same groups, two roads: every number agrees."""
     problem = Problem(**{**BASE, **CASES[case]})
-    batch = small_batch(problem)
     if problem.residual == "full":  # the transcription has weights of norm 1, as theory.md
-        assert batch.norm == pytest.approx(1.0, abs=0.05)
-        batch = build_batch(
-            [problem],
-            [_unit_norm(problem)],
-            (np.array(problem.law.values), np.array(problem.law.probabilities)),
-            gauss_hermite(24),
+        weights_of = isotropic.spiked_weights
+        norms = weights_of(problem).norm(groups_of(problem)[0])
+        assert norms == pytest.approx(1.0, abs=0.05)
+        monkeypatch.setattr(
+            isotropic,
+            "spiked_weights",
+            lambda p: replace(weights_of(p), unit_drift=0.0, unit_growth=0.0),
         )
-    resolvent = solve_resolvent(batch)
-    risk = solve_risk(resolvent.point, solve_signal(resolvent.point))
-    literal = solve_literally(batch)
-    assert resolvent.point.v2[0] == pytest.approx(literal.v2, rel=1e-9)
-    assert risk.test_error[0] == pytest.approx(literal.test_error, rel=1e-8)
-    assert risk.train_loss[0] == pytest.approx(literal.train_loss, rel=1e-8)
-    assert risk.train_mse[0] == pytest.approx(literal.train_mse, rel=1e-8)
-    assert risk.norm_squared[0] == pytest.approx(literal.norm_squared, rel=1e-8)
-
-
-def _unit_norm(problem: Problem) -> Any:
-    return replace(spiked_weights(problem), unit_drift=0.0, unit_growth=0.0)
+    nodes = gauss_hermite(24)
+    found = isotropic_answer(problem, groups_of(problem), nodes)
+    literal = solve_literally(arrays_of(problem, nodes))
+    given, shrink = found.errors.given[0], found.solution.at.shrink[0]
+    assert found.solution.at.state.v2[0] == pytest.approx(literal.v2, rel=1e-9)
+    assert given @ nodes[1] == pytest.approx(literal.test_error, rel=1e-8)
+    assert found.fitted.train_loss[0] == pytest.approx(literal.train_loss, rel=1e-8)
+    assert (given * shrink**2) @ nodes[1] == pytest.approx(literal.train_mse, rel=1e-8)
+    assert found.errors.powers[0].sum() == pytest.approx(literal.norm_squared, rel=1e-8)
 
 
 @example(phi=20.0, psi=20.0, ridge=1e-5, noise=0.35, activation="H1 + H2", target="tanh")
@@ -167,26 +157,13 @@ def test_large_sizes_approach_the_limit(
     assert gaps[1] < 2.0 * gaps[0] * (sizes[0] / sizes[1]) ** (1 / (2 * degree + 1))
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([6, 7, 9, 14]), st.sampled_from([5, 8, 13]))
-def test_two_ways_to_the_gain_agree(seed: int, groups: int, nodes: int) -> None:
-    rng = np.random.default_rng(seed)
-    half = rng.standard_normal((2, nodes, groups))
-    mirrored = half + half[:, ::-1, ::-1]
-    scaled = mirrored * np.exp(rng.normal())
-    results = [method(scaled, mirrored) for method in (gain_by_lu, gain_by_qr)]
-    for ours, theirs in zip(*results, strict=True):
-        assert ours == pytest.approx(theirs, abs=1e-9 * np.abs(ours).max())
-
-
 def test_gauss_and_stretched_rules_of_the_law_agree() -> None:
     """Few Gauss nodes for small shifts, a stretched rule for large ones: no seam between."""
     problem = Problem(**{**BASE, "step_exponent": 0.1, "readout": "gaussian"})
-    weights = spiked_weights(problem)
-    batch = build_batch([problem], [weights], gauss_law("gaussian", 25), gauss_hermite(60))
-    point = solve_resolvent(batch).point
-    risk = solve_risk(point, solve_signal(point))
+    nodes = gauss_hermite(60)
+    expected = isotropic_answer(problem, gauss_law("gaussian", 25), nodes).errors.given[0]
     found = predict(problem, method="isotropic").test_error
-    assert found == pytest.approx(float(risk.test_error[0]), rel=1e-7)
+    assert found == pytest.approx(float(expected @ nodes[1]), rel=1e-7)
 
 
 def test_ridgeless_works_on_both_sides_of_interpolation() -> None:

@@ -7,8 +7,11 @@ import pytest
 from featurestep.theory.engine import SELF_CHECK, Outcome, Prediction, solve
 
 from featurestep import Problem
+from featurestep.core.spiked import spiked_weights
 from featurestep.theory.exact.dyson import inverted
-from featurestep.theory.prediction import ACCEPTED
+from featurestep.theory.isotropic import left_out
+from featurestep.theory.predict import solve
+from featurestep.theory.prediction import ACCEPTED, SELF_CHECK, Outcome, Prediction
 from featurestep.theory.resolution import Effort
 from tests.draws import log_uniform, random_problem
 from tests.theory.perturbed import first_guess
@@ -78,20 +81,18 @@ def test_a_singular_matrix_spoils_no_other() -> None:
     assert np.isnan(inverted(np.zeros((2, 2), dtype=complex))).all()
 
 
-def test_auto_is_not_seen() -> None:
-    """Steps of every size: where `auto` takes isotropic weights, exact ones say the same."""
+def test_isotropic_weights_are_right_where_little_is_left_out() -> None:
+    """Steps of every size: where section 16 says that nothing is lost, the two methods agree."""
     rng = np.random.default_rng(32)
-    drawn = []
-    while len(drawn) < 150:
+    drawn: list[Problem] = []
+    while len(drawn) < 40:
         problem = random_problem(rng, steep=8.0)
-        if not problem.law.is_finite:
-            continue
         size = float(rng.random() < 0.8) * log_uniform(rng, 1e-6, 3.0)
         if problem.step_size == 0.0:  # the only step its activation allows
             size = 0.0
-        drawn.append(problem.replace(step_size=size * problem.width**0.5))
-    auto, exact = (solve(drawn, method=method) for method in ("auto", "exact"))
+        problem = problem.replace(step_size=size * problem.width**0.5)
+        if problem.law.is_finite and left_out(problem, spiked_weights(problem)) < 5e-5:
+            drawn.append(problem)
+    isotropic, exact = (solve(drawn, method=method) for method in ("isotropic", "exact"))
     errors = ("test_error", "train_loss")
-    assert values(auto, errors) == pytest.approx(values(exact, errors), rel=1e-4)
-    taken = {found.method for found in solutions(auto)}
-    assert taken == {"isotropic", "exact"}
+    assert values(isotropic, errors) == pytest.approx(values(exact, errors), rel=1e-4)

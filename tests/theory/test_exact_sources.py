@@ -14,9 +14,7 @@ from featurestep.theory.exact.covariance import covariance
 from featurestep.theory.exact.fixed_point import Samples, solve
 from featurestep.theory.exact.regression import fit
 from featurestep.theory.exact.solve import Answer
-from featurestep.theory.resolvent import solve_resolvent as solve_isotropic
-from featurestep.theory.risk import solve_risk, solve_signal
-from tests.theory.roads import Literal, batch_of, exact_answer
+from tests.theory.roads import Literal, arrays_of, exact_answer, groups_of, isotropic_answer
 
 BASE: dict[str, Any] = {
     "n": 1200, "d": 700, "width": 900, "n_step": 1500, "ridge": 0.03, "noise_std": 0.2,
@@ -62,17 +60,18 @@ def measures(kappa: np.ndarray, chi: np.ndarray) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_isotropic_errors_are_derivatives_of_the_loss(case: str) -> None:
-    """The response equations of `risk` against complex steps through (7)–(11) as they stand."""
-    batch = batch_of(Problem(**{**BASE, **CASES[case]}))
-    point = solve_isotropic(batch).point
-    risk = solve_risk(point, solve_signal(point))
-    literal = Literal(batch)
-    for measure in measures(batch.kappa, point.chi[0]).values():
+    """The adjoint pass against complex steps through (7)–(11) as they stand."""
+    problem = Problem(**{**BASE, **CASES[case]})
+    arrays = arrays_of(problem)
+    found = isotropic_answer(problem, groups_of(problem), (arrays.kappa, arrays.weight))
+    literal = Literal(arrays)
+    for measure in measures(arrays.kappa, found.solution.at.state.chi[0]).values():
         expected = literal.error(measure)
-        assert risk.given[0] @ (batch.weight * measure) == pytest.approx(expected, rel=1e-10)
+        given = found.errors.given[0] @ (arrays.weight * measure)
+        assert given == pytest.approx(expected, rel=1e-10)
     numbers = literal.numbers()
-    assert risk.train_loss[0] == pytest.approx(numbers.train_loss, rel=1e-10)
-    assert risk.norm_squared[0] == pytest.approx(numbers.norm_squared, rel=1e-10)
+    assert found.fitted.train_loss[0] == pytest.approx(numbers.train_loss, rel=1e-10)
+    assert found.errors.powers[0].sum() == pytest.approx(numbers.norm_squared, rel=1e-10)
 
 
 def loss(found: Answer, *, source: np.ndarray | float = 0.0, ridge: float = 0.0) -> float:

@@ -7,6 +7,7 @@ import pytest
 from featurestep.theory.engine import solve
 
 from featurestep.theory import prediction
+from featurestep.theory.predict import solve
 from featurestep.theory.prediction import Prediction
 from tests.theory.perturbed import TERMS
 from tests.theory.test_exact_values import VALUES, problem_of

@@ -23,6 +23,7 @@ from featurestep.theory.spectra.typical import typical_batch
 from featurestep.theory.spectra.weights_law import weight_spectrum
 from featurestep.theory.validity import mixing_notes
 from tests.theory.literal import Equations as LiteralEquations
+from tests.theory.roads import Arrays
 
 RELU = {"activation": "relu", "centre": True, "target": "H1 + H2/sqrt(2)", "ridge": 0.1}
 SIZES = {"n": 2000, "d": 1000, "width": 1500}
@@ -188,7 +189,26 @@ def test_exact_weights_at_negative_z_are_those_of_predictions(changes):
 def test_the_literal_equations_hold_off_the_axis_and_on_it(changes):
     continuous = problem(**{"readout": "gaussian", **changes})
     equations = Equations(typical_batch(continuous, Rung(light=True)))
-    literal = LiteralEquations(equations.batch)
+    batch, unused = equations.batch, np.zeros(0)
+    literal = LiteralEquations(
+        Arrays(
+            n=batch.n[0],
+            d=batch.d[0],
+            ridge=batch.ridge[0],
+            kappa=batch.kappa,
+            weight=batch.weight,
+            neurons=batch.neurons[0],
+            norm=batch.norm[0],
+            overlap=batch.lean[0],
+            alignment=batch.alignment[0],
+            mean=batch.mean[0],
+            slope=batch.linear[0] / batch.norm[0],
+            spread=batch.spread[0],
+            y0=unused,
+            y1=unused,
+            rest=unused,
+        )
+    )
     for place in (0.4 + 0.5j, 1.3 + 0.02j, 1.1 + 0j):
         above = place + 4j
         start = equations.at(np.array([above]), equations.far(np.array([above])))

@@ -19,15 +19,14 @@ from ..core.spiked import SpikedWeights, spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import coefficients
 from ..functions.quadrature import Rule
-from .exact.slopes import slopes
-from .exact.step import Row, Step
+from .exact.step import Row, Step, slopes
 from .labels import across_alignment
 
 _DIRECTIONS = 2  # special ones: β itself, and what β⋆ has beside it
 
 
 def isotropic_step(rows: Sequence[Row], groups: Rule) -> Step:
-    """The constants of rows that share all but numbers, for isotropic weights (eqs. 1 to 4)."""
+    """The constants of rows that share all but numbers, for isotropic weights, from (1)–(4)."""
     g, share = groups
     problems = [row.problem for row in rows]
     weights = [spiked_weights(problem) for problem in problems]

@@ -199,7 +199,7 @@ def _bent_nodes(
     """
     rounded = 2.0 ** (0.5 * math.ceil(2.0 * math.log2(max(reach, 2.0**-6))))
     needed = next((count for most, count in _NODES_BY_REACH if rounded <= most), math.inf)
-    needed += 2 * (growth_degree(problem.sigma) - 1)
+    needed *= 1.0 + 0.5 * (growth_degree(problem.sigma) - 1) * rounded
     if problem.sigma.oscillates:
         needed *= 1.0 + abs(weights.unit_shift)
     count = next((count for count in _BENT_COUNTS if needed * refine <= count), None)

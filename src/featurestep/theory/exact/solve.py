@@ -21,9 +21,9 @@ from ..resolution import Resolution, Roughness
 from .columns import Columns, build_columns, build_labels
 from .covariance import covariance
 from .dyson import matmul
+from .errors import Errors, solve_errors
 from .fixed_point import Samples, Solution, solve
 from .regression import Fit, fit, misfit
-from .sources import Errors, solve_errors
 from .step import Row, Step, build_step, rows_of
 
 BLOCK = 400_000  # rows × elements of T(r) of one batch

@@ -1,10 +1,11 @@
-"""Errors from sources (30)–(32): how the training loss changes with the weight of every sample.
+"""Errors and ‖â‖² by one adjoint pass: P and Q of (13)–(15), hence every error measure of (30).
 
-Adding ς·nE[ω(κ)(y − f)²] to the objective changes 1/(1+χ) into 1/(1+χ) + ςω. The derivative of the
-training loss by ς is the error in the measure ω, so that its density by κ, E[(y − f)²|κ], serves
-every source at once. It follows from the adjoint of the fixed at. The equations are those of a
-free energy, hence the adjoint is itself a tangent: the change of (V2, V1) when the readout's loss
-is added to the free energy. ∂V2 gives ‖â_g‖², and ∂χ what fluctuations add to the misfit.
+The training loss is a function of the weight 1/(1+χ) of every sample, and its derivative by that
+weight is the sample's error: E[(y − f)²|κ] serves test error, training error and any other measure
+of κ at once. Through the fixed point it is the solution of the adjoint of the linearised equations
+(7), (8), (22), (23). They derive from a free energy, so that their adjoint is their tangent: the
+change of (V2, V1) when the readout's loss is added to the free energy. dV2 gives P_g = Σ_{j∈g} â_j²
+and dV1 gives Q; dχ is what fluctuations add to the misfit, v of (13).
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class Errors:
 
 
 def solve_errors(at: Evaluation, found: Covariance, fitted: Fit, slack: float = 1.0) -> Errors:
-    """The tangent in the direction of the readout's loss; `slack` multiplies the tolerance."""
-    return _Tangent(at, found, fitted).solve(slack)
+    """Solve the adjoint equations of a fitted readout; `slack` multiplies the tolerance."""
+    return _Adjoint(at, found, fitted).solve(slack)
 
 
-class _Tangent:
+class _Adjoint:
     """Linearised (7), (8), (22), (23) with the readout's forces as right-hand side."""
 
     def __init__(self, at: Evaluation, found: Covariance, fitted: Fit) -> None:
@@ -62,7 +63,7 @@ class _Tangent:
         self.whole = at.blocks.whole
 
     def solve(self, slack: float) -> Errors:
-        """The tangent and what follows from it."""
+        """The solution of the adjoint equations, and the errors that follow from it."""
         step, size = self.step, self.size
         every = np.arange(len(step))
         nothing = _packed(
