@@ -19,7 +19,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "down to 0": {"n": 600, "d": 900, "width": 600},
     "gaussian": {"n": 800, "d": 400, "width": 500, "readout": "gaussian", "step_exponent": 0.42},
 }
-NOTE = "too many parts to be resolved one by one"
+NOTE = "density is smoothed"
 
 
 @pytest.mark.parametrize(

@@ -392,7 +392,7 @@ def test_a_spike_at_the_edge_is_not_resolved():
     found = spectrum(problem(step_exponent=float(steps[born])))
     assert found.count == 0
     assert len(found.spikes) == 1
-    assert any("not resolved" in note for note in found.notes)
+    assert any("may not stand out" in note for note in found.notes)
 
 
 def test_a_grid_is_followed_and_its_progress_told():
