@@ -11,7 +11,6 @@ import sys
 import time
 
 import numpy as np
-from featurestep.theory.engine import Prediction, solve
 from threadpoolctl import threadpool_limits
 
 from featurestep import Problem, predict

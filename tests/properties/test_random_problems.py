@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from featurestep.theory.engine import SELF_CHECK, Outcome, Prediction, solve
 
 from featurestep import NotConverged, Problem
 from featurestep.theory.exact.fixed_point import ACCEPTED

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from featurestep.theory.engine import Prediction, solve
 from hypothesis import example, given
 from hypothesis import strategies as st
 

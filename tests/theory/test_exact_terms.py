@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from featurestep.theory.engine import solve
 
 from featurestep.theory import prediction
 from featurestep.theory.predict import solve
