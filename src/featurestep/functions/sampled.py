@@ -40,17 +40,6 @@ _EQUISPACED_MAX_RHO = 6.0  # the equispaced rule up to this ρ, panels beyond
 _EQUISPACED_MIN_RHO = 1.0  # below it no finer nodes: the density grows off the real line too
 
 
-def call_safely(function: Function, s: FloatArray, parameter: str) -> np.ndarray:
-    """A user's function of a copy of s; any exception becomes InaccurateQuadrature."""
-    try:
-        with np.errstate(all="ignore"):
-            return np.asarray(function(np.array(s)))
-    except Exception as error:
-        raise InaccurateQuadrature(
-            parameter, "must accept an array of numbers", f"{type(error).__name__}: {error}"
-        ) from error
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Sampled(Nonlinearity):
     """A function that is averaged by Gauss rules on panels between its breaks."""
@@ -60,41 +49,6 @@ class Sampled(Nonlinearity):
     kinks: tuple[float, ...] = ()
     parameter: str = "activation"
     _breaks: dict[float, FloatArray] = field(default_factory=dict, init=False)
-
-    def __call__(self, s: FloatArray) -> FloatArray:
-        """f(s) as float64; InaccurateQuadrature unless f is elementwise, real and finite."""
-        values = call_safely(self.function, s, self.parameter)
-        if values.shape != np.shape(s):
-            raise InaccurateQuadrature(
-                self.parameter,
-                f"must be a vectorised function, one value for each of {np.shape(s)}",
-                values.shape,
-            )
-        if not np.issubdtype(values.dtype, np.number) or np.iscomplexobj(values):
-            raise InaccurateQuadrature(self.parameter, "must return real numbers", values.dtype)
-        values = values.astype(np.float64)
-        if not np.all(np.isfinite(values)):
-            where = np.ravel(s)[~np.isfinite(np.ravel(values))][0]
-            raise InaccurateQuadrature(
-                self.parameter, f"must be finite; at s = {where:.6g}", "a non-finite value"
-            )
-        return values
-
-    def refuse_divergent(self) -> None:
-        """Refuse undeclared kinks near 0, and growth without a Gaussian second moment."""
-        if not self._central_size <= _MAX_VALUE:
-            raise InaccurateQuadrature(
-                self.parameter, f"must stay below {_MAX_VALUE:.0e} near 0", self._central_size
-            )
-        self.breaks(16.0)
-        self._resolve(16.0, *_OTHER_CUTS)
-        mean, slope, spread = self.averages(np.ones(1), np.zeros(1), 1)[:, 0]
-        ends = np.array([-_REACH, _REACH])
-        beyond = float(np.max(self(ends) ** 2 * normal_density(ends)))
-        if beyond > 1e-9 * (mean**2 + slope**2 + spread):
-            raise InaccurateQuadrature(
-                self.parameter, "must have a finite Gaussian second moment", "too fast a growth"
-            )
 
     def breaks(self, reach: float) -> FloatArray:
         """Ends of the panels on [−S, S], S the power of two at or above `reach`."""
@@ -264,7 +218,39 @@ class UserFunction(Sampled):
     """A user's vectorised callable, refused if it has undeclared kinks."""
 
     def __post_init__(self) -> None:
-        self.refuse_divergent()
+        """Refuse undeclared kinks near 0, and growth without a Gaussian second moment."""
+        if not self._central_size <= _MAX_VALUE:
+            raise InaccurateQuadrature(
+                self.parameter, f"must stay below {_MAX_VALUE:.0e} near 0", self._central_size
+            )
+        self.breaks(16.0)
+        self._resolve(16.0, *_OTHER_CUTS)
+        mean, slope, spread = self.averages(np.ones(1), np.zeros(1), 1)[:, 0]
+        ends = np.array([-_REACH, _REACH])
+        beyond = float(np.max(self(ends) ** 2 * normal_density(ends)))
+        if beyond > 1e-9 * (mean**2 + slope**2 + spread):
+            raise InaccurateQuadrature(
+                self.parameter, "must have a finite Gaussian second moment", "too fast a growth"
+            )
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        """f(s) as float64; InaccurateQuadrature unless f is elementwise, real and finite."""
+        values = _call_safely(self.function, s, self.parameter)
+        if values.shape != np.shape(s):
+            raise InaccurateQuadrature(
+                self.parameter,
+                f"must be a vectorised function, one value for each of {np.shape(s)}",
+                values.shape,
+            )
+        if not np.issubdtype(values.dtype, np.number) or np.iscomplexobj(values):
+            raise InaccurateQuadrature(self.parameter, "must return real numbers", values.dtype)
+        values = values.astype(np.float64)
+        if not np.all(np.isfinite(values)):
+            where = np.ravel(s)[~np.isfinite(np.ravel(values))][0]
+            raise InaccurateQuadrature(
+                self.parameter, f"must be finite; at s = {where:.6g}", "a non-finite value"
+            )
+        return values
 
     @property
     def oscillates(self) -> bool:
@@ -274,16 +260,27 @@ class UserFunction(Sampled):
     def derivative(self, s: FloatArray) -> FloatArray:
         """The declared derivative, or a fourth-order difference on one side of every kink."""
         if self.slope_function is not None:
-            slopes = call_safely(self.slope_function, np.asarray(s), "derivative")
+            slopes = _call_safely(self.slope_function, np.asarray(s), "derivative")
             if slopes.shape != np.shape(s) or not np.issubdtype(slopes.dtype, np.number):
                 raise InaccurateQuadrature(
                     "derivative", "must return one number for each input", slopes.shape
                 )
             return slopes.astype(np.float64)
-        return one_sided_difference(self, np.asarray(s), self.kinks)
+        return _one_sided_difference(self, np.asarray(s), self.kinks)
 
 
-def one_sided_difference(f: Function, s: FloatArray, kinks: Sequence[float]) -> FloatArray:
+def _call_safely(function: Function, s: FloatArray, parameter: str) -> np.ndarray:
+    """A user's function of a copy of s; any exception becomes InaccurateQuadrature."""
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(function(np.array(s)))
+    except Exception as error:
+        raise InaccurateQuadrature(
+            parameter, "must accept an array of numbers", f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _one_sided_difference(f: Function, s: FloatArray, kinks: Sequence[float]) -> FloatArray:
     """f′(s) from five points on the same side of every kink as s."""
     step, stencil = 1e-3, np.arange(-2.0, 3.0)
     shift = np.zeros(np.shape(s))  # in steps, of the stencil's centre
