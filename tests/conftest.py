@@ -30,12 +30,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def _solved_once() -> Callable[..., Any]:
-    return cache(import_module("featurestep.theory.spectra.solve").solve_whole)
+    return cache(import_module("featurestep.theory.spectra.solve").solve_spectrum)
 
 
 @pytest.fixture(scope="module")
 def solved_once(_solved_once: Callable[..., Any]) -> Iterator[None]:
     """Each problem's spectrum is solved once: for tests of who asks for it and what they tell."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("featurestep.theory.spectra.solve.solve_whole", _solved_once)
+        patch.setattr("featurestep.theory.spectra.solve.solve_spectrum", _solved_once)
         yield

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,7 @@ from featurestep.page.pool import Memory, Overtaken, Pool, Task
 from featurestep.page.questions import Latest
 from featurestep.page.state import State
 from featurestep.page.views import tasks_of
-from featurestep.theory.spectra import Spectrum, spectrum
-from featurestep.theory.spectra.branch import Trail
-from featurestep.theory.spectra.draft import LIGHT, Draft, draft_spectrum
-from featurestep.theory.spectra.fineness import FULL, Budget
-from featurestep.theory.spectra.model import model_of
-from featurestep.theory.spectra.solve import _attempt
+from featurestep.theory.spectra import DRAFT, Spectrum, solve_spectrum, spectrum
 
 from .explorer import written
 
@@ -57,21 +51,20 @@ def moved(rng: random.Random, state: State) -> State:
     return state.replace(**{name: round(value) if name == "n" else value})
 
 
-def check(draft: Draft, full: Spectrum) -> None:
+def drafted(problem: Problem) -> Spectrum:
+    return solve_spectrum(problem, DRAFT)[1]
+
+
+def check(draft: Spectrum, full: Spectrum) -> None:
     """The same spikes, and numbers that no eye can tell apart."""
     if full.entry_reach > 1.02 * full.edge:  # single samples: no sharp edge, and full says so
-        assert any("may not be spikes" in note for note in full.notes)
+        assert any(note.kind == "no sharp edge" for note in full.notes)
         certain = [[s for s in f.spikes if s.location > full.entry_reach] for f in (draft, full)]
         assert len(certain[0]) == len(certain[1])
         for rough, exact in zip(*certain, strict=True):
             assert rough.location == pytest.approx(exact.location, rel=0.02)
         middle = full.edge / 4.0
-        half = np.interp(
-            middle**0.5,
-            draft.s[1:],
-            np.cumsum(0.5 * (draft.density[1:] + draft.density[:-1]) * np.diff(draft.s)),
-        )
-        assert half == pytest.approx(full.cumulative(middle) - full.atom, abs=0.02)
+        assert draft.cumulative(middle) == pytest.approx(full.cumulative(middle), abs=0.02)
         return
     assert [s.resolved for s in draft.spikes] == [s.resolved for s in full.spikes]
     degrees = [[s.degree for s in found.spikes if s.resolved] for found in (draft, full)]
@@ -82,47 +75,32 @@ def check(draft: Draft, full: Spectrum) -> None:
         np.testing.assert_allclose(rough.overlaps, exact.overlaps, atol=5e-3)
     place = np.linspace(0.0, full.edge**0.5, _PIXELS)
     density = full.singular_density(place)
-    gap = np.abs(np.interp(place, draft.s, draft.density, left=0.0) - density) / density.max()
+    gap = np.abs(draft.singular_density(place) - density) / density.max()
     whole = len(full.intervals) == 1  # in parts too small for the nodes to tell, who is to say
     assert gap.mean() < (0.01 if whole else 0.02)
-    assert np.median(gap) < (2e-3 if whole and not draft.blurred else 0.01)
-    mass = np.cumsum(0.5 * (draft.density[1:] + draft.density[:-1]) * np.diff(draft.s))
-    below = full.cumulative(draft.s[1:] ** 2) - full.atom
-    assert np.abs(mass - below).max() < (0.02 if draft.blurred else 5e-3)
+    assert np.median(gap) < (2e-3 if whole and not draft.is_smoothed else 0.01)
+    apart = np.abs(draft.cumulative(place**2) - full.cumulative(place**2)).max()
+    assert apart < (0.02 if draft.is_smoothed else 5e-3)
 
 
-def whole(problem: Problem, light: bool) -> Spectrum:
-    """The full spectrum, on a light draft's weights."""
-    if not light:
-        return spectrum(problem)
-    with np.errstate(all="ignore"):  # what does not converge is refused
-        return _attempt(model_of(problem, LIGHT), Budget(FULL.work))[1]
-
-
-def check_many(seed: int, readouts: tuple[str, ...], count: int, light: bool = False) -> None:
-    """Random states from nothing, then two moves of each, followed."""
-    rng, marked, total = random.Random(seed), 0, 0
+def check_many(seed: int, readouts: tuple[str, ...], count: int) -> None:
+    """Random states, and two moves of each."""
+    rng = random.Random(seed)
     for readout in readouts:
         for _ in range(count):
-            state, trail = random_state(rng, readout), None
+            state = random_state(rng, readout)
             for _ in range(3):
                 try:
-                    full = whole(state.problem, light)
+                    full = spectrum(state.problem)
                 except NotConverged:
                     break
                 try:
-                    draft, trail = draft_spectrum(state.problem, trail, light=light)
+                    draft = drafted(state.problem)
                 except NotConverged:  # too many parts for a draft: drawn at rest
                     assert full.entry_reach > 1.02 * full.edge
                     break
-                total += 1
-                told = {note.kind for note in full.notes}
-                if (draft.light and not light) or "residuals cut off elsewhere" in told:
-                    marked += 1  # not the same weights, and the one or the other says so
-                else:
-                    check(draft, full)
+                check(draft, full)
                 state = moved(rng, state)
-    assert marked <= 0.1 * total
 
 
 def test_a_draft_has_the_spikes_of_the_full_spectrum() -> None:
@@ -132,63 +110,32 @@ def test_a_draft_has_the_spikes_of_the_full_spectrum() -> None:
 @pytest.mark.slow
 def test_drafts_of_many_states_have_the_spikes_of_the_full_spectrum() -> None:
     check_many(2, ("constant", "rademacher", "gaussian"), 8)
-    check_many(3, ("gaussian", "uniform"), 4, light=True)
+    check_many(3, ("gaussian", "uniform"), 4)
 
 
-def test_where_weights_are_exact_a_light_draft_says_that_it_is_another() -> None:
-    """With isotropic ones the edge is elsewhere; a close draft is the full answer to the eye."""
+def test_a_smoothed_draft_says_that_it_is_a_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any other is the full answer to the eye."""
     state = State(n=500, step_exponent=0.45)
-    light, trail = draft_spectrum(state.problem, light=True)
-    close, _ = draft_spectrum(state.problem, trail)
-    full = spectrum(state.problem)
-    assert light.light
-    assert not close.light
-    assert abs(light.edge / full.edge - 1.0) > 0.01
-    check(close, full)
-    assert spectrum_panel.as_data(state, light)["rough"]
-    drawn = spectrum_figure.figure(state, spectrum_panel.as_data(state, light))
-    assert "draft" in written(drawn)
-    for shown in (full, close):
-        drawn = spectrum_figure.figure(state, spectrum_panel.as_data(state, shown))
-        assert "draft" not in written(drawn)
+    close, full = spectrum_panel.spectrum(state, "draft"), spectrum_panel.spectrum(state)
+    check(drafted(state.problem), spectrum(state.problem))
+
+    def fail(*_: object) -> None:
+        raise NotConverged("a part was lost")
+
+    monkeypatch.setattr("featurestep.theory.spectra.solve.bulk", fail)
+    smoothed = spectrum_panel.as_data(state, drafted(state.problem)) | {"rough": True}
+    for shown, marked in ((smoothed, True), (close, False), (full, False)):
+        assert shown["rough"] == marked
+        assert ("draft" in written(spectrum_figure.figure(state, shown))) == marked
 
 
-def test_a_trail_that_leads_astray_is_left() -> None:
-    near, far = State(readout="constant"), State(readout="constant", psi=6.0, phi=4.0, n=300)
-    _, trail = draft_spectrum(near.problem, None)
-    assert isinstance(trail, Trail)
-    check(draft_spectrum(far.problem, trail)[0], spectrum(far.problem))
-    other = State(readout="rademacher")  # another number of groups
-    check(draft_spectrum(other.problem, trail)[0], spectrum(other.problem))
-
-
-def test_pages_that_drag_at_once_each_follow_their_own_trail(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(spectrum_panel, "_trails", {False: deque(maxlen=12)})
-    one = State(readout="constant")
-    other, third = one.replace(n=300, phi=3.0), one.replace(readout="rademacher")
-    for step in range(3):
-        for page in (one, other, third):
-            spectrum_panel.spectrum(page.replace(step_exponent=0.3 + 0.01 * step), "close")
-    kept = [(problem.law.name, problem.n) for problem, _ in spectrum_panel._trails[False]]
-    assert sorted(kept) == [("constant", 300), ("constant", one.n), ("rademacher", one.n)]
-    assert all(problem.step_exponent == 0.32 for problem, _ in spectrum_panel._trails[False])
-
-
-def test_a_draft_that_is_refused_says_what_comes_and_leaves_no_trail(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_draft_that_is_refused_says_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise NotConverged("too many parts")
 
-    monkeypatch.setattr(spectrum_panel, "_trails", {False: deque(maxlen=12)})
-    state = State(readout="constant")
-    spectrum_panel.spectrum(state, "close")
-    monkeypatch.setattr(spectrum_panel, "draft_spectrum", refuse)
+    monkeypatch.setattr(spectrum_panel, "solve_spectrum", refuse)
     with pytest.raises(NotConverged, match="drawn when the controls rest"):
-        spectrum_panel.spectrum(state, "close")
-    assert not spectrum_panel._trails[False]
+        spectrum_panel.spectrum(State(readout="constant"), "close")
 
 
 @pytest.mark.parametrize("over", ["exponent", "samples", "width", "ridge"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from featurestep import NotConverged, Problem, spectrum
-from featurestep.theory.spectra.above import BLUR
+from featurestep.theory.spectra.bulk import SMOOTHING
 
 SOLVE = import_module("featurestep.theory.spectra.solve")
 PROBLEMS: dict[str, dict[str, Any]] = {
@@ -19,7 +19,6 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "down to 0": {"n": 600, "d": 900, "width": 600},
     "gaussian": {"n": 800, "d": 400, "width": 500, "readout": "gaussian", "step_exponent": 0.42},
 }
-NOTE = "density is smoothed"
 
 
 @pytest.mark.parametrize(
@@ -32,23 +31,23 @@ def test_a_blurred_bulk_is_the_resolved_one_within_its_blur(
     usual = {"activation": "relu", "centre": True, "readout": "constant", "ridge": 0.1}
     problem = Problem(**{**usual, "step_exponent": 0.3, **PROBLEMS[name]})
     exact = spectrum(problem)
-    assert not [note for note in exact.notes if NOTE in note]
+    assert not exact.is_smoothed
 
     def fail(*_: object) -> None:
         raise NotConverged("a part was lost")
 
     monkeypatch.setattr(SOLVE, "bulk", fail)
     seen = spectrum(problem)
-    assert [note for note in seen.notes if NOTE in note]
+    assert seen.is_smoothed
     assert seen.spikes == exact.spikes
     assert seen.edge == pytest.approx(exact.edge, rel=1e-9)
-    assert seen.mass == pytest.approx(1.0, abs=SOLVE.BLURRED_MASS_ERROR)
+    assert seen.mass == pytest.approx(1.0, abs=SOLVE.SMOOTHED_MASS_ERROR)
     top = exact.edge**0.5
     s = np.linspace(0.0, top, 400)
     assert np.abs(seen.cumulative(s**2) - exact.cumulative(s**2)).max() < 0.01
     density = exact.singular_density(s)
     edges = np.sqrt(np.array(exact.edges)).ravel()
-    inner = np.abs(s[:, None] - edges).min(axis=1) > 4.0 * BLUR * top
+    inner = np.abs(s[:, None] - edges).min(axis=1) > 4.0 * SMOOTHING * top
     gap = np.abs(seen.singular_density(s) - density)[inner]
     assert gap.max() < 0.02 * density.max()
 
@@ -61,6 +60,6 @@ def test_where_even_that_fails_the_first_reason_is_told(monkeypatch: pytest.Monk
         raise NotConverged("nothing was seen")
 
     monkeypatch.setattr(SOLVE, "bulk", fail)
-    monkeypatch.setattr(SOLVE, "blurred_interval", fail_too)
+    monkeypatch.setattr(SOLVE, "smoothed_bulk", fail_too)
     with pytest.raises(NotConverged, match="a part was lost"):
         spectrum(Problem(n=300, d=150, width=200, readout="constant", ridge=0.1, step_size=1.0))

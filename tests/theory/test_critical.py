@@ -8,7 +8,7 @@ import pytest
 from featurestep import InvalidProblem, Problem, critical_steps, predict, spectrum
 from featurestep.functions.nonlinearity import normalised_hermite
 from featurestep.functions.quadrature import stretched_normal
-from featurestep.theory.spectra.steps import Halves
+from featurestep.theory.spectra.critical import Halves
 
 
 def problem(**changes):

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from featurestep import Problem, spectrum
-from featurestep.theory.spectra.continued import Equations
-from featurestep.theory.spectra.fineness import Rung
-from featurestep.theory.spectra.typical import typical_batch
+from featurestep.theory.spectra.equations import Equations
+from featurestep.theory.spectra.truncated_law import build_model
 
 
 def untrained(n, width, activation="H1 + H2 + H3", **changes):
@@ -61,9 +60,9 @@ def test_values_beyond_the_edge_stay_within_the_reach_of_single_entries(n, width
 
 def test_light_tails_keep_the_equations_as_they_stand():
     for activation in ("relu", "tanh", "H2", "H3"):
-        batch = typical_batch(untrained(1000, 700, activation))
-        assert not batch.varies
-        assert batch.g.size == 1
+        model = build_model(untrained(1000, 700, activation))
+        assert not model.varies
+        assert model.samples.step.k.shape[1] == 1
 
 
 def test_the_correction_fades_with_the_size():
@@ -88,20 +87,23 @@ def test_every_law_is_split_into_pairs(law):
         step_exponent=0.2,
         readout=law,
     )
-    smooth, batch = typical_batch(problem, Rung(varies=False)), typical_batch(problem)
-    assert batch.neurons.sum() == pytest.approx(400)
-    assert batch.weight.sum() == pytest.approx(1)
-    assert batch.readout_nodes == 2 * smooth.readout_nodes
-    assert batch.g.size == 2 * smooth.g.size
-    if batch.mirrored:
-        for values in (batch.spread, batch.felt, batch.mean**2):
-            assert values == pytest.approx(values[:, ::-1, ::-1])
-    equations = Equations(batch)
+    model = build_model(problem)
+    step, columns, weight = model.samples.step, model.samples.columns, model.samples.weight
+    assert model.varies
+    assert step.neurons.sum() == pytest.approx(400)
+    assert weight.sum() == pytest.approx(1)
+    assert np.array_equal(model.samples.kappa[::2], model.samples.kappa[1::2])
+    for values in (step.e, step.norm, step.neurons):
+        assert np.array_equal(values[:, ::2], values[:, 1::2])
+    low, high = columns.spread[:, ::2], columns.spread[:, 1::2]  # ν² in χ varies with the row
+    assert np.all(high > low)
+    assert columns.spread_in_v2[:, ::2] == pytest.approx(columns.spread_in_v2[:, 1::2])
+    equations = Equations(model.samples, varies=True)
     far = equations.at(np.array([1e6 * equations.size + 0j]), equations.far(np.array([1e9 + 0j])))
     assert far.converged[0]
 
 
-def test_a_bulk_that_is_not_resolved_with_it_is_solved_without_and_says_so():
+def test_a_heavy_tailed_bulk_is_resolved_and_says_so():
     problem = untrained(
         2000, 1500, d=1000, readout="uniform", step_size=None, step_exponent=0.1, step_scale=0.3
     )
@@ -109,5 +111,5 @@ def test_a_bulk_that_is_not_resolved_with_it_is_solved_without_and_says_so():
     told = [note for note in law.notes if "heavy-tailed" in note]
     assert len(told) == 1
     assert law.mass == pytest.approx(1.0, abs=1e-6)
-    assert typical_batch(problem).varies
-    assert ("left out" in told[0]) == (law.entry_reach < 1.0001 * law.edge)
+    assert build_model(problem).varies
+    assert law.entry_reach > 1.0001 * law.edge

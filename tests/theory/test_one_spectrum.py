@@ -1,4 +1,4 @@
-"""One road to every spectrum: scalar, grid, sweep and critical steps climb the same ladder."""
+"""Scalar, grid, sweep and critical steps give the same spectrum."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from featurestep import FeaturestepError, NotConverged, Problem, critical_steps, spectrum
+from featurestep.functions.quadrature import gauss_hermite
 from featurestep.sweeps import sweep
-from featurestep.theory.spectra import Spectrum
-from featurestep.theory.spectra.draft import draft_spectrum
-from featurestep.theory.spectra.fineness import Rung
-from featurestep.theory.spectra.model import Model, ladder, model_of
+from featurestep.theory.spectra import DRAFT, Spectrum, solve_spectrum
+from featurestep.theory.spectra.truncated_law import build_model
 
 SOLVE = import_module("featurestep.theory.spectra.solve")
 CUBIC = {"activation": "H1 + H2 + H3", "target": "H1", "n": 2000, "d": 1000, "width": 1500}
@@ -98,7 +97,7 @@ def test_two_hundred_points_of_grids_have_the_numbers_of_each_problem(seed: int)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("law", "exponent"), [("uniform", 0.42), ("gaussian", 0.45)])
-def test_a_bulk_that_takes_another_rung_takes_it_in_a_grid_too(law: str, exponent: float) -> None:
+def test_a_heavy_tailed_bulk_is_the_same_in_a_grid(law: str, exponent: float) -> None:
     problem = Problem(**CUBIC, readout=law, step_exponent=exponent, ridge=0.1)
     check_grid(problem, (exponent,))
 
@@ -119,24 +118,23 @@ def test_critical_steps_are_where_spectra_gain_a_spike(seed: int) -> None:
 
 
 @pytest.mark.parametrize("critical", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_everything_takes_the_next_rung_when_one_fails(
+def test_everything_takes_the_smoothed_bulk_where_it_is_not_resolved(
     critical: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = Problem(
         activation="relu", target="H1 + H2/sqrt(2)", readout="rademacher", n=800, d=400,
         width=600, n_step=800, step_exponent=0.42, noise_std=0.5, ridge=0.1, centre=True,
     )  # fmt: skip
-    usual, attempt = spectrum(problem), SOLVE._attempt
+    usual = spectrum(problem)
 
-    def fail_first(model: Model, budget: object) -> object:
-        if model.rung == Rung():
-            raise NotConverged("a part was lost")
-        return attempt(model, budget)
+    def fail(*_: object) -> None:
+        raise NotConverged("a part was lost")
 
-    monkeypatch.setattr(SOLVE, "_attempt", fail_first)
+    monkeypatch.setattr(SOLVE, "bulk", fail)
     other = spectrum(problem)
-    assert other.edge != usual.edge
-    assert any("cut off elsewhere" in note for note in other.notes)
+    assert other.edge == usual.entry_reach > usual.edge  # single samples make its outermost part
+    assert other.is_smoothed
+    assert not usual.is_smoothed
     seen = spectrum(problem.vary(step_exponent=[0.42]))
     swept = sweep(problem, tasks=["spectrum"], engine="serial")
     assert seen.edge.item() == swept.spectrum_edge.item() == other.edge
@@ -156,23 +154,31 @@ def test_a_step_onto_a_singular_matrix_is_one_too_far() -> None:
     assert found.edge == pytest.approx(2.141389, rel=1e-6)
 
 
-def test_a_model_is_frozen_and_says_what_it_leaves_out() -> None:
-    problem = Problem(**CUBIC, readout="constant", step_exponent=0.2, ridge=0.1)
-    model = model_of(problem)
+def test_a_model_is_frozen() -> None:
+    model = build_model(Problem(**CUBIC, readout="constant", step_exponent=0.2, ridge=0.1))
     with pytest.raises(AttributeError):
-        model.rung = Rung(blurred=True)  # type: ignore[misc]
-    for rung in ladder(model)[1:-1]:
-        told = set(model_of(problem, rung).notes) - set(model.notes)
-        assert len(told) == 1
+        model.varies = False  # type: ignore[misc]
 
 
-def test_a_draft_is_of_the_first_rung() -> None:
+def test_a_law_of_many_values_is_close_to_the_law_they_stand_for() -> None:
+    """Eleven values of a Gauss rule: few groups for the bulk and all of them for the spikes."""
+    g, share = gauss_hermite(11)
+    usual = {
+        "activation": "relu", "centre": True, "target": "H1 + H2/sqrt(2)", "ridge": 0.1,
+        "n": 800, "d": 400, "width": 600, "n_step": 1600, "step_exponent": 0.3,
+    }  # fmt: skip
+    law = tuple(zip(map(float, g), map(float, share), strict=True))
+    many, continuous = (spectrum(Problem(**usual, readout=r)) for r in (law, "gaussian"))
+    assert many.edge == pytest.approx(continuous.edge, rel=1e-3)
+    assert many.location == pytest.approx(continuous.location, rel=1e-2)
+
+
+def test_a_draft_is_close_to_the_full_spectrum() -> None:
     problem = Problem(
         activation="relu", centre=True, target="H1 + H2/sqrt(2)", readout="rademacher",
         n=800, d=400, width=600, step_exponent=0.3, ridge=0.1,
     )  # fmt: skip
-    draft, _ = draft_spectrum(problem)
-    full = spectrum(problem)
+    draft, full = solve_spectrum(problem, DRAFT)[1], spectrum(problem)
     assert [spike.resolved for spike in draft.spikes] == [s.resolved for s in full.spikes]
     assert draft.edge == pytest.approx(full.edge, rel=1e-3)
-    assert set(draft.notes) <= set(full.notes)
+    assert {note.kind for note in draft.notes} - {"rough density"} <= {n.kind for n in full.notes}

@@ -10,20 +10,14 @@ from featurestep import InvalidProblem, NotConverged, Problem, predict, spectrum
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import normalised_hermite
 from featurestep.functions.quadrature import gauss_hermite, largest_expected, truncated_normal
-from featurestep.theory.exact.fixed_point import Samples, solve
-from featurestep.theory.spectra.continued import Equations
+from featurestep.theory.exact.fixed_point import solve
+from featurestep.theory.spectra import carried_degrees, solve_spectrum
 from featurestep.theory.spectra.edges import is_filled, right_edge
-from featurestep.theory.spectra.fineness import FULL, Budget, Rung
-from featurestep.theory.spectra.gauge import share_slope
-from featurestep.theory.spectra.law import carried_degrees
-from featurestep.theory.spectra.model import model_of
-from featurestep.theory.spectra.outlook import strengths
-from featurestep.theory.spectra.solve import _attempt
-from featurestep.theory.spectra.typical import typical_batch
-from featurestep.theory.spectra.weights_law import weight_spectrum
+from featurestep.theory.spectra.equations import Equations
+from featurestep.theory.spectra.result import weight_spectrum
+from featurestep.theory.spectra.spikes import strengths
+from featurestep.theory.spectra.truncated_law import build_model, has_heavy_tails
 from featurestep.theory.validity import mixing_notes
-from tests.theory.literal import Equations as LiteralEquations
-from tests.theory.roads import Arrays
 
 RELU = {"activation": "relu", "centre": True, "target": "H1 + H2/sqrt(2)", "ridge": 0.1}
 SIZES = {"n": 2000, "d": 1000, "width": 1500}
@@ -40,7 +34,7 @@ solved = cache(spectrum)  # of problems that several tests ask about
 
 def weights_law(p):
     """The spectrum of the weights, without that of the features."""
-    return weight_spectrum(model_of(p).batch)
+    return weight_spectrum(build_model(p).samples.step)
 
 
 def untrained(activation, n, d, width):
@@ -154,7 +148,10 @@ def test_moments_are_traces_under_the_full_laws(changes):
     columns = (share @ overlap**2 @ share) * p.width / p.d
     rows = w @ (power @ share) ** 2 * p.width / p.n
     second = (w @ power) ** 2 @ share + rows + columns
-    found = model_of(p, Rung(light=True)).moments()
+    model = build_model(p)
+    many = model.spike_samples
+    step = replace(many.step, kept=many.step.norm, k=0.0 * many.step.k, delta=0.0 * many.step.k)
+    found = replace(model, samples=replace(many, step=step)).moments()
     assert found == pytest.approx((first, second), rel=1e-4)
 
 
@@ -168,18 +165,15 @@ def test_moments_are_traces_under_the_full_laws(changes):
 )
 def test_exact_weights_at_negative_z_are_those_of_predictions(changes):
     """Two ways to solve (7), (8), (22), (23), one of them with Ξ among Newton's unknowns."""
-    batch = typical_batch(problem(**changes))
-    nodes = batch.readout_nodes
-    equations = Equations(batch)
+    samples = build_model(problem(**changes)).samples
+    equations = Equations(samples)
     found = equations.far(np.array([-4.0 + 0j]))
     for z in (-4.0, -1.0, -0.4, -0.1):
         found = equations.at(np.array([z + 0j]), found)
-    step = replace(batch.exact.step, ridge=np.array([0.1]))
-    columns = batch.exact.columns
-    expected = solve(Samples(step, columns, batch.kappa[:nodes], batch.weight[:nodes]))
+    expected = solve(replace(samples, step=replace(samples.step, ridge=np.array([0.1]))))
     assert expected.residual[0] < 1e-11
     assert found.v2[0] == pytest.approx(expected.at.state.v2[0], rel=1e-8)
-    assert found.chi[0, :nodes] == pytest.approx(expected.at.state.chi[0], rel=1e-8)
+    assert found.chi[0] == pytest.approx(expected.at.state.chi[0], rel=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -187,42 +181,30 @@ def test_exact_weights_at_negative_z_are_those_of_predictions(changes):
     [{}, {"readout": "uniform"}, {"activation": "tanh", "residual": "full"}, {"width": 4000}],
 )
 def test_the_literal_equations_hold_off_the_axis_and_on_it(changes):
-    continuous = problem(**{"readout": "gaussian", **changes})
-    equations = Equations(typical_batch(continuous, Rung(light=True)))
-    batch, unused = equations.batch, np.zeros(0)
-    literal = LiteralEquations(
-        Arrays(
-            n=batch.n[0],
-            d=batch.d[0],
-            ridge=batch.ridge[0],
-            kappa=batch.kappa,
-            weight=batch.weight,
-            neurons=batch.neurons[0],
-            norm=batch.norm[0],
-            overlap=batch.lean[0],
-            alignment=batch.alignment[0],
-            mean=batch.mean[0],
-            slope=batch.linear[0] / batch.norm[0],
-            spread=batch.spread[0],
-            y0=unused,
-            y1=unused,
-            rest=unused,
-        )
-    )
+    """Isotropic weights as a step without samples: (9), (10) in place of (22), (23)."""
+    samples = build_model(problem(**{"readout": "gaussian", **changes})).samples
+    step, columns, weight = samples.step, samples.columns, samples.weight
+    nothing = np.zeros_like(step.k)
+    step = replace(step, kept=step.norm, k=nothing, delta=nothing)
+    equations = Equations(replace(samples, step=step))
+    n, d, rho, N = step.n[0], step.d[0], step.norm[0], step.neurons[0]
+    mu, nu2 = columns.slope[0], columns.spread[0]
     for place in (0.4 + 0.5j, 1.3 + 0.02j, 1.1 + 0j):
         above = place + 4j
         start = equations.at(np.array([above]), equations.far(np.array([above])))
         for height in np.linspace(4.0, 0.0, 40):
             start = equations.at(np.array([place + 1j * height]), start)
-        v2 = start.v2[0]
+        v2, chi = start.v2[0], start.chi[0]
         eye = np.eye(v2.size)
-        V1_hat, V2_hat = literal.information(start.chi[0])
-        D = np.diag(literal.rho**2 * v2 / literal.d)
-        V1 = literal.d * D @ np.linalg.inv(eye + V1_hat @ D)
+        mass = n * weight / (1 + chi)
+        V1_hat, V2_hat = (mu.T * mass) @ mu, mass @ nu2  # (8)
+        D = np.diag(rho**2 * v2 / d)
+        V1 = d * D @ np.linalg.inv(eye + V1_hat @ D)  # (9)
         Lam = np.linalg.solve(eye + V1_hat @ D, V1_hat)
-        t = -place * literal.n + V2_hat
-        assert v2 == pytest.approx(literal.N / (t + literal.rho**2 * np.diagonal(Lam)), rel=1e-8)
-        assert start.chi[0] == pytest.approx(literal.chi(V1, v2), rel=1e-8)
+        t = -place * n + V2_hat
+        assert v2 == pytest.approx(N / (t + rho**2 * np.diagonal(Lam)), rel=1e-8)  # (10)
+        expected = np.einsum("qg,qh,gh->q", mu, mu, V1) + nu2 @ v2  # (7)
+        assert chi == pytest.approx(expected, rel=1e-8)
         assert np.all(v2.imag > 0)
 
 
@@ -237,9 +219,7 @@ def test_the_literal_equations_hold_off_the_axis_and_on_it(changes):
     ],
 )
 def test_edges_and_spikes_do_not_depend_on_the_cutting(changes):
-    rungs = (Rung(), Rung(factor=2.0))  # the second twice as fine
-    models = (model_of(problem(**changes), rung) for rung in rungs)
-    coarse, fine = (_attempt(model, Budget(FULL.work))[1] for model in models)
+    coarse, fine = (solve_spectrum(problem(**changes), refinement=f)[1] for f in (1.0, 2.0))
     assert np.array(coarse.edges) == pytest.approx(np.array(fine.edges), rel=1e-4)
     assert len(coarse.spikes) == len(fine.spikes)
     for one, other in zip(coarse.spikes, fine.spikes, strict=True):
@@ -268,14 +248,13 @@ def test_an_upper_edge_is_where_the_solution_turns(changes):
     """Not where the way down to it changes over to another solution, beyond the bulk."""
     large = {"target": "H1 + .3627*H2 + .6196*H3", "noise_std": 0.9, "width": 214, "d": 662}
     steps = {"step_exponent": 0.4491, "step_scale": 1.3768}
-    first = model_of(problem(**{**large, **steps, **changes}))
-    equations = Equations(first.batch)
+    first = build_model(problem(**{**large, **steps, **changes}))
+    equations = Equations(first.samples)
     edge = right_edge(equations)
-    assert abs(share_slope(equations, edge.at)) < 1e-6 * share_slope(equations, edge.path[-1])
+    assert abs(equations.ratio_slope(edge.at)) < 1e-6 * equations.ratio_slope(edge.path[-1])
     inside = equations.lowered(np.array([0.999 * edge.location]))
     assert is_filled(equations, inside)[0]
-    told = {note.kind for note in spectrum(first.problem).notes}
-    assert "residuals cut off elsewhere" not in told  # the first rung held
+    assert not spectrum(first.problem).is_smoothed
 
 
 def test_two_bulks_are_found():
@@ -338,13 +317,13 @@ def test_spikes_carry_what_the_first_paper_says():
     assert first.overlaps[0] > 0.95
     assert second.power_overlaps[1] > 0.8
     assert first.singular_value == pytest.approx(first.location**0.5)
-    batch = model_of(gaussian).batch
+    weight = build_model(gaussian).samples.weight
     for spike in found.spikes:
         total = spike.constant_overlap + sum(spike.overlaps)
         assert 0 < total <= 1.0 + 1e-6
         assert spike.distance == pytest.approx(spike.location / found.edge - 1)
         # the left vector's mean given κ has the same overlaps
-        inner = batch.weight[: spike.kappa.size] @ (spike.function * spike.kappa)
+        inner = weight @ (spike.function * spike.kappa)
         assert inner**2 == pytest.approx(spike.overlaps[0], abs=1e-4)
 
 
@@ -352,11 +331,11 @@ def test_spikes_carry_what_the_first_paper_says():
 @pytest.mark.parametrize("activation", ["relu", "tanh", "H1 - H2 + H3"])
 def test_a_spikes_function_goes_along_with_what_it_has_most_of(activation, readout):
     asked = problem(step_exponent=0.42, readout=readout, activation=activation)
-    weight = model_of(asked).batch.weight
+    weight = build_model(asked).samples.weight
     spikes = spectrum(asked).spikes
     assert spikes
     for spike in spikes:
-        along = normalised_hermite(6, spike.kappa) @ (weight[: spike.kappa.size] * spike.function)
+        along = normalised_hermite(6, spike.kappa) @ (weight * spike.function)
         assert along[np.argmax((spike.constant_overlap, *spike.overlaps))] > 0.3
 
 
@@ -392,7 +371,7 @@ def test_a_spike_at_the_edge_is_not_resolved():
     found = spectrum(problem(step_exponent=float(steps[born])))
     assert found.count == 0
     assert len(found.spikes) == 1
-    assert any("may not stand out" in note for note in found.notes)
+    assert any(note.kind == "unresolved spikes" for note in found.notes)
 
 
 def test_a_grid_is_followed_and_its_progress_told():
@@ -410,7 +389,7 @@ def test_a_grid_is_followed_and_its_progress_told():
 
 
 def test_strengths_pass_one_where_spikes_appear():
-    assert np.sum(strengths(model_of(problem()), 5)[0] > 1) == 2
+    assert np.sum(strengths(build_model(problem()), 5) > 1) == 2
 
 
 @pytest.mark.parametrize("count", [60, 2000, 10**6])
@@ -432,10 +411,8 @@ def test_typical_rules_end_early_and_keep_moments(count):
 def test_fluctuating_norms_lift_a_spike_of_steep_activations():
     # Σ_j c_2 H_2(w_j·x) ≈ N c_2(‖x‖²/d − 1): a spike of strength 2c_2²N/d at every n
     wide = untrained("H1 + 2*H2", 4000, 400, 8000)
-    assert (
-        typical_batch(wide).kappa.size
-        > typical_batch(untrained("tanh", 4000, 400, 8000)).kappa.size
-    )
+    assert has_heavy_tails(wide)
+    assert not has_heavy_tails(untrained("tanh", 4000, 400, 8000))
     assert len(spectrum(wide).spikes) == 1
 
 

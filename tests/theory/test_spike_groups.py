@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from featurestep import Problem
-from featurestep.theory.exact.spikes import Many
-from featurestep.theory.spectra.continued import Equations
 from featurestep.theory.spectra.edges import right_edge
-from featurestep.theory.spectra.fineness import Rung
-from featurestep.theory.spectra.model import model_of
-from featurestep.theory.spectra.outliers import strengths_at
+from featurestep.theory.spectra.equations import Equations
+from featurestep.theory.spectra.spikes import strengths_at
+from featurestep.theory.spectra.truncated_law import MAX_GROUPS, build_model
 
 LAW = ((-(1.5**0.5), 0.4), (0.0, 0.2), (1.0, 0.4))
 
@@ -29,29 +27,28 @@ def problem(**changes: Any) -> Problem:
 
 @pytest.mark.parametrize("changes", [{}, {"residual": "full"}, {"initial": "gaussian"}])
 def test_the_groups_of_the_bulk_see_themselves_as_they_are(changes: dict[str, Any]) -> None:
-    batch = model_of(problem(readout=LAW, **changes)).batch
-    side = batch.exact
-    seen = replace(batch, exact=side._replace(many=Many.of(side.step, side.columns)))
-    equations, same = Equations(batch), Equations(seen)
+    model = build_model(problem(readout=LAW, **changes))
+    same = replace(model, spike_samples=model.samples)
+    equations = Equations(model.samples)
     edge = right_edge(equations)
     for place in (edge.at, edge.path[-3]):
-        expected = strengths_at(equations, place)[:4]
-        assert strengths_at(same, place)[:4] == pytest.approx(expected, rel=1e-5)
+        expected = strengths_at(model, equations, place)[:4]
+        assert strengths_at(same, equations, place)[:4] == pytest.approx(expected, rel=1e-5)
 
 
 def test_on_the_way_to_the_upper_edge_no_turn_is_overstepped() -> None:
     """With `full` and this law a long step once met a solution beyond two turns of z."""
-    edge = right_edge(Equations(model_of(problem(readout=LAW, residual="full")).batch))
+    edge = right_edge(Equations(build_model(problem(readout=LAW, residual="full")).samples))
     places = [float(branch.z[0].real) for branch in edge.path]
     assert np.all(np.diff(places) < 0.0)
     assert edge.location < places[-1]
 
 
-def test_a_continuous_law_has_few_groups_for_its_bulk_and_many_for_its_spikes() -> None:
-    model = model_of(problem())
-    assert model.is_exact
-    assert model.batch.g.size < 7
-    assert model.batch.exact.many.step.k.shape[1] > 15
-    assert not model_of(problem(), Rung(light=True)).is_exact  # what a draft has
-    assert not model_of(problem(step_size=0.3)).is_exact  # nothing would be seen of it
-    assert not model_of(problem(width=20, n=50000)).is_exact  # few groups would be few bulks
+@pytest.mark.parametrize("changes", [{}, {"step_size": 0.3}, {"width": 20, "n": 50000}])
+def test_a_continuous_law_has_few_groups_for_its_bulk_and_many_for_its_spikes(
+    changes: dict[str, Any],
+) -> None:
+    model = build_model(problem(**changes))
+    assert model.samples.step.k.shape[1] <= MAX_GROUPS
+    assert model.spike_samples is not None
+    assert model.spike_samples.step.k.shape[1] > 15

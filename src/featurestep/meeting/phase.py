@@ -21,8 +21,7 @@ from ..simulation import Setting
 from ..simulation.arguments import checked_seeds
 from ..theory import spectrum
 from ..theory.limits import learned_powers
-from ..theory.spectra.law import carried_degrees
-from ..theory.spectra.outliers import HIGHEST
+from ..theory.spectra import HIGHEST, carried_degrees
 from .spectra import SpectrumBeside, beside
 
 DEGREES = tuple(range(HIGHEST + 1))

@@ -18,7 +18,7 @@ from ..simulation import Setting, SimulatedSpectrum, simulated_spectrum
 from ..simulation.arguments import SEEDS
 from ..simulation.over_seeds import spread
 from ..theory import Spectrum, spectrum
-from ..theory.spectra.law import shares
+from ..theory.spectra import shares
 
 TOP = 10  # simulated singular values with overlaps
 

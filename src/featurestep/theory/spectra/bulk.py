@@ -1,27 +1,163 @@
-"""The bulk's density (16): solved on Chebyshev nodes of every interval that carries it.
+"""The bulk's density (16): on Chebyshev nodes of every interval that carries it, or smoothed.
 
 Between two edges of the singular values s the solution is V2 = A + iB·sin θ with A and B analytic,
 cos θ running over the interval: few nodes are enough, and integrals converge as fast. Where the
 bulk begins at 0, s·V2 takes the place of V2 and the interval is mirrored at 0.
+
+Above the real axis edges and gaps are no obstacle. With m of (16), f(w) = 2w·m(w²)/π is analytic
+for Im w > 0, and Im f is the density of singular values where w becomes real. A smoothed bulk is
+continued from s + iδ down to s by a Taylor polynomial, which smooths edges over about δ.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from ...core.errors import NotConverged
 from ...core.types import FloatArray
-from .branch import Branch, ComplexArray, joined
-from .continued import Equations
+from ..exact.fixed_point import State
 from .edges import Edge, gap_edge, is_filled, left_edge
-from .interval import Interval, Span, interpolated
+from .equations import Branch, ComplexArray, Equations, joined
 
 _COMPLETE = 1e-7  # mass that may be missing without a search for it
 _SCAN = 48
 _NEXT = 1e-5  # relative distance from an edge of places next to it
 _ISLAND = 1.0  # eigenvalues of an interval too small to be resolved further
+SMOOTHING = 0.004  # δ of a smoothed bulk, over its width
+_FIRST_SMOOTHING = 0.01  # where its lower end is looked for
+_FIRST_VIEW, _SMOOTHED_NODES = 48, 128
+_MAX_SLOPE = 0.15  # δ over s at most
+_DESCENTS = (6, 16)  # steps down from high above
+_NEGLIGIBLE_DENSITY = 0.02  # of the largest
+_TOUCHING_DENSITY = 0.2  # of the largest, next to 0
+Scale = Literal["linear", "log", "mirrored"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Singular values between two edges, and the scale of the variable t with Chebyshev nodes."""
+
+    low: float
+    high: float
+    scale: Scale
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval in the variable t."""
+        if self.scale == "log":
+            return float(np.log(self.low)), float(np.log(self.high))
+        return (-self.high if self.scale == "mirrored" else self.low), self.high
+
+    @property
+    def images(self) -> int:
+        """How many nodes one solution stands for: a mirrored interval's lower half is an image."""
+        return 2 if self.scale == "mirrored" else 1
+
+    def angles(self, count: int) -> FloatArray:
+        """The highest Chebyshev nodes: those at which to solve, where the others are images."""
+        return angles(self.images * count)[:count]
+
+    def whole(self, values: FloatArray, image: float = 1.0) -> FloatArray:
+        """Values at all nodes from those at the highest; an image has them times a sign."""
+        return values if self.images == 1 else np.concatenate([values, image * values[::-1]])
+
+    def places(self, theta: FloatArray) -> FloatArray:
+        """Singular values at nodes, with a sign in the lower half of a mirrored interval."""
+        a, b = self.ends
+        t = 0.5 * (a + b) + 0.5 * (b - a) * np.cos(theta)
+        return np.asarray(np.exp(t) if self.scale == "log" else t)
+
+
+@dataclass(frozen=True)
+class Interval(Span):
+    """One interval of the bulk, in singular values, with its density on Chebyshev nodes."""
+
+    profile: FloatArray  # (M,) density of t over sin θ at the nodes: an analytic function of t
+    error: float  # change under the last doubling, relative to the largest value
+
+    @property
+    def theta(self) -> FloatArray:
+        """Nodes in (0, π), of t from high to low."""
+        return angles(self.profile.size)
+
+    def _angle(self, s: FloatArray) -> FloatArray:
+        """θ of singular values; those beyond an end are taken for the end."""
+        a, b = self.ends
+        t = np.log(np.maximum(s, self.low)) if self.scale == "log" else s
+        return np.arccos(np.clip((2.0 * t - a - b) / (b - a), -1.0, 1.0))
+
+    def density(self, s: FloatArray) -> FloatArray:
+        """Density of singular values at s inside the interval."""
+        angle = self._angle(s)
+        value = interpolated(self.profile, angle) * np.sin(angle)
+        return np.asarray(value / s if self.scale == "log" else value)
+
+    def integral(self, weight: FloatArray) -> float:
+        """∫ weight × density, weight given on the nodes."""
+        return float(self._powers() @ weight * np.pi / (self.images * weight.size))
+
+    @property
+    def nodes(self) -> FloatArray:
+        """Singular values at the nodes."""
+        return np.abs(self.places(self.theta))
+
+    def _powers(self) -> FloatArray:
+        """Density of θ at the nodes."""
+        a, b = self.ends
+        return np.asarray(0.5 * (b - a) * self.profile * np.sin(self.theta) ** 2)
+
+    @property
+    def mass(self) -> float:
+        """Share of all eigenvalues."""
+        return self.integral(np.ones(self.profile.size))
+
+    def below(self, s: FloatArray) -> FloatArray:
+        """Mass of the interval below s."""
+        angle, (mean, *rest) = self._angle(s), cosines(self._powers())
+        k = np.arange(1, len(rest) + 1)
+        above = mean * angle + np.sin(np.multiply.outer(angle, k)) @ (rest / k)
+        return np.asarray(np.pi * mean / self.images - above)
+
+
+def angles(count: int) -> FloatArray:
+    """Chebyshev nodes in (0, π)."""
+    return np.asarray((np.arange(count) + 0.5) * np.pi / count)
+
+
+def curve(parts: tuple[Interval, ...], points: int) -> tuple[FloatArray, FloatArray]:
+    """Singular values over some intervals, increasing, and their density."""
+    share = max(8, points // len(parts))
+    theta = np.linspace(0.0, np.pi, share)
+    s = [0.5 * (p.low + p.high) - 0.5 * (p.high - p.low) * np.cos(theta) for p in parts]
+    return np.concatenate(s), density(parts, np.concatenate(s))
+
+
+def density(parts: tuple[Interval, ...], s: FloatArray) -> FloatArray:
+    """Density of singular values."""
+    out = np.zeros(s.shape)
+    for part in parts:
+        inside = (s > part.low) & (s < part.high)
+        if np.any(inside):
+            out[inside] += part.density(s[inside])
+    return out
+
+
+def cosines(values: FloatArray) -> FloatArray:
+    """a_k with values Σ a_k cos kθ at the Chebyshev nodes, (M, …)."""
+    k = np.arange(len(values))
+    found = 2.0 / k.size * np.tensordot(np.cos(np.outer(k, angles(k.size))), values, axes=1)
+    found[0] *= 0.5
+    return np.asarray(found)
+
+
+def interpolated(values: FloatArray, angle: FloatArray) -> FloatArray:
+    """The polynomial in cos θ through values at the Chebyshev nodes, at other angles."""
+    return np.cos(np.multiply.outer(angle, np.arange(len(values)))) @ cosines(values)
 
 
 def bulk(equations: Equations, atom: float, top: Edge, depth: int = 8) -> tuple[Interval, ...]:
@@ -31,7 +167,7 @@ def bulk(equations: Equations, atom: float, top: Edge, depth: int = 8) -> tuple[
     """
     low = float(np.sqrt(left_edge(equations, atom, top.location)))
     parts = list(_intervals(equations, low, float(np.sqrt(top.location)), depth))
-    complete = 1.0 - max(_COMPLETE, equations.fineness.density)
+    complete = 1.0 - max(_COMPLETE, equations.accuracy.density)
     if atom + sum(part.mass for part in parts) < complete:
         gaps = [(below.high, above.low) for below, above in pairwise(parts)]
         for gap in gaps:
@@ -42,16 +178,14 @@ def bulk(equations: Equations, atom: float, top: Edge, depth: int = 8) -> tuple[
 def _intervals(equations: Equations, low: float, high: float, depth: int) -> tuple[Interval, ...]:
     """The interval itself, or the parts into which gaps divide it."""
     span = Span(low, high, "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear")
-    known, error = _begun(equations, span)
-    enough = known  # nodes that were fine: twice as many have shown it
+    theta = span.angles(equations.accuracy.first_nodes // span.images)
+    known, error = _physical(equations, span.places(theta)), np.inf
     while np.all(is_filled(equations, known)):
         part = _interval(equations, known, span, error)
-        most = part.profile.size >= equations.fineness.most
-        fine = error < equations.fineness.density
+        most = part.profile.size >= equations.accuracy.most_nodes
+        fine = error < equations.accuracy.density
         if fine or most or part.mass * equations.width < _ISLAND:
-            equations.trail.nodes = enough
             return (part,)
-        enough = known
         known, error = _doubled(equations, known, span)
     if depth == 0:  # a gap too narrow to be resolved; the mass tells whether that matters
         return (_interval(equations, known, span, error),)
@@ -59,18 +193,6 @@ def _intervals(equations: Equations, low: float, high: float, depth: int) -> tup
     for start, end in _split(equations, known, low, high):
         parts.extend(_intervals(equations, start, end, depth - 1))
     return tuple(parts)
-
-
-def _begun(equations: Equations, span: Span) -> tuple[Branch, float]:
-    """The solution at a few nodes: from that of a similar problem, which had enough of them."""
-    near = equations.near.nodes
-    if near is not None:
-        z = (span.places(span.angles(near.z.size)) ** 2).astype(np.complex128)
-        found = equations.at(z, near.scaled_to(z))
-        if np.all(found.converged & is_filled(equations, found)):
-            return found, 0.0
-    theta = span.angles(equations.fineness.first // span.images)
-    return _physical(equations, span.places(theta)), np.inf
 
 
 def _physical(equations: Equations, places: FloatArray) -> Branch:
@@ -147,4 +269,91 @@ def _predicted(known: Branch, span: Span) -> Branch:
         return np.asarray((real + 1j * np.sin(finer)[:, None] * imaginary) / places[:, None])
 
     z = (places**2).astype(np.complex128)
-    return Branch(z, moved(known.v2), moved(known.chi), np.full(z.size, np.inf))
+    size = known.state.xi.shape[1]
+    xi = moved(known.state.xi.reshape(known.z.size, -1)).reshape(z.size, size, size)
+    state = State(moved(known.v2), moved(known.chi), xi)
+    return Branch(z, state, np.full(z.size, np.inf))
+
+
+def smoothed_bulk(equations: Equations, edge: float, atom: float) -> Interval:
+    """The whole bulk as one interval, its gaps and edges smoothed."""
+    top = float(np.sqrt(edge))
+    s = 0.5 * top * (1.0 - np.cos(angles(_FIRST_VIEW)))
+    w = _raised(s, _FIRST_SMOOTHING * top)
+    first = _seen_from_above(equations, w)
+    rough = _density_below(equations, first, w, atom)
+    low = _lower_end(s, rough, top)
+    reaches_zero = rough[0] > _TOUCHING_DENSITY * rough.max()
+    span = Span(low, top, "mirrored" if reaches_zero else "linear")
+    theta = span.angles(_SMOOTHED_NODES // span.images)
+    finer = span.places(theta)[::-1]
+    w = _raised(finer, SMOOTHING * (top - low))
+    branch = _seen_from_above(equations, w, _carried(first, s, finer, w))
+    density = _density_below(equations, branch, w, atom)[::-1]
+    return Interval(low, top, span.scale, span.whole(density / np.sin(theta)), SMOOTHING)
+
+
+def _raised(s: FloatArray, height: float) -> ComplexArray:
+    """w = s + iδ, with less of δ next to 0."""
+    return np.asarray(s + 1j * np.minimum(height, _MAX_SLOPE * s))
+
+
+def _seen_from_above(equations: Equations, w: ComplexArray, start: Branch | None = None) -> Branch:
+    """The physical solution at z = w², from nearby or else down from far above."""
+    z, tolerance = w**2, equations.accuracy.accepted
+    if start is not None:
+        found = equations.at(z, start, tolerance)
+        if np.all(_is_physical(found)):
+            return found
+    for steps in _DESCENTS:
+        found = equations.descended(z, steps, tolerance)
+        if np.all(_is_physical(found)):
+            return found
+    raise NotConverged("the bulk was not resolved", residual=float(found.residual.max()))
+
+
+def _is_physical(branch: Branch) -> npt.NDArray[np.bool_]:
+    """Whether V2, zV2 and −1/(z(1+χ)) are such as resolvents have above the axis, (B,)."""
+    z, least = branch.z[:, None], -10.0 * branch.accepted  # of the size, to its accuracy
+
+    def is_above(values: ComplexArray) -> npt.NDArray[np.bool_]:
+        return np.asarray(np.all(values.imag > least * np.abs(values), axis=1))
+
+    samples = is_above(z * (1.0 + branch.chi))
+    whole = is_above(branch.v2) & is_above(z * branch.v2) & samples
+    return np.asarray(branch.converged & whole)
+
+
+def _carried(branch: Branch, old: FloatArray, new: FloatArray, w: ComplexArray) -> Branch:
+    """Solutions seen above the places `old`, interpolated to w above the places `new`."""
+    z, size = w**2, branch.state.xi.shape[1]
+    v2 = _between(old, branch.v2 * branch.z[:, None], new) / z[:, None]
+    xi = _between(old, branch.state.xi.reshape(old.size, -1), new).reshape(-1, size, size)
+    return Branch(z, State(v2, _between(old, branch.chi, new), xi), z.real)
+
+
+def _between(old: FloatArray, values: ComplexArray, new: FloatArray) -> ComplexArray:
+    """Values (old, …) at new places, linearly, and constant beyond the ends."""
+    index = np.clip(np.searchsorted(old, new), 1, old.size - 1)
+    share = np.clip((new - old[index - 1]) / (old[index] - old[index - 1]), 0.0, 1.0)[:, None]
+    return np.asarray((1.0 - share) * values[index - 1] + share * values[index])
+
+
+def _density_below(
+    equations: Equations, branch: Branch, w: ComplexArray, atom: float
+) -> FloatArray:
+    """The density on the axis below w, the eigenvalues at 0 left out: to second order in δ."""
+    m, slope = equations.trace(branch), equations.trace_slope(branch)
+    value = w * m + atom / w
+    first = m + 2.0 * branch.z * slope - atom / branch.z
+    second = np.gradient(first) / np.gradient(w)
+    delta = w.imag
+    continued = value - 1j * delta * first - 0.5 * delta**2 * second
+    return np.asarray(np.maximum(2.0 / np.pi * continued.imag, 0.0))
+
+
+def _lower_end(s: FloatArray, density: FloatArray, top: float) -> float:
+    """A place below the bulk's lower end; 0 if the bulk may have left the view."""
+    filled = np.flatnonzero(density > _NEGLIGIBLE_DENSITY * density.max())
+    begin = float(s[filled[0]])
+    return max(0.0, begin - 0.05 * (top - begin)) if filled[0] > 0 else 0.0

@@ -7,21 +7,17 @@ noise the edges lie at Y = ±√(N/n).
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import NotConverged
-from .branch import Branch
-from .continued import Equations
-from .gauge import at_share, share, share_slope
+from .equations import Branch, Equations
 
 _GROWTH = 1.8  # of |Y| from step to step
 _MOST_STEPS = 500
-_MOST_SECANTS = 8
-_ASIDE = 0.05  # of Y, from an edge to a place before it
-_FURTHEST = 3.0  # factor on Y, from the edge of a similar problem
 _NOTHING = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins at 0
 _FRACTIONS = np.geomspace(1e-1, _NOTHING, 9)  # of it, to look for the pole of an atom at 0
 _JUMP = 0.01  # of dz/dY at the ends of a search for its root: if more is left there is none
@@ -43,19 +39,13 @@ class Edge:
 
 
 def right_edge(equations: Equations) -> Edge:
-    """The upper end of the bulk, coming down from z = ∞ or from that of a similar problem."""
-    edge = _followed(equations, equations.near.upper) or _descended(equations)
-    equations.trail.upper = edge.at
-    return edge
-
-
-def _descended(equations: Equations) -> Edge:
+    """The upper end of the bulk, coming down from z = ∞."""
     ratios = (1.0 + np.sqrt(equations.width / equations.n)) * (
         1.0 + np.sqrt(equations.width / equations.d)
     )
     z = 1.5 * ratios**2 * max(equations.size, equations.largest_row) * equations.stretch
     for _ in range(12):
-        start = _settled(equations, z)
+        start = _solved_at(equations, z)
         if start is not None and np.all(start.v2.real < 0.0) and np.all(start.chi.real > -1.0):
             edge = _walk(equations, start)
             if edge is not None:
@@ -66,40 +56,12 @@ def _descended(equations: Equations) -> Edge:
 
 def left_edge(equations: Equations, atom: float, high: float) -> float:
     """The lower end of the bulk's positive part: 0 if the bulk reaches down to it."""
-    edge = _followed(equations, equations.near.lower) or _ascended(equations, atom)
-    if edge is None:
-        return _from_inside(equations, high)
-    equations.trail.lower = edge.at
-    return edge.location
-
-
-def _ascended(equations: Equations, atom: float) -> Edge | None:
     if atom == 0.0:
-        start = _settled(equations, -4.0 * equations.size)
+        start = _solved_at(equations, -4.0 * equations.size)
     else:
         start = _beyond_zero(equations)
-    return None if start is None else _walk(equations, start)
-
-
-def _followed(equations: Equations, near: Branch | None) -> Edge | None:
-    """From the edge of a similar problem by the secant method on dz/dY; None if it is lost."""
-    if near is None:
-        return None
-    known = share(equations, near)
-    a, slope_a = at_share(equations, known, near)
-    level_a, level_b = known, (1.0 - _ASIDE) * known
-    for _ in range(_MOST_SECANTS):
-        b, slope_b = at_share(equations, level_b, a)
-        if not (a.converged[0] and b.converged[0] and _same_side(equations, near, b)):
-            return None
-        if abs(level_b - level_a) < equations.fineness.edge * abs(level_b):
-            before, _ = at_share(equations, (1.0 - _ASIDE) * level_b, b)
-            return Edge(b, (before,)) if before.converged[0] else None
-        guess = (level_a * slope_b - level_b * slope_a) / (slope_b - slope_a)
-        if not 1.0 / _FURTHEST < guess / known < _FURTHEST:
-            return None
-        a, slope_a, level_a, level_b = b, slope_b, level_b, guess
-    return None
+    edge = None if start is None else _walk(equations, start)
+    return _from_inside(equations, high) if edge is None else edge.location
 
 
 def _from_inside(equations: Equations, high: float) -> float:
@@ -139,13 +101,13 @@ def gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
 
 def edge_near(equations: Equations, inside: Branch) -> Branch | None:
     """The edge of a gap, from a solution in the bulk close to it."""
-    level = share(equations, inside)
-    here, slope = at_share(equations, level, inside.real())
+    level = equations.ratio(inside)
+    here, slope = equations.at_ratio(level, inside.real())
     if not here.converged[0]:
         return None
     for step in (1e-4, 1e-3, 1e-2, 0.1, 0.4):
         for other in (level * (1.0 + step), level * (1.0 - step)):
-            there, far_slope = at_share(equations, other, here)
+            there, far_slope = equations.at_ratio(other, here)
             if there.converged[0] and far_slope * slope < 0.0:
                 turn = _turning_point(equations, here, slope, there, far_slope)
                 if turn is not None:
@@ -153,7 +115,7 @@ def edge_near(equations: Equations, inside: Branch) -> Branch | None:
     return None
 
 
-def _settled(equations: Equations, z: float) -> Branch | None:
+def _solved_at(equations: Equations, z: float) -> Branch | None:
     place = np.array([z + 0j])
     found = equations.at(place, equations.far(place))
     return found if found.converged[0] else None
@@ -165,11 +127,11 @@ def _beyond_zero(equations: Equations) -> Branch | None:
     Across the pole V2 changes its sign, and χ too if it has the pole.
     """
     for z in equations.size * _FRACTIONS:
-        below = _settled(equations, -z)
+        below = _solved_at(equations, -z)
         if below is None:
             continue
         for sign in (-1.0, 1.0):
-            guess = replace(below, v2=-below.v2, chi=equations.scaled_chi(below, sign))
+            guess = replace(below, state=replace(below.state, v2=-below.v2, chi=sign * below.chi))
             found = equations.at(np.array([z + 0j]), guess)
             if found.converged[0] and _is_outside(equations, found, guess):
                 return found
@@ -180,7 +142,7 @@ def _is_outside(equations: Equations, branch: Branch, guess: Branch) -> bool:
     """Whether this is the real solution between 0 and the bulk: V2 is still ruled by its pole."""
     real = np.abs(branch.v2.imag).max() < 1e-9 * np.abs(branch.v2).max()
     near = np.all(np.abs(branch.v2 / guess.v2 - 1.0) < 0.2)
-    return bool(real and near and share_slope(equations, branch) > 0.0)
+    return bool(real and near and equations.ratio_slope(branch) > 0.0)
 
 
 def _walk(equations: Equations, start: Branch) -> Edge | None:
@@ -188,13 +150,13 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
 
     None if z comes to rest at 0 instead: there the bulk begins.
     """
-    here, slope = start, share_slope(equations, start)
+    here, slope = start, equations.ratio_slope(start)
     path = [start]
-    level, growth = share(equations, start), _GROWTH
+    level, growth = equations.ratio(start), _GROWTH
     for _ in range(_MOST_STEPS):
         if growth - 1.0 < 1e-5:
             return None
-        there, far_slope = at_share(equations, level * growth, here)
+        there, far_slope = equations.at_ratio(level * growth, here)
         if (
             not there.converged[0]
             or not _same_side(equations, here, there)
@@ -221,7 +183,7 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
 def _same_side(equations: Equations, a: Branch, b: Branch) -> bool:
     """Whether no V2 and no 1 + χ changed sign: between places that differ there lies an edge."""
     groups = np.all(np.sign(a.v2.real) == np.sign(b.v2.real))
-    chi_a, chi_b = (equations.readout_chi(branch).real for branch in (a, b))
+    chi_a, chi_b = (branch.chi.real for branch in (a, b))
     return bool(groups and np.all(np.sign(1.0 + chi_a) == np.sign(1.0 + chi_b)))
 
 
@@ -232,14 +194,14 @@ def _turning_point(
 
     None if dz/dY jumps there: then the two do not belong to one another.
     """
-    level_a, level_b = (share(equations, branch) for branch in (a, b))
+    level_a, level_b = (equations.ratio(branch) for branch in (a, b))
     middle, steepest = a, max(abs(slope_a), abs(slope_b))
-    narrow = abs(level_b - level_a) < 10.0 * equations.fineness.edge * abs(level_b)
+    narrow = abs(level_b - level_a) < 10.0 * equations.accuracy.edge * abs(level_b)
     for _ in range(80):
         guess = (level_a * slope_b - level_b * slope_a) / (slope_b - slope_a)
         middle, slope, level = _between(equations, (a, b), (guess, 0.5 * (level_a + level_b)))
         moved = min(abs(level - level_a), abs(level - level_b))
-        if slope == 0.0 or moved < equations.fineness.edge * abs(level):
+        if slope == 0.0 or moved < equations.accuracy.edge * abs(level):
             break
         if slope * slope_b < 0.0:
             a, level_a, slope_a = b, level_b, slope_b
@@ -255,10 +217,31 @@ def _between(
     """The first of the levels that can be reached from one of two solutions around it."""
     residual = np.inf
     for level in levels:
-        near = sorted(ends, key=lambda end: abs(share(equations, end) - level))
+        near = sorted(ends, key=lambda end: abs(equations.ratio(end) - level))
         for start in near:
-            found, slope = at_share(equations, level, start)
+            found, slope = equations.at_ratio(level, start)
             if found.converged[0]:
                 return found, slope, level
             residual = min(residual, float(found.residual[0]))
     raise NotConverged(_LOST, residual=residual)
+
+
+def edge_scale(equations: Equations, edge: Edge) -> float:
+    """(C N)^(−2/3) for a density (C/π)√(E − x) below the edge E: the scale of Tracy and Widom.
+
+    Near the edge z − E = ½ z″(Y)(Y − Y_E)² and m is linear in Y, which gives C.
+    """
+    level = equations.ratio(edge.at)
+    sizes = (1e-3, 1e-2, 3e-2, 1e-4, 1e-5)
+    steps = [size * level for size in sizes if size >= equations.accuracy.difference]
+    tries = itertools.product(steps, (edge.at, edge.path[-1]))
+    for step, start in tries:
+        ends = [equations.at_ratio(level + sign * step, start)[0] for sign in (-1.0, 1.0)]
+        if not all(end.converged[0] for end in ends):
+            continue
+        bend = sum(float(end.z[0].real) - edge.location for end in ends) / step**2  # z″
+        m = [float(equations.trace(end)[0].real) for end in ends]
+        slope = (m[1] - m[0]) / (2.0 * step)
+        root = abs(slope) * np.sqrt(2.0 / abs(bend))
+        return float((root * equations.width) ** (-2.0 / 3.0))
+    raise NotConverged("the density next to the edge of the bulk was not resolved")

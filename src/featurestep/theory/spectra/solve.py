@@ -1,8 +1,9 @@
-"""`spectrum` (section 5): rung by rung until the bulk is whole; for a grid edge and spikes."""
+"""`spectrum` (section 5): edge and spikes, then the bulk, part by part or else smoothed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,17 +12,13 @@ from ...core.problem import Grid, Problem
 from ...core.results import GridResult, Progress, over_grid, verb
 from ...core.threads import one_thread
 from ..validity import Notes, blur_notes, bulk_notes
-from .above import BLUR, blurred_interval
-from .bulk import bulk
-from .fineness import FULL, Budget
-from .interval import Interval
-from .law import Spectrum
-from .model import Model, ladder, model_of
-from .outlook import Outlook, outlook
-from .weights_law import weight_spectrum
+from .bulk import SMOOTHING, Interval, bulk, smoothed_bulk
+from .equations import FULL, Accuracy
+from .result import Spectrum, weight_spectrum
+from .spikes import EdgeAndSpikes, edge_and_spikes
+from .truncated_law import build_model
 
-MASS_ERROR = 5e-4  # refused beyond it
-BLURRED_MASS_ERROR, BLURRED_MOMENT_ERROR = 1e-2, 2e-2  # of a bulk seen from above
+SMOOTHED_MASS_ERROR, SMOOTHED_MOMENT_ERROR = 1e-2, 2e-2
 
 
 @verb
@@ -41,50 +38,57 @@ def spectrum(problem: Problem | Grid, *, progress: Progress | None = None) -> Sp
     """
     if isinstance(problem, Grid):
         return over_grid(Spectrum, problem, spectrum, progress)
-    return solve_whole(problem)[1]
+    return solve_spectrum(problem)[1]
 
 
-def solve_whole(problem: Problem) -> tuple[Outlook, Spectrum]:
-    """The spectrum of one problem, with the model and equations that it was resolved with."""
+def solve_spectrum(
+    problem: Problem, accuracy: Accuracy = FULL, *, refinement: float = 1.0
+) -> tuple[EdgeAndSpikes, Spectrum]:
+    """The spectrum of one problem, with its equations; `refinement` multiplies their nodes.
+
+    A bulk of too many parts, or with an edge that is lost, is given smoothed. NotConverged tells
+    the first reason where even that fails.
+    """
     with one_thread(), np.errstate(all="ignore"):
-        first = model_of(problem)
-        budgets: dict[tuple[object, ...], Budget] = {}  # spent, an attempt fails
-        failure: NotConverged | None = None
-        for rung in ladder(first):
-            model = first if rung == first.rung else model_of(problem, rung)
-            kind = rung.stray, rung.varies, rung.blurred
+        found = edge_and_spikes(build_model(problem, accuracy, refinement=refinement), accuracy)
+        try:
+            return found, _resolved(found, accuracy)
+        except NotConverged as error:
+            found = replace(found, smoothed=True)
+            found.equations.work_left = accuracy.work
             try:
-                return _attempt(model, budgets.setdefault(kind, Budget(FULL.work)))
-            except NotConverged as error:
-                failure = failure or error
-        assert failure is not None
-        raise failure
+                return found, _smoothed(found)
+            except NotConverged:
+                raise error from None
 
 
-def _attempt(model: Model, budget: Budget) -> tuple[Outlook, Spectrum]:
-    """The spectrum of one model, if mass and second moment are what they must be."""
-    view = outlook(model, budget=budget)
-    if model.rung.blurred:
-        part = blurred_interval(view.equations, view.edge, model.atom)
-        found = _result(view, (part,), blur_notes(model.atom + part.mass, BLUR))
-        return view, _checked(found, BLURRED_MASS_ERROR, BLURRED_MOMENT_ERROR)
-    parts = bulk(view.equations, model.atom, view.end)
-    found = _result(view, parts, _losses(model.atom, parts))
-    return view, _checked(found, MASS_ERROR, FULL.moment)
+def _resolved(found: EdgeAndSpikes, accuracy: Accuracy) -> Spectrum:
+    """With the bulk in all its parts, if mass and second moment are what they must be."""
+    atom = found.model.atom
+    parts = bulk(found.equations, atom, found.end)
+    result = _result(found, parts, _notes_on(atom, parts, accuracy.density))
+    return _checked(result, accuracy.mass, accuracy.moment)
 
 
-def _result(view: Outlook, parts: tuple[Interval, ...], notes: Sequence[str]) -> Spectrum:
-    model = view.model
+def _smoothed(found: EdgeAndSpikes) -> Spectrum:
+    """With the bulk as one smoothed interval."""
+    part = smoothed_bulk(found.equations, found.edge, found.model.atom)
+    notes = blur_notes(found.model.atom + part.mass, SMOOTHING)
+    return _checked(_result(found, (part,), notes), SMOOTHED_MASS_ERROR, SMOOTHED_MOMENT_ERROR)
+
+
+def _result(found: EdgeAndSpikes, parts: tuple[Interval, ...], notes: Sequence[str]) -> Spectrum:
+    model = found.model
     mean, mean_square = model.moments()
     return Spectrum(
         problem=model.problem,
         intervals=parts,
         atom=model.atom,
-        spikes=view.spikes,
-        edge_scale=view.scale,
-        entry_reach=view.reach,
-        weights=weight_spectrum(model.batch),
-        notes=(*view.notes, *notes),
+        spikes=found.spikes,
+        edge_scale=found.scale,
+        entry_reach=found.reach,
+        weights=weight_spectrum(model.samples.step),
+        notes=(*found.notes, *notes),
         mean=mean,
         mean_square=mean_square,
     )
@@ -101,8 +105,9 @@ def _checked(found: Spectrum, mass_error: float, moment_error: float) -> Spectru
     return found
 
 
-def _losses(atom: float, parts: tuple[Interval, ...]) -> Notes:
-    """What to say of a bulk that is not quite resolved."""
+def _notes_on(atom: float, parts: tuple[Interval, ...], tolerance: float) -> Notes:
+    """What to say of a bulk that is not resolved to the tolerance."""
     missing = abs(atom + sum(part.mass for part in parts) - 1.0)
     worst = max((part.error for part in parts if np.isfinite(part.error)), default=0.0)
+    missing, worst = (value if value > tolerance else 0.0 for value in (missing, worst))
     return bulk_notes(missing=missing, rough=float(worst))

@@ -1,0 +1,396 @@
+"""The fixed point (7), (8), (22), (23) of one problem at complex λ = −z, by Newton's method.
+
+Off the real axis, and on it outside the bulk, the solution is unique and analytic in z; on the
+bulk the physical one is the limit from above, with Im V2 > 0. Newton's method has no safeguard
+here as it has for λ > 0: a solution is followed from z where it is known, in small steps.
+
+Outside the bulk the solution is real, and Y = E[χ/(1+χ)], the effective ratio, increases with z.
+z itself turns back at an edge; with Y prescribed, and z among the unknowns, Newton's method does
+not notice (`at_ratio`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import NotConverged
+from ...core.types import FloatArray
+from ..exact.dyson import averaged, free
+from ..exact.fixed_point import (
+    Evaluation,
+    Samples,
+    State,
+    evaluate,
+    newton_step,
+    ridge_response,
+)
+
+ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on
+TOLERANCE = 1e-12  # residual below which rounding may stop Newton's method, times 1000
+_PASSING_TOLERANCE = 1e-5  # residual at places that are only passed through
+_MAX_ITERATIONS = 60
+_OVERHEAD = 3e5  # of one evaluation, in units of one multiplication
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Where each of the searches may stop; the defaults are those of `spectrum`."""
+
+    rules: float = 1.0  # least number of nodes of κ, 1 in full
+    r_nodes: int = 40  # of the law of r: its tail shows in the spectrum
+    spike_groups: float = 0.6  # on the number of groups of a continuous law, for its spikes
+    residual: float = 1e-12  # of the equations, at places that count
+    accepted: float = 1e-9  # where rounding or an edge stops Newton's method before that
+    first_nodes: int = 16  # that an interval of the bulk begins with
+    most_nodes: int = 768
+    density: float = 1e-8  # change of the density under a doubling of its nodes, largest value 1
+    moment: float = 1e-2  # gap of the second moment beyond which the bulk counts as not resolved
+    mass: float = 5e-4  # the same for the mass
+    edge: float = 1e-9  # relative change of Y; that of the edge itself is its square
+    spike: float = 1e-11  # relative change of √(z/E − 1), for a spike z beyond the edge E
+    newton: int = 25  # steps along the real axis, at most
+    reach: float = 1.0004  # factor to which the reach of single samples is found
+    descent: int = 20  # steps from the upper half-plane down to the bulk
+    last_height: float = 1e-6  # of the last of them, relative to the place
+    work: float = 1e10  # at most, in units of one multiplication: some 10 s
+
+    @property
+    def difference(self) -> float:
+        """A relative step whose second difference is not that of residuals."""
+        return float(10.0 * self.residual**0.5)
+
+
+FULL = Accuracy()
+DRAFT = Accuracy(
+    rules=0.5,
+    r_nodes=14,
+    spike_groups=0.36,
+    residual=1e-6,
+    accepted=1e-5,
+    first_nodes=8,
+    most_nodes=64,
+    density=3e-3,
+    moment=5e-2,
+    mass=3e-3,
+    edge=5e-3,
+    spike=1e-5,
+    newton=9,
+    reach=1.015,
+    descent=6,
+    last_height=0.03,
+    work=1.2e9,
+)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Solutions at B places z."""
+
+    z: ComplexArray  # (B,)
+    state: State
+    residual: FloatArray  # (B,)
+    accepted: float = FULL.accepted  # residual of a solution
+
+    @property
+    def v2(self) -> ComplexArray:
+        """V2, (B, K)."""
+        return self.state.v2
+
+    @property
+    def chi(self) -> ComplexArray:
+        """χ, (B, Q)."""
+        return self.state.chi
+
+    @property
+    def converged(self) -> npt.NDArray[np.bool_]:
+        """Which places reached the accepted residual."""
+        return np.asarray(self.residual <= self.accepted)
+
+    def take(self, rows: Any) -> Branch:
+        """Some of the places."""
+        return Branch(self.z[rows], self.state.take(rows), self.residual[rows], self.accepted)
+
+    def resolved(self, otherwise: str) -> Branch:
+        """The same if every place is a solution; NotConverged says what went wrong if not."""
+        if not np.all(self.converged):
+            raise NotConverged(otherwise, residual=float(self.residual.max()))
+        return self
+
+    def scaled_to(self, z: ComplexArray) -> Branch:
+        """A guess for solutions at z: V2 falls like 1/z."""
+        return replace(self, state=replace(self.state, v2=self.v2 * (self.z / z)[:, None]))
+
+    def real(self) -> Branch:
+        """Without the imaginary parts, as complex numbers."""
+        arrays: tuple[ComplexArray, ...] = (self.z, self.v2, self.chi, self.state.xi)
+        z, *state = (_complex(array.real) for array in arrays)
+        return replace(self, z=z, state=State(*state))
+
+    def replaced(self, rows: Any, others: Branch) -> Branch:
+        """With other solutions at some of the places."""
+        old = (self.v2, self.chi, self.state.xi, self.residual)
+        new = (others.v2, others.chi, others.state.xi, others.residual)
+        arrays = [array.copy() for array in old]
+        for array, part in zip(arrays, new, strict=True):
+            array[rows] = part
+        *state, residual = arrays
+        return replace(self, state=State(*state), residual=residual)
+
+
+def joined(parts: Sequence[Branch]) -> Branch:
+    """One branch of all places, from the highest to the lowest."""
+    z, v2, chi, xi, residual = (
+        np.concatenate(arrays)
+        for arrays in zip(
+            *((part.z, part.v2, part.chi, part.state.xi, part.residual) for part in parts),
+            strict=True,
+        )
+    )
+    whole = Branch(z, State(v2, chi, xi), residual, max(part.accepted for part in parts))
+    return whole.take(np.argsort(-whole.z.real, kind="stable"))
+
+
+class Equations:
+    """The fixed point of one problem as a function of z."""
+
+    def __init__(self, samples: Samples, accuracy: Accuracy = FULL, *, varies: bool = False):
+        self.samples, self.accuracy, self.varies = samples, accuracy, varies
+        step, size = samples.step, samples.step.k.shape[1]
+        self.n, self.d = float(step.n[0]), float(step.d[0])
+        self.width = float(step.neurons.sum())
+        columns = samples.columns
+        self._power = (step.norm[0] * columns.slope[0]) ** 2 + columns.spread[0]  # (Q, K)
+        rows = self._power @ step.neurons[0] / self.width
+        self.size, self.largest_row = float(samples.weight @ rows), float(rows.max())
+        self.work_left = accuracy.work
+        self._unknowns = size * (5 * size + 5) // 2
+        self._free_xi = averaged(step.r_weight, free(step))  # Ξ at Ṽ = 0, where T is explicit
+
+    @property
+    def stretch(self) -> float:
+        """How far a step's largest residual may stretch a weight, beyond what is usual, squared."""
+        step = self.samples.step
+        largest = np.abs(step.r).max() * (1.0 + np.sqrt(step.phi[0])) ** 2
+        longest = (step.kept + np.abs(step.k) * largest) ** 2 + step.delta * largest**2
+        return float((longest / step.norm**2).max())
+
+    def trace(self, branch: Branch) -> ComplexArray:
+        """m(z) = (1/N) tr(FᵀF/n − z)⁻¹ (eq. 16).
+
+        For N > n from the trace over samples, −E[1/(1+χ)]/z: the same, but where rows and columns
+        vary by chance only this one has exactly N − n eigenvalues at 0.
+        """
+        if not self.varies or self.width <= self.n:
+            return np.asarray((self.n / self.width) * branch.v2.sum(axis=1))
+        over_samples = (1.0 / (1.0 + branch.chi)) @ self.samples.weight
+        return np.asarray(-(self.width - self.n + self.n * over_samples) / (self.width * branch.z))
+
+    def trace_slope(self, branch: Branch) -> ComplexArray:
+        """dm/dz."""
+        slope = self.slope(branch)
+        if not self.varies or self.width <= self.n:
+            return np.asarray((self.n / self.width) * (branch.v2 * slope.v2).sum(axis=1))
+        change = (slope.chi / (1.0 + branch.chi) ** 2) @ self.samples.weight
+        return np.asarray((self.n / self.width * change - self.trace(branch)) / branch.z)
+
+    def evaluate(self, branch: Branch) -> Evaluation:
+        """The equations at these places, solved or not."""
+        self.work_left -= _OVERHEAD + branch.z.size * self._unknowns**3
+        if self.work_left < 0.0:
+            raise NotConverged(
+                "the bulk was not resolved within the work allowed: it has too many parts"
+            )
+        return evaluate(self.samples, branch.state, -branch.z)
+
+    def far(self, z: ComplexArray) -> Branch:
+        """The solution for |z| beyond the spectrum, to leading order."""
+        z = np.atleast_1d(np.asarray(z, dtype=np.complex128))
+        v2 = -self.samples.step.neurons / (self.n * z[:, None])
+        xi = _complex(np.repeat(self._free_xi, z.size, axis=0))
+        return Branch(z, State(v2, v2 @ self._power.T, xi), np.full(z.size, np.inf))
+
+    def at(self, z: ComplexArray, start: Branch, tolerance: float | None = None) -> Branch:
+        """The solution at z, by Newton's method from nearby solutions."""
+        tolerance = self.accuracy.residual if tolerance is None else tolerance
+        z = np.atleast_1d(np.asarray(z, dtype=np.complex128))
+        v2, chi, xi = (
+            _complex(np.broadcast_to(a, (z.size, *a.shape[1:])))
+            for a in (start.v2, start.chi, start.state.xi)
+        )
+        residual = np.full(z.size, np.inf)
+        active = np.arange(z.size)
+        for _ in range(_MAX_ITERATIONS):
+            state = State(v2[active], chi[active], xi[active])
+            with np.errstate(all="ignore"):
+                found = self.evaluate(Branch(z[active], state, residual[active]))
+            before, residual[active] = residual[active], found.residual
+            going = ~(found.residual < tolerance)
+            going &= ~((found.residual < 1e3 * TOLERANCE) & (found.residual > 0.3 * before))
+            going &= np.isfinite(found.residual)
+            if not np.any(going):
+                break
+            step = _or_nan(newton_step, found)
+            active, step, state = active[going], step.take(going), state.take(going)
+            factor = damping(step)
+            v2[active] = state.v2 * (1.0 + factor * step.v2)
+            chi[active] = state.chi + factor * step.chi
+            xi[active] = state.xi + factor[:, :, None] * step.xi
+        return Branch(z, State(v2, chi, xi), residual, self.accuracy.accepted)
+
+    def slope(self, branch: Branch) -> State:
+        """d/dz of log V2, χ and Ξ."""
+        return _or_nan(ridge_response, self.evaluate(branch))
+
+    def lowered(self, x: FloatArray) -> Branch:
+        """The physical solution on the real axis, continued down from the upper half-plane."""
+        x = np.asarray(x, dtype=np.float64)
+        height = self.accuracy.last_height * x
+        above = self.descended(x + 1j * height, self.accuracy.descent, _PASSING_TOLERANCE)
+        return self._follow(x.astype(np.complex128), above, tolerance=self.accuracy.residual)
+
+    def descended(self, z: ComplexArray, steps: int, tolerance: float) -> Branch:
+        """The physical solution at places in the upper half-plane, from high above them."""
+        high = 4.0 * max(self.size, float(np.abs(z.real).max(initial=0.0)))
+        branch = self.at(z.real + 1j * high, self.far(z.real + 1j * high))
+        for done in np.arange(1, steps + 1) / steps:
+            height = high * (z.imag / high) ** done
+            branch = self._follow(z.real + 1j * height, branch, tolerance=tolerance)
+        return branch
+
+    def _follow(
+        self, z: ComplexArray, start: Branch, *, tolerance: float, depth: int = 6
+    ) -> Branch:
+        """Go to z; places where the step was too long are reached by halves."""
+        found = self.at(z, self._ahead(z, start), tolerance)
+        wrong = (
+            ~(found.residual <= max(tolerance, self.accuracy.accepted))
+            | ~_is_above(found)
+            | _has_jumped(start, found)
+        )
+        if not np.any(wrong) or depth == 0:
+            return found
+        rows = np.flatnonzero(wrong)
+        near = start.take(rows)
+        middle = near.z.real + 1j * _halfway(near.z.imag, z[rows].imag)
+        near = self._follow(middle, near, tolerance=tolerance, depth=depth - 1)
+        again = self._follow(z[rows], near, tolerance=tolerance, depth=depth - 1)
+        return found.replaced(rows, again)
+
+    def _ahead(self, z: ComplexArray, start: Branch) -> Branch:
+        """The tangent at known solutions, followed to z; V2 by no more than 0.7 of itself."""
+        slope, step = self.slope(start), (z - start.z)[:, None]
+        near = np.abs(slope.v2 * step).max(axis=1) < 0.7
+        step = np.where(near[:, None], step, 0.0)
+        state, change = start.state, [np.nan_to_num(a) for a in (slope.v2, slope.chi, slope.xi)]
+        moved = State(
+            state.v2 * (1.0 + change[0] * step),
+            state.chi + change[1] * step,
+            state.xi + change[2] * step[:, :, None],
+        )
+        return replace(start, state=moved)
+
+    def ratio(self, branch: Branch) -> float:
+        """The effective ratio Y = E[χ/(1+χ)] at one place: the share of a label that is fitted."""
+        return float(((branch.chi / (1.0 + branch.chi)).real @ self.samples.weight)[0])
+
+    def ratio_slope(self, branch: Branch) -> float:
+        """dz/dY on the real axis, for one place."""
+        return self._ratio_slope(self.evaluate(branch))
+
+    def _ratio_slope(self, found: Evaluation) -> float:
+        rise = float(self._ratio_change(found, _or_nan(ridge_response, found))[0].real)
+        return 1.0 / rise if np.isfinite(rise) else 0.0  # exactly at an edge
+
+    def _ratio_change(self, found: Evaluation, change: State) -> ComplexArray:
+        return np.asarray((change.chi * found.shrink**2) @ self.samples.weight)
+
+    def at_ratio(self, ratio: float, start: Branch) -> tuple[Branch, float]:
+        """The real solution with Y = `ratio`, for one place, and dz/dY there.
+
+        In Y the solution goes smoothly through an edge of the bulk, where dz/dY = 0.
+        """
+        branch, residual, accuracy = start, np.inf, self.accuracy
+        for _ in range(accuracy.newton):
+            with np.errstate(all="ignore"):
+                found = self.evaluate(branch)
+            gap = ratio - self.ratio(branch)
+            before, residual = residual, max(float(found.residual[0]), abs(gap / ratio))
+            settled = residual < 1e3 * TOLERANCE and residual > 0.3 * before
+            if residual < accuracy.residual or settled or not np.isfinite(residual):
+                break
+            branch = self._bordered_step(branch, found, gap)
+        else:
+            found = self.evaluate(branch)
+        branch = replace(branch, residual=np.array([residual]), accepted=accuracy.accepted)
+        return branch, self._ratio_slope(found) if branch.converged[0] else np.nan
+
+    def _bordered_step(self, branch: Branch, found: Evaluation, gap: float) -> Branch:
+        """After one step of Newton's method for the fixed point and Y, z among the unknowns."""
+        own = _or_nan(newton_step, found)
+        if not np.all(np.isfinite(own.chi)):  # exactly at an edge the matrix is singular
+            moved = replace(branch.state, v2=branch.v2 * (1.0 + 1e-9))
+            found = self.evaluate(replace(branch, state=moved))
+            own = _or_nan(newton_step, found)
+        by_z = _or_nan(_off_solution, found)
+        dz = (gap - self._ratio_change(found, own)) / self._ratio_change(found, by_z)
+        v2, chi, xi = (
+            a + dz.reshape(-1, *[1] * (a.ndim - 1)) * b
+            for a, b in ((own.v2, by_z.v2), (own.chi, by_z.chi), (own.xi, by_z.xi))
+        )
+        factor = float(damping(State(v2, chi, xi))[0, 0])
+        state = State(
+            branch.v2 * (1.0 + factor * v2),
+            branch.chi + factor * chi,
+            branch.state.xi + factor * xi,
+        )
+        return replace(branch, z=branch.z + factor * dz, state=state).real()
+
+
+def _off_solution(found: Evaluation) -> State:
+    """d/dz of the state in Newton's equations, where they are not solved yet."""
+    return ridge_response(found, at_solution=False)
+
+
+def _or_nan(response: Any, found: Evaluation) -> State:
+    """A linear response; not finite where it is singular."""
+    with np.errstate(all="ignore"):
+        try:
+            answer: State = response(found)
+        except np.linalg.LinAlgError:
+            state = found.state
+            return State(*(np.full_like(a, np.nan) for a in (state.v2, state.chi, state.xi)))
+    return answer
+
+
+def _complex(array: ComplexArray) -> ComplexArray:
+    """A complex copy."""
+    return np.array(array, dtype=np.complex128)
+
+
+def damping(step: State) -> FloatArray:
+    """A factor with which no V2 changes by more than half of itself in one step, (B, 1)."""
+    largest = np.abs(step.v2).max(axis=1, keepdims=True)
+    return np.asarray(np.minimum(1.0, 0.5 / np.maximum(largest, 1e-300)))
+
+
+def _halfway(high: FloatArray, low: FloatArray) -> FloatArray:
+    """A height between two, by their ratio where neither is 0."""
+    return np.where(low > 0.0, np.sqrt(np.maximum(high * low, 0.0)), 0.1 * high)
+
+
+def _has_jumped(start: Branch, found: Branch) -> npt.NDArray[np.bool_]:
+    """Whether the imaginary part vanished at once: another, real solution was met."""
+    before, after = (np.abs(branch.v2.sum(axis=1).imag) for branch in (start, found))
+    gone = after < 1e-3 * before
+    return np.asarray(gone & (before > 1e-4 * np.abs(start.v2.sum(axis=1))))
+
+
+def _is_above(branch: Branch) -> npt.NDArray[np.bool_]:
+    """Im V2 ≥ 0 up to rounding."""
+    floor = -1e-9 * np.abs(branch.v2)
+    return np.asarray(np.all(branch.v2.imag >= floor, axis=1))

@@ -1,0 +1,320 @@
+"""What lies beyond the bulk: its spikes (36), what they carry (18), and what single samples reach.
+
+Above the bulk V2 < 0, and I + 𝒢C of (36) is I − P with P ≥ 0 decreasing in z: as many eigenvalues
+lie above z as P has eigenvalues above 1.
+
+Single large entries of F push eigenvalues out of the bulk too. An entry f of row i and column j
+makes one where 1 + f² h_i g_j = 0, with h = 1/(1+χ) of the row and g = V2/N of the column. Its
+vectors sit on that row and that column: it carries no function of κ and is no spike. Activations
+with heavy tails have some up to very large n. In the same way a sample of the step with a large
+residual stretches the weights along itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ...core.borders import Border, border_of
+from ...core.errors import NotConverged
+from ...core.problem import Problem
+from ...core.threads import one_thread
+from ...core.types import FloatArray
+from ...functions.nonlinearity import coefficients, normalised_hermite
+from ...functions.quadrature import normal_density
+from ..exact.dyson import bare_determinant
+from ..exact.residuals import residual_law
+from ..exact.step import Row, noise_of
+from ..validity import edge_notes, mixing_notes, reach_notes
+from .edges import Edge, edge_scale, right_edge
+from .equations import FULL, Accuracy, Branch, Equations, joined
+from .result import HIGHEST, Spike, carried_degrees
+from .spike_system import GroupsInBulk, groups_in_bulk
+from .truncated_law import Model
+
+_FACTOR = 4.0  # of z, from place to place beyond the way to the edge
+_MAX_STEPS = 60
+_MAX_EXPECTED = 0.05  # eigenvalues of single entries or samples in a draw beyond the reach
+_MAX_ENTRY, _ENTRY_POINTS = 8.5, 341  # values of z for single entries, of r for single samples
+_MAX_REACH = 4.0  # in edges
+_LOST = "a spike was not resolved from the bulk"
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """One eigenvalue of FᵀF/n outside the bulk."""
+
+    location: float
+    hermite: FloatArray  # (HIGHEST + 1,) squared overlaps with H_0(κ), H_1(κ), …
+    powers: FloatArray  # (HIGHEST,) with κ, κ², …
+    kappa: FloatArray  # (Q,)
+    function: FloatArray  # (Q,) mean of √n × the left singular vector given κ
+
+
+@dataclass(frozen=True)
+class EdgeAndSpikes:
+    """The upper end of the bulk and what lies beyond it, without the bulk's density."""
+
+    model: Model
+    equations: Equations
+    end: Edge  # where the solution turns
+    outliers: tuple[Outlier, ...]
+    scale: float  # Tracy–Widom scale of the edge
+    reach: float  # how far single samples or entries push eigenvalues, at least the edge
+    smoothed: bool = False  # whether the bulk is given smoothed
+
+    @property
+    def edge(self) -> float:
+        """Where the bulk ends.
+
+        Single samples make the outermost parts of a bulk: a smoothed one has them all.
+        """
+        return self.reach if self.smoothed else self.end.location
+
+    @property
+    def border(self) -> Border:
+        """Where spikes begin."""
+        return border_of(self.edge, self.scale, self.reach)
+
+    @cached_property
+    def spikes(self) -> tuple[Spike, ...]:
+        """The outliers with their degrees, largest first."""
+        border = self.border
+        c_0 = float(coefficients(self.model.problem.sigma, 0)[0])
+        beyond = [each for each in self.outliers if each.location > border.edge]
+        degrees = carried_degrees([o.hermite for o in beyond], centred=abs(c_0) < 1e-9)
+        return tuple(
+            Spike(
+                location=o.location,
+                degree=degree,
+                overlaps=tuple(map(float, o.hermite[1:])),
+                constant_overlap=float(o.hermite[0]),
+                power_overlaps=tuple(map(float, o.powers)),
+                distance=o.location / border.edge - 1.0,
+                resolved=o.location > border.place,
+                kappa=o.kappa,
+                function=o.function,
+            )
+            for o, degree in zip(beyond, degrees, strict=True)
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say of the model, of the edge and of the spikes."""
+        heavy_row = self.equations.largest_row / self.equations.size
+        unresolved = sum(not spike.resolved for spike in self.spikes)
+        model, end = self.model, self.end.location
+        places = [spike.location for spike in self.spikes if spike.resolved]
+        return (
+            *model.notes,
+            *mixing_notes(model.problem, places),
+            *edge_notes(unresolved=unresolved, heavy_row=heavy_row),
+            *reach_notes(edge=end, reach=self.reach, exact=True, heavy=model.varies),
+        )
+
+
+def edge_and_spikes(model: Model, accuracy: Accuracy = FULL) -> EdgeAndSpikes:
+    """Edge and spikes of one model."""
+    with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
+        equations = Equations(model.samples, accuracy, varies=model.varies)
+        end = right_edge(equations)
+        reach = _reach(model, equations, end)
+        outliers = tuple(_outliers(model, equations, end))
+        scale = edge_scale(equations, end)
+        return EdgeAndSpikes(model, equations, end, outliers, scale, reach)
+
+
+def strengths(model: Model, count: int, *, smoothed: bool = False) -> FloatArray:
+    """Largest eigenvalues of P where the bulk ends: those above 1 belong to spikes."""
+    with one_thread(), np.errstate(all="ignore"):
+        equations = Equations(model.samples, varies=model.varies)
+        end = right_edge(equations)
+        place = end.at
+        if smoothed:
+            z = np.array([_reach(model, equations, end) + 0j])
+            place = equations.at(z, end.path[-1]).resolved("the end of the bulk was not resolved")
+        values = strengths_at(model, equations, place)[:count]
+    return np.pad(values, (0, count - values.size))
+
+
+def strengths_at(model: Model, equations: Equations, place: Branch) -> FloatArray:
+    """Eigenvalues of P, largest first: as many eigenvalues lie above the place as exceed 1."""
+    return np.asarray(_eigenvalues(model, equations, place)[0, ::-1] + 1.0)
+
+
+def _groups(model: Model, equations: Equations, branch: Branch) -> GroupsInBulk:
+    return groups_in_bulk(equations.evaluate(branch), model.spike_samples)
+
+
+def _eigenvalues(model: Model, equations: Equations, branch: Branch) -> FloatArray:
+    """Of P − I, ascending, (B, size)."""
+    return np.asarray(np.linalg.eigvalsh(_groups(model, equations, branch).matrix))
+
+
+def _outliers(model: Model, equations: Equations, edge: Edge) -> list[Outlier]:
+    """Eigenvalues above the bulk, largest first."""
+    count = int(np.count_nonzero(_eigenvalues(model, equations, edge.at) > 0.0))
+    if count == 0:
+        return []
+    places = _places(model, equations, edge, count)
+    slopes = _slopes(model, equations, places, edge)
+    groups = _groups(model, equations, places)
+    columns, vectors = groups.columns, np.linalg.eigh(groups.matrix)[1]
+    found = []
+    for i, z in enumerate(map(float, places.z.real)):
+        carried = columns[i] @ vectors[i, :, -1 - i]  # BLv at every κ
+        found.append(_outlier(equations, z, float(slopes[i]), groups.mass[i], carried))
+    return found
+
+
+def _places(model: Model, equations: Equations, edge: Edge, count: int) -> Branch:
+    """Places of the spikes, all at once: by regula falsi in the Illinois form.
+
+    On t = √(z/E − 1), in which an eigenvalue of P is smooth down to the edge E.
+    """
+    known = joined(_brackets(model, equations, edge))
+    tops = _eigenvalues(model, equations, known)[:, ::-1][:, :count]
+    row = np.argmax(tops > 0.0, axis=0)  # the highest below each spike
+    a, b = (np.sqrt(known.z[rows].real / edge.location - 1.0) for rows in (row, row - 1))
+    value_a, value_b = (tops[rows, np.arange(count)] for rows in (row, row - 1))
+    near = known.take(row - 1)
+    for _ in range(_MAX_STEPS):
+        t = (a * value_b - b * value_a) / (value_b - value_a)
+        z = edge.location * (1.0 + t**2) + 0j
+        near = equations.at(z, near.scaled_to(z)).resolved(_LOST)
+        value = _own_eigenvalues(model, equations, near)
+        if np.all(np.minimum(np.abs(t - a), np.abs(t - b)) <= equations.accuracy.spike * t):
+            return near
+        passed = value * value_b < 0.0
+        a, value_a = np.where(passed, b, a), np.where(passed, value_b, 0.5 * value_a)
+        b, value_b = t, value
+    raise NotConverged(_LOST)
+
+
+def _own_eigenvalues(model: Model, equations: Equations, places: Branch) -> FloatArray:
+    """At the place of each spike, the eigenvalue that vanishes there."""
+    rows = np.arange(places.z.size)
+    return np.asarray(_eigenvalues(model, equations, places)[rows, -1 - rows])
+
+
+def _slopes(model: Model, equations: Equations, places: Branch, edge: Edge) -> FloatArray:
+    """How fast each spike's eigenvalue falls with z: at the edge itself without bound."""
+    t = np.sqrt(places.z.real / edge.location - 1.0)
+    step = 3.0 * equations.accuracy.difference * t
+    ends = []
+    for sign in (-1.0, 1.0):
+        near = equations.at(edge.location * (1.0 + (t + sign * step) ** 2) + 0j, places)
+        ends.append(_own_eigenvalues(model, equations, near.resolved(_LOST)))
+    slope = (ends[1] - ends[0]) / (4.0 * t * step * edge.location)
+    return np.where(slope < 0.0, slope, -np.inf)
+
+
+def _brackets(model: Model, equations: Equations, edge: Edge) -> list[Branch]:
+    """Real solutions from beyond every spike down to the edge."""
+    places = list(edge.path)
+    while np.any(_eigenvalues(model, equations, places[0]) > 0.0):
+        z = _FACTOR * places[0].z
+        if z[0].real > 1e15 * edge.location:
+            raise NotConverged("a spike was not bracketed")
+        places.insert(0, equations.at(z, places[0].scaled_to(z)).resolved(_LOST))
+    return [*places, edge.at]
+
+
+def _outlier(
+    equations: Equations, z: float, slope: float, mass: FloatArray, carried: FloatArray
+) -> Outlier:
+    """Location and squared overlaps −Res T_ff/E f² (eq. 18) of a spike.
+
+    `slope` is that of its eigenvalue with z, and `carried` the vector seen at every κ, of either
+    sign: its function is the one that goes along with the Hermite polynomial it has most of.
+    """
+    scale = -equations.n / (z * slope)
+    kappa, weight = equations.samples.kappa, equations.samples.weight
+    hermite = normalised_hermite(HIGHEST, kappa).T
+    powers = kappa[:, None] ** np.arange(1, HIGHEST + 1)
+
+    def inner(f: FloatArray) -> FloatArray:
+        return np.asarray((mass / equations.n * carried) @ f)
+
+    def overlap(f: FloatArray) -> FloatArray:
+        return np.asarray(scale * inner(f) ** 2 / (weight @ f**2))
+
+    most = max(inner(hermite), key=abs)
+    return Outlier(
+        location=z,
+        hermite=overlap(hermite),
+        powers=overlap(powers),
+        kappa=kappa,
+        function=np.copysign(np.sqrt(max(scale, 0.0)), most)
+        * (mass / (equations.n * weight) * carried),
+    )
+
+
+def _reach(model: Model, equations: Equations, edge: Edge) -> float:
+    """Beyond it hardly a draw has an eigenvalue that is no spike; at least the edge."""
+    tests = [_reached_by_samples(model, equations)]
+    if model.varies:
+        tests.append(_reached_by_entries(model.problem, equations))
+    return max(_highest_reached(equations, edge, test) for test in tests)
+
+
+def _reached_by_samples(model: Model, equations: Equations) -> Callable[[Branch], bool]:
+    """Whether single samples of the step, with a large residual r, push eigenvalues past a place.
+
+    Such a sample makes one where I − N(r)Γ is singular (eq. 22). Where r is unbounded, the bulk has
+    no sharp end: it is given for a law of r that a few samples exceed, and the reach for a law that
+    hardly a draw exceeds. In the same way single neurons with a large |g| reach beyond a bulk that
+    was solved with few groups.
+    """
+    problem = model.problem
+    law = residual_law(
+        problem.star, noise_of(Row(problem)), FULL.r_nodes, problem.n_step / _MAX_EXPECTED
+    )
+    r = np.linspace(law.nodes.min(), law.nodes.max(), _ENTRY_POINTS)
+    every = replace(equations.samples.step, r=r[None])
+
+    def reaches(branch: Branch) -> bool:
+        found = equations.evaluate(branch)
+        if np.any(bare_determinant(every, found.blocks.coupled.real) < 0.0):
+            return True
+        if model.spike_samples is None:
+            return False
+        return bool(np.any(groups_in_bulk(found, model.spike_samples).is_outside))
+
+    return reaches
+
+
+def _reached_by_entries(problem: Problem, equations: Equations) -> Callable[[Branch], bool]:
+    """Whether some entry is expected to make an eigenvalue above a place above the bulk."""
+    samples, step = equations.samples, equations.samples.step
+    z = np.linspace(-_MAX_ENTRY, _MAX_ENTRY, _ENTRY_POINTS)
+    weight = normal_density(z) / normal_density(z).sum()
+    place = step.shift[0] * samples.kappa[:, None]
+    values = problem.sigma(place[:, :, None] + step.norm[0][:, None] * z)
+    mean = samples.columns.plain[0, :, : step.k.shape[1]]
+    squares = (values - mean[:, :, None]) ** 2  # (Q, K, points)
+
+    def reaches(branch: Branch) -> bool:
+        shrink = 1.0 / (1.0 + branch.chi[0].real)
+        needed = -1.0 / (shrink[:, None] * branch.v2[0].real / step.neurons[0])  # (Q, K)
+        chance = (squares > needed[:, :, None]) @ weight
+        return bool(equations.n * samples.weight @ chance @ step.neurons[0] > _MAX_EXPECTED)
+
+    return reaches
+
+
+def _highest_reached(equations: Equations, edge: Edge, reaches: Callable[[Branch], bool]) -> float:
+    """The highest place that is reached, by halving."""
+    if not reaches(edge.at):
+        return edge.location
+    low, high, near = edge.location, _MAX_REACH * edge.location, edge.path[-1]
+    while high > equations.accuracy.reach * low:
+        place = (low * high) ** 0.5
+        found = equations.at(np.array([place + 0j]), near)
+        near = found if found.converged[0] else near
+        beyond = bool(found.converged[0]) and not reaches(found)
+        low, high = (low, place) if beyond else (place, high)
+    return high
