@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from featurestep import InvalidProblem, Problem, Teacher, baselines, learnable, 
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import coefficients
 from featurestep.theory.labels import KAPPA, WEIGHT
+from featurestep.theory.resolution import Effort
+
+MODULE = import_module("featurestep.theory.learnable")
 
 # The sizes of the table in docs/theory.md: d = 1e5, n_step/d = 1000, η = √N, N = n/50.
 D = 10**5
@@ -83,6 +87,26 @@ def test_odd_activations_never_learn_odd_times_another_direction() -> None:
     assert along.expressed > 0.999
     assert product.possible > 0.99
     assert product.expressed < 1e-9
+
+
+@pytest.mark.parametrize("law", ["gaussian", "uniform"])
+@pytest.mark.parametrize("step", [0.0, 1.0])
+def test_odd_activations_never_learn_a_mean(law: str, step: float) -> None:
+    p = large("0.5*H0 + H1", "tanh", law)
+    found = learnable(p.replace(step_size=step * p.step_size))
+    assert found.class_floor == pytest.approx(0.25 + 0.04, rel=1e-9)
+    assert found.floor == pytest.approx(0.04, rel=1e-9)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid"])
+@pytest.mark.parametrize("law", ["gaussian", "uniform"])
+def test_floors_do_not_depend_on_the_groups(
+    monkeypatch: pytest.MonkeyPatch, activation: str, law: str
+) -> None:
+    p = large("tanh", activation, law).replace(n_step=2 * D)
+    first = learnable(p)
+    monkeypatch.setattr(MODULE, "_EFFORT", Effort(groups=4.0))
+    assert learnable(p).class_floor == pytest.approx(first.class_floor, rel=1e-7)
 
 
 def test_the_floor_in_hermite_coefficients() -> None:

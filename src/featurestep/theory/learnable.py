@@ -45,9 +45,10 @@ HIGHEST = {1: 12, 2: 8, 3: 6}  # degree of the terms that are looked at, by numb
 SMALL = 1e-4  # share of E y² below which a term is not reported
 WHOLE, NOTHING = 0.99, 0.01  # shares of a term from which it counts as learned, or as not
 MANY = 10**15  # samples of a step as n_step/d → ∞
-_INDEPENDENT = 1e-7  # relative singular value below which functions of the groups are dependent
+_INDEPENDENT = 1e-7  # relative singular value below which a function is not in the class
 _VISIBLE = 1e-9  # mean square of E[y z_i|z_1], as a share of E y², that a second step learns from
 _ROUNDING = 1e-12
+_EFFORT = Effort(groups=2.0)  # a span needs more groups of a continuous law than averages do
 
 
 @dataclass(frozen=True)
@@ -296,30 +297,41 @@ class FunctionClass:
 
 
 def function_classes(problem: Problem) -> list[FunctionClass]:
-    """What the problem's activation, law and step can express, for each initial offset (41)."""
-    resolution = choose(problem, spiked_weights(problem), Effort())
+    """What the problem's activation, law and step can express, for each initial offset (41).
+
+    The functions m_g of all groups count with the shares of the groups, relative to their mean
+    square, and likewise κμ_g and m′_g: so the result does not depend on how the readout law is cut
+    into groups, nor on rounding in functions that vanish.
+    """
+    resolution = choose(problem, spiked_weights(problem), _EFFORT)
     groups, (kappa, weight) = resolution.group_rule(), resolution.node_rule()
     rows = rows_of(problem)
     step = build_step(rows, groups, R_NODES)
     norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
-    mean, slope, bend, _ = problem.sigma.averages(norm, place, 2)
-    every = np.concatenate([mean, kappa[:, None] * slope, bend], axis=2)
+    mean, slope, bend, _ = problem.sigma.averages(norm, place, 2)  # (B, Q, K)
+    least = _ROUNDING * problem.sigma.second_moment
+
+    def span(row: int, *blocks: FloatArray) -> FloatArray:
+        """Orthonormal functions that span those of every group, in L² of the law of κ."""
+        root = np.sqrt(weight[:, None] * groups[1])
+        scaled = [root * block[row] for block in blocks]
+        sizes = [float((part**2).sum()) for part in scaled]
+        kept = [x / size**0.5 for x, size in zip(scaled, sizes, strict=True) if size > least]
+        columns = np.concatenate([*kept, np.zeros((kappa.size, 1))], axis=1)
+        left, values, _ = np.linalg.svd(columns, full_matrices=False)
+        inside = values > max(_INDEPENDENT * values[0], _ROUNDING)
+        return np.asarray(left[:, inside] / np.maximum(np.sqrt(weight)[:, None], 1e-300))
+
     return [
         FunctionClass(
-            row.share, kappa, weight, _orthonormal(every[i], weight), _orthonormal(slope[i], weight)
+            share=row.share,
+            kappa=kappa,
+            weight=weight,
+            plain=span(i, mean, kappa[:, None] * slope, bend),
+            linear=span(i, slope),
         )
         for i, row in enumerate(rows)
     ]
-
-
-def _orthonormal(columns: FloatArray, weight: FloatArray) -> FloatArray:
-    """Orthonormal functions that span the columns, in L² of the law of κ."""
-    root = np.sqrt(weight)[:, None]
-    size = np.sqrt((weight[:, None] * columns**2).sum(axis=0))
-    scaled = root * columns[:, size > 0.0] / size[size > 0.0]
-    left, values, _ = np.linalg.svd(scaled, full_matrices=False)
-    kept = values > _INDEPENDENT * values.max(initial=0.0)
-    return np.asarray(left[:, kept] / np.maximum(root, 1e-300))
 
 
 def possible(index: Index, gamma: float) -> float:
