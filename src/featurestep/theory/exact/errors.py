@@ -22,7 +22,7 @@ from .fixed_point import Evaluation
 from .regression import Fit
 from .step import Step
 
-TOLERANCE = 1e-13
+TOLERANCE = 1e-12
 ACCEPTED = 1e-11
 
 
@@ -111,7 +111,10 @@ class _Adjoint:
             response = moved[:, self.size : 2 * self.size, self.size : 2 * self.size]
         inside = coupled_index(self.size)
         coupled = moved[:, inside[:, None], inside]
-        again = scattered_change(step, self.at.scattered[rows], coupled)
+        scattered = self.at.scattered
+        if rows.size < len(self.step):
+            scattered = scattered[rows]
+        again = scattered_change(step, scattered, coupled)
         return _packed(relative, response, again)
 
     def _reply(

@@ -37,7 +37,7 @@ from .dyson import (
 from .step import Step
 
 ACCEPTED = 1e-10  # residual of a solution
-TOLERANCE = 1e-13
+TOLERANCE = 1e-12
 LARGEST_MOVE = 2.0  # of log V2, log(1 + χ) and Ξ in one step of Anderson's acceleration
 
 
