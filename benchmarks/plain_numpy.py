@@ -18,8 +18,8 @@ def point(
 
     X_step = rng.standard_normal((n, d))
     y_step = np.tanh(X_step @ beta) + noise * rng.standard_normal(n)
-    slopes = 1.0 - np.tanh(W0 @ X_step.T) ** 2
-    G = (np.outer(a, y_step) * slopes) @ X_step / n
+    slope_moments = 1.0 - np.tanh(W0 @ X_step.T) ** 2
+    G = (np.outer(a, y_step) * slope_moments) @ X_step / n
     W = W0 + eta * G
 
     X = rng.standard_normal((n, d))

@@ -90,7 +90,7 @@ WRONG = ("shift (3)", "norm (4)", "degrees (23)", "covariance (28)", "Gram (29)"
 ABSENT = (
     "turn by S (19)",
     "noise (21)",
-    "scattering (22)",
+    "t_matrix (22)",
     "own overlap (24)",
     "norms by chance (27)",
     "initial norms (38)",

@@ -65,7 +65,7 @@ def edit(path: Path, old: str, new: str) -> None:
 def test_words_leave_the_fingerprint_as_it_is(package, tags):
     before = tags()
     regression = package / "theory" / "exact" / "regression.py"
-    edit(regression, '"""The readout', '"""All that the readout')
+    edit(regression, '"""The regression', '"""A regression')
     edit(regression, "    mass = at.mass\n", "    # the mass\n\n    mass = (at.mass)\n")
     edit(regression, "    train_loss: FloatArray  # (B,) L_tr", "    train_loss: object")
     for shown in ("plots/style.py", "cli/output.py", "page/theme.py", "sweeps/store.py"):

@@ -49,8 +49,10 @@ def _demand(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
 
 def _own(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    special = covariance.special
-    monkeypatch.setattr(covariance, "special", lambda s, v, second: special(s, v, factor * second))
+    special = covariance.special_response
+    monkeypatch.setattr(
+        covariance, "special_response", lambda s, v, second: special(s, v, factor * second)
+    )
 
 
 def _columns(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
@@ -72,17 +74,17 @@ TERMS: dict[str, Patch] = {
     "norm (4)": _step("norm"),
     "turn by S (19)": _step("k"),
     "noise (21)": _step("delta"),
-    "scattering (22)": _result(fixed_point, "scattering"),
+    "t_matrix (22)": _result(fixed_point, "t_matrix"),
     "degrees (23)": _demand,
     "own overlap (24)": _own,
-    "norms along weights (26a)": _step("along_weights"),
-    "norms along noise (26b)": _step("along_noise"),
+    "norms along weights (26a)": _step("norm_on_weights"),
+    "norms along noise (26b)": _step("norm_on_noise"),
     "norms by chance (27)": _step("norm_variance"),
     "covariance (28)": _result(regression, "field_covariance"),
     "Gram (29)": _result(regression, "gram"),
     "sample norms (29)": _step("sample_norm"),
     "finite d (37)": _columns,
-    "initial norms (38)": _step("longer", "further"),
+    "initial norms (38)": _step("norm_slope", "shift_slope"),
 }
 
 
@@ -118,7 +120,7 @@ def _information(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     def changed(samples: Any, state: Any, ridge: Any = None) -> Any:
         found = evaluate(samples, state, ridge)
         information = factor * found.information
-        blocks = fixed_point.solve_blocks(samples.step.kept, state.xi, information)
+        blocks = fixed_point.solve_blocks(samples.step.initial_factor, state.xi, information)
         return replace(found, information=information, blocks=blocks)
 
     monkeypatch.setattr(fixed_point, "evaluate", changed)
@@ -133,6 +135,6 @@ SECTION_3: dict[str, Patch] = {
     "(11) learned function": _result(regression, "solved"),
     "(12) E0": _result(regression, "misfit"),
     "(13) v": _result(errors._Adjoint, "_chi"),
-    "(14) errors": _field(solve, "solve_errors", "given"),
-    "(15) P": _field(solve, "solve_errors", "powers"),
+    "(14) errors": _field(solve, "solve_errors", "by_kappa"),
+    "(15) P": _field(solve, "solve_errors", "readout_squares"),
 }

@@ -13,8 +13,8 @@ from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import coefficients, factorials
 from featurestep.functions.quadrature import Rule
 from featurestep.theory.exact.columns import build_columns, build_labels
-from featurestep.theory.exact.solve import Answer, answer, r_nodes
-from featurestep.theory.exact.step import rows_of, slopes
+from featurestep.theory.exact.solve import BlockSolution, r_nodes, solve_rows
+from featurestep.theory.exact.step import rows_of, slope_moments
 from featurestep.theory.isotropic import isotropic_step
 from featurestep.theory.limits import learned_powers, traces
 from featurestep.theory.resolution import Effort, choose
@@ -45,23 +45,25 @@ def untrained(problem: Problem) -> Numbers:
     )
 
 
-def exact_answer(problem: Problem, *, finite: bool = True, count: int | None = None) -> Answer:
+def exact_answer(
+    problem: Problem, *, finite: bool = True, count: int | None = None
+) -> BlockSolution:
     """The exact weight side for one problem, with or without the terms of order 1/d."""
     resolution = choose(problem, spiked_weights(problem), Effort())
     groups, nodes = resolution.group_rule(), resolution.node_rule()
     with pytest.MonkeyPatch.context() as patch:
         for term in () if finite else ("sample norms (29)", "finite d (37)"):
             TERMS[term](patch, 0.0)
-        return answer(rows_of(problem), groups, nodes, count or r_nodes(problem))
+        return solve_rows(rows_of(problem), groups, nodes, count or r_nodes(problem))
 
 
 def exact_numbers(problem: Problem, *, finite: bool = True) -> Numbers:
     """The same as numbers, for a problem without random offset."""
     found = exact_answer(problem, finite=finite)
     return Numbers(
-        float(found.errors.given[0] @ found.solution.at.samples.weight),
+        float(found.errors.by_kappa[0] @ found.solution.at.samples.weight),
         float(found.fitted.train_loss[0]),
-        float(found.errors.powers[0].sum()),
+        float(found.errors.readout_squares[0].sum()),
     )
 
 
@@ -90,9 +92,9 @@ def groups_of(problem: Problem) -> Rule:
     return np.array(problem.law.values), np.array(problem.law.probabilities)
 
 
-def isotropic_answer(problem: Problem, groups: Rule, nodes: Rule) -> Answer:
+def isotropic_answer(problem: Problem, groups: Rule, nodes: Rule) -> BlockSolution:
     """The engine with isotropic weights, on given rules."""
-    return answer(rows_of(problem, "isotropic"), groups, nodes, 1, method="isotropic")
+    return solve_rows(rows_of(problem, "isotropic"), groups, nodes, 1, method="isotropic")
 
 
 def arrays_of(problem: Problem, nodes: Rule | None = None) -> Arrays:
@@ -109,7 +111,7 @@ def arrays_of(problem: Problem, nodes: Rule | None = None) -> Arrays:
         weight=weight,
         neurons=step.neurons[0],
         norm=step.norm[0],
-        overlap=step.lean[0] / step.beta[0] * step.a[0] * step.kept[0],
+        overlap=step.output_slope[0] / step.beta[0] * step.a[0] * step.initial_factor[0],
         alignment=step.alignment[0],
         mean=columns.plain[0, :, : step.k.shape[1]],
         slope=columns.slope[0],
@@ -193,14 +195,16 @@ class ManySamples(Literal):
         last = problem.replace(n_step=10**15)
         super().__init__(arrays_of(last))
         g = groups_of(problem)[0]
-        s = slopes(problem.sigma)
+        s = slope_moments(problem.sigma)
         c_star = coefficients(problem.sigma_star, 2)
         e = problem.step_size / np.sqrt(problem.width) * g
         kept = 1.0 + 2.0 * s.c2 * e * c_star[0]  # 1 + k_g m_1
         place = spiked_weights(last).shift(g) * self.kappa[:, None]
         bend = 0.5 * problem.sigma.derivative_means(self.rho, place, 2)[2]  # m′
         own = kept + 4.0 * e * s.c2 * c_star[2]
-        self.column = self.kappa[:, None] * self.mu * own + 2.0 * e * s.zz * c_star[1] * kept * bend
+        self.column = (
+            self.kappa[:, None] * self.mu * own + 2.0 * e * s.z2_psi * c_star[1] * kept * bend
+        )
 
     def regressions(self, v2: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         along = np.concatenate([self.mean, self.column], axis=1)

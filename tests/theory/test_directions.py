@@ -127,7 +127,7 @@ def test_the_law_of_products_is_resolved(text: str, readout: str) -> None:
     p = Problem(**{**BASE, **step}, activation="relu", target=text, readout=readout)
     few, many = (exact_answer(p, count=count) for count in (None, 72))
     weight = few.solution.at.samples.weight
-    errors = [found.errors.given[0] @ weight for found in (few, many)]
+    errors = [found.errors.by_kappa[0] @ weight for found in (few, many)]
     losses = [found.fitted.train_loss[0] for found in (few, many)]
     assert errors[0] == pytest.approx(errors[1], rel=1e-6)
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)

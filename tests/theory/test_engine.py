@@ -64,12 +64,12 @@ def test_engine_solves_the_literal_equations(case: str, monkeypatch: pytest.Monk
     nodes = gauss_hermite(24)
     found = isotropic_answer(problem, groups_of(problem), nodes)
     literal = solve_literally(arrays_of(problem, nodes))
-    given, shrink = found.errors.given[0], found.solution.at.shrink[0]
+    given, shrink = found.errors.by_kappa[0], found.solution.at.shrink[0]
     assert found.solution.at.state.v2[0] == pytest.approx(literal.v2, rel=1e-9)
     assert given @ nodes[1] == pytest.approx(literal.test_error, rel=1e-8)
     assert found.fitted.train_loss[0] == pytest.approx(literal.train_loss, rel=1e-8)
     assert (given * shrink**2) @ nodes[1] == pytest.approx(literal.train_mse, rel=1e-8)
-    assert found.errors.powers[0].sum() == pytest.approx(literal.norm_squared, rel=1e-8)
+    assert found.errors.readout_squares[0].sum() == pytest.approx(literal.norm_squared, rel=1e-8)
 
 
 @example(phi=20.0, psi=20.0, ridge=1e-5, noise=0.35, activation="H1 + H2", target="tanh")
@@ -160,7 +160,7 @@ def test_gauss_and_stretched_rules_of_the_law_agree() -> None:
     """Few Gauss nodes for small shifts, a stretched rule for large ones: no seam between."""
     problem = Problem(**{**BASE, "step_exponent": 0.1, "readout": "gaussian"})
     nodes = gauss_hermite(60)
-    expected = isotropic_answer(problem, gauss_law("gaussian", 25), nodes).errors.given[0]
+    expected = isotropic_answer(problem, gauss_law("gaussian", 25), nodes).errors.by_kappa[0]
     found = predict(problem, method="isotropic").test_error
     assert found == pytest.approx(float(expected @ nodes[1]), rel=1e-7)
 

@@ -13,7 +13,7 @@ from featurestep.functions.quadrature import stretched_normal
 from featurestep.theory.exact.covariance import covariance
 from featurestep.theory.exact.fixed_point import Samples, solve
 from featurestep.theory.exact.regression import fit
-from featurestep.theory.exact.solve import Answer
+from featurestep.theory.exact.solve import BlockSolution
 from tests.theory.roads import Literal, arrays_of, exact_answer, groups_of, isotropic_answer
 
 BASE: dict[str, Any] = {
@@ -67,14 +67,14 @@ def test_isotropic_errors_are_derivatives_of_the_loss(case: str) -> None:
     literal = Literal(arrays)
     for measure in measures(arrays.kappa, found.solution.at.state.chi[0]).values():
         expected = literal.error(measure)
-        given = found.errors.given[0] @ (arrays.weight * measure)
+        given = found.errors.by_kappa[0] @ (arrays.weight * measure)
         assert given == pytest.approx(expected, rel=1e-10)
     numbers = literal.numbers()
     assert found.fitted.train_loss[0] == pytest.approx(numbers.train_loss, rel=1e-10)
-    assert found.errors.powers[0].sum() == pytest.approx(numbers.norm_squared, rel=1e-10)
+    assert found.errors.readout_squares[0].sum() == pytest.approx(numbers.norm_squared, rel=1e-10)
 
 
-def loss(found: Answer, *, source: np.ndarray | float = 0.0, ridge: float = 0.0) -> float:
+def loss(found: BlockSolution, *, source: np.ndarray | float = 0.0, ridge: float = 0.0) -> float:
     """The training loss with 1/(1+χ) + source for 1/(1+χ), to first order, and with more ridge.
 
     χ is that of the solution without source: its own change is of second order in w(1 + ς(1+χ)ω).
@@ -83,11 +83,11 @@ def loss(found: Answer, *, source: np.ndarray | float = 0.0, ridge: float = 0.0)
     weight = samples.weight * (1.0 + source * (1.0 + state.chi[0]))
     step = replace(found.step, ridge=found.step.ridge + ridge)
     at = solve(Samples(step, samples.columns, samples.kappa, weight)).at
-    fields = covariance(step, at.information, at.blocks, at.scattered)
+    fields = covariance(step, at.information, at.blocks, at.t_matrices)
     return float(fit(at, found.labels, fields).train_loss[0])
 
 
-def slope(found: Answer, size: float, **direction: Any) -> float:
+def slope(found: BlockSolution, size: float, **direction: Any) -> float:
     """The derivative of the loss by central differences, the first error term removed."""
 
     def difference(h: float) -> float:
@@ -109,9 +109,9 @@ def test_exact_errors_are_derivatives_of_the_loss(case: str) -> None:
     weight, kappa = at.samples.weight, at.samples.kappa
     for measure in measures(kappa, at.state.chi[0]).values():
         expected = slope(found, 1e-3, source=measure)
-        assert errors.given[0] @ (weight * measure) == pytest.approx(expected, rel=1e-7)
+        assert errors.by_kappa[0] @ (weight * measure) == pytest.approx(expected, rel=1e-7)
     expected = slope(found, 1e-3 * problem.ridge, ridge=1.0)
-    assert errors.powers[0].sum() == pytest.approx(expected, rel=1e-7)
+    assert errors.readout_squares[0].sum() == pytest.approx(expected, rel=1e-7)
 
 
 def prediction(case: str) -> Prediction:

@@ -67,13 +67,13 @@ def test_what_they_are_made_of(case: dict[str, Any]) -> None:
     assert step.beta[0] == pytest.approx(inside["beta_norm"], **close)
     assert step.alignment[0] == pytest.approx(inside["alignment"], **close)
     assert step.norm[0] ** 2 == pytest.approx(inside["rho_squared"], **close)
-    own = step.a[0] * step.lean[0] / step.beta[0]  # a f_1 (43)
+    own = step.a[0] * step.output_slope[0] / step.beta[0]  # a f_1 (43)
     assert step.shift[0] + own == pytest.approx(inside["u"], **close)
     variance = step.norm_variance[0] / problem.d
     assert variance == pytest.approx(inside["norm_variance_27"], **close)
     assert step.sample_norm[0] == pytest.approx(np.array(inside["sample_norm_s"]), **close)
     assert found.solution.at.state.v2[0] == pytest.approx(inside["V2"], **close)
-    fields = found.fitted.used[0].reshape(-1, size)
+    fields = found.fitted.coefficients[0].reshape(-1, size)
     assert len(fields) == len(inside["solution"])
     for name, field in zip(("A", "tau", "psi", "Delta", "Omega"), fields, strict=False):
         expected = np.array(inside["solution"][name])

@@ -19,13 +19,13 @@ from ..core.spiked import SpikedWeights, spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import coefficients
 from ..functions.quadrature import Rule
-from .exact.step import Row, Step, slopes
+from .exact.step import ProblemRow, Step, slope_moments
 from .labels import across_alignment
 
 _DIRECTIONS = 2  # special ones: β itself, and what β⋆ has beside it
 
 
-def isotropic_step(rows: Sequence[Row], groups: Rule) -> Step:
+def isotropic_step(rows: Sequence[ProblemRow], groups: Rule) -> Step:
     """The constants of rows that share all but numbers, for isotropic weights, from (1)–(4)."""
     g, share = groups
     problems = [row.problem for row in rows]
@@ -51,21 +51,21 @@ def isotropic_step(rows: Sequence[Row], groups: Rule) -> Step:
         beta=np.array([w.beta_norm for w in weights]),
         alignment=alignment,
         across=across_alignment(alignment),
-        lean=np.array([c1 if problem.residual == "full" else 0.0 for problem in problems]),
+        output_slope=np.array([c1 if problem.residual == "full" else 0.0 for problem in problems]),
         neurons=width[:, None] * share,
         a=g / np.sqrt(width)[:, None],
         e=none,
         k=none,
         delta=np.maximum(norm**2 - kept**2, 0.0),
-        kept=kept,
+        initial_factor=kept,
         norm=norm,
         shift=of_groups(SpikedWeights.shift),
-        along_weights=np.zeros((count, size, 3)),
-        along_noise=np.zeros((count, size, 3)),
+        norm_on_weights=np.zeros((count, size, 3)),
+        norm_on_noise=np.zeros((count, size, 3)),
         norm_variance=none,
         sample_norm=np.zeros((count, size, size)),
-        longer=none,
-        further=none,
+        norm_slope=none,
+        shift_slope=none,
         r=np.ones((count, 1)),
         r_weight=np.ones((count, 1)),
         r_first=np.zeros((count, _DIRECTIONS, 1)),
@@ -83,7 +83,7 @@ def left_out(problem: Problem, weights: SpikedWeights) -> float:
     sigma = problem.sigma
     if sigma.slope_variance == 0.0:  # affine: weights beside β act through W·x alone
         return 0.0
-    s = slopes(sigma)
+    s = slope_moments(sigma)
     law = problem.law
     size = math.sqrt(sigma.second_moment)
     extreme = max(map(abs, law.values)) if law.is_finite else 3.0
@@ -93,12 +93,12 @@ def left_out(problem: Problem, weights: SpikedWeights) -> float:
     terms = [
         extreme**2 * bulk_left_out(problem, weights),
         4.0 * e * abs(s.c2 * float(c_star[2])),
-        2.0 * e * abs(s.zz) * weights.beta_norm,
-        e**2 * spread * s.norm_noise[0],
+        2.0 * e * abs(s.z2_psi) * weights.beta_norm,
+        e**2 * spread * s.nonlinear_products[0],
         _order_one_over_d(problem),
     ]
     if problem.initial == "gaussian":
-        terms.append((abs(s.c2) + abs(s.zz) * e) / size)
+        terms.append((abs(s.c2) + abs(s.z2_psi) * e) / size)
     if problem.residual == "full" and problem.step_size:
         terms.append(extreme / math.sqrt(problem.width))
     return max(terms)
@@ -106,10 +106,10 @@ def left_out(problem: Problem, weights: SpikedWeights) -> float:
 
 def bulk_left_out(problem: Problem, weights: SpikedWeights) -> float:
     """What isotropic weights leave out of a typical neuron's bulk, as a share of its square."""
-    s = slopes(problem.sigma)
+    s = slope_moments(problem.sigma)
     e = problem.step_size / math.sqrt(problem.width)
     spread = problem.phi_step * weights.residual_square
-    return (4.0 * s.c2**2 + problem.phi_step * s.rest) * e**2 * spread
+    return (4.0 * s.c2**2 + problem.phi_step * s.noise_variance) * e**2 * spread
 
 
 def _order_one_over_d(problem: Problem) -> float:
@@ -118,9 +118,9 @@ def _order_one_over_d(problem: Problem) -> float:
     They enter through E σ″ times what the readout makes of the features' means. That is of order
     1/u for a small shift u, so that with c_2 ≠ 0 they are not small however large d is.
     """
-    s = slopes(problem.sigma)
+    s = slope_moments(problem.sigma)
     if s.c2 == 0.0:
-        return s.zz**2 / problem.d
+        return s.z2_psi**2 / problem.d
     if problem.step_size > 0.0:
         return 1.0
     means = (s.c2 / s.c0) ** 2 / problem.d if s.c0 else 0.0

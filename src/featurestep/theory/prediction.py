@@ -86,7 +86,7 @@ class Prediction(Result):
         return prediction_notes(self.problem, spiked_weights(self.problem), self.method)
 
     def learned(self, kappa: npt.ArrayLike) -> FloatArray:
-        """M(κ): the function of the learned direction that the network computes (eq. 12)."""
+        """M(κ): the function of the learned direction that the network computes of (12)."""
         at = np.asarray(kappa, dtype=np.float64)
         return np.asarray(self.network.parts(at.ravel())[0].reshape(at.shape))
 
@@ -171,7 +171,10 @@ def answered(outcome: Outcome) -> Prediction:
 
 
 def checked(found: Prediction, slack: float = 1.0) -> Outcome:
-    """The prediction, or the error that refuses it; `slack` is a factor on what may be left."""
+    """The prediction, or the error that refuses it, by residual and self-check (eq. 31).
+
+    `slack` is a factor on the tolerances.
+    """
     kind: type[NotConverged] = InconsistentSolution
     left = found.self_check
     errors = (found.test_error, found.train_loss, found.train_mse, found.readout_norm)

@@ -80,12 +80,12 @@ def evaluate(batch: Batch, v2: FloatArray, chi: FloatArray, *, careful: bool = F
 
 
 def fluctuation(weights: IsotropicWeights | ExactWeights, noise: FloatArray) -> FloatArray:
-    """χ(κ) = Σ μ_gμ_h V1_gh + Σ ν_g² V2_g (eq. 7)."""
+    """χ(κ) = Σ μ_gμ_h V1_gh + Σ ν_g² V2_g of (7)."""
     return np.asarray(weights.fluctuation() + noise.sum(axis=2))
 
 
 def noise_information(noise: FloatArray, mass: FloatArray) -> FloatArray:
-    """V2_g V̂2_g, V̂2_g = n E[ν_g²/(1+χ)] (eq. 8)."""
+    """V2_g V̂2_g, V̂2_g = n E[ν_g²/(1+χ)] of (8)."""
     return np.asarray(np.matmul(mass[:, None, :], noise)[:, 0, :])
 
 

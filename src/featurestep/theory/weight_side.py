@@ -132,7 +132,7 @@ def weight_side(
 
 
 def linear_information(batch: Batch, direction: FloatArray, mass: FloatArray) -> FloatArray:
-    """C with CᵀC = √D V̂1 √D, V̂1_gh = n E[μ_gμ_h/(1+χ)] (eq. 8)."""
+    """C with CᵀC = √D V̂1 √D, V̂1_gh = n E[μ_gμ_h/(1+χ)] of (8)."""
     return direction * np.sqrt(mass / batch.d[:, None])[:, :, None]
 
 

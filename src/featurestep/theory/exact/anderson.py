@@ -81,7 +81,7 @@ def fixed_point(
     return best
 
 
-def patient_fixed_point(
+def robust_fixed_point(
     image: Sweeping,
     start: FloatArray,
     *,

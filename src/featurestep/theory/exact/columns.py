@@ -16,7 +16,7 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.targets import AlignedTarget
 from ..labels import Labels, label_moments, pairs
-from .covariance import alone
+from .covariance import covariance_without_readout
 from .step import Step
 
 
@@ -38,7 +38,7 @@ class Columns:
 
 
 def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns:
-    """Equations (5), (37), (39), (40b) and (44) at the given κ (Q,)."""
+    """Columns of all fields at the given κ (Q,) (eqs. 5, 39, 44)."""
     norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
     mean, slope, second, spread = sigma.averages(norm, place, 2)
     curvature = 0.5 * second
@@ -58,7 +58,7 @@ def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns
     fields = [means, _along(step, k * slope, k * tilt), *_across(step, slope, tilt)]
     fields.append(_plain(step, curvature))
     if step.is_gaussian:
-        longer, further = step.longer[:, None, :], step.further[:, None, :] * k
+        longer, further = step.norm_slope[:, None, :], step.shift_slope[:, None, :] * k
         means[0][:] += _bend(sigma, step, kappa) / step.d[:, None, None]
         fields.append(_plain(step, longer * curvature + further * slope))
     stacked = (np.concatenate(parts, axis=-1) for parts in zip(*fields, strict=True))
@@ -69,13 +69,13 @@ _Field = tuple[FloatArray, FloatArray, FloatArray]  # B_0, B_1 and B_2 of one fi
 
 
 def own_direction(step: Step) -> tuple[FloatArray, FloatArray]:
-    """f_1 and f_2 of (43): the start of the readout along κ and along s_1, (B, 1, 1)."""
-    along = (step.lean / step.beta)[:, None, None]
+    """f_1 and f_2 of (43): the initial readout's direction along κ and s_1, (B, 1, 1)."""
+    along = (step.output_slope / step.beta)[:, None, None]
     return along, (step.alignment / step.across)[:, None, None] * along
 
 
 class Anisotropy(NamedTuple):
-    """Variances of pre-activations, K_ββ, K_βi and K_ik of every group, for (37), (51)."""
+    """Variances of pre-activations of every group, K_ββ, K_βi and K_ik of (37) and (51)."""
 
     along: FloatArray  # (B, K)
     mixed: FloatArray  # (B, r, K)
@@ -86,7 +86,7 @@ def anisotropy(step: Step) -> Anisotropy:
     """The diagonal of (24) at Ṽ = 0."""
     rows, size = step.k.shape
     count = 1 + step.directions  # of the fields τ, ψ_1 … ψ_r
-    bulk = alone(step).matrix[:, : count * size, : count * size]
+    bulk = covariance_without_readout(step).matrix[:, : count * size, : count * size]
     own = np.einsum("bigkg->bikg", bulk.reshape(rows, count, size, count, size))
     return Anisotropy(own[:, 0, 0], own[:, 0, 1:], own[:, 1:, 1:])
 
@@ -94,7 +94,7 @@ def anisotropy(step: Step) -> Anisotropy:
 def _means(
     step: Step, seen: Anisotropy, k: FloatArray, mean: FloatArray, curvature: FloatArray
 ) -> _Field:
-    """The column of A: means, and norms that depend on κ and s (37), (51)."""
+    """The column of A: means, and norms that depend on κ and s (eqs. 37, 51)."""
     size = curvature / step.d[:, None, None]  # (B, Q, K)
     both = pairs(step.directions)
     twice = np.array([1.0 + float(i != j) for i, j in both])[:, None, None]
@@ -133,17 +133,17 @@ def _across(step: Step, slope: FloatArray, tilt: FloatArray) -> list[_Field]:
 
 
 def _bend(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> FloatArray:
-    """∂²m/∂ω² (40b), (B, Q, K): at u_g itself, which (43) leaves to m, μ, ν and m′."""
-    shift = step.shift + step.a * (step.lean / step.beta)[:, None]
+    """∂²m/∂ω², (B, Q, K), at u_g itself, not at the shift of (43) (eq. 40b)."""
+    shift = step.shift + step.a * (step.output_slope / step.beta)[:, None]
     place = shift[:, None, :] * kappa[:, None]
     higher = sigma.derivative_means(step.norm[:, None, :], place, 4)
-    longer, further = step.longer[:, None, :], step.further[:, None, :] * kappa[:, None]
+    longer, further = step.norm_slope[:, None, :], step.shift_slope[:, None, :] * kappa[:, None]
     return np.asarray(
         0.25 * longer**2 * higher[4] + longer * further * higher[3] + further**2 * higher[2]
     )
 
 
 def build_labels(star: Nonlinearity | AlignedTarget, step: Step, kappa: FloatArray) -> Labels:
-    """Equations (6) and (50), with one more Hermite degree in s and the label noise."""
+    """Moments of the labels given κ, with the label noise: (6), (50)."""
     found = label_moments(star, step.alignment, kappa)
     return replace(found, rest=found.rest + step.noise[:, None])

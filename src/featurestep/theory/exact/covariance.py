@@ -1,8 +1,9 @@
-"""Covariances of what the readout picks up of the special directions: (24), (28), (34), (35), (48).
+"""Covariances of the fields that the readout uses of the special directions.
 
-Fields τ, ψ_1 … ψ_r and Δ of a group are made of the vectors β_j = X0ᵀr^j/n0 and of the target's r
-directions, each seen by the group's fields p, φ, φ̂. A field's place among these is a column of
-`parts` and `star`; covariances, and forces that act back on the bulk, are the same sums for all.
+Fields τ, ψ_1 … ψ_r and Δ of a group are combinations of the vectors β_j = X0ᵀr^j/n0 and of the
+target's r directions, each contracted with one of the group's fields p, φ, φ̂. A field is a column
+of `on_beta` and `on_directions`; its covariances, and the gradients of a quadratic form of them,
+are the same sums for all fields.
 """
 
 from __future__ import annotations
@@ -12,7 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.types import FloatArray
-from .dyson import Blocks, averaged, coupled_index, free, matmul, solve_blocks, special, transposed
+from .dyson import (
+    Blocks,
+    averaged,
+    matmul,
+    p_hat_index,
+    solve_blocks,
+    special_response,
+    t_matrix_without_readout,
+    transposed,
+)
 from .step import Step
 
 _ORDERS = (1, 2, 3)  # of β_j
@@ -22,58 +32,64 @@ _ORDERS = (1, 2, 3)  # of β_j
 class Covariance:
     """Ĉ of the fields (τ, ψ_1 … ψ_r, Δ), f of them, in scaled units, and what it is made of."""
 
-    parts: FloatArray  # (B, 3, 3K, f) fields as combinations of β_1, β_2, β_3
-    star: FloatArray  # (B, S, 3K, f) and of the special directions
-    answered: FloatArray  # (B, 3, 3K, f) φ0 G·parts
-    met: FloatArray  # (B, 3KS, f) what the special directions show of each field
-    special: FloatArray  # (B, 3KS, 3KS) H
-    matrix: FloatArray  # (B, f, f) Ĉ without the lean of `full`
-    along: FloatArray  # (B, 3K, f) fields' parts along β, all that w_a has to do with
-    lean: FloatArray  # (B, K, f) −c_1 a_h (G·along) in row p_h, 0 for labels
+    on_beta: FloatArray  # (B, 3, 3K, f) fields as combinations of β_1, β_2, β_3
+    on_directions: FloatArray  # (B, S, 3K, f) and of the special directions
+    response_to_beta: FloatArray  # (B, 3, 3K, f) φ0 G·on_beta
+    special_overlaps: FloatArray  # (B, 3KS, f) fields along the special directions, before H
+    special_response: FloatArray  # (B, 3KS, 3KS) H
+    matrix: FloatArray  # (B, f, f) Ĉ without the part of (35)
+    along_beta: FloatArray  # (B, 3K, f) fields as multiples of β
+    with_means: FloatArray  # (B, K, f) −c_1 a_h (G·along_beta) in row p_h (35), 0 for labels
 
     @property
     def total(self) -> FloatArray:
-        """Ĉ with the lean of `full` (35); `lean` times d is the covariance with A."""
-        return np.asarray(self.matrix + matmul(transposed(self.lean), self.lean))
+        """Ĉ with the part of (35); `with_means` times √d is the covariance with A."""
+        return np.asarray(self.matrix + matmul(transposed(self.with_means), self.with_means))
 
 
 def covariance(
-    step: Step, information: FloatArray, blocks: Blocks, scattered: FloatArray
+    step: Step, information: FloatArray, blocks: Blocks, t_matrices: FloatArray
 ) -> Covariance:
-    """Equations (24) and (28) for the bulk's G and T, with Ṽ as `information`."""
+    """Covariances of the fields τ, ψ_1 … ψ_r and Δ (eqs. 24, 28, 35, 47).
+
+    For the bulk's G and T(r), with Ṽ as `information`: ⟨β_i|β_j⟩, ⟨β_j|θ⟩ and ⟨θ|θ′⟩, each the
+    same sum over what a field is made of.
+    """
     size = step.k.shape[1]
-    inside = coupled_index(size)
-    parts, star = _parts(step), _star(step)
-    answered = step.phi[:, None, None, None] * matmul(blocks.whole[:, None], parts)
-    seen = answered[:, :, inside]  # (B, 3, 2K, f)
+    inside = p_hat_index(size)
+    on_beta, on_directions = _on_beta(step), _on_directions(step)
+    response = step.phi[:, None, None, None] * matmul(blocks.whole[:, None], on_beta)
+    inner = response[:, :, inside]  # (B, 3, 2K, f)
     powers = step.r[:, None, :] ** np.arange(7)[:, None]  # (B, 7, M)
-    orders = averaged(step.r_weight[:, None] * powers[:, 2:], scattered)  # E[r^n T], n = 2 … 6
-    first = averaged(step.r_first[:, :, None] * powers[:, None, 1:4], scattered)
-    second = averaged(step.r_second, scattered)
-    h = special(step, information, second)
-    met = star + np.einsum("bsj,bjpf->bspf", step.r_overlaps[:, :, 1:], parts)
-    met[:, :, inside] += matmul(first, seen[:, None]).sum(axis=2)
-    met = met.reshape(len(step), -1, parts.shape[-1])
-    matrix = matmul(transposed(met), h, met)
+    orders = averaged(step.r_weight[:, None] * powers[:, 2:], t_matrices)  # E[r^n T], n = 2 … 6
+    first = averaged(step.r_first[:, :, None] * powers[:, None, 1:4], t_matrices)
+    second = averaged(step.r_second, t_matrices)
+    h = special_response(step, information, second)
+    overlaps = on_directions + np.einsum("bsj,bjpf->bspf", step.r_overlaps[:, :, 1:], on_beta)
+    overlaps[:, :, inside] += matmul(first, inner[:, None]).sum(axis=2)
+    overlaps = overlaps.reshape(len(step), -1, on_beta.shape[-1])
+    matrix = matmul(transposed(overlaps), h, overlaps)
     for i in _ORDERS:
         for j in _ORDERS:
             moment = step.r_moments[:, i + j, None, None]
-            matrix = matrix + moment * matmul(transposed(parts[:, i - 1]), answered[:, j - 1])
+            matrix = matrix + moment * matmul(transposed(on_beta[:, i - 1]), response[:, j - 1])
             matrix = matrix + matmul(
-                transposed(seen[:, i - 1]), orders[:, i + j - 2], seen[:, j - 1]
+                transposed(inner[:, i - 1]), orders[:, i + j - 2], inner[:, j - 1]
             )
-    along = _along_beta(step) if step.is_isotropic else parts[:, 0]
+    along = _along_beta(step) if step.is_isotropic else on_beta[:, 0]
     own = matmul(blocks.whole[:, :size], along)  # in rows p
-    lean = -(step.lean[:, None] * step.a)[:, :, None] * own * np.sqrt(step.d)[:, None, None]
-    return Covariance(parts, star, answered, met, h, matrix, along, lean)
+    with_means = (
+        -(step.output_slope[:, None] * step.a)[:, :, None] * own * np.sqrt(step.d)[:, None, None]
+    )
+    return Covariance(on_beta, on_directions, response, overlaps, h, matrix, along, with_means)
 
 
-def alone(step: Step) -> Covariance:
-    """The same at Ṽ = 0, where groups do not see each other and T is explicit."""
-    scattered = free(step)
+def covariance_without_readout(step: Step) -> Covariance:
+    """The same at Ṽ = 0, where groups are independent and T(r) is explicit."""
+    t_matrices = t_matrix_without_readout(step)
     nothing = np.zeros((len(step), step.k.shape[1], step.k.shape[1]))
-    blocks = solve_blocks(step.kept, averaged(step.r_weight, scattered), nothing)
-    return covariance(step, nothing, blocks, scattered)
+    blocks = solve_blocks(step.initial_factor, averaged(step.r_weight, t_matrices), nothing)
+    return covariance(step, nothing, blocks, t_matrices)
 
 
 def _along_beta(step: Step) -> FloatArray:
@@ -86,90 +102,92 @@ def _along_beta(step: Step) -> FloatArray:
     return along
 
 
-def _parts(step: Step) -> FloatArray:
-    """Fields as combinations of β_1, β_2, β_3, (B, 3, 3K, f); none for isotropic weights."""
+def _on_beta(step: Step) -> FloatArray:
+    """Fields as combinations of β_1, β_2, β_3, (B, 3, 3K, f); zero for isotropic weights."""
     rows, size = step.k.shape
-    parts = np.zeros((rows, 3, 3 * size, (2 + step.directions) * size))
+    on_beta = np.zeros((rows, 3, 3 * size, (2 + step.directions) * size))
     if step.is_isotropic:
-        return parts
+        return on_beta
     g = np.arange(size)
     p, hat, delta = g, 2 * size + g, (1 + step.directions) * size + g
-    parts[:, 0] = _along_beta(step)
+    on_beta[:, 0] = _along_beta(step)
     for j in range(3):
-        parts[:, j, p, delta] = step.along_weights[:, :, j]
-        parts[:, j, hat, delta] = step.along_noise[:, :, j]
-    return parts
+        on_beta[:, j, p, delta] = step.norm_on_weights[:, :, j]
+        on_beta[:, j, hat, delta] = step.norm_on_noise[:, :, j]
+    return on_beta
 
 
-def _star(step: Step) -> FloatArray:
-    """ψ_1 = (φ·θ_1 − γτ)/q and ψ_i = φ·θ_i (48): the parts along the directions.
+def _on_directions(step: Step) -> FloatArray:
+    """Parts of the fields along the target's directions, (B, S, 3K, f) (eq. 48).
 
-    For isotropic weights τ = φ·θ_1 and ψ = φ·θ_2, with θ_1 along β.
+    ψ_1 = (φ·θ_1 − γτ)/q and ψ_i = φ·θ_i. For isotropic weights τ = φ·θ_1 and ψ = φ·θ_2, with θ_1
+    along β.
     """
     rows, size = step.k.shape
-    star = np.zeros((rows, step.r_first.shape[1], 3 * size, (2 + step.directions) * size))
+    on_directions = np.zeros((rows, step.r_first.shape[1], 3 * size, (2 + step.directions) * size))
     g = np.arange(size)
     if step.is_isotropic:
-        star[:, 0, size + g, g] = star[:, 1, size + g, size + g] = 1.0
-        return star
-    star[:, 0, size + g, size + g] = (1.0 / step.across)[:, None]
+        on_directions[:, 0, size + g, g] = on_directions[:, 1, size + g, size + g] = 1.0
+        return on_directions
+    on_directions[:, 0, size + g, size + g] = (1.0 / step.across)[:, None]
     for i in range(1, step.directions):
-        star[:, i, size + g, (1 + i) * size + g] = 1.0
-    return star
+        on_directions[:, i, size + g, (1 + i) * size + g] = 1.0
+    return on_directions
 
 
 @dataclass(frozen=True)
 class Forces:
-    """How the bulk changes when the readout leans on the fields, x̂ᵀCx̂ → its gradient."""
+    """Gradients of x̂ᵀCx̂, what the regression gains by the fields, with respect to the bulk."""
 
     self_energy: FloatArray  # (B, 3K, 3K) added to Ξ
     response: FloatArray  # (B, K, K) added to d·G_φφ, as an answer along φ
 
 
 def forces(
-    step: Step, found: Covariance, scattered: FloatArray, asked: FloatArray, use: FloatArray
+    step: Step, found: Covariance, t_matrices: FloatArray, dual: FloatArray, dual_means: FloatArray
 ) -> Forces:
-    """Gradients of x̃ᵀĈx̃ by G and by Ṽ; `asked` is x̃ of (τ, ψ_i, Δ) and `use` that of A."""
+    """Gradients of x̃ᵀĈx̃ by G and by Ṽ, for x̃ of the fields (τ, ψ_i, Δ) and of A.
+
+    With ξ(r) = Σ_j r^j ξ_j the fields as combinations of β_j, c = H·(overlaps with the special
+    directions) and θ(r) = ξ + T(r)(φ0Gξ + Σ_s t_s c_s), they are φ0 E[θθᵀ] and c_φc_φᵀ.
+    """
     size = step.k.shape[1]
-    inside = coupled_index(size)
+    inside = p_hat_index(size)
     phi = step.phi[:, None, None]
-    a = matmul(found.parts, asked[:, None, :, None])[..., 0]  # (B, 3, 3K)
-    seen = matmul(found.answered[:, :, inside], asked[:, None, :, None])[..., 0]  # (B, 3, 2K)
-    turned = matmul(found.special, matmul(found.met, asked[:, :, None]))[..., 0]
-    turned = turned.reshape(len(step), -1, 3 * size)  # (B, S, 3K) Hw
-    inner = turned[:, :, inside]
+    column = dual[:, None, :, None]
+    xi = matmul(found.on_beta, column)[..., 0]  # (B, 3, 3K)
+    g_xi = matmul(found.response_to_beta[:, :, inside], column)[..., 0]  # φ0Gξ_j, (B, 3, 2K)
+    overlaps = matmul(found.special_overlaps, dual[:, :, None])
+    c = matmul(found.special_response, overlaps).reshape(len(step), -1, 3 * size)  # (B, S, 3K)
     powers = step.r[:, None, :] ** np.array(_ORDERS)[:, None]  # (B, 3, M)
-    reached = np.einsum("bjm,bjp->bmp", powers, seen)  # g(r)
-    from_bulk = matmul(scattered, reached[..., None])[..., 0]  # T g, (B, M, 2K)
-    from_star = matmul(scattered[:, None], inner[:, :, None, :, None])[..., 0]  # (B, S, M, 2K)
-    answer = step.r_weight[:, :, None] * from_bulk + np.einsum(
-        "bsm,bsmp->bmp", step.r_first, from_star
-    )
-    moments = step.r_moments[:, np.add.outer(_ORDERS, _ORDERS)]  # (B, 3, 3)
-    gradient = phi * matmul(transposed(a), moments, a)
-    padded = np.zeros((len(step), 3, 3 * size), dtype=a.dtype)
-    padded[:, :, inside] = np.einsum("bjm,bmp->bjp", powers, answer)
-    one_way = phi * matmul(transposed(padded), a)
+    g_xi_r = np.einsum("bjm,bjp->bmp", powers, g_xi)
+    t_g_xi = matmul(t_matrices, g_xi_r[..., None])[..., 0]  # (B, M, 2K)
+    t_c = matmul(t_matrices[:, None], c[:, :, None, inside, None])[..., 0]  # (B, S, M, 2K)
+    # E[ξξᵀ] by the exact moments of r, the rest by its nodes.
+    gradient = phi * matmul(transposed(xi), step.r_moments[:, np.add.outer(_ORDERS, _ORDERS)], xi)
+    mean = step.r_weight[:, :, None] * t_g_xi + np.einsum("bsm,bsmp->bmp", step.r_first, t_c)
+    padded = np.zeros((len(step), 3, 3 * size), dtype=xi.dtype)
+    padded[:, :, inside] = np.einsum("bjm,bmp->bjp", powers, mean)
+    one_way = phi * matmul(transposed(padded), xi)
     gradient = gradient + one_way + transposed(one_way)
-    back = np.einsum("bm,bmp,bmq->bpq", step.r_weight, from_bulk, from_bulk, optimize=True)
-    cross = np.einsum("bsm,bsmp,bmq->bpq", step.r_first, from_star, from_bulk, optimize=True)
-    both = np.einsum("bstm,bsmp,btmq->bpq", step.r_second, from_star, from_star, optimize=True)
-    gradient[:, inside[:, None], inside] += phi * (back + cross + transposed(cross) + both)
-    if np.any(step.lean):
-        along = matmul(found.along, asked[:, :, None])[:, :, 0]
-        gradient = gradient + _lean_force(step, found, along, asked, use)
-    along = turned[:, :, size : 2 * size]
-    return Forces(gradient / step.d[:, None, None], matmul(transposed(along), along))
+    both = np.einsum("bm,bmp,bmq->bpq", step.r_weight, t_g_xi, t_g_xi, optimize=True)
+    both += np.einsum("bstm,bsmp,btmq->bpq", step.r_second, t_c, t_c, optimize=True)
+    cross = np.einsum("bsm,bsmp,bmq->bpq", step.r_first, t_c, t_g_xi, optimize=True)
+    gradient[:, inside[:, None], inside] += phi * (both + cross + transposed(cross))
+    if np.any(step.output_slope):
+        gradient = gradient + _means_force(step, found, dual, dual_means)
+    c_phi = c[:, :, size : 2 * size]
+    return Forces(gradient / step.d[:, None, None], matmul(transposed(c_phi), c_phi))
 
 
-def _lean_force(
-    step: Step, found: Covariance, along: FloatArray, asked: FloatArray, use: FloatArray
+def _means_force(
+    step: Step, found: Covariance, dual: FloatArray, dual_means: FloatArray
 ) -> FloatArray:
-    """Gradient by G of d Σ_h z_h², z_h = x̃_{A,h} − c_1a_h(Gu)_{p_h} (35), u (B, 3K) `along`."""
+    """Gradient by G of d Σ_h z_h², z_h = x̃_{A,h} − c_1a_h(Gu)_{p_h} of (35), u along β."""
     size = step.k.shape[1]
-    root = np.sqrt(step.d)[:, None]
-    z = use + matmul(found.lean, asked[:, :, None])[..., 0] / root
+    along = matmul(found.along_beta, dual[:, :, None])[:, :, 0]  # u, (B, 3K)
+    z = dual_means + matmul(found.with_means, dual[:, :, None])[..., 0] / np.sqrt(step.d)[:, None]
     pulled = np.zeros_like(along)
-    pulled[:, :size] = -(step.d * step.lean)[:, None] * step.a * z
+    pulled[:, :size] = -(step.d * step.output_slope)[:, None] * step.a * z
     one_way = pulled[:, :, None] * along[:, None, :]
     return np.asarray(one_way + transposed(one_way))

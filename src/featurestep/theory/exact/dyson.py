@@ -83,15 +83,16 @@ def _square(blocks: list[list[FloatArray]]) -> FloatArray:
     return np.concatenate([np.concatenate(row, axis=-1) for row in blocks], axis=-2)
 
 
-def solve_blocks(kept: FloatArray, xi: FloatArray, information: FloatArray) -> Blocks:
-    """The blocks for Ξ on (p, φ̂), (…, 2K, 2K), and Ṽ, `information`.
+def solve_blocks(initial_factor: FloatArray, xi: FloatArray, information: FloatArray) -> Blocks:
+    """G in its blocks for Ξ on (p, φ̂), (…, 2K, 2K), and Ṽ, `information` (eq. 9).
 
-    `kept` (…, K) stands for the identity in B_pφ̂ (42).
+    `initial_factor` (…, K) is 1, or 1 − eε_g of (42), in B_pφ̂. Only K×K inverses, and no difference
+    of nearly equal numbers.
     """
-    size = kept.shape[-1]
+    size = initial_factor.shape[-1]
     unit = np.eye(size)
     xi_pp, xi_hat = xi[..., :size, :size], xi[..., size:, size:]
-    p = diagonals(kept) + xi[..., :size, size:]
+    p = diagonals(initial_factor) + xi[..., :size, size:]
     y = inverted(unit + matmul(xi_hat, information))
     lam = matmul(information, y)
     pp = inverted(unit - xi_pp + matmul(p, lam, transposed(p)))
@@ -106,25 +107,25 @@ def solve_blocks(kept: FloatArray, xi: FloatArray, information: FloatArray) -> B
     )
 
 
-def coupled_index(size: int) -> IntArray:
+def p_hat_index(size: int) -> IntArray:
     """Rows p and φ̂ among (p, φ, φ̂)."""
     return np.concatenate([np.arange(size), np.arange(2 * size, 3 * size)])
 
 
-def bare_determinant(step: Step, coupled: FloatArray) -> FloatArray:
+def t_matrix_determinant(step: Step, coupled: FloatArray) -> FloatArray:
     """det(I − N(r)Γ), (B, M): it vanishes where a single sample makes an eigenvalue."""
-    return np.asarray(np.linalg.det(_unscattered(step, coupled)))
+    return np.asarray(np.linalg.det(_t_matrix_denominator(step, coupled)))
 
 
-def scattering(step: Step, coupled: FloatArray) -> FloatArray:
-    """T(r) = (I − N(r)Γ)⁻¹N(r), (B, M, 2K, 2K), for G on (p, φ̂) (eq. 22).
+def t_matrix(step: Step, coupled: FloatArray) -> FloatArray:
+    """T(r) = (I − N(r)Γ)⁻¹N(r), (B, M, 2K, 2K), for G on (p, φ̂), of (22).
 
     N = [[0, rk], [rk, r²δ]] with diagonal blocks, so that products with it are scalings.
     """
     size = step.k.shape[1]
     r = step.r[:, :, None]
     cross, own = r * step.k[:, None, :], r**2 * step.delta[:, None, :]  # (B, M, K)
-    matrix = _unscattered(step, coupled)
+    matrix = _t_matrix_denominator(step, coupled)
     inverse = inverted(matrix)
     left, right = inverse[..., :size], inverse[..., size:]
     cross, own = cross[:, :, None, :], own[:, :, None, :]
@@ -134,15 +135,15 @@ def scattering(step: Step, coupled: FloatArray) -> FloatArray:
     return matrix
 
 
-def free(step: Step) -> FloatArray:
+def t_matrix_without_readout(step: Step) -> FloatArray:
     """T(r) at Ṽ = 0: N + NΓN is explicit there, with G at Ξ = 0."""
     rows, size = step.k.shape
     nothing = np.zeros((rows, size, size))
-    unmoved = solve_blocks(step.kept, np.zeros((rows, 2 * size, 2 * size)), nothing)
-    return scattering(step, unmoved.coupled)
+    unmoved = solve_blocks(step.initial_factor, np.zeros((rows, 2 * size, 2 * size)), nothing)
+    return t_matrix(step, unmoved.coupled)
 
 
-def _unscattered(step: Step, coupled: FloatArray) -> FloatArray:
+def _t_matrix_denominator(step: Step, coupled: FloatArray) -> FloatArray:
     """I − N(r)Γ, (B, M, 2K, 2K)."""
     size = step.k.shape[1]
     gamma = (step.phi[:, None, None] * coupled)[:, None]  # (B, 1, 2K, 2K)
@@ -159,14 +160,14 @@ def _unscattered(step: Step, coupled: FloatArray) -> FloatArray:
     return matrix
 
 
-def scattered_change(step: Step, scattered: FloatArray, coupled: FloatArray) -> FloatArray:
+def t_matrix_change(step: Step, t_matrices: FloatArray, coupled: FloatArray) -> FloatArray:
     """E[T dΓ T], (B, 2K, 2K), for dG on (p, φ̂): two products of large matrices, not 2M small."""
-    rows, count, size, _ = scattered.shape
+    rows, count, size, _ = t_matrices.shape
     change = step.phi[:, None, None] * coupled
-    left = matmul(scattered.reshape(rows, count * size, size), change)
+    left = matmul(t_matrices.reshape(rows, count * size, size), change)
     left = left.reshape(rows, count, size, size) * step.r_weight[:, :, None, None]
     left = left.transpose(0, 2, 1, 3).reshape(rows, size, count * size)
-    return matmul(left, scattered.reshape(rows, count * size, size))
+    return matmul(left, t_matrices.reshape(rows, count * size, size))
 
 
 def averaged(weights: FloatArray, matrices: FloatArray) -> FloatArray:
@@ -177,12 +178,15 @@ def averaged(weights: FloatArray, matrices: FloatArray) -> FloatArray:
     return np.asarray(mean.reshape(rows, *weights.shape[1:-1], height, width))
 
 
-def special(step: Step, information: FloatArray, second: FloatArray) -> FloatArray:
-    """H of (24), (34): (B, 3KS, 3KS), for E[(θ_s·x)(θ_s′·x)T], `second` (B, S, S, 2K, 2K)."""
+def special_response(step: Step, information: FloatArray, second: FloatArray) -> FloatArray:
+    """H, the response along S special directions, (B, 3KS, 3KS) (eqs. 34, 46).
+
+    For E[(θ_s·x)(θ_s′·x)T], `second` (B, S, S, 2K, 2K); H of (24) is the case of one direction.
+    """
     count, size = second.shape[1], step.k.shape[1]
-    base = bare(step, information)  # B
+    base = b_matrix(step, information)  # B
     matrix = np.zeros((len(step), count, 3 * size, count, 3 * size), dtype=second.dtype)
-    inside = coupled_index(size)
+    inside = p_hat_index(size)
     for i in range(count):
         matrix[:, i, :, i, :] = base
         for j in range(count):
@@ -192,12 +196,12 @@ def special(step: Step, information: FloatArray, second: FloatArray) -> FloatArr
     return inverted(whole)
 
 
-def bare(step: Step, information: FloatArray) -> FloatArray:
+def b_matrix(step: Step, information: FloatArray) -> FloatArray:
     """B of (22), (B, 3K, 3K)."""
     size = step.k.shape[1]
     unit = np.broadcast_to(np.eye(size), information.shape)
     nothing = np.zeros_like(information)
-    cross = -diagonals(step.kept)
+    cross = -diagonals(step.initial_factor)
     return _square([[unit, nothing, cross], [nothing, information, unit], [cross, unit, nothing]])
 
 

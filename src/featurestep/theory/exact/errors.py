@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
-from .anderson import patient_fixed_point
+from .anderson import robust_fixed_point
 from .covariance import Covariance, forces
-from .dyson import coupled_index, matmul, scattered_change, symmetric, transposed
+from .dyson import matmul, p_hat_index, symmetric, t_matrix_change, transposed
 from .fixed_point import Evaluation
-from .regression import Fit
+from .regression import RegressionFit
 from .step import Step
 
 TOLERANCE = 1e-12
@@ -30,35 +30,40 @@ ACCEPTED = 1e-11
 class Errors:
     """What a fitted readout costs, by κ and by group."""
 
-    given: FloatArray  # (B, Q) E[(y − f)²|κ]
-    powers: FloatArray  # (B, K) P_g = Σ_{j∈g} â_j²
-    bulk: FloatArray  # (B, K, K) Q_gh of (13)
+    by_kappa: FloatArray  # (B, Q) E[(y − f)²|κ]
+    readout_squares: FloatArray  # (B, K) P_g = Σ_{j∈g} â_j²
+    bulk_gram: FloatArray  # (B, K, K) Q_gh of (13)
 
 
-def solve_errors(at: Evaluation, found: Covariance, fitted: Fit, slack: float = 1.0) -> Errors:
-    """Solve the adjoint equations of a fitted readout; `slack` multiplies the tolerance."""
+def solve_errors(
+    at: Evaluation, found: Covariance, fitted: RegressionFit, slack: float = 1.0
+) -> Errors:
+    """Error by κ, P_g and Q of a fitted readout (eqs. 15, 30, 32).
+
+    `slack` multiplies the tolerance of the adjoint equations.
+    """
     return _Adjoint(at, found, fitted).solve(slack)
 
 
 class _Adjoint:
     """Linearised (7), (8), (22), (23) with the readout's forces as right-hand side."""
 
-    def __init__(self, at: Evaluation, found: Covariance, fitted: Fit) -> None:
+    def __init__(self, at: Evaluation, found: Covariance, fitted: RegressionFit) -> None:
         step = at.samples.step
         size = step.k.shape[1]
         self.at, self.fitted = at, fitted
         self.step, self.size = step, size
-        fields = fitted.used.shape[1] // size
+        fields = fitted.coefficients.shape[1] // size
         root = np.sqrt(at.state.v2 / step.d[:, None])
-        asked = fitted.asked * np.tile(root, fields)
-        special = asked[:, size : (3 + step.directions) * size]
-        self.forces = forces(step, found, at.scattered, special, asked[:, :size])
-        fitted_bulk = fitted.used[:, size : (2 + step.directions) * size]
+        dual = fitted.dual * np.tile(root, fields)  # x̃
+        special = dual[:, size : (3 + step.directions) * size]
+        self.forces = forces(step, found, at.t_matrices, special, dual[:, :size])
+        fitted_bulk = fitted.coefficients[:, size : (2 + step.directions) * size]
         fitted_bulk = fitted_bulk.reshape(len(step), 1 + step.directions, size)  # τ, ψ_1 … ψ_r
         direct = -matmul(transposed(fitted_bulk), fitted_bulk)
         answer = self.forces.response
         self.bulk_force = root[:, :, None] * answer * root[:, None, :] + direct
-        work = (fitted.asked * fitted.used).reshape(len(step), fields, size).sum(axis=1)
+        work = (fitted.dual * fitted.coefficients).reshape(len(step), fields, size).sum(axis=1)
         self.group_force = np.einsum("bgh,bhg->bg", at.information, answer) - work
         self.whole = at.blocks.whole
 
@@ -73,7 +78,7 @@ class _Adjoint:
         )
         first = self.image(1, nothing, every)
         scale = np.maximum(np.abs(first).max(axis=1, keepdims=True), 1e-300)
-        found = patient_fixed_point(
+        found = robust_fixed_point(
             self.image,
             first,
             scale=np.broadcast_to(scale, first.shape),
@@ -109,12 +114,12 @@ class _Adjoint:
         for _ in range(sweeps):
             relative, moved = self._reply(step, rows, relative, response, change)
             response = moved[:, self.size : 2 * self.size, self.size : 2 * self.size]
-        inside = coupled_index(self.size)
+        inside = p_hat_index(self.size)
         coupled = moved[:, inside[:, None], inside]
-        scattered = self.at.scattered
+        t_matrices = self.at.t_matrices
         if rows.size < len(self.step):
-            scattered = scattered[rows]
-        again = scattered_change(step, scattered, coupled)
+            t_matrices = t_matrices[rows]
+        again = t_matrix_change(step, t_matrices, coupled)
         return _packed(relative, response, again)
 
     def _reply(
@@ -169,6 +174,6 @@ def _unpacked(state: FloatArray, size: int) -> tuple[FloatArray, FloatArray, Flo
 def _padded(xi: FloatArray, size: int) -> FloatArray:
     """Matrices on (p, φ̂) with zeros in rows and columns φ."""
     whole = np.zeros((xi.shape[0], 3 * size, 3 * size))
-    inside = coupled_index(size)
+    inside = p_hat_index(size)
     whole[:, inside[:, None], inside] = xi
     return whole

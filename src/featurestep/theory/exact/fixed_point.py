@@ -19,19 +19,19 @@ from typing import Any
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
-from .anderson import patient_fixed_point
+from .anderson import robust_fixed_point
 from .columns import Columns
 from .dyson import (
     Blocks,
     averaged,
-    coupled_index,
     diagonals,
-    free,
     matmul,
-    scattering,
+    p_hat_index,
     solve_blocks,
     solved,
     symmetric,
+    t_matrix,
+    t_matrix_without_readout,
     transposed,
 )
 from .step import Step
@@ -82,13 +82,13 @@ class Evaluation:
     blocks: Blocks
 
     @cached_property
-    def scattered(self) -> FloatArray:
+    def t_matrices(self) -> FloatArray:
         """T(r) of (22), (B, M, 2K, 2K)."""
-        return scattering(self.samples.step, self.blocks.coupled)
+        return t_matrix(self.samples.step, self.blocks.coupled)
 
     @cached_property
     def degrees(self) -> FloatArray:
-        """V2_gζ_g = d[ṼG_φφ]_gg of (23), (B, K)."""
+        """V2_gζ_g = d[ṼG_φφ]_gg, (B, K), ζ of (23)."""
         trace = np.einsum("bgh,bhg->bg", self.information, self.blocks.phi_phi)
         return np.asarray(self.samples.step.d[:, None] * trace)
 
@@ -102,12 +102,12 @@ class Evaluation:
 
     @cached_property
     def mapped_v2(self) -> FloatArray:
-        """V2 of (23), (B, K)."""
+        """V2_g = N_g/(t_g + ζ_g), (B, K) (eqs. 10, 23)."""
         return np.asarray(self.state.v2 * (self.samples.step.neurons / self.demand))
 
     @cached_property
     def mapped_chi(self) -> FloatArray:
-        """χ of (7), (B, Q)."""
+        """χ(κ) = Σ μ_gμ_h V1_gh + Σ ν_g² V2_g, (B, Q) (eq. 7)."""
         response = matmul(self.direction, self.blocks.phi_phi)
         linear = (response * self.direction).sum(axis=2)
         if not np.iscomplexobj(linear):
@@ -117,8 +117,8 @@ class Evaluation:
 
     @cached_property
     def mapped_xi(self) -> FloatArray:
-        """Ξ = E_r T(r) of (22), (B, 2K, 2K)."""
-        return averaged(self.samples.step.r_weight, self.scattered)
+        """Ξ = E_r T(r), (B, 2K, 2K) (eq. 22)."""
+        return averaged(self.samples.step.r_weight, self.t_matrices)
 
     @cached_property
     def residual(self) -> FloatArray:
@@ -130,7 +130,9 @@ class Evaluation:
 
 
 def evaluate(samples: Samples, state: State, ridge: FloatArray | None = None) -> Evaluation:
-    """Equations (7), (8), (22), (23) at a state, for λ of the problems or the given one (B,).
+    """V̂1 and everything that follows from it at a state (eq. 8).
+
+    λ is that of the problems, or the given one (B,).
 
     A step of one row serves states of any number of rows.
     """
@@ -148,7 +150,7 @@ def evaluate(samples: Samples, state: State, ridge: FloatArray | None = None) ->
         mass=mass,
         direction=direction,
         information=information,
-        blocks=solve_blocks(step.kept, state.xi, information),
+        blocks=solve_blocks(step.initial_factor, state.xi, information),
     )
 
 
@@ -179,7 +181,7 @@ def solve(samples: Samples, slack: float = 1.0) -> Solution:
         return pack.vector(State(state.v2, state.chi, found.mapped_xi))
 
     guess = _guess(samples)
-    found = patient_fixed_point(
+    found = robust_fixed_point(
         image,
         pack.vector(guess),
         scale=pack.scale(guess),
@@ -219,7 +221,8 @@ def _guess(samples: Samples) -> State:
     step, columns = samples.step, samples.columns
     power = columns.slope**2 * step.norm[:, None, :] ** 2 + columns.spread
     v2 = _noise_only(step, np.einsum("q,bqk->bk", samples.weight, power))
-    return State(v2, matmul(power, v2[:, :, None])[:, :, 0], averaged(step.r_weight, free(step)))
+    xi = averaged(step.r_weight, t_matrix_without_readout(step))
+    return State(v2, matmul(power, v2[:, :, None])[:, :, 0], xi)
 
 
 def _noise_only(step: Step, power: FloatArray) -> FloatArray:
@@ -280,12 +283,12 @@ def respond(
     few, many = symmetric(size), symmetric(2 * size)
     own = few.count + many.count
     first, second, third = slice(0, few.count), slice(few.count, own), slice(own, own + size)
-    inside, outside = coupled_index(size), np.arange(size, 2 * size)
+    inside, outside = p_hat_index(size), np.arange(size, 2 * size)
     whole, b = blocks.whole, found.direction
     coupled, across = whole[:, inside[:, None], inside], whole[:, inside[:, None], outside]
     # Answers of dG_φφ and dΞ to −dṼ.
     kept = few.both(_kronecker(blocks.phi_phi, blocks.phi_phi), few)
-    forth = many.both(_repeated(step, found.scattered, across), few)
+    forth = many.both(_repeated(step, found.t_matrices, across), few)
     answers = np.concatenate([kept, forth], axis=1)
     plain = b[..., few.first] * b[..., few.second]
     in_chi = np.where(few.first == few.second, plain, 2.0 * plain)  # dχ/dG_φφ, (B, Q, ·)
@@ -294,7 +297,7 @@ def respond(
     d, neurons = step.d[:, None, None], step.neurons[:, :, None]
     matrix = np.zeros((len(b), own + size, own + size), dtype=b.dtype)
     matrix[:, first, second] = -few.both(_kronecker(*[transposed(across)] * 2), many)
-    matrix[:, second, second] = -many.both(_repeated(step, found.scattered, coupled), many)
+    matrix[:, second, second] = -many.both(_repeated(step, found.t_matrices, coupled), many)
     matrix[:, :own, third] = -carried
     matrix[:, third, second] = many.columns(_degrees_by_xi(found, across)) / neurons
     matrix[:, third, third] = -_coupling(found) / neurons
@@ -344,9 +347,9 @@ def _degrees_by_xi(found: Evaluation, across: FloatArray) -> FloatArray:
     return np.asarray(found.samples.step.d[:, None, None] * flat)
 
 
-def _repeated(step: Step, scattered: FloatArray, side: FloatArray) -> FloatArray:
+def _repeated(step: Step, t_matrices: FloatArray, side: FloatArray) -> FloatArray:
     """φ0 E[(TG)⊗(TG)] for columns `side` of G, (B, 4K², c²)."""
-    turned = matmul(scattered, side[:, None])  # (B, M, 2K, c)
+    turned = matmul(t_matrices, side[:, None])  # (B, M, 2K, c)
     rows, count, height, width = turned.shape
     weighted = turned * (step.phi[:, None] * step.r_weight)[:, :, None, None]
     flat = (rows, count, height * width)

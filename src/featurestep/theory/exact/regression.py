@@ -1,4 +1,4 @@
-"""The readout's use of every field: the regression (29), without inverting C."""
+"""The regression of the labels on the fields' columns (29), without inverting C."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .fixed_point import Evaluation, Samples
 
 
 @dataclass(frozen=True)
-class Fit:
+class RegressionFit:
     """The solution of (29): fields in the order A, τ, ψ_1 … ψ_r, Δ (, Ω), K of each."""
 
-    asked: FloatArray  # (B, F) x̂
-    used: FloatArray  # (B, F) X = Cx̂
+    dual: FloatArray  # (B, F) x̂
+    coefficients: FloatArray  # (B, F) X = Cx̂
     misfit: FloatArray  # (B, Q) E[(y − B·X)²|κ], with the sample-norm term
     train_loss: FloatArray  # (B,) L_tr
 
 
 def field_covariance(samples: Samples, v2: FloatArray, found: Covariance) -> FloatArray:
-    """C of (29), (B, F, F)."""
+    """C of all fields A, τ, ψ_i, Δ (, Ω), (B, F, F) (eq. 40 for Ω)."""
     step = samples.step
     size = step.k.shape[1]
     count = samples.columns.plain.shape[2]
@@ -35,7 +35,7 @@ def field_covariance(samples: Samples, v2: FloatArray, found: Covariance) -> Flo
     norms = (2 + step.directions) * size  # where Δ begins
     special = slice(size, norms + size)
     scaled[:, special, special] = found.total
-    cross = np.sqrt(step.d)[:, None, None] * found.lean
+    cross = np.sqrt(step.d)[:, None, None] * found.with_means
     scaled[:, :size, special] = cross
     scaled[:, special, :size] = transposed(cross)
     scaled[:, norms + g, norms + g] += step.norm_variance
@@ -46,7 +46,7 @@ def field_covariance(samples: Samples, v2: FloatArray, found: Covariance) -> Flo
 
 
 def gram(samples: Samples, mass: FloatArray) -> FloatArray:
-    """𝒢 of (29), (49), with the weights n w/(1+χ) of every node in `mass`."""
+    """𝒢, with the weights n w/(1+χ) of every node in `mass` (eq. 49)."""
     step, columns, kappa = samples.step, samples.columns, samples.kappa
     size = step.k.shape[1]
     means, along = slice(0, size), slice(size, 2 * size)
@@ -86,8 +86,8 @@ def _norms(count: int) -> FloatArray:
     return np.array([2.0 if i == k else 1.0 for i, k in pairs(count)])
 
 
-def fit(at: Evaluation, labels: Labels, found: Covariance) -> Fit:
-    """Solve (29) at a solution of the resolvent equations."""
+def fit(at: Evaluation, labels: Labels, found: Covariance) -> RegressionFit:
+    """Solve the regression at a solution of the fixed point (eqs. 11, 29)."""
     step, columns = at.samples.step, at.samples.columns
     mass = at.mass
     c = field_covariance(at.samples, at.state.v2, found)
@@ -101,20 +101,21 @@ def fit(at: Evaluation, labels: Labels, found: Covariance) -> Fit:
     matrix = matmul(scale[:, :, None] * gram(at.samples, mass) * scale[:, None, :], shape)
     matrix = matrix + np.eye(c.shape[-1])
     answer = solved(matrix, scale * right)
-    used = scale * matmul(shape, answer[:, :, None])[:, :, 0]
-    missed = misfit(columns, labels, step.sample_norm, used)
-    asked = answer / scale
+    coefficients = scale * matmul(shape, answer[:, :, None])[:, :, 0]
+    missed = misfit(columns, labels, step.sample_norm, coefficients)
+    dual = answer / scale
     # The objective itself: to first order it does not feel the rounding of the solution.
-    loss = (mass * missed).sum(axis=1) + (asked * used).sum(axis=1) - _bulk_information(at, used)
-    return Fit(asked=asked, used=used, misfit=missed, train_loss=loss / step.n)
+    penalty = (dual * coefficients).sum(axis=1) - _bulk_information(at, coefficients)
+    loss = ((mass * missed).sum(axis=1) + penalty) / step.n
+    return RegressionFit(dual=dual, coefficients=coefficients, misfit=missed, train_loss=loss)
 
 
-def _bulk_information(at: Evaluation, used: FloatArray) -> FloatArray:
+def _bulk_information(at: Evaluation, coefficients: FloatArray) -> FloatArray:
     """τᵀV̂1τ + Σψ_iᵀV̂1ψ_i, (B,)."""
     step = at.samples.step
     size, fields = step.k.shape[1], 1 + step.directions
     root = np.tile(np.sqrt(step.d[:, None] / at.state.v2), fields)
-    scaled = (used[:, size : (1 + fields) * size] * root).reshape(len(step), fields, size)
+    scaled = (coefficients[:, size : (1 + fields) * size] * root).reshape(len(step), fields, size)
     return np.asarray((matmul(scaled, at.information) * scaled).sum(axis=(1, 2)))
 
 
@@ -123,23 +124,23 @@ def _moment(columns: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def misfit(
-    columns: Columns, labels: Labels, sample_norm: FloatArray, used: FloatArray
+    columns: Columns, labels: Labels, sample_norm: FloatArray, coefficients: FloatArray
 ) -> FloatArray:
-    """E[(y − B·X)²|κ] with the term of the sample norms, (B, Q): (12) for all fields."""
+    """E[(y − B·X)²|κ] with the term of the sample norms, (B, Q) (eq. 12)."""
     size = columns.slope.shape[2]
-    use = used[:, :size]
-    missed = labels.rest + (labels.mean - _shown(columns.plain, used)) ** 2
+    use = coefficients[:, :size]
+    missed = labels.rest + (labels.mean - _shown(columns.plain, coefficients)) ** 2
     for i, part in enumerate(_parts(columns.linear)):
         own = _shown(part[:, :, :size], use)
-        missed = missed + (labels.linear[:, i] - _shown(part, used)) ** 2 - own**2
+        missed = missed + (labels.linear[:, i] - _shown(part, coefficients)) ** 2 - own**2
     norms = _norms(columns.linear.shape[1])
     for i, (part, norm) in enumerate(zip(_parts(columns.square), norms, strict=True)):
-        shown, own = _shown(part, used), _shown(part[:, :, :size], use)
+        shown, own = _shown(part, coefficients), _shown(part[:, :, :size], use)
         missed = missed - 2.0 * labels.square[:, i] * shown + norm * (shown**2 - own**2)
     bent = columns.curvature * use[:, None, :]
     return np.asarray(missed + np.einsum("bqg,bqg->bq", matmul(bent, sample_norm), bent))
 
 
-def _shown(columns: FloatArray, used: FloatArray) -> FloatArray:
+def _shown(columns: FloatArray, coefficients: FloatArray) -> FloatArray:
     """What fields show at every node, (B, Q)."""
-    return matmul(columns, used[:, :, None])[:, :, 0]
+    return matmul(columns, coefficients[:, :, None])[:, :, 0]

@@ -23,8 +23,8 @@ from .covariance import covariance
 from .dyson import matmul
 from .errors import Errors, solve_errors
 from .fixed_point import Samples, Solution, solve
-from .regression import Fit, fit, misfit
-from .step import Row, Step, build_step, rows_of
+from .regression import RegressionFit, fit, misfit
+from .step import ProblemRow, Step, build_step, rows_of
 
 BLOCK = 400_000  # rows × elements of T(r) of one batch
 R_NODES, MORE_R_NODES = 14, 36  # of the law of r, and where it has heavy tails
@@ -32,14 +32,14 @@ SEVERAL_R_NODES = {2: 24, 3: 36}  # where products of several directions make it
 _FAR, _HEAVY = 8.0, 60.0  # a target that grows faster than a parabola, in units of its size
 
 
-class Answer(NamedTuple):
+class BlockSolution(NamedTuple):
     """A batch of rows that share all but numbers, solved."""
 
-    rows: Sequence[Row]
+    rows: Sequence[ProblemRow]
     groups: Rule
     step: Step
     solution: Solution
-    fitted: Fit
+    fitted: RegressionFit
     errors: Errors
     labels: Labels
 
@@ -71,22 +71,22 @@ def block_size(resolution: Resolution, problem: Problem, method: str) -> int:
     return max(1, BLOCK // (cells * len(rows_of(problem, method))))
 
 
-def step_of(rows: Sequence[Row], groups: Rule, count: int, method: str) -> Step:
+def step_of(rows: Sequence[ProblemRow], groups: Rule, count: int, method: str) -> Step:
     """The step's constants by a method; `count` nodes of r for exact weights."""
     if method == "isotropic":
         return isotropic_step(rows, groups)
     return build_step(rows, groups, count)
 
 
-def answer(
-    rows: Sequence[Row],
+def solve_rows(
+    rows: Sequence[ProblemRow],
     groups: Rule,
     nodes: Rule,
     count: int,
     *,
     method: str = "exact",
     slack: float = 1.0,
-) -> Answer:
+) -> BlockSolution:
     """Solve rows that share all but numbers: the way from (19) to (32)."""
     problem = rows[0].problem
     kappa, weight = nodes
@@ -95,10 +95,10 @@ def answer(
     labels = build_labels(problem.star, step, kappa)
     solution = solve(Samples(step, columns, kappa, weight), slack)
     at = solution.at
-    found = covariance(step, at.information, at.blocks, at.scattered)
+    found = covariance(step, at.information, at.blocks, at.t_matrices)
     fitted = fit(at, labels, found)
     errors = solve_errors(at, found, fitted, slack)
-    return Answer(rows, groups, step, solution, fitted, errors, labels)
+    return BlockSolution(rows, groups, step, solution, fitted, errors, labels)
 
 
 def solve_block(
@@ -109,7 +109,7 @@ def solve_block(
     count = round(resolution.residuals * max(r_nodes(problem) for problem in problems))
     rows = [row for problem in problems for row in rows_of(problem, method)]
     slack = resolution.slack
-    found = answer(rows, groups, nodes, count, method=method, slack=slack)
+    found = solve_rows(rows, groups, nodes, count, method=method, slack=slack)
     state = found.solution.at.state
     rough = Roughness.of(state.chi, state.v2 / found.step.neurons, nodes[0])
     each = len(rows) // len(problems)
@@ -128,27 +128,27 @@ def _across(fields: FloatArray, step: Step) -> FloatArray:
     return across if count == 1 else across.reshape(count, size)
 
 
-def _prediction(found: Answer, rows: slice, method: str) -> Prediction:
-    """The mean over the rows of one problem, with the worst residual of any."""
+def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
+    """Errors of one problem, the mean over its rows, with the worst residual of any (eq. 14)."""
     weights = spiked_weights(found.rows[rows][0].problem)
     step, at, offsets = found.step, found.solution.at, found.rows[rows]
     size = step.k.shape[1]
     weight, part = at.samples.weight, np.array([row.share for row in offsets])
-    given = found.errors.given[rows]
+    given = found.errors.by_kappa[rows]
     test = given @ weight
     mse = (given * at.shrink[rows] ** 2) @ weight
-    powers = found.errors.powers[rows]
+    squares = found.errors.readout_squares[rows]
     loss = found.fitted.train_loss[rows]
-    check = np.abs((mse + step.ridge[rows] * powers.sum(axis=1)) / loss - 1.0).max()
+    check = np.abs((mse + step.ridge[rows] * squares.sum(axis=1)) / loss - 1.0).max()
     mean = float(part @ test)
-    used = found.fitted.used[rows]
-    fields = part @ used
+    coefficients = found.fitted.coefficients[rows]
+    fields = part @ coefficients
     return Prediction(
         problem=offsets[0].problem,
         test_error=mean,
         train_loss=float(part @ loss),
         train_mse=float(part @ mse),
-        readout_norm=float(np.sqrt(part @ powers.sum(axis=1))),
+        readout_norm=float(np.sqrt(part @ squares.sum(axis=1))),
         alignment=weights.alignment,
         beta_norm=weights.beta_norm,
         test_error_sd=float(np.sqrt(part @ (test - mean) ** 2)),
@@ -167,7 +167,13 @@ def _prediction(found: Answer, rows: slice, method: str) -> Prediction:
         self_check=float(check),
         nodes=int(weight.size),
         network=SolvedNetwork(
-            offsets, found.groups, step.r.shape[1], method, used, powers, found.errors.bulk[rows]
+            offsets,
+            found.groups,
+            step.r.shape[1],
+            method,
+            coefficients,
+            squares,
+            found.errors.bulk_gram[rows],
         ),
     )
 
@@ -175,28 +181,28 @@ def _prediction(found: Answer, rows: slice, method: str) -> Prediction:
 class SolvedNetwork(NamedTuple):
     """What a solved network computes at any κ, for each value of the initial offset (R of them)."""
 
-    rows: Sequence[Row]
+    rows: Sequence[ProblemRow]
     groups: Rule
     r_nodes: int
     method: str
-    used: FloatArray  # (R, F) fields A, τ, ψ_1 … ψ_r, Δ (, Ω), K of each
-    powers: FloatArray  # (R, K) P_g
-    bulk: FloatArray  # (R, K, K) Q_gh
+    coefficients: FloatArray  # (R, F) of the fields A, τ, ψ_1 … ψ_r, Δ (, Ω), K of each
+    readout_squares: FloatArray  # (R, K) P_g
+    bulk_gram: FloatArray  # (R, K, K) Q_gh
 
     def parts(self, kappa: FloatArray) -> FloatArray:
         """E[f|κ] and E[s_i f|κ]."""
         _, columns, share = self._columns(kappa)
-        plain = matmul(columns.plain, self.used[:, :, None])[:, :, 0]
-        linear = matmul(columns.linear, self.used[:, None, :, None])[..., 0]
+        plain = matmul(columns.plain, self.coefficients[:, :, None])[:, :, 0]
+        linear = matmul(columns.linear, self.coefficients[:, None, :, None])[..., 0]
         return np.concatenate([(share @ plain)[None], np.tensordot(share, linear, axes=1)])
 
     def error(self, kappa: FloatArray) -> FloatArray:
-        """The misfit and the fluctuations v of (13)."""
+        """E[(y − f)²|κ], the misfit and the variance v of the output (eq. 13)."""
         step, columns, share = self._columns(kappa)
         labels = build_labels(self.rows[0].problem.star, step, kappa)
-        missed = misfit(columns, labels, step.sample_norm, self.used)
-        bulk = np.einsum("bqg,bqg->bq", matmul(columns.slope, self.bulk), columns.slope)
-        spread = matmul(columns.spread, self.powers[:, :, None])[:, :, 0]
+        missed = misfit(columns, labels, step.sample_norm, self.coefficients)
+        bulk = np.einsum("bqg,bqg->bq", matmul(columns.slope, self.bulk_gram), columns.slope)
+        spread = matmul(columns.spread, self.readout_squares[:, :, None])[:, :, 0]
         return np.asarray(share @ (missed + bulk + spread))
 
     def _columns(self, kappa: FloatArray) -> tuple[Step, Columns, FloatArray]:

@@ -24,36 +24,36 @@ OFFSETS = 7  # values of the initial output's random mean (41)
 _SHORTEST = 1e-6
 
 
-class Slopes(NamedTuple):
+class SlopeMoments(NamedTuple):
     """Averages over z ~ N(0,1), with ψ = σ′ − c_1 and h = ψ − 2c_2z."""
 
     c0: float
     c1: float
     c2: float
-    variance: float  # E ψ² = Var σ′
-    rest: float  # v_h = E h²
-    zz: float  # E[z²ψ] = 6c_3
-    z_square: float  # E[zψ²]
-    cube: float  # E ψ³
-    norm_noise: tuple[float, float, float]  # E of [zψ]², [zψ][ψ²], [ψ²]², without parts 1 and z
-    own: float  # E[(σ − c_0 − c_1z)zψ]
-    own_square: float  # E[zψH_2]
-    longer: float  # E[σ′(z³ − 2z)]
-    longer_square: float  # E[σ′²H_2]
+    slope_variance: float  # E ψ² = Var σ′
+    noise_variance: float  # v_h = E h²
+    z2_psi: float  # E[z²ψ] = 6c_3
+    z_psi2: float  # E[zψ²]
+    psi3: float  # E ψ³
+    nonlinear_products: tuple[float, float, float]  # E of [zψ]², [zψ][ψ²], [ψ²]², nonlinear parts
+    own_output: float  # E[(σ − c_0 − c_1z)zψ]
+    own_output_h2: float  # E[zψH_2]
+    slope_cubic: float  # E[σ′(z³ − 2z)]
+    slope2_h2: float  # E[σ′²H_2]
 
     @property
-    def z_noise(self) -> float:
-        """E[zψh] (eq. 26b)."""
-        return self.z_square - 2.0 * self.c2 * self.zz
+    def z_psi_h(self) -> float:
+        """E[zψh] of (26b)."""
+        return self.z_psi2 - 2.0 * self.c2 * self.z2_psi
 
     @property
-    def square_noise(self) -> float:
-        """E[ψ²h] (eq. 26b)."""
-        return self.cube - 2.0 * self.c2 * self.z_square
+    def psi2_h(self) -> float:
+        """E[ψ²h] of (26b)."""
+        return self.psi3 - 2.0 * self.c2 * self.z_psi2
 
 
 @lru_cache(maxsize=256)
-def slopes(sigma: Nonlinearity) -> Slopes:
+def slope_moments(sigma: Nonlinearity) -> SlopeMoments:
     """The moments of one activation."""
     z, w = gaussian_panels(sigma)
     slope = sigma.derivative(z)
@@ -63,24 +63,24 @@ def slopes(sigma: Nonlinearity) -> Slopes:
     variance = sigma.slope_variance
     first, second = _nonlinear(z, w, z * psi), _nonlinear(z, w, psi**2)
     centred = sigma(z) - c0 - c1 * z
-    return Slopes(
+    return SlopeMoments(
         c0=c0,
         c1=c1,
         c2=c2,
-        variance=variance,
-        rest=max(variance - 4.0 * c2**2, 0.0),
-        zz=6.0 * float(c[3]),
-        z_square=float(w @ (z * psi**2)),
-        cube=float(w @ psi**3),
-        norm_noise=(
+        slope_variance=variance,
+        noise_variance=max(variance - 4.0 * c2**2, 0.0),
+        z2_psi=6.0 * float(c[3]),
+        z_psi2=float(w @ (z * psi**2)),
+        psi3=float(w @ psi**3),
+        nonlinear_products=(
             float(w @ first**2),
             float(w @ (first * second)),
             float(w @ second**2),
         ),
-        own=float(w @ (centred * z * psi)),
-        own_square=float(w @ (z * psi * (z**2 - 1.0))),
-        longer=float(w @ (slope * (z**3 - 2.0 * z))),
-        longer_square=float(w @ (slope**2 * (z**2 - 1.0))),
+        own_output=float(w @ (centred * z * psi)),
+        own_output_h2=float(w @ (z * psi * (z**2 - 1.0))),
+        slope_cubic=float(w @ (slope * (z**3 - 2.0 * z))),
+        slope2_h2=float(w @ (slope**2 * (z**2 - 1.0))),
     )
 
 
@@ -90,7 +90,7 @@ def _nonlinear(z: FloatArray, w: FloatArray, f: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Row:
+class ProblemRow:
     """One problem at one value ξ of its initial offset."""
 
     problem: Problem
@@ -98,18 +98,18 @@ class Row:
     share: float = 1.0
 
 
-def sees_output(problem: Problem) -> bool:
+def uses_initial_output(problem: Problem) -> bool:
     """Whether the step sees the initial output: at step 0 it does not matter what it sees."""
     return problem.residual == "full" and problem.step_size > 0.0
 
 
-def rows_of(problem: Problem, method: str = "exact") -> list[Row]:
-    """The rows whose weighted mean is the answer for one problem (41)."""
-    centred = slopes(problem.sigma).c0 == 0.0
-    if method == "isotropic" or centred or not sees_output(problem):
-        return [Row(problem)]
+def rows_of(problem: Problem, method: str = "exact") -> list[ProblemRow]:
+    """The values of the initial offset whose weighted mean is the answer (eq. 41)."""
+    centred = slope_moments(problem.sigma).c0 == 0.0
+    if method == "isotropic" or centred or not uses_initial_output(problem):
+        return [ProblemRow(problem)]
     xi, weight = gauss_hermite(OFFSETS)
-    return [Row(problem, float(x), float(w)) for x, w in zip(xi, weight, strict=True)]
+    return [ProblemRow(problem, float(x), float(w)) for x, w in zip(xi, weight, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -124,21 +124,21 @@ class Step:
     beta: FloatArray  # ‖β‖
     alignment: FloatArray  # γ
     across: FloatArray  # q
-    lean: FloatArray  # c_1 for `full`, 0 for `labels`
+    output_slope: FloatArray  # c_1 for `full`, whose β contains −c_1W0ᵀa; 0 for `labels`
     neurons: FloatArray  # (B, K) N_g
     a: FloatArray  # g/√N
     e: FloatArray  # (19)
     k: FloatArray  # (19)
     delta: FloatArray  # (21)
-    kept: FloatArray  # 1 − eε_g (42)
+    initial_factor: FloatArray  # 1 − eε_g (42): of the initial weights that stays
     norm: FloatArray  # ρ_g
     shift: FloatArray  # u_g − a_gf_1 (3), (43)
-    along_weights: FloatArray  # (B, K, 3) b^w of (26a), along β_1, β_2, β_3
-    along_noise: FloatArray  # (B, K, 3) φ0 e b^h of (26b)
+    norm_on_weights: FloatArray  # (B, K, 3) b^w of (26a), along β_1, β_2, β_3
+    norm_on_noise: FloatArray  # (B, K, 3) φ0 e b^h of (26b)
     norm_variance: FloatArray  # (B, K) d·Var_g (27)
     sample_norm: FloatArray  # (B, K, K) s_gh
-    longer: FloatArray  # (B, K) R′_g of (38)
-    further: FloatArray  # (B, K) u′_g of (38)
+    norm_slope: FloatArray  # (B, K) R′_g = dρ²/dω of (38)
+    shift_slope: FloatArray  # (B, K) u′_g = du/dω of (38)
     r: FloatArray  # (B, M)
     r_weight: FloatArray  # (B, M)
     r_first: FloatArray  # (B, S, M)
@@ -167,33 +167,35 @@ class Step:
         return int(self.n.size)
 
 
-def noise_of(row: Row) -> Noise:
+def residual_noise(row: ProblemRow) -> Noise:
     """What the residual contains beside the target (section 17)."""
     problem = row.problem
     noise = problem.noise_std**2
-    if not sees_output(problem):
+    if not uses_initial_output(problem):
         return Noise(noise)
-    s = slopes(problem.sigma)
+    s = slope_moments(problem.sigma)
     output = problem.sigma.second_moment - s.c0**2
     radius = 2.0 * (s.c2 * problem.law.mean) ** 2 * problem.width / problem.d
     return Noise(noise + output + radius, -s.c0 * row.offset, s.c1)
 
 
 def build_step(
-    rows: Sequence[Row], groups: Rule, count: int, *, samples: float | None = None
+    rows: Sequence[ProblemRow], groups: Rule, count: int, *, samples: float | None = None
 ) -> Step:
-    """The constants of rows that share all but numbers; `count` nodes for the law of r.
+    """The constants of rows that share all but numbers (eqs. 19, 21, 25, 26a, 26b, 38, 43).
+
+    `count` is the number of nodes for the law of r.
 
     With `samples` the law of r is that of so many samples.
     """
     first = rows[0].problem
-    s = slopes(first.sigma)
+    s = slope_moments(first.sigma)
     star = first.star
-    laws = [residual_law(star, noise_of(row), count) for row in rows]
+    laws = [residual_law(star, residual_noise(row), count) for row in rows]
     seen = laws
     if samples is not None:
         seen = [
-            typical_law(residual_law(star, noise_of(row), count, samples), law)
+            typical_law(residual_law(star, residual_noise(row), count, samples), law)
             for row, law in zip(rows, laws, strict=True)
         ]
     g, share = groups
@@ -203,7 +205,7 @@ def build_step(
     phi = d / np.array([float(p.n_step) for p in problems])
     moments = np.stack([law.moments for law in laws])
     overlaps = np.stack([law.overlaps for law in laws])
-    full = sees_output(first)
+    full = uses_initial_output(first)
     lean = s.c1 if full else 0.0
     # The frame of (45): of the target's directions the first alone has an overlap with β.
     beta = np.sqrt(overlaps[:, 0, 1] ** 2 + lean**2 + phi * moments[:, 2])  # (1)
@@ -216,11 +218,11 @@ def build_step(
     mean, square = moments[:, 1, None], moments[:, 2, None]
     k = 2.0 * s.c2 * e
     drift = kept + k * mean
-    spread = e**2 * phi[:, None] * square * s.variance
+    spread = e**2 * phi[:, None] * square * s.slope_variance
     norm = np.maximum(np.sqrt(drift**2 + spread), _SHORTEST)  # (4), (42)
     lean_shift = lean / beta[:, None]  # f_1
     linear, quadratic = 2.0 * e * drift, e**2 * phi[:, None]  # α, β̃ of (25)
-    delta = quadratic * s.rest
+    delta = quadratic * s.noise_variance
     zero = np.zeros_like(e)
     return Step(
         n=n,
@@ -231,23 +233,23 @@ def build_step(
         beta=beta,
         alignment=gamma,
         across=across,
-        lean=np.full(n.size, lean),
+        output_slope=np.full(n.size, lean),
         neurons=width[:, None] * share,
         a=a,
         e=e,
         k=k,
         delta=delta,
-        kept=kept,
+        initial_factor=kept,
         norm=norm,
         shift=s.c1 * e * beta[:, None] - a * lean_shift,
-        along_weights=np.stack([linear * s.zz, quadratic * s.z_square, zero], axis=2),
-        along_noise=(phi[:, None] * e)[:, :, None]
-        * np.stack([zero, linear * s.z_noise, quadratic * s.square_noise], axis=2),
+        norm_on_weights=np.stack([linear * s.z2_psi, quadratic * s.z_psi2, zero], axis=2),
+        norm_on_noise=(phi[:, None] * e)[:, :, None]
+        * np.stack([zero, linear * s.z_psi_h, quadratic * s.psi2_h], axis=2),
         norm_variance=_norm_variance(s, linear, quadratic, spread, phi, moments),
         sample_norm=_covariance_products(k, delta, phi, moments) * (2.0 / d)[:, None, None],
-        longer=drift * (1.0 + e * mean * s.longer)
-        + quadratic * square * (0.5 * s.longer_square - s.c1 * s.zz),
-        further=0.5 * s.zz * e * beta[:, None],
+        norm_slope=drift * (1.0 + e * mean * s.slope_cubic)
+        + quadratic * square * (0.5 * s.slope2_h2 - s.c1 * s.z2_psi),
+        shift_slope=0.5 * s.z2_psi * e * beta[:, None],
         r=np.stack([law.nodes for law in seen]),
         r_weight=np.stack([law.weight for law in seen]),
         r_first=np.stack([law.first for law in seen]),
@@ -263,23 +265,23 @@ _SIZES = ("n", "d", "width")
 
 
 def _own_output(
-    s: Slopes, problem: Problem, a: FloatArray, width: FloatArray, d: FloatArray
+    s: SlopeMoments, problem: Problem, a: FloatArray, width: FloatArray, d: FloatArray
 ) -> FloatArray:
-    """ε_g of (42): a neuron's own output in its residual."""
-    radius = s.c2 * s.own_square * problem.law.mean * np.sqrt(width) / d
-    return np.asarray(a * s.own + radius[:, None])
+    """ε_g, the effect of a neuron's own output in the residual (eq. 42)."""
+    radius = s.c2 * s.own_output_h2 * problem.law.mean * np.sqrt(width) / d
+    return np.asarray(a * s.own_output + radius[:, None])
 
 
 def _norm_variance(
-    s: Slopes,
+    s: SlopeMoments,
     linear: FloatArray,
     quadratic: FloatArray,
     spread: FloatArray,
     phi: FloatArray,
     moments: FloatArray,
 ) -> FloatArray:
-    """d·Var_g of (27): what a neuron's norm owes to chance and not to its own direction."""
-    one, mixed, two = s.norm_noise
+    """d·Var_g: variance of a neuron's norm that is not linear in its weights (eq. 27)."""
+    one, mixed, two = s.nonlinear_products
     b = moments[:, :, None]
     samples = (
         linear**2 * b[:, 2] * one
@@ -293,7 +295,7 @@ def bulk_products(step: Step) -> FloatArray:
     """tr(K_gK_h)/d, (B, K, K), for the law of r that the step's nodes stand for."""
     powers = step.r[:, None, :] ** np.arange(5)[:, None]
     moments = np.einsum("bjm,bm->bj", powers, step.r_weight)
-    kept = step.kept  # K_g = kept²[(I + (k/kept)S)² + (δ/kept²)S2]
+    kept = step.initial_factor  # K_g = kept²[(I + (k/kept)S)² + (δ/kept²)S2]
     scale = (kept[:, :, None] * kept[:, None, :]) ** 2
     return scale * _covariance_products(step.k / kept, step.delta / kept**2, step.phi, moments)
 

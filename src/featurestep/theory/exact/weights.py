@@ -18,12 +18,12 @@ from ..moments import Batch
 from .dyson import (
     Blocks,
     averaged,
-    coupled_index,
     diagonals,
     matmul,
-    scattering,
+    p_hat_index,
     solve_blocks,
     symmetric,
+    t_matrix,
     transposed,
 )
 from .step import Step
@@ -53,13 +53,13 @@ class ExactWeights:
     direction: FloatArray  # (B, Q, K) b = μ√V2
     information: FloatArray  # (B, K, K) Ṽ
     blocks: Blocks
-    scattered: FloatArray  # (B, M, 2K, 2K)
+    t_matrices: FloatArray  # (B, M, 2K, 2K)
 
     def fluctuation(self) -> FloatArray:
         """Σ μ_gμ_h V1_gh at every node, and the image of Ξ."""
         answered = matmul(self.direction, self.blocks.phi_phi)
         chi = (answered * self.direction).sum(axis=2)
-        image = averaged(self.step.r_weight, self.scattered)
+        image = averaged(self.step.r_weight, self.t_matrices)
         return np.concatenate([chi, symmetric(image.shape[-1]).upper(image)], axis=1)
 
     def degrees(self) -> FloatArray:
@@ -77,11 +77,11 @@ class ExactWeights:
         few, many = symmetric(size), symmetric(2 * size)
         own = few.count + many.count
         first, second, third = slice(0, few.count), slice(few.count, own), slice(own, own + size)
-        inside, outside = coupled_index(size), np.arange(size, 2 * size)
+        inside, outside = p_hat_index(size), np.arange(size, 2 * size)
         whole = self.blocks.whole
         coupled, across = whole[:, inside[:, None], inside], whole[:, inside[:, None], outside]
         kept = few.both(kronecker(self.blocks.phi_phi, self.blocks.phi_phi), few)  # −∂G_φφ/∂Ṽ
-        forth = many.both(_repeated(self.step, self.scattered, across), few)
+        forth = many.both(_repeated(self.step, self.t_matrices, across), few)
         answers = np.concatenate([kept, forth], axis=1)  # of the unknowns to −dṼ
         b = self.direction
         plain = b[..., few.first] * b[..., few.second]
@@ -90,7 +90,7 @@ class ExactWeights:
         carried[:, first] += few.rows(_half_sums(self.blocks.phi_phi))
         direct = np.zeros((len(b), own + size, own + size), dtype=b.dtype)
         direct[:, first, second] = few.both(kronecker(*[transposed(across)] * 2), many)
-        direct[:, second, second] = many.both(_repeated(self.step, self.scattered, coupled), many)
+        direct[:, second, second] = many.both(_repeated(self.step, self.t_matrices, coupled), many)
         direct[:, :own, third] = carried
         direct[:, third, second] = -many.columns(self._degrees_by_xi(across))
         direct[:, third, third] = self._coupling()
@@ -128,15 +128,13 @@ def exact_weights(
     scaled = direction * (mass[:, :nodes] / batch.d[:, None])[:, :, None]
     information = matmul(transposed(direction), scaled)
     many = step if len(step) == len(v2) else step.take(np.zeros(len(v2), dtype=np.intp))
-    blocks = solve_blocks(many.kept, symmetric(2 * size).whole(xi), information)
-    return ExactWeights(
-        batch, many, direction, information, blocks, scattering(many, blocks.coupled)
-    )
+    blocks = solve_blocks(many.initial_factor, symmetric(2 * size).whole(xi), information)
+    return ExactWeights(batch, many, direction, information, blocks, t_matrix(many, blocks.coupled))
 
 
-def _repeated(step: Step, scattered: FloatArray, side: FloatArray) -> FloatArray:
+def _repeated(step: Step, t_matrices: FloatArray, side: FloatArray) -> FloatArray:
     """φ0 E[(TG)⊗(TG)] for columns `side` of G, (B, 4K², c²)."""
-    turned = matmul(scattered, side[:, None])  # (B, M, 2K, c)
+    turned = matmul(t_matrices, side[:, None])  # (B, M, 2K, c)
     rows, count, height, width = turned.shape
     weighted = turned * (step.phi[:, None] * step.r_weight)[:, :, None, None]
     flat = (rows, count, height * width)

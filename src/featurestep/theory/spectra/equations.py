@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ...core.errors import NotConverged
 from ...core.types import FloatArray
-from ..exact.dyson import averaged, free
+from ..exact.dyson import averaged, t_matrix_without_readout
 from ..exact.fixed_point import (
     Evaluation,
     Samples,
@@ -169,14 +169,16 @@ class Equations:
         self.size, self.largest_row = float(samples.weight @ rows), float(rows.max())
         self.work_left = accuracy.work
         self._unknowns = size * (5 * size + 5) // 2
-        self._free_xi = averaged(step.r_weight, free(step))  # Ξ at Ṽ = 0, where T is explicit
+        self._free_xi = averaged(
+            step.r_weight, t_matrix_without_readout(step)
+        )  # Ξ at Ṽ = 0, where T is explicit
 
     @property
     def stretch(self) -> float:
         """How far a step's largest residual may stretch a weight, beyond what is usual, squared."""
         step = self.samples.step
         largest = np.abs(step.r).max() * (1.0 + np.sqrt(step.phi[0])) ** 2
-        longest = (step.kept + np.abs(step.k) * largest) ** 2 + step.delta * largest**2
+        longest = (step.initial_factor + np.abs(step.k) * largest) ** 2 + step.delta * largest**2
         return float((longest / step.norm**2).max())
 
     def trace(self, branch: Branch) -> ComplexArray:

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.types import FloatArray, IntArray
-from ..exact.covariance import Covariance, alone, covariance
-from ..exact.dyson import Blocks, averaged, matmul, scattering, solve_blocks, transposed
+from ..exact.covariance import Covariance, covariance, covariance_without_readout
+from ..exact.dyson import Blocks, averaged, matmul, t_matrix, solve_blocks, transposed
 from ..exact.fixed_point import Evaluation, Samples
 from ..exact.regression import field_covariance, gram
 from ..exact.step import Step
@@ -27,8 +27,8 @@ _SMALL_ROOT = 1e-5  # √|D| of groups without weight: effects of the order of i
 _MAX_TRACE = 6.0  # of |V2|/N, in units of what it is far away: beyond, neurons do not test the bulk
 _PASSES = 3  # through (22): what groups without weight add to Ξ is explicit, order by order
 _GROUPWISE = (
-    "neurons", "a", "e", "k", "delta", "kept", "norm", "shift", "along_weights", "along_noise",
-    "norm_variance", "longer", "further",
+    "neurons", "a", "e", "k", "delta", "initial_factor", "norm", "shift", "norm_on_weights",
+    "norm_on_noise", "norm_variance", "norm_slope", "shift_slope",
 )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def groups_in_bulk(found: Evaluation, spike_samples: Samples | None) -> GroupsIn
         xi = found.mapped_xi.real
         return weightless_groups(spike_samples, step, xi, few.columns.slope, v2, mass, z)
     blocks = Blocks(*(getattr(found.blocks, f.name).real for f in fields(Blocks)))
-    fields_of = covariance(step, found.information.real, blocks, found.scattered.real)
+    fields_of = covariance(step, found.information.real, blocks, found.t_matrices.real)
     return GroupsInBulk(
         samples=replace(few, step=step, columns=few.columns.take(rows)),
         v2=v2,
@@ -107,12 +107,12 @@ def weightless_groups(
     total = _among_all(xi, size, size + wide)
     inside = _index(np.arange(size), size + wide, 2)
     for _ in range(_PASSES):
-        blocks = solve_blocks(both.kept, total, information)
-        scattered = scattering(both, blocks.coupled)
-        total = averaged(both.r_weight, scattered)
+        blocks = solve_blocks(both.initial_factor, total, information)
+        t_matrices = t_matrix(both, blocks.coupled)
+        total = averaged(both.r_weight, t_matrices)
         total[:, inside[:, None], inside] = xi
-    blocks = solve_blocks(both.kept, total, information)
-    found = covariance(both, information, blocks, scattering(both, blocks.coupled))
+    blocks = solve_blocks(both.initial_factor, total, information)
+    found = covariance(both, information, blocks, t_matrix(both, blocks.coupled))
     zeta = -np.einsum("bgh,bhg->bg", information, blocks.phi_phi)[:, size:] / _SMALL_ROOT**2
     noise = matmul(mass[:, None, :], columns.spread)[:, 0]
     free = (few.n * z)[:, None]
@@ -122,15 +122,15 @@ def weightless_groups(
     picked = _index(size + np.arange(wide), size + wide, 2 + few.directions)
     root = np.sqrt(-own / d) / _SMALL_ROOT
     across = np.tile(root, 2 + few.directions)
-    unseen = alone(many.step)
+    unseen = covariance_without_readout(many.step)
     matrix = found.matrix[:, picked[:, None], picked] - unseen.matrix
-    lean = found.lean[:, size:][:, :, picked] - unseen.lean
+    with_means = found.with_means[:, size:][:, :, picked] - unseen.with_means
     matrix = unseen.matrix + across[:, :, None] * matrix * across[:, None, :]
-    lean = unseen.lean + root[:, :, None] * lean * across[:, None, :]
+    with_means = unseen.with_means + root[:, :, None] * with_means * across[:, None, :]
     return GroupsInBulk(
         samples=replace(many, step=step, columns=columns),
         v2=own,
-        covariance=replace(found, matrix=matrix, lean=lean),
+        covariance=replace(found, matrix=matrix, with_means=with_means),
         mass=mass,
         is_outside=is_outside,
     )

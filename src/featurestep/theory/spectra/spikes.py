@@ -25,9 +25,9 @@ from ...core.threads import one_thread
 from ...core.types import FloatArray
 from ...functions.nonlinearity import coefficients, normalised_hermite
 from ...functions.quadrature import normal_density
-from ..exact.dyson import bare_determinant
+from ..exact.dyson import t_matrix_determinant
 from ..exact.residuals import residual_law
-from ..exact.step import Row, noise_of
+from ..exact.step import ProblemRow, residual_noise
 from ..validity import edge_notes, mixing_notes, reach_notes
 from .edges import Edge, edge_scale, right_edge
 from .equations import FULL, Accuracy, Branch, Equations, joined
@@ -160,13 +160,13 @@ def _outliers(model: Model, equations: Equations, edge: Edge) -> list[Outlier]:
     if count == 0:
         return []
     places = _places(model, equations, edge, count)
-    slopes = _slopes(model, equations, places, edge)
+    slope_moments = _slopes(model, equations, places, edge)
     groups = _groups(model, equations, places)
     columns, vectors = groups.columns, np.linalg.eigh(groups.matrix)[1]
     found = []
     for i, z in enumerate(map(float, places.z.real)):
         carried = columns[i] @ vectors[i, :, -1 - i]  # BLv at every κ
-        found.append(_outlier(equations, z, float(slopes[i]), groups.mass[i], carried))
+        found.append(_outlier(equations, z, float(slope_moments[i]), groups.mass[i], carried))
     return found
 
 
@@ -271,14 +271,17 @@ def _reached_by_samples(model: Model, equations: Equations) -> Callable[[Branch]
     """
     problem = model.problem
     law = residual_law(
-        problem.star, noise_of(Row(problem)), FULL.r_nodes, problem.n_step / _MAX_EXPECTED
+        problem.star,
+        residual_noise(ProblemRow(problem)),
+        FULL.r_nodes,
+        problem.n_step / _MAX_EXPECTED,
     )
     r = np.linspace(law.nodes.min(), law.nodes.max(), _ENTRY_POINTS)
     every = replace(equations.samples.step, r=r[None])
 
     def reaches(branch: Branch) -> bool:
         found = equations.evaluate(branch)
-        if np.any(bare_determinant(every, found.blocks.coupled.real) < 0.0):
+        if np.any(t_matrix_determinant(every, found.blocks.coupled.real) < 0.0):
             return True
         if model.spike_samples is None:
             return False

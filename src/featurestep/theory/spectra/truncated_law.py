@@ -41,7 +41,7 @@ from ...functions.quadrature import (
 )
 from ..exact.columns import Columns, build_columns
 from ..exact.fixed_point import Samples
-from ..exact.step import Row, Step, build_step, bulk_products
+from ..exact.step import ProblemRow, Step, build_step, bulk_products
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
 from ..validity import prediction_notes
 from .equations import FULL, Accuracy
@@ -146,7 +146,7 @@ def build_model(problem: Problem, accuracy: Accuracy = FULL, *, refinement: floa
 def _samples(problem: Problem, groups: Rule, nodes: Nodes, accuracy: Accuracy) -> Samples:
     """Columns of the groups at the nodes, with the law of r that the step's samples show."""
     beyond = problem.n_step / (2.0 * SAMPLES_BEYOND)
-    step = build_step([Row(problem)], groups, accuracy.r_nodes, samples=beyond)
+    step = build_step([ProblemRow(problem)], groups, accuracy.r_nodes, samples=beyond)
     columns = build_columns(problem.sigma, step, nodes.kappa)
     if nodes.radius is not None:
         columns = _at_radii(problem.sigma, step, columns, nodes.kappa, nodes.radius)
