@@ -150,7 +150,9 @@ def test_moments_are_traces_under_the_full_laws(changes):
     second = (w @ power) ** 2 @ share + rows + columns
     model = build_model(p)
     many = model.spike_samples
-    step = replace(many.step, kept=many.step.norm, k=0.0 * many.step.k, delta=0.0 * many.step.k)
+    step = replace(
+        many.step, initial_factor=many.step.norm, k=0.0 * many.step.k, delta=0.0 * many.step.k
+    )
     found = replace(model, samples=replace(many, step=step)).moments()
     assert found == pytest.approx((first, second), rel=1e-4)
 
@@ -185,7 +187,7 @@ def test_the_literal_equations_hold_off_the_axis_and_on_it(changes):
     samples = build_model(problem(**{"readout": "gaussian", **changes})).samples
     step, columns, weight = samples.step, samples.columns, samples.weight
     nothing = np.zeros_like(step.k)
-    step = replace(step, kept=step.norm, k=nothing, delta=nothing)
+    step = replace(step, initial_factor=step.norm, k=nothing, delta=nothing)
     equations = Equations(replace(samples, step=step))
     n, d, rho, N = step.n[0], step.d[0], step.norm[0], step.neurons[0]
     mu, nu2 = columns.slope[0], columns.spread[0]

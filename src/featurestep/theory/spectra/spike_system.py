@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ...core.types import FloatArray, IntArray
 from ..exact.covariance import Covariance, covariance, covariance_without_readout
-from ..exact.dyson import Blocks, averaged, matmul, t_matrix, solve_blocks, transposed
+from ..exact.dyson import Blocks, averaged, matmul, solve_blocks, t_matrix, transposed
 from ..exact.fixed_point import Evaluation, Samples
 from ..exact.regression import field_covariance, gram
 from ..exact.step import Step
