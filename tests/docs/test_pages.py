@@ -73,9 +73,11 @@ CITED = re.compile(rf"\beqs?\.\s+({ONE}(?:(?:,\s*|\s+and\s+|\s+to\s+){ONE})*)")
 
 
 def test_the_theory_is_numbered_without_gaps() -> None:
+    """But for the numbers between targets of several directions and other losses."""
     whole = sorted(int(tag) for tag in TAGS if tag.isdigit())
-    assert whole == list(range(1, whole[-1] + 1))
-    assert sorted(map(int, SECTIONS)) == list(range(1, len(SECTIONS) + 1))
+    assert whole == [*range(1, 54), *range(70, whole[-1] + 1)]
+    sections = sorted(map(int, SECTIONS))
+    assert sections == [*range(1, 26), *range(30, sections[-1] + 1)]
 
 
 @pytest.mark.parametrize(

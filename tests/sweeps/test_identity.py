@@ -29,6 +29,7 @@ def key(task="predict", options=None, numerics="0123", **changes):
         ({"readout": "rademacher"}, {"readout": [(-1, 0.5), (1, 0.5)]}),
         ({"step_scale": 1}, {"step_scale": 1.0}),
         ({"initial": "sphere"}, {}),
+        ({"loss": "square", "intercept": False, "flip": 0}, {}),
     ],
 )
 def test_spelling_does_not_matter(one, other):
@@ -51,6 +52,9 @@ def test_spelling_does_not_matter(one, other):
         {"readout": "uniform"},
         {"residual": "full"},
         {"initial": "gaussian"},
+        {"loss": "logistic"},
+        {"intercept": True},
+        {"loss": "hinge", "flip": 0.1},
         {"centre": True},
         {"task": "limit"},
         {"options": {"seed": 1}},

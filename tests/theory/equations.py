@@ -65,6 +65,7 @@ HOMES = {
     "50": "theory.labels:label_moments",
     "51": "theory.exact.columns:_means",
     "52": "theory.labels:left_by_kappa",
+    "71": "functions.signs:MeanSign.probability",
 }
 
 # Number → why there is no function for it.
@@ -72,6 +73,7 @@ NOT_COMPUTED = {
     "20": "the weights of single neurons: simulations draw them, the theory needs their law (21)",
     "33": "the limit n_step/d → ∞, which the tests solve on their own",
     "53": "the same for several directions",
+    "70": "what is minimised: simulations minimise it, the theory has its stationary point",
 }
 
 # Number → where it is computed, until a docstring there says so.

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..core.problem import FIELDS, INITIALS, RESIDUALS
+from ..core.problem import FIELDS, INITIALS, LOSSES, RESIDUALS
 from ..functions.activations import NAMED
 from ..functions.readout import NAMES as LAWS
 
@@ -48,6 +48,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "residual": RESIDUALS,
     "initial": INITIALS,
     "centre": ("true", "false"),
+    "loss": LOSSES,
+    "intercept": ("true", "false"),
 }
 
 

@@ -31,8 +31,12 @@ DEFAULTS: Mapping[str, Any] = {
     "residual": "labels",
     "initial": "sphere",
     "centre": False,
+    "loss": "square",
+    "intercept": False,
+    "flip": 0,
 }
 MAX_POINTS = 100_000
+_SWITCHES = ("centre", "intercept")
 _STEP = ("step_size", "step_exponent", "step_scale")
 Rows = Mapping[str, tuple[str, str]]  # what options take, in a word and in a sentence
 Command = Callable[..., None]
@@ -67,6 +71,13 @@ _FIELDS: Rows = {
         "(N(0, I/d), of norm 1 on average)",
     ),
     "centre": ("", "subtract E σ(z) from the activation, so that c_0 = 0"),
+    "loss": (
+        "NAME",
+        "loss of the readout's fit: square or huber, or for labels sign(σ⋆(β⋆·x) + ε) logistic, "
+        "squared_hinge or hinge",
+    ),
+    "intercept": ("", "fit an intercept too, without penalty"),
+    "flip": ("SHARE", "share of labels ±1 whose sign is changed at random"),
 }
 
 
@@ -191,9 +202,9 @@ def _option(
 ) -> Callable[[Command], Command]:
     """The option of a field or of a run, with its default where it has one."""
     shown = f"  [default: {defaults[name]}]" if name in defaults else ""
-    if name == "centre":
-        shown = f"  [default: {'centre' if defaults[name] else 'no-centre'}]"
-        return click.option("--centre/--no-centre", default=None, help=words + shown)
+    if name in _SWITCHES:
+        shown = f"  [default: {name if defaults[name] else f'no-{name}'}]"
+        return click.option(f"--{name}/--no-{name}", default=None, help=words + shown)
     known = complete.of_field(name)
     option = f"--{name.replace('_', '-')}"
     return click.option(option, metavar=metavar, help=words + shown, **known)

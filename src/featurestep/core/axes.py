@@ -24,7 +24,7 @@ MAX_POINTS = 1_000_000  # of an axis or a grid: each takes a few kilobytes of me
 SCALES = ("linear", "log")
 NAMES = (*FIELDS, *RATIOS)  # what may be varied
 _SIZES = ("n", "d", "width", "n_step")
-_TEXT_FIELDS = ("activation", "target", "residual", "initial")  # whose values are text
+_TEXT_FIELDS = ("activation", "target", "residual", "initial", "loss")  # whose values are text
 _RANGE_KEYS = ("start", "stop", "count", "step", "scale")
 _SYNTAX = "START:STOP:COUNT, log:START:STOP:COUNT, START:STOP:step=STEP or v1,v2,…"
 
@@ -148,7 +148,7 @@ def read_value(name: str, text: Any) -> Any:
         return text
     if name == "readout":
         return read_law(text) if ":" in text else text
-    if name == "centre":
+    if name in ("centre", "intercept"):
         return {"true": True, "false": False}.get(text.lower(), text)
     return read_number(text)
 

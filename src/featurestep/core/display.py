@@ -146,6 +146,9 @@ def describe(problem: Problem | Grid, without: Sequence[str] = ()) -> list[str]:
     initial = given.get("initial", "sphere")
     words += [f"initial weights {initial}"] if initial != "sphere" else []
     words += ["centred"] if given.get("centre") else []
+    words += [f"loss {given['loss']}"] if given.get("loss", "square") != "square" else []
+    words += ["with intercept"] if given.get("intercept") else []
+    words += [f"flip {cell(given['flip'])}"] if given.get("flip") else []
     sizes = [
         f"{name} = {cell(getattr(base, name))}"
         for name in ("n", "d", "width", "n_step", "ridge", "noise_std")

@@ -16,6 +16,7 @@ from ..functions.activations import resolve
 from ..functions.nonlinearity import Nonlinearity, coefficients
 from ..functions.readout import Law, freeze_law, resolve_law
 from ..functions.sampled import UserFunction
+from ..functions.signs import mean_sign
 from ..functions.targets import AlignedTarget, Teacher, resolve_target
 from .checks import non_negative, number, one_of, positive, rounded, whole_number
 from .errors import InvalidProblem
@@ -24,21 +25,25 @@ from .grid import unknown_field
 
 RESIDUALS = ("labels", "full")
 INITIALS = ("sphere", "gaussian")
+LOSSES = ("square", "logistic", "squared_hinge", "hinge", "huber")
+BINARY_LOSSES = ("logistic", "squared_hinge", "hinge")  # of labels ±1
 RIDGE_RANGE = ("must be in [1e-15, 1e12]", lambda v: 1e-15 <= v <= 1e12)
 NOISE_RANGE = ("must be at most 1e6", lambda v: v <= 1e6)
 STEP_RANGE = ("must be at most 1e12", lambda v: v <= 1e12)
+FLIP_RANGE = ("must be in [0, 0.5)", lambda v: 0 <= v < 0.5)
 EXPONENT_RANGE = ("must be in [-4, 2]", lambda v: -4 <= v <= 2)
+_RARE_SIGN = 1e-6  # share of labels of one sign below which there is nothing to classify
 _BOUNDARY_WIDTH = 1e-9  # exponents this near to the end of an interval count as on it
 Spec = str | Nonlinearity | Teacher | Callable[..., Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """One gradient step of a two-layer network, then ridge regression on its readout.
+    """One gradient step of a two-layer network, then a fit of its readout, by ridge regression.
 
     A network f(x) = aᵀσ(Wx) of `width` neurons takes one step of size η on its first layer with
-    `n_step` samples; its readout is then fitted by ridge regression on `n` fresh samples
-    (theory, section 1).
+    `n_step` samples; its readout is then fitted on `n` fresh samples (theory, section 1), by ridge
+    regression or with another convex `loss`.
 
     activation, target
         A name (`tanh`, `relu`, …), a Hermite sum (`"H1 + 0.5*H2"`) or a vectorised callable. A
@@ -51,7 +56,7 @@ class Problem:
     step_exponent, step_scale, or step_size
         η = step_scale · n^step_exponent, or η outright.
     ridge
-        λ in (1/n)‖y − Fa‖² + λ‖a‖².
+        λ in (1/n)‖y − Fa‖² + λ‖a‖², or (λ/2)‖a‖² beside the mean of another loss.
     noise_std
         Standard deviation of the label noise.
     readout
@@ -64,6 +69,13 @@ class Problem:
         `gaussian` (N(0, I/d), of norm 1 on average only).
     centre
         Subtract E σ(z) from the activation.
+    loss
+        Of the readout's fit: `square`, `huber`, or, for labels y = sign(σ⋆(β⋆·x) + ε), `logistic`,
+        `squared_hinge` or `hinge` (theory, section 30).
+    intercept
+        Fit an intercept too, without penalty.
+    flip
+        Share of labels ±1 whose sign is changed at random.
     """
 
     activation: Spec = "tanh"
@@ -81,6 +93,9 @@ class Problem:
     residual: str = "labels"
     initial: str = "sphere"
     centre: bool = False
+    loss: str = "square"
+    intercept: bool = False
+    flip: float = 0.0
     given: Mapping[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -96,11 +111,14 @@ class Problem:
         self._put("noise_std", noise)
         for name, value in _step_of(self.given, self.n).items():
             self._put(name, value)
-        for name, kinds in (("residual", RESIDUALS), ("initial", INITIALS)):
+        for name, kinds in (("residual", RESIDUALS), ("initial", INITIALS), ("loss", LOSSES)):
             one_of(name, getattr(self, name), kinds)
-        if not isinstance(self.centre, (bool, np.bool_)):
-            raise InvalidProblem("centre", "must be True or False", self.centre)
+        for name in ("centre", "intercept"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InvalidProblem(name, "must be True or False", getattr(self, name))
+        self._put("flip", number("flip", self.flip, *FLIP_RANGE))
         _check_functions(self)
+        _check_loss(self)
 
     def _put(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -132,8 +150,30 @@ class Problem:
 
     @cached_property
     def star(self) -> Nonlinearity | AlignedTarget:
-        """The target in the theory's form: σ⋆, or for several directions the basis of eq. 45."""
+        """E[y|x] in the theory's form: σ⋆, or for several directions the basis of eq. 45.
+
+        For labels ±1 the mean label, a function of β⋆·x.
+        """
+        if self.is_binary:
+            return mean_sign(self.sigma_star, self.noise_std, self.flip)
         return self.sigma_star if self.teacher is None else self.teacher.aligned()
+
+    @property
+    def is_binary(self) -> bool:
+        """True if labels are ±1."""
+        return self.loss in BINARY_LOSSES
+
+    @property
+    def has_square_loss(self) -> bool:
+        """True if the readout is fitted by ridge regression, without intercept."""
+        return self.loss == "square" and not self.intercept
+
+    @cached_property
+    def label_variance(self) -> float:
+        """E Var[y|x]: that of the noise, or of labels ±1 around their mean."""
+        if self.is_binary:
+            return max(1.0 - self.star.second_moment, 0.0)
+        return self.noise_std**2
 
     @property
     def directions(self) -> int:
@@ -340,6 +380,35 @@ def _check_functions(problem: Problem) -> None:
         raise InvalidProblem("residual", rule, problem.residual)
     if isinstance(sigma, UserFunction):
         _check_slope(sigma)
+
+
+def _check_loss(problem: Problem) -> None:
+    """Refuse combinations of loss, labels and target that are not known or mean nothing."""
+    if problem.flip and not problem.is_binary:
+        rule = f"must be 0 unless labels are signs (loss {', '.join(BINARY_LOSSES)})"
+        raise InvalidProblem("flip", rule, problem.flip)
+    if problem.has_square_loss:
+        return
+    what = f"loss {problem.loss}" if problem.loss != "square" else "an intercept"
+    if problem.residual != "labels":
+        raise InvalidProblem("residual", f"must be labels with {what}", problem.residual)
+    if problem.teacher is not None:
+        raise InvalidProblem("target", f"must have one direction with {what}", problem.target)
+    if problem.is_binary:
+        share = mean_sign(problem.sigma_star, problem.noise_std, 0.0).share
+        if min(share, 1.0 - share) < _RARE_SIGN:
+            rule = f"must give labels of both signs with {what}"
+            raise InvalidProblem("target", rule, problem.target)
+
+
+def require_square_loss(problem: Problem | Grid, what: str) -> None:
+    """Refuse problems with another loss than the square, or an intercept, where none is known."""
+    base: object = problem.base if isinstance(problem, Grid) else problem
+    axes = problem.axes if isinstance(problem, Grid) else {}
+    for name, known in (("loss", "square"), ("intercept", False)):
+        for value in axes.get(name, (getattr(base, name, known),)):
+            if value != known:
+                raise InvalidProblem(name, f"must be {known} for {what}", value)
 
 
 @lru_cache(maxsize=256)

@@ -31,7 +31,7 @@ import numpy as np
 from .display import Table, cell, describe, json_value, point_in_words
 from .errors import FeaturestepError, InconsistentSolution, InvalidProblem, NotConverged
 from .grid import Grid
-from .problem import Problem
+from .problem import Problem, require_square_loss
 from .types import Axes, xarray
 
 # What prediction and simulation both measure: one name and one meaning for each.
@@ -375,12 +375,16 @@ class Verb(Protocol[P, Answer_co]):
 
 
 def verb(work: Callable[Concatenate[Problem | Grid, P], Answer | GridResult]) -> Verb[P, Answer]:
-    """Decorate a function of a problem or a grid: it refuses anything else."""
+    """Decorate a function of a problem or a grid: it refuses anything else.
+
+    It also refuses losses other than the square.
+    """
 
     @wraps(work)
     def checked(problem: Problem | Grid, *args: P.args, **options: P.kwargs) -> Answer | GridResult:
         if not isinstance(problem, (Problem, Grid)):
             raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
+        require_square_loss(problem, work.__name__)
         return work(problem, *args, **options)
 
     return cast("Verb[P, Answer]", checked)

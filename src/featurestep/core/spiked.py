@@ -66,7 +66,7 @@ def spiked_weights(problem: Problem) -> SpikedWeights:
     c = coefficients(sigma, 2)
     mean, slope = linear_part(star)
     full = problem.residual == "full"
-    square = star.second_moment + problem.noise_std**2 + (sigma.second_moment if full else 0.0)
+    square = star.second_moment + problem.label_variance + (sigma.second_moment if full else 0.0)
     norm = float(np.sqrt(beta_norm_squared(slope, c[1], problem.phi_step, square, full)))
     root_width = problem.width**0.5
     step = problem.step_size / root_width  # η a_j for g = 1

@@ -12,7 +12,7 @@ import numpy as np
 from ..core.display import Table, cell, json_value, plus_minus, point_in_words
 from ..core.errors import InvalidProblem
 from ..core.grid import Grid, as_grid
-from ..core.problem import Problem
+from ..core.problem import Problem, require_square_loss
 from ..core.results import OK, QUANTITIES, Result, allowance, grouped_notes
 from ..core.types import FloatArray, xarray
 from ..simulation import Setting, Simulation, simulate
@@ -233,6 +233,7 @@ def compare(
     whose prediction was refused keeps its simulation and says why in its status.
     """
     listed = enough_seeds(seeds)
+    require_square_loss(problem, "compare")
     predicted, statuses, noted = _predictions(problem)
     found = simulate(
         problem,

@@ -68,7 +68,16 @@ def problem_content(problem: Problem) -> dict[str, Any]:
 
 def _later_content(problem: Problem) -> dict[str, Any]:
     """Fields younger than the first stores: told only when not default, so that old keys hold."""
-    return {} if problem.initial == "sphere" else {"initial": problem.initial}
+    told = {
+        "initial": problem.initial,
+        "loss": problem.loss,
+        "intercept": bool(problem.intercept),
+        "flip": problem.flip,
+    }
+    return {name: value for name, value in told.items() if value != _LATER[name]}
+
+
+_LATER = {"initial": "sphere", "loss": "square", "intercept": False, "flip": 0.0}  # defaults
 
 
 def portable(problem: Problem) -> Problem:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...core.checks import whole_number
 from ...core.errors import InvalidProblem
 from ...core.grid import Grid
-from ...core.problem import Problem
+from ...core.problem import Problem, require_square_loss
 from ..arguments import Draws, Resources
 from ..draws.draw import Draw, check_sizes
 from ..draws.streams import Streams
@@ -116,6 +116,7 @@ def make_experiment(
     """Check the other arguments, form the groups, and fit them to the memory."""
     if not isinstance(problem, (Problem, Grid)):
         raise InvalidProblem("problem", "must be a Problem or a grid made by vary", problem)
+    require_square_loss(problem, "simulate")
     problems = tuple(problem) if isinstance(problem, Grid) else (problem,)
     count = default_test_size(problems) if n_test is None else whole_number("n_test", n_test)
     for each in problems:

@@ -9,7 +9,7 @@ from typing import Any
 from ...core.borders import Border
 from ...core.checks import one_of, whole_number
 from ...core.errors import InvalidProblem
-from ...core.problem import Problem
+from ...core.problem import Problem, require_square_loss
 from ..arguments import Draws, Resources
 from ..draws.draw import check_sizes
 from ..network.experiment import Experiment
@@ -52,6 +52,7 @@ def make_plan(
     """Check the other arguments, choose the routes, and fit them to the memory."""
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", "must be a Problem", problem)
+    require_square_loss(problem, "simulated_spectrum")
     one_of("method", method, METHODS)
     check_sizes(problem, draws.setting, 0)
     group = _group(problem, draws)

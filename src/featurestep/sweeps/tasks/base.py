@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from ...core.problem import Problem
+from ...core.problem import Problem, require_square_loss
 from ..numerics import fingerprint
 
 Values = dict[str, Any]  # numbers, text or None by quantity
@@ -54,8 +54,9 @@ class Task(ABC):
         """What a unit's result depends on besides its problem."""
         return {}
 
-    def check(self, problem: Problem) -> None:  # noqa: B027 most tasks take every problem
+    def check(self, problem: Problem) -> None:
         """Refuse a problem that the task can never do, before anything starts."""
+        require_square_loss(problem, f"the task {self.name}")
 
     def bundles(self, units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
         """The units that travel together; it must not depend on who computes them."""

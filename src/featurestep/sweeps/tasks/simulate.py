@@ -92,6 +92,7 @@ class Simulate(Task):
         return self.n_test or default_test_size([problem])
 
     def check(self, problem: Problem) -> None:
+        super().check(problem)
         with within("setting"):
             check_sizes(problem, self.setting, self._tests(problem))
 

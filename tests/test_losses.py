@@ -1,0 +1,125 @@
+"""Fields of other losses: what they mean, what they refuse, and verbs that know only the square."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+import featurestep as fs
+from featurestep import InvalidProblem, Problem
+
+from .command import run
+
+BASE: dict[str, Any] = {"n": 200, "d": 100, "width": 150, "step_exponent": 0.3, "ridge": 0.1}
+LOGISTIC = Problem(**BASE, loss="logistic", target="H1", noise_std=0.5)
+
+# Every public verb that knows the square loss only.
+SQUARE_ONLY = {
+    "predict": fs.predict,
+    "limit": fs.limit,
+    "baselines": fs.baselines,
+    "optimum": lambda p: fs.optimum(p, "ridge"),
+    "learnable": fs.learnable,
+    "spectrum": fs.spectrum,
+    "critical_steps": fs.critical_steps,
+    "simulate": fs.simulate,
+    "estimate": fs.estimate,
+    "simulated_spectrum": fs.simulated_spectrum,
+    "estimate_spectrum": fs.estimate_spectrum,
+    "feature_gap": fs.feature_gap,
+    "compare": fs.compare,
+    "phase_diagram": fs.phase_diagram,
+    **{
+        f"sweep {task}": lambda p, task=task: fs.sweep(
+            p.vary(ridge=[0.1, 0.2]) if isinstance(p, Problem) else p, tasks=[task], engine="serial"
+        )
+        for task in ("predict", "limit", "baselines", "spectrum", "simulate")
+    },
+}
+OTHERS = {
+    "logistic": LOGISTIC,
+    "intercept": Problem(**BASE, intercept=True),
+    "a grid of losses": Problem(**BASE).vary(loss=["square", "huber"]),
+}
+
+
+@pytest.mark.parametrize("problem", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("verb", SQUARE_ONLY.values(), ids=SQUARE_ONLY)
+def test_verbs_that_know_the_square_only_refuse_the_others_in_one_line(verb, problem):
+    if verb is fs.estimate_spectrum and not isinstance(problem, Problem):
+        problem = next(iter(problem)).replace(loss="huber")
+    with pytest.raises(InvalidProblem) as caught:
+        verb(problem)
+    text = str(caught.value)
+    assert text.count("\n") == 0
+    name, known = ("intercept", "False") if problem is OTHERS["intercept"] else ("loss", "square")
+    assert f"{name} must be {known} for " in text
+
+
+def test_every_verb_is_in_the_table():
+    known = {name.split()[0] for name in SQUARE_ONLY}
+    others = {"function", "find_spikes"}  # which take no problem
+    verbs = {name for name in fs.__all__ if name[0].islower()}
+    assert verbs == known | others
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"loss": "cubic"}, "loss must be one of square, logistic, squared_hinge, hinge, huber"),
+        ({"intercept": 1}, "intercept must be True or False; got 1"),
+        ({"flip": 0.1}, "flip must be 0 unless labels are signs"),
+        ({"loss": "huber", "flip": 0.1}, "flip must be 0 unless labels are signs"),
+        ({"loss": "hinge", "flip": 0.5}, "flip must be in [0, 0.5); got 0.5"),
+        ({"loss": "hinge", "flip": -0.1}, "flip must be in [0, 0.5); got -0.1"),
+        ({"loss": "hinge", "flip": "a"}, "flip must be in [0, 0.5)"),
+        ({"loss": "hinge", "residual": "full"}, "residual must be labels with loss hinge"),
+        ({"intercept": True, "residual": "full"}, "residual must be labels with an intercept"),
+        ({"loss": "huber", "target": "z1 + z2"}, "target must have one direction with loss huber"),
+        ({"loss": "logistic", "target": "z1 + z2"}, "target must have one direction"),
+        ({"loss": "logistic", "target": "relu"}, "target must give labels of both signs"),
+        ({"loss": "hinge", "target": "9*H0 + H1", "noise_std": 0.1}, "labels of both signs"),
+        ({"loss": "hinge", "target": "9*H0 + H1", "flip": 0.1}, "labels of both signs"),
+    ],
+)
+def test_bad_combinations_are_refused_in_one_line(fields, message):
+    with pytest.raises(InvalidProblem) as caught:
+        Problem(**{**BASE, **fields})
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_fields_vary_print_and_travel():
+    grid = LOGISTIC.vary(loss=["logistic", "hinge"], flip=[0.0, 0.2], intercept=[False, True])
+    assert len(list(grid)) == 8
+    assert "loss" not in repr(Problem(**BASE))
+    assert repr(LOGISTIC).endswith("loss='logistic')")
+    assert LOGISTIC.replace(flip=0.1) != LOGISTIC
+
+
+def test_the_command_line_has_the_fields():
+    shown = run("predict", "--help").output
+    assert all(option in shown for option in ("--loss NAME", "--intercept", "--flip SHARE"))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("target", ["H0/2 + H1", "H1 + H2/2", "sin", "relu"])
+def test_moments_of_flipped_signs(target, noise):
+    """Flips shrink the mean label by 1 − 2·flip and leave its square 1."""
+    if target == "relu" and not noise:
+        return
+    fields = {**BASE, "loss": "hinge", "target": target, "noise_std": noise}
+    plain, flipped = Problem(**fields), Problem(**fields, flip=0.2)
+    t = np.linspace(-8.0, 8.0, 400_001)
+    w = np.exp(-0.5 * t**2) / np.sqrt(2.0 * np.pi) * (t[1] - t[0])
+    value = plain.sigma_star(t)
+    mean = 2.0 * (special.ndtr(value / noise) if noise else (value >= 0.0)) - 1.0
+    assert plain.star.by_label.sum(axis=1) == pytest.approx([1.0, 0.0, 1.0], abs=1e-12)
+    found = plain.star.by_label @ [-1.0, 1.0]
+    assert found == pytest.approx([w @ (mean * t**k) for k in range(3)], abs=3e-5)
+    assert flipped.star.by_label @ [-1.0, 1.0] == pytest.approx(0.6 * found, abs=1e-13)
+    assert plain.star.second_moment == pytest.approx(w @ mean**2, abs=3e-5)
+    assert flipped.label_variance == pytest.approx(1.0 - 0.36 * plain.star.second_moment)
