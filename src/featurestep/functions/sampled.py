@@ -198,17 +198,19 @@ def _averages_by_rule(
     """E[f(ρz + t)H_k(z)] for k = 0 … order, then the spread: (order + 2, P), all by one rule."""
     z, w = rule
     out = np.empty((order + 2, t.size))
-    projections = (w * hermite_polynomials(order, z)[1:]).T
+    projections = (w * hermite_polynomials(max(order, 2), z)[1:]).T
+    # Products with two columns: those with one give a row digits that depend on the rows beside it.
+    weights = np.stack([w, w], axis=1)
     rows = max(1, _EQUISPACED_BLOCK // z.size)
     for start in range(0, t.size, rows):
         block = slice(start, start + rows)
         points = np.multiply.outer(rho[block], z)  # (rows, nodes)
         points += t[block, None]
         values = f(points)
-        out[0, block] = mean = values @ w
+        out[0, block] = mean = (values @ weights)[:, 0]
         values -= mean[:, None]  # E H_k = 0: less is lost to rounding when ρ is small
-        out[1:-1, block] = (values @ projections).T
-        out[-1, block] = np.square(values, out=values) @ w
+        out[1:-1, block] = (values @ projections).T[:order]
+        out[-1, block] = (np.square(values, out=values) @ weights)[:, 0]
     out[-1] = np.maximum(out[-1] - out[1] ** 2, 0.0)
     return out
 
