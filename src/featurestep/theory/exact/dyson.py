@@ -126,6 +126,11 @@ def t_matrix(step: Step, coupled: FloatArray) -> FloatArray:
     r = step.r[:, :, None]
     cross, own = r * step.k[:, None, :], r**2 * step.delta[:, None, :]  # (B, M, K)
     matrix = _t_matrix_denominator(step, coupled)
+    if not np.any(step.k):  # c_2 = 0: N and T live on φ̂ alone
+        inverse = inverted(matrix[..., size:, size:])
+        matrix[:] = 0.0
+        np.multiply(inverse, own[:, :, None, :], out=matrix[..., size:, size:])
+        return matrix
     inverse = inverted(matrix)
     left, right = inverse[..., :size], inverse[..., size:]
     cross, own = cross[:, :, None, :], own[:, :, None, :]
@@ -162,12 +167,16 @@ def _t_matrix_denominator(step: Step, coupled: FloatArray) -> FloatArray:
 
 def t_matrix_change(step: Step, t_matrices: FloatArray, coupled: FloatArray) -> FloatArray:
     """E[T dΓ T], (B, 2K, 2K), for dG on (p, φ̂): two products of large matrices, not 2M small."""
+    found = np.zeros_like(coupled)
+    first = 0 if np.any(step.k) else step.k.shape[1]  # of the fields that T lives on
+    change = (step.phi[:, None, None] * coupled)[:, first:, first:]
+    t_matrices = t_matrices[..., first:, first:]
     rows, count, size, _ = t_matrices.shape
-    change = step.phi[:, None, None] * coupled
-    left = matmul(t_matrices.reshape(rows, count * size, size), change)
-    left = left.reshape(rows, count, size, size) * step.r_weight[:, :, None, None]
-    left = left.transpose(0, 2, 1, 3).reshape(rows, size, count * size)
-    return matmul(left, t_matrices.reshape(rows, count * size, size))
+    flat = t_matrices.reshape(rows, count * size, size)
+    left = matmul(flat, change).reshape(rows, count, size, size)
+    left = left * step.r_weight[:, :, None, None]
+    found[:, first:, first:] = matmul(left.transpose(0, 2, 1, 3).reshape(rows, size, -1), flat)
+    return found
 
 
 def averaged(weights: FloatArray, matrices: FloatArray) -> FloatArray:
