@@ -17,7 +17,7 @@ from featurestep.theory.spectra.equations import Equations
 from featurestep.theory.spectra.result import weight_spectrum
 from featurestep.theory.spectra.spikes import strengths
 from featurestep.theory.spectra.truncated_law import build_model, has_heavy_tails
-from featurestep.theory.validity import mixing_notes
+from featurestep.theory.validity import close_spikes_notes
 
 RELU = {"activation": "relu", "centre": True, "target": "H1 + H2/sqrt(2)", "ridge": 0.1}
 SIZES = {"n": 2000, "d": 1000, "width": 1500}
@@ -446,8 +446,8 @@ def test_an_oscillation_that_cannot_be_cut_is_refused():
 
 def test_spikes_that_are_too_near_to_each_other_are_told():
     near, far = (
-        mixing_notes(problem(), [103.0, 100.0, 5.0]),
-        mixing_notes(problem(), [200.0, 100.0, 5.0]),
+        close_spikes_notes(problem(), [103.0, 100.0, 5.0]),
+        close_spikes_notes(problem(), [200.0, 100.0, 5.0]),
     )
     assert "two spikes that are predicted within 0.03 of each other" in near[0]
-    assert far == mixing_notes(problem(), [3.0]) == mixing_notes(problem(), []) == ()
+    assert far == close_spikes_notes(problem(), [3.0]) == close_spikes_notes(problem(), []) == ()

@@ -17,7 +17,7 @@ from ..core.results import Note
 from ..core.spiked import SpikedWeights
 from ..functions.nonlinearity import coefficients
 from ..functions.targets import AlignedTarget
-from .isotropic import bulk_left_out, left_out
+from .isotropic import left_out
 from .resolution import growth_degree
 
 _SMALL = 50  # smallest size without a note
@@ -25,12 +25,11 @@ _FEW = 1000  # samples below which terms of order 1/n have been seen
 _QUADRATIC = 0.1  # min(n, N)/(d(d + 1)/2) from which quadratic functions of x are learned
 _QUADRATIC_GAP = 0.05  # relative gap that is then seen, in the median of such problems
 _NOTED = 0.02  # share of the loss that isotropic weights may leave out without a note
-_NOTED_IN_BULK = 0.005  # share of a neuron's square, in a spectrum
 _TESTED = 4.0  # steps in units of √N, up to which predictions are tested against networks
 _HELD = 0.02  # to within that much of the test error
 _HEAVY_ROW = 3.0  # mean square of a feature in the largest row of n, over that in all rows
 _BEYOND_EDGE = 0.02  # of the edge, that single samples must reach beyond to be noted
-_CLOSE = 3.0  # distance of two spikes, in √(2/min(n, N)) of their place, below which they mix
+_CLOSE = 3.0  # distance of two spikes, in √(2/min(n, N)) of their place, below which draws mix them
 _UNRESOLVED = 1e-6  # share of the eigenvalues, or of the density, that may go unresolved
 Notes = tuple[Note, ...]
 
@@ -62,20 +61,6 @@ def _target_notes(problem: Problem) -> Notes:
         "directions are not more accurate than that"
     )
     return (Note(text, "the target is not smooth", star.gap),)
-
-
-def isotropic_bulk_notes(problem: Problem, weights: SpikedWeights) -> Notes:
-    """Notes on a spectrum with isotropic weights."""
-    notes = list(size_notes(problem))
-    missing = bulk_left_out(problem, weights)
-    if missing > _NOTED_IN_BULK:
-        text = (
-            "networks may have outliers that are not predicted: the bulk is that of isotropic "
-            f"weights, and the step stretches them along its samples, by {missing:.2g} of their "
-            "square"
-        )
-        notes.append(Note(text, "isotropic bulk", missing))
-    return (*notes, *_exponent_notes(problem))
 
 
 def size_notes(problem: Problem) -> Notes:
@@ -175,7 +160,7 @@ def _open_notes(problem: Problem) -> Notes:
     return tuple(notes)
 
 
-def mixing_notes(problem: Problem, places: Sequence[float]) -> Notes:
+def close_spikes_notes(problem: Problem, places: Sequence[float]) -> Notes:
     """Spikes too close to be told apart in one network; `places` in descending order.
 
     They are predicted at their means, each with its own function of κ. In a draw they fluctuate by
@@ -190,7 +175,7 @@ def mixing_notes(problem: Problem, places: Sequence[float]) -> Notes:
         f"networks of this size they lie up to {reach:.2g} further apart, and each carries "
         "functions of both"
     )
-    return (Note(text, "spikes that mix", reach),)
+    return (Note(text, "close spikes", reach),)
 
 
 def edge_notes(*, unresolved: int, heavy_row: float) -> Notes:
@@ -211,10 +196,10 @@ def edge_notes(*, unresolved: int, heavy_row: float) -> Notes:
     return tuple(notes)
 
 
-def reach_notes(*, edge: float, reach: float, exact: bool, heavy: bool) -> Notes:
+def reach_notes(*, edge: float, reach: float, heavy: bool) -> Notes:
     """Eigenvalues of single samples or entries beyond the bulk, up to `reach`."""
     notes = []
-    if exact and reach > edge * (1.0 + _BEYOND_EDGE):
+    if reach > edge * (1.0 + _BEYOND_EDGE):
         text = (
             f"singular values up to {reach**0.5:.4g} may not be spikes: a few samples with large "
             "residuals stretch the weights and blur the bulk's edge"
@@ -229,23 +214,6 @@ def reach_notes(*, edge: float, reach: float, exact: bool, heavy: bool) -> Notes
     return tuple(notes)
 
 
-def rung_notes(*, cut_elsewhere: bool, varies: bool) -> Notes:
-    """A spectrum that was resolved only with part of a law left out."""
-    if cut_elsewhere:
-        text = (
-            "the bulk's edge is less certain than usual: the tail of the step's residuals was cut "
-            "off elsewhere, because the bulk was not resolved with it"
-        )
-        return (Note(text, "residuals cut off elsewhere"),)
-    if not varies:
-        text = (
-            "expect the edge further out than predicted: the activation is heavy-tailed, and what "
-            "varies by chance is left out, because the bulk was not resolved with it"
-        )
-        return (Note(text, "heavy-tailed activation"),)
-    return ()
-
-
 def bulk_notes(*, missing: float, rough: float) -> Notes:
     """A bulk that is not resolved completely."""
     notes = []
@@ -254,18 +222,18 @@ def bulk_notes(*, missing: float, rough: float) -> Notes:
             f"the density lacks a share {missing:.1g} of the eigenvalues: small intervals beside "
             "the bulk were not resolved"
         )
-        notes.append(Note(text, "unresolved islands", missing))
+        notes.append(Note(text, "unresolved intervals", missing))
     if rough > _UNRESOLVED:
         text = f"the density is accurate only to {rough:.1g} of its largest value"
         notes.append(Note(text, "rough density", rough))
     return tuple(notes)
 
 
-def blur_notes(mass: float, blur: float) -> Notes:
+def smoothing_notes(mass: float, width: float) -> Notes:
     """A bulk of many intervals, whose density is smoothed."""
     text = (
-        f"the density is smoothed over {blur:.1%} of the bulk's width and its lower end is "
+        f"the density is smoothed over {width:.1%} of the bulk's width and its lower end is "
         "approximate: the bulk has too many intervals to resolve one by one (the mass of the "
         f"smoothed density with the atom is {mass:.4f})"
     )
-    return (Note(text, "blurred bulk", blur),)
+    return (Note(text, "smoothed bulk", width),)

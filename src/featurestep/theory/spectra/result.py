@@ -103,7 +103,7 @@ class Spectrum(Result):
     @property
     def is_smoothed(self) -> bool:
         """Whether the density is smoothed: a bulk of too many intervals, as the notes say."""
-        return any(getattr(note, "kind", "") == "blurred bulk" for note in self.notes)
+        return any(getattr(note, "kind", "") == "smoothed bulk" for note in self.notes)
 
     @property
     def edges(self) -> tuple[tuple[float, float], ...]:

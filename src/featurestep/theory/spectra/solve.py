@@ -11,7 +11,7 @@ from ...core.errors import InconsistentSolution, NotConverged
 from ...core.problem import Grid, Problem
 from ...core.results import GridResult, Progress, over_grid, verb
 from ...core.threads import one_thread
-from ..validity import Notes, blur_notes, bulk_notes
+from ..validity import Notes, bulk_notes, smoothing_notes
 from .bulk import SMOOTHING, Interval, bulk, smoothed_bulk
 from .equations import FULL, Accuracy
 from .result import Spectrum, weight_spectrum
@@ -73,7 +73,7 @@ def _resolved(found: EdgeAndSpikes, accuracy: Accuracy) -> Spectrum:
 def _smoothed(found: EdgeAndSpikes) -> Spectrum:
     """With the bulk as one smoothed interval."""
     part = smoothed_bulk(found.equations, found.edge, found.model.atom)
-    notes = blur_notes(found.model.atom + part.mass, SMOOTHING)
+    notes = smoothing_notes(found.model.atom + part.mass, SMOOTHING)
     return _checked(_result(found, (part,), notes), SMOOTHED_MASS_ERROR, SMOOTHED_MOMENT_ERROR)
 
 

@@ -28,7 +28,7 @@ from ...functions.quadrature import normal_density
 from ..exact.dyson import t_matrix_determinant
 from ..exact.residuals import residual_law
 from ..exact.step import ProblemRow, residual_noise
-from ..validity import edge_notes, mixing_notes, reach_notes
+from ..validity import close_spikes_notes, edge_notes, reach_notes
 from .edges import Edge, edge_scale, right_edge
 from .equations import FULL, Accuracy, Branch, Equations, joined
 from .result import HIGHEST, Spike, carried_degrees
@@ -110,9 +110,9 @@ class EdgeAndSpikes:
         places = [spike.location for spike in self.spikes if spike.resolved]
         return (
             *model.notes,
-            *mixing_notes(model.problem, places),
+            *close_spikes_notes(model.problem, places),
             *edge_notes(unresolved=unresolved, heavy_row=heavy_row),
-            *reach_notes(edge=end, reach=self.reach, exact=True, heavy=model.varies),
+            *reach_notes(edge=end, reach=self.reach, heavy=model.varies),
         )
 
 
