@@ -32,6 +32,9 @@ HOMES = {
     "13": "theory.exact.solve:SolvedNetwork.error",
     "14": "theory.exact.solve:_prediction",
     "15": "theory.exact.errors:solve_errors",
+    "16": "theory.spectra.equations:Equations.trace",
+    "17": "theory.spectra.spike_system:GroupsInBulk.matrix",
+    "18": "theory.spectra.spikes:_outlier",
     "19": "theory.exact.step:build_step",
     "21": "theory.exact.step:build_step",
     "22": "theory.exact.fixed_point:Evaluation.mapped_xi",
@@ -48,6 +51,7 @@ HOMES = {
     "32": "theory.exact.errors:solve_errors",
     "34": "theory.exact.dyson:special_response",
     "35": "theory.exact.covariance:covariance",
+    "36": "theory.spectra.spike_system:GroupsInBulk.matrix",
     "37": "theory.exact.columns:_means",
     "38": "theory.exact.step:build_step",
     "39": "theory.exact.columns:build_columns",
@@ -74,14 +78,6 @@ NOT_COMPUTED = {
     "33": "the limit n_step/d → ∞, which the tests solve on their own",
     "53": "the same for several directions",
     "70": "what is minimised: simulations minimise it, the theory has its stationary point",
-}
-
-# Number → where it is computed, until a docstring there says so.
-TO_ASSIGN = {
-    "16": "theory.spectra",
-    "17": "theory.spectra",
-    "18": "theory.spectra",
-    "36": "theory.spectra",
 }
 
 _CITED = re.compile(r"\(eqs?\. ([^()]*)\)")

@@ -1,6 +1,6 @@
 """Spectra as results: of the features (section 5) and of the weights.
 
-ProblemRow j of W is ρ_j times a direction without structure plus u_j β/‖β‖ (eqs. 3, 4). With
+Row j of W is ρ_j times a direction without structure plus u_j β/‖β‖ (eqs. 3, 4). With
 m = (1/d) tr(WᵀW − z)⁻¹ the weights' bulk, of Marchenko and Pastur, is
 z(m) = −1/m + Σ_g (N_g/d) ρ_g²/(1 + ρ_g² m): edges are its turning points. Their spike is where
 −m Σ_g N_g u_g²/(1 + ρ_g² m) = 1.

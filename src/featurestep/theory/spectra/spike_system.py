@@ -52,7 +52,10 @@ class GroupsInBulk:
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """P − I with P = Lᵀ𝒢L, (B, F, F): as many eigenvalues lie above z as P has above 1."""
+        """P − I with P = Lᵀ𝒢L, (B, F, F), which is singular at a spike (eqs. 17, 36).
+
+        As many eigenvalues lie above z as P has above 1.
+        """
         root = self._root
         matrix = matmul(transposed(root), gram(self.samples, self.mass), root)
         return 0.5 * (matrix + transposed(matrix)) - np.eye(root.shape[-1])
