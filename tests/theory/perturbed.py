@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from featurestep.theory.exact import columns, covariance, errors, fixed_point, regression, solve
+from featurestep.theory.exact import columns, dyson, errors, fixed_point, regression, solve
 
 Patch = Callable[[pytest.MonkeyPatch, float], None]
 
@@ -49,9 +49,9 @@ def _demand(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
 
 def _own(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    special = covariance.special_response
+    special = dyson.special_response
     monkeypatch.setattr(
-        covariance, "special_response", lambda s, v, second: special(s, v, factor * second)
+        dyson, "special_response", lambda s, v, second: special(s, v, factor * second)
     )
 
 

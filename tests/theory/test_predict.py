@@ -18,7 +18,7 @@ from featurestep import (
     Problem,
     predict,
 )
-from featurestep.theory.exact import anderson
+from featurestep.theory.exact import fixed_point
 from featurestep.theory.exact import solve as exact_solve
 
 BASE = Problem(
@@ -130,12 +130,12 @@ def test_a_violated_self_check_raises(monkeypatch: pytest.MonkeyPatch, method: s
 def test_an_unconverged_resolvent_raises_with_its_solution(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    patient = anderson.fixed_point
+    patient = fixed_point.fixed_point
 
-    def hasty(*args: Any, **options: Any) -> anderson.Fixed:
+    def hasty(*args: Any, **options: Any) -> fixed_point.Fixed:
         return patient(*args, **{**options, "most": 3})
 
-    monkeypatch.setattr(anderson, "fixed_point", hasty)
+    monkeypatch.setattr(fixed_point, "fixed_point", hasty)
     with pytest.raises(NotConverged, match="residual") as caught:
         predict(BASE, method=method)
     assert caught.value.residual > 1e-10

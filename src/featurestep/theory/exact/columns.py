@@ -16,7 +16,7 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.targets import AlignedTarget
 from ..labels import Labels, label_moments, pairs
-from .covariance import covariance_without_readout
+from .dyson import covariance_without_readout
 from .step import Step
 
 

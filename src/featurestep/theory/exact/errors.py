@@ -15,10 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
-from .anderson import robust_fixed_point
-from .covariance import Covariance, forces
-from .dyson import matmul, p_hat_index, symmetric, t_matrix_change, transposed
-from .fixed_point import Evaluation
+from .dyson import Covariance, forces, matmul, p_hat_index, symmetric, t_matrix_change, transposed
+from .fixed_point import Evaluation, robust_fixed_point
 from .regression import RegressionFit
 from .step import Step
 

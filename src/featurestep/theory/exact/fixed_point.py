@@ -3,8 +3,8 @@
 The state of a problem is V2 (traces of the resolvent over the groups of neurons), χ (a sample's
 own influence, at nodes of κ) and Ξ (self-energy of the weights' bulk). `evaluate` gives everything
 that the equations say at a state, for real λ and for complex λ = −z. At real λ > 0 the state is
-found by Anderson's acceleration (`solve`), for any number of groups; next to a known solution by
-Newton's method with the dense matrix of `respond`, which also goes through the edges of a spectrum.
+found by Anderson's acceleration (`solve`), for any number of groups; spectra follow it to complex λ
+by Newton's method (`spectra.newton`).
 
 In place of (23) for ζ stands D_gζ_g = [ṼG_φφ]_gg, which follows from it: D enters the bulk's free
 energy through Ṽ alone.
@@ -12,23 +12,20 @@ energy through Ṽ alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
-from .anderson import robust_fixed_point
 from .columns import Columns
 from .dyson import (
     Blocks,
     averaged,
-    diagonals,
     matmul,
-    p_hat_index,
     solve_blocks,
-    solved,
     symmetric,
     t_matrix,
     t_matrix_without_readout,
@@ -38,6 +35,11 @@ from .step import Step
 
 ACCEPTED = 1e-10  # residual of a solution
 TOLERANCE = 1e-12
+Map = Callable[[FloatArray, IntArray], FloatArray]  # states of some rows ↦ their images
+Sweeping = Callable[[int, FloatArray, IntArray], FloatArray]  # the same, by inner sweeps
+SWEEPS = 3  # inner ones, of what is cheap, for each evaluation of what is expensive
+REGULARISATION = 1e-13  # of the least squares over the history of differences
+MAX_IDLE_STEPS = 30  # without progress
 LARGEST_MOVE = 2.0  # of log V2, log(1 + χ) and Ξ in one step of Anderson's acceleration
 
 
@@ -241,138 +243,114 @@ def _noise_only(step: Step, power: FloatArray) -> FloatArray:
     return v2(np.exp(0.5 * (low + high)))
 
 
-def newton_step(found: Evaluation) -> State:
-    """Newton's step for the fixed point at fixed λ: relative changes of V2, changes of χ and Ξ."""
-    neurons = found.samples.step.neurons
-    return respond(
-        found,
-        groups=found.demand * (1.0 - found.demand / neurons),
-        nodes=found.mapped_chi - found.state.chi,
-        bulk=found.mapped_xi - found.state.xi,
-        diagonal=found.demand**2 / neurons,
-    )
+class Fixed(NamedTuple):
+    """Where each row stopped, and the change that the undamped map makes there."""
+
+    state: FloatArray  # (B, n)
+    residual: FloatArray  # (B,)
+    iterations: IntArray  # (B,)
 
 
-def ridge_response(found: Evaluation, *, at_solution: bool = True) -> State:
-    """−d/d(λ) of the state: relative changes of V2, changes of χ and Ξ with z = −λ."""
-    neurons = found.samples.step.neurons
-    diagonal = np.broadcast_to(neurons, found.demand.shape)
-    return respond(
-        found,
-        groups=found.samples.step.n[:, None] * found.state.v2,
-        diagonal=diagonal if at_solution else found.demand**2 / neurons,
-    )
-
-
-def respond(
-    found: Evaluation,
+def fixed_point(
+    image: Map,
+    start: FloatArray,
     *,
-    groups: FloatArray,
-    diagonal: FloatArray,
-    nodes: FloatArray | None = None,
-    bulk: FloatArray | None = None,
-) -> State:
-    """Solve the linearised fixed point for changes of V2 (relative), χ and Ξ.
+    scale: FloatArray,
+    tolerance: float,
+    reach: float = np.inf,
+    most: int = 300,
+    depth: int = 8,
+) -> Fixed:
+    """Iterate x = image(x) until the largest change of any component is below the tolerance.
 
-    Sources (B, K), (B, Q), (B, 2K, 2K) stand on the right of the equations of V2, χ and Ξ;
-    `diagonal` (B, K) multiplies the change of log V2. One dense system in the symmetric matrices
-    dG_φφ and dΞ and in log V2: of size K(K+1)/2 + K(2K+1) + K, whatever the number of nodes.
+    Components are measured in units of `scale` (B, n). None moves by more than `reach` in one step.
+    Rows that have converged are left out.
     """
-    step, columns, blocks = found.samples.step, found.samples.columns, found.blocks
-    size = step.k.shape[1]
-    few, many = symmetric(size), symmetric(2 * size)
-    own = few.count + many.count
-    first, second, third = slice(0, few.count), slice(few.count, own), slice(own, own + size)
-    inside, outside = p_hat_index(size), np.arange(size, 2 * size)
-    whole, b = blocks.whole, found.direction
-    coupled, across = whole[:, inside[:, None], inside], whole[:, inside[:, None], outside]
-    # Answers of dG_φφ and dΞ to −dṼ.
-    kept = few.both(_kronecker(blocks.phi_phi, blocks.phi_phi), few)
-    forth = many.both(_repeated(step, found.t_matrices, across), few)
-    answers = np.concatenate([kept, forth], axis=1)
-    plain = b[..., few.first] * b[..., few.second]
-    in_chi = np.where(few.first == few.second, plain, 2.0 * plain)  # dχ/dG_φφ, (B, Q, ·)
-    carried = -matmul(answers, few.rows(_half_sums(found.information)))
-    carried[:, first] += few.rows(_half_sums(blocks.phi_phi))
-    d, neurons = step.d[:, None, None], step.neurons[:, :, None]
-    matrix = np.zeros((len(b), own + size, own + size), dtype=b.dtype)
-    matrix[:, first, second] = -few.both(_kronecker(*[transposed(across)] * 2), many)
-    matrix[:, second, second] = -many.both(_repeated(step, found.t_matrices, coupled), many)
-    matrix[:, :own, third] = -carried
-    matrix[:, third, second] = many.columns(_degrees_by_xi(found, across)) / neurons
-    matrix[:, third, third] = -_coupling(found) / neurons
-    # dχ = source + in_chi·dG + ν²V2 dlogV2 enters through n w/(1+χ)².
-    noise = columns.spread * found.state.v2[:, None, :]
-    in_v2 = columns.spread_in_v2 * found.state.v2[:, None, :] + matmul(in_chi, carried[:, first])
-    rows = np.concatenate(
-        [matmul(plain, transposed(answers)) / d, in_v2 / step.neurons[:, None]], 2
-    )
-    rows = transposed(rows * (found.mass * found.shrink)[:, :, None])
-    matrix[:, :, first] -= matmul(rows, in_chi)
-    matrix[:, :, third] -= matmul(rows, noise)
-    index = np.arange(own + size)
-    matrix[:, index[:own], index[:own]] += 1.0
-    matrix[:, index[own:], index[own:]] += diagonal / step.neurons
-    right = np.zeros((len(b), own + size), dtype=b.dtype)
-    right[:, third] = groups / step.neurons
-    if nodes is not None:
-        right += matmul(rows, nodes[:, :, None])[:, :, 0]
-    if bulk is not None:
-        right[:, second] += many.upper(bulk)
-    answer = solved(matrix, right)
-    chi = matmul(in_chi, answer[:, first, None]) + matmul(noise, answer[:, third, None])
-    chi = chi[:, :, 0] if nodes is None else chi[:, :, 0] + nodes
-    return State(answer[:, third], chi, many.whole(answer[:, second]))
+    rows, weight = len(start), 1.0 / scale
+    x = start.copy()
+    best = Fixed(start.copy(), np.full(rows, np.inf), np.zeros(rows, dtype=np.intp))
+    idle = np.zeros(rows, dtype=np.intp)
+    active = np.arange(rows)
+    steps: list[FloatArray] = []  # differences of states, and of their changes, newest last
+    changes: list[FloatArray] = []
+    before: tuple[FloatArray, FloatArray] | None = None
+    for iteration in range(most):
+        here = x[active]
+        f = image(here, active) - here
+        worst = np.abs(f * weight[active]).max(axis=1)
+        lost = ~np.isfinite(worst)
+        worst[lost] = np.inf
+        too_far = here[lost]
+        if before is not None:
+            here[lost], f[lost] = before[0][lost], before[1][lost]
+        better = worst < best.residual[active]
+        best.state[active[better]] = here[better]
+        best.residual[active[better]] = worst[better]
+        best.iterations[active] = iteration + 1
+        idle[active] = np.where(better, 0, idle[active] + 1)
+        if before is not None:
+            steps.append(here - before[0])
+            changes.append(f - before[1])
+            del steps[:-depth], changes[:-depth]
+        going = (worst > tolerance) & (idle[active] < MAX_IDLE_STEPS)
+        if not going.any():
+            break
+        move = _move(f, steps, changes, weight[active])
+        move[lost] = 0.5 * (too_far - here[lost])
+        longest = np.abs(move * weight[active]).max(axis=1, keepdims=True)
+        x[active] = here + move * np.minimum(1.0, reach / np.maximum(longest, 1e-300))
+        if not going.all():
+            active = active[going]
+            steps, changes = [s[going] for s in steps], [c[going] for c in changes]
+            here, f = here[going], f[going]
+        before = here, f
+    return best
 
 
-def _coupling(found: Evaluation) -> FloatArray:
-    """Change of group g's degrees of freedom with log V2_h beyond scaling, (B, K, K)."""
-    own, asked = found.blocks.phi_phi, found.information
-    size = own.shape[1]
-    halves = _half_sums(asked)
-    moved = -matmul(_kronecker(own, own), halves)  # dG_φφ
-    by_asking = matmul(own[:, None], _matrices(halves, size))
-    by_answer = matmul(asked[:, None], _matrices(moved, size))
-    change = np.einsum("bkgg->bgk", by_asking + by_answer)
-    degrees = np.einsum("bgh,bhg->bg", asked, own)
-    return np.asarray(found.samples.step.d[:, None, None] * (diagonals(degrees) - change))
+def robust_fixed_point(
+    image: Sweeping,
+    start: FloatArray,
+    *,
+    scale: FloatArray,
+    tolerance: float,
+    accepted: float,
+    reach: float = np.inf,
+) -> Fixed:
+    """The same for a map that comes with a number of inner sweeps: few of them where many fail."""
+    swept = partial(image, SWEEPS)
+    found = fixed_point(swept, start, scale=scale, tolerance=tolerance, reach=reach)
+    lost = np.flatnonzero(~(found.residual <= accepted))
+    if lost.size:
+        again = fixed_point(
+            lambda states, rows: image(1, states, lost[rows]),
+            start[lost],
+            scale=scale[lost],
+            tolerance=tolerance,
+            reach=0.25 * reach,
+            most=1500,
+            depth=3,
+        )
+        better = again.residual < found.residual[lost]
+        for whole, part in zip(found, again, strict=True):
+            whole[lost[better]] = part[better]
+    return found
 
 
-def _degrees_by_xi(found: Evaluation, across: FloatArray) -> FloatArray:
-    """d∂[ṼG_φφ]_gg/∂Ξ, (B, K, 4K²)."""
-    left = matmul(found.information, transposed(across))  # (B, K, 2K)
-    product = left[:, :, :, None] * transposed(across)[:, :, None, :]
-    rows, size = left.shape[:2]
-    flat = product.reshape(rows, size, 4 * size * size)
-    return np.asarray(found.samples.step.d[:, None, None] * flat)
-
-
-def _repeated(step: Step, t_matrices: FloatArray, side: FloatArray) -> FloatArray:
-    """φ0 E[(TG)⊗(TG)] for columns `side` of G, (B, 4K², c²)."""
-    turned = matmul(t_matrices, side[:, None])  # (B, M, 2K, c)
-    rows, count, height, width = turned.shape
-    weighted = turned * (step.phi[:, None] * step.r_weight)[:, :, None, None]
-    flat = (rows, count, height * width)
-    product = matmul(transposed(weighted.reshape(flat)), turned.reshape(flat))
-    product = product.reshape(rows, height, width, height, width)
-    return np.asarray(product.transpose(0, 1, 3, 2, 4)).reshape(rows, height**2, width**2)
-
-
-def _kronecker(a: FloatArray, b: FloatArray) -> FloatArray:
-    """a ⊗ b on rows and columns of matrices laid out one after the other."""
-    product = a[:, :, None, :, None] * b[:, None, :, None, :]
-    rows, i, k, j, m = product.shape
-    return np.asarray(product.reshape(rows, i * k, j * m))
-
-
-def _half_sums(matrix: FloatArray) -> FloatArray:
-    """½(E_kA + AE_k) for every k, (B, K², K): the change of √D A √D with log D_k."""
-    size = matrix.shape[1]
-    unit = np.eye(size)
-    change = 0.5 * (unit[:, None, :] + unit[None, :, :])  # (g, h, k)
-    return np.asarray((matrix[..., None] * change).reshape(-1, size * size, size))
-
-
-def _matrices(columns: FloatArray, size: int) -> FloatArray:
-    """(B, K², K) as matrices (B, K, K, K), the last axis first."""
-    return np.asarray(transposed(columns)).reshape(-1, size, size, size)
+def _move(
+    f: FloatArray,
+    steps: list[FloatArray],
+    changes: list[FloatArray],
+    weight: FloatArray,
+) -> FloatArray:
+    """The way to the state whose change, extrapolated from the history, is the smallest."""
+    if not steps:
+        return f
+    ds, df = np.stack(steps, axis=1), np.stack(changes, axis=1)  # (rows, history, n)
+    seen = df * weight[:, None, :]
+    size = np.sqrt(np.einsum("bhn,bhn->bh", seen, seen)) + 1e-300
+    seen /= size[:, :, None]
+    gram = np.matmul(seen, seen.transpose(0, 2, 1))
+    index = np.arange(gram.shape[1])
+    gram[:, index, index] += REGULARISATION
+    mix: Any = np.linalg.solve(gram, np.matmul(seen, (f * weight)[:, :, None]))
+    return np.asarray(f - np.matmul((mix[:, :, 0] / size)[:, None, :], ds + df)[:, 0])

@@ -9,8 +9,7 @@ import numpy as np
 from ...core.types import FloatArray
 from ..labels import Labels, pairs
 from .columns import Columns
-from .covariance import Covariance
-from .dyson import matmul, solved, transposed
+from .dyson import Covariance, matmul, solved, transposed
 from .fixed_point import Evaluation, Samples
 
 

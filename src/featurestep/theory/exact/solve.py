@@ -19,8 +19,7 @@ from ..labels import Labels
 from ..prediction import Groups, Outcome, Prediction, checked
 from ..resolution import Resolution, Roughness
 from .columns import Columns, build_columns, build_labels
-from .covariance import covariance
-from .dyson import matmul
+from .dyson import covariance, matmul
 from .errors import Errors, solve_errors
 from .fixed_point import Samples, Solution, solve
 from .regression import RegressionFit, fit, misfit

@@ -21,14 +21,8 @@ import numpy.typing as npt
 from ...core.errors import NotConverged
 from ...core.types import FloatArray
 from ..exact.dyson import averaged, t_matrix_without_readout
-from ..exact.fixed_point import (
-    Evaluation,
-    Samples,
-    State,
-    evaluate,
-    newton_step,
-    ridge_response,
-)
+from ..exact.fixed_point import Evaluation, Samples, State, evaluate
+from .newton import newton_step, ridge_response
 
 ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on
 TOLERANCE = 1e-12  # residual below which rounding may stop Newton's method, times 1000

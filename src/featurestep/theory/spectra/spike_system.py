@@ -17,8 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.types import FloatArray, IntArray
-from ..exact.covariance import Covariance, covariance, covariance_without_readout
-from ..exact.dyson import Blocks, averaged, matmul, solve_blocks, t_matrix, transposed
+from ..exact.dyson import (
+    Blocks,
+    Covariance,
+    averaged,
+    covariance,
+    covariance_without_readout,
+    matmul,
+    solve_blocks,
+    t_matrix,
+    transposed,
+)
 from ..exact.fixed_point import Evaluation, Samples
 from ..exact.regression import field_covariance, gram
 from ..exact.step import Step
