@@ -1,9 +1,11 @@
-"""How finely to cut the readout law and κ, so that the cutting does not show in the results.
+"""Quadrature rules for the readout law (groups of neurons) and for κ, chosen for each problem.
 
-Neuron g sees κ through u_g κ with u_g = u·g, smoothed at scale ρ_g: all structure in κ sits near 0
-at scale 1/u (or, for a sharp target, near its kinks), and the same in g. Rules are therefore
-equispaced in a stretched variable; their number grows with log u only. For small u few Gauss nodes
-of the law are enough. Scales are rounded to powers of √2 so that problems share their rules.
+A neuron's features depend on κ through u_g κ with u_g = u·g, smoothed at scale ρ_g: functions of κ
+vary near 0 at scale 1/u (and near the kinks of a target), and functions of g do the same. Rules in
+κ are equispaced in a stretched variable, and the number of nodes grows with log u only. In g few
+Gauss nodes are enough up to steps of about 2√N (`bent_law`); larger steps take a stretched rule
+too. Scales are rounded to powers of √2, so that many problems share their rules and are solved in
+one batch. A solution that varies too fast from node to node is solved again on finer rules.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from ..functions.nonlinearity import Nonlinearity, Shifted, coefficients
 from ..functions.quadrature import Rule, bent_law, stretched_normal, stretched_uniform
 from ..functions.targets import AlignedTarget
 
-GroupKey = tuple[Callable[..., Rule], tuple[Any, ...]]  # what makes the rule, and of what
+GroupKey = tuple[Callable[..., Rule], tuple[Any, ...]]  # the function of a rule, its arguments
 NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 
 MOST_GROUPS = 600
@@ -33,8 +35,8 @@ ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolv
 ROUGH_BENT = 3.0  # the same from node to node of `bent_law`
 ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
-_BENT_COUNTS = (7, 9, 11, 13, 15, 19, 25)  # nodes of `bent_law`: few sizes, so that problems share
-# Nodes by the step's reach, up to it, for errors below 1e-7 (160 random problems, widths to 10⁵).
+_BENT_COUNTS = (7, 9, 11, 13, 15, 19, 25)  # nodes of `bent_law`; few sizes, for large batches
+# (reach of the step, nodes up to it) for errors below 1e-7, by 160 random problems.
 _NODES_BY_REACH = ((0.09, 7), (0.18, 9), (0.36, 11), (0.71, 13), (1.0, 15), (1.42, 19), (2.0, 25))
 _NODE_SPACING = 0.58
 _GROUP_SPACING = 0.65  # of a stretched rule in g: errors stay below 1e-6
@@ -42,22 +44,22 @@ _OSCILLATION_SPACING = 1.5  # the same where an activation oscillates, times the
 _UNIFORM_EXTRA = 13  # nodes of the uniform law beyond those of an equispaced rule
 _TAIL = 4.5  # where the Gaussian law is cut off, at least
 _SMALLEST_SCALE = 2.0**-24
-_LIKELY = 2.4  # standard deviations of the initial output's mean
+_LIKELY = 2.4  # standard deviations of the random mean of the initial output (41)
 
 
 @dataclass(frozen=True)
 class Effort:
-    """Factors on the number of groups and of nodes; and what drafts do without."""
+    """Factors on the numbers of groups and nodes, and how much less accurate a draft may be."""
 
     groups: float = 1.0
     nodes: float = 1.0
-    slack: float = 1.0  # factor on what the equations of exact weights may leave
-    residuals: float = 1.0  # factor on the nodes of their law of r
-    alike: bool = False  # whether all problems take the finest rules of any, and are solved at once
+    slack: float = 1.0  # factor on the tolerances of the equations
+    residuals: float = 1.0  # factor on the number of nodes of the law of r
+    alike: bool = False  # all problems share the finest rules of any and are solved in one batch
 
 
 def _next_level(effort: float, excess: float) -> float:
-    """Effort times the excess, up to doubling, as a power of √2 so that problems share rules."""
+    """The next effort, √2 or 2 times the present one, for a roughness so many times too large."""
     if excess <= 1.0:
         return effort
     return float(effort * (math.sqrt(2.0) if excess <= 1.3 else 2.0))
@@ -65,7 +67,7 @@ def _next_level(effort: float, excess: float) -> float:
 
 @dataclass(frozen=True)
 class Resolution:
-    """Keys of the two rules: problems with equal keys can be solved in one batch."""
+    """The two rules, by the functions that make them: equal ones can share a batch."""
 
     groups: GroupKey
     nodes: NodeKey
@@ -75,11 +77,11 @@ class Resolution:
 
     @property
     def adapts(self) -> bool:
-        """Whether the groups are a choice: finite laws are exact, Gauss rules converge fast."""
+        """False for laws of finitely many values, whose groups are exact."""
         return self.groups[0] is not _values
 
     def group_rule(self) -> Rule:
-        """Values and weights that stand for the readout law."""
+        """Nodes g and weights of the readout law."""
         make, numbers = self.groups
         return make(*numbers)
 
@@ -94,7 +96,7 @@ class Resolution:
 
 
 def finite_groups(problem: Problem) -> Rule | None:
-    """The rule for the readout law, if finitely many values are exact."""
+    """The rule for the readout law if finitely many values are exact, else None."""
     found = _finite_law(problem)
     return None if found is None else _values(*found)
 
@@ -104,7 +106,7 @@ def _values(values: tuple[float, ...], probabilities: tuple[float, ...]) -> Rule
 
 
 def _finite_law(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Values and probabilities that say all there is to say of the readout law."""
+    """Values and probabilities of a law, or of a law that gives the same results; else None."""
     law = problem.law
     if problem.step_size == 0.0:
         return (1.0,), (1.0,)
@@ -195,7 +197,7 @@ def _bent_nodes(
     """Few nodes for a step that is not too large; None where they do not resolve the law.
 
     `reach` is the effect of the step on a neuron with g = 1. Functions of g level off beyond
-    |g| = 1/reach, but for activations that oscillate and neurons that the step all but cancels.
+    |g| = 1/reach, except for activations that oscillate and where the step cancels the weights.
     """
     rounded = 2.0 ** (0.5 * math.ceil(2.0 * math.log2(max(reach, 2.0**-6))))
     needed = next((count for most, count in _NODES_BY_REACH if rounded <= most), math.inf)
@@ -219,7 +221,7 @@ def _largest_drift(problem: Problem, weights: SpikedWeights) -> float:
 
 
 def _shortest(weights: SpikedWeights, end: float) -> tuple[tuple[float, float], ...]:
-    """Where the step all but cancels a neuron's own weights, and how sharply in g."""
+    """The g at which the step nearly cancels a neuron's initial weights, and the width in g."""
     drift = weights.unit_drift
     if abs(drift) * end <= 1.0:
         return ()

@@ -1,4 +1,4 @@
-"""What a sample shows of every group of neurons, given κ: columns of the regression (29).
+"""Columns of the regression (29): what the features of every group are, given κ.
 
 Given κ and s (the rest of the target's directions) a field contributes B_0 + Σ s_iB_1i +
 Σ (s_is_k − δ_ik)B_2ik, i ≤ k, to the output. Fields are A (means), τ and ψ_1 … ψ_r (bulk directions
@@ -107,7 +107,7 @@ def _means(
 
 
 def _plain(step: Step, values: FloatArray) -> _Field:
-    """A field that s does not touch."""
+    """A field that does not depend on s."""
     rows, count, size = values.shape
     r = step.directions
     nothing = np.zeros((rows, r, count, size)), np.zeros((rows, len(pairs(r)), count, size))

@@ -44,7 +44,7 @@ def solve_errors(
 
 
 class _Adjoint:
-    """Linearised (7), (8), (22), (23) with the readout's forces as right-hand side."""
+    """The linearised (7), (8), (22), (23), with gradients of the readout's loss as source."""
 
     def __init__(self, at: Evaluation, found: Covariance, fitted: RegressionFit) -> None:
         step = at.samples.step
@@ -89,7 +89,7 @@ class _Adjoint:
         return Errors(self.fitted.misfit + change, self.at.state.v2 * relative, bulk)
 
     def _bulk(self, relative: FloatArray, response: FloatArray, rows: IntArray) -> FloatArray:
-        """dV1."""
+        """dV1, (B, K, K)."""
         root = np.sqrt(self.at.state.v2[rows])
         own = self.at.blocks.phi_phi[rows]
         mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
@@ -97,7 +97,7 @@ class _Adjoint:
         return np.asarray(root[:, :, None] * changed * root[:, None, :] + self.bulk_force[rows])
 
     def _chi(self, relative: FloatArray, bulk: FloatArray, rows: IntArray) -> FloatArray:
-        """dχ at every node."""
+        """dχ at every node, (B, Q)."""
         columns = self.at.samples.columns
         slope, spread = columns.slope[rows], columns.spread[rows]
         linear = np.einsum("bqg,bqg->bq", matmul(slope, bulk), slope)
@@ -105,7 +105,7 @@ class _Adjoint:
         return np.asarray(linear + matmul(spread, powers[:, :, None])[:, :, 0])
 
     def image(self, sweeps: int, state: FloatArray, rows: IntArray) -> FloatArray:
-        """The linearised map, with forces."""
+        """The linearised map with the gradients of the readout's loss as source."""
         step = self.step if rows.size == len(self.step) else self.step.take(rows)
         relative, response, xi = _unpacked(state, self.size)
         change = self.forces.self_energy[rows] + _padded(xi, self.size)
@@ -128,7 +128,7 @@ class _Adjoint:
         response: FloatArray,
         change: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
-        """d log V2 and dG for dΞ, `change`, from the readout's side."""
+        """d log V2 and dG for dΞ, `change`, by the linearised (7), (8), (23)."""
         at, size, columns = self.at, self.size, self.at.samples.columns
         v2 = at.state.v2[rows]
         bulk = self._bulk(relative, response, rows)

@@ -1,4 +1,4 @@
-"""The law of the residual r that the step sees, jointly with the special directions (section 19).
+"""The law of the step's residual r, jointly with the special directions (section 19).
 
 Everything the weights' bulk needs is an average E[f(t) r^j T(r)] with f among 1, t, t² (and the
 same for the direction of the initial readout, under the `full` residual). Gauss nodes of the law of

@@ -1,4 +1,4 @@
-"""Constants of the step: what W = W0 + ηG does to the neurons of every group (19)–(27), (38)–(43).
+"""Constants of the step W = W0 + ηG for every group of neurons: (19)–(27), (38)–(43).
 
 A row is one problem, or one value of the random offset of its initial output (41). All rows of a
 batch share activation, target, residual, start, groups and the number of nodes of r.
@@ -25,7 +25,7 @@ _SHORTEST = 1e-6
 
 
 class SlopeMoments(NamedTuple):
-    """Averages over z ~ N(0,1), with ψ = σ′ − c_1 and h = ψ − 2c_2z."""
+    """Averages over z ~ N(0,1) of the activation's slope: ψ = σ′ − c_1, h = ψ − 2c_2z."""
 
     c0: float
     c1: float
@@ -85,7 +85,7 @@ def slope_moments(sigma: Nonlinearity) -> SlopeMoments:
 
 
 def _nonlinear(z: FloatArray, w: FloatArray, f: FloatArray) -> FloatArray:
-    """f without its mean and its part linear in z."""
+    """f without its mean and its part linear in z: [f]_nl of (27)."""
     return np.asarray(f - w @ f - z * (w @ (z * f)))
 
 
@@ -99,7 +99,7 @@ class ProblemRow:
 
 
 def uses_initial_output(problem: Problem) -> bool:
-    """Whether the step sees the initial output: at step 0 it does not matter what it sees."""
+    """True for the `full` residual; at step 0 the residual does not matter."""
     return problem.residual == "full" and problem.step_size > 0.0
 
 
@@ -168,7 +168,7 @@ class Step:
 
 
 def residual_noise(row: ProblemRow) -> Noise:
-    """What the residual contains beside the target (section 17)."""
+    """What the residual contains besides the target: label noise, initial output (section 17)."""
     problem = row.problem
     noise = problem.noise_std**2
     if not uses_initial_output(problem):
