@@ -180,3 +180,23 @@ def test_large_steps(name, samples, law, step):
         assert np.all(np.abs(shown.mean(axis=0) - expected) < allowed), (rank, shown, expected)
     counts = [spikes.count for spikes in simulated.spikes("trained", predicted.border)]
     assert np.median(counts) == predicted.count, counts
+
+
+def test_the_norms_of_inputs_count_once():
+    """‖x‖ makes a spike of features with c_2 ≠ 0: by nodes of ‖x‖ or by s_gh, not by both."""
+    norms = Problem(
+        activation="H1 + 2*H2",
+        centre=True,
+        target="H1",
+        n=1200,
+        d=200,
+        width=1800,
+        step_size=0.01,
+        ridge=0.1,
+        readout="rademacher",
+    )
+    (spike,) = spectrum(norms).spikes
+    largest = simulated_spectrum(norms, seeds=6).eigenvalues()[:, 0]
+    error = largest.std(ddof=1) / np.sqrt(largest.size)
+    assert error < 0.02 * largest.mean()
+    assert abs(spike.location - largest.mean()) < 4 * error

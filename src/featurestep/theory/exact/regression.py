@@ -55,7 +55,9 @@ def gram(samples: Samples, mass: FloatArray) -> FloatArray:
 
     total = product(columns.plain, columns.plain, mass)
     if step.is_full:
-        for part, norm in zip(_parts(columns.square), _norms(step.directions), strict=True):
+        for part, norm in zip(
+            _parts(columns.square), _pair_variances(step.directions), strict=True
+        ):
             total = total + product(part, part, norm * mass)
     for part in _parts(columns.linear):
         total = total + product(part, part, mass)
@@ -80,7 +82,7 @@ def _parts(columns: FloatArray) -> FloatArray:
     return np.moveaxis(columns, 1, 0)
 
 
-def _norms(count: int) -> FloatArray:
+def _pair_variances(count: int) -> FloatArray:
     """E of the squares of s_is_k − δ_ik."""
     return np.array([2.0 if i == k else 1.0 for i, k in pairs(count)])
 
@@ -132,7 +134,7 @@ def misfit(
     for i, part in enumerate(_parts(columns.linear)):
         own = _shown(part[:, :, :size], use)
         missed = missed + (labels.linear[:, i] - _shown(part, coefficients)) ** 2 - own**2
-    norms = _norms(columns.linear.shape[1])
+    norms = _pair_variances(columns.linear.shape[1])
     for i, (part, norm) in enumerate(zip(_parts(columns.square), norms, strict=True)):
         shown, own = _shown(part, coefficients), _shown(part[:, :, :size], use)
         missed = missed - 2.0 * labels.square[:, i] * shown + norm * (shown**2 - own**2)

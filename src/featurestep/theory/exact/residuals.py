@@ -49,7 +49,7 @@ class ResidualLaw:
 
 @dataclass(frozen=True)
 class Noise:
-    """What is added to the target: variance, mean, and how much of it is along the readout's start.
+    """What is added to the target, a Gaussian variable.
 
     For `labels` the label noise alone. For `full` the initial output too, −c_1κ_a − ζ, whose part
     along w_a makes that direction special.
@@ -71,7 +71,10 @@ class Noise:
 def residual_law(
     star: Nonlinearity | AlignedTarget, noise: Noise, count: int, samples: float | None = None
 ) -> ResidualLaw:
-    """The law of r = y + noise with `count` nodes, or as so many samples show it.
+    """The law of r = target + `noise` on `count` nodes.
+
+    With `samples`, target and noise are cut off at the largest value that so many draws are expected
+    to have.
 
     Directions of the target come first, then that of the readout's start.
     """

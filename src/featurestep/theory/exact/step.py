@@ -136,7 +136,7 @@ class Step:
     norm_on_weights: FloatArray  # (B, K, 3) b^w of (26a), along β_1, β_2, β_3
     norm_on_noise: FloatArray  # (B, K, 3) φ0 e b^h of (26b)
     norm_variance: FloatArray  # (B, K) d·Var_g (27)
-    sample_norm: FloatArray  # (B, K, K) s_gh
+    sample_norm: FloatArray  # (B, K, K) s_gh, covariance over samples of xᵀK_gx/d and xᵀK_hx/d
     norm_slope: FloatArray  # (B, K) R′_g = dρ²/dω of (38)
     shift_slope: FloatArray  # (B, K) u′_g = du/dω of (38)
     r: FloatArray  # (B, M)
@@ -186,7 +186,8 @@ def build_step(
 
     `count` is the number of nodes for the law of r.
 
-    With `samples` the law of r is that of so many samples.
+    With `samples` the nodes of r are those of a law cut off at what so many samples reach; moments
+    stay those of the full law.
     """
     first = rows[0].problem
     s = slope_moments(first.sigma)
@@ -246,7 +247,7 @@ def build_step(
         norm_on_noise=(phi[:, None] * e)[:, :, None]
         * np.stack([zero, linear * s.z_psi_h, quadratic * s.psi2_h], axis=2),
         norm_variance=_norm_variance(s, linear, quadratic, spread, phi, moments),
-        sample_norm=_covariance_products(k, delta, phi, moments) * (2.0 / d)[:, None, None],
+        sample_norm=_trace_products(k, delta, phi, moments) * (2.0 / d)[:, None, None],
         norm_slope=drift * (1.0 + e * mean * s.slope_cubic)
         + quadratic * square * (0.5 * s.slope2_h2 - s.c1 * s.z2_psi),
         shift_slope=0.5 * s.z2_psi * e * beta[:, None],
@@ -291,16 +292,27 @@ def _norm_variance(
     return np.asarray(phi[:, None] * samples + 2.0 * spread**2)
 
 
+def sample_norm_of_radius(step: Step) -> FloatArray:
+    """The part (2/d)(tr K_g/d)(tr K_h/d) of s_gh that ‖x‖² makes, (B, K, K).
+
+    As s_gh it has 1 for the factor on the initial weights.
+    """
+    mean, square = step.r_moments[:, 1, None], step.r_moments[:, 2, None]
+    second = step.phi[:, None] * square + mean**2
+    trace = 1.0 + 2.0 * step.k * mean + step.k**2 * second + step.delta * square
+    return np.asarray((2.0 / step.d)[:, None, None] * trace[:, :, None] * trace[:, None, :])
+
+
 def bulk_products(step: Step) -> FloatArray:
     """tr(K_gK_h)/d, (B, K, K), for the law of r that the step's nodes stand for."""
     powers = step.r[:, None, :] ** np.arange(5)[:, None]
     moments = np.einsum("bjm,bm->bj", powers, step.r_weight)
     kept = step.initial_factor  # K_g = kept²[(I + (k/kept)S)² + (δ/kept²)S2]
     scale = (kept[:, :, None] * kept[:, None, :]) ** 2
-    return scale * _covariance_products(step.k / kept, step.delta / kept**2, step.phi, moments)
+    return scale * _trace_products(step.k / kept, step.delta / kept**2, step.phi, moments)
 
 
-def _covariance_products(
+def _trace_products(
     k: FloatArray, delta: FloatArray, phi: FloatArray, moments: FloatArray
 ) -> FloatArray:
     """tr(K_gK_h)/d from the free cumulants of S and S2 (section 14)."""

@@ -160,13 +160,13 @@ def _outliers(model: Model, equations: Equations, edge: Edge) -> list[Outlier]:
     if count == 0:
         return []
     places = _places(model, equations, edge, count)
-    slope_moments = _slopes(model, equations, places, edge)
+    slopes = _slopes(model, equations, places, edge)
     groups = _groups(model, equations, places)
     columns, vectors = groups.columns, np.linalg.eigh(groups.matrix)[1]
     found = []
     for i, z in enumerate(map(float, places.z.real)):
         carried = columns[i] @ vectors[i, :, -1 - i]  # BLv at every κ
-        found.append(_outlier(equations, z, float(slope_moments[i]), groups.mass[i], carried))
+        found.append(_outlier(equations, z, float(slopes[i]), groups.mass[i], carried))
     return found
 
 

@@ -41,7 +41,7 @@ from ...functions.quadrature import (
 )
 from ..exact.columns import Columns, build_columns
 from ..exact.fixed_point import Samples
-from ..exact.step import ProblemRow, Step, build_step, bulk_products
+from ..exact.step import ProblemRow, Step, build_step, bulk_products, sample_norm_of_radius
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
 from ..validity import prediction_notes
 from .equations import FULL, Accuracy
@@ -150,6 +150,9 @@ def _samples(problem: Problem, groups: Rule, nodes: Nodes, accuracy: Accuracy) -
     columns = build_columns(problem.sigma, step, nodes.kappa)
     if nodes.radius is not None:
         columns = _at_radii(problem.sigma, step, columns, nodes.kappa, nodes.radius)
+        # The nodes have the variance of ‖x‖: of s_gh what inputs on the sphere have is left.
+        left = step.sample_norm - sample_norm_of_radius(step)
+        step = replace(step, sample_norm=left)
     return Samples(step, columns, nodes.kappa, nodes.weight)
 
 
