@@ -149,7 +149,7 @@ def test_moments_are_traces_under_the_full_laws(changes):
     rows = w @ (power @ share) ** 2 * p.width / p.n
     second = (w @ power) ** 2 @ share + rows + columns
     model = build_model(p)
-    many = model.spike_samples
+    many = model.spike_groups.samples
     step = replace(
         many.step, initial_factor=many.step.norm, k=0.0 * many.step.k, delta=0.0 * many.step.k
     )

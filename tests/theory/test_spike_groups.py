@@ -11,6 +11,7 @@ import pytest
 from featurestep import Problem
 from featurestep.theory.spectra.edges import right_edge
 from featurestep.theory.spectra.equations import Equations
+from featurestep.theory.spectra.spike_system import SpikeGroups
 from featurestep.theory.spectra.spikes import strengths_at
 from featurestep.theory.spectra.truncated_law import MAX_GROUPS, build_model
 
@@ -28,7 +29,7 @@ def problem(**changes: Any) -> Problem:
 @pytest.mark.parametrize("changes", [{}, {"residual": "full"}, {"initial": "gaussian"}])
 def test_the_groups_of_the_bulk_see_themselves_as_they_are(changes: dict[str, Any]) -> None:
     model = build_model(problem(readout=LAW, **changes))
-    same = replace(model, spike_samples=model.samples)
+    same = replace(model, spike_groups=SpikeGroups(model.samples))
     equations = Equations(model.samples)
     edge = right_edge(equations)
     for place in (edge.at, edge.path[-3]):
@@ -50,5 +51,5 @@ def test_a_continuous_law_has_few_groups_for_its_bulk_and_many_for_its_spikes(
 ) -> None:
     model = build_model(problem(**changes))
     assert model.samples.step.k.shape[1] <= MAX_GROUPS
-    assert model.spike_samples is not None
-    assert model.spike_samples.step.k.shape[1] > 15
+    assert model.spike_groups is not None
+    assert model.spike_groups.samples.step.k.shape[1] > 15

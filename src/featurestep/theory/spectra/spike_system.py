@@ -25,7 +25,6 @@ from ..exact.dyson import (
     covariance_without_readout,
     matmul,
     solve_blocks,
-    t_matrix,
     transposed,
 )
 from ..exact.fixed_point import Evaluation, Samples
@@ -75,56 +74,66 @@ class GroupsInBulk:
         return matmul(self.samples.columns.plain, self._root)
 
 
-def groups_in_bulk(found: Evaluation, spike_samples: Samples | None) -> GroupsInBulk:
+@dataclass(frozen=True)
+class SpikeGroups:
+    """Many groups that stand for a law where spikes are concerned."""
+
+    samples: Samples  # of one row
+
+    @cached_property
+    def unseen(self) -> Covariance:
+        """Covariances of their fields where there is no readout, explicitly."""
+        return covariance_without_readout(self.samples.step)
+
+
+def groups_in_bulk(found: Evaluation, spike_groups: SpikeGroups | None) -> GroupsInBulk:
     """The groups of the bulk at real places above it, or the many given in place of them."""
-    few, z = found.samples, -found.ridge.real
-    rows = np.zeros(z.size, dtype=np.intp)
+    few = found.samples
+    rows = np.zeros(found.ridge.size, dtype=np.intp)
     step, v2, mass = few.step.take(rows), found.state.v2.real, found.mass.real
-    if spike_samples is not None:
-        xi = found.mapped_xi.real
-        return weightless_groups(spike_samples, step, xi, few.columns.slope, v2, mass, z)
+    t_matrices = found.t_matrices.real
+    if spike_groups is not None:
+        scaled = np.sqrt(-v2 / step.d[:, None])[:, None, :] * few.columns.slope
+        return _weightless(spike_groups, step, t_matrices, scaled, mass, -found.ridge.real)
     blocks = Blocks(*(getattr(found.blocks, f.name).real for f in fields(Blocks)))
-    fields_of = covariance(step, found.information.real, blocks, found.t_matrices.real)
     return GroupsInBulk(
         samples=replace(few, step=step, columns=few.columns.take(rows)),
         v2=v2,
-        covariance=fields_of,
+        covariance=covariance(step, found.information.real, blocks, t_matrices),
         mass=mass,
         is_outside=np.zeros(v2.shape, dtype=bool),
     )
 
 
-def weightless_groups(
-    many: Samples,
+def _weightless(
+    many: SpikeGroups,
     few: Step,
-    xi: FloatArray,
-    slope: FloatArray,
-    v2: FloatArray,
+    t_few: FloatArray,
+    scaled: FloatArray,
     mass: FloatArray,
     z: FloatArray,
 ) -> GroupsInBulk:
-    """Many groups of no weight at places z where few with V2 < 0 and Ξ solve (22), (23)."""
+    """Many groups of no weight, at places z where few solve (22), (23) with V2 < 0.
+
+    t_few: T(r) of the few, (B, M, 2K, 2K); scaled: their μ√|D|, (B, Q, K); mass: n w/(1+χ).
+    """
     rows = np.zeros(len(z), dtype=np.intp)
-    step, columns = many.step.take(rows), many.columns.take(rows)
+    step, columns = many.samples.step.take(rows), many.samples.columns.take(rows)
     size, wide = few.k.shape[1], step.k.shape[1]
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(few, name), getattr(step, name)], axis=1)
         for name in _GROUPWISE
     }
     both = replace(few, **joined)
-    d = few.d[:, None]
-    scaled = np.sqrt(-v2 / d)[:, None, :] * slope
     direction = np.concatenate([scaled, _SMALL_ROOT * columns.slope], axis=2)
     information = -matmul(transposed(direction), direction * mass[:, :, None])
-    total = _among_all(xi, size, size + wide)
-    inside = _index(np.arange(size), size + wide, 2)
+    expansion = _Expansion(few, step, t_few)
+    total = expansion.xi(None)
     for _ in range(_PASSES):
         blocks = solve_blocks(both.initial_factor, total, information)
-        t_matrices = t_matrix(both, blocks.coupled)
-        total = averaged(both.r_weight, t_matrices)
-        total[:, inside[:, None], inside] = xi
+        total = expansion.xi(blocks.coupled)
     blocks = solve_blocks(both.initial_factor, total, information)
-    found = covariance(both, information, blocks, t_matrix(both, blocks.coupled))
+    found = covariance(both, information, blocks, expansion.t_matrices(blocks.coupled))
     zeta = -np.einsum("bgh,bhg->bg", information, blocks.phi_phi)[:, size:] / _SMALL_ROOT**2
     noise = matmul(mass[:, None, :], columns.spread)[:, 0]
     free = (few.n * z)[:, None]
@@ -132,15 +141,15 @@ def weightless_groups(
     is_outside = own > 0.0
     own = -np.where(is_outside, _MAX_TRACE, np.minimum(-own, _MAX_TRACE)) * step.neurons / free
     picked = _index(size + np.arange(wide), size + wide, 2 + few.directions)
-    root = np.sqrt(-own / d) / _SMALL_ROOT
+    root = np.sqrt(-own / few.d[:, None]) / _SMALL_ROOT
     across = np.tile(root, 2 + few.directions)
-    unseen = covariance_without_readout(many.step)
+    unseen = many.unseen
     matrix = found.matrix[:, picked[:, None], picked] - unseen.matrix
     with_means = found.with_means[:, size:][:, :, picked] - unseen.with_means
     matrix = unseen.matrix + across[:, :, None] * matrix * across[:, None, :]
     with_means = unseen.with_means + root[:, :, None] * with_means * across[:, None, :]
     return GroupsInBulk(
-        samples=replace(many, step=step, columns=columns),
+        samples=replace(many.samples, step=step, columns=columns),
         v2=own,
         covariance=replace(found, matrix=matrix, with_means=with_means),
         mass=mass,
@@ -148,14 +157,99 @@ def weightless_groups(
     )
 
 
+class _Expansion:
+    """T(r) of few groups f and many groups m of no weight, to leading order in √D_m.
+
+    By themselves the many have Γ = φ0 on p and T_0 = rA_1 + r²A_2, two numbers for each group, in
+    A_1 between p and φ̂ and in A_2 on φ̂. With Γ_mm = φ0 + ΔΓ,
+
+        T_fm = T_ff Γ_fm T_0,   T_mm = T_0 + T_0 (ΔΓ + Γ_mf T_ff Γ_fm) T_0,
+
+    so that averages over r are those of r^n and r^n T_ff: no matrix of the many is inverted.
+    """
+
+    def __init__(self, few: Step, many: Step, t_few: FloatArray) -> None:
+        self.step, self.t_few = few, t_few
+        self.k, self.own = many.k, many.delta + many.phi[:, None] * many.k**2
+        size, wide = few.k.shape[1], many.k.shape[1]
+        self.wide, self.count = wide, size + wide
+        self.inside = _index(np.arange(size), self.count, 2)
+        self.outside = _index(size + np.arange(wide), self.count, 2)
+        powers = few.r[:, None, :] ** np.arange(5)[:, None]  # (B, 5, M)
+        weighted = few.r_weight[:, None, :] * powers
+        self.moments = weighted.sum(axis=2)
+        self.t_moments = averaged(weighted, t_few)  # E[r^n T_ff], (B, 5, 2K, 2K)
+
+    def xi(self, coupled: FloatArray | None) -> FloatArray:
+        """Ξ = E T of all groups for G on (p, φ̂); where many and few do not meet without one."""
+        total = self._blocks(
+            self.t_moments[:, 0], self._free(self.moments[:, 1], self.moments[:, 2])
+        )
+        if coupled is None:
+            return total
+        across, change = self._gamma(coupled)
+        seen = [matmul(t, across) for t in np.moveaxis(self.t_moments, 1, 0)]
+        inner = [
+            self.moments[:, n, None, None] * change + matmul(transposed(across), seen[n])
+            for n in range(5)
+        ]
+        mixed = self._right(seen[1], seen[2])
+        outer = self._both(inner[2], inner[3], inner[4])
+        return self._added(total, mixed, outer)
+
+    def t_matrices(self, coupled: FloatArray) -> FloatArray:
+        """T(r) of all groups for G on (p, φ̂), (B, M, 2C, 2C)."""
+        across, change = (part[:, None] for part in self._gamma(coupled))
+        r = self.step.r[:, :, None, None]
+        seen = matmul(self.t_few, across)
+        inner = change + matmul(transposed(across), seen)
+        mixed = self._right(r * seen, r**2 * seen)
+        outer = self._both(r**2 * inner, r**3 * inner, r**4 * inner)
+        total = self._blocks(self.t_few, self._free(self.step.r, self.step.r**2))
+        return self._added(total, mixed, outer)
+
+    def _gamma(self, coupled: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Γ_fm and ΔΓ."""
+        gamma = self.step.phi[:, None, None] * coupled
+        change = gamma[:, self.outside[:, None], self.outside]
+        p = np.arange(self.wide)
+        change[:, p, p] -= self.step.phi[:, None]
+        return gamma[:, self.inside[:, None], self.outside], change
+
+    def _free(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """A_1 and A_2 times numbers (B, …)."""
+        free = np.zeros((*first.shape, 2 * self.wide, 2 * self.wide))
+        p, shape = np.arange(self.wide), (-1, *[1] * (first.ndim - 1), self.wide)
+        free[..., p, self.wide + p] = first[..., None] * self.k.reshape(shape)
+        free[..., self.wide + p, p] = free[..., p, self.wide + p]
+        free[..., self.wide + p, self.wide + p] = second[..., None] * self.own.reshape(shape)
+        return free
+
+    def _right(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """first·A_1 + second·A_2."""
+        shape = (-1, *[1] * (first.ndim - 2), self.wide)
+        k, own = self.k.reshape(shape), self.own.reshape(shape)
+        hat = first[..., : self.wide] * k + second[..., self.wide :] * own
+        return np.concatenate([first[..., self.wide :] * k, hat], axis=-1)
+
+    def _both(self, first: FloatArray, second: FloatArray, third: FloatArray) -> FloatArray:
+        """A_1·first·A_1 + A_1·second·A_2 + A_2·second·A_1 + A_2·third·A_2."""
+        left, right = self._right(first, second), self._right(second, third)
+        return transposed(self._right(transposed(left), transposed(right)))
+
+    def _blocks(self, few: FloatArray, many: FloatArray) -> FloatArray:
+        total = np.zeros((*few.shape[:-2], 2 * self.count, 2 * self.count))
+        total[..., self.inside[:, None], self.inside] = few
+        total[..., self.outside[:, None], self.outside] = many
+        return total
+
+    def _added(self, total: FloatArray, mixed: FloatArray, outer: FloatArray) -> FloatArray:
+        total[..., self.inside[:, None], self.outside] = mixed
+        total[..., self.outside[:, None], self.inside] = transposed(mixed)
+        total[..., self.outside[:, None], self.outside] += outer
+        return total
+
+
 def _index(groups: IntArray, count: int, fields: int) -> IntArray:
     """Places of some of the groups among fields of `count` groups each."""
     return np.asarray((count * np.arange(fields)[:, None] + groups).ravel())
-
-
-def _among_all(xi: FloatArray, size: int, count: int) -> FloatArray:
-    """Ξ of the first groups among all."""
-    total = np.zeros((len(xi), 2 * count, 2 * count))
-    inside = _index(np.arange(size), count, 2)
-    total[:, inside[:, None], inside] = xi
-    return total

@@ -146,7 +146,7 @@ def strengths_at(model: Model, equations: Equations, place: Branch) -> FloatArra
 
 
 def _groups(model: Model, equations: Equations, branch: Branch) -> GroupsInBulk:
-    return groups_in_bulk(equations.evaluate(branch), model.spike_samples)
+    return groups_in_bulk(equations.evaluate(branch), model.spike_groups)
 
 
 def _eigenvalues(model: Model, equations: Equations, branch: Branch) -> FloatArray:
@@ -283,9 +283,9 @@ def _reached_by_samples(model: Model, equations: Equations) -> Callable[[Branch]
         found = equations.evaluate(branch)
         if np.any(t_matrix_determinant(every, found.blocks.coupled.real) < 0.0):
             return True
-        if model.spike_samples is None:
+        if model.spike_groups is None:
             return False
-        return bool(np.any(groups_in_bulk(found, model.spike_samples).is_outside))
+        return bool(np.any(groups_in_bulk(found, model.spike_groups).is_outside))
 
     return reaches
 

@@ -45,6 +45,7 @@ from ..exact.step import ProblemRow, Step, build_step, bulk_products, sample_nor
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
 from ..validity import prediction_notes
 from .equations import FULL, Accuracy
+from .spike_system import SpikeGroups
 
 SAMPLES_BEYOND = 20.0  # samples of the step whose residual may exceed the end of the law of r
 MAX_GROUPS = 8  # of a bulk: Newton's matrix has K(5K+5)/2 rows
@@ -70,7 +71,7 @@ class Model:
 
     problem: Problem
     samples: Samples  # of one row
-    spike_samples: Samples | None  # groups for the spikes, where the bulk needs fewer
+    spike_groups: SpikeGroups | None  # groups for the spikes, where the bulk needs fewer
     varies: bool  # whether rows and columns vary by chance: ν² then enters χ and V̂2 differently
     atom: float  # share of eigenvalues that are 0
     notes: tuple[str, ...]  # what predictions of the same problem leave out
@@ -129,14 +130,14 @@ def build_model(problem: Problem, accuracy: Accuracy = FULL, *, refinement: floa
     if variance is not None:
         samples = _with_variance(problem, few, nodes, variance, accuracy)
         nodes = nodes.twice()
-    finite, spike_samples = finite_groups(problem), None
+    finite, spike_groups = finite_groups(problem), None
     if finite is None or few[0].size < finite[0].size:
         many = finite or _many_groups(problem, weights, fine * accuracy.spike_groups)
-        spike_samples = _samples(problem, many, nodes, accuracy)
+        spike_groups = SpikeGroups(_samples(problem, many, nodes, accuracy))
     return Model(
         problem=problem,
         samples=samples,
-        spike_samples=spike_samples,
+        spike_groups=spike_groups,
         varies=variance is not None,
         atom=_atom(problem),
         notes=prediction_notes(problem, weights, "exact"),
