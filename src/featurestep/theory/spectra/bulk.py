@@ -78,7 +78,7 @@ class Interval(Span):
     """One interval of the bulk, in singular values, with its density on Chebyshev nodes."""
 
     profile: FloatArray  # (M,) density of t over sin θ at the nodes: an analytic function of t
-    error: float  # change under the last doubling, relative to the largest value
+    error: float  # of the density, estimated from its last changes, relative to the largest value
 
     @property
     def theta(self) -> FloatArray:
@@ -160,13 +160,13 @@ def interpolated(values: FloatArray, angle: FloatArray) -> FloatArray:
     return np.cos(np.multiply.outer(angle, np.arange(len(values)))) @ cosines(values)
 
 
-def bulk(equations: Equations, atom: float, top: Edge, depth: int = 8) -> tuple[Interval, ...]:
-    """All intervals of the bulk, lowest first, divided so often.
+def bulk(equations: Equations, atom: float, top: Edge) -> tuple[Interval, ...]:
+    """All intervals of the bulk, lowest first.
 
-    With depth 0 it is taken for one interval; the mass tells whether it is.
+    A draft takes it for one interval; the mass tells whether it is.
     """
     low = float(np.sqrt(left_edge(equations, atom, top.location)))
-    parts = list(_intervals(equations, low, float(np.sqrt(top.location)), depth))
+    parts = list(_intervals(equations, low, float(np.sqrt(top.location)), equations.accuracy.depth))
     complete = 1.0 - max(_COMPLETE, equations.accuracy.density)
     if atom + sum(part.mass for part in parts) < complete:
         gaps = [(below.high, above.low) for below, above in pairwise(parts)]
@@ -179,14 +179,16 @@ def _intervals(equations: Equations, low: float, high: float, depth: int) -> tup
     """The interval itself, or the parts into which gaps divide it."""
     span = Span(low, high, "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear")
     theta = span.angles(equations.accuracy.first_nodes // span.images)
-    known, error = _physical(equations, span.places(theta)), np.inf
+    known, change, error = _physical(equations, span.places(theta)), np.inf, np.inf
     while np.all(is_filled(equations, known)):
         part = _interval(equations, known, span, error)
         most = part.profile.size >= equations.accuracy.most_nodes
         fine = error < equations.accuracy.density
         if fine or most or part.mass * equations.width < _ISLAND:
             return (part,)
-        known, error = _doubled(equations, known, span)
+        before = change
+        known, change = _doubled(equations, known, span)
+        error = change * min(1.0, change / before if np.isfinite(before) else 1.0)
     if depth == 0:  # a gap too narrow to be resolved; the mass tells whether that matters
         return (_interval(equations, known, span, error),)
     parts: list[Interval] = []
@@ -239,7 +241,7 @@ def _islands(equations: Equations, low: float, high: float) -> list[Interval]:
 def _doubled(equations: Equations, known: Branch, span: Span) -> tuple[Branch, float]:
     """Twice the nodes, and how far the old ones were from predicting the density on them."""
     guess = _predicted(known, span)
-    found = equations.at(guess.z, guess)
+    found = equations.at(guess.z, guess, equations.accuracy.accepted)
     lost = ~found.converged | (found.v2.imag.sum(axis=1) < 0.0)
     lost |= ~is_filled(equations, found)  # a gap, or a real solution met by accident
     if np.any(lost):
@@ -301,15 +303,14 @@ def _raised(s: FloatArray, height: float) -> ComplexArray:
 def _seen_from_above(equations: Equations, w: ComplexArray, start: Branch | None = None) -> Branch:
     """The physical solution at z = w², from nearby or else down from far above."""
     z, tolerance = w**2, equations.accuracy.accepted
-    if start is not None:
-        found = equations.at(z, start, tolerance)
-        if np.all(_is_physical(found)):
-            return found
+    found = equations.far(z) if start is None else equations.at(z, start, tolerance)
     for steps in _DESCENTS:
-        found = equations.descended(z, steps, tolerance)
-        if np.all(_is_physical(found)):
-            return found
-    raise NotConverged("the bulk was not resolved", residual=float(found.residual.max()))
+        lost = np.flatnonzero(~_is_physical(found))
+        if lost.size:
+            found = found.replaced(lost, equations.descended(z[lost], steps, tolerance))
+    if not np.all(_is_physical(found)):
+        raise NotConverged("the bulk was not resolved", residual=float(found.residual.max()))
+    return found
 
 
 def _is_physical(branch: Branch) -> npt.NDArray[np.bool_]:

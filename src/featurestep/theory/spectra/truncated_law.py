@@ -49,10 +49,14 @@ from .spike_system import SpikeGroups
 
 SAMPLES_BEYOND = 20.0  # samples of the step whose residual may exceed the end of the law of r
 MAX_GROUPS = 8  # of a bulk: Newton's matrix has K(5K+5)/2 rows
+MAX_VARYING_GROUPS = 3  # where rows and columns vary by chance, which doubles them
 MAX_REFINEMENT = 4.0
 _SPACING = 0.5  # of the rules' nodes in their stretched variables
-_BULK_GROUPS = (5, 6)  # nodes of a continuous law, for a bulk
+_MIN_BULK_GROUPS = 3  # nodes of a continuous law, for a bulk
+_BULK_GROUPS = (5, 6)  # that are enough, but for bulks that are apart
 _LARGE_STEP = 1.25  # η/√N from which on it takes the latter
+_MIN_GROUP = 0.02  # share of neurons: groups of fewer lie outside the bulk of the others
+_MAX_SEPARATION = {False: 0.03, True: 0.5}  # of groups: up to that many, and beyond
 _BEND = {True: 0.5, False: 0.3}  # of `bent_law` over a step's reach, if σ is bounded or not
 _OUTER_RADIUS = 20.0  # |z| at which a bounded activation has taken its largest values
 _KAPPA_NODES = 7  # for a group's mean square
@@ -123,8 +127,8 @@ def build_model(problem: Problem, accuracy: Accuracy = FULL, *, refinement: floa
         nodes = _node_rule(problem, weights, fine)
         samples = _samples(problem, few, nodes, accuracy)
     variance = row_column_variance(problem, samples)
-    if variance is not None and few[0].size > MAX_GROUPS // 2:  # it takes twice as many
-        few = _bulk_groups(problem, weights, MAX_GROUPS // 2)
+    if variance is not None and few[0].size > MAX_VARYING_GROUPS:  # it takes twice as many
+        few = _bulk_groups(problem, weights, MAX_VARYING_GROUPS)
         samples = _samples(problem, few, nodes, accuracy)
         variance = row_column_variance(problem, samples)
     if variance is not None:
@@ -201,10 +205,40 @@ def _bulk_groups(problem: Problem, weights: SpikedWeights, limit: int) -> Rule:
 def few_groups(problem: Problem, weights: SpikedWeights, limit: int) -> Rule:
     """Groups of a continuous law, or one of many values, for a bulk: at most `limit`.
 
+    As many as the step needs: few where all neurons are alike, more where the bulks that
+    neighbouring groups would fill by themselves are apart. Over random problems edges are then
+    those of twice as many groups to 1e-5 (uniform law) or 1e-4, where the law has a sharp edge.
+    """
+    usual = _BULK_GROUPS[problem.step_size > _LARGE_STEP * math.sqrt(problem.width)]
+    if problem.law.name == "gaussian" and not _is_bounded(problem.sigma):
+        limit = min(limit, usual)  # its outermost neurons are apart however many groups there are
+    for count in range(min(_MIN_BULK_GROUPS, limit), limit + 1):
+        rule = _gauss_groups(problem, weights, count)
+        g, share = rule
+        if _separation(problem, weights, g[share > _MIN_GROUP]) < _MAX_SEPARATION[count >= usual]:
+            break
+    return rule
+
+
+def _separation(problem: Problem, weights: SpikedWeights, g: FloatArray) -> float:
+    """Largest distance of neighbouring groups' mean squares, over the width of a group's bulk.
+
+    That is about 4√(N/n) or 4√(n/N), relative to its place.
+    """
+    ratio = problem.width / problem.n
+    kappa, share = gauss_hermite(_KAPPA_NODES)
+    norm = weights.norm(g)
+    moments = problem.sigma.moments(norm, weights.shift(g) * kappa[:, None])
+    squares = np.sort(np.log(share @ (moments.spread + (norm * moments.slope) ** 2)))
+    return float(np.diff(squares).max(initial=0.0)) / (4.0 * math.sqrt(min(ratio, 1.0 / ratio)))
+
+
+def _gauss_groups(problem: Problem, weights: SpikedWeights, count: int) -> Rule:
+    """Gauss nodes of a law, in a variable in which features are near to polynomials of it.
+
     Features of a bounded activation level off where its weights grow. Those of others grow with
     the weights, and the largest decide on the edge: the outermost stay where Gauss nodes lie.
     """
-    count = min(_BULK_GROUPS[problem.step_size > _LARGE_STEP * math.sqrt(problem.width)], limit)
     bounded = _is_bounded(problem.sigma)
     law, bend = problem.law, _BEND[bounded] * _reach(weights)
     if law.is_finite:
