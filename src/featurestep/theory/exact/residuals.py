@@ -73,8 +73,8 @@ def residual_law(
 ) -> ResidualLaw:
     """The law of r = target + `noise` on `count` nodes.
 
-    With `samples`, target and noise are cut off at the largest value that so many draws are likely to
-    have. Of the special directions the target's come first, then that of the initial readout.
+    With `samples`, target and noise are cut off at the largest value that so many draws may have. Of
+    the special directions the target's come first, then that of the initial readout.
     """
     target = _target_law(star, samples)
     added, w_x = _noise_rule(noise, samples)
