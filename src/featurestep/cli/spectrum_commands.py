@@ -42,9 +42,6 @@ def spectrum(request: Run) -> None:
       featurestep spectrum --over width=500,1000,2000 --over readout=gaussian,constant --json
     """
     if not request.run["seeds"]:
-        if request.scheduler is not None:
-            rule = "needs --seeds: it shares simulations"
-            raise InvalidProblem("--scheduler", rule, request.scheduler)
         answer(theory.spectrum, request, fields=1)
         return
     answer(

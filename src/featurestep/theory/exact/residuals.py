@@ -73,7 +73,7 @@ def residual_law(
 ) -> ResidualLaw:
     """The law of r = target + `noise` on `count` nodes.
 
-    With `samples`, target and noise are cut off at the largest value that so many draws may have. Of
+    With `samples`, target and noise are cut off at the largest value of so many draws. Of
     the special directions the target's come first, then that of the initial readout.
     """
     target = _target_law(star, samples)
