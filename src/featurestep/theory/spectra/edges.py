@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import NotConverged
+from ...functions.roots import find_root
 from .equations import Branch, Equations
 
 _GROWTH = 1.8  # of |Y| from step to step
@@ -190,40 +191,36 @@ def _same_side(equations: Equations, a: Branch, b: Branch) -> bool:
 def _turning_point(
     equations: Equations, a: Branch, slope_a: float, b: Branch, slope_b: float
 ) -> Branch | None:
-    """The root of dz/dY between two solutions, by regula falsi in the Illinois form.
+    """The root of dz/dY between two solutions.
 
     None if dz/dY jumps there: then the two do not belong to one another.
     """
-    level_a, level_b = (equations.ratio(branch) for branch in (a, b))
-    middle, steepest = a, max(abs(slope_a), abs(slope_b))
-    narrow = abs(level_b - level_a) < 10.0 * equations.accuracy.edge * abs(level_b)
-    for _ in range(80):
-        guess = (level_a * slope_b - level_b * slope_a) / (slope_b - slope_a)
-        middle, slope, level = _between(equations, (a, b), (guess, 0.5 * (level_a + level_b)))
-        moved = min(abs(level - level_a), abs(level - level_b))
-        if slope == 0.0 or moved < equations.accuracy.edge * abs(level):
-            break
-        if slope * slope_b < 0.0:
-            a, level_a, slope_a = b, level_b, slope_b
-        else:
-            slope_a *= 0.5
-        b, level_b, slope_b = middle, level, slope
-    return middle if narrow or abs(slope) < _JUMP * steepest else None
+    ends = [equations.ratio(branch) for branch in (a, b)]
+    known = {ends[0]: (a, slope_a), ends[1]: (b, slope_b)}
+
+    def slope_at(level: float) -> float:
+        near = min(known, key=lambda each: abs(each - level))
+        known[level] = _reached(equations, level, known[near][0])
+        return known[level][1]
+
+    tolerance = equations.accuracy.edge
+    root = find_root(slope_at, *ends, values=(slope_a, slope_b), relative=tolerance)
+    turn, slope = known[root]
+    is_narrow = abs(ends[1] - ends[0]) < 10.0 * tolerance * abs(ends[1])
+    return turn if is_narrow or abs(slope) < _JUMP * max(abs(slope_a), abs(slope_b)) else None
 
 
-def _between(
-    equations: Equations, ends: tuple[Branch, Branch], levels: tuple[float, ...]
-) -> tuple[Branch, float, float]:
-    """The first of the levels that can be reached from one of two solutions around it."""
-    residual = np.inf
-    for level in levels:
-        near = sorted(ends, key=lambda end: abs(equations.ratio(end) - level))
-        for start in near:
-            found, slope = equations.at_ratio(level, start)
-            if found.converged[0]:
-                return found, slope, level
-            residual = min(residual, float(found.residual[0]))
-    raise NotConverged(_LOST, residual=residual)
+def _reached(
+    equations: Equations, level: float, start: Branch, depth: int = 3
+) -> tuple[Branch, float]:
+    """The solution with Y = level, and dz/dY there: by halves where the step is too long."""
+    found, slope = equations.at_ratio(level, start)
+    if found.converged[0]:
+        return found, slope
+    if depth == 0:
+        raise NotConverged(_LOST, residual=float(found.residual[0]))
+    middle, _ = _reached(equations, 0.5 * (equations.ratio(start) + level), start, depth - 1)
+    return _reached(equations, level, middle, depth - 1)
 
 
 def edge_scale(equations: Equations, edge: Edge) -> float:

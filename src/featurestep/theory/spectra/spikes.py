@@ -25,6 +25,7 @@ from ...core.threads import one_thread
 from ...core.types import FloatArray
 from ...functions.nonlinearity import coefficients, normalised_hermite
 from ...functions.quadrature import normal_density
+from ...functions.roots import find_root
 from ..exact.dyson import t_matrix_determinant
 from ..exact.residuals import residual_law
 from ..exact.step import ProblemRow, residual_noise
@@ -36,7 +37,6 @@ from .spike_system import GroupsInBulk, groups_in_bulk
 from .truncated_law import Model
 
 _FACTOR = 4.0  # of z, from place to place beyond the way to the edge
-_MAX_STEPS = 60
 _MAX_EXPECTED = 0.05  # eigenvalues of single entries or samples in a draw beyond the reach
 _MAX_ENTRY, _ENTRY_POINTS = 8.5, 341  # values of z for single entries, of r for single samples
 _MAX_REACH = 4.0  # in edges
@@ -171,27 +171,30 @@ def _outliers(model: Model, equations: Equations, edge: Edge) -> list[Outlier]:
 
 
 def _places(model: Model, equations: Equations, edge: Edge, count: int) -> Branch:
-    """Places of the spikes, all at once: by regula falsi in the Illinois form.
+    """Places of the spikes, all at once.
 
-    On t = √(z/E − 1), in which an eigenvalue of P is smooth down to the edge E.
+    Roots in t = √(z/E − 1), in which an eigenvalue of P is smooth down to the edge E.
     """
     known = joined(_brackets(model, equations, edge))
     tops = _eigenvalues(model, equations, known)[:, ::-1][:, :count]
-    row = np.argmax(tops > 0.0, axis=0)  # the highest below each spike
-    a, b = (np.sqrt(known.z[rows].real / edge.location - 1.0) for rows in (row, row - 1))
-    value_a, value_b = (tops[rows, np.arange(count)] for rows in (row, row - 1))
+    row, rank = np.argmax(tops > 0.0, axis=0), np.arange(count)  # the highest below each spike
+    ends = np.sqrt(known.z.real / edge.location - 1.0)
     near = known.take(row - 1)
-    for _ in range(_MAX_STEPS):
-        t = (a * value_b - b * value_a) / (value_b - value_a)
+
+    def solved_at(t: FloatArray) -> Branch:
         z = edge.location * (1.0 + t**2) + 0j
-        near = equations.at(z, near.scaled_to(z)).resolved(_LOST)
-        value = _own_eigenvalues(model, equations, near)
-        if np.all(np.minimum(np.abs(t - a), np.abs(t - b)) <= equations.accuracy.spike * t):
-            return near
-        passed = value * value_b < 0.0
-        a, value_a = np.where(passed, b, a), np.where(passed, value_b, 0.5 * value_a)
-        b, value_b = t, value
-    raise NotConverged(_LOST)
+        return equations.at(z, near.scaled_to(z)).resolved(_LOST)
+
+    def own_eigenvalues(t: FloatArray) -> FloatArray:
+        nonlocal near
+        near = solved_at(t)
+        return _own_eigenvalues(model, equations, near)
+
+    values = tops[row, rank], tops[row - 1, rank]
+    relative = equations.accuracy.spike
+    return solved_at(
+        find_root(own_eigenvalues, ends[row], ends[row - 1], values=values, relative=relative)
+    )
 
 
 def _own_eigenvalues(model: Model, equations: Equations, places: Branch) -> FloatArray:
