@@ -1,14 +1,19 @@
-"""The grammar of Hermite sums."""
+"""The grammar of Hermite sums and of formulas."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurestep import InvalidProblem
+from featurestep import InvalidProblem, Problem
+from featurestep.functions.activations import resolve
 from featurestep.functions.formula import MAX_DEGREE, Formula, formula, hermite_formula
+from featurestep.functions.nonlinearity import Nonlinearity
+from featurestep.functions.targets import resolve_target
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,9 @@ def test_a_formula_knows_which_variables_it_uses_and_may_have_one() -> None:
 def test_what_is_no_formula_is_refused_with_its_place(text: str, reason: str) -> None:
     with pytest.raises(InvalidProblem) as refusal:
         read(text)
-    assert f"must be a formula in z1, z2, z3 such as 'z1 + z2 + z3' ({reason}" in str(refusal.value)
+    assert f"must be a formula in z, or in z1, z2, z3 such as 'z1 + z1*z2' ({reason}" in str(
+        refusal.value
+    )
 
 
 @given(st.text(alphabet="z12H^*/+-().0 eEsqrtpi\n", max_size=40))
@@ -132,3 +139,52 @@ def test_any_text_is_a_formula_or_refused_in_one_line(text: str) -> None:
     except InvalidProblem as error:
         refusal = error
     assert refusal is None or "\n" not in str(refusal)
+
+
+@pytest.mark.parametrize(
+    ("text", "kinks"),
+    [
+        ("relu(z)", (0.0,)),
+        ("abs(z1-0.5)", (0.5,)),
+        ("max(z, 0)", (0.0,)),
+        ("min(2*z, 1) + H2", (0.5,)),
+        ("hard_tanh(z/2)", (-2.0, 2.0)),
+        ("abs(z^2 - 1)", (-1.0, 1.0)),
+        ("relu(abs(z) - 1)", (-1.0, 0.0, 1.0)),
+        ("tanh(z) + sin(3*z)", ()),
+    ],
+)
+def test_formulas_of_one_variable_bring_their_kinks(text: str, kinks: tuple[float, ...]) -> None:
+    found = resolve_target(text)
+    assert isinstance(found, Nonlinearity)
+    assert found.kinks == pytest.approx(kinks, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("relu(z)", "relu"), ("max(z, 0)", "relu"), ("z", "H1")]
+)
+def test_a_formula_is_the_function_it_names(text: str, name: str) -> None:
+    formula, named = (resolve(spec, "activation") for spec in (text, name))
+    rho, t = np.array([0.3, 1.0, 2.0]), np.array([-1.0, 0.2, 3.0])
+    for ours, theirs in zip(formula.moments(rho, t), named.moments(rho, t), strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "text", "words"),
+    [
+        ("activation", "ReLU", "did you mean 'relu'"),
+        ("activation", "tahn(z)", "did you mean 'tanh'"),
+        ("activation", "z1 + z2", "a formula in z"),
+        ("target", "z + z1", "write z1"),
+        ("activation", "max(z)", "max takes two arguments"),
+        ("activation", "tanh(z, 1)", "unexpected ','"),
+        ("activation", "max(z, 1, 2)", "max takes two arguments"),
+    ],
+)
+def test_what_is_no_formula_of_one_variable_is_refused(
+    parameter: str, text: str, words: str
+) -> None:
+    sizes = {"n": 60, "d": 30, "width": 40, "ridge": 0.1, "step_exponent": 0.3}
+    with pytest.raises(InvalidProblem, match=re.escape(words)):
+        Problem(**{parameter: text}, **sizes)

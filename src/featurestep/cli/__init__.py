@@ -35,8 +35,13 @@ class OneLineErrors(click.Group):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command by its name."""
+        """A command by its name; an unknown one is refused with the nearest name."""
         if cmd_name not in COMMANDS:
+            from ..functions.formula import suggestion  # loads NumPy
+
+            hint = suggestion(cmd_name, COMMANDS)
+            if hint:
+                raise click.UsageError(f"No such command {cmd_name!r}{hint}", ctx)
             return None
         module = import_module(f".{COMMANDS[cmd_name]}", __name__)
         command: click.Command = getattr(module, cmd_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,12 +14,20 @@ import numpy as np
 from ..core.checks import readable
 from ..core.errors import InvalidProblem
 from ..core.types import FloatArray, special
-from .formula import hermite_formula
-from .nonlinearity import Nonlinearity, divide_by_powers, factorials, hermite_polynomials
-from .quadrature import normal_density
+from .formula import MAX_DEGREE, Formula, formula, hermite_formula, suggestion
+from .nonlinearity import (
+    ZERO,
+    Nonlinearity,
+    divide_by_powers,
+    factorials,
+    hermite_polynomials,
+    normalised_hermite,
+)
+from .quadrature import gauss_hermite, normal_density
 from .sampled import Analytic, UserFunction
 
 LEAKY_SLOPE = 0.01
+VARIABLE = re.compile(r"\bz\d*\b")  # of a formula
 
 
 class _Closed(Nonlinearity):
@@ -283,7 +292,9 @@ def resolve(spec: object, parameter: str) -> Nonlinearity:
     if callable(spec):
         return _from_callable(spec, parameter)
     raise InvalidProblem(
-        parameter, "must be a name, a Hermite sum such as 'H1 + 0.5*H2', or a callable", spec
+        parameter,
+        "must be a name, a Hermite sum such as 'H1 + 0.5*H2', a formula in z, or a callable",
+        spec,
     )
 
 
@@ -292,8 +303,45 @@ def _from_text(text: str, parameter: str) -> Nonlinearity:
     name = text.strip()
     if name in NAMED:
         return NAMED[name]
+    if VARIABLE.search(name):
+        return from_formula(name, formula(name, NAMED, parameter), parameter)
+    if name.isidentifier():
+        hint = suggestion(name, NAMED)
+        if hint:
+            rule = f"must be one of {', '.join(NAMED)}, a Hermite sum or a formula{hint}"
+            raise InvalidProblem(parameter, rule, text)
     coefficients = hermite_formula(name, parameter, tuple(NAMED))
     return HermiteSum(name, coefficients)
+
+
+def from_formula(text: str, call: Formula, parameter: str) -> Nonlinearity:
+    """The function of a formula in one variable: a Hermite sum if it is a polynomial."""
+    polynomial = _polynomial(call)
+    if polynomial is not None:
+        return HermiteSum(text, polynomial)
+    kinks = call.kinks({name: known.kinks for name, known in NAMED.items()})
+
+    def value(t: FloatArray) -> FloatArray:
+        return call(np.reshape(t, (-1, 1))).reshape(np.shape(t))
+
+    return UserFunction(text, value, None, kinks, parameter)
+
+
+def _polynomial(call: Formula) -> tuple[float, ...] | None:
+    """Hermite coefficients of a formula in one variable if it is a polynomial, else None."""
+    z, w = gauss_hermite(2 * MAX_DEGREE)
+    values = call(z[:, None])
+    if not np.all(np.isfinite(values)):
+        return None
+    basis = normalised_hermite(MAX_DEGREE, z)
+    c = basis @ (w * values)
+    size = np.sqrt(w @ values**2)
+    c[np.abs(c) < ZERO * size] = 0.0
+    missed = np.abs(values - c @ basis) * np.sqrt(w)
+    if not np.any(c) or missed.max() > 10.0 * ZERO * size:
+        return None
+    plain = c / np.sqrt(factorials(MAX_DEGREE + 1))
+    return tuple(float(v) for v in plain[: np.flatnonzero(plain)[-1] + 1])
 
 
 @lru_cache(maxsize=64)

@@ -1,25 +1,26 @@
-"""Functions as text: sums of Hermite polynomials, and targets as formulas in z1, z2, z3.
+"""Functions as text: sums of Hermite polynomials, and formulas in z, or in z1, z2, z3.
 
     sum     := term (('+' | '-') term)*
     term    := factor (('*' | '/') factor)*
     factor  := ('+' | '-') factor | operand ('^' factor)?
-    operand := number | name | function '(' sum ')' | '(' sum ')'
+    operand := number | name | function '(' sum (',' sum)? ')' | '(' sum ')'
 
 Python's parser reads them after a scan that refuses everything outside this grammar. Nothing is
 compiled or run: the tree is evaluated here, with the words and operators of a `Vocabulary`.
 
 In a Hermite sum a product may have at most one Hermite polynomial, and divisors, powers and
-roots are of numbers, so that it is a linear combination of H_0, H_1, … A formula in z1, z2, z3 is
-evaluated on arrays.
+roots are of numbers, so that it is a linear combination of H_0, H_1, … A formula is evaluated on
+arrays; in a formula of one variable H2 stands for H2(z), and kinks are found from its functions.
 """
 
 from __future__ import annotations
 
 import ast
+import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,8 +29,12 @@ import numpy as np
 
 from ..core.errors import InvalidProblem
 from ..core.types import FloatArray
+from .roots import find_root
 
 VARIABLES = ("z1", "z2", "z3")
+ONE_VARIABLE = "z"  # of activations, and of targets of one direction
+_PAIRS: Mapping[str, Callable[..., Any]] = {"max": np.maximum, "min": np.minimum}
+_KINK_RANGE, _KINK_CELLS = 40.0, 16_001  # where kinks are searched for, and in how many steps
 MAX_DEGREE = 20
 LARGEST = 1e6
 _CONSTANTS = {"pi": math.pi}
@@ -38,7 +43,7 @@ _MAX_LENGTH = 400
 _MAX_DEPTH = 40
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z_]\w*)"
-    r"|(?P<symbol>\*\*|[-+*/^()])",
+    r"|(?P<symbol>\*\*|[-+*/^(),])",
     re.ASCII,
 )
 _BINARY = ("+", "-", "*", "/", "^", "**")
@@ -63,7 +68,7 @@ class Vocabulary(NamedTuple):
     """Values of the names and numbers in an expression, and its functions and operators."""
 
     names: Mapping[str, Any]
-    functions: Mapping[str, Callable[[Any], Any]]
+    functions: Mapping[str, Callable[..., Any]]
     number: Callable[[float], Any]
     operators: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = OPERATORS
 
@@ -111,11 +116,18 @@ def _operand(node: ast.expr, words: Vocabulary, depth: int) -> Any:
         value = evaluate(node.operand, words, depth + 1)
         return -value if isinstance(node.op, ast.USub) else value
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        argument = evaluate(node.args[0], words, depth + 1)
-        return _at(node, words.functions[node.func.id], argument)
+        arguments = [evaluate(argument, words, depth + 1) for argument in node.args]
+        if len(arguments) != _arity(node.func.id):
+            needs = "two arguments" if node.func.id in _PAIRS else "one argument"
+            raise FormulaError(f"{node.func.id} takes {needs}", node.col_offset)
+        return _at(node, words.functions[node.func.id], *arguments)
     raise FormulaError(
         f"unexpected {type(node).__name__}", node.col_offset
     )  # no scan lets it through
+
+
+def _arity(name: str) -> int:
+    return 2 if name in _PAIRS else 1
 
 
 def _at(node: ast.expr, call: Callable[..., Any], *arguments: Any) -> Any:
@@ -137,7 +149,8 @@ def _without_leading_zeros(token: re.Match[str]) -> str:
 
 def _scan(text: str, words: Vocabulary) -> None:
     """Refuse a text outside the grammar, at the first token that is wrong."""
-    wants_operand, depth, previous, at = True, 0, "", 0
+    wants_operand, previous, at = True, "", 0
+    calls: list[str] = []  # the word before each open bracket
     while at < len(text):
         if text[at].isspace():
             at += 1
@@ -147,20 +160,24 @@ def _scan(text: str, words: Vocabulary) -> None:
         if wants_operand:
             allowed = kind in ("number", "word") or token in ("+", "-", "(")
         else:
-            closes_or_calls = depth > 0 if token == ")" else previous in words.functions
+            closes_or_calls = bool(calls) if token == ")" else previous in words.functions
             allowed = token in _BINARY or (token in ("(", ")") and closes_or_calls)
+            allowed |= token == "," and bool(calls) and calls[-1] in _PAIRS
         if not allowed:
             raise FormulaError(f"unexpected {token!r}", at)
         if kind == "word":
             _check_word(token, at, text[at + len(token) :], words)
-        depth += (token == "(") - (token == ")")
-        if depth > _MAX_DEPTH:
+        if token == "(":
+            calls.append(previous if not wants_operand else "")
+        elif token == ")":
+            calls.pop()
+        if len(calls) > _MAX_DEPTH:
             raise FormulaError("nested too deeply", at)
         wants_operand = kind == "symbol" and token != ")"
         previous, at = token, at + len(token)
     if not previous:
         raise FormulaError("nothing given")
-    if wants_operand or depth:
+    if wants_operand or calls:
         raise FormulaError("ends too early")
 
 
@@ -169,7 +186,15 @@ def _check_word(word: str, at: int, rest: str, words: Vocabulary) -> None:
     is_call = rest.lstrip().startswith("(")
     if word not in (words.functions if is_call else words.names):
         needs = "" if is_call or word not in words.functions else " without an argument"
-        raise FormulaError(f"unexpected {word!r}{needs}", at)
+        known = [*words.functions] if is_call else [*words.names, *words.functions]
+        raise FormulaError(f"unexpected {word!r}{needs}{suggestion(word, known)}", at)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` for a word that is close to a known one, else nothing."""
+    lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.7)
+    return f"; did you mean {lower[close[0]]!r}?" if close and lower[close[0]] != word else ""
 
 
 def hermite_formula(text: str, parameter: str, names: tuple[str, ...] = ()) -> tuple[float, ...]:
@@ -187,11 +212,11 @@ def hermite_formula(text: str, parameter: str, names: tuple[str, ...] = ()) -> t
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """A function of some of z1, z2, z3, of an array (rows, len(labels))."""
+    """A function of z or of some of z1, z2, z3, of an array (rows, len(labels))."""
 
     labels: tuple[str, ...]  # the variables that the text names
     _tree: ast.expr = field(repr=False)
-    _functions: Mapping[str, Callable[[Any], Any]] = field(repr=False)
+    _functions: Mapping[str, Callable[..., Any]] = field(repr=False)
 
     @property
     def canonical(self) -> str:
@@ -200,29 +225,69 @@ class Formula:
 
     def __call__(self, z: FloatArray) -> FloatArray:
         """Values (rows,); not finite where a division, a root or a logarithm is not."""
+        return np.array(np.broadcast_to(self._value(self._tree, z), len(z)))
+
+    def _value(self, tree: ast.expr, z: FloatArray) -> Any:
+        """The value of a part of the formula, at an array (rows, len(labels))."""
         columns = np.ascontiguousarray(z.T)
         names = {**_CONSTANTS, **dict(zip(self.labels, columns, strict=True))}
+        if len(self.labels) == 1:
+            names |= {f"H{k}": _hermite(k, columns[0]) for k in self._hermite_names()}
         with np.errstate(all="ignore"):
-            result = evaluate(self._tree, Vocabulary(names, self._functions, np.float64))
-        return np.array(np.broadcast_to(result, len(z)))
+            return evaluate(tree, Vocabulary(names, self._functions, np.float64))
+
+    def _hermite_names(self) -> set[int]:
+        words = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)}
+        return {k for k in range(MAX_DEGREE + 1) if f"H{k}" in words}
+
+    def kinks(self, kinks_of: Mapping[str, tuple[float, ...]]) -> tuple[float, ...]:
+        """Where a formula of one variable has kinks, from those of its functions.
+
+        The argument of a function passes one of the function's kinks there; that of max and min is
+        the difference of the two.
+        """
+        z = np.linspace(-_KINK_RANGE, _KINK_RANGE, _KINK_CELLS)
+        found: list[float] = []
+        for node in ast.walk(self._tree):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            for kink in (0.0,) if node.func.id in _PAIRS else kinks_of.get(node.func.id, ()):
+
+                def gap(place: FloatArray, call: ast.Call = node, kink: float = kink) -> FloatArray:
+                    values = [self._value(a, np.reshape(place, (-1, 1))) for a in call.args]
+                    difference = values[0] - (values[1] if len(values) > 1 else kink)
+                    return np.array(np.broadcast_to(difference, np.size(place)), dtype=np.float64)
+
+                found.extend(_zeros(gap, z))
+        return tuple(sorted({round(place, 12) for place in found}))
 
 
-def formula(text: str, functions: Mapping[str, Callable[[Any], Any]]) -> Formula:
-    """The function of a formula in z1, z2, z3; InvalidProblem if the text is none.
+def formula(
+    text: str, functions: Mapping[str, Callable[[Any], Any]], parameter: str = "target"
+) -> Formula:
+    """The function of a formula in z, or in z1, z2, z3; InvalidProblem if the text is none.
 
-    It may use `sqrt`, `exp`, `log`, `cos`, the Hermite polynomials H0(z1), H1(z1), … and the given
-    functions.
+    It may use `sqrt`, `exp`, `log`, `cos`, `max`, `min`, the Hermite polynomials H0(z1), H1(z1), …
+    and the given functions.
 
     >>> formula("z1 + z2^2 - 1", {})(np.array([[1.0, 3.0], [0.0, 2.0]]))
     array([9., 3.])
     """
-    rule = f"must be a formula in {', '.join(VARIABLES)} such as '{' + '.join(VARIABLES)}'"
+    is_activation = parameter == "activation"
+    variables = (ONE_VARIABLE,) if is_activation else (ONE_VARIABLE, *VARIABLES)
+    rule = "must be a formula in z such as 'relu(z) - 0.4'"
+    if not is_activation:
+        rule = f"must be a formula in z, or in {', '.join(VARIABLES)} such as 'z1 + z1*z2'"
     known = {**_FUNCTIONS, **functions}
-    names = {**_CONSTANTS, **dict.fromkeys(VARIABLES, np.zeros(1))}
+    words = set(re.findall(r"[A-Za-z_]\w*", text))
+    used = tuple(name for name in variables if name in words)
+    hermites = {f"H{k}": np.zeros(1) for k in range(MAX_DEGREE + 1)} if len(used) == 1 else {}
+    names = {**_CONSTANTS, **hermites, **dict.fromkeys(variables, np.zeros(1))}
     # Formulas do not branch, so that one evaluation, at any point, finds every error.
-    tree, _ = _read(text, "target", rule, Vocabulary(names, known, np.float64))
-    mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return Formula(tuple(name for name in VARIABLES if name in mentioned), tree, known)
+    tree, _ = _read(text, parameter, rule, Vocabulary(names, known, np.float64))
+    if ONE_VARIABLE in used and len(used) > 1:
+        raise InvalidProblem(parameter, f"{rule} (z beside {used[1]}: write z1)", text)
+    return Formula(used, tree, known)
 
 
 def _read(text: str, parameter: str, rule: str, words: Vocabulary) -> tuple[ast.expr, Any]:
@@ -288,14 +353,26 @@ _HERMITE_SUMS = Vocabulary(
 )
 
 
+def _zeros(gap: Callable[[FloatArray], FloatArray], z: FloatArray) -> list[float]:
+    """Places at which a function changes its sign or is 0, between or at the points z."""
+    values = gap(z)
+    if not np.any(values):  # 0 everywhere: no kink
+        return []
+    at = np.flatnonzero(values == 0.0)
+    change = np.flatnonzero(values[1:] * values[:-1] < 0.0)
+    between = find_root(gap, z[change], z[change + 1]) if change.size else np.zeros(0)
+    return [*map(float, z[at]), *map(float, between)]
+
+
 def _hermite(degree: int, x: FloatArray) -> FloatArray:
     return np.asarray(np.polynomial.hermite_e.hermeval(x, [0.0] * degree + [1.0]))
 
 
-_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt,
     "exp": np.exp,
     "log": np.log,
     "cos": np.cos,
+    **_PAIRS,
     **{f"H{k}": partial(_hermite, k) for k in range(MAX_DEGREE + 1)},
 }

@@ -77,7 +77,7 @@ class Sampled(Nonlinearity):
                 place = float(middle[stuck][0])
                 raise InaccurateQuadrature(
                     self.parameter,
-                    "must be smooth except at declared kinks",
+                    "must be smooth except at declared kinks: function(f, kinks=[…]) declares them",
                     f"a kink or jump near s = {place:.6g}",
                 )
             if edges.size + unresolved.size > _MAX_PANELS:

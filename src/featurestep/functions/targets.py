@@ -8,7 +8,6 @@ is C = E[y z], with the grid on which its Gaussian averages are taken.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,14 +18,13 @@ import numpy as np
 from ..core.checks import whole_number
 from ..core.errors import InaccurateQuadrature, InvalidProblem
 from ..core.types import FloatArray
-from .activations import NAMED, HermiteSum, function, resolve
-from .formula import MAX_DEGREE, Formula, formula
-from .nonlinearity import ZERO, Nonlinearity, factorials, normalised_hermite
+from .activations import NAMED, VARIABLE, from_formula, function, resolve
+from .formula import formula
+from .nonlinearity import Nonlinearity
 from .quadrature import Rule, gauss_hermite, trapezoid_normal
 
 MAX_DIRECTIONS = 3  # of a target in theory: averages are taken on grids
 FINEST = 2  # the finest `directions_rule`
-_VARIABLE = re.compile(r"\bz\d+\b")
 _HALF_WIDTH = 9.5  # of grids, in standard deviations
 _SPACINGS = {2: (0.12, 0.06), 3: (0.32, 0.2)}  # of grids for all directions, by their number
 _CONDITIONAL_SPACINGS = {1: (0.2, 0.1), 2: (0.2, 0.12), 3: (0.5, 0.3)}  # the same, given κ
@@ -43,14 +41,14 @@ def resolve_target(spec: object) -> Nonlinearity | Teacher:
     """The target that a name, a Hermite sum, a formula, a callable or a Teacher stands for."""
     if isinstance(spec, Teacher):
         return spec if spec.directions > 1 else _single(spec)
-    if isinstance(spec, str) and _VARIABLE.search(spec):
+    if isinstance(spec, str) and VARIABLE.search(spec):
         return _from_formula(spec.strip())
     return resolve(spec, "target")
 
 
 def target_formula(spec: object) -> str | None:
     """A formula in z1, z2, z3 with uniform spaces and brackets; None for other targets."""
-    if not isinstance(spec, str) or not _VARIABLE.search(spec):
+    if not isinstance(spec, str) or not VARIABLE.search(spec):
         return None
     return formula(spec.strip(), NAMED).canonical
 
@@ -67,27 +65,7 @@ def _from_formula(text: str) -> Nonlinearity | Teacher:
     call = formula(text, NAMED)
     if len(call.labels) > 1:
         return Teacher(len(call.labels), call, name=text)
-    polynomial = _coefficients(call)
-    if polynomial is not None:
-        return HermiteSum(text, polynomial)
-    return _single(Teacher(1, call, name=text))
-
-
-def _coefficients(call: Formula) -> tuple[float, ...] | None:
-    """Hermite coefficients of a formula in one direction if it is a polynomial, else None."""
-    z, w = gauss_hermite(2 * MAX_DEGREE)
-    values = call(z[:, None])
-    if not np.all(np.isfinite(values)):
-        return None
-    basis = normalised_hermite(MAX_DEGREE, z)
-    c = basis @ (w * values)
-    size = np.sqrt(w @ values**2)
-    c[np.abs(c) < ZERO * size] = 0.0
-    missed = np.abs(values - c @ basis) * np.sqrt(w)
-    if not np.any(c) or missed.max() > 10.0 * ZERO * size:
-        return None
-    plain = c / np.sqrt(factorials(MAX_DEGREE + 1))
-    return tuple(float(v) for v in plain[: np.flatnonzero(plain)[-1] + 1])
+    return from_formula(text, call, "target")
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,9 +69,12 @@ def _command(problem: Problem, *, without: str = "") -> str:
     words = ["featurestep", "predict"]
     for name, value in given.items():
         unset = value is None or (name == "step_scale" and value == 1.0)
-        if not unset and name not in (without, "centre"):
+        if unset or name == without:
+            continue
+        if isinstance(value, bool):
+            words.append(f"--{name}" if value else f"--no-{name}")
+        else:
             words += [f"--{name.replace('_', '-')}", str(value)]
-    words.append("--centre" if given["centre"] else "--no-centre")
     return shlex.join(words)
 
 

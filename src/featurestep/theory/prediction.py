@@ -55,10 +55,10 @@ class Prediction(Result):
     MEANINGS: ClassVar[Mapping[str, str]] = {
         **QUANTITIES,
         "alignment": "cosine γ between the learned direction and the target's",
-        "test_error_sd": "its standard deviation over the random mean of the initial output",
+        "test_error_sd": "spread of the test error caused by the random initial output",
         "solver_residual": "largest relative residual of the fixed-point equations",
         "self_check": "relative gap between the two expressions for the training loss",
-        "method": "weights that the errors were computed with",
+        "method": "weights after the step: exact or isotropic",
     }
     COLUMNS: ClassVar[tuple[str, ...]] = (
         *("test_error", "train_loss", "train_mse", "readout_norm", "alignment", "method"),
