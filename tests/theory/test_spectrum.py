@@ -110,6 +110,7 @@ def test_linear_features_are_a_product_of_gaussian_matrices(n, d, width):
         {"n": 600, "width": 1500},
         {"n": 1500, "width": 1500},
         {"n": 20000, "d": 1000, "width": 20000, "activation": "tanh"},
+        {"n": 500, "d": 10000, "width": 500, "activation": "erf", "centre": False},
         pytest.param(
             {"n": 500, "d": 10000, "width": 500, "activation": "erf", "readout": "gaussian"},
             marks=pytest.mark.slow,

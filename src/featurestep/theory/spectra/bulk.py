@@ -28,6 +28,7 @@ _COMPLETE = 1e-7  # mass that may be missing without a search for it
 _SCAN = 48
 _NEXT = 1e-5  # relative distance from an edge of places next to it
 _ISLAND = 1.0  # eigenvalues of an interval too small to be resolved further
+_CORE_NODES, _CORE_ERROR = 64, 1e-3  # from which on a density that is steep next to 0 is stretched
 SMOOTHING = 0.004  # δ of a smoothed bulk, over its width
 _FIRST_SMOOTHING = 0.01  # where its lower end is looked for
 _FIRST_VIEW, _SMOOTHED_NODES = 48, 128
@@ -45,12 +46,16 @@ class Span:
     low: float
     high: float
     scale: Scale
+    core: float  # s from which on the t of a mirrored interval grows like log s, or inf
 
     @property
     def ends(self) -> tuple[float, float]:
         """The interval in the variable t."""
         if self.scale == "log":
             return float(np.log(self.low)), float(np.log(self.high))
+        if np.isfinite(self.core):
+            end = float(np.arcsinh(self.high / self.core))
+            return -end, end
         return (-self.high if self.scale == "mirrored" else self.low), self.high
 
     @property
@@ -70,7 +75,15 @@ class Span:
         """Singular values at nodes, with a sign in the lower half of a mirrored interval."""
         a, b = self.ends
         t = 0.5 * (a + b) + 0.5 * (b - a) * np.cos(theta)
+        if np.isfinite(self.core):
+            return np.asarray(self.core * np.sinh(t))
         return np.asarray(np.exp(t) if self.scale == "log" else t)
+
+    def slope(self, s: FloatArray) -> FloatArray:
+        """ds/dt at singular values."""
+        if np.isfinite(self.core):
+            return np.hypot(s, self.core)
+        return s if self.scale == "log" else np.ones_like(s)
 
 
 @dataclass(frozen=True)
@@ -89,13 +102,15 @@ class Interval(Span):
         """θ of singular values; those beyond an end are taken for the end."""
         a, b = self.ends
         t = np.log(np.maximum(s, self.low)) if self.scale == "log" else s
+        if np.isfinite(self.core):
+            t = np.arcsinh(s / self.core)
         return np.arccos(np.clip((2.0 * t - a - b) / (b - a), -1.0, 1.0))
 
     def density(self, s: FloatArray) -> FloatArray:
         """Density of singular values at s inside the interval."""
         angle = self._angle(s)
         value = interpolated(self.profile, angle) * np.sin(angle)
-        return np.asarray(value / s if self.scale == "log" else value)
+        return np.asarray(value / self.slope(s))
 
     def integral(self, weight: FloatArray) -> float:
         """∫ weight × density, weight given on the nodes."""
@@ -175,9 +190,12 @@ def bulk(equations: Equations, atom: float, top: Edge) -> tuple[Interval, ...]:
     return tuple(sorted(parts, key=lambda part: part.low))
 
 
-def _intervals(equations: Equations, low: float, high: float, depth: int) -> tuple[Interval, ...]:
+def _intervals(
+    equations: Equations, low: float, high: float, depth: int, core: float = np.inf
+) -> tuple[Interval, ...]:
     """The interval itself, or the parts into which gaps divide it."""
-    span = Span(low, high, "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear")
+    scale: Scale = "mirrored" if low == 0.0 else "log" if high > 6.0 * low else "linear"
+    span = Span(low, high, scale, core)
     theta = span.angles(equations.accuracy.first_nodes // span.images)
     known, change, error = _physical(equations, span.places(theta)), np.inf, np.inf
     while np.all(is_filled(equations, known)):
@@ -186,6 +204,8 @@ def _intervals(equations: Equations, low: float, high: float, depth: int) -> tup
         fine = error < equations.accuracy.density
         if fine or most or part.mass * equations.width < _ISLAND:
             return (part,)
+        if low == 0.0 and np.isinf(core) and known.z.size >= _CORE_NODES and error > _CORE_ERROR:
+            return _intervals(equations, low, high, depth, _core(equations, high))
         before = change
         known, change = _doubled(equations, known, span)
         error = change * min(1.0, change / before if np.isfinite(before) else 1.0)
@@ -195,6 +215,13 @@ def _intervals(equations: Equations, low: float, high: float, depth: int) -> tup
     for start, end in _split(equations, known, low, high):
         parts.extend(_intervals(equations, start, end, depth - 1))
     return tuple(parts)
+
+
+def _core(equations: Equations, high: float) -> float:
+    """Where the density of singular values has fallen by a tenth from its value next to 0."""
+    s = np.geomspace(_NEXT * high, high, _SCAN)[:-1]
+    density = s * equations.trace(_physical(equations, s)).imag
+    return float(s[np.argmax(density < 0.9 * density[0])])
 
 
 def _physical(equations: Equations, places: FloatArray) -> Branch:
@@ -246,17 +273,19 @@ def _doubled(equations: Equations, known: Branch, span: Span) -> tuple[Branch, f
     lost |= ~is_filled(equations, found)  # a gap, or a real solution met by accident
     if np.any(lost):
         found = found.replaced(lost, _physical(equations, np.sqrt(found.z[lost].real)))
-    m, expected = equations.trace(found), equations.trace(guess)
-    error = float(np.abs(m.imag - expected.imag).max() / np.abs(m.imag).max())
-    return found, error
+    s = np.sqrt(found.z.real)
+    density, expected = (
+        s * span.slope(s) * equations.trace(b).imag for b in (found, guess)
+    )  # of t
+    return found, float(np.abs(density - expected).max() / density.max())
 
 
 def _interval(equations: Equations, known: Branch, span: Span, error: float) -> Interval:
     theta = span.angles(known.z.size)
     s = span.places(theta)
     per_s = 2.0 * s * equations.trace(known).imag / np.pi  # density of singular values
-    profile = (per_s * s if span.scale == "log" else per_s) / np.sin(theta)
-    return Interval(span.low, span.high, span.scale, span.whole(profile), error)
+    profile = per_s * span.slope(s) / np.sin(theta)
+    return Interval(span.low, span.high, span.scale, span.core, span.whole(profile), error)
 
 
 def _predicted(known: Branch, span: Span) -> Branch:
@@ -286,13 +315,14 @@ def smoothed_bulk(equations: Equations, edge: float, atom: float) -> Interval:
     rough = _density_below(equations, first, w, atom)
     low = _lower_end(s, rough, top)
     reaches_zero = rough[0] > _TOUCHING_DENSITY * rough.max()
-    span = Span(low, top, "mirrored" if reaches_zero else "linear")
+    span = Span(low, top, "mirrored" if reaches_zero else "linear", np.inf)
     theta = span.angles(_SMOOTHED_NODES // span.images)
     finer = span.places(theta)[::-1]
     w = _raised(finer, SMOOTHING * (top - low))
     branch = _seen_from_above(equations, w, _carried(first, s, finer, w))
     density = _density_below(equations, branch, w, atom)[::-1]
-    return Interval(low, top, span.scale, span.whole(density / np.sin(theta)), SMOOTHING)
+    profile = span.whole(density / np.sin(theta))
+    return Interval(low, top, span.scale, span.core, profile, SMOOTHING)
 
 
 def _raised(s: FloatArray, height: float) -> ComplexArray:
