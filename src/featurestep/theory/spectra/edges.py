@@ -193,7 +193,8 @@ def _turning_point(
 ) -> Branch | None:
     """The root of dz/dY between two solutions.
 
-    None if dz/dY jumps there: then the two do not belong to one another.
+    None if dz/dY jumps there, or a place between them is not reached: then the two do not belong
+    to one another.
     """
     ends = [equations.ratio(branch) for branch in (a, b)]
     known = {ends[0]: (a, slope_a), ends[1]: (b, slope_b)}
@@ -204,7 +205,10 @@ def _turning_point(
         return known[level][1]
 
     tolerance = equations.accuracy.edge
-    root = find_root(slope_at, *ends, values=(slope_a, slope_b), relative=tolerance)
+    try:
+        root = find_root(slope_at, *ends, values=(slope_a, slope_b), relative=tolerance)
+    except NotConverged:
+        return None
     turn, slope = known[root]
     is_narrow = abs(ends[1] - ends[0]) < 10.0 * tolerance * abs(ends[1])
     return turn if is_narrow or abs(slope) < _JUMP * max(abs(slope_a), abs(slope_b)) else None
