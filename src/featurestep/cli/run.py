@@ -118,9 +118,8 @@ class Run(Request):
         fields = dict(defaults)
         self.run = {"seeds": fields.pop("seeds"), **given, "setting": Setting(**departed)}
         self.scheduler = scheduler
-        if not self.run["seeds"]:  # no network is drawn: nothing of a run may be ignored in silence
+        if not self.run["seeds"] and "seeds" not in given:  # no network: no option is ignored
             unused = {**given, **departed, **({"scheduler": scheduler} if scheduler else {})}
-            unused.pop("seeds", None)
             for name, value in unused.items():
                 option = f"--{name.replace('_', '-')}"
                 raise InvalidProblem(option, "needs --seeds: it is about simulated networks", value)

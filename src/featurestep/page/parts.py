@@ -18,8 +18,8 @@ from ..functions.quadrature import gauss_hermite
 from ..theory import Limit, Prediction, limit
 from ..theory.baselines import baselines_given, kernel_error, tuned_ridge, untrained
 from ..theory.limits import spike_functions
-from ..theory.predict import solve
-from ..theory.prediction import Outcome, answered
+from ..theory.predict import predict, solve
+from ..theory.prediction import Outcome
 from ..theory.resolution import Effort
 from .errors_axis import axis, grid
 from .state import State
@@ -27,16 +27,18 @@ from .words import DEGREES
 
 STAIRS, ROUGH_STAIRS = 8, 3  # regimes drawn, in full and as a draft: beyond, they are narrow
 Data = dict[str, Any]
-_CLOSE = Effort(groups=0.75, nodes=0.8, slack=1e6)  # errors of 1e-6: the digits shown are the same
 _ROUGH = Effort(groups=0.4, nodes=0.6, slack=1e8, residuals=0.72, alike=True)  # of up to 0.4 %
 _KAPPA = np.linspace(-3.0, 3.0, 61)
 BASELINES = ("untrained", "ridge_n_tuned", "best_given_direction", "noise_floor")
 
 
 def point(state: State, *, draft: bool = False) -> Data:
-    """The current point: its errors, what it has learned, and how far to trust it."""
-    problem, effort = state.problem, _CLOSE if draft else None
-    found, still = (_predicted(each, effort) for each in (problem, untrained(problem)))
+    """The current point: its errors, what it has learned, and how far to trust it.
+
+    A draft is the same: one prediction takes some milliseconds.
+    """
+    problem = state.problem
+    found, still = _predicted(problem), _predicted(untrained(problem))
     simpler = baselines_given(problem, still.test_error).as_dict()
     regime = problem.regime
     nodes, weight = gauss_hermite(120)
@@ -57,10 +59,9 @@ def point(state: State, *, draft: bool = False) -> Data:
 
 
 @lru_cache(maxsize=16)
-def _predicted(problem: Problem, effort: Effort | None) -> Prediction:
+def _predicted(problem: Problem) -> Prediction:
     """Kept: what has no step is the same while the step moves."""
-    (outcome,) = solve([problem], effort=effort)
-    return answered(outcome)
+    return predict(problem)
 
 
 def _degrees(
