@@ -358,14 +358,17 @@ def forces(
     t_c = matmul(t_matrices[:, None], c[:, :, None, inside, None])[..., 0]  # (B, S, M, 2K)
     # E[ξξᵀ] by the exact moments of r, the rest by its nodes.
     gradient = phi * matmul(transposed(xi), step.r_moments[:, np.add.outer(_ORDERS, _ORDERS)], xi)
-    mean = step.r_weight[:, :, None] * t_g_xi + np.einsum("bsm,bsmp->bmp", step.r_first, t_c)
+    weighted, directed = step.r_weight[:, :, None] * t_g_xi, (step.r_first[..., None] * t_c).sum(1)
+    mean = weighted + directed
     padded = np.zeros((len(step), 3, 3 * size), dtype=xi.dtype)
     padded[:, :, inside] = np.einsum("bjm,bmp->bjp", powers, mean)
     one_way = phi * matmul(transposed(padded), xi)
     gradient = gradient + one_way + transposed(one_way)
-    both = np.einsum("bm,bmp,bmq->bpq", step.r_weight, t_g_xi, t_g_xi, optimize=True)
-    both += np.einsum("bstm,bsmp,btmq->bpq", step.r_second, t_c, t_c, optimize=True)
-    cross = np.einsum("bsm,bsmp,bmq->bpq", step.r_first, t_c, t_g_xi, optimize=True)
+    twice = np.einsum("bstm,btmq->bsmq", step.r_second, t_c)
+    flat = (len(step), -1, 2 * size)
+    both = matmul(transposed(t_g_xi), weighted)
+    both += matmul(transposed(t_c.reshape(flat)), twice.reshape(flat))
+    cross = matmul(transposed(directed), t_g_xi)
     gradient[:, inside[:, None], inside] += phi * (both + cross + transposed(cross))
     if np.any(step.output_slope):
         gradient = gradient + _means_force(step, found, dual, dual_means)

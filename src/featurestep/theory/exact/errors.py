@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
+from .columns import Columns
 from .dyson import Covariance, forces, matmul, p_hat_index, symmetric, t_matrix_change, transposed
 from .fixed_point import Evaluation, robust_fixed_point
 from .regression import RegressionFit
@@ -40,30 +41,83 @@ def solve_errors(
 
     `slack` multiplies the tolerance of the adjoint equations.
     """
-    return _Adjoint(at, found, fitted).solve(slack)
+    return _SquareLoss(at, found, fitted).solve(slack)
 
 
-class _Adjoint:
+class Adjoint:
     """The linearised (7), (8), (22), (23), with gradients of the readout's loss as source."""
 
-    def __init__(self, at: Evaluation, found: Covariance, fitted: RegressionFit) -> None:
+    def __init__(
+        self, at: Evaluation, found: Covariance, dual: FloatArray, coefficients: FloatArray
+    ) -> None:
         step = at.samples.step
         size = step.k.shape[1]
-        self.at, self.fitted = at, fitted
+        self.at = at
         self.step, self.size = step, size
-        fields = fitted.coefficients.shape[1] // size
+        fields = coefficients.shape[1] // size
         root = np.sqrt(at.state.v2 / step.d[:, None])
-        dual = fitted.dual * np.tile(root, fields)  # x̃
-        special = dual[:, size : (3 + step.directions) * size]
-        self.forces = forces(step, found, at.t_matrices, special, dual[:, :size])
-        fitted_bulk = fitted.coefficients[:, size : (2 + step.directions) * size]
-        fitted_bulk = fitted_bulk.reshape(len(step), 1 + step.directions, size)  # τ, ψ_1 … ψ_r
-        direct = -matmul(transposed(fitted_bulk), fitted_bulk)
+        scaled = dual * np.tile(root, fields)  # x̃
+        special = scaled[:, size : (3 + step.directions) * size]
+        self.forces = forces(step, found, at.t_matrices, special, scaled[:, :size])
         answer = self.forces.response
-        self.bulk_force = root[:, :, None] * answer * root[:, None, :] + direct
-        work = (fitted.dual * fitted.coefficients).reshape(len(step), fields, size).sum(axis=1)
+        self.bulk_force = root[:, :, None] * answer * root[:, None, :]
+        self.bulk_force -= fitted_bulk_gram(step, coefficients)
+        work = (dual * coefficients).reshape(len(step), fields, size).sum(axis=1)
         self.group_force = np.einsum("bgh,bhg->bg", at.information, answer) - work
         self.whole = at.blocks.whole
+
+    def reply(
+        self,
+        step: Step,
+        rows: IntArray,
+        relative: FloatArray,
+        change: FloatArray,
+        squares: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """d log V2 and dG for dΞ, `change`, and the weights n w⟨g²⟩ of samples, `squares`."""
+        at, size, columns = self.at, self.size, self.at.samples.columns
+        v2, slope = at.state.v2[rows], columns.slope[rows]
+        demand = -matmul(squares[:, None, :], columns.spread[rows])[:, 0]
+        asked = -matmul(transposed(slope), slope * squares[:, :, None])
+        root = np.sqrt(v2 / step.d[:, None])
+        information, whole = at.information[rows], self.whole[rows]
+        mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
+        changed = root[:, :, None] * asked * root[:, None, :] + mean * information
+        pushed = change.copy()
+        pushed[:, size : 2 * size, size : 2 * size] -= changed
+        moved = matmul(whole, pushed, whole)
+        answer = moved[:, size : 2 * size, size : 2 * size]
+        degrees = np.einsum("bgh,bhg->bg", changed, at.blocks.phi_phi[rows])
+        degrees += np.einsum("bgh,bhg->bg", information, answer)
+        total = (
+            v2 * demand
+            + step.d[:, None] * degrees
+            - relative * at.degrees[rows]
+            + self.group_force[rows]
+        )
+        return -total / step.neurons, moved
+
+
+def fitted_bulk_gram(step: Step, coefficients: FloatArray) -> FloatArray:
+    """ττᵀ + Σψ_iψ_iᵀ, (B, K, K)."""
+    size = step.k.shape[1]
+    bulk = coefficients[:, size : (2 + step.directions) * size]
+    bulk = bulk.reshape(len(step), 1 + step.directions, size)  # τ, ψ_1 … ψ_r
+    return matmul(transposed(bulk), bulk)
+
+
+def fluctuations(columns: Columns, bulk_gram: FloatArray, squares: FloatArray) -> FloatArray:
+    """v of (13) at every node: Σ μ_gμ_h Q_gh + Σ ν_g² P_g, (B, Q)."""
+    linear = np.einsum("bqg,bqg->bq", matmul(columns.slope, bulk_gram), columns.slope)
+    return np.asarray(linear + matmul(columns.spread, squares[:, :, None])[:, :, 0])
+
+
+class _SquareLoss(Adjoint):
+    """The adjoint equations of the square loss, which are linear."""
+
+    def __init__(self, at: Evaluation, found: Covariance, fitted: RegressionFit) -> None:
+        super().__init__(at, found, fitted.dual, fitted.coefficients)
+        self.fitted = fitted
 
     def solve(self, slack: float) -> Errors:
         """The solution of the adjoint equations, and the errors that follow from it."""
@@ -99,18 +153,17 @@ class _Adjoint:
     def _chi(self, relative: FloatArray, bulk: FloatArray, rows: IntArray) -> FloatArray:
         """dχ at every node, (B, Q)."""
         columns = self.at.samples.columns
-        slope, spread = columns.slope[rows], columns.spread[rows]
-        linear = np.einsum("bqg,bqg->bq", matmul(slope, bulk), slope)
-        powers = self.at.state.v2[rows] * relative
-        return np.asarray(linear + matmul(spread, powers[:, :, None])[:, :, 0])
+        part = columns if rows.size == len(self.step) else columns.take(rows)
+        return fluctuations(part, bulk, self.at.state.v2[rows] * relative)
 
     def image(self, sweeps: int, state: FloatArray, rows: IntArray) -> FloatArray:
         """The linearised map with the gradients of the readout's loss as source."""
         step = self.step if rows.size == len(self.step) else self.step.take(rows)
         relative, response, xi = _unpacked(state, self.size)
-        change = self.forces.self_energy[rows] + _padded(xi, self.size)
+        change = self.forces.self_energy[rows] + padded(xi, self.size)
         for _ in range(sweeps):
-            relative, moved = self._reply(step, rows, relative, response, change)
+            squares = self._squares(rows, relative, response)
+            relative, moved = self.reply(step, rows, relative, change, squares)
             response = moved[:, self.size : 2 * self.size, self.size : 2 * self.size]
         inside = p_hat_index(self.size)
         coupled = moved[:, inside[:, None], inside]
@@ -120,40 +173,12 @@ class _Adjoint:
         again = t_matrix_change(step, t_matrices, coupled)
         return _packed(relative, response, again)
 
-    def _reply(
-        self,
-        step: Step,
-        rows: IntArray,
-        relative: FloatArray,
-        response: FloatArray,
-        change: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """d log V2 and dG for dΞ, `change`, by the linearised (7), (8), (23)."""
-        at, size, columns = self.at, self.size, self.at.samples.columns
-        v2 = at.state.v2[rows]
+    def _squares(self, rows: IntArray, relative: FloatArray, response: FloatArray) -> FloatArray:
+        """n w (E0 + v)/(1 + χ)² of every node."""
+        at = self.at
         bulk = self._bulk(relative, response, rows)
         error = self.fitted.misfit[rows] + self._chi(relative, bulk, rows)
-        mass = -at.mass[rows] * at.shrink[rows] * error
-        slope = columns.slope[rows]
-        demand = matmul(mass[:, None, :], columns.spread[rows])[:, 0]
-        asked = matmul(transposed(slope), slope * mass[:, :, None])
-        root = np.sqrt(v2 / step.d[:, None])
-        information, whole = at.information[rows], self.whole[rows]
-        mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
-        changed = root[:, :, None] * asked * root[:, None, :] + mean * information
-        pushed = change.copy()
-        pushed[:, size : 2 * size, size : 2 * size] -= changed
-        moved = matmul(whole, pushed, whole)
-        answer = moved[:, size : 2 * size, size : 2 * size]
-        degrees = np.einsum("bgh,bhg->bg", changed, at.blocks.phi_phi[rows])
-        degrees += np.einsum("bgh,bhg->bg", information, answer)
-        total = (
-            v2 * demand
-            + step.d[:, None] * degrees
-            - relative * at.degrees[rows]
-            + self.group_force[rows]
-        )
-        return -total / step.neurons, moved
+        return np.asarray(at.mass[rows] * at.shrink[rows] * error)
 
 
 def _packed(groups: FloatArray, response: FloatArray, xi: FloatArray) -> FloatArray:
@@ -169,7 +194,7 @@ def _unpacked(state: FloatArray, size: int) -> tuple[FloatArray, FloatArray, Flo
     return groups, few.whole(response), many.whole(xi)
 
 
-def _padded(xi: FloatArray, size: int) -> FloatArray:
+def padded(xi: FloatArray, size: int) -> FloatArray:
     """Matrices on (p, φ̂) with zeros in rows and columns φ."""
     whole = np.zeros((xi.shape[0], 3 * size, 3 * size))
     inside = p_hat_index(size)

@@ -40,6 +40,8 @@ Sweeping = Callable[[int, FloatArray, IntArray], FloatArray]  # the same, by inn
 SWEEPS = 3  # inner ones, of what is cheap, for each evaluation of what is expensive
 REGULARISATION = 1e-13  # of the least squares over the history of differences
 MAX_IDLE_STEPS = 30  # without progress
+DAMPING = (0.7, 0.7, 0.7, 0.35)  # factors on changes that are large
+FORGOTTEN = 100.0  # times the present change
 LARGEST_MOVE = 2.0  # of log V2, log(1 + χ) and Ξ in one step of Anderson's acceleration
 
 
@@ -131,16 +133,23 @@ class Evaluation:
         return np.asarray(np.maximum(np.maximum(groups, nodes), bulk))
 
 
-def evaluate(samples: Samples, state: State, ridge: FloatArray | None = None) -> Evaluation:
+def evaluate(
+    samples: Samples,
+    state: State,
+    ridge: FloatArray | None = None,
+    mass: FloatArray | None = None,
+) -> Evaluation:
     """V̂1 and everything that follows from it at a state (eq. 8).
 
-    λ is that of the problems, or the given one (B,).
+    λ is that of the problems, or the given one (B,). `mass` is n w⟨h⟩ of (75), (B, Q), for another
+    loss than the square.
 
     A step of one row serves states of any number of rows.
     """
     step, columns = samples.step, samples.columns
     shrink = 1.0 / (1.0 + state.chi)
-    mass = step.n[:, None] * samples.weight * shrink
+    if mass is None:
+        mass = step.n[:, None] * samples.weight * shrink
     direction = columns.slope * np.sqrt(state.v2)[:, None, :]
     scaled = direction * (mass / step.d[:, None])[:, :, None]
     information = matmul(transposed(direction), scaled)
@@ -255,29 +264,35 @@ def fixed_point(
     image: Map,
     start: FloatArray,
     *,
-    scale: FloatArray,
+    scale: FloatArray | Callable[[FloatArray], FloatArray],
     tolerance: float,
     reach: float = np.inf,
     most: int = 300,
     depth: int = 8,
+    far: float = np.inf,
 ) -> Fixed:
     """Iterate x = image(x) until the largest change of any component is below the tolerance.
 
-    Components are measured in units of `scale` (B, n). None moves by more than `reach` in one step.
-    Rows that have converged are left out.
+    Components are measured in units of `scale` (B, n), or of what it returns at states. None moves
+    by more than `reach` in one step. Rows that have converged are left out. While the change of a
+    row is larger than `far` it takes damped steps, and changes a hundred times larger than the
+    latest are forgotten.
     """
-    rows, weight = len(start), 1.0 / scale
+    rows = len(start)
     x = start.copy()
     best = Fixed(start.copy(), np.full(rows, np.inf), np.zeros(rows, dtype=np.intp))
     idle = np.zeros(rows, dtype=np.intp)
     active = np.arange(rows)
     steps: list[FloatArray] = []  # differences of states, and of their changes, newest last
     changes: list[FloatArray] = []
+    errors: list[FloatArray] = []  # sizes of the changes before
+    last = np.full(rows, np.inf)
     before: tuple[FloatArray, FloatArray] | None = None
     for iteration in range(most):
         here = x[active]
+        weight = 1.0 / (scale(here) if callable(scale) else scale[active])
         f = image(here, active) - here
-        worst = np.abs(f * weight[active]).max(axis=1)
+        worst = np.abs(f * weight).max(axis=1)
         lost = ~np.isfinite(worst)
         worst[lost] = np.inf
         too_far = here[lost]
@@ -291,18 +306,27 @@ def fixed_point(
         if before is not None:
             steps.append(here - before[0])
             changes.append(f - before[1])
-            del steps[:-depth], changes[:-depth]
+            errors.append(last)
+            del steps[:-depth], changes[:-depth], errors[:-depth]
         going = (worst > tolerance) & (idle[active] < MAX_IDLE_STEPS)
         if not going.any():
             break
-        move = _move(f, steps, changes, weight[active])
+        if np.isfinite(far):
+            _forget(steps, changes, errors, worst)
+        move = _move(f, steps, changes, weight)
+        damped = worst > far
+        if damped.any():
+            factor = DAMPING[iteration % len(DAMPING)]
+            move[damped] = np.clip(factor * f[damped], -reach, reach)
         move[lost] = 0.5 * (too_far - here[lost])
-        longest = np.abs(move * weight[active]).max(axis=1, keepdims=True)
+        longest = np.abs(move * weight).max(axis=1, keepdims=True)
         x[active] = here + move * np.minimum(1.0, reach / np.maximum(longest, 1e-300))
+        last = worst
         if not going.all():
             active = active[going]
             steps, changes = [s[going] for s in steps], [c[going] for c in changes]
-            here, f = here[going], f[going]
+            errors = [e[going] for e in errors]
+            here, f, last = here[going], f[going], last[going]
         before = here, f
     return best
 
@@ -334,6 +358,18 @@ def robust_fixed_point(
         for whole, part in zip(found, again, strict=True):
             whole[lost[better]] = part[better]
     return found
+
+
+def _forget(
+    steps: list[FloatArray],
+    changes: list[FloatArray],
+    errors: list[FloatArray],
+    worst: FloatArray,
+) -> None:
+    """Drop, in place, what was seen where changes were a hundred times larger than now."""
+    for step, change, error in zip(steps, changes, errors, strict=True):
+        old = error > FORGOTTEN * worst
+        step[old] = change[old] = 0.0
 
 
 def _move(
