@@ -70,6 +70,17 @@ HOMES = {
     "51": "theory.exact.columns:_means",
     "52": "theory.labels:left_by_kappa",
     "71": "functions.signs:MeanSign.probability",
+    "72": "theory.exact.convex:sides",
+    "73": "theory.exact.convex:sides",
+    "74": "theory.exact.losses:logistic_prox",
+    "75": "theory.exact.convex:Sides.mass",
+    "76": "theory.exact.convex:newton_readout",
+    "77": "theory.exact.convex:newton_readout",
+    **{str(number): "theory.exact.convex:mapped" for number in range(79, 84)},
+    "84": "theory.exact.convex:Sides.measured",
+    "85": "theory.exact.convex:Sides.measured",
+    "87": "theory.exact.losses:SquaredHinge",
+    "88": "theory.exact.losses:smoothed",
 }
 
 # Number → why there is no function for it.
@@ -78,6 +89,8 @@ NOT_COMPUTED = {
     "33": "the limit n_step/d → ∞, which the tests solve on their own",
     "53": "the same for several directions",
     "70": "what is minimised: simulations minimise it, the theory has its stationary point",
+    "78": "the potential whose stationary point (72)–(83) are",
+    "86": "the check of the adjoint pass, made by the tests",
 }
 
 _CITED = re.compile(r"\(eqs?\. ([^()]*)\)")

@@ -401,6 +401,15 @@ def _check_loss(problem: Problem) -> None:
             raise InvalidProblem("target", rule, problem.target)
 
 
+def has_other_loss(problem: Problem | Grid) -> bool:
+    """True if a problem, or a point of a grid, has another loss than the square or an intercept."""
+    try:
+        require_square_loss(problem, "")
+    except InvalidProblem:
+        return True
+    return False
+
+
 def require_square_loss(problem: Problem | Grid, what: str) -> None:
     """Refuse problems with another loss than the square, or an intercept, where none is known."""
     base: object = problem.base if isinstance(problem, Grid) else problem

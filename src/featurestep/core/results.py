@@ -375,19 +375,21 @@ class Verb(Protocol[P, Answer_co]):
 
 
 def verb(work: Callable[Concatenate[Problem | Grid, P], Answer | GridResult]) -> Verb[P, Answer]:
-    """Decorate a function of a problem or a grid: it refuses anything else.
-
-    It also refuses losses other than the square.
-    """
+    """Decorate a function of a problem or a grid with the square loss: it refuses anything else."""
 
     @wraps(work)
     def checked(problem: Problem | Grid, *args: P.args, **options: P.kwargs) -> Answer | GridResult:
-        if not isinstance(problem, (Problem, Grid)):
-            raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
-        require_square_loss(problem, work.__name__)
+        require_square_loss(require_problem(problem), work.__name__)
         return work(problem, *args, **options)
 
     return cast("Verb[P, Answer]", checked)
+
+
+def require_problem(problem: Problem | Grid) -> Problem | Grid:
+    """The problem or the grid itself; anything else is refused."""
+    if not isinstance(problem, (Problem, Grid)):
+        raise InvalidProblem("problem", "must be a Problem or a Grid", problem)
+    return problem
 
 
 def _column(values: Sequence[Any], dims: tuple[str, ...]) -> Array:

@@ -14,7 +14,7 @@ from .quadrature import normal_density, panels
 from .roots import find_root
 
 REACH = 8.0  # |t| up to which the target's sign is looked at
-_LEVELS = np.array([0.0, 1.7, -1.7, 5.0, -5.0])  # of σ⋆/σ_ε, between which Φ is near a polynomial
+_LEVELS = np.array([0.0, 2.2, -2.2, 6.0, -6.0])  # of σ⋆/σ_ε, between which Φ is near a polynomial
 _GRID = np.linspace(-REACH, REACH, 1601)
 _CLOSE = 1e-9  # crossings that count as one
 _ORDER = 16  # nodes of a panel
@@ -47,10 +47,10 @@ class MeanSign(Nonlinearity):
         density = normal_density(self.base(s) / self.noise_std) / self.noise_std
         return np.asarray(2.0 * (1.0 - 2.0 * self.flip) * density * self.base.derivative(s))
 
-    @property
+    @cached_property
     def kinks(self) -> tuple[float, ...]:
-        """Jumps of labels without noise."""
-        return self.crossings if self.noise_std == 0.0 else ()
+        """Places where σ⋆ changes its sign: jumps of labels without noise."""
+        return tuple(_sign_changes(self.base, 0.0, at_zero=True))
 
     def breaks(self, reach: float) -> FloatArray:
         found = np.concatenate([self.base.breaks(reach), self.crossings])
@@ -58,7 +58,7 @@ class MeanSign(Nonlinearity):
 
     @cached_property
     def crossings(self) -> tuple[float, ...]:
-        """Places where σ⋆/σ_ε crosses 0, ±1.7 and ±5, or σ⋆ changes its sign without noise."""
+        """Places where σ⋆/σ_ε crosses 0, ±2.2 and ±6, or σ⋆ changes its sign without noise."""
         levels = _LEVELS[:1] if self.noise_std == 0.0 else _LEVELS * self.noise_std
         found = [
             t

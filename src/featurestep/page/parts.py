@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import InvalidProblem
+from ..core.errors import FeaturestepError, InvalidProblem
 from ..core.problem import Problem, interval
 from ..core.results import status_of
 from ..core.types import FloatArray
@@ -84,7 +84,7 @@ def curve(state: State, *, draft: bool = False) -> Data:
     problems = grid(state, draft=draft)
     effort = _ROUGH if draft else None
     outcomes = solve(list(problems), effort=effort)
-    refused = [outcome for outcome in outcomes if not isinstance(outcome, Prediction)]
+    refused = [outcome for outcome in outcomes if isinstance(outcome, FeaturestepError)]
     answer: Data = {
         "x": axis(state, problems).tolist(),
         "test_error": _column(outcomes, "test_error"),

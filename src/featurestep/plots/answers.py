@@ -51,6 +51,7 @@ _TELLING = (
     "best_given_direction_and_linear",
     "noise_floor",
 )
+_LOSSES = ("test_loss", "train_loss", "test_error")
 _FLOORS = ("floor", "class_floor", "floor_many", "class_floor_many")
 
 
@@ -218,6 +219,7 @@ def _critical(result: CriticalSteps, ax: Axes | None = None) -> Axes:
 
 _ONE: dict[str, Callable[..., Axes]] = {
     "Prediction": learned,
+    "LossPrediction": learned,
     "Limit": _limit,
     "Baselines": _baselines,
     "Optimum": _optimum,
@@ -233,6 +235,7 @@ _ONE: dict[str, Callable[..., Axes]] = {
 }
 _MANY: dict[str, Callable[..., Axes]] = {
     "Prediction": lambda result: curves(result.dataset, ERRORS, _stairs(result.problem))[0],
+    "LossPrediction": lambda result: curves(result.dataset, _LOSSES)[0],
     "Limit": _limits,
     "Baselines": partial(_errors, names=_TELLING),
     "Optimum": _optima,

@@ -5,7 +5,7 @@ from .learnable import Learnable, Term, learnable
 from .limits import Limit, limit
 from .optimum import Optimum, optimum
 from .predict import predict
-from .prediction import Groups, Prediction
+from .prediction import Groups, LossPrediction, Prediction
 from .spectra import (
     CriticalStep,
     CriticalSteps,

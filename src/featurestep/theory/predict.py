@@ -10,17 +10,25 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy as np
 
 from ..core.checks import one_of
 from ..core.errors import FeaturestepError, InvalidProblem, NotConverged
-from ..core.problem import Grid, Problem
-from ..core.results import GridResult, Progress, over_grid, verb
+from ..core.problem import Grid, Problem, has_other_loss
+from ..core.results import GridResult, Progress, over_grid, require_problem
 from ..core.spiked import spiked_weights
 from ..core.threads import one_thread
-from .exact.solve import block_size, solve_block
-from .prediction import Outcome, Prediction, answered
+from .exact.solve import block_size, solve_block, solve_loss_block
+from .prediction import (
+    LearnedFunction,
+    LossPrediction,
+    Outcome,
+    Prediction,
+    answered,
+    answered_loss,
+)
 from .resolution import Effort, Resolution, choose
 
 METHODS = ("exact", "isotropic")
@@ -28,13 +36,21 @@ SETTLED = 3e-7  # relative change under refinement that ends it
 MAX_REFINEMENTS = 6
 
 
-@verb
+@overload
+def predict(
+    problem: Problem, *, method: str = "exact", progress: Progress | None = None
+) -> Any: ...  # a Prediction or a LossPrediction, by its loss
+@overload
+def predict(
+    problem: Grid, *, method: str = "exact", progress: Progress | None = None
+) -> GridResult: ...
 def predict(
     problem: Problem | Grid, *, method: str = "exact", progress: Progress | None = None
-) -> Prediction | GridResult:
-    """Predict train and test errors after one gradient step (theory, sections 3 and 11–20).
+) -> Prediction | LossPrediction | GridResult:
+    """Predict train and test errors after one gradient step (theory, sections 3, 11–20, 30–35).
 
-    One problem gives a `Prediction`; a grid gives the same numbers over its fields, with a
+    One problem gives a `Prediction`, or with another loss than the square or an intercept a
+    `LossPrediction`; a grid gives the same numbers over its fields, with a
     `status` for each point ("ok" or the reason there is no number), and `progress(done, total)`
     is called as its points are solved.
 
@@ -47,37 +63,50 @@ def predict(
     0.108
     """
     one_of("method", method, METHODS)
+    any_loss = has_other_loss(require_problem(problem))
     if isinstance(problem, Grid):
-        return _predict_grid(problem, method, progress)
+        return _predict_grid(problem, method, progress, any_loss)
     (outcome,) = solve([problem], method=method)
-    return answered(outcome)
+    return answered_loss(outcome) if any_loss else answered(outcome)
 
 
-def _predict_grid(grid: Grid, method: str, progress: Progress | None) -> GridResult:
+def _predict_grid(grid: Grid, method: str, progress: Progress | None, any_loss: bool) -> GridResult:
     """Every point, in batches: a few groups of neurons are all that a point keeps."""
     problems = list(grid)
     size = len(problems) if progress is None else max(64, len(problems) // 50)
     parts = (problems[start : start + size] for start in range(0, len(problems), size))
-    outcomes = (outcome for part in parts for outcome in solve(part, method=method))
+    outcomes = (
+        outcome for part in parts for outcome in solve(part, method=method, any_loss=any_loss)
+    )
 
     def report(done: int, total: int) -> None:
         if progress is not None and (done % size == 0 or done == total):
             progress(done, total)
 
+    if any_loss:
+        return over_grid(LossPrediction, grid, lambda _: answered_loss(next(outcomes)), report)
     return over_grid(Prediction, grid, lambda _: answered(next(outcomes)), report)
 
 
 def solve(
-    problems: Sequence[Problem], *, method: str = "exact", effort: Effort | None = None
+    problems: Sequence[Problem],
+    *,
+    method: str = "exact",
+    effort: Effort | None = None,
+    any_loss: bool = False,
 ) -> list[Outcome]:
     """Outcomes in the order of the problems.
 
-    `effort` multiplies the numbers of groups and nodes: results must not depend on it.
+    `effort` multiplies the numbers of groups and nodes: results must not depend on it. With
+    `any_loss` all problems are solved by section 31, also those with the square loss.
     """
+    any_loss = any_loss or not all(problem.has_square_loss for problem in problems)
+    if method == "isotropic" and any_loss:
+        raise InvalidProblem("method", "must be exact for other losses than the square", method)
     if method == "isotropic" and any(problem.directions > 1 for problem in problems):
         rule = "must be exact for a target of several directions"
         raise InvalidProblem("method", rule, method)
-    batches = _Batches(problems, method)
+    batches = _Batches(problems, method, any_loss)
     pending: dict[int, Effort] = dict.fromkeys(range(len(problems)), effort or Effort())
     with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
         for _ in range(MAX_REFINEMENTS):
@@ -94,8 +123,8 @@ def solve(
 class _Batches:
     """Problems, and the latest outcome of each."""
 
-    def __init__(self, problems: Sequence[Problem], method: str) -> None:
-        self.problems, self.method = problems, method
+    def __init__(self, problems: Sequence[Problem], method: str, any_loss: bool) -> None:
+        self.problems, self.method, self.any_loss = problems, method, any_loss
         self.outcomes: list[Outcome | None] = [None] * len(problems)
 
     def solve(self, pending: dict[int, Effort]) -> dict[int, Effort]:
@@ -119,6 +148,8 @@ class _Batches:
                 problem.law,
                 problem.residual if problem.step_size else "labels",
                 problem.initial,
+                problem.loss,
+                problem.intercept,
                 resolution,
             )
             found.setdefault(key, (resolution, []))[1].append(index)
@@ -144,7 +175,11 @@ class _Batches:
         self, block: list[int], resolution: Resolution, pending: dict[int, Effort]
     ) -> list[tuple[int, Effort]]:
         try:
-            found, rough = solve_block([self.problems[i] for i in block], resolution, self.method)
+            chosen = [self.problems[i] for i in block]
+            if self.any_loss:
+                found, rough = solve_loss_block(chosen, resolution)
+            else:
+                found, rough = solve_block(chosen, resolution, self.method)
         except (np.linalg.LinAlgError, FloatingPointError) as error:
             if len(block) == 1:
                 self.outcomes[block[0]] = NotConverged(f"a linear system was singular ({error})")
@@ -156,17 +191,16 @@ class _Batches:
         for row, now in enumerate(found):
             index = block[row]
             before, self.outcomes[index] = self.outcomes[index], now
-            settled = raised[row] == pending[index] or not isinstance(now, Prediction)
+            settled = raised[row] == pending[index] or not isinstance(now, LearnedFunction)
             change = max(SETTLED, pending[index].slack * 1e-12)
-            if not (settled or (isinstance(before, Prediction) and _agree(before, now, change))):
+            if not (settled or _agree(before, now, change)):
                 again.append((index, raised[row]))
         return again
 
 
-def _agree(before: Prediction, now: Outcome, change: float) -> bool:
-    """True if test error and training loss changed by less than `change`, relatively."""
-    return (
-        isinstance(now, Prediction)
-        and abs(now.test_error - before.test_error) <= change * now.test_error
-        and abs(now.train_loss - before.train_loss) <= change * now.train_loss
-    )
+def _agree(before: Outcome | None, now: Outcome, change: float) -> bool:
+    """True if test and training loss changed by less than `change`, relatively."""
+    if not isinstance(before, LearnedFunction) or not isinstance(now, LearnedFunction):
+        return False
+    both = zip(before.settling, now.settling, strict=True)
+    return all(abs(new - old) <= change * new for old, new in both)

@@ -19,10 +19,11 @@ from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.targets import AlignedTarget
 from .labels import KAPPA, MOST_DEGREE, WEIGHT, Degrees, label_moments, missed_by_degree
-from .validity import prediction_notes
+from .validity import prediction_notes, train_loss_notes
 
 ACCEPTED = 1e-10  # residual of the fixed-point equations
 SELF_CHECK = 1e-9  # relative gap of the two training losses
+LOSS_SELF_CHECK = 1e-8  # and of two expressions for ‖â‖², with any loss
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,59 @@ class Network(Protocol):
         """E[(y − f)²|κ], (Q,)."""
 
 
+class LearnedFunction(Result):
+    """What predictions have in common: the function of the learned direction, and notes."""
+
+    problem: Problem
+    alignment: float
+    method: str
+    network: Network
+
+    @property
+    def settling(self) -> tuple[float, float]:
+        """The numbers that must not change when groups and nodes are refined."""
+        raise NotImplementedError
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """How far to trust it."""
+        return prediction_notes(self.problem, spiked_weights(self.problem), self.method)
+
+    def learned(self, kappa: npt.ArrayLike) -> FloatArray:
+        """M(κ): the function of the learned direction that the network computes of (12)."""
+        at = np.asarray(kappa, dtype=np.float64)
+        return np.asarray(self.network.parts(at.ravel())[0].reshape(at.shape))
+
+    def learned_parts(self, kappa: npt.ArrayLike) -> FloatArray:
+        """f_0(κ), f_1(κ) … f_r(κ): the network computes f_0 + Σ s_i f_i, and noise (section 25).
+
+        s_i is what κ does not show of the target's i-th direction. The parts come stacked along a
+        new first axis.
+        """
+        at = np.asarray(kappa, dtype=np.float64)
+        parts = self.network.parts(at.ravel())
+        star = self.problem.star
+        if isinstance(star, AlignedTarget):
+            parts[1:] = star.rotation.T @ parts[1:]
+        return parts.reshape(-1, *at.shape)
+
+    @property
+    def alignments(self) -> tuple[float, ...]:
+        """Cosines of the learned direction with each of the target's."""
+        star = self.problem.star
+        if not isinstance(star, AlignedTarget):
+            return (self.alignment,)
+        return tuple(float(c) * self.alignment for c in star.rotation[0])
+
+    def target_along(self, kappa: npt.ArrayLike) -> FloatArray:
+        """E[y|κ]: y_0 of (6), the best function of the learned direction."""
+        at = np.asarray(kappa, dtype=np.float64)
+        labels = label_moments(self.problem.star, np.array([self.alignment]), at.ravel())
+        return np.asarray(labels.mean[0].reshape(at.shape))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Prediction(Result):
+class Prediction(LearnedFunction):
     """Predicted errors of one problem, with what was learned and how far to trust it."""
 
     MEANINGS: ClassVar[Mapping[str, str]] = {
@@ -80,15 +132,9 @@ class Prediction(Result):
     nodes: int
     network: Network = field(repr=False, compare=False)
 
-    @cached_property
-    def notes(self) -> tuple[Note, ...]:
-        """How far to trust it."""
-        return prediction_notes(self.problem, spiked_weights(self.problem), self.method)
-
-    def learned(self, kappa: npt.ArrayLike) -> FloatArray:
-        """M(κ): the function of the learned direction that the network computes of (12)."""
-        at = np.asarray(kappa, dtype=np.float64)
-        return np.asarray(self.network.parts(at.ravel())[0].reshape(at.shape))
+    @property
+    def settling(self) -> tuple[float, float]:
+        return self.test_error, self.train_loss
 
     def error_given(self, kappa: npt.ArrayLike) -> FloatArray:
         """E[(y − f(x))²|κ]: the test error of inputs with this κ, noise included.
@@ -98,27 +144,6 @@ class Prediction(Result):
         """
         at = np.asarray(kappa, dtype=np.float64)
         return self.network.error(at.ravel()).reshape(at.shape)
-
-    def learned_parts(self, kappa: npt.ArrayLike) -> FloatArray:
-        """f_0(κ), f_1(κ) … f_r(κ): the network computes f_0 + Σ s_i f_i, and noise (section 25).
-
-        s_i is what κ does not show of the target's i-th direction. The parts come stacked along a
-        new first axis.
-        """
-        at = np.asarray(kappa, dtype=np.float64)
-        parts = self.network.parts(at.ravel())
-        star = self.problem.star
-        if isinstance(star, AlignedTarget):
-            parts[1:] = star.rotation.T @ parts[1:]
-        return parts.reshape(-1, *at.shape)
-
-    @property
-    def alignments(self) -> tuple[float, ...]:
-        """Cosines of the learned direction with each of the target's."""
-        star = self.problem.star
-        if not isinstance(star, AlignedTarget):
-            return (self.alignment,)
-        return tuple(float(c) * self.alignment for c in star.rotation[0])
 
     def error_by_degree(self, highest: int | None = None) -> Degrees:
         """Where the test error comes from.
@@ -148,26 +173,132 @@ class Prediction(Result):
         degrees["rest"] = self.test_error - float(parts.sum()) - float(degrees["higher"])
         return degrees
 
-    def target_along(self, kappa: npt.ArrayLike) -> FloatArray:
-        """E[y|κ]: y_0 of (6), the best function of the learned direction."""
-        at = np.asarray(kappa, dtype=np.float64)
-        labels = label_moments(self.problem.star, np.array([self.alignment]), at.ravel())
-        return np.asarray(labels.mean[0].reshape(at.shape))
-
     def as_dict(self) -> dict[str, Any]:
         """The numbers and notes, ready for JSON."""
         several = {"alignments": list(self.alignments)} if self.problem.directions > 1 else {}
         return {**super().as_dict(), **several}
 
 
-Outcome = Prediction | FeaturestepError
+class FittedNetwork(Network, Protocol):
+    """A network fitted with any loss: the law of its output, and the label."""
+
+    def moments(self, kappa: FloatArray) -> FloatArray:
+        """Mean and standard deviation of the output given κ, (2, Q)."""
+
+    def probability(self, output: FloatArray) -> FloatArray:
+        """P(y = 1|output), (O,)."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LossPrediction(LearnedFunction):
+    """Predicted losses and errors of one problem with any loss, or with an intercept."""
+
+    MEANINGS: ClassVar[Mapping[str, str]] = {
+        "test_loss": "mean loss on fresh samples, E ℓ(y, f)",
+        "train_loss": "mean loss on the training samples",
+        "train_objective": "what the readout minimises, train loss + (λ/2)‖â‖²",
+        "test_error": "share of wrong signs on fresh samples; for real labels E(y − f)²",
+        "train_error": "the same on the training samples",
+        "readout_norm": "norm of the fitted readout ‖â‖",
+        "intercept": "fitted intercept b; 0 where none is fitted",
+        "alignment": "cosine γ between the learned direction and the target's",
+        "solver_residual": "largest relative residual of the fixed-point equations",
+        "self_check": "relative gap between two expressions for ‖â‖²",
+        "method": "weights that the errors were computed with",
+    }
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        *("test_loss", "test_error", "train_loss", "train_error", "readout_norm", "intercept"),
+        "alignment",
+    )
+
+    problem: Problem
+    test_loss: float
+    train_loss: float
+    train_objective: float
+    test_error: float
+    train_error: float
+    readout_norm: float
+    intercept: float
+    alignment: float
+    beta_norm: float
+    groups: Groups
+    method: str
+    solver_residual: float
+    iterations: int
+    self_check: float
+    nodes: int
+    network: FittedNetwork = field(repr=False, compare=False)
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """How far to trust it."""
+        return (*super().notes, *train_loss_notes(self.problem))
+
+    @property
+    def settling(self) -> tuple[float, float]:
+        return self.test_loss, self.train_objective
+
+    def margin(self, kappa: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of the output f(x) given κ.
+
+        Given κ and the rest of the target's direction the output is Gaussian (theory, section 31);
+        times a label ±1 it is the margin.
+        """
+        at = np.asarray(kappa, dtype=np.float64)
+        mean, sd = self.network.moments(at.ravel())
+        return mean.reshape(at.shape), sd.reshape(at.shape)
+
+    def reliability(self, output: npt.ArrayLike) -> FloatArray:
+        """P(y = 1|f(x) = output) on fresh samples, for labels ±1.
+
+        A calibrated logistic fit would have 1/(1 + e^{−output}).
+        """
+        if not self.problem.is_binary:
+            rule = "must have labels ±1 for a reliability curve"
+            raise InvalidProblem("loss", rule, self.problem.loss)
+        at = np.asarray(output, dtype=np.float64)
+        return self.network.probability(at.ravel()).reshape(at.shape)
+
+
+Outcome = Prediction | LossPrediction | FeaturestepError
 
 
 def answered(outcome: Outcome) -> Prediction:
-    """The prediction, or the error that refuses it raised."""
+    """The prediction of the square loss, or the error that refuses it raised."""
     if not isinstance(outcome, Prediction):
-        raise outcome
+        raise _refusal(outcome)
     return outcome
+
+
+def answered_loss(outcome: Outcome) -> LossPrediction:
+    """The prediction of any loss, or the error that refuses it raised."""
+    if not isinstance(outcome, LossPrediction):
+        raise _refusal(outcome)
+    return outcome
+
+
+def _refusal(outcome: Outcome) -> FeaturestepError:
+    assert isinstance(outcome, FeaturestepError)
+    return outcome
+
+
+def checked_loss(found: LossPrediction) -> Outcome:
+    """The prediction of any loss, or the error that refuses it."""
+    left = found.solver_residual
+    kind: type[NotConverged] = NotConverged
+    if not left <= ACCEPTED:
+        text = (
+            f"equations of the readout: residual {left:.2g} after {found.iterations} iterations "
+            f"(needs {ACCEPTED:.0e})"
+        )
+    elif not found.self_check <= LOSS_SELF_CHECK:
+        kind, left = InconsistentSolution, found.self_check
+        text = f"two expressions for ‖â‖² differ by {left:.2g} (needs {LOSS_SELF_CHECK:.0e})"
+    elif not (found.train_objective > 0.0 and found.readout_norm > 0.0):
+        text = "an error came out negative: terms of order 1/d are too large at these sizes"
+    else:
+        return found
+    return kind(text, residual=left, iterations=found.iterations, solution=found)
 
 
 def checked(found: Prediction, slack: float = 1.0) -> Outcome:

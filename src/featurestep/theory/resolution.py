@@ -85,9 +85,10 @@ class Resolution:
         make, numbers = self.groups
         return make(*numbers)
 
-    def node_rule(self) -> Rule:
-        """Nodes and weights of E over κ."""
-        return stretched_normal(*self.nodes)
+    def node_rule(self, finer: float = 1.0) -> Rule:
+        """Nodes and weights of E over κ, or a factor more of them."""
+        centres, widest, spacing, end = self.nodes
+        return stretched_normal(centres, widest, spacing / finer, end)
 
     @property
     def sizes(self) -> tuple[int, int]:

@@ -31,6 +31,8 @@ _HEAVY_ROW = 3.0  # mean square of a feature in the largest row of n, over that 
 _BEYOND_EDGE = 0.02  # of the edge, that single samples must reach beyond to be noted
 _CLOSE = 3.0  # distance of two spikes, in √(2/min(n, N)) of their place, below which draws mix them
 _UNRESOLVED = 1e-6  # share of the eigenvalues, or of the density, that may go unresolved
+_TRAIN_TERM = 6.0  # times 1/d, the largest relative gap of a training loss that was seen
+_TRAIN_NOTED = 0.01
 Notes = tuple[Note, ...]
 
 
@@ -61,6 +63,18 @@ def _target_notes(problem: Problem) -> Notes:
         "directions are not more accurate than that"
     )
     return (Note(text, "the target is not smooth", star.gap),)
+
+
+def train_loss_notes(problem: Problem) -> Notes:
+    """Terms of order 1/d of training losses, seen in networks of d = 125 and 375."""
+    size = _TRAIN_TERM / problem.d
+    if size < _TRAIN_NOTED:
+        return ()
+    text = (
+        f"training losses of networks may be lower by up to {size:.1%}: terms of order 1/d are "
+        "left out, which test losses do not feel"
+    )
+    return (Note(text, "training losses at small d", size),)
 
 
 def size_notes(problem: Problem) -> Notes:

@@ -27,6 +27,7 @@ from ...functions.quadrature import (
     trapezoid_normal,
     truncated_normal,
 )
+from ...functions.signs import MeanSign
 from ...functions.targets import AlignedTarget
 
 MOST_MOMENT = 6
@@ -76,6 +77,8 @@ def residual_law(
     With `samples`, target and noise are cut off at the largest value of so many draws. Of
     the special directions the target's come first, then that of the initial readout.
     """
+    if isinstance(star, MeanSign):
+        return _law_of_signs(star)
     target = _target_law(star, samples)
     added, w_x = _noise_rule(noise, samples)
 
@@ -101,6 +104,20 @@ def residual_law(
         count,
         moments=_binomial(target.moments, plain),
         overlaps=np.stack(overlaps),
+    )
+
+
+def _law_of_signs(star: MeanSign) -> ResidualLaw:
+    """The law of labels −1 and 1, which has two nodes."""
+    plain, first, second = star.by_label
+    mean, overlap = float(plain[1] - plain[0]), float(first[1] - first[0])
+    return ResidualLaw(
+        nodes=np.array([-1.0, 1.0]),
+        weight=plain,
+        first=first[None],
+        second=second[None, None],
+        moments=np.array([1.0, mean, 1.0, mean, 1.0, mean, 1.0]),
+        overlaps=np.array([[0.0, overlap, 0.0, overlap]]),
     )
 
 

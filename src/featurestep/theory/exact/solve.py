@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,21 +14,40 @@ from ...core.spiked import spiked_weights
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
+from ...functions.signs import MeanSign
 from ...functions.targets import AlignedTarget
 from ..isotropic import isotropic_step
 from ..labels import Labels
-from ..prediction import Groups, Outcome, Prediction, checked
-from ..resolution import Resolution, Roughness
+from ..prediction import Groups, LossPrediction, Outcome, Prediction, checked, checked_loss
+from ..resolution import Effort, Resolution, Roughness, choose
 from .columns import Columns, build_columns, build_labels
+from .convex import (
+    ConvexSolution,
+    Fitting,
+    Sides,
+    Unknowns,
+    norm_by_scaling,
+    output_changes,
+    sides,
+    solve_coarse,
+    solve_fine,
+)
 from .dyson import covariance, matmul
-from .errors import Errors, solve_errors
+from .errors import Errors, fluctuations, solve_errors
 from .fixed_point import Samples, Solution, solve
+from .label_rules import COARSE, FINE, label_rule
+from .losses import LOSSES
 from .regression import RegressionFit, fit, misfit
 from .step import ProblemRow, Step, build_step, rows_of
 
 BLOCK = 400_000  # rows × elements of T(r) of one batch
 R_NODES, MORE_R_NODES = 14, 36  # of the law of r, and where it has heavy tails
+COARSE_NODES = 0.6  # share of the nodes of κ on which a first solution is found
+RESOLVED_CHANGE = 1.0  # of what `output_changes` measures
+MOST_FINER = 16.0  # factor on the nodes of κ
+LOSS_R_NODES = 24  # where fields are fitted with another loss than the square
 SEVERAL_R_NODES = {2: 24, 3: 36}  # where products of several directions make it less smooth
+_LEAST_WEIGHT = 1e-13  # of a node of κ, relative to the largest
 _FAR, _HEAVY = 8.0, 60.0  # a target that grows faster than a parabola, in units of its size
 
 
@@ -46,6 +66,8 @@ class BlockSolution(NamedTuple):
 def r_nodes(problem: Problem) -> int:
     """Nodes of the law of r for errors below 1e-6: more for a target that grows fast."""
     star = problem.star
+    if isinstance(star, MeanSign):
+        return 2
     size = np.sqrt(star.second_moment + problem.noise_std**2)
     if np.abs(_far_values(star)).max() > _HEAVY * size:
         return MORE_R_NODES
@@ -118,6 +140,146 @@ def solve_block(
     ]
     worst = (part.reshape(len(problems), each).max(axis=1) for part in (rough.nodes, rough.groups))
     return outcomes, Roughness(*worst)
+
+
+def solve_loss_block(
+    problems: Sequence[Problem], resolution: Resolution
+) -> tuple[list[Outcome], Roughness]:
+    """The same for problems with any loss, which they share (sections 31–33)."""
+    groups, first = resolution.group_rule(), problems[0]
+    count = max(r_nodes(problem) for problem in problems)
+    count = round(resolution.residuals * (count if first.is_binary else max(count, LOSS_R_NODES)))
+    rows = [ProblemRow(problem) for problem in problems]
+    step = build_step(rows, groups, count)
+    coarse = _fitting(first, step, resolution.node_rule(COARSE_NODES), COARSE)
+    rough = solve_coarse(coarse)
+    changes = COARSE_NODES * float(np.nan_to_num(output_changes(coarse, rough)).max())
+    finer = min(max(1.0, changes / RESOLVED_CHANGE), MOST_FINER)
+    fine = _fitting(
+        first, step, resolution.node_rule(2.0 ** (0.25 * np.ceil(4 * np.log2(finer)))), FINE
+    )
+    found = solve_fine(fine, rough)
+    chi, v2 = found.at.sides.output.influence[..., 0], found.at.sides.unknowns.v2
+    roughness = Roughness.of(chi, v2 / step.neurons, fine.samples.kappa)
+    numbers = _LossNumbers(found)
+    outcomes = [
+        checked_loss(_loss_prediction(found, numbers, groups, row, i)) for i, row in enumerate(rows)
+    ]
+    return outcomes, roughness
+
+
+def _fitting(problem: Problem, step: Step, nodes: Rule, order: int) -> Fitting:
+    """Samples of problems that share all but numbers, with labels and loss."""
+    kappa, weight = nodes
+    kept = weight > _LEAST_WEIGHT * weight.max()
+    kappa, weight = kappa[kept], weight[kept] / weight[kept].sum()
+    star = problem.star
+    assert isinstance(star, Nonlinearity)
+    return Fitting(
+        Samples(step, build_columns(problem.sigma, step, kappa), kappa, weight),
+        label_rule(star, step.alignment, kappa, order),
+        LOSSES[problem.loss],
+        bool(problem.intercept),
+    )
+
+
+class _LossNumbers:
+    """Losses, errors, ‖â‖² and the self-check of all rows."""
+
+    def __init__(self, found: ConvexSolution) -> None:
+        at = found.at.sides
+        step = at.fitting.samples.step
+        self.measured = at.measured
+        self.squares = at.squares.sum(axis=1)
+        self.check = np.abs(norm_by_scaling(found.at) / (step.ridge * self.squares) - 1.0)
+        self.intercept = at.unknowns.intercept
+        if at.fitting.intercept:
+            size = at.squares.shape[1]
+            own = at.unknowns.coefficients[:, :size] * at.fitting.means
+            self.intercept = self.intercept - own.sum(axis=1)
+
+
+def _loss_prediction(
+    found: ConvexSolution, numbers: _LossNumbers, groups: Rule, row: ProblemRow, i: int
+) -> LossPrediction:
+    """Losses and errors of one problem."""
+    problem, at = row.problem, found.at.sides
+    step, weights = at.fitting.samples.step, spiked_weights(problem)
+    measured = {name: float(part[i]) for name, part in numbers.measured._asdict().items()}
+    fields, size = at.unknowns.coefficients[i], step.k.shape[1]
+    square, b = float(numbers.squares[i]), float(numbers.intercept[i])
+    one = slice(i, i + 1)
+    unknowns = Unknowns(*(part[one] for part in at.unknowns))._replace(intercept=np.array([b]))
+    return LossPrediction(
+        problem=problem,
+        **measured,
+        train_objective=measured["train_loss"] + 0.5 * problem.ridge * square,
+        readout_norm=float(np.sqrt(max(square, 0.0))),
+        intercept=b,
+        alignment=weights.alignment,
+        beta_norm=weights.beta_norm,
+        groups=Groups(
+            g=groups[0],
+            neurons=step.neurons[i],
+            shift=step.shift[i],
+            norm=step.norm[i],
+            use=fields[:size],
+            along=fields[size : 2 * size],
+            across=fields[2 * size : 3 * size],
+        ),
+        method="exact",
+        solver_residual=float(found.residual[i]),
+        iterations=int(found.iterations[i]),
+        self_check=float(numbers.check[i]),
+        nodes=int(at.fitting.samples.kappa.size),
+        network=LossNetwork(problem, step.take(one), unknowns),
+    )
+
+
+class LossNetwork(NamedTuple):
+    """A network fitted with any loss, at any κ."""
+
+    problem: Problem
+    step: Step
+    unknowns: Unknowns  # with the intercept of columns that are not centred
+
+    def _sides(self, nodes: Rule) -> Sides:
+        """The law of the output at nodes of κ."""
+        fitting = _fitting(self.problem, self.step, nodes, FINE)
+        return sides(replace(fitting, intercept=False), self.unknowns)
+
+    def _at(self, kappa: FloatArray) -> Sides:
+        return self._sides((kappa, np.full(kappa.size, 1.0 / max(kappa.size, 1))))
+
+    def parts(self, kappa: FloatArray) -> FloatArray:
+        """E[f|κ] and E[s f|κ]."""
+        return self._at(kappa).parts[0, :2]
+
+    def error(self, kappa: FloatArray) -> FloatArray:
+        """The test error given κ: of signs, or squared."""
+        at = self._at(kappa)
+        error = at.fitting.loss.measured(at.output).test_error
+        return np.asarray((at.fitting.labels.weight * error).sum(axis=(0, 3))[0])
+
+    def moments(self, kappa: FloatArray) -> FloatArray:
+        """Mean and standard deviation of the output given κ."""
+        at = self._at(kappa)
+        mean, linear, square = at.parts[0]
+        variance = at.output.variance[0, :, 0] + linear**2 + 2.0 * square**2
+        return np.stack([mean, np.sqrt(variance)])
+
+    def probability(self, output: FloatArray) -> FloatArray:
+        """P(y = 1|output), by the law of κ, s and the label."""
+        nodes = choose(self.problem, spiked_weights(self.problem), Effort()).node_rule()
+        at = self._sides(nodes)
+        sd = np.sqrt(at.output.variance[0])
+        weight = at.fitting.labels.weight[:, 0] * at.fitting.samples.weight[:, None] / sd
+        found = np.empty(output.size)
+        for i, value in enumerate(output):
+            exponent = -0.5 * ((value - at.output.mean[0]) / sd) ** 2
+            density = weight * np.exp(exponent - exponent.max())
+            found[i] = density[1].sum() / density.sum()
+        return found
 
 
 def _across(fields: FloatArray, step: Step) -> FloatArray:
@@ -200,9 +362,9 @@ class SolvedNetwork(NamedTuple):
         step, columns, share = self._columns(kappa)
         labels = build_labels(self.rows[0].problem.star, step, kappa)
         missed = misfit(columns, labels, step.sample_norm, self.coefficients)
-        bulk = np.einsum("bqg,bqg->bq", matmul(columns.slope, self.bulk_gram), columns.slope)
-        spread = matmul(columns.spread, self.readout_squares[:, :, None])[:, :, 0]
-        return np.asarray(share @ (missed + bulk + spread))
+        return np.asarray(
+            share @ (missed + fluctuations(columns, self.bulk_gram, self.readout_squares))
+        )
 
     def _columns(self, kappa: FloatArray) -> tuple[Step, Columns, FloatArray]:
         """The step, its columns at κ, and the probabilities of the initial offsets."""

@@ -1,0 +1,531 @@
+"""The readout with any convex loss: one fixed point of weights, samples and readout (72)–(83).
+
+The output's variance enters the averages over samples, so that nothing is triangular as it is for
+the square loss: the resolvent, the fields that the readout uses and the adjoint pass for P and Q
+are solved together, by Anderson's acceleration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core.types import FloatArray, IntArray
+from .dyson import (
+    averaged,
+    covariance,
+    diagonals,
+    matmul,
+    p_hat_index,
+    solved,
+    symmetric,
+    t_matrix_change,
+    t_matrix_without_readout,
+    transposed,
+)
+from .errors import Adjoint, fitted_bulk_gram, fluctuations, padded
+from .fixed_point import Evaluation, Fixed, Samples, State, evaluate, fixed_point
+from .label_rules import LabelRule
+from .losses import Loss, Measured, Output, Proximal
+from .regression import field_covariance
+from .step import Step
+
+TOLERANCE = 1e-11
+ACCEPTED = 1e-10
+ROUGH = 1e-5  # where the solution on coarse rules ends
+ROUGH_ACCEPTED = 1e-3
+LARGEST_MOVE = 2.0  # of any component in one step
+FAR = 0.5  # relative change above which steps are damped
+MOST_STEPS = 150
+LEVELLED = 3.0  # distances, in units of the output's spread, that change a loss
+NODE_ERROR = 1e-9  # of averages over κ
+MEMORIES = (12, 5, 2)  # of Anderson's acceleration, one after the other where it fails
+_SMALLEST_VARIANCE = 1e-10  # of the largest at any κ
+_LEVENBERG = 0.1
+_LARGEST_INTERCEPT_MOVE = 3.0
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Samples with their labels, and how the readout is fitted to them."""
+
+    samples: Samples
+    labels: LabelRule
+    loss: Loss
+    intercept: bool
+
+    @cached_property
+    def columns(self) -> FloatArray:
+        """B_0, B_1 and B_2 of (72), (B, 3, Q, F).
+
+        With an intercept the columns of A are centred: else the two are nearly collinear.
+        """
+        columns = self.samples.columns
+        plain = columns.plain
+        if self.intercept:
+            plain = plain.copy()
+            plain[:, :, : columns.slope.shape[2]] -= self.means[:, None, :]
+        return np.stack([plain, columns.linear[:, 0], columns.square[:, 0]], axis=1)
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """E_κ B_0 of A, (B, K)."""
+        columns = self.samples.columns
+        size = columns.slope.shape[2]
+        return np.asarray(np.einsum("q,bqk->bk", self.samples.weight, columns.plain[:, :, :size]))
+
+    @cached_property
+    def basis(self) -> FloatArray:
+        """1, s and s² − 1, (B or 1, Q or 1, S, 3)."""
+        s = self.labels.s
+        return np.stack([np.ones_like(s), s, s**2 - 1.0], axis=-1)
+
+    @cached_property
+    def products(self) -> FloatArray:
+        """Products of two of them, (B or 1, Q or 1, S, 9)."""
+        product = self.basis[..., :, None] * self.basis[..., None, :]
+        return product.reshape(*product.shape[:3], 9)
+
+    def take(self, rows: IntArray) -> Fitting:
+        """The same for some of the problems."""
+        if rows.size == len(self.samples.step):
+            return self
+        return Fitting(self.samples.take(rows), self.labels.take(rows), self.loss, self.intercept)
+
+
+class Unknowns(NamedTuple):
+    """Everything that the fixed point determines; none of it depends on the rules for κ and s."""
+
+    v2: FloatArray  # (B, K) V2
+    phi_phi: FloatArray  # (B, K, K) G_φφ
+    xi: FloatArray  # (B, 2K, 2K) Ξ
+    coefficients: FloatArray  # (B, F) X
+    intercept: FloatArray  # (B,) b, for centred columns of A
+    relative: FloatArray  # (B, K) P/V2
+    bulk: FloatArray  # (B, K, K) (Q + ττᵀ + ψψᵀ)/√V2√V2
+    xi_change: FloatArray  # (B, 2K, 2K) the adjoint of Ξ, over d
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The sample side at some unknowns (72)–(75)."""
+
+    fitting: Fitting
+    unknowns: Unknowns
+    output: Output
+    parts: FloatArray  # (B, 3, Q) M_0, M_1, M_2 with the intercept
+    bulk_gram: FloatArray  # (B, K, K) Q
+    squares: FloatArray  # (B, K) P
+
+    @cached_property
+    def proximal(self) -> Proximal:
+        """Averages of g, h and g² over ω, by label, κ and s."""
+        return self.fitting.loss.proximal(self.output)
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """n w⟨h⟩, the weight of a sample in V̂1 and V̂2, (B, Q) (eq. 75)."""
+        return self._weighted(self.proximal.h)
+
+    @cached_property
+    def g_squares(self) -> FloatArray:
+        """n w⟨g²⟩ of (75), (B, Q)."""
+        return self._weighted(self.proximal.g_square)
+
+    def _weighted(self, values: FloatArray) -> FloatArray:
+        samples = self.fitting.samples
+        mean = (self.fitting.labels.weight * values).sum(axis=(0, 3))
+        return np.asarray(samples.step.n[:, None] * samples.weight * mean)
+
+    def averages(self, values: FloatArray) -> FloatArray:
+        """E of what depends on label, κ and s, (B,)."""
+        mean = (self.fitting.labels.weight * values).sum(axis=(0, 3))
+        return np.asarray(np.maximum(mean @ self.fitting.samples.weight, 0.0))
+
+    @property
+    def measured(self) -> Measured:
+        """Losses and errors, (B,) each (eqs. 84, 85)."""
+        return Measured(*map(self.averages, self.fitting.loss.measured(self.output)))
+
+
+def sides(fitting: Fitting, unknowns: Unknowns) -> Sides:
+    """The law of the output given κ and s, M + √v ξ (eqs. 72, 73)."""
+    samples, columns = fitting.samples, fitting.samples.columns
+    step, (v2, x) = samples.step, (unknowns.v2, unknowns.coefficients)
+    size = v2.shape[1]
+    parts = matmul(fitting.columns, x[:, None, :, None])[..., 0]  # (B, 3, Q)
+    own = matmul(fitting.columns[:, 1:, :, :size], x[:, None, :size, None])[..., 0]
+    parts[:, 0] += unknowns.intercept[:, None]
+    root = np.sqrt(v2)
+    bulk_gram = root[:, :, None] * unknowns.bulk * root[:, None, :] - fitted_bulk_gram(step, x)
+    squares = v2 * unknowns.relative
+    bent = columns.curvature * x[:, None, :size]
+    bulk = fluctuations(columns, bulk_gram, squares)
+    bulk = np.maximum(bulk, _SMALLEST_VARIANCE * bulk.max(axis=1, keepdims=True))
+    norms = np.einsum("bqg,bqg->bq", matmul(bent, step.sample_norm), bent)
+    variance = bulk + norms - own[:, 0] ** 2 - 2.0 * own[:, 1] ** 2
+    largest = np.maximum(variance.max(axis=1, keepdims=True), 1e-300)
+    variance = np.maximum(variance, _SMALLEST_VARIANCE * largest)
+    direction = columns.slope * root[:, None, :]
+    linear = np.maximum((matmul(direction, unknowns.phi_phi) * direction).sum(axis=2), 0.0)
+    chi = linear + matmul(columns.spread, v2[:, :, None])[:, :, 0]
+    chi = np.maximum(chi, 1e-14 * np.maximum(chi.max(axis=1, keepdims=True), 1e-200))
+    mean = matmul(fitting.basis, parts.transpose(0, 2, 1)[..., None])[..., 0]  # (B, Q, S)
+    output = Output(
+        label=fitting.labels.label,
+        mean=mean,
+        variance=variance[..., None],
+        influence=chi[..., None],
+        noise=step.noise[:, None, None] if fitting.labels.is_real else np.zeros((1, 1, 1)),
+    )
+    return Sides(fitting, unknowns, output, parts, bulk_gram, squares)
+
+
+class Readout(NamedTuple):
+    """What the readout uses of every field."""
+
+    dual: FloatArray  # (B, F) x̂
+    coefficients: FloatArray  # (B, F) X = Cx̂
+    intercept: FloatArray  # (B,)
+
+
+def newton_readout(at: Sides, found: Evaluation, c: FloatArray) -> Readout:
+    """One Newton step for the fields and the intercept (eqs. 76, 77).
+
+    It is exact for the square loss, where it is the regression (29). c: covariance of the fields,
+    (B, F, F).
+    """
+    fitting, labels = at.fitting, at.fitting.labels
+    samples = fitting.samples
+    step, columns = samples.step, fitting.columns
+    nw = (step.n[:, None] * samples.weight)[:, :, None]  # (B, Q, 1)
+    h, variance = at.proximal.h, at.output.variance
+    if not fitting.loss.is_smooth:  # the solution is the same
+        h = h + _LEVENBERG / (1.0 + at.output.influence + np.sqrt(variance))
+    h_weight = (labels.weight * h).sum(axis=0)  # (B, Q, S)
+    force = (labels.weight * at.proximal.g).sum(axis=0) + h_weight * at.output.mean
+    curvature = matmul(h_weight[:, :, None, :], fitting.products)[:, :, 0] * nw  # (B, Q, 9)
+    pull = matmul(force[:, :, None, :], fitting.basis)[:, :, 0] * nw  # (B, Q, 3)
+    rows, _, count, fields = columns.shape
+    flat = columns.reshape(rows, 3 * count, fields)
+    curvature = curvature.reshape(rows, count, 3, 3)
+    bent = matmul(curvature, columns.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)  # (B, 3, Q, F)
+    gram = matmul(transposed(flat), bent.reshape(rows, 3 * count, fields))
+    _subtract_bulk(gram, at, found)
+    right = matmul(pull.transpose(0, 2, 1).reshape(rows, 1, 3 * count), flat)[:, 0]
+    scale = np.sqrt(np.einsum("bff->bf", c))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    shape = c / (scale[:, :, None] * scale[:, None, :])
+    matrix = matmul(scale[:, :, None] * gram * scale[:, None, :], shape)
+    matrix[:, np.arange(fields), np.arange(fields)] += 1.0
+    right = scale * right
+    intercept = np.zeros(rows)
+    if fitting.intercept:
+        border = scale * bent[:, 0].sum(axis=1)  # u = nE⟨hB⟩
+        corner = curvature[:, :, 0, 0].sum(axis=1)
+        row = matmul(border[:, None, :], shape)
+        matrix = np.concatenate(
+            [
+                np.concatenate([matrix, border[:, :, None]], axis=2),
+                np.concatenate([row, corner[:, None, None]], axis=2),
+            ],
+            axis=1,
+        )
+        right = np.concatenate([right, pull[:, :, 0].sum(axis=1)[:, None]], axis=1)
+        answer = solved(matrix, right)
+        answer, intercept = answer[:, :-1], answer[:, -1]
+    else:
+        answer = solved(matrix, right)
+    used = scale * matmul(shape, answer[:, :, None])[:, :, 0]
+    return _shortened(Readout(answer / scale, used, intercept), at)
+
+
+def _subtract_bulk(gram: FloatArray, at: Sides, found: Evaluation) -> None:
+    """What 𝒢 has beside E⟨hBBᵀ⟩: −V̂1 on τ and ψ, and the term of v_s on A; in place."""
+    samples, columns = at.fitting.samples, at.fitting.samples.columns
+    size = at.unknowns.v2.shape[1]
+    root = np.sqrt(samples.step.d[:, None] / at.unknowns.v2)
+    v1_hat = root[:, :, None] * found.information * root[:, None, :]
+    for first in (size, 2 * size):
+        gram[:, first : first + size, first : first + size] -= v1_hat
+    mass = at.mass[:, :, None]
+    linear, square = (part[:, 0, :, :size] for part in (columns.linear, columns.square))
+    curved = columns.curvature
+    own = samples.step.sample_norm * matmul(transposed(curved), curved * mass)
+    own -= matmul(transposed(linear), linear * mass)
+    own -= 2.0 * matmul(transposed(square), square * mass)
+    gram[:, :size, :size] += own
+
+
+def _shortened(found: Readout, at: Sides) -> Readout:
+    """The step, shortened as a whole where the intercept would move too far."""
+    if not at.fitting.intercept:
+        return found
+    before = at.unknowns
+    most = _LARGEST_INTERCEPT_MOVE * (1.0 + np.abs(before.intercept))
+    moved = np.abs(found.intercept - before.intercept)
+    share = np.minimum(1.0, most / np.maximum(moved, 1e-300))
+    return Readout(
+        found.dual,
+        before.coefficients + share[:, None] * (found.coefficients - before.coefficients),
+        before.intercept + share * (found.intercept - before.intercept),
+    )
+
+
+class Mapped(NamedTuple):
+    """One application of the map, and what it went through."""
+
+    sides: Sides
+    found: Evaluation
+    readout: Readout
+    unknowns: Unknowns
+
+
+def mapped(fitting: Fitting, unknowns: Unknowns) -> Mapped:
+    """Apply (7), (22), (23), (72)–(77) and the adjoint pass once (eqs. 79–83)."""
+    samples = fitting.samples
+    step, size = samples.step, unknowns.v2.shape[1]
+    at = sides(fitting, unknowns)
+    state = State(unknowns.v2, at.output.influence[..., 0], unknowns.xi)
+    found = evaluate(samples, state, mass=at.mass)
+    fields = covariance(step, found.information, found.blocks, found.t_matrices)
+    readout = newton_readout(at, found, field_covariance(samples, unknowns.v2, fields))
+    adjoint = Adjoint(found, fields, readout.dual, readout.coefficients)
+    d = step.d[:, None, None]
+    change = adjoint.forces.self_energy + padded(unknowns.xi_change, size)
+    every = np.arange(len(step))
+    relative, moved = adjoint.reply(step, every, unknowns.relative, change, at.g_squares)
+    mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
+    own = moved[:, size : 2 * size, size : 2 * size]
+    bulk = own + mean * found.blocks.phi_phi + adjoint.forces.response / d
+    inside = p_hat_index(size)
+    again = t_matrix_change(step, found.t_matrices, moved[:, inside[:, None], inside])
+    return Mapped(
+        at,
+        found,
+        readout,
+        Unknowns(
+            v2=np.maximum(found.mapped_v2, 1e-300),
+            phi_phi=found.blocks.phi_phi,
+            xi=found.mapped_xi,
+            coefficients=readout.coefficients,
+            intercept=readout.intercept,
+            relative=relative,
+            bulk=bulk,
+            xi_change=again,
+        ),
+    )
+
+
+def norm_by_scaling(at: Mapped) -> FloatArray:
+    """λ‖â‖² by the sum over groups of the equation (82) of P_g, (B,).
+
+    It holds at the fixed point only, and checks it; the adjoint pass is checked by (86).
+    """
+    side, found, readout = at.sides, at.found, at.readout
+    columns, v2 = side.fitting.samples.columns, side.unknowns.v2
+    noise = matmul(side.mass[:, None, :], columns.spread_in_v2)[:, 0]  # V̂2
+    step = side.fitting.samples.step
+    bulk = step.d * np.einsum("bgh,bgh->b", found.information, side.unknowns.bulk)
+    total = (side.g_squares * side.output.influence[..., 0]).sum(axis=1)
+    total += (readout.dual * readout.coefficients).sum(axis=1)
+    total -= (noise * v2 * side.unknowns.relative).sum(axis=1) + bulk
+    return np.asarray(total / step.n)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Unknowns as vectors, in units in which they are of order 1."""
+
+    groups: int
+    fields: int
+
+    @cached_property
+    def lengths(self) -> tuple[int, ...]:
+        """Of the blocks of a vector."""
+        few, many = symmetric(self.groups).count, symmetric(2 * self.groups).count
+        return self.groups, few, many, self.fields, 1, self.groups, few, many
+
+    def _unit(self, step: Step, v2: FloatArray) -> FloatArray:
+        """√(D n) of every field, and √(D n d) of A, (B, F)."""
+        root = np.sqrt(v2 / step.d[:, None] * step.n[:, None])
+        unit = np.tile(root, self.fields // self.groups)
+        unit[:, : self.groups] *= np.sqrt(step.d)[:, None]
+        return unit
+
+    def vector(self, step: Step, of: Unknowns) -> FloatArray:
+        """(B, n) of unknowns."""
+        few, many = symmetric(self.groups), symmetric(2 * self.groups)
+        return np.concatenate(
+            [
+                np.log(of.v2),
+                few.upper(of.phi_phi),
+                many.upper(of.xi),
+                of.coefficients / self._unit(step, of.v2),
+                of.intercept[:, None],
+                of.relative,
+                few.upper(of.bulk),
+                many.upper(of.xi_change),
+            ],
+            axis=1,
+        )
+
+    def unknowns(self, step: Step, vector: FloatArray) -> Unknowns:
+        """The unknowns of vectors."""
+        few, many = symmetric(self.groups), symmetric(2 * self.groups)
+        parts = np.split(vector, np.cumsum(self.lengths)[:-1], axis=1)
+        v2 = np.exp(parts[0])
+        return Unknowns(
+            v2=v2,
+            phi_phi=few.whole(parts[1]),
+            xi=many.whole(parts[2]),
+            coefficients=parts[3] * self._unit(step, v2),
+            intercept=parts[4][:, 0],
+            relative=parts[5],
+            bulk=few.whole(parts[6]),
+            xi_change=many.whole(parts[7]),
+        )
+
+    def scale(self, vector: FloatArray) -> FloatArray:
+        """The root mean square of the block that a component belongs to, at least 1e-3."""
+        parts = np.split(vector, np.cumsum(self.lengths)[:-1], axis=1)
+        sizes = [np.sqrt((part**2).mean(axis=1, keepdims=True)) for part in parts]
+        return np.asarray(
+            np.maximum(np.repeat(np.concatenate(sizes, axis=1), self.lengths, axis=1), 1e-3)
+        )
+
+
+class ConvexSolution(NamedTuple):
+    """The fixed point of every row."""
+
+    at: Mapped
+    residual: FloatArray  # (B,)
+    iterations: IntArray  # (B,)
+
+
+def solve_coarse(fitting: Fitting) -> Fixed:
+    """A first solution for all rows on coarse rules.
+
+    Rows that fail are solved with a shorter memory, then along a path of λ.
+    """
+    pack = packing(fitting)
+    start = pack.vector(fitting.samples.step, _start(fitting.samples))
+    found = _attempts(fitting, pack, start, ROUGH, ROUGH_ACCEPTED)
+    lost = np.flatnonzero(~(found.residual <= ROUGH_ACCEPTED))
+    if lost.size:
+        _keep_better(found, lost, _along_ridges(fitting.take(lost), pack, start[lost]))
+    return found
+
+
+def output_changes(fitting: Fitting, found: Fixed) -> FloatArray:
+    """By how much the nodes of κ are too far apart for the solution on them, (B,): 1 if they do.
+
+    Losses and errors are smooth functions of the output's distance from places where a loss or its
+    proximal map bends, over its spread: the trapezoidal rule needs steps of that distance of order
+    1, longer ones where κ is improbable.
+    """
+    at = sides(fitting, packing(fitting).unknowns(fitting.samples.step, found.state))
+    square = at.output.variance[..., 0] + at.parts[:, 1] ** 2 + 2.0 * at.parts[:, 2] ** 2
+    spread = np.sqrt(np.maximum(square + at.output.noise[..., 0], 1e-300))
+    mean, chi = at.parts[:, 0], at.output.influence[..., 0]
+    bends = (mean, mean - 1.0, mean + 1.0, mean - 1.0 - chi, mean + 1.0 + chi)
+    distance = np.concatenate([np.stack(bends) / spread, fitting.labels.changes])  # (·, B, Q)
+    near = np.minimum(np.abs(distance[..., 1:]), np.abs(distance[..., :-1])) < LEVELLED
+    kappa = np.minimum(np.abs(fitting.samples.kappa[1:]), np.abs(fitting.samples.kappa[:-1]))
+    digits = np.maximum(-np.log(NODE_ERROR) - 0.5 * kappa**2, 1e-3)
+    change = np.abs(np.diff(distance, axis=2)) * near * np.sqrt(digits / (2.0 * np.pi**2))
+    return np.asarray(change.max(axis=(0, 2)))
+
+
+def solve_fine(fitting: Fitting, rough: Fixed) -> ConvexSolution:
+    """The solution for all rows, from a first one on coarser rules."""
+    pack, step = packing(fitting), fitting.samples.step
+    found = _attempts(fitting, pack, rough.state, TOLERANCE, ACCEPTED)
+    at = mapped(fitting, pack.unknowns(step, found.state))
+    return ConvexSolution(at, found.residual, rough.iterations + found.iterations)
+
+
+def packing(fitting: Fitting) -> Packing:
+    """How the unknowns of a fit are written as vectors."""
+    return Packing(fitting.samples.step.k.shape[1], fitting.samples.columns.plain.shape[2])
+
+
+def _attempts(
+    fitting: Fitting, pack: Packing, start: FloatArray, tolerance: float, accepted: float
+) -> Fixed:
+    """The fixed point from a start, with less and less memory where it is not found."""
+    found = _accelerated(fitting, pack, start, tolerance, MEMORIES[0])
+    for depth in MEMORIES[1:]:
+        lost = np.flatnonzero(~(found.residual <= accepted))
+        if lost.size:
+            again = _accelerated(fitting.take(lost), pack, start[lost], tolerance, depth)
+            _keep_better(found, lost, again)
+    return found
+
+
+def _keep_better(found: Fixed, lost: IntArray, again: Fixed) -> None:
+    """Put second solutions of some rows in the place of the first where they are better."""
+    better = again.residual < found.residual[lost]
+    found.iterations[lost] += again.iterations
+    found.state[lost[better]] = again.state[better]
+    found.residual[lost[better]] = again.residual[better]
+
+
+def _along_ridges(fitting: Fitting, pack: Packing, start: FloatArray) -> Fixed:
+    """From a larger λ, at which the fixed point is easy, down to the problem's own."""
+    samples = fitting.samples
+    ridge = samples.step.ridge
+    factor = np.where(ridge < 0.5, 0.5 / ridge, 30.0)
+    found = Fixed(start, np.full(len(start), np.inf), np.zeros(len(start), dtype=np.intp))
+    while True:
+        easier = replace(samples, step=replace(samples.step, ridge=ridge * factor))
+        now = _accelerated(replace(fitting, samples=easier), pack, found.state, ROUGH, MEMORIES[0])
+        good = now.residual <= ROUGH_ACCEPTED
+        state = np.where(good[:, None], now.state, found.state)
+        found = Fixed(state, now.residual, found.iterations + now.iterations)
+        if np.all(factor == 1.0):
+            return found
+        factor = np.maximum(factor / 3.0, 1.0)
+
+
+def _accelerated(
+    fitting: Fitting, pack: Packing, start: FloatArray, tolerance: float, depth: int
+) -> Fixed:
+    """Anderson's acceleration of the joint map."""
+
+    def image(states: FloatArray, rows: IntArray) -> FloatArray:
+        part = fitting.take(rows)
+        step = part.samples.step
+        return pack.vector(step, mapped(part, pack.unknowns(step, states)).unknowns)
+
+    return fixed_point(
+        image,
+        start,
+        scale=pack.scale,
+        tolerance=tolerance,
+        reach=LARGEST_MOVE,
+        most=MOST_STEPS,
+        depth=depth,
+        far=FAR,
+    )
+
+
+def _start(samples: Samples) -> Unknowns:
+    """Features taken as noise, a readout of size one spread over all neurons."""
+    step = samples.step
+    rows, size = step.k.shape
+    v2 = step.neurons / (step.n * (0.1 + step.ridge))[:, None]
+    relative = 0.3 * step.neurons / step.neurons.sum(axis=1, keepdims=True) / v2
+    return Unknowns(
+        v2=v2,
+        phi_phi=np.broadcast_to(np.eye(size), (rows, size, size)).copy(),
+        xi=averaged(step.r_weight, t_matrix_without_readout(step)),
+        coefficients=np.zeros((rows, samples.columns.plain.shape[2])),
+        intercept=np.zeros(rows),
+        relative=relative,
+        bulk=diagonals(relative),
+        xi_change=np.zeros((rows, 2 * size, 2 * size)),
+    )

@@ -1,0 +1,399 @@
+"""Other losses than the square (theory, sections 30–35): values, identities, real networks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+from featurestep import (
+    FeaturestepError,
+    InvalidProblem,
+    LossPrediction,
+    Problem,
+    function,
+    predict,
+)
+from featurestep.theory.exact import convex
+from featurestep.theory.exact.label_rules import label_rule
+from featurestep.theory.exact.losses import LOSSES, SIGNS, Output, logistic_prox
+from featurestep.theory.predict import solve
+from featurestep.theory.resolution import Effort
+from tests.theory import fitted_networks
+
+VALUES: list[dict[str, Any]] = json.loads(
+    Path(__file__).with_name("loss_values.json").read_text(encoding="utf-8")
+)
+NAMES = {
+    "test_loss": "test_loss",
+    "train_loss": "train_loss",
+    "train_objective": "train_objective",
+    "test_01": "test_error",
+    "train_01": "train_error",
+    "test_mse": "test_error",
+    "train_mse": "train_error",
+}
+
+
+def equispaced(count: int) -> list[tuple[float, float]]:
+    """The groups that stand for the Gaussian law in the check values."""
+    g = np.linspace(-4.5, 4.5, count)
+    w = np.exp(-0.5 * g**2)
+    w /= w.sum()
+    g /= np.sqrt(w @ g**2)
+    return list(zip(g.tolist(), w.tolist(), strict=True))
+
+
+def problem_of(case: dict[str, Any]) -> Problem:
+    activation: Any = case["activation"]
+    if activation == "sin(z+.6)":
+        activation = function(lambda z: np.sin(z + 0.6), name="shifted sine")
+    readout = equispaced(case["readout_nodes"]) if "readout_nodes" in case else case["readout"]
+    same = ("loss", "centre", "noise_std", "ridge", "n", "d", "width", "n_step", "step_size")
+    return Problem(
+        **{name: case[name] for name in same},
+        activation=activation,
+        target=case["target"].replace("/sqrt(2)", "*0.7071067811865476"),
+        readout=readout,
+        initial=case["initial"],
+        intercept=case["intercept"] is not False,
+    )
+
+
+def predicted(problem: Problem, **options: Any) -> LossPrediction:
+    """By section 31 whatever the loss."""
+    (found,) = solve([problem], any_loss=True, **options)
+    if isinstance(found, FeaturestepError):
+        raise found
+    assert isinstance(found, LossPrediction)
+    return found
+
+
+def label(case: dict[str, Any]) -> str:
+    return f"{case['loss']}, {case['activation']}"
+
+
+@pytest.mark.parametrize("case", VALUES, ids=label)
+def test_check_values(case):
+    found = predicted(problem_of(case))
+    for theirs, ours in NAMES.items():
+        if theirs in case:
+            expected = case[theirs] if case[theirs] > 1e-100 else 0.0
+            assert getattr(found, ours) == pytest.approx(expected, rel=1e-6, abs=1e-100), theirs
+    assert found.readout_norm**2 == pytest.approx(case["readout_norm_squared"], rel=1e-6)
+    if case["intercept"] is not False:
+        assert found.intercept == pytest.approx(case["intercept"], rel=1e-6)
+
+
+@pytest.mark.parametrize("case", [case for case in VALUES if "P" in case["inside"]], ids=label)
+def test_what_they_are_made_of(case):
+    """Fields feel nodes to first order, errors to second."""
+    problem, inside = problem_of(case), case["inside"]
+    found = predicted(problem, effort=Effort(residuals=2.0))
+    size = found.groups.g.size
+    close = {"rel": 2e-6}
+    assert found.beta_norm == pytest.approx(inside["beta_norm"], **close)
+    assert found.alignment == pytest.approx(inside["alignment"], **close)
+    assert found.groups.norm**2 == pytest.approx(inside["rho_squared"], **close)
+    unknowns = found.network.unknowns
+    assert unknowns.v2[0] == pytest.approx(inside["V2"], **close)
+    assert unknowns.v2[0] * unknowns.relative[0] == pytest.approx(inside["P"], **close)
+    fields = unknowns.coefficients[0].reshape(-1, size)
+    for name, field in zip(("A", "tau", "psi", "Delta"), fields, strict=False):
+        expected = np.array(inside["solution"][name])
+        largest = max(np.abs(expected).max(), 1e-6)
+        assert field == pytest.approx(expected, rel=1e-5, abs=1e-5 * largest), name
+    at = found.network._at(np.array([0.0, inside["kappa_1"]]))
+    for name, values in (("chi", at.output.influence), ("v", at.output.variance)):
+        expected = [inside[f"{name}_at_kappa_0"], inside[f"{name}_at_kappa_1"]]
+        assert values[0, :, 0] == pytest.approx(expected, **close)
+
+
+SQUARE = [
+    {"activation": "tanh", "readout": "constant"},
+    {"activation": "gelu", "readout": "rademacher", "target": "H1 + H2/2", "noise_std": 0.3},
+    {"activation": "relu", "readout": "rademacher", "initial": "gaussian", "target": "H0/2 + H1"},
+    {"activation": "gelu", "readout": "gaussian", "step_size": 10.0},
+    {"activation": "relu", "step_size": 0.0},
+]
+SIZES = {"n": 2000, "d": 1000, "width": 1500, "n_step": 3000, "step_size": 30.0, "ridge": 0.02}
+
+
+@pytest.mark.parametrize("fields", SQUARE, ids=lambda f: f"{f['activation']} {len(f)}")
+def test_the_square_loss_is_ridge_regression(fields):
+    """Two solvers: (29)–(32), which is triangular, and the joint fixed point."""
+    problem = Problem(**{**SIZES, **fields})
+    found = predicted(problem)
+    (plain,) = solve([problem], effort=Effort(residuals=24 / 14))
+    assert found.test_error == pytest.approx(plain.test_error, rel=1e-9)
+    assert found.test_loss == pytest.approx(0.5 * plain.test_error, rel=1e-9)
+    assert found.train_error == pytest.approx(plain.train_mse, rel=1e-9)
+    assert found.train_objective == pytest.approx(0.5 * plain.train_loss, rel=1e-9)
+    assert found.readout_norm == pytest.approx(plain.readout_norm, rel=1e-9)
+    kappa = np.array([-2.0, 0.0, 1.0])
+    assert found.learned(kappa) == pytest.approx(plain.learned(kappa), rel=1e-6, abs=1e-8)
+
+
+def by_ridge(problem: Problem, share: float = 1e-2) -> tuple[float, float]:
+    """d(train_objective)/dλ by central differences, and ‖â‖²/2: both sides of (86)."""
+
+    def slope(h: float) -> float:
+        up, down = (predicted(problem.replace(ridge=problem.ridge * f)) for f in (1 + h, 1 - h))
+        return (up.train_objective - down.train_objective) / (2 * h * problem.ridge)
+
+    extrapolated = (16.0 * slope(0.5 * share) - 4.0 * slope(share)) / 12.0
+    return extrapolated, 0.5 * predicted(problem).readout_norm ** 2
+
+
+IDENTITY = [
+    {"loss": "logistic", "target": "H0/2 + H1", "noise_std": 0.3, "readout": "rademacher"},
+    {"loss": "logistic", "target": "H1", "intercept": True, "activation": "relu", "flip": 0.1},
+    {"loss": "squared_hinge", "target": "H0/2 + H1", "intercept": True, "initial": "gaussian"},
+    {"loss": "squared_hinge", "target": "sin", "activation": "gelu", "readout": "rademacher"},
+    {"loss": "hinge", "target": "tanh", "noise_std": 0.5, "ridge": 0.1},
+    {"loss": "hinge", "target": "H0/2 + H1", "noise_std": 0.2, "intercept": True, "ridge": 0.2},
+    {"loss": "huber", "target": "H1 + H2/2", "noise_std": 0.5, "activation": "gelu"},
+    {"loss": "huber", "target": "relu", "noise_std": 0.2, "intercept": True, "centre": True},
+    {"loss": "square", "target": "H1 + H2/2", "intercept": True, "initial": "gaussian"},
+]
+
+
+@pytest.mark.parametrize("fields", IDENTITY, ids=lambda f: f"{f['loss']} {f['target']}")
+def test_the_objective_changes_with_the_ridge_by_half_the_norm(fields):
+    """The check of the adjoint pass (86): it needs P and Q, and all that they are made of."""
+    problem = Problem(**{**SIZES, "readout": "constant", **fields})
+    slope, norm = by_ridge(problem)
+    assert slope == pytest.approx(norm, rel=1e-6)
+
+
+@pytest.mark.parametrize("fields", [IDENTITY[0], IDENTITY[3], IDENTITY[6]], ids=str)
+@pytest.mark.parametrize("factor", [1.03, 1 / 1.03])
+def test_a_wrong_variance_breaks_it(fields, factor, monkeypatch):
+    problem = Problem(**{**SIZES, "readout": "constant", **fields})
+    right = convex.sides
+
+    def wrong(fitting, unknowns):
+        at = right(fitting, unknowns)
+        return replace(at, output=at.output._replace(variance=factor * at.output.variance))
+
+    monkeypatch.setattr(convex, "sides", wrong)
+    slope, norm = by_ridge(problem)
+    assert abs(slope / norm - 1.0) > 1e-3
+
+
+@pytest.mark.parametrize("factor", [1.03, 1 / 1.03])
+@pytest.mark.parametrize("fields", [IDENTITY[0], IDENTITY[3], IDENTITY[6]], ids=str)
+def test_a_wrong_influence_is_refused(fields, factor, monkeypatch):
+    right = convex.sides
+
+    def wrong(fitting, unknowns):
+        at = right(fitting, unknowns)
+        return replace(at, output=at.output._replace(influence=factor * at.output.influence))
+
+    monkeypatch.setattr(convex, "sides", wrong)
+    with pytest.raises(FeaturestepError, match="two expressions"):
+        predicted(Problem(**{**SIZES, "readout": "constant", **fields}))
+
+
+@pytest.mark.parametrize("chi", [1e-3, 0.1, 1.0, 30.0, 1e4])
+def test_the_logistic_proximal_point(chi):
+    a = np.linspace(-60.0, 60.0, 2001)
+    z = logistic_prox(a, np.full(1, chi))
+    residual = z - a - chi / (1.0 + np.exp(z))
+    assert np.abs(residual).max() <= 1e-14 * (1.0 + 60.0 + chi)
+
+
+@pytest.mark.parametrize("chi", [0.02, 0.5, 4.0, 60.0])
+@pytest.mark.parametrize("name", LOSSES)
+def test_averages_over_the_output(name, chi):
+    """Closed forms and lattices against a fine sum over ω, of proximal points by minimisation."""
+    loss = LOSSES[name]
+    binary = name in ("logistic", "squared_hinge", "hinge")
+    mean = np.array([-3.0, -0.4, 0.2, 1.5, 8.0])[None, None]
+    variance, noise = np.full((1, 1, 1), 0.7), np.full((1, 1, 1), 0.0 if binary else 0.3)
+    y = SIGNS[:, None, None, None] if binary else np.full((1, 1, 1, 1), 0.6)
+    at = Output(y, mean, variance, np.full((1, 1, 1), chi), noise)
+    x = np.linspace(-9.0, 9.0, 180_001)
+    w = np.exp(-0.5 * x**2)
+    w /= w.sum()
+    omega = mean[..., None] + np.sqrt(variance + noise)[..., None] * x
+    f = _prox(name, y[..., None], omega, chi)
+    g = (f - omega) / chi
+    found, seen = loss.proximal(at), loss.measured(at)
+    close = {"rel": 1e-6, "abs": 1e-9}
+    assert found.g == pytest.approx(g @ w, **close)
+    assert found.g_square == pytest.approx(g**2 @ w, **close)
+    bend = -np.gradient(g, omega[0, 0, 0, 1] - omega[0, 0, 0, 0], axis=-1)
+    assert found.h == pytest.approx(bend @ w, rel=1e-4, abs=1e-6)
+    value = fitted_networks.loss
+    assert seen.train_loss == pytest.approx(value(y[..., None], f, name) @ w, **close)
+    assert seen.test_loss == pytest.approx(value(y[..., None], omega, name) @ w, **close)
+    wrong = (y[..., None] * f < 0.0) if binary else (y[..., None] - f) ** 2
+    assert seen.train_error == pytest.approx(wrong @ w, rel=1e-3, abs=1e-3 if binary else 1e-9)
+
+
+def _prox(name, y, omega, chi):
+    """argmin ℓ(y, f) + (f − ω)²/2χ, by cases."""
+    u = y - omega
+    if name == "square":
+        return omega + chi / (1.0 + chi) * u
+    if name == "huber":
+        return omega + np.where(np.abs(u) <= 1.0 + chi, chi / (1.0 + chi) * u, chi * np.sign(u))
+    if name == "logistic":
+        return y * logistic_prox(y * omega, np.full(1, chi))
+    gap = np.maximum(1.0 - y * omega, 0.0)
+    moved = np.minimum(gap, chi) if name == "hinge" else chi / (1.0 + chi) * gap
+    return omega + y * moved
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05, 0.5])
+def test_rules_for_labels(noise):
+    """Weights of nodes that do not know where labels change their sign."""
+    problem = Problem(**SIZES, loss="hinge", target="H1 + H2/2", noise_std=noise)
+    kappa, gamma = np.array([-1.3, 0.2, 2.0]), np.array([0.8])
+    rule = label_rule(problem.star, gamma, kappa)
+    s = np.linspace(-8.0, 8.0, 160_001)
+    w = np.exp(-0.5 * s**2) / np.sqrt(2.0 * np.pi) * (s[1] - s[0])
+    for q, k in enumerate(kappa):
+        mean = problem.star(gamma * k + 0.6 * s)
+        for f in (np.ones_like, special.ndtr, lambda s: s**2):
+            expected = w @ (mean * f(s))
+            values = f(rule.s[0, 0])
+            found = (rule.weight[1, 0, q] - rule.weight[0, 0, q]) @ values
+            assert found == pytest.approx(expected, abs=1e-4 if noise == 0.0 else 1e-9)
+
+
+def random_problem(rng: np.random.Generator) -> Problem:
+    loss = str(rng.choice(list(LOSSES)))
+    n = round(np.exp(rng.uniform(np.log(800), np.log(20_000))))
+    d, width = round(n * rng.uniform(0.25, 2.0)), round(n * rng.uniform(0.5, 2.5))
+    binary = loss in ("logistic", "squared_hinge", "hinge")
+    laws = ("constant", "rademacher", ((-(2**0.5), 0.25), (0.0, 0.5), (2**0.5, 0.25)), "gaussian")
+    return Problem(
+        n=n,
+        d=d,
+        width=width,
+        n_step=round(d * np.exp(rng.uniform(np.log(0.5), np.log(32.0)))),
+        step_size=float(rng.uniform(0.0, 2.0) * width**0.5 * (rng.random() < 0.9)),
+        ridge=float(10.0 ** rng.uniform(-4.0, 1.0)),
+        noise_std=float(rng.choice([0.0, 0.1, 0.3, 0.5])),
+        activation=str(rng.choice(["tanh", "relu", "gelu", "erf", "sin", "sigmoid"])),
+        target=str(rng.choice(["H1", "tanh", "H0/2 + H1", "H1 + H2/2", "sin", "H1 + H3/6"])),
+        readout=laws[rng.choice(4, p=[0.35, 0.35, 0.2, 0.1])],
+        centre=bool(rng.random() < 0.5),
+        initial=str(rng.choice(["sphere", "gaussian"])),
+        loss=loss,
+        intercept=bool(rng.random() < 0.5),
+        flip=0.1 if binary and rng.random() < 0.3 else 0.0,
+    )
+
+
+def check_random(seed: int, count: int, allowed: int) -> None:
+    rng = np.random.default_rng(seed)
+    refused = []
+    for problem in (random_problem(rng) for _ in range(count)):
+        try:
+            found = predicted(problem)
+        except FeaturestepError as error:
+            refused.append((problem, str(error)))
+            continue
+        assert found.solver_residual < 1e-10
+        assert found.self_check < 1e-8
+        assert found.train_loss < found.test_loss
+    assert len(refused) <= allowed, refused
+
+
+def test_random_problems_converge():
+    check_random(7, 25, 0)
+
+
+@pytest.mark.slow
+def test_many_random_problems_converge():
+    check_random(8, 200, 1)
+
+
+def test_grids_are_their_points():
+    base = Problem(**SIZES, loss="logistic", target="H1", noise_std=0.3, readout="constant")
+    grid = base.vary(ridge=[0.01, 0.1, 1.0], loss=["logistic", "square", "hinge"])
+    found = predict(grid)
+    assert set(found.statuses) == {"ok"}
+    for i, problem in enumerate(grid):
+        alone = predicted(problem)
+        assert found.columns["test_loss"][i] == pytest.approx(alone.test_loss, rel=1e-9)
+        assert found.columns["train_objective"][i] == pytest.approx(alone.train_objective, rel=1e-9)
+
+
+def test_a_prediction_tells_the_law_of_the_output():
+    problem = Problem(**SIZES, loss="logistic", target="H1", noise_std=0.3, readout="constant")
+    found = predict(problem)
+    assert isinstance(found, LossPrediction)
+    kappa = np.linspace(-2.0, 2.0, 5)
+    mean, sd = found.margin(kappa)
+    assert mean == pytest.approx(found.learned(kappa))
+    assert np.all(sd > 0.0)
+    curve = found.reliability([-3.0, -1.0, 0.0, 1.0, 3.0])
+    assert curve[2] == pytest.approx(0.5, abs=1e-9)  # the problem is odd
+    assert curve + curve[::-1] == pytest.approx(np.ones(5), abs=1e-9)
+    assert np.all(np.diff(curve) > 0.0)
+    with pytest.raises(InvalidProblem, match="must have labels ±1 for a reliability curve"):
+        predict(problem.replace(loss="huber")).reliability(0.0)
+
+
+def test_only_exact_weights_know_other_losses():
+    with pytest.raises(InvalidProblem, match="method must be exact for other losses"):
+        predict(Problem(**SIZES, loss="huber"), method="isotropic")
+
+
+# Real networks.
+
+MEASURED = ("test_loss", "test_error", "readout_norm", "intercept")
+RECORD = json.loads(fitted_networks.RECORD.read_text(encoding="utf-8"))
+
+
+def scores(name: str) -> dict[str, float]:
+    """z of each measure: predictions against recorded networks."""
+    problem, seen = fitted_networks.PROBLEMS[name], RECORD[name]
+    found = predicted(problem)
+    measured = [m for m in MEASURED if m != "intercept" or problem.intercept]
+    return {m: (getattr(found, m) - seen["mean"][m]) / seen["standard_error"][m] for m in measured}
+
+
+def rms(values: Any) -> float:
+    return float(np.sqrt(np.mean(np.square(list(values)))))
+
+
+@pytest.mark.parametrize("name", ["logistic", "squared hinge", "huber"])
+def test_recorded_networks_can_be_drawn_again(name):
+    found = fitted_networks.draw(fitted_networks.PROBLEMS[name], 0)
+    assert found == pytest.approx(RECORD[name]["first"], rel=1e-6)
+
+
+def test_networks_agree():
+    found = {name: scores(name) for name in fitted_networks.PROBLEMS}
+    every = [z for each in found.values() for z in each.values()]
+    assert rms(every) <= 1.5, found
+    assert max(map(abs, every)) <= 3.5, found
+    for name, problem in fitted_networks.PROBLEMS.items():
+        seen, prediction = RECORD[name], predicted(problem)
+        noted = sum(note.size for note in prediction.notes)
+        gap = prediction.train_loss / seen["mean"]["train_loss"] - 1.0
+        error = seen["standard_error"]["train_loss"] / seen["mean"]["train_loss"]
+        assert abs(gap) <= noted + 2.5 * error
+
+
+@pytest.mark.parametrize("factor", [1.03, 1 / 1.03])
+def test_networks_disagree_with_a_wrong_variance(factor, monkeypatch):
+    right = convex.sides
+
+    def wrong(fitting, unknowns):
+        at = right(fitting, unknowns)
+        return replace(at, output=at.output._replace(variance=factor * at.output.variance))
+
+    monkeypatch.setattr(convex, "sides", wrong)
+    every = [z for name in fitted_networks.PROBLEMS for z in scores(name).values()]
+    assert rms(every) > 1.5
