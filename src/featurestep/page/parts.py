@@ -61,7 +61,8 @@ def point(state: State, *, draft: bool = False) -> Data:
 @lru_cache(maxsize=16)
 def _predicted(problem: Problem) -> Prediction:
     """Kept: what has no step is the same while the step moves."""
-    return predict(problem)
+    found: Prediction = predict(problem)
+    return found
 
 
 def _degrees(
