@@ -22,7 +22,9 @@ else:
             self.name = name
 
         def __getattr__(self, attribute: str) -> Any:
-            return getattr(import_module(self.name), attribute)
+            value = getattr(import_module(self.name), attribute)
+            setattr(self, attribute, value)  # found without this method from now on
+            return value
 
     xarray = _Lazy("xarray")
     special = _Lazy("scipy.special")
