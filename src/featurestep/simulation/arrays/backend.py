@@ -174,11 +174,23 @@ class Backend:
         return (self._factored(gram.copy(), *pair) for pair in pairs)
 
     def _factored(self, A: Array, shift: float, rhs: Array) -> Factored:
-        """In place: what is lower in rows is upper in columns, as the library wants it."""
+        """In place."""
+        U, info = self.cholesky(A, shift)
+        return Factored(self.cholesky_solve(U, rhs), np.abs(np.diagonal(A)), info)
+
+    def cholesky(self, A: Array, shift: float) -> tuple[Array, Array]:
+        """The factor U of A + shift·I = UᵀU, from A's lower triangle, in place; and 0 if it exists.
+
+        What is lower in rows is upper in columns, as the library wants it.
+        """
         A.flat[:: len(A) + 1] += shift
         U, info = self._potrf(A.T, lower=0, overwrite_a=1, clean=0)
         self._into(A, U)
-        return Factored(self._potrs(U, rhs, lower=0)[0], np.abs(np.diagonal(A)), info)
+        return U, info
+
+    def cholesky_solve(self, U: Array, rhs: Array) -> Array:
+        """(UᵀU)⁻¹ rhs."""
+        return self._potrs(U, rhs, lower=0)[0]
 
     def _in_basis(self, Q: Array, values: Array, rhs: Array) -> Array:
         """Q diag(1/values) Qᵀ rhs."""

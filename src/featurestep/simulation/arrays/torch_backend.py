@@ -144,12 +144,19 @@ class TorchBackend(Backend):
         return self._scratch
 
     def _factored(self, A: Array, shift: float, rhs: Array) -> Factored:
+        U, info = self.cholesky(A, shift)
+        pivots = U.diagonal(dim1=-2, dim2=-1).abs()
+        return Factored(self.cholesky_solve(U, rhs), pivots, info)
+
+    def cholesky(self, A: Array, shift: float) -> tuple[Array, Array]:
         A.diagonal(dim1=-2, dim2=-1).add_(shift)
         U = A.mT
         info = self.xp.empty(A.shape[:-2], dtype=self.xp.int32, device=self.device)
         self.xp.linalg.cholesky_ex(U, upper=True, out=(U, info))
-        pivots = U.diagonal(dim1=-2, dim2=-1).abs()
-        return Factored(self.xp.cholesky_solve(rhs, U, upper=True), pivots, info)
+        return U, info
+
+    def cholesky_solve(self, U: Array, rhs: Array) -> Array:
+        return self.xp.cholesky_solve(rhs, U, upper=True)
 
     def orthonormal(self, Z: Array) -> tuple[np.ndarray[Any, Any], Array]:
         Q, R = self.xp.linalg.qr(Z.T)
