@@ -10,8 +10,9 @@ from scipy import special
 
 import featurestep as fs
 from featurestep import InvalidProblem, Problem
+from featurestep.core.results import LOSS_QUANTITIES
 
-from .command import run
+from .command import run, run_json
 
 BASE: dict[str, Any] = {"n": 200, "d": 100, "width": 150, "step_exponent": 0.3, "ridge": 0.1}
 LOGISTIC = Problem(**BASE, loss="logistic", target="H1", noise_std=0.5)
@@ -24,8 +25,6 @@ SQUARE_ONLY = {
     "learnable": fs.learnable,
     "spectrum": fs.spectrum,
     "critical_steps": fs.critical_steps,
-    "simulate": fs.simulate,
-    "estimate": fs.estimate,
     "simulated_spectrum": fs.simulated_spectrum,
     "estimate_spectrum": fs.estimate_spectrum,
     "feature_gap": fs.feature_gap,
@@ -60,9 +59,10 @@ def test_verbs_that_know_the_square_only_refuse_the_others_in_one_line(verb, pro
 
 def test_every_verb_is_in_the_table():
     known = {name.split()[0] for name in SQUARE_ONLY}
-    others = {"function", "find_spikes", "predict"}  # no problem, or every loss
+    others = {"function", "find_spikes"}  # which take no problem
+    any_loss = {"predict", "simulate", "estimate"}
     verbs = {name for name in fs.__all__ if name[0].islower()}
-    assert verbs == known | others
+    assert verbs == known | any_loss | others
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,20 @@ def test_fields_vary_print_and_travel():
 def test_the_command_line_has_the_fields():
     shown = run("predict", "--help").output
     assert all(option in shown for option in ("--loss NAME", "--intercept", "--flip SHARE"))
+
+
+def test_the_command_line_simulates_other_losses():
+    sizes = ["--n", "60", "--d", "30", "--width", "40", "--n-test", "100", "--seeds", "2"]
+    shown = run("simulate", *sizes, "--loss", "logistic", "--intercept", "--flip", "0.1").stdout
+    assert "loss logistic, with intercept, flip 0.1" in shown
+    for title in ("test loss", "train objective", "test error", "train error", "intercept"):
+        assert title in shown
+    assert "wrong signs" in shown
+    shown = run("simulate", *sizes, "--loss", "huber").stdout
+    assert "(y − f)²" in shown
+    assert "intercept" not in shown
+    found = run_json("simulate", *sizes, "--loss", "hinge")["points"][0]
+    assert set(LOSS_QUANTITIES) <= set(found)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])

@@ -114,8 +114,17 @@ def test_text_of_an_estimate():
             "Problem(n=2000, d=1000, width=2500, ridge=0.01, step_size=1.0, residual='full')",
             "variants=('trained', 'initial', 'gaussian')",
         ),
+        (
+            "Problem(n=2500, d=500, width=2000, ridge=0.1, step_size=1.0, loss='huber')",
+            "",
+        ),
+        pytest.param(
+            "Problem(n=2000, d=500, width=2500, ridge=0.1, step_size=1.0, loss='hinge')",
+            "",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["streamed", "held"],
+    ids=["streamed", "held", "another loss", "hinge"],
 )
 def test_memory_is_as_promised(problem, options):
     peak, promised = measured(problem, options)

@@ -40,6 +40,7 @@ def simulate(request: Run, variants: str) -> None:
     Examples
       featurestep simulate
       featurestep simulate --over step_exponent=0:0.45:10 --seeds 4 --plot errors.pdf
+      featurestep simulate --loss logistic --intercept --flip 0.05 --over ridge=0.001,0.01,0.1
       featurestep simulate --variants trained,initial,spiked:1,gaussian+spiked:1
       featurestep simulate --variants trained,spiked:2 --phi 0.5 --psi 0.7 --over n=200,400,800
       featurestep simulate --inputs rademacher --corrupted 0.1 --steps 3 --json

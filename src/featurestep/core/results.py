@@ -41,6 +41,15 @@ QUANTITIES = {
     "train_mse": "training error (1/n)‖y − Fâ‖²",
     "readout_norm": "norm of the fitted readout ‖â‖",
 }
+LOSS_QUANTITIES = {  # with another loss than the square, or an intercept
+    "test_loss": "mean loss on fresh samples, E ℓ(y, f)",
+    "train_loss": "mean loss on the training samples",
+    "train_objective": "what the readout minimises, train loss + (λ/2)‖â‖²",
+    "test_error": "share of wrong signs on fresh samples; for real labels E(y − f)²",
+    "train_error": "the same on the training samples",
+    "readout_norm": "norm of the fitted readout ‖â‖",
+    "intercept": "fitted intercept b; 0 where none is fitted",
+}
 OK = "ok"  # the status of a grid's point that has its numbers
 _MAX_NUMBERS = 6  # numbers in a `repr`
 _MAX_REASONS = 10  # reasons, in a grid's notes, why points have no numbers
@@ -50,6 +59,25 @@ Array = np.ndarray[Any, Any]
 P = ParamSpec("P")
 Answer = TypeVar("Answer", bound="Result")
 Answer_co = TypeVar("Answer_co", bound="Result", covariant=True)
+
+
+def quantities_of(problem: Problem | Grid) -> dict[str, str]:
+    """What is measured of a problem, or of a grid's points: names and meanings.
+
+    InvalidProblem where some points have the square loss and others another: `train_loss` is the
+    objective of the one and the mean loss of the other.
+    """
+    points = list(problem) if isinstance(problem, Grid) else [problem]
+    square = {point.has_square_loss for point in points}
+    if len(square) > 1:
+        rule = "must be square, without intercept, at every point or at none"
+        other = next(point for point in points if not point.has_square_loss)
+        name = "loss" if other.loss != "square" else "intercept"
+        raise InvalidProblem(name, rule, getattr(other, name))
+    if True in square:
+        return dict(QUANTITIES)
+    varied = problem.axes if isinstance(problem, Grid) else {}  # an axis may be the intercept
+    return {name: text for name, text in LOSS_QUANTITIES.items() if name not in varied}
 
 
 class Note(str):

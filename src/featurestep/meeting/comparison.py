@@ -13,7 +13,7 @@ from ..core.display import Table, cell, json_value, plus_minus, point_in_words
 from ..core.errors import InvalidProblem
 from ..core.grid import Grid, as_grid
 from ..core.problem import Problem, require_square_loss
-from ..core.results import OK, QUANTITIES, Result, allowance, grouped_notes
+from ..core.results import OK, Result, allowance, grouped_notes, quantities_of
 from ..core.types import FloatArray, xarray
 from ..simulation import Setting, Simulation, simulate
 from ..simulation.arguments import SEEDS, checked_seeds
@@ -100,8 +100,8 @@ class Comparison(Result):
     simulation: Simulation
 
     def __post_init__(self) -> None:
-        error = _trained(self.simulation.standard_error)
-        for name in QUANTITIES:
+        error = _trained(self.simulation.standard_error, self.simulation.columns)
+        for name in self.simulation.columns:
             if not np.all(error.sel(quantity=name).values > 0):
                 rule = f"must give draws that differ: the standard error of {name} is 0 somewhere"
                 raise InvalidProblem("seeds", rule, self.simulation.seeds)
@@ -114,9 +114,10 @@ class Comparison(Result):
     @cached_property
     def dataset(self) -> xarray.Dataset:
         """The five measures by quantity and grid point; status and notes by grid point."""
-        simulated = _trained(self.simulation.mean)
-        error = _trained(self.simulation.standard_error).values
-        predicted = np.stack([self.predicted[name] for name in QUANTITIES])
+        names = self.simulation.columns
+        simulated = _trained(self.simulation.mean, names)
+        error = _trained(self.simulation.standard_error, names).values
+        predicted = np.stack([self.predicted[name] for name in names])
         difference = simulated.values - predicted
         with np.errstate(divide="ignore"):
             gap = difference / predicted
@@ -155,12 +156,12 @@ class Comparison(Result):
         return tuple(self._rows())
 
     def _rows(self) -> Iterator[Row]:
-        count = len(self.statuses)
+        count, quantities = len(self.statuses), self.simulation.columns
         columns = {
-            name: self.dataset[name].values.reshape(len(QUANTITIES), count) for name in MEASURES
+            name: self.dataset[name].values.reshape(len(quantities), count) for name in MEASURES
         }
         for i, point in enumerate(as_grid(self.problem).points()):
-            for q, quantity in enumerate(QUANTITIES):
+            for q, quantity in enumerate(quantities):
                 numbers: dict[str, Any] = {
                     name: float(column[q, i]) if np.isfinite(column[q, i]) else None
                     for name, column in columns.items()
@@ -265,13 +266,14 @@ Predictions = tuple[dict[str, FloatArray], tuple[str, ...], tuple[tuple[str, ...
 def _predictions(problem: Problem | Grid) -> Predictions:
     """Numbers by quantity, status and notes of every point."""
     if isinstance(problem, Grid):
-        found = predict(problem)
-        numbers = {name: found.columns[name].reshape(problem.shape) for name in QUANTITIES}
+        found, names = predict(problem), quantities_of(problem)
+        numbers = {name: found.columns[name].reshape(problem.shape) for name in names}
         return numbers, found.statuses, found.noted
     one = predict(problem)
-    return {name: np.array(getattr(one, name)) for name in QUANTITIES}, (OK,), (one.notes,)
+    numbers = {name: np.array(getattr(one, name)) for name in quantities_of(problem)}
+    return numbers, (OK,), (one.notes,)
 
 
-def _trained(results: xarray.Dataset) -> xarray.DataArray:
+def _trained(results: xarray.Dataset, names: Iterable[str]) -> xarray.DataArray:
     """The trained network's quantities as one array: (quantity, *grid)."""
-    return results[list(QUANTITIES)].sel(variant="trained", drop=True).to_dataarray("quantity")
+    return results[list(names)].sel(variant="trained", drop=True).to_dataarray("quantity")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.axes import axis_values
-from ..core.grid import Grid
+from ..core.grid import Grid, as_grid
 from ..core.types import Axes, xarray
 from ..meeting.comparison import Comparison, Row
 from ..simulation import FeatureGap, SimulatedSpectrum, Simulation
@@ -122,13 +122,15 @@ def gaps(rows: Sequence[Row], ax: Axes | None = None) -> Axes:
 
 
 @styled
-def draws(dataset: xarray.Dataset, ax: Axes | None = None) -> Axes:
+def draws(
+    dataset: xarray.Dataset, ax: Axes | None = None, *, variables: Sequence[str] = ERRORS
+) -> Axes:
     """Both errors of every variant of one problem: a dot for each seed, and the mean's bar."""
     names = [str(name) for name in dataset["variant"].values]
     ax = new_axes(height=1.1 + 0.4 * len(names))[0] if ax is None else ax
     seeds = dataset.sizes["seed"]
     heights = np.arange(len(names))[::-1]
-    for i, quantity in enumerate(ERRORS[::-1]):
+    for i, quantity in enumerate(variables[::-1]):
         y = heights + 0.15 - 0.3 * i
         values = dataset[quantity].values  # (variant, seed)
         ax.plot(values.ravel(), np.repeat(y, seeds), ".", color="0.7", markersize=3, zorder=1)
@@ -174,13 +176,27 @@ def gap(result: FeatureGap, ax: Axes | None = None) -> Axes:
 
 def simulation(result: Simulation, ax: Axes | None = None) -> Axes:
     """Both errors with error bars: against the first field, or each variant's on its own."""
+    names = _drawn(result.problem)
     if not isinstance(result.problem, Grid):
-        return draws(result.dataset, ax)
+        return draws(_named(result.dataset, names), ax, variables=tuple(names.values()))
     at_most(result.problem, 2 if len(result.variants) == 1 else 1)
-    mean = _errors(result.mean, result.problem)
+    mean = _errors(result.mean, result.problem, names)
     several = len(result.seeds) > 1
-    error = _errors(result.standard_error, result.problem) if several else None
-    return simulated(mean, error, ERRORS)[0]
+    error = _errors(result.standard_error, result.problem, names) if several else None
+    return simulated(mean, error, tuple(names.values()))[0]
+
+
+def _drawn(problem: Any) -> dict[str, str]:
+    """The two quantities that are drawn, and the names that say what they are."""
+    points = list(as_grid(problem))
+    if points[0].has_square_loss:
+        return {name: name for name in ERRORS}
+    kinds = {"wrong_signs" if point.is_binary else "squared_error" for point in points}
+    return {"test_loss": "test_loss", "test_error": kinds.pop() if len(kinds) == 1 else "error"}
+
+
+def _named(results: xarray.Dataset, names: Mapping[str, str]) -> xarray.Dataset:
+    return results[list(names)].rename({old: new for old, new in names.items() if old != new})
 
 
 def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
@@ -203,9 +219,11 @@ def _refined(grid: Grid) -> Grid:
     return grid.base.vary(**{**grid.axes, name: axis_values(name, name, span)}, **grid.fixed)
 
 
-def _errors(results: xarray.Dataset, grid: Any) -> xarray.Dataset:
+def _errors(
+    results: xarray.Dataset, grid: Any, names: Mapping[str, str] | None = None
+) -> xarray.Dataset:
     """Both errors by the fields asked for, and by variant where there are several."""
-    errors = results[list(ERRORS)]
+    errors = _named(results, names or {name: name for name in ERRORS})
     if errors.sizes["variant"] == 1:
         errors = errors.squeeze("variant", drop=True)
     return errors.transpose(*grid.dims, ...)

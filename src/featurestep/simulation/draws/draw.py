@@ -29,6 +29,7 @@ class Block:
     X: Array  # (rows, d); every array may have an axis of draws in front
     clean: Array  # (rows,) in float64: σ⋆(X·β⋆), corrupted where the setting says so
     noise: Array  # (rows,) in float64, standard normal: y = clean + noise_std · noise
+    # Of labels ±1 (but those of a test sample) `clean` is the label itself, and `noise` 0.
 
     @property
     def rows(self) -> int:
@@ -171,7 +172,19 @@ class Draw:
         if sample.stream == "test":
             return clean, 0.0 * clean
         noise = self.source.column("noise", 2 * sample.part, start, X.shape[-2])
-        return self._corrupt(sample, start, clean), noise
+        clean = self._corrupt(sample, start, clean)
+        if self.problem.is_binary:
+            return self._signs(sample, start, clean, noise), 0.0 * clean
+        return clean, noise
+
+    def _signs(self, sample: Sample, start: int, clean: Array, noise: Array) -> Array:
+        """y = sign(σ⋆ + noise_std · noise), some of them flipped (theory, eq. 71)."""
+        ones = 0.0 * clean + 1.0
+        y = self.backend.where(clean + self.problem.noise_std * noise >= 0.0, ones, -ones)
+        if self.problem.flip == 0.0:
+            return y
+        draws = self.source.column("flips", sample.part, start, clean.shape[-1])
+        return self.backend.where(draws < flip_threshold(self.problem.flip), -y, y)
 
     @cached_property
     def _on_device(self) -> Array:
@@ -203,6 +216,13 @@ class Draw:
         chosen = draws[..., 0] < self.setting.corrupted
         unrelated = self._target(draws[..., 1:])
         return self.backend.where(chosen, unrelated, clean)
+
+
+def flip_threshold(flip: float) -> float:
+    """The standard normal quantile below which a label's draw of the stream `flips` flips it."""
+    from scipy.special import ndtri  # slow to load
+
+    return float(ndtri(flip))
 
 
 def check_sizes(problem: Problem, setting: Setting, n_test: int) -> None:

@@ -25,7 +25,7 @@ from .laws import NORMAL, RowLaw
 
 STREAMS = (
     *("data", "initialisation", "readout", "noise", "test", "teacher", "equivalent"),
-    "probes",  # a new stream goes last: the place of a name is part of its key
+    *("probes", "flips"),  # a new stream goes last: the place of a name is part of its key
 )
 CHUNK = 64  # rows drawn with one key
 

@@ -15,11 +15,13 @@ from ..arrays.backend import Backend
 from ..arrays.gram import CHOLESKY_FLOPS, EIGEN_FLOPS, by_eigenvectors
 from ..draws.streams import CHUNK
 from ..failures import InsufficientMemory, gibibytes
+from .losses import LOSSES
 from .plan import Fit, Group
 from .step import residual_basis
 from .variants import FeatureKey
 
 MIN_ROWS = 256
+SCALED_ROWS = 1024  # rows that a weighted Gram matrix scales at a time
 
 
 def solve_flops(size: int, fits: Collection[Fit], backend: Backend) -> int:
@@ -29,6 +31,20 @@ def solve_flops(size: int, fits: Collection[Fit], backend: Backend) -> int:
     if by_eigenvectors(ridges, backend.eigen_flops):
         return int(EIGEN_FLOPS * size**3) + 2 * solves
     return int(CHOLESKY_FLOPS * ridges * size**3) + solves
+
+
+def convex_flops(fit: Fit, width: int) -> tuple[int, int]:
+    """Flops of matrix products and of factorisations of a fit with another loss, as promised.
+
+    For as many steps as its loss takes on most problems; the true number is not known before.
+    """
+    n, N, steps = fit.n, width, LOSSES[fit.loss].steps
+    sides = 1 + fit.intercept
+    products = 8 * n * N
+    if fit.by_samples(N):
+        return steps * products, steps * int(CHOLESKY_FLOPS * n**3 + 2 * sides * n**2)
+    products += n * N * N
+    return steps * products, steps * int(CHOLESKY_FLOPS * N**3 + 2 * sides * N**2)
 
 
 class Work(NamedTuple):
@@ -79,14 +95,15 @@ def group_cost(group: Group, resources: Resources) -> GroupCost:
     """The cheapest way to run a group that fits the memory, or InsufficientMemory.
 
     n ≤ N: the sample is held. n > N: it is held when that takes less memory than a Gram matrix
-    for every key, and streamed otherwise, when memory no longer depends on n.
+    for every key, and streamed otherwise, when memory no longer depends on n. Other losses than the
+    square need the sample itself, which is held.
     """
     shape = Shape(group, resources.backend)
     rows = shape.default_rows() if resources.block_rows is None else resources.block_rows
     per_pass = max(1, shape.limits.grams // shape.gram)
     most, told = resources.limit
-    hold = shape.holding_is_smaller(per_pass)
-    if hold and shape.memory(rows, 1, hold=True) > most:
+    hold = shape.holding_is_smaller(per_pass) or not group.has_square_loss
+    if hold and group.has_square_loss and shape.memory(rows, 1, hold=True) > most:
         hold = False
     while rows > CHUNK and shape.memory(rows, 1, hold) > most:
         rows = max(CHUNK, rows // 2 // CHUNK * CHUNK)
@@ -97,7 +114,7 @@ def group_cost(group: Group, resources: Resources) -> GroupCost:
             f"({shape.describe()}); {told} is {gibibytes(most)}"
         )
     per_pass = 1 if hold else min(per_pass, 1 + spare // shape.gram)
-    keys = group.keys(dual=False)
+    keys = group.keys(dual=False) if group.has_square_loss else []
     passes = tuple(tuple(keys[i : i + per_pass]) for i in range(0, len(keys), per_pass))
     return GroupCost(
         group=group,
@@ -154,6 +171,8 @@ class Shape:
         if held:
             side = max(self.dual[-1] if self.dual else 0, N if hold else 0)
             factors = self._factors() * side * side * self.solver_itemsize
+            if not self.group.has_square_loss:
+                factors = self._convex_bytes()
             cast = held * N * self.solver_itemsize if self.mixed else 0
             phases.append(projected + self.buffers * held * N * item + cast + factors)
         if self.primal and not hold:
@@ -185,6 +204,14 @@ class Shape:
         later = 1 if self.steps > 1 else 0
         return (1 + basis + moved + later) * self.N * self.d * self.itemsize
 
+    def _convex_bytes(self) -> int:
+        """Of a fit with another loss: FFᵀ and what is factored, or FᵀWF and some scaled rows."""
+        N, item = self.N, self.solver_itemsize
+        sides = {side for key in self.group.fits for side in self.group.by_side(key)}
+        sizes = [2 * n * n if by_samples else N * (N + 2 * min(n, SCALED_ROWS))
+                 for n, by_samples in sides]  # fmt: skip
+        return max(sizes) * item
+
     def _factors(self) -> int:
         """Matrices of the Gram's size alive during a solve, itself included."""
         group = self.group
@@ -196,6 +223,8 @@ class Shape:
     def work(self, hold: bool, passes: int) -> Work:
         """Of one draw: its flops are what `GroupRun` counts as it goes."""
         N, d, group = self.N, self.d, self.group
+        if not group.has_square_loss:
+            return self._convex_work()
         streamed = 0 if hold else passes * max(self.primal, default=0)
         rows = group.n_test + self.held(hold) + streamed
         products = 2 * self.matrices * N * d * rows
@@ -214,6 +243,25 @@ class Shape:
             products += self.step_flops()
             numbers += steps * d
             features += steps * N
+        return Work(products, solves, numbers, features)
+
+    def _convex_work(self) -> Work:
+        """The same with other losses."""
+        N, d, group = self.N, self.d, self.group
+        rows = group.n_test + self.held(True)
+        products, solves = 2 * self.matrices * N * d * rows, 0
+        features, numbers = 0, (rows + N) * d + self.draws_noise * rows * N
+        for key, fits in group.fits.items():
+            sizes = group.by_side(key)
+            products += sum(n * n * N for n, by_samples in sizes if by_samples)
+            products += 2 * group.n_test * N * len(fits)
+            each = [convex_flops(fit, N) for fit in fits]
+            products, solves = products + sum(p for p, _ in each), solves + sum(s for _, s in each)
+            features += (group.n_test + max(n for n, _ in sizes)) * N
+        if group.steps_needed:
+            products += self.step_flops()
+            numbers += self.n0 * self.steps * d
+            features += self.n0 * self.steps * N
         return Work(products, solves, numbers, features)
 
     def step_flops(self) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...core.checks import whole_number
 from ...core.errors import InvalidProblem
 from ...core.grid import Grid
-from ...core.problem import Problem, require_square_loss
+from ...core.problem import Problem
+from ...core.results import quantities_of
 from ..arguments import Draws, Resources
 from ..draws.draw import Draw, check_sizes
 from ..draws.streams import Streams
@@ -73,6 +75,11 @@ class Experiment:
     n_test: int
     groups: tuple[GroupCost, ...]
 
+    @cached_property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of what is measured."""
+        return tuple(quantities_of(self.problem))
+
     @property
     def estimate(self) -> Estimate:
         """Of all groups and seeds; they run one after the other."""
@@ -105,7 +112,7 @@ class Experiment:
         limits = self.resources.backend.limits
         room = limits.batch if self.resources.max_memory is None else self.resources.max_memory
         sizes = [size for p in cost.group.points.values() for size in (p.n, p.width, p.n_step)]
-        if limits.batch == 0 or max(sizes) > SMALL:
+        if limits.batch == 0 or max(sizes) > SMALL or not cost.group.has_square_loss:
             return 1
         return max(1, min(len(self.draws.seeds), MOST_DRAWS, room // cost.memory))
 
@@ -116,9 +123,12 @@ def make_experiment(
     """Check the other arguments, form the groups, and fit them to the memory."""
     if not isinstance(problem, (Problem, Grid)):
         raise InvalidProblem("problem", "must be a Problem or a grid made by vary", problem)
-    require_square_loss(problem, "simulate")
+    quantities_of(problem)  # refused here, if at all
     problems = tuple(problem) if isinstance(problem, Grid) else (problem,)
     count = default_test_size(problems) if n_test is None else whole_number("n_test", n_test)
+    if not problems[0].has_square_loss and resources.backend.precision == "float32":
+        what = f"loss {problems[0].loss}" if problems[0].loss != "square" else "an intercept"
+        raise InvalidProblem("dtype", f"must be float64 or mixed with {what}", "float32")
     for each in problems:
         check_sizes(each, draws.setting, count)
     groups = make_groups(problems, draws.variants, count, draws.setting)

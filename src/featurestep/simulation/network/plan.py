@@ -1,7 +1,7 @@
 """Which points share what, and what the run will cost, before anything is drawn.
 
-Points that agree on sizes, functions, residual and the laws of readout and first layer form a
-group: they share the draw, the gradient and the projections of every sample. In a group,
+Points that agree on sizes, functions, labels, residual and the laws of readout and first layer form
+a group: they share the draw, the gradient and the projections of every sample. In a group,
 features are computed once for each (variant, step size, noise level of the step), whatever the
 ridges and sample sizes.
 """
@@ -22,11 +22,20 @@ Move = tuple[float, float]  # step size, noise level of the step's labels
 
 
 class Fit(NamedTuple):
-    """One ridge regression on given features."""
+    """One fit of the readout on given features."""
 
     n: int
     ridge: float
     noise: float
+    loss: str = "square"
+    intercept: bool = False
+
+    def by_samples(self, width: int) -> bool:
+        """True if its matrices are (n, n), else (width, width).
+
+        The hinge's are (n, n) always, see `convex`.
+        """
+        return self.loss == "hinge" or self.n <= width
 
 
 @dataclass
@@ -38,6 +47,11 @@ class Group:
     n_test: int
     points: dict[int, Problem] = field(default_factory=dict)
     fits: dict[FeatureKey, dict[Fit, list[Slot]]] = field(default_factory=dict)
+
+    @property
+    def has_square_loss(self) -> bool:
+        """True if readouts are fitted by ridge regression: sums over rows are enough."""
+        return self.problem.has_square_loss
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -89,6 +103,13 @@ class Group:
         sizes = self.sizes(dual)
         return [key for key in self.fits if not self.by_size(key).keys().isdisjoint(sizes)]
 
+    def by_side(self, key: FeatureKey) -> dict[tuple[int, bool], list[Fit]]:
+        """Fits by their sample size and whether their matrices are (n, n); see `convex`."""
+        found: dict[tuple[int, bool], list[Fit]] = {}
+        for fit in self.fits[key]:
+            found.setdefault((fit.n, fit.by_samples(self.problem.width)), []).append(fit)
+        return found
+
     def by_size(self, key: FeatureKey) -> dict[int, list[Fit]]:
         """The fits on some features by their sample size, ascending."""
         sizes = sorted({fit.n for fit in self.fits[key]})
@@ -106,7 +127,9 @@ def make_groups(
         for number, variant in enumerate(variants):
             key = feature_key(variant, problem, setting)
             fits = group.fits.setdefault(key, {})
-            fit = Fit(problem.n, problem.ridge, problem.noise_std)
+            fit = Fit(
+                problem.n, problem.ridge, problem.noise_std, problem.loss, bool(problem.intercept)
+            )
             fits.setdefault(fit, []).append((number, index))
     return list(groups.values())
 
@@ -117,8 +140,13 @@ def default_test_size(problems: Sequence[Problem]) -> int:
 
 
 def group_key(problem: Problem) -> tuple[Any, ...]:
-    """What points of one draw have in common."""
+    """What points of one draw have in common.
+
+    Labels ±1 are not linear in their noise, so that points with different ones share nothing.
+    """
+    signs = (problem.noise_std, problem.flip) if problem.is_binary else None
     return (
+        *(problem.has_square_loss, signs),
         *(problem.d, problem.width, problem.n_step, problem.residual, problem.initial),
         *(problem.sigma, problem.teacher or problem.sigma_star, problem.law),
     )

@@ -14,11 +14,17 @@ from .plan import Fit
 
 
 @dataclass
-class Solution:
+class Fitted:
     """One fitted readout; its numbers are arrays where there are several draws."""
 
     fit: Fit
     a_hat: Array  # (N,)
+
+
+@dataclass
+class Solution(Fitted):
+    """Of ridge regression."""
+
     train_loss: FloatArray
     train_mse: FloatArray
     readout_norm: FloatArray

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ...core.display import Table, cell, plus_minus
 from ...core.grid import Grid, as_grid
 from ...core.problem import Problem
-from ...core.results import QUANTITIES
+from ...core.results import LOSS_QUANTITIES, QUANTITIES, quantities_of
 from ...core.types import FloatArray, xarray
 from ..over_seeds import OverSeeds, statistics
 
@@ -22,9 +22,8 @@ Row = dict[str, Any]
 
 
 def _meaning(name: str) -> str:
-    """What a number is; `energy_2` is the second direction's part of the energy."""
-    known = {**QUANTITIES, **ALIGNMENT}
-    return known.get(name) or f"share of the weights' square along direction {name[-1]}"
+    """What an alignment is; `energy_2` is the second direction's part of the energy."""
+    return ALIGNMENT.get(name) or f"share of the weights' square along direction {name[-1]}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +35,10 @@ class Simulation(OverSeeds):
     over the seeds for the first variant, a float or an array over the grid; `dataset` has them by
     variant and seed, with the weights' alignment after each step (`energy_1`, … for each of
     several directions), `mean` and `standard_error` the statistics.
+
+    With another loss than the square, or an intercept, they are `test_loss`, `train_loss` (without
+    the penalty), `train_objective`, `test_error` and `train_error` (the share of wrong signs, or
+    squares for real labels), `readout_norm` and `intercept` (theory, section 30).
     """
 
     MEANINGS: ClassVar[Mapping[str, str]] = QUANTITIES
@@ -44,11 +47,21 @@ class Simulation(OverSeeds):
     values: Mapping[str, FloatArray]  # (variant, *grid, seed); alignments (*grid, seed, step)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in QUANTITIES:
+        if name not in {**QUANTITIES, **LOSS_QUANTITIES} or name not in self.values:
             raise AttributeError(name)
         if isinstance(self.problem, Grid):
             return self.mean[name].isel(variant=0, drop=True)
         return float(self.values[name][0].mean())
+
+    @cached_property
+    def quantities(self) -> Mapping[str, str]:
+        """Names and meanings of what was measured."""
+        return quantities_of(self.problem)
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The means over the seeds, by name."""
+        return {name: getattr(self, name) for name in self.quantities}
 
     @cached_property
     def dataset(self) -> xarray.Dataset:
@@ -59,8 +72,10 @@ class Simulation(OverSeeds):
         coords["seed"] = list(self.seeds)
         arrays: dict[str, Any] = {}
         for name, values in self.values.items():
-            axes = ("variant", *dims, "seed") if name in QUANTITIES else (*dims, "seed", "step")
-            arrays[name] = (axes, values, {"long_name": _meaning(name)})
+            measured = name in self.quantities
+            axes = ("variant", *dims, "seed") if measured else (*dims, "seed", "step")
+            text = self.quantities[name] if measured else _meaning(name)
+            arrays[name] = (axes, values, {"long_name": text})
         if not ALIGNMENT.keys().isdisjoint(arrays):
             coords["step"] = list(range(1, len(self.setting.multiples) + 1))
         notes = "; ".join(self.notes) or "none"
@@ -72,7 +87,7 @@ class Simulation(OverSeeds):
         for i, point in enumerate(points):
             for v, variant in enumerate(self.variants):
                 row: Row = {**point, "variant": variant}
-                for name in QUANTITIES:
+                for name in self.quantities:
                     flat = self.values[name].reshape(-1, len(points), len(self.seeds))
                     row[name] = statistics(flat[v, i])
                 if variant == "trained":
@@ -87,6 +102,12 @@ class Simulation(OverSeeds):
             for k in steps
         ]
 
+    @property
+    def columns(self) -> list[str]:
+        """Quantities that a table has: an intercept only where one is fitted."""
+        fitted = any(problem.intercept for problem in as_grid(self.problem))
+        return [name for name in self.quantities if name != "intercept" or fitted]
+
     def as_dict(self) -> dict[str, Any]:
         """Every number of every seed, and what the run took, ready for JSON."""
         return {**self.taken(), "notes": list(map(str, self.notes)), "points": list(self.points())}
@@ -96,8 +117,9 @@ class Simulation(OverSeeds):
         fields = as_grid(self.problem).dims
         keys = [*fields, *(["variant"] if len(self.variants) > 1 or not fields else [])]
         rows = list(self.points())
-        cells = [[*(r[key] for key in keys), *(_spread(r[n]) for n in QUANTITIES)] for r in rows]
-        found = [Table.of([*keys, *QUANTITIES], cells)]
+        shown = self.columns
+        cells = [[*(r[key] for key in keys), *(_spread(r[n]) for n in shown)] for r in rows]
+        found = [Table.of([*keys, *shown], cells)]
         steps = [step for row in rows for step in row.get("alignment", ())]
         if steps and not fields:
             header = ("after_step", "cosine with the target", "share of ‖W‖² along it")
@@ -105,15 +127,26 @@ class Simulation(OverSeeds):
             found.append(Table.of(header, table))
         return found
 
+    def closing(self) -> list[str]:
+        """What errors and losses are, where that depends on the loss, and what it took."""
+        points = list(as_grid(self.problem))
+        if points[0].has_square_loss:
+            return super().closing()
+        errors = dict.fromkeys(
+            "share of wrong signs" if p.is_binary else "mean of (y − f)²" for p in points
+        )
+        told = f"Errors: {' or '.join(errors)}. Train objective: train loss + (λ/2)‖â‖²."
+        return [told, *super().closing()]
+
     def __repr__(self) -> str:
         told = [f"{len(self.problem)} points" if isinstance(self.problem, Grid) else _means(self)]
-        told += [f"variants {', '.join(self.variants)}; {self.closing()[0]}"]
+        told += [f"variants {', '.join(self.variants)}; {self.closing()[-1]}"]
         notes = [f"note: {note}" for note in self.notes]
         return "\n    ".join([f"Simulation of {self.problem!r}", *told, *notes])
 
 
 def _means(found: Simulation) -> str:
-    return ", ".join(f"{name} = {cell(getattr(found, name))}" for name in QUANTITIES)
+    return ", ".join(f"{name} = {cell(value)}" for name, value in found.numbers.items())
 
 
 def _spread(found: Mapping[str, Any]) -> str:

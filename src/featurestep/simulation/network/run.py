@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +15,11 @@ from ..arrays.backend import Array
 from ..draws.draw import Block, Draw, Sample
 from ..draws.laws import NORMAL
 from ..failures import NonFiniteFeatures
-from .cost import GroupCost, solve_flops
+from .convex import Features, along_ridges, convex_solution, fit_readout
+from .cost import GroupCost, convex_flops, solve_flops
+from .losses import expected_over_labels
 from .plan import Fit, Move
-from .readout import NormalEquations, Solution, solve_dual, solve_primal
+from .readout import NormalEquations, solve_dual, solve_primal
 from .variants import FeatureKey, FeatureMaps
 from .weights import Alignment, Count, Trainer, Weights
 
@@ -27,7 +30,7 @@ TRAIN, TEST = 0, 1  # parts of the stream `equivalent`
 class Outcome:
     """The numbers of a group on one draw, or arrays of them over several."""
 
-    solutions: defaultdict[FeatureKey, list[Solution]] = field(
+    solutions: defaultdict[FeatureKey, list[Any]] = field(  # Solution or ConvexSolution
         default_factory=lambda: defaultdict(list)
     )
     alignment: dict[Move, list[Alignment]] = field(default_factory=dict)
@@ -76,6 +79,11 @@ class GroupRun(Trainer):
         weights = self.weights()
         outcome = Outcome(alignment=weights.alignment)
         held = [self._held(weights)] if self.cost.held else []
+        if not self.group.has_square_loss:
+            for key in self.group.fits:
+                self._fit_convex(key, held[0], outcome)
+            self._test_convex(weights, outcome)
+            return outcome
         for rows in held:
             for key in self.group.keys(dual=True):
                 self._fit_dual(key, rows, outcome)
@@ -153,6 +161,48 @@ class GroupRun(Trainer):
                         fits, last = by_size[key][high], high == max(by_size[key])
                         out.solutions[key] += solve_primal(sums[key], fits, last=last)
                         self.count(solve_flops(N, fits, self.backend))
+
+    def _fit_convex(self, key: FeatureKey, rows: Rows, out: Outcome) -> None:
+        """Fits with other losses, from features that are held whole; progress as promised."""
+        N, solver = self.group.problem.width, self.backend.solver
+        F = solver.cast(self.features(key, rows))
+        for (n, by_samples), fits in self.group.by_side(key).items():
+            features = Features(solver, F[:n], by_samples=by_samples)
+            self.count(n * n * N if by_samples else 0)
+            for path in along_ridges(fits):
+                y, found = solver.get(rows.labels(path[0])), None
+                for fit in path:
+                    found = fit_readout(
+                        features, y, loss=fit.loss, ridge=fit.ridge, intercept=fit.intercept,
+                        start=found,
+                    )  # fmt: skip
+                    out.solutions[key].append(convex_solution(fit, solver, found, y))
+                    self.count(sum(convex_flops(fit, N)))
+
+    def _test_convex(self, weights: Weights, out: Outcome) -> None:
+        """Expected loss and error over the labels of the test rows, for every readout."""
+        p, solver = self.group.problem, self.backend.solver
+        stacked = {
+            key: solver.join([solution.a_hat[None, :] for solution in found], 0)
+            for key, found in out.solutions.items()
+        }
+        sums = {key: np.zeros((2, len(found))) for key, found in out.solutions.items()}
+        for rows in self.blocks(weights, self.draw.test_sample(), TEST):
+            clean = self.backend.get(rows.clean)
+            for key, readouts in stacked.items():
+                F = solver.cast(self.features(key, rows))
+                outputs = solver.get(solver.product(F, readouts))  # (rows, fits)
+                self.count(2 * p.width * outputs.size)
+                for i, solution in enumerate(out.solutions[key]):
+                    fit, f = solution.fit, outputs[:, i] + solution.intercept
+                    pair = expected_over_labels(fit.loss, clean, f, noise=fit.noise, flip=p.flip)
+                    sums[key][:, i] += [part.sum() for part in pair]
+        for key, found in out.solutions.items():
+            means = sums[key] / self.group.n_test
+            if not np.isfinite(means).all():
+                raise NonFiniteFeatures("a test prediction is not finite")
+            for i, solution in enumerate(found):
+                solution.test_loss, solution.test_error = (float(mean) for mean in means[:, i])
 
     def normal_equations(self) -> NormalEquations:
         """Of this group's width, with no rows yet."""

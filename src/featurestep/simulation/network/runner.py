@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.errors import FeaturestepError
 from ...core.grid import as_grid
-from ...core.results import QUANTITIES, Progress
+from ...core.results import Progress
 from ...core.types import FloatArray
 from ..arrays.backend import make_backend
 from ..cluster import Cluster
@@ -32,7 +32,9 @@ class Runner:
         points, seeds = len(experiment.problems), len(draws.seeds)
         steps = len(draws.setting.multiples)
         shape = (len(draws.variants), points, seeds)
-        self.values: dict[str, FloatArray] = {name: np.empty(shape) for name in QUANTITIES}
+        self.values: dict[str, FloatArray] = {
+            name: np.empty(shape) for name in experiment.quantities
+        }
         if any(variant.base == "trained" for variant in draws.variants):
             most = max(draws.setting.directions(problem) for problem in experiment.problems)
             each = [f"energy_{i + 1}" for i in range(most) if most > 1]
@@ -82,7 +84,7 @@ class Runner:
             paths = {name: np.stack([step[name] for step in moved], axis=-1) for name in names}
             for solution in found:
                 for variant, point in group.fits[key][solution.fit]:
-                    for name in QUANTITIES:
+                    for name in self.experiment.quantities:
                         self.values[name][variant, point, seeds] = getattr(solution, name)
                     for name, path in paths.items():
                         self.values[name][point, seeds] = path
@@ -94,7 +96,8 @@ class Runner:
         variants, points, seeds = len(draws.variants), len(e.problems), len(draws.seeds)
         shaped = {}
         for name, array in self.values.items():
-            lead, rest = ((variants,), (seeds,)) if name in QUANTITIES else ((), array.shape[1:])
+            measured = name in e.quantities
+            lead, rest = ((variants,), (seeds,)) if measured else ((), array.shape[1:])
             shaped[name] = array.reshape(*lead, *shape, *rest)
         assert points == np.prod(shape, dtype=int)
         record = {**e.resources.record(), "n_test": str(e.n_test), **where}
@@ -128,10 +131,11 @@ class Runner:
             found = Runner(exact, None).run().values
         except FeaturestepError as error:
             return f"not measured: {error}"
-        gaps = {
-            name: np.max(np.abs(self.values[name][:, point, 0] / found[name][..., 0] - 1.0))
-            for name in QUANTITIES
-        }
+        gaps = {}
+        for name in e.quantities:
+            value, expected = self.values[name][:, point, 0], found[name][..., 0]
+            scale = np.where(expected == 0.0, 1.0, expected)  # shares of errors may be 0
+            gaps[name] = np.max(np.abs((value - expected) / scale))
         words = ", ".join(f"{name} {gap:.1e}" for name, gap in gaps.items())
         where = f"seed {draws.seeds[0]}, ridge {each[point].ridge:.3g}"
         return f"relative gaps to float64 on {where}: {words}"

@@ -36,6 +36,9 @@ def simulate(
 ) -> Simulation:
     """Train and test the network of a problem, or of every point of a grid (theory, section 1).
 
+    With another loss than the square the readout is fitted by Newton's method, to a gradient of
+    1e-9 of that at 0, or, for the hinge, to a relative duality gap of 1e-8.
+
     seeds
         How many draws, or their seeds. Points of a grid see the same draws.
     n_test
@@ -46,9 +49,9 @@ def simulate(
     setting
         Inputs, labels and steps outside the theory's assumptions.
     dtype
-        `float64`; `float32`; or `mixed`: features in float32, Gram matrices, solves and tests in
-        float64. What is not float64 says in `record["precision"]` how far its first draw is from
-        the same draw in float64.
+        `float64`; `float32` (for the square loss); or `mixed`: features in float32, Gram matrices,
+        solves and tests in float64. What is not float64 says in `record["precision"]` how far its
+        first draw is from the same draw in float64.
     device
         `cpu`, `cuda` (through torch) or `torch` (torch on the CPU).
     drawn
@@ -61,7 +64,7 @@ def simulate(
         Rows of a sample in memory at a time (rounded up to 64); results do not depend on it.
     streams
         Seeds that pin streams (`data`, `initialisation`, `readout`, `noise`, `test`, `teacher`,
-        `equivalent`) while the others follow `seeds`.
+        `equivalent`, `flips`) while the others follow `seeds`.
     progress
         Called with the flops done and the flops of the whole run.
     scheduler
