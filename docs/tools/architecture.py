@@ -55,7 +55,9 @@ def layers(graph: dict[str, set[str]]) -> list[list[str]]:
         if room in path:  # `core` and `functions` use each other: one column
             return 0
         if room not in depth:
-            below = [find(other, (*path, room)) + 1 for other in graph[room] if other not in path]
+            below = [
+                find(other, (*path, room)) + 1 for other in sorted(graph[room]) if other not in path
+            ]
             depth[room] = max(below, default=0)
         return depth[room]
 
