@@ -202,6 +202,7 @@ def _bent_nodes(
     """
     rounded = 2.0 ** (0.5 * math.ceil(2.0 * math.log2(max(reach, 2.0**-6))))
     needed = next((count for most, count in _NODES_BY_REACH if rounded <= most), math.inf)
+    needed += 2.0 * max(0.0, math.log10(problem.width) - 4.0)  # smaller terms are seen
     needed *= 1.0 + 0.5 * (growth_degree(problem.sigma) - 1) * rounded
     if problem.sigma.oscillates:
         needed *= 1.0 + abs(weights.unit_shift)
