@@ -22,8 +22,7 @@ from .labels import KAPPA, MOST_DEGREE, WEIGHT, Degrees, label_moments, missed_b
 from .validity import prediction_notes, train_loss_notes
 
 ACCEPTED = 1e-10  # residual of the fixed-point equations
-SELF_CHECK = 1e-9  # relative gap of the two training losses
-LOSS_SELF_CHECK = 1e-8  # and of two expressions for ‖â‖², with any loss
+SELF_CHECK = 1e-9  # relative gap of the two training losses, or of two penalties
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ class LossPrediction(LearnedFunction):
         "intercept": "fitted intercept b; 0 where none is fitted",
         "alignment": "cosine γ between the learned direction and the target's",
         "solver_residual": "largest relative residual of the fixed-point equations",
-        "self_check": "relative gap between two expressions for ‖â‖²",
+        "self_check": "gap between two expressions for λ‖â‖², over twice the objective",
         "method": "weights that the errors were computed with",
     }
     COLUMNS: ClassVar[tuple[str, ...]] = (
@@ -291,9 +290,9 @@ def checked_loss(found: LossPrediction) -> Outcome:
             f"equations of the readout: residual {left:.2g} after {found.iterations} iterations "
             f"(needs {ACCEPTED:.0e})"
         )
-    elif not found.self_check <= LOSS_SELF_CHECK:
+    elif not found.self_check <= SELF_CHECK:
         kind, left = InconsistentSolution, found.self_check
-        text = f"two expressions for ‖â‖² differ by {left:.2g} (needs {LOSS_SELF_CHECK:.0e})"
+        text = f"two expressions for λ‖â‖² differ by {left:.2g} (needs {SELF_CHECK:.0e})"
     elif not (found.train_objective > 0.0 and found.readout_norm > 0.0):
         text = "an error came out negative: terms of order 1/d are too large at these sizes"
     else:

@@ -35,10 +35,10 @@ from .step import Step
 
 TOLERANCE = 1e-11
 ACCEPTED = 1e-10
-ROUGH = 1e-5  # where the solution on coarse rules ends
+ROUGH = 1e-4  # where the solution on coarse rules ends
 ROUGH_ACCEPTED = 1e-3
 LARGEST_MOVE = 2.0  # of any component in one step
-FAR = 0.5  # relative change above which steps are damped
+FAR = 0.25  # relative change above which steps are damped
 MOST_STEPS = 150
 LEVELLED = 3.0  # distances, in units of the output's spread, that change a loss
 NODE_ERROR = 1e-9  # of averages over κ

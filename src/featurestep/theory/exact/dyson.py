@@ -262,13 +262,15 @@ def covariance(
     overlaps[:, :, inside] += matmul(first, inner[:, None]).sum(axis=2)
     overlaps = overlaps.reshape(len(step), -1, on_beta.shape[-1])
     matrix = matmul(transposed(overlaps), h, overlaps)
-    for i in _ORDERS:
-        for j in _ORDERS:
-            moment = step.r_moments[:, i + j, None, None]
-            matrix = matrix + moment * matmul(transposed(on_beta[:, i - 1]), response[:, j - 1])
-            matrix = matrix + matmul(
-                transposed(inner[:, i - 1]), orders[:, i + j - 2], inner[:, j - 1]
-            )
+    # ⟨β_i|β_j⟩ for all i and j at once: E[r^{i+j}] φ0G and φ0G E[r^{i+j}T] φ0G.
+    rows, fields = len(step), on_beta.shape[-1]
+    moments = step.r_moments[:, np.add.outer(_ORDERS, _ORDERS)]  # (B, 3, 3)
+    seen = matmul(moments, response.reshape(rows, 3, -1)).reshape(rows, -1, fields)
+    matrix += matmul(transposed(on_beta.reshape(rows, -1, fields)), seen)
+    both = orders[:, np.add.outer(_ORDERS, _ORDERS) - 2].transpose(0, 1, 3, 2, 4)
+    both = both.reshape(rows, 6 * size, 6 * size)
+    flat = inner.reshape(rows, 6 * size, fields)
+    matrix += matmul(transposed(flat), both, flat)
     along = _along_beta(step) if step.is_isotropic else on_beta[:, 0]
     own = matmul(blocks.whole[:, :size], along)  # in rows p
     with_means = (

@@ -191,7 +191,9 @@ class _LossNumbers:
         step = at.fitting.samples.step
         self.measured = at.measured
         self.squares = at.squares.sum(axis=1)
-        self.check = np.abs(norm_by_scaling(found.at) / (step.ridge * self.squares) - 1.0)
+        penalty = step.ridge * self.squares
+        gap = np.abs(norm_by_scaling(found.at) - penalty)
+        self.check = gap / (2.0 * self.measured.train_loss + penalty)
         self.intercept = at.unknowns.intercept
         if at.fitting.intercept:
             size = at.squares.shape[1]
