@@ -21,17 +21,8 @@ from ..labels import Labels
 from ..prediction import Groups, LossPrediction, Outcome, Prediction, checked, checked_loss
 from ..resolution import Effort, Resolution, Roughness, choose
 from .columns import Columns, build_columns, build_labels
-from .convex import (
-    ConvexSolution,
-    Fitting,
-    Sides,
-    Unknowns,
-    norm_by_scaling,
-    output_changes,
-    sides,
-    solve_coarse,
-    solve_fine,
-)
+from .convex import Fitting, Sides, Unknowns, norm_by_scaling, sides
+from .convex_solver import ConvexSolution, output_changes, solve_coarse, solve_fine
 from .dyson import covariance, matmul
 from .errors import Errors, fluctuations, solve_errors
 from .fixed_point import Samples, Solution, solve
