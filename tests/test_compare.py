@@ -20,7 +20,7 @@ from featurestep import (
     predict,
     simulate,
 )
-from featurestep.core.results import QUANTITIES, allowance
+from featurestep.core.results import LOSS_QUANTITIES, QUANTITIES, allowance
 
 BASE = Problem(n=200, d=100, width=150, step_exponent=0.2, ridge=0.05, noise_std=0.3)
 GRID = BASE.vary(step_exponent=[0.0, 0.2], ridge=[0.05, 0.5, 1.0])
@@ -174,6 +174,36 @@ def test_draws_that_do_not_differ_are_refused(found):
     values = {n: np.broadcast_to(v[..., :1], v.shape) for n, v in found.simulation.values.items()}
     with pytest.raises(InvalidProblem, match="standard error of test_error is 0"):
         replace(found, simulation=replace(found.simulation, values=values))
+
+
+LOSSES = {
+    "logistic": {"loss": "logistic", "flip": 0.05, "intercept": True},
+    "hinge": {"loss": "hinge"},
+    "huber": {"loss": "huber", "noise_std": 0.5},
+    "an intercept": {"intercept": True},
+}
+
+
+@pytest.mark.parametrize("fields", LOSSES.values(), ids=LOSSES)
+def test_other_losses_agree(fields):
+    base = {"n": 400, "d": 200, "width": 300, "step_exponent": 0.45, "ridge": 0.05}
+    base |= {"target": "H0/2 + H1", "noise_std": 0.3, "readout": "rademacher"}
+    p = Problem(**{**base, **fields})
+    found = compare(p, seeds=8, n_test=2000)
+    assert found.agrees()
+    names = [name for name in LOSS_QUANTITIES if name != "intercept" or p.intercept]
+    assert [row.quantity for row in found.rows] == names
+    assert found.rows[3].predicted == pytest.approx(predict(p).test_error)
+
+
+def test_a_grid_of_losses_is_compared_and_drawn():
+    grid = Problem(n=100, d=50, width=300, step_size=1.0, ridge=0.01, loss="hinge", target="H1")
+    found = compare(grid.vary(ridge=[1e-4, 0.1]), seeds=4, n_test=500)
+    (row,) = (r for r in found.rows if r.point["ridge"] == 1e-4 and r.quantity == "train_error")
+    assert row.simulated == 0.0  # no draw has a wrong sign: known to one in all of them
+    assert row.standard_error == 1 / 400
+    assert row.agrees()
+    assert "wrong signs" in found.plot().figure.axes[1].get_ylabel()
 
 
 @pytest.mark.parametrize("wrong", [None, "problem", 3, [BASE]])

@@ -12,7 +12,7 @@ import numpy as np
 from ..core.display import Table, cell, json_value, plus_minus, point_in_words
 from ..core.errors import InvalidProblem
 from ..core.grid import Grid, as_grid
-from ..core.problem import Problem, require_square_loss
+from ..core.problem import Problem
 from ..core.results import OK, Result, allowance, grouped_notes, quantities_of
 from ..core.types import FloatArray, xarray
 from ..simulation import Setting, Simulation, simulate
@@ -100,9 +100,8 @@ class Comparison(Result):
     simulation: Simulation
 
     def __post_init__(self) -> None:
-        error = _trained(self.simulation.standard_error, self.simulation.columns)
-        for name in self.simulation.columns:
-            if not np.all(error.sel(quantity=name).values > 0):
+        for name, error in zip(self.simulation.columns, self._errors, strict=True):
+            if not np.all(error > 0):
                 rule = f"must give draws that differ: the standard error of {name} is 0 somewhere"
                 raise InvalidProblem("seeds", rule, self.simulation.seeds)
 
@@ -112,14 +111,29 @@ class Comparison(Result):
         raise AttributeError(name)
 
     @cached_property
+    def _errors(self) -> FloatArray:
+        """Standard errors, (quantity, *grid).
+
+        Where no draw has a wrong sign among its training samples, that of one wrong sign in all.
+        """
+        names = self.simulation.columns
+        error = _trained(self.simulation.standard_error, names).values.copy()
+        if "train_error" in names:
+            grid = as_grid(self.problem)
+            of_train = error[names.index("train_error")]
+            counts = [p.n * len(self.simulation.seeds) if p.is_binary else np.inf for p in grid]
+            least = 1.0 / np.reshape(counts, of_train.shape)
+            error[names.index("train_error")] = np.where(of_train == 0.0, least, of_train)
+        return np.asarray(error)
+
+    @cached_property
     def dataset(self) -> xarray.Dataset:
         """The five measures by quantity and grid point; status and notes by grid point."""
         names = self.simulation.columns
-        simulated = _trained(self.simulation.mean, names)
-        error = _trained(self.simulation.standard_error, names).values
+        simulated, error = _trained(self.simulation.mean, names), self._errors
         predicted = np.stack([self.predicted[name] for name in names])
         difference = simulated.values - predicted
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # no wrong sign in either
             gap = difference / predicted
         numbers = (predicted, simulated.values, error, difference / error, gap)
         arrays: dict[str, Any] = {
@@ -234,7 +248,6 @@ def compare(
     whose prediction was refused keeps its simulation and says why in its status.
     """
     listed = enough_seeds(seeds)
-    require_square_loss(problem, "compare")
     predicted, statuses, noted = _predictions(problem)
     found = simulate(
         problem,

@@ -204,9 +204,12 @@ def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
     if not isinstance(result.problem, Grid):
         return gaps(result.rows, ax)
     at_most(result.problem, 2)
-    found = result.simulation
-    mean, error = (_errors(each, found.problem) for each in (found.mean, found.standard_error))
-    return agreement(predict(_refined(result.problem)).dataset, mean, error, ERRORS)[0]
+    found, names = result.simulation, _drawn(result.problem)
+    mean, error = (
+        _errors(each, found.problem, names) for each in (found.mean, found.standard_error)
+    )
+    theory = _named(predict(_refined(result.problem)).dataset, names)
+    return agreement(theory, mean, error, tuple(names.values()))[0]
 
 
 def _refined(grid: Grid) -> Grid:
@@ -219,11 +222,9 @@ def _refined(grid: Grid) -> Grid:
     return grid.base.vary(**{**grid.axes, name: axis_values(name, name, span)}, **grid.fixed)
 
 
-def _errors(
-    results: xarray.Dataset, grid: Any, names: Mapping[str, str] | None = None
-) -> xarray.Dataset:
+def _errors(results: xarray.Dataset, grid: Any, names: Mapping[str, str]) -> xarray.Dataset:
     """Both errors by the fields asked for, and by variant where there are several."""
-    errors = _named(results, names or {name: name for name in ERRORS})
+    errors = _named(results, names)
     if errors.sizes["variant"] == 1:
         errors = errors.squeeze("variant", drop=True)
     return errors.transpose(*grid.dims, ...)
