@@ -278,7 +278,7 @@ def test_the_square_loss_by_either_way():
         ),
         (
             lambda: simulate(problem(loss="square").vary(intercept=[False, True])),
-            "intercept must be square, without intercept, at every point or at none",
+            "intercept must be True at every point or at none with loss square",
         ),
     ],
     ids=["float32", "losses", "intercepts"],

@@ -70,10 +70,12 @@ def quantities_of(problem: Problem | Grid) -> dict[str, str]:
     points = list(problem) if isinstance(problem, Grid) else [problem]
     square = {point.has_square_loss for point in points}
     if len(square) > 1:
-        rule = "must be square, without intercept, at every point or at none"
         other = next(point for point in points if not point.has_square_loss)
-        name = "loss" if other.loss != "square" else "intercept"
-        raise InvalidProblem(name, rule, getattr(other, name))
+        if other.loss == "square":
+            rule = "must be True at every point or at none with loss square"
+            raise InvalidProblem("intercept", rule, other.intercept)
+        rule = "must be square, without intercept, at every point or at none"
+        raise InvalidProblem("loss", rule, other.loss)
     if True in square:
         return dict(QUANTITIES)
     varied = problem.axes if isinstance(problem, Grid) else {}  # an axis may be the intercept
