@@ -38,6 +38,7 @@ _INNER = 6.0  # |κ| beyond which roughness carries no weight
 _BENT_COUNTS = (7, 9, 11, 13, 15, 19, 25)  # nodes of `bent_law`; few sizes, for large batches
 # (reach of the step, nodes up to it) for errors below 1e-7, by 160 random problems.
 _NODES_BY_REACH = ((0.09, 7), (0.18, 9), (0.36, 11), (0.71, 13), (1.0, 15), (1.42, 19), (2.0, 25))
+_SMALL_REACH = 0.09  # up to which 7 nodes do for any width
 _NODE_SPACING = 0.58
 _GROUP_SPACING = 0.65  # of a stretched rule in g: errors stay below 1e-6
 _OSCILLATION_SPACING = 1.5  # the same where an activation oscillates, times the shift
@@ -202,7 +203,8 @@ def _bent_nodes(
     """
     rounded = 2.0 ** (0.5 * math.ceil(2.0 * math.log2(max(reach, 2.0**-6))))
     needed = next((count for most, count in _NODES_BY_REACH if rounded <= most), math.inf)
-    needed += 2.0 * max(0.0, math.log10(problem.width) - 4.0)  # smaller terms are seen
+    if rounded > _SMALL_REACH:
+        needed += 2.0 * max(0.0, math.log10(problem.width) - 4.0)  # smaller terms are seen
     needed *= 1.0 + 0.5 * (growth_degree(problem.sigma) - 1) * rounded
     if problem.sigma.oscillates:
         needed *= 1.0 + abs(weights.unit_shift)
