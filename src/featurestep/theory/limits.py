@@ -45,7 +45,7 @@ Degree = int | Literal["maximal"] | None
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Limit(Result):
-    """Errors as n → ∞ at fixed ratios, and the gains over the untrained network."""
+    """LimitErrors as n → ∞ at fixed ratios, and the gains over the untrained network."""
 
     MEANINGS: ClassVar[Mapping[str, str]] = {
         "degree": "ℓ, the regime of the step exponent",
@@ -148,7 +148,7 @@ def checked_degree(degree: object) -> int | None:
     return int(degree)
 
 
-class Errors(NamedTuple):
+class LimitErrors(NamedTuple):
     """Test error and training loss in the limit."""
 
     test_error: float
@@ -156,12 +156,12 @@ class Errors(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def _untrained_limit(problem: Problem) -> Errors:
+def _untrained_limit(problem: Problem) -> LimitErrors:
     """The untrained network's errors; kept, because all regimes of a problem share them."""
     return _spiked_limit(problem, spike_functions(problem, 0))
 
 
-def _spiked_limit(problem: Problem, spikes: Spikes) -> Errors:
+def _spiked_limit(problem: Problem, spikes: Spikes) -> LimitErrors:
     """The untrained network with the spikes' functions of κ as regressors without penalty (11).
 
     Samples are exchangeable at step 0. What is left of the labels costs (n/N)λm_1 of its square in
@@ -196,7 +196,7 @@ def _spiked_limit(problem: Problem, spikes: Spikes) -> Errors:
     linear = line**2 + across**2
     parts = np.array([total - linear - constant**2, linear, constant**2])
     ratio = problem.width / problem.n
-    return Errors(
+    return LimitErrors(
         test_error=float(-ratio * (parts @ slopes) / m[0] ** 2),
         train_loss=float(problem.ridge / ratio * (parts @ m)),
     )
@@ -218,14 +218,14 @@ def _shrinkage(problem: Problem) -> tuple[FloatArray, FloatArray]:
     return np.array([m1, m2, top / below]), np.array([dm1, dm2, change / below])
 
 
-def _maximal_limit(problem: Problem) -> Errors:
+def _maximal_limit(problem: Problem) -> LimitErrors:
     """The limit at fixed η/√N: the engine at sizes where the penalty on A has vanished."""
     sizes = {name: getattr(problem, name) for name in ("n", "d", "width", "n_step")}
     factor = max(1, _FAR // max(sizes.values()))
     larger = {name: size * factor for name, size in sizes.items()}
     (outcome,) = solve([problem.replace(step_size=problem.step_size * factor**0.5, **larger)])
     found = answered(outcome)
-    return Errors(found.test_error, found.train_loss)
+    return LimitErrors(found.test_error, found.train_loss)
 
 
 def learned_powers(problem: Problem, degree: int) -> tuple[int, ...]:
