@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..core.checks import whole_number
 from ..core.errors import FeaturestepError, InconsistentSolution, InvalidProblem, NotConverged
 from ..core.problem import Problem
-from ..core.results import QUANTITIES, Note, Result
+from ..core.results import LOSS_QUANTITIES, QUANTITIES, Note, Result
 from ..core.spiked import spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
@@ -193,17 +193,11 @@ class LossPrediction(LearnedFunction):
     """Predicted losses and errors of one problem with any loss, or with an intercept."""
 
     MEANINGS: ClassVar[Mapping[str, str]] = {
-        "test_loss": "mean loss on fresh samples, E ℓ(y, f)",
-        "train_loss": "mean loss on the training samples",
-        "train_objective": "what the readout minimises, train loss + (λ/2)‖â‖²",
-        "test_error": "share of wrong signs on fresh samples; for real labels E(y − f)²",
-        "train_error": "the same on the training samples",
-        "readout_norm": "norm of the fitted readout ‖â‖",
-        "intercept": "fitted intercept b; 0 where none is fitted",
+        **LOSS_QUANTITIES,
         "alignment": "cosine γ between the learned direction and the target's",
         "solver_residual": "largest relative residual of the fixed-point equations",
         "self_check": "gap between two expressions for λ‖â‖², over twice the objective",
-        "method": "weights that the errors were computed with",
+        "method": "weights after the step: exact or isotropic",
     }
     COLUMNS: ClassVar[tuple[str, ...]] = (
         *("test_loss", "test_error", "train_loss", "train_error", "readout_norm", "intercept"),

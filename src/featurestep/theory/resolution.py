@@ -36,7 +36,8 @@ ROUGH_BENT = 3.0  # the same from node to node of `bent_law`
 ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
 _BENT_COUNTS = (7, 9, 11, 13, 15, 19, 25)  # nodes of `bent_law`; few sizes, for large batches
-# (reach of the step, nodes up to it) for errors below 1e-7, by 160 random problems.
+# (reach of the step, nodes up to it). Errors were below 3e-7 on the random problems with which the
+# numbers were chosen; of 301 others 298 were below 1e-6, the largest 3.4e-6.
 _NODES_BY_REACH = ((0.09, 7), (0.18, 9), (0.36, 11), (0.71, 13), (1.0, 15), (1.42, 19), (2.0, 25))
 _SMALL_REACH = 0.09  # up to which 7 nodes do for any width
 _NODE_SPACING = 0.58
