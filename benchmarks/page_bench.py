@@ -77,18 +77,8 @@ def first_picture(browser: Any) -> tuple[float, float]:
         end(process)
 
 
-# After a move: waits until what is drawn does not differ from the full answer to the eye.
-SETTLE = """async () => {
-  const root = document.documentElement;
-  const started = performance.now();
-  const rough = () => root.dataset.rough === 'yes' || root.dataset.spectrum === 'busy';
-  while (rough() && performance.now() - started < 20000) await new Promise(requestAnimationFrame);
-  return performance.now() - started;
-}"""
-
-
-def slider_times(browser: Any) -> list[tuple[str, float, float, float]]:
-    """Each move's slider, and ms to the errors, to all panels, and to all without a rough draft."""
+def slider_times(browser: Any) -> list[tuple[str, float, float]]:
+    """Each move's slider, and ms to the errors and to all panels."""
     process, url = start()
     found = []
     try:
@@ -99,8 +89,7 @@ def slider_times(browser: Any) -> list[tuple[str, float, float, float]]:
             page.wait_for_selector(FINISHED, state="attached", timeout=60_000)
             time.sleep(WARM)
             for name, steps in [(name, 1 + step) for step in range(MOVES) for name in sliders]:
-                main, every = page.evaluate(MOVE, [name, steps])
-                found.append((name, main, every, every + page.evaluate(SETTLE)))
+                found.append((name, *page.evaluate(MOVE, [name, steps])))
             context.close()
         return found
     finally:
@@ -184,11 +173,11 @@ def main() -> None:
             f"{STARTS}{goal}"
         )
     print(f"{'slider to redrawn, ms':<34}{'median':>8}{'95 %':>8}{'goal':>12}")
-    labels = ("errors, learned function, words", "with spectrum and degrees", "none a rough draft")
+    labels = ("errors, learned function, words", "with spectrum and degrees")
     for which, label in enumerate(labels, start=1):
         times = [move[which] for move in moves]
         middle, late = statistics.median(times), percentile(times, 0.95)
-        print(f"{label:<34}{middle:>8.0f}{late:>8.0f}{'150 / 400' if which < 3 else '–':>12}")
+        print(f"{label:<34}{middle:>8.0f}{late:>8.0f}{'150 / 400':>12}")
     for which, lane in enumerate(LANES):
         times = [each[which] for each in crowd]
         middle, late = statistics.median(times), percentile(times, 0.95)

@@ -116,7 +116,7 @@ def test_drafts_of_many_states_have_the_spikes_of_the_full_spectrum() -> None:
 def test_a_smoothed_draft_says_that_it_is_a_draft(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any other is the full answer to the eye."""
     state = State(n=500, step_exponent=0.45)
-    close, full = spectrum_panel.spectrum(state, "draft"), spectrum_panel.spectrum(state)
+    drawn, full = spectrum_panel.spectrum(state, "draft"), spectrum_panel.spectrum(state)
     check(drafted(state.problem), spectrum(state.problem))
 
     def fail(*_: object) -> None:
@@ -124,7 +124,7 @@ def test_a_smoothed_draft_says_that_it_is_a_draft(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("featurestep.theory.spectra.solve.bulk", fail)
     smoothed = spectrum_panel.as_data(state, drafted(state.problem)) | {"rough": True}
-    for shown, marked in ((smoothed, True), (close, False), (full, False)):
+    for shown, marked in ((smoothed, True), (drawn, False), (full, False)):
         assert shown["rough"] == marked
         assert ("draft" in written(spectrum_figure.figure(state, shown))) == marked
 
@@ -135,7 +135,7 @@ def test_a_draft_that_is_refused_says_what_comes(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(spectrum_panel, "solve_spectrum", refuse)
     with pytest.raises(NotConverged, match="drawn when the controls rest"):
-        spectrum_panel.spectrum(State(readout="constant"), "close")
+        spectrum_panel.spectrum(State(readout="constant"), "draft")
 
 
 @pytest.mark.parametrize("over", ["exponent", "samples", "width", "ridge"])
@@ -163,16 +163,15 @@ def test_a_drafted_point_has_the_digits_of_the_full_one(changes: dict[str, Any])
 
 def test_every_draft_is_a_part_of_its_own() -> None:
     state = State(ridge=0.3)
-    full, close, drafts = (tasks_of(state, how) for how in ("full", "close", "draft"))
+    full, drafts = (tasks_of(state, how) for how in ("full", "draft"))
     assert not [name for name in full if full[name] == drafts[name]]
-    assert {name for name in full if close[name] != drafts[name]} == {"spectrum"}
-    for task in {*full.values(), *close.values(), *drafts.values()}:
+    for task in {*full.values(), *drafts.values()}:
         assert not isinstance(
             worker.answer(task.part, "readout=constant&n=300", task.how), Exception
         )
     assert full["spectrum"] == tasks_of(State())["spectrum"]  # it does not depend on the ridge
     constant = State(readout="constant")
-    panels = (spectrum_panel.spectrum(constant, how) for how in ("close", "full"))
+    panels = (spectrum_panel.spectrum(constant, how) for how in ("draft", "full"))
     kinds = [[note.kind for note in panel["notes"]] for panel in panels]
     assert kinds[0] == kinds[1] == ["no sharp edge"]
 

@@ -30,7 +30,7 @@ def test_in_a_move_of_the_exponent_no_axis_jumps_and_the_second_spike_leaves() -
     state, seen, axes = State(readout="rademacher", n=2000), [], []
     for exponent in np.linspace(0.0, 0.5, 26):
         at = state.replace(step_exponent=float(exponent))
-        data = spectrum_panel.spectrum(at, "close")
+        data = spectrum_panel.spectrum(at, "draft")
         layout = spectrum_figure.figure(at, data)["layout"]
         axes.append((layout["xaxis"]["range"], layout["xaxis"]["ticktext"], layout["meta"],
                      layout["yaxis"]["range"]))  # fmt: skip

@@ -327,7 +327,7 @@ def test_where_the_full_spectrum_fails_a_draft_stays_and_says_so(
     state = State(readout="constant", n=321)
     monkeypatch.setattr(views.slow, "ask", lambda *_: [error])
     found = views.answers(state, "spectrum")[0]["spectrum"]
-    draft = views.answers(state, "spectrum", "close")[0]["spectrum"]
+    draft = views.answers(state, "spectrum", "draft")[0]["spectrum"]
     assert {**found, "notes": []} == {**draft, "notes": []}
     assert found["notes"] == [*draft["notes"], f"the spectrum is drawn as a draft ({error})"]
     for pool in (views.fast, views.drafts):  # who drafts, before the page has its workers and after

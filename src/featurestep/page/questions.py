@@ -11,9 +11,7 @@ from ..core.errors import InvalidProblem
 from .state import MAX_QUERY, Choice, Limits, Number, Text
 
 LANES = ("main", "spectrum")
-# How exactly: what follows a slider, what does not differ from the full answer by more than the eye
-# sees, and that itself. Only the spectrum has all three.
-HOW = ("draft", "close", "full")
+HOW = ("draft", "full")  # how exactly: what follows a slider, and what is shown at rest
 _PAGES = 1024  # lanes of open pages that are told apart
 _QUERY = Text(MAX_QUERY)
 _NAME = Text(24, "[A-Za-z0-9_-]+")

@@ -12,7 +12,7 @@ from ..processes import Wanted, always
 from . import errors_figure, figures, reproduce, spectrum_figure, words
 from .errors_axis import exponents
 from .pool import Memory, Pool, Task
-from .questions import HOW, LANES
+from .questions import LANES
 from .state import NUMBERS, PLAIN, State
 from .theme import THEMES
 
@@ -83,23 +83,19 @@ class Views:
         drafts = self.drafts if self.drafts.serving else self.fast
         (spectrum,) = (self.slow if task.how == "full" else drafts).ask([task], wanted)
         if isinstance(spectrum, Exception) and task.how == "full":
-            (seen,) = drafts.ask([task._replace(how="close")], wanted)
-            if isinstance(seen, Mapping):
-                notes = [*seen["notes"], f"the spectrum is drawn as a draft ({spectrum})"]
-                spectrum = {**seen, "notes": notes}
-        rough = isinstance(spectrum, Exception) or spectrum["rough"]
-        further = "close" if rough and task.how == "draft" else "full"
+            (draft,) = drafts.ask([task._replace(how="draft")], wanted)
+            if isinstance(draft, Mapping):
+                notes = [*draft["notes"], f"the spectrum is drawn as a draft ({spectrum})"]
+                spectrum = {**draft, "notes": notes}
         kept = self._simulated.get(Task("spectrum", task.query))
         found = {"spectrum": spectrum, "simulated_spectrum": kept}
-        return found, further * (task.how != "full")
+        return found, "full" * (task.how != "full")
 
     def tasks(self, state: State, how: str) -> dict[str, Task]:
-        """What to compute: each part as asked, or more exactly where that is remembered."""
-        tasks = tasks_of(state, how)
-        for better in HOW[HOW.index(how) + 1 :]:
-            known = tasks_of(state, better).items()
-            tasks |= {part: task for part, task in known if self.fast.memory.get(task)}
-        return tasks
+        """What to compute: each part as asked, or in full where that is remembered."""
+        full = tasks_of(state).items()
+        known = {part: task for part, task in full if self.fast.memory.get(task)}
+        return tasks_of(state, how) | known
 
     def keep(self, asked: State, ran: State, data: dict[str, Any]) -> None:
         """Remember a simulation, with the theory at its own size when that is another."""
@@ -114,11 +110,7 @@ class Views:
 
 def tasks_of(state: State, how: str = "full") -> dict[str, Task]:
     """What to compute. Fields that a part does not depend on are set back, so that it is reused."""
-    others = "full" if how == "full" else "draft"
-    return {
-        part: Task(part, query, how if part == "spectrum" else others)
-        for part, query in _queries(state).items()
-    }
+    return {part: Task(part, query, how) for part, query in _queries(state).items()}
 
 
 @lru_cache(maxsize=64)

@@ -76,9 +76,9 @@
     }
   }
 
-  function ask(how) {
+  function ask() {
     current = new URLSearchParams(known.fields.map((name) => [name, reading(name)])).toString();
-    panels.offer(current, how); // before anything else: the server is at work meanwhile
+    panels.offer(current); // before anything else: the server is at work meanwhile
     dress();
   }
 
@@ -87,11 +87,11 @@
     ask();
   }
 
-  function move(name, at, how) {
+  function move(name, at) {
     const text = valueAt(name, at);
     find(`box-${name}`).value = text;
     find(`slide-${name}`).setAttribute("aria-valuetext", text);
-    ask(how);
+    ask();
   }
 
   /* An answer: the address and the sliders follow it; a refusal marks its field and moves nothing. */
@@ -126,7 +126,7 @@
     const started = performance.now();
     for (let at = 0; playing; ) {
       find("slide-step_exponent").value = at;
-      move("step_exponent", at, "close"); // there is time for what does not change at the end
+      move("step_exponent", at);
       await Promise.all([panels.drawn(), sleep(PLAY.pause)]);
       if (at >= 0.5) break;
       const due = (0.5 * (performance.now() - started)) / PLAY.whole; // where answers are slow, in larger steps

@@ -4,7 +4,7 @@
 
   const WAIT = 30000; // ms after which an answer is given up
   const LATE = 400; // ms after which a panel that waits is dimmed
-  const REST = { close: 100, full: 250 }; // ms of rest after which a draft is followed by what is better
+  const REST = 250; // ms of rest after which a draft is followed by the full answer
   const BY_HAND = ["plotly_relayout", "plotly_restyle"]; // what Plotly tells of
   const AT_ONCE = { transition: { duration: 0 }, frame: { duration: 0, redraw: false }, mode: "immediate" };
   const SHARED = "graph-degrees"; // a panel of both lanes
@@ -28,11 +28,10 @@
   const lane = { seq: 0, asked: "", pending: null, busy: false, next: "", call: null, dimmer: 0 };
   const every = ["spectrum", "main"].map((name) => ({ name: name, ...lane }));
 
-  /* For tests and styles: "busy" until what was asked is drawn; whether it is in full, or looks different. */
+  /* For tests and styles: "busy" until what was asked is drawn; whether it is in full. */
   function show(lane) {
     root.dataset[lane.name] = lane.busy ? "busy" : "idle";
     root.dataset.fine = window.Plotly && every.every((each) => !each.next) ? "yes" : "no";
-    root.dataset.rough = every.some((each) => each.next === "close") ? "yes" : "no";
     if (!every.some((each) => each.busy)) waiting.splice(0).forEach((done) => done());
   }
 
@@ -63,9 +62,9 @@
   }
 
   /* Ask now; or remember as the latest when a draft is under way, which will not take long. */
-  function offer(lane, text, how) {
+  function offer(lane, text) {
     if (lane.busy) lane.pending = text;
-    else if (text !== lane.asked) ask(lane, text, how, true);
+    else if (text !== lane.asked) ask(lane, text, "draft", true);
   }
 
   async function settle(lane, answer) {
@@ -94,15 +93,13 @@
     rest();
   }
 
-  /* Once the controls rest, what is drawn as a draft is asked for as its answer says: first what looks
-     different, then everything in full. */
+  /* Once the controls rest, what is drawn as a draft is asked for in full. */
   function rest() {
     clearTimeout(restTimer);
-    const how = every.some((lane) => lane.next === "close") ? "close" : "full";
     restTimer = setTimeout(() => {
       if (!window.Plotly || every.some((lane) => lane.busy)) return; // who is waited for comes back here
-      for (const lane of every) if (lane.next === how && lane.call === null) ask(lane, lane.asked, how, false);
-    }, REST[how]);
+      for (const lane of every) if (lane.next && lane.call === null) ask(lane, lane.asked, "full", false);
+    }, REST);
   }
 
   /* The legend stands below the axes, in the rows that it needs at this width. */
@@ -233,7 +230,7 @@
     post: post,
     pin: pin,
     save: save,
-    offer: (text, how) => every.forEach((lane) => offer(lane, text, how || "draft")),
+    offer: (text) => every.forEach((lane) => offer(lane, text)),
     again: (text) => every.forEach((lane) => ask(lane, text, "full", false)),
     drawn: () => new Promise((done) => { waiting.push(done); every.forEach(show); }),
     onAnswer: (listener) => { accept = listener; },
