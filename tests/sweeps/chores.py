@@ -28,6 +28,9 @@ class Chore(Task):
     refuse: float | None = None  # a ridge that has no answer
     pause: float = 0.0
 
+    def answer_probes(self) -> dict[str, Values]:
+        return {"chore": {"double": 2.0}}
+
     def compute(self, units: Sequence[Unit]) -> list[Values | Exception]:
         return [self._one(unit.problem.ridge) for unit in units]
 

@@ -15,6 +15,7 @@ import pytest
 from featurestep.sweeps.export import export
 from featurestep.sweeps.plan import make_plan
 from featurestep.sweeps.spec import load_sweep
+from featurestep.sweeps.status import current_plan
 from featurestep.sweeps.store import Store
 
 from .studies import PROBLEM, stored
@@ -39,7 +40,7 @@ def start(path: Path) -> subprocess.Popen[bytes]:
 def table(path: Path, name: str) -> bytes:
     plan = make_plan(load_sweep(path))
     with Store.for_reading(path.with_suffix(".sqlite")) as store:
-        return export(plan, store, path.with_name(name)).read_bytes()
+        return export(current_plan(plan, store), store, path.with_name(name)).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,7 @@ def test_a_killed_driver_resumes_to_the_same_table(tmp_path, kills, seeds):
         assert process.returncode == 0, told
     plan = make_plan(load_sweep(killed))
     with Store.for_reading(store) as opened:
+        plan = current_plan(plan, opened)
         rows = list(opened.fetch([unit.key for unit in plan.units]))
     assert len(rows) == len(plan.units) == 6 * (1 + seeds)
     assert {row.executions for row in rows} == {1}

@@ -1,26 +1,26 @@
-"""A store knows the numerics behind its numbers: changed code never serves what older code made."""
+"""A store knows the numerics behind its results by the answers of probe problems."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 import featurestep
-from featurestep.sweeps import numerics
 from featurestep.sweeps.engines.local import serial
 from featurestep.sweeps.job import run_elsewhere
+from featurestep.sweeps.numerics import answers_of, difference, tag_of
 from featurestep.sweeps.plan import make_plan
 from featurestep.sweeps.results import make_table
 from featurestep.sweeps.run import execute
 from featurestep.sweeps.spec import read_sweep
-from featurestep.sweeps.status import earlier_results, make_status, under_numerics
+from featurestep.sweeps.status import current_plan, earlier_results, make_status, under_numerics
 from featurestep.sweeps.store import Store
 from featurestep.sweeps.tasks import TASKS
 
@@ -30,6 +30,7 @@ from .studies import PROBLEM
 PACKAGE = Path(featurestep.__file__).parent
 STUDY = f'engine = "serial"\n{PROBLEM}\n[tasks.predict]\n'
 REAL = tuple(name for name in TASKS if name != "chore")
+ANSWERS = {"one": {"test_error": 0.25, "count": 2.0}, "two": {"test_error": 1e-17}}
 
 
 @pytest.fixture
@@ -40,20 +41,22 @@ def package(tmp_path):
 
 
 @pytest.fixture
-def tags(package, monkeypatch):
-    """The fingerprint of every task in the copy, as it stands when asked."""
-
-    def read():
-        forget()
-        return {name: TASKS[name](**{}).numerics for name in REAL}
-
-    monkeypatch.setattr(numerics, "_SOURCES", package)
-    yield read
-    forget()
+def study(tmp_path, monkeypatch):
+    """A sweep that this package has run."""
+    monkeypatch.chdir(tmp_path)
+    Path("study.toml").write_text(STUDY)
+    assert "0 stored before, 3 computed" in command.run("sweep", "run", "study.toml").stdout
 
 
-def forget():
-    numerics.fingerprint.cache_clear()
+def run_copy(package: Path) -> str:
+    """What the changed copy says, in a program of its own, when it runs the same sweep."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "featurestep", "sweep", "run", "study.toml"],
+        env={**os.environ, "PYTHONPATH": str(package.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -62,127 +65,180 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
-def test_words_leave_the_fingerprint_as_it_is(package, tags):
-    before = tags()
-    regression = package / "theory" / "exact" / "regression.py"
-    edit(regression, '"""The regression', '"""A regression')
-    edit(regression, "    mass = at.mass\n", "    # the mass\n\n    mass = (at.mass)\n")
-    edit(regression, "    train_loss: FloatArray  # (B,) L_tr", "    train_loss: object")
-    for shown in ("plots/style.py", "cli/output.py", "page/theme.py", "sweeps/store.py"):
-        (package / shown).write_text("changed = 1\n")
-    assert tags() == before
-
-
-def test_what_may_change_numbers_changes_the_fingerprint(package, tags):
-    """Each edit on top of the last; a simulation does not care what the theory does."""
-    numpy = "import numpy as np"
-    edits = [
-        ("theory/exact/regression.py", "3.0 if", "4.0 if", {"predict", "limit"}, {"simulate"}),
-        ("simulation/network/step.py", numpy, f"{numpy}\nx = 1", {"simulate"}, {"predict"}),
-        ("functions/quadrature.py", numpy, f"{numpy}\nx = 1", {*REAL}, set()),
-        # loaded by name, on a GPU only
-        ("simulation/arrays/philox_kernel.py", numpy, f"{numpy}\nx = 1", {"simulate"}, {"limit"}),
-        ("sweeps/tasks/theory.py", "= 4", "= 5", {"spectrum"}, {"simulate"}),
-        ("sweeps/tasks/simulate.py", "= 8", "= 9", {"simulate"}, {"predict", "spectrum"}),
-    ]
-    before = tags()
-    for file, old, new, touched, untouched in edits:
-        edit(package / file, old, new)
-        after = tags()
-        changed = {name for name in REAL if after[name] != before[name]}
-        assert touched <= changed, file
-        assert not untouched & changed, file
-        before = after
+def changed(factor: float) -> dict[str, dict[str, float]]:
+    return {**ANSWERS, "one": {"test_error": 0.25 * factor, "count": 2.0}}
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_every_module_that_computes_is_in_the_fingerprint(name, base):
-    """By what is called while a unit is computed, not by what is imported."""
-    options = {"seeds": 1, "n_test": 20} if name == "simulate" else {}
-    (unit,) = make_plan(read_sweep(base.replace(step_exponent=0.1), {name: options})).units
-    task = unit.task
-    called: set[str] = set()
+def test_every_probe_has_an_answer(name):
+    answers = answers_of(TASKS[name](**{}))
+    assert len(answers) >= 2
+    assert all(len(numbers) > 1 and "refused" not in numbers for numbers in answers.values())
+    assert difference(answers, json.loads(json.dumps(answers))) == 0.0
 
+
+TRACED = """
+import sys, threading
+from featurestep import Problem
+from featurestep.sweeps.plan import make_plan
+from featurestep.sweeps.spec import read_sweep
+
+def called_by(work):
+    files = set()
     def note(frame, event, _):
-        if event == "call":
-            called.add(frame.f_code.co_filename)
-
+        if event == "call" and "featurestep" in frame.f_code.co_filename:
+            files.add(frame.f_code.co_filename)
     threading.setprofile(note)
     sys.setprofile(note)
-    try:
-        (found,) = task.compute([unit])
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    assert isinstance(found, dict)
-    covered = set(map(str, numerics.sources(type(task), task.engine).values()))
-    ours = {path for path in called if path.startswith(str(PACKAGE))}
-    assert len(ours) > 10
-    assert ours - covered == set()
+    work()
+    sys.setprofile(None)
+    threading.setprofile(None)
+    return files
+
+name, options = {name!r}, {options!r}
+base = Problem(n=60, d=30, width=40, step_exponent=0.1, ridge=0.01, noise_std=0.1)
+(unit,) = make_plan(read_sweep(base, {{name: options}})).units
+probing = called_by(unit.task.answer_probes)
+computing = called_by(lambda: unit.task.compute([unit]))
+assert len(computing) > 10, computing
+assert computing <= probing, computing - probing
+"""
 
 
-def test_other_numerics_compute_again_and_what_they_stored_stays_readable(
-    package, tmp_path, monkeypatch
-):
+@pytest.mark.parametrize("name", REAL)
+def test_probes_go_through_every_module_that_computes(name):
+    """By what is called, in a process where nothing is remembered from before."""
+    options = {"seeds": 1, "n_test": 20} if name == "simulate" else {}
+    script = TRACED.format(name=name, options=options)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_device_has_probes_of_its_own():
+    on_device = TASKS["simulate"](device="torch")
+    assert on_device.probes != TASKS["simulate"]().probes
+    assert {*answers_of(on_device)} - {*answers_of(TASKS["simulate"]())} == {"drawn on a device"}
+
+
+def test_rounding_is_no_difference_and_numbers_are():
+    assert difference(ANSWERS, changed(1 + 1e-11)) < 1e-10
+    assert difference(ANSWERS, changed(1 + 1e-6)) == pytest.approx(1e-6, rel=1e-3)
+    assert difference(ANSWERS, {**ANSWERS, "two": {"test_error": -3e-16}}) < 1e-10
+    assert difference(ANSWERS, {**ANSWERS, "two": {"train_loss": 1e-17}}) == float("inf")
+    assert difference(ANSWERS, {"three": {"test_error": 1.0}}) == float("inf")
+    assert difference(ANSWERS, {**ANSWERS, "three": {"test_error": 1.0}}) == 0.0
+
+
+def test_a_store_knows_numerics_by_their_answers(tmp_path):
+    path = tmp_path / "s.sqlite"
+    with Store.for_writing(path) as store:
+        first = store.numerics_of("predict", ANSWERS)
+        assert first == tag_of(ANSWERS)
+        assert store.numerics_of("predict", changed(1 + 1e-11)) == first
+        second = store.numerics_of("predict", changed(1.01))
+        assert second != first
+    with Store.for_reading(path) as store:
+        assert store.numerics_of("predict", ANSWERS) == first
+        assert store.numerics_of("predict", changed(1.01)) == second
+        assert store.numerics_of("predict", changed(1.02)) not in (first, second)
+        assert list(store.answers("predict")) == [second, first]
+        assert store.answers("limit") == {}
+
+
+def test_probes_that_are_added_later_count_from_then_on(tmp_path):
+    more = {**ANSWERS, "three": {"test_error": 1.0}}
+    with Store.for_writing(tmp_path / "s.sqlite") as store:
+        tag = store.numerics_of("predict", ANSWERS)
+        assert store.numerics_of("predict", more) == tag
+        assert store.numerics_of("predict", {**more, "three": {"test_error": 2.0}}) != tag
+
+
+def test_moved_and_renamed_code_reads_what_was_stored(study, package):
+    (package / "theory" / "exact" / "regression.py").rename(
+        package / "theory" / "exact" / "ridge_regression.py"
+    )
+    for path in package.rglob("*.py"):
+        text = path.read_text()
+        path.write_text(text.replace("regression import", "ridge_regression import"))
+    edit(package / "theory" / "exact" / "ridge_regression.py", '"""The regression', '"""A')
+    told = run_copy(package)
+    assert "3 stored before, 0 computed" in told
+    assert "numerics" not in told
+
+
+def test_other_numerics_compute_again_and_what_they_stored_stays_readable(study, package):
     """This package and a changed copy of it, in a program of its own, share a store."""
-    monkeypatch.chdir(tmp_path)
-    Path("study.toml").write_text(STUDY)
-    assert "0 stored before, 3 computed" in command.run("sweep", "run", "study.toml").stdout
     edit(package / "theory" / "exact" / "solve.py", "test_error=mean", "test_error=1.25 * mean")
-    told = subprocess.run(
-        [sys.executable, "-P", "-m", "featurestep", "sweep", "run", "study.toml"],
-        env={**os.environ, "PYTHONPATH": str(package.parent)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    told = run_copy(package)
     assert "0 stored before, 3 computed" in told
     assert "3 of predict stored by numerics" in told
+    assert "whose probe answers differ from today's by up to 2.0e-01: not used here" in told
     assert "3 stored before, 0 computed" in command.run("sweep", "run", "study.toml").stdout
     (other,) = command.run_json("sweep", "status", "study.toml")["earlier"]
     assert other["units"] == 3
+    assert other["difference"] == pytest.approx(0.2)
     exported = []
     for arguments in ([], ["--numerics", other["numerics"]]):
         command.run("sweep", "export", "study.toml", "out.json", *arguments)
         exported.append(json.loads(Path("out.json").read_text())["rows"])
-    own, changed = ([row["test_error"] for row in rows] for rows in exported)
-    assert changed == [1.25 * error for error in own]
+    own, others = ([row["test_error"] for row in rows] for rows in exported)
+    assert others == [1.25 * error for error in own]
     assert {row["numerics"] for row in exported[1]} == {other["numerics"]}
 
 
-def test_an_unknown_tag_is_refused_with_those_that_are_known(tmp_path, monkeypatch):
+def test_stores_without_answers_are_read_and_brought_up(tmp_path, monkeypatch):
+    """Layout 1 had fingerprints of the sources in the place of tags, and nothing to compare."""
     monkeypatch.chdir(tmp_path)
     Path("study.toml").write_text(STUDY)
-    command.run("sweep", "run", "study.toml")
+    plan, path = make_plan(read_sweep("study.toml")), Path("study.sqlite")
+    with Store.for_writing(path) as store:
+        execute(plan.under({"predict": "5a36538fb2a48bcc"}, is_current=False), store, serial)
+    with sqlite3.connect(path) as db:
+        db.executescript("DROP TABLE numerics; PRAGMA user_version = 1;")
+    db.close()
+    told = "3 of predict stored by numerics 5a36538fb2a48bcc"
+    why = "which kept no answers of probe problems to compare: not used here; export"
+    before = path.read_bytes()
+    for verb in ("status", "run"):
+        text = " ".join(command.run("sweep", verb, "study.toml").stdout.split())
+        assert told in text
+        assert why in text
+        if verb == "status":
+            assert path.read_bytes() == before
+    with Store.for_reading(path) as store:
+        assert len(store.answers("predict")) == 1
+    command.run("sweep", "export", "study.toml", "out.csv", "--numerics", "5a36538fb2a48bcc")
+
+
+def test_an_unknown_tag_is_refused_with_those_that_are_known(study):
     refused = command.run("sweep", "export", "study.toml", "x.csv", "--numerics", "2", code=2)
     assert refused.stderr == (
         "error: --numerics must be others that have results here (there are none); got '2'\n"
     )
 
 
-def test_the_plan_names_the_numerics_of_every_task(base):
-    found = read_sweep(base, ["predict", "baselines"])
-    assert len({task.numerics for task in found.tasks}) == 1
-    assert TASKS["simulate"]().numerics != found.tasks[0].numerics
-
-
 def test_a_worker_with_other_numerics_computes_nothing(base):
     plan = make_plan(read_sweep(base, ["predict"]))
     (job,) = plan.jobs({unit.key for unit in plan.units})
-    (outcome,) = run_elsewhere(job, "0123456789abcdef").outcomes
+    answers = answers_of(job.task)
+    (outcome,) = run_elsewhere(job, {"tanh": {**answers["tanh"], "test_error": 0.0}}).outcomes
     assert outcome.status == "failed"
-    assert "the driver 0123456789abcdef: install the featurestep of the driver" in outcome.error
-    (outcome,) = run_elsewhere(job, job.task.numerics).outcomes
+    assert "differ from the driver's by up to 1.0e+00: install the featurestep" in outcome.error
+    (outcome,) = run_elsewhere(job, answers).outcomes
     assert outcome.status == "ok"
 
 
-def test_results_of_the_first_stores_are_read_by_their_number(base):
-    """They had a number, raised by hand, in the fingerprint's place."""
+def test_results_of_the_first_stores_are_read_by_their_number(base, tmp_path):
+    """They had a number, raised by hand, in the tag's place."""
     plan = make_plan(read_sweep(base, ["predict"]))
-    with Store.in_memory() as store:
-        execute(plan.under({"predict": 2}), store, serial)
+    with Store.for_writing(tmp_path / "s.sqlite") as store:
+        execute(plan.under({"predict": 2}, is_current=False), store, serial)
+        plan = current_plan(plan, store)
         assert make_status(plan, store).count("missing") == 1
         (found,) = earlier_results(plan, store)
-        assert (found.numerics, found.units) == (2, 1)
+        assert (found.numerics, found.units, found.difference) == (2, 1, None)
+        assert "which kept no answers of probe problems to compare" in str(found)
         table = make_table(under_numerics(plan, store, ["2"]), store)
     assert (table["status"], table["numerics"]) == (["ok"], ["2"])

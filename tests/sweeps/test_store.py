@@ -142,7 +142,7 @@ def test_a_store_of_a_newer_version_is_refused_and_left_alone(tmp_path):
     db.close()
     before = path.read_bytes()
     for opened in (Store.for_writing, Store.for_reading):
-        with pytest.raises(StoreError, match=r"written by a newer featurestep \(layout 2"):
+        with pytest.raises(StoreError, match=rf"by a newer featurestep \(layout {LAYOUT + 1}"):
             opened(path)
     assert path.read_bytes() == before
 

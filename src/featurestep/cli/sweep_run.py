@@ -16,7 +16,7 @@ from ..sweeps import Progress
 from ..sweeps.plan import Plan, make_plan
 from ..sweeps.run import execute, open_store
 from ..sweeps.spec import load_sweep
-from ..sweeps.status import STATES, SweepStatus, make_status, under_numerics
+from ..sweeps.status import STATES, SweepStatus, current_plan, make_status, under_numerics
 from ..sweeps.store import Store
 from .output import show_json, show_notes, show_table
 from .progress import INTERRUPTED, watched
@@ -47,7 +47,7 @@ def stored(file: str, store: str | None, numerics: tuple[str, ...]) -> Iterator[
     plan = planned(file, store=store)
     with Store.for_reading(store_path(plan)) as opened:
         try:
-            plan = under_numerics(plan, opened, numerics)
+            plan = under_numerics(current_plan(plan, opened), opened, numerics)
         except InvalidProblem as error:
             raise InvalidProblem("--numerics", error.rule, error.value) from None
         yield plan, opened
@@ -73,7 +73,7 @@ def _status(plan: Plan) -> SweepStatus:
     """What the store has by now."""
     path = store_path(plan)
     with Store.for_reading(path) if path.exists() else Store.in_memory() as opened:
-        return make_status(plan, opened)
+        return make_status(current_plan(plan, opened), opened)
 
 
 def compute(plan: Plan, *, retry: bool, as_json: bool) -> None:
@@ -90,6 +90,7 @@ def compute(plan: Plan, *, retry: bool, as_json: bool) -> None:
 
     try:
         with open_store(plan.sweep) as opened:
+            plan = current_plan(plan, opened)
             with watched(latest.total, lambda done: _bar(latest)) as advance:
                 execute(plan, opened, engine, retry=retry, watch=watch)
             found = make_status(plan, opened)

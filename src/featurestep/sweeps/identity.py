@@ -15,7 +15,7 @@ from ..functions.nonlinearity import Nonlinearity
 from ..functions.readout import Law
 from ..functions.targets import Teacher, resolve_target, target_formula
 
-Numerics = str | int  # a fingerprint; the first stores had a number in its place
+Numerics = str | int  # a tag; the first stores had a number in its place
 
 
 def describe(problem: Problem, task: str, options: Mapping[str, Any], numerics: Numerics) -> str:
@@ -26,16 +26,16 @@ def describe(problem: Problem, task: str, options: Mapping[str, Any], numerics: 
         "options": options,
         "problem": problem_content(problem),
     }
-    return _encode(content)
+    return encode(content)
 
 
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def under(description: str, numerics: Numerics) -> str:
     """The same description with other numerics."""
     _, _, rest = description.partition(",")
-    return f'{{"numerics":{_encode(numerics)},{rest}'
+    return f'{{"numerics":{encode(numerics)},{rest}'
 
 
 def key_of(description: str) -> bytes:

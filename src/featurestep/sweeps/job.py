@@ -7,13 +7,14 @@ import time
 import traceback
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Literal, NamedTuple
 
 from ..core.display import json_value
 from ..core.errors import FeaturestepError
 from ..core.threads import blas_libraries, one_thread, set_workers
 from ..simulation import InsufficientMemory
-from .numerics import installed
+from .numerics import TOLERANCE, Answers, answers_of, difference
 from .tasks import Task, Unit, Values
 
 MOST_DEATHS = 3  # of workers, before a unit is to blame
@@ -86,12 +87,12 @@ def run_alone(job: Job) -> Report:
         return run_job(job)
 
 
-def run_elsewhere(job: Job, numerics: str) -> Report:
-    """The same on a machine of its own installation, if that computes the driver's numbers."""
-    own = job.task.numerics
-    if own != numerics:
-        rule = "install the featurestep of the driver there"
-        return job.lost(f"its worker has numerics {own}, the driver {numerics}: {rule}")
+def run_elsewhere(job: Job, answers: Answers) -> Report:
+    """The same on a machine of its own installation, if that has the driver's probe answers."""
+    gap = difference(answers_of(job.task), answers)
+    if gap > TOLERANCE:
+        told = f"probe answers of its worker differ from the driver's by up to {gap:.1e}"
+        return job.lost(f"{told}: install the featurestep of the driver there")
     return run_alone(job)
 
 
@@ -118,6 +119,14 @@ def _failure(error: Exception) -> Outcome:
     if refused:
         return Outcome("refused", error=text, trace=trace)
     return Outcome("failed", error=f"{name}: {text}" if text else name, trace=trace)
+
+
+def installed(name: str, otherwise: str = "unknown") -> str:
+    """The version of a package, or what to say where there is none."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return otherwise
 
 
 @cache

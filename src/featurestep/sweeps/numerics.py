@@ -1,94 +1,69 @@
-"""Which numerics made a result: a fingerprint of the sources that its numbers come from.
+"""Which numerics made a result: the answers of a few probe problems, kept beside the results.
 
-A number that somebody must remember to raise is forgotten, and then a store serves what an older
-version computed. So the fingerprint is taken from the code itself: from the module of a task and
-from the whole package, but for the other engine and the rooms that make no numbers of a task.
-Comments, docstrings, annotations and layout do not count. It errs on the safe side: a change that
-leaves all numbers as they are makes new keys too, and costs a computation, never a wrong answer.
+A store keeps, for each task, the answers of small fixed problems as they were when its results were
+computed. Who opens the store computes them again. Where they agree to 1e-9 the stored results are
+what this version computes, whatever was moved or renamed in its code; where they do not, results
+are computed again, and the earlier ones stay readable by the tag of their numerics.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
-from collections.abc import Iterator
+import math
+from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
-_PACKAGE = __name__.split(".")[0]
-_SOURCES = Path(__file__).parents[1]
-_ENGINES = ("theory", "simulation")  # which never import each other
-_APART = (  # no number of a task is made here; a room that is not named counts
-    *("meeting", "processes", "sweeps", "plots", "figures", "studies", "estimators", "page", "cli"),
-    *("__init__", "__main__", "bench", "demo", "palette"),
-)
-_LENGTH = 16  # hexadecimal digits
-_SKIPPED = ("annotation", "returns", "type_comment", "kind", "ctx")  # they make no numbers
+from .identity import encode
+from .tasks import Task
 
+TOLERANCE = 1e-9  # relative difference up to which answers are the same
+MIN_SCALE = 1e-3  # numbers below are compared as if they had this size
+UNSTORED = "unstored"  # numerics of results that are kept in memory only
+_NOISE = {"margin": 100.0}  # a numerical derivative: so much less of its difference counts
+_ROUNDING = ("solver_residual", "self_check")  # quantities that consist of rounding errors
+_LENGTH = 16  # hexadecimal digits of a tag
 
-def installed(name: str, otherwise: str = "unknown") -> str:
-    """The version of a package, or what to say where there is none."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return otherwise
+Answers = Mapping[str, Mapping[str, float]]  # by probe and quantity
 
 
 @cache
-def fingerprint(task: type, engine: str) -> str:
-    """The fingerprint of a kind of task, whose numbers come from one of the two engines.
+def answers_of(task: Task) -> Answers:
+    """The numbers that a task's probe problems have here and now.
 
-    Where there are no sources to read, the version of the package has to do.
+    A probe without an answer has the number `refused`.
     """
-    found = sources(task, engine)
-    if not found:
-        return installed(_PACKAGE)
-    digest = hashlib.sha256()
-    for name, path in found.items():
-        digest.update(name.encode())
-        digest.update(_digest(path.read_bytes()))
-    return digest.hexdigest()[:_LENGTH]
+    return {
+        probe: {"refused": 1.0} if isinstance(found, Exception) else _numbers(found)
+        for probe, found in task.answer_probes().items()
+    }
 
 
-def sources(task: type, engine: str) -> dict[str, Path]:
-    """The modules behind a task's numbers, with their files."""
-    own = {each.__module__ for each in task.__mro__}
-    apart = {*_APART, *_ENGINES} - {engine}
-    found = {}
-    for path in sorted(_SOURCES.rglob("*.py")):
-        parts = path.relative_to(_SOURCES).with_suffix("").parts
-        name = ".".join((_PACKAGE, *parts))
-        if parts[0] not in apart or name in own:
-            found[name] = path
-    return found
+def _numbers(values: Mapping[str, object]) -> dict[str, float]:
+    """What is a finite number; text (notes, methods) may be worded anew."""
+    numbers = {
+        name: float(value)
+        for name, value in values.items()
+        if name not in _ROUNDING and hasattr(value, "__float__")
+    }
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
 
-@cache
-def _digest(text: bytes) -> bytes:
-    """The digest of what a module does."""
-    return hashlib.sha256(" ".join(_words(ast.parse(text))).encode()).digest()
+def difference(answers: Answers, others: Answers) -> float:
+    """The largest relative difference of two sets of answers, over the probes that both have.
+
+    Infinite if a quantity is in one of them only, or if they have no probe in common.
+    """
+    shared = answers.keys() & others.keys()
+    if not shared or any(answers[probe].keys() != others[probe].keys() for probe in shared):
+        return math.inf
+    gaps = [0.0]
+    for probe in shared:
+        for name, a in answers[probe].items():
+            b = others[probe][name]
+            gaps.append(abs(a - b) / max(abs(a), abs(b), MIN_SCALE) / _NOISE.get(name, 1.0))
+    return max(gaps)
 
 
-def _words(node: ast.AST) -> Iterator[str]:
-    """A tree as words, the same in every version of Python: empty fields are left out."""
-    yield type(node).__name__
-    for field, value in ast.iter_fields(node):
-        if field in _SKIPPED or value is None or value == []:
-            continue
-        yield field
-        for each in value if isinstance(value, list) else (value,):
-            if not isinstance(each, ast.AST):
-                yield repr(each)
-            elif not _is_text(each):
-                yield from _words(each)
-    yield "."
-
-
-def _is_text(node: ast.AST) -> bool:
-    """A docstring, or any other text that stands for itself."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+def tag_of(answers: Answers) -> str:
+    """The name of numerics, from the answers with which a store meets them first."""
+    return hashlib.sha256(encode(answers).encode()).hexdigest()[:_LENGTH]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -16,6 +16,7 @@ from ..core.errors import InvalidProblem
 from ..core.problem import Problem
 from .identity import Numerics, describe, key_of, portable, under
 from .job import Job
+from .numerics import UNSTORED
 from .spec import Sweep
 from .tasks import Task, Unit
 
@@ -29,17 +30,14 @@ class Plan:
     sweep: Sweep
     problems: tuple[Problem, ...]
     units: tuple[Unit, ...]
-    earlier: Mapping[str, Numerics] = field(default_factory=dict)  # read in place of today's
+    numerics: Mapping[str, Numerics]  # of each task's results, by its name
+    is_current: bool = True  # False if some of them are not this version's
 
-    @property
-    def numerics(self) -> dict[str, Numerics]:
-        """The numerics behind each task's results."""
-        return {task.name: self.earlier.get(task.name, task.numerics) for task in self.sweep.tasks}
-
-    def under(self, earlier: Mapping[str, Numerics]) -> Plan:
-        """The same units as other numerics stored them; tasks not named keep their own."""
-        units = tuple(_retagged(unit, earlier) for unit in self.units)
-        return replace(self, units=units, earlier=dict(earlier))
+    def under(self, numerics: Mapping[str, Numerics], *, is_current: bool) -> Plan:
+        """The same units with results of other numerics; tasks not named keep their own."""
+        units = tuple(_retagged(unit, numerics) for unit in self.units)
+        named = {**self.numerics, **numerics}
+        return replace(self, units=units, numerics=named, is_current=is_current)
 
     def by_task(self) -> Iterator[tuple[Task, list[Unit]]]:
         """Each task with its units: points × parts."""
@@ -61,15 +59,18 @@ class Plan:
                     yield Job(tuple(wanted.values()))
 
 
-def _retagged(unit: Unit, earlier: Mapping[str, Numerics]) -> Unit:
-    if unit.task.name not in earlier:
+def _retagged(unit: Unit, numerics: Mapping[str, Numerics]) -> Unit:
+    if unit.task.name not in numerics:
         return unit
-    description = under(unit.description, earlier[unit.task.name])
+    description = under(unit.description, numerics[unit.task.name])
     return unit._replace(key=key_of(description), description=description)
 
 
 def make_plan(sweep: Sweep) -> Plan:
-    """Build and check every problem, and name every unit; nothing is computed."""
+    """Build and check every problem, and name every unit; nothing is computed.
+
+    Its numerics are those of a store in memory; `status.current_plan` has those of a file.
+    """
     per_point = sum(len(task.parts) for task in sweep.tasks)
     size = per_point * math.prod(sweep.shape)
     if size > MAX_POINTS:
@@ -79,16 +80,17 @@ def make_plan(sweep: Sweep) -> Plan:
         with within(f"tasks.{task.name}"):
             for problem in problems:
                 task.check(problem)
-    return Plan(sweep, problems, tuple(_units(sweep.tasks, problems)))
+    numerics = {task.name: UNSTORED for task in sweep.tasks}
+    return Plan(sweep, problems, tuple(_units(sweep.tasks, problems)), numerics)
 
 
 def _units(tasks: Sequence[Task], problems: Sequence[Problem]) -> Iterator[Unit]:
     for task in tasks:
-        parts, numerics = task.parts, task.numerics
+        parts = task.parts
         for point, problem in enumerate(problems):
             for part in parts:
                 options = task.options(problem, part)
-                description = describe(problem, task.name, options, numerics)
+                description = describe(problem, task.name, options, UNSTORED)
                 yield Unit(task, point, problem, part, description, key_of(description))
 
 

@@ -44,7 +44,7 @@ def _rows(plan: Plan, store: Store, provenance: bool) -> Iterator[dict[str, Any]
             **unit.part._asdict(),
             "status": row.status,
             "error": row.error or None,
-            **({"numerics": str(numerics[name])} if provenance or plan.earlier else {}),
+            **({"numerics": str(numerics[name])} if provenance or not plan.is_current else {}),
             **(_traced(row) if provenance and row.origin else {}),
             **row.numbers,
         }

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.errors import InvalidProblem
 from .identity import Numerics
+from .numerics import answers_of, difference
 from .plan import Plan
 from .store import MISSING, Store, Version
 
@@ -84,18 +85,31 @@ def make_status(plan: Plan, store: Store) -> SweepStatus:
     )
 
 
+def current_plan(plan: Plan, store: Store) -> Plan:
+    """The plan with the numerics under which a store has, or will have, this version's results."""
+    if not store.is_kept:
+        return plan
+    tags = {
+        task.name: store.numerics_of(task.probes, answers_of(task)) for task in plan.sweep.tasks
+    }
+    return plan.under(tags, is_current=True)
+
+
 def earlier_results(plan: Plan, store: Store) -> list[Version]:
     """What is stored of a plan's units by numerics that are not the plan's, the newest first."""
     own, found = plan.numerics, []
+    tasks = {task.name: task for task in plan.sweep.tasks}
     for version in store.versions():
-        task = version.task
-        if task not in own or version.numerics == own[task]:
+        name = version.task
+        if name not in own or version.numerics == own[name]:
             continue
-        units = plan.under({task: version.numerics}).units
-        keys = {unit.key for unit in units if unit.task.name == task}
+        units = plan.under({name: version.numerics}, is_current=False).units
+        keys = {unit.key for unit in units if unit.task.name == name}
         count = sum(row.status != MISSING for row in store.fetch(keys))
         if count:
-            found.append(version._replace(units=count))
+            answers = store.answers(tasks[name].probes).get(str(version.numerics))
+            gap = None if answers is None else difference(answers_of(tasks[name]), answers)
+            found.append(version._replace(units=count, difference=gap))
     return found
 
 
@@ -110,4 +124,4 @@ def under_numerics(plan: Plan, store: Store, tags: Collection[str]) -> Plan:
             rule = f"must be others that have results here ({', '.join(known) or 'there are none'})"
             raise InvalidProblem("numerics", rule, tag)
     chosen = [each for each in reversed(stored) if str(each.numerics) in tags]
-    return plan.under({each.task: each.numerics for each in chosen})
+    return plan.under({each.task: each.numerics for each in chosen}, is_current=False)

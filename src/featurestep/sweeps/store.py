@@ -15,16 +15,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from ..core.display import json_value
 from ..core.errors import StoreError
 from .identity import Numerics
 from .job import Report
 from .lock import DriverLock
+from .numerics import TOLERANCE, Answers, difference, tag_of
 from .tasks import Unit
 
 MISSING = "missing"  # the status of what is not stored
-LAYOUT = 1  # of the tables; a store with a higher one is refused
+LAYOUT = 2  # of the tables; a store with a higher one is refused, one with a lower one brought up
 APPLICATION = 0x66737470  # "fstp": how SQLite files tell whose they are
-_TABLES = """
+_NUMERICS_TABLE = """
+CREATE TABLE numerics (                    -- since layout 2
+    id INTEGER PRIMARY KEY,
+    probes TEXT NOT NULL,                  -- name of the probe problems, mostly that of a task
+    tag TEXT NOT NULL,                     -- as in the descriptions of results
+    answers TEXT NOT NULL,                 -- by probe and quantity, as JSON
+    UNIQUE (probes, tag)
+);
+"""
+_TABLES = f"""
+{_NUMERICS_TABLE}
 CREATE TABLE origins (
     id INTEGER PRIMARY KEY,
     content TEXT NOT NULL UNIQUE           -- host, versions and BLAS, as JSON
@@ -71,11 +83,16 @@ class Version(NamedTuple):
     finished: float  # the newest, in seconds since 1970
     package: str  # the version of featurestep behind it
     units: int = 0
+    difference: float | None = None  # of its probe answers from today's; None if it kept none
 
     def __str__(self) -> str:
         day = datetime.fromtimestamp(self.finished, UTC).date()
         made = f"featurestep {self.package}, {day}"
-        return f"{self.units} of {self.task} stored by numerics {self.numerics} ({made})"
+        if self.difference is None:
+            told = "which kept no answers of probe problems to compare"
+        else:
+            told = f"whose probe answers differ from today's by up to {self.difference:.1e}"
+        return f"{self.units} of {self.task} stored by numerics {self.numerics} ({made}), {told}"
 
     def as_dict(self) -> dict[str, Any]:
         """The same, ready for JSON."""
@@ -83,6 +100,7 @@ class Version(NamedTuple):
             "task": self.task,
             "numerics": str(self.numerics),
             "units": self.units,
+            "difference": json_value(self.difference),
             "featurestep": self.package,
         }
 
@@ -111,6 +129,8 @@ class Store:
 
     def __init__(self, path: Path | None, mode: str, *, writing: bool) -> None:
         self._name = "in memory" if path is None else str(path)
+        self.is_kept = path is not None
+        self._writing = writing
         target = "file::memory:" if path is None else f"{path.absolute().as_uri()}?{mode}"
         with ExitStack() as opened, self._explained():
             if writing and path is not None:
@@ -150,6 +170,10 @@ class Store:
             if found != "ok":
                 text = " ".join(found.split())
                 raise StoreError(f"the store {self._name} is damaged ({text})")
+            if self._layout() < LAYOUT:
+                self._db.executescript(
+                    f"BEGIN; {_NUMERICS_TABLE} PRAGMA user_version = {LAYOUT}; COMMIT;"
+                )
         self._db.execute("PRAGMA journal_mode = WAL")
         # Enough for a killed process; after a power cut the last results may be missing.
         self._db.execute("PRAGMA synchronous = NORMAL")
@@ -211,6 +235,35 @@ class Store:
                 self._db.executemany("INSERT INTO temp.wanted VALUES (?, ?)", enumerate(keys))
             for values in self._db.execute(_FETCH):
                 yield Row() if values[0] is None else Row(*values)
+
+    def numerics_of(self, probes: str, answers: Answers) -> str:
+        """The tag of the numerics that have these answers, a new one if the store has none.
+
+        A driver's store keeps new answers.
+        """
+        for tag, known in self.answers(probes).items():
+            if difference(answers, known) <= TOLERANCE:
+                self._keep_answers(probes, tag, {**answers, **known})
+                return tag
+        tag = tag_of(answers)
+        self._keep_answers(probes, tag, answers)
+        return tag
+
+    def answers(self, probes: str) -> dict[str, Answers]:
+        """Answers of probe problems by the tag of their numerics, the newest first."""
+        query = "SELECT tag, answers FROM numerics WHERE probes = ? ORDER BY id DESC"
+        with self._explained():
+            if self._layout() < LAYOUT:
+                return {}
+            return {tag: json.loads(text) for tag, text in self._db.execute(query, (probes,))}
+
+    def _keep_answers(self, probes: str, tag: str, answers: Answers) -> None:
+        if not self._writing:
+            return
+        query = """INSERT INTO numerics (probes, tag, answers) VALUES (?, ?, ?)
+                   ON CONFLICT (probes, tag) DO UPDATE SET answers = excluded.answers"""
+        with self._explained(), self._db:
+            self._db.execute(query, (probes, tag, _encode(answers)))
 
     def versions(self) -> list[Version]:
         """The numerics of each task's results, the newest first."""

@@ -80,6 +80,7 @@ def sweep(
     from .results import make_dataset
     from .run import execute, open_store
     from .spec import read_sweep
+    from .status import current_plan
 
     refuse_importing_workers()
     asked = read_sweep(source, tasks)
@@ -88,5 +89,6 @@ def sweep(
     )
     chosen = plan.sweep.engine.make()
     with open_store(plan.sweep) as opened:
+        plan = current_plan(plan, opened)
         execute(plan, opened, chosen, watch=progress)
         return make_dataset(plan, opened)

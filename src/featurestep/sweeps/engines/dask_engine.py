@@ -16,6 +16,7 @@ from typing import Any
 from ...core.errors import EngineError
 from ...simulation.cluster import client_of
 from ..job import MOST_DEATHS, Job, Report, run_elsewhere
+from ..numerics import answers_of
 
 GUARD = (
     "A script that its own worker processes import, as those of a local Dask cluster do, "
@@ -89,7 +90,7 @@ def _landing(
 
 
 def _submitted(client: Any, job: Job) -> Any:
-    return client.submit(run_elsewhere, job, job.task.numerics, pure=False)
+    return client.submit(run_elsewhere, job, answers_of(job.task), pure=False)
 
 
 def _report(future: Any, job: Job) -> Report | None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from ...core.problem import Problem, require_square_loss
-from ..numerics import fingerprint
 
 Values = dict[str, Any]  # numbers, text or None by quantity
 
@@ -38,12 +37,19 @@ class Task(ABC):
     name: ClassVar[str]
     batch: ClassVar[int]  # units of one job
     meanings: ClassVar[Mapping[str, str]]  # of its quantities
-    engine: ClassVar[str] = "theory"  # or "simulation": where its numbers come from
 
     @property
-    def numerics(self) -> str:
-        """The fingerprint of the code behind its numbers."""
-        return fingerprint(type(self), self.engine)
+    def probes(self) -> str:
+        """The name of its probe problems; tasks of one name have the same."""
+        return self.name
+
+    @abstractmethod
+    def answer_probes(self) -> Mapping[str, Values | Exception]:
+        """Answers of small fixed problems, whatever the task's options (see `numerics`).
+
+        Together they should take a fraction of a second, and go through all code that decides
+        numbers. Answers of probes that are added later are added to what a store knows.
+        """
 
     @property
     def parts(self) -> Sequence[Part]:
@@ -62,6 +68,12 @@ class Task(ABC):
         """The units that travel together; it must not depend on who computes them."""
         for start in range(0, len(units), self.batch):
             yield units[start : start + self.batch]
+
+    def compute_problems(self, problems: Mapping[str, Problem]) -> dict[str, Values | Exception]:
+        """Results of the first part at some problems, for `answer_probes`."""
+        part = self.parts[0]
+        units = [Unit(self, 0, problem, part, "", b"") for problem in problems.values()]
+        return dict(zip(problems, self.compute(units), strict=True))
 
     @abstractmethod
     def compute(self, units: Sequence[Unit]) -> list[Values | Exception]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -20,6 +21,16 @@ from ...simulation.network.result import ALIGNMENT
 from .base import Part, Task, Unit, Values
 
 Item = TypeVar("Item")
+_PROBE = Problem(n=60, d=20, width=40, step_exponent=0.3, ridge=0.05, noise_std=0.1)
+_PROBES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # changes of the problem, setting
+    "tanh": ({}, {}),
+    "relu": ({"activation": "relu", "readout": "rademacher", "n": 30}, {"inputs": "rademacher"}),
+    "full residual": ({"residual": "full", "initial": "gaussian"}, {"inputs": "sphere"}),
+    "two directions": ({"target": "z1*z2 + z1", "readout": "uniform"}, {"inputs": "uniform"}),
+    "student_t": ({"n_step": 90}, {"inputs": "student_t(5)", "corrupted": 0.2}),
+    "mixture": ({"activation": "abs(z-0.5)"}, {"inputs": "mixture(3, 1.5)"}),
+}
+_PROBE_VARIANTS = ("trained", "initial", "spiked:1", "gaussian", "srf")
 MOST_STEPS = 8  # step sizes of one job: enough to share a draw, few enough to spread the work
 
 
@@ -40,7 +51,6 @@ class Simulate(Task):
     """The experiment itself; points of one draw travel together."""
 
     name: ClassVar[str] = "simulate"
-    engine: ClassVar[str] = "simulation"
     meanings: ClassVar[Mapping[str, str]] = {**QUANTITIES, **ALIGNMENT}
     seeds: Any = 8
     variants: Sequence[str] = ("trained",)
@@ -65,6 +75,20 @@ class Simulate(Task):
 
     def _put(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
+
+    @property
+    def probes(self) -> str:
+        return self.name if self.device == "cpu" else f"{self.name} on devices"
+
+    def answer_probes(self) -> Mapping[str, Values | Exception]:
+        answers: dict[str, Values | Exception] = {}
+        for name, (changes, setting) in _PROBES.items():
+            problem = {name: _PROBE.replace(**changes)}
+            for variant in _PROBE_VARIANTS if name == "tanh" else ("trained",):
+                task = Simulate(seeds=1, n_test=64, variants=(variant,), setting=setting)
+                found = task.compute_problems(problem)
+                answers |= {f"{name}, {variant}": answer for answer in found.values()}
+        return answers if self.device == "cpu" else answers | _drawn_on_a_device()
 
     @property
     def parts(self) -> Sequence[Part]:
@@ -128,6 +152,18 @@ class Simulate(Task):
                 values |= _alignment(run.values, points[problem])
             found.append(values)
         return found
+
+
+def _drawn_on_a_device() -> dict[str, Values]:
+    """The first probe with torch's random numbers, which are the same on a GPU and on the CPU.
+
+    Nothing where torch is not installed, as where a store is only read.
+    """
+    for device in ("cuda", "torch"):
+        with suppress(InvalidProblem):
+            run = simulate(_PROBE, seeds=1, n_test=64, device=device, drawn="device")
+            return {"drawn on a device": run.numbers}
+    return {}
 
 
 def _places(items: Iterable[Item]) -> dict[Item, int]:

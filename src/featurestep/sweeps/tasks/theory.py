@@ -20,12 +20,27 @@ from .base import Part, Task, Unit, Values
 Verb = Callable[[Problem], Result]
 _OF_BULK = ("edge", "margin", "count")
 _OF_SPIKES = ("location", "degree", "resolved")
+_PROBE = {"n": 120, "d": 60, "width": 90, "step_exponent": 0.3, "ridge": 0.05}
+_PROBES: dict[str, dict[str, Any]] = {  # what each changes
+    "tanh": {},
+    "relu": {"activation": "relu", "target": "H1 + 0.5*H2", "noise_std": 0.3},
+    "rademacher": {"activation": "erf", "readout": "rademacher", "n": 60, "step_exponent": 0.46},
+    "formula": {"activation": "abs(z-0.5)", "target": "sin(2*z)", "centre": True},
+    "full residual": {"residual": "full", "initial": "gaussian"},
+    "two directions": {"target": "z1*z2 + z1", "readout": "uniform"},
+    "large": {"n": 4000, "n_step": 2000, "d": 1000, "width": 3000, "step_exponent": 0.1},
+    "no step": {"step_exponent": None, "step_size": 0.0},
+}
 
 
 class TheoryTask(Task):
     """A verb at every problem; what it raises is that unit's own affair."""
 
     batch = 20
+    probed: ClassVar[Sequence[str]] = tuple(_PROBES)
+
+    def answer_probes(self) -> Mapping[str, Values | Exception]:
+        return self.compute_problems(probe_problems(self.probed))
 
     @abstractmethod
     def verb(self, problems: Sequence[Problem]) -> Verb:
@@ -48,6 +63,11 @@ class TheoryTask(Task):
             except Exception as error:
                 found.append(error)
         return found
+
+
+def probe_problems(names: Sequence[str]) -> dict[str, Problem]:
+    """Some of the theory's probe problems."""
+    return {name: Problem(**{**_PROBE, **_PROBES[name]}) for name in names}
 
 
 class Predict(TheoryTask):
@@ -76,6 +96,12 @@ class LimitTask(TheoryTask):
         if not isinstance(self.norm_growth, bool):
             raise InvalidProblem("norm_growth", "must be true or false", self.norm_growth)
 
+    def answer_probes(self) -> Mapping[str, Values | Exception]:
+        problems = probe_problems(self.probed)
+        grown = LimitTask(norm_growth=True).compute_problems(problems)
+        named = {f"{name}, with norm growth": found for name, found in grown.items()}
+        return {**LimitTask().compute_problems(problems), **named}
+
     def options(self, problem: Problem, part: Part) -> Mapping[str, Any]:
         return vars(self)
 
@@ -98,6 +124,7 @@ class SpectrumTask(TheoryTask):
 
     name = "spectrum"
     batch = 4
+    probed = ("tanh", "rademacher")  # half a second each
     meanings: ClassVar[Mapping[str, str]] = {
         **{name: Spectrum.MEANINGS[name] for name in _OF_BULK},
         **{
