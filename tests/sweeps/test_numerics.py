@@ -105,7 +105,9 @@ assert computing <= probing, computing - probing
 """
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "spectrum" else n for n in REAL]
+)
 def test_probes_go_through_every_module_that_computes(name):
     """By what is called, in a process where nothing is remembered from before."""
     options = {"seeds": 1, "n_test": 20} if name == "simulate" else {}
