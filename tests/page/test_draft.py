@@ -193,7 +193,7 @@ def test_what_is_overtaken_is_dropped_and_the_worker_goes_on() -> None:
     quick = Task("point", State(readout="constant").to_query())
     try:
         assert pool.ask([quick])
-        process = pool.seats[0].process.pid
+        process = pool.workers[0].process.pid
         heavy = Task("spectrum", State(readout="uniform", n=3000).to_query())
         moved_on = threading.Event()
         timer = threading.Timer(0.3, moved_on.set)
@@ -205,7 +205,7 @@ def test_what_is_overtaken_is_dropped_and_the_worker_goes_on() -> None:
         again = Task("point", State(readout="constant", n=700).to_query())
         (found,) = pool.ask([again])
         assert found["n"] == 700
-        assert pool.seats[0].process.pid == process
+        assert pool.workers[0].process.pid == process
     finally:
         pool.close()
 

@@ -308,8 +308,8 @@ def test_what_takes_too_long_is_stopped_and_the_worker_replaced() -> None:
         pool.deadline = 60.0
         (found,) = pool.ask([Task("point", State().to_query())])
         assert found["test_error"] == predict(State().problem).test_error
-        pool.seats[0].kill()
-        while pool.seats[0].process.lives:
+        pool.workers[0].kill()
+        while pool.workers[0].process.lives:
             time.sleep(0.01)
         (again,) = pool.ask([Task("point", State(n=500).to_query())])
         (refused,) = pool.ask([Task("point", State(activation="abs").to_query())])

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from featurestep.processes import tell
+from featurestep.processes import report_progress
 
 
 def work(what: str, value: str = "") -> object:
@@ -20,5 +20,5 @@ def work(what: str, value: str = "") -> object:
     if what == "raise":
         raise ValueError(value)
     if what == "tell":
-        tell(0.5)
+        report_progress(0.5)
     return os.getpid() if what == "who" else value

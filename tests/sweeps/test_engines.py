@@ -118,7 +118,7 @@ def test_closing_an_engine_ends_its_workers(grid):
     running = processes(plan.jobs({unit.key for unit in plan.units}), workers=2)
     next(running)
     pool = running.gi_frame.f_locals["pool"]
-    workers = [seat.process for seat in pool.seats]
+    workers = [worker.process for worker in pool.workers]
     running.close()
     assert all(workers)
     assert not any(worker.lives for worker in workers)

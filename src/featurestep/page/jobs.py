@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.errors import FeaturestepError, InvalidProblem
-from ..processes import Process
-from ..processes.program import DONE, TOLD
+from ..processes import DONE, PROGRESS, Process
 from .errors_axis import grid
 from .state import NUMBERS, State
 
@@ -70,7 +69,7 @@ class Job:
         with suppress(queue.Empty):
             while self.running and self.process is not None:
                 event = self.process.events.get_nowait()
-                if event.kind == TOLD:
+                if event.kind == PROGRESS:
                     self.share = float(event.what)
                 elif event.kind == DONE:
                     self.found = event.what
@@ -104,7 +103,7 @@ class Jobs:
             self._tidy()
             if sum(job.running for job in self._jobs.values()) >= AT_ONCE:
                 raise Busy(f"{AT_ONCE} simulations are running already; wait or cancel one")
-            process = Process(run, queue.SimpleQueue(), yielding=True, one_thread=False)
+            process = Process(run, queue.SimpleQueue(), low_priority=True, one_thread=False)
             process.give(small.to_query(), POINTS, SEEDS)
             name = secrets.token_urlsafe(9)
             self._jobs[name] = Job(process, state, small)

@@ -11,14 +11,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .. import processes
 from ..core.errors import FeaturestepError
-from ..processes import Call, CannotStart, Seat, Wanted, always
+from ..processes import Call, CannotStart, Wanted, Worker, WorkerPool, always
 from .worker import Failed, answer
 
 REMEMBERED = 512  # answers
 _WARMING = 60.0  # seconds
-_LOOK = 0.05  # seconds from look to look whether an answer is still wanted
+_POLL_SECONDS = 0.05  # between checks whether an answer is still wanted
 LOG = logging.getLogger(__name__)
 
 
@@ -61,7 +60,7 @@ class Memory:
                 self._answers.popitem(last=False)
 
 
-class Pool(processes.Pool):
+class Pool(WorkerPool):
     """Workers that answer tasks; a request takes more than one only when they are free.
 
     From `grow` on all of them serve, and before the first only, or none: a cold one has to import
@@ -69,15 +68,21 @@ class Pool(processes.Pool):
     """
 
     def __init__(
-        self, size: int, memory: Memory, *, deadline: float, yielding: bool = False, first: int = 1
+        self,
+        size: int,
+        memory: Memory,
+        *,
+        deadline: float,
+        low_priority: bool = False,
+        first: int = 1,
     ) -> None:
-        super().__init__(answer, size, yielding=yielding)
+        super().__init__(answer, size, low_priority=low_priority)
         self.deadline = deadline
         self.memory = memory
         self.serving = first
-        self._idle: queue.LifoQueue[Seat] = queue.LifoQueue()
-        for seat in self.seats[:first]:
-            self._idle.put(seat)
+        self._idle: queue.LifoQueue[Worker] = queue.LifoQueue()
+        for worker in self.workers[:first]:
+            self._idle.put(worker)
 
     def ask(self, tasks: Sequence[Task], wanted: Wanted = always) -> list[Any]:
         """The tasks' answers in order: data, or the error that stands in its place.
@@ -87,40 +92,40 @@ class Pool(processes.Pool):
         found = self._remembered(tasks)
         if found.keys() != set(tasks):
             until = time.monotonic() + self.deadline
-            crew = self._take(len(set(tasks)) - len(found), until, wanted)
+            group = self._take(len(set(tasks)) - len(found), until, wanted)
             try:
                 found = self._remembered(tasks)  # others may have asked the same while we waited
                 missing = [task for task in dict.fromkeys(tasks) if task not in found]
-                found |= self._answered(missing, crew, until, wanted)
+                found |= self._answered(missing, group, until, wanted)
             finally:
-                for seat in reversed(crew):
-                    self._idle.put(seat)
+                for worker in reversed(group):
+                    self._idle.put(worker)
         return [found[task] for task in tasks]
 
     def grow(self, tasks: Sequence[Task]) -> None:
         """Bring the other workers into service, each warmed up by some tasks."""
-        for seat in self.seats[self.serving :]:
-            self._answered(list(tasks), [seat], time.monotonic() + _WARMING, always)
-            self._idle.put(seat)
+        for worker in self.workers[self.serving :]:
+            self._answered(list(tasks), [worker], time.monotonic() + _WARMING, always)
+            self._idle.put(worker)
             self.serving += 1
 
     def _remembered(self, tasks: Sequence[Task]) -> dict[Task, Any]:
         return {task: answer for task in tasks if (answer := self.memory.get(task)) is not None}
 
-    def _take(self, most: int, until: float, wanted: Wanted) -> list[Seat]:
+    def _take(self, most: int, until: float, wanted: Wanted) -> list[Worker]:
         """One worker, and more of them if they are free; one is left to other requests."""
-        crew: list[Seat] = []
-        while not crew and (left := until - time.monotonic()) > 0.0:
+        group: list[Worker] = []
+        while not group and (left := until - time.monotonic()) > 0.0:
             _check(wanted)
             with contextlib.suppress(queue.Empty):
-                crew.append(self._idle.get(timeout=min(_LOOK, left)))
+                group.append(self._idle.get(timeout=min(_POLL_SECONDS, left)))
         with contextlib.suppress(queue.Empty):
-            while crew and len(crew) < min(most, len(self.seats) - 1):
-                crew.append(self._idle.get_nowait())
-        return crew
+            while group and len(group) < min(most, len(self.workers) - 1):
+                group.append(self._idle.get_nowait())
+        return group
 
     def _answered(
-        self, tasks: list[Task], crew: list[Seat], until: float, wanted: Wanted
+        self, tasks: list[Task], group: list[Worker], until: float, wanted: Wanted
     ) -> dict[Task, Any]:
         """Spread tasks over workers until the deadline; those that are late are stopped."""
         waiting = [Call(task, task) for task in reversed(tasks)]
@@ -128,7 +133,10 @@ class Pool(processes.Pool):
         found: dict[Task, Any] = dict.fromkeys(tasks, late)
         try:
             for each in self.work(
-                lambda: waiting.pop() if waiting else None, seats=crew, until=until, wanted=wanted
+                lambda: waiting.pop() if waiting else None,
+                workers=group,
+                until=until,
+                wanted=wanted,
             ):
                 if each.kind == "done":
                     found[each.call.name] = each.value

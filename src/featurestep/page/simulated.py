@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FeaturestepError
-from ..processes import tell
+from ..processes import report_progress
 from ..simulation import SimulatedSpectrum, simulate, simulated_spectrum
 from ..theory.spectra import spectrum
 from .errors_axis import axis, grid
@@ -25,7 +25,7 @@ Tell = Callable[[float], None]
 def run(query: str, count: int, seeds: int) -> Any:
     """In a process of its own, telling the share done: the data, or the error in its place."""
     try:
-        return simulated(State.from_query(query), count, seeds, tell)
+        return simulated(State.from_query(query), count, seeds, report_progress)
     except FeaturestepError as error:
         return Refused(str(error))
 

@@ -32,7 +32,7 @@ class Views:
         self.fast = Pool(max(3, min(4, os.cpu_count() or 1)), memory, deadline=DEADLINE)
         # Drafts of the spectrum: each begins where the last has ended.
         self.drafts = Pool(2, memory, deadline=DEADLINE, first=0)
-        self.slow = Pool(1, memory, deadline=SLOW_DEADLINE, yielding=True)
+        self.slow = Pool(1, memory, deadline=SLOW_DEADLINE, low_priority=True)
         self._pools = (self.fast, self.drafts, self.slow)
         self._simulated = Memory(_KEPT)
         self._ended = threading.Event()

@@ -1,6 +1,11 @@
-"""Worker processes that can be killed: one pool serves sweeps, the page and its simulations."""
+"""Worker processes that can be stopped: one pool serves sweeps, the page and its simulations.
+
+Not Pebble's `ProcessPool` (5.2): it cancels a task by ending the worker, so that the next answer
+waits for another one to import the engine, where ours drop a task at a signal and go on; and its
+workers import the user's `__main__` again (spawn, forkserver) or inherit threads (fork).
+"""
 
 from ..core.errors import CannotStart
-from .pool import Answer, Call, Pool, Seat, Wanted, always
-from .process import Ending, Process
-from .program import tell
+from .pool import Answer, Call, Wanted, Worker, WorkerPool, always
+from .process import Exit, Process
+from .program import DONE, PROGRESS, READY, report_progress

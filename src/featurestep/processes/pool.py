@@ -1,4 +1,4 @@
-"""Workers that share work until it is done, late or not wanted; whoever dies is replaced."""
+"""A pool of workers: calls are answered, dropped, stopped when late, and workers are replaced."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..core.errors import CannotStart
-from .process import Ending, Event, Events, Process
-from .program import DROPPED, READY, TOLD
+from .process import Event, Events, Exit, Process
+from .program import DROPPED, PROGRESS, READY
 
-MOST_FALSE_STARTS = 3
-_LOOK = 0.05  # seconds from look to look whether an answer is still wanted
+MAX_FAILED_STARTS = 3
+POLL_SECONDS = 0.05  # between checks whether an answer is still wanted
 
 Kind = Literal["done", "dropped", "late", "died"]
 
 
 class Call(NamedTuple):
-    """What to do: the function's arguments, and a name by which the asker knows the answer."""
+    """Arguments of the function, and a name by which the caller knows the answer."""
 
     arguments: tuple[Any, ...]
     name: Any = None
@@ -32,7 +32,7 @@ Wanted = Callable[[], bool]
 
 
 class Answer(NamedTuple):
-    """What became of a call: what it returned, or how its worker died."""
+    """The outcome of a call: what it returned, or the `Exit` of its worker's process."""
 
     call: Call
     kind: Kind
@@ -40,100 +40,104 @@ class Answer(NamedTuple):
 
 
 def always() -> bool:
-    """For who waits until the end."""
+    """True: for calls that nobody withdraws."""
     return True
 
 
-class Seat:
-    """A place in the pool: its process is started with its first use, and again after its end."""
+class Worker:
+    """One worker of a pool; its process starts with its first call, and again after it has ended."""
 
-    def __init__(self, function: Callable[..., Any], *, yielding: bool) -> None:
+    def __init__(self, function: Callable[..., Any], *, low_priority: bool) -> None:
         self._function = function
-        self._yielding = yielding
+        self._yielding = low_priority
         self._lock = threading.Lock()
         self.process: Process | None = None
 
     def start(self, events: Events) -> Process:
-        """A process that lives, whose words go to these events."""
+        """A running process, whose messages go to these events."""
         with self._lock:
             if self.process is not None and not self.process.lives:
                 self.process.end()
                 self.process = None
             if self.process is None:
-                self.process = Process(self._function, events, yielding=self._yielding)
+                self.process = Process(self._function, events, low_priority=self._yielding)
             self.process.events = events
             return self.process
 
     def kill(self) -> None:
-        """End the process now; who waits for it is told."""
+        """End the process now; an event says so."""
         with self._lock:
             if self.process is not None:
                 self.process.kill()
 
-    def stop(self) -> Ending | None:
-        """End the process and forget it."""
+    def stop(self) -> Exit | None:
+        """End the process, wait for it, and forget it."""
         with self._lock:
-            ending = self.process.end() if self.process is not None else None
+            found = self.process.end() if self.process is not None else None
             self.process = None
-            return ending
+            return found
 
 
-class Pool:
-    """Seats for calls of one function."""
+class WorkerPool:
+    """Workers for calls of one function."""
 
-    def __init__(self, function: Callable[..., Any], size: int, *, yielding: bool = False) -> None:
-        self.seats = [Seat(function, yielding=yielding) for _ in range(size)]
+    def __init__(
+        self, function: Callable[..., Any], size: int, *, low_priority: bool = False
+    ) -> None:
+        self.workers = [Worker(function, low_priority=low_priority) for _ in range(size)]
         self._ended = threading.Event()
 
     def work(
         self,
         supply: Supply,
         *,
-        seats: Sequence[Seat] | None = None,
+        workers: Sequence[Worker] | None = None,
         until: float = math.inf,
         wanted: Wanted = always,
     ) -> Generator[Answer, None, None]:
-        """Answers as they come, until there is no more to do and nobody is at work.
+        """Answers as they come, until `supply` has no call and no worker is busy.
 
-        After `until` (of `time.monotonic`) whoever is still at work is killed; what is not wanted
-        any more is dropped. Closing the generator kills whoever is at work.
+        Busy workers are killed at the time `until` (of `time.monotonic`) and when the generator is
+        closed; once `wanted` returns False, they drop their calls.
         """
-        shift = _Shift(list(self.seats if seats is None else seats), supply, self._ended)
+        group = _WorkerGroup(
+            list(self.workers if workers is None else workers), supply, self._ended
+        )
         try:
-            yield from shift.answers(until, wanted)
+            yield from group.answers(until, wanted)
         finally:
-            shift.end()
+            group.end()
 
     def end(self) -> None:
-        """Kill every process and start none again; who waits for one is told."""
+        """Kill every process and start none again; whoever waits for an answer learns it."""
         self._ended.set()
-        for seat in self.seats:
-            seat.kill()
+        for worker in self.workers:
+            worker.kill()
 
     def close(self) -> None:
-        """End every process, when nobody waits for one any more."""
+        """End every process and wait for that; for when nobody waits for an answer any more."""
         self.end()
-        for seat in self.seats:
-            seat.stop()
+        for worker in self.workers:
+            worker.stop()
 
 
-class _Shift:
-    """Some seats and the calls in their hands, for one stretch of work."""
+class _WorkerGroup:
+    """Some workers and the calls that they hold, during one `WorkerPool.work`."""
 
-    def __init__(self, seats: list[Seat], supply: Supply, ended: threading.Event) -> None:
-        self._seats = seats
+    def __init__(self, workers: list[Worker], supply: Supply, ended: threading.Event) -> None:
+        self._workers = workers
         self._supply = supply
         self._ended = ended
         self._events: Events = queue.SimpleQueue()
-        self._held: dict[Seat, Call] = {}
-        self._returned: deque[Call] = deque()  # by processes that never were ready
-        self._false_starts = 0
+        self._held: dict[Worker, Call] = {}
+        self._returned: deque[Call] = deque()  # from processes that ended before they were ready
+        self._failed_starts = 0
 
     def answers(self, until: float, wanted: Wanted) -> Iterator[Answer]:
-        overtaken = False
+        withdrawn = False
         while True:
-            overtaken = overtaken or not wanted()
-            if overtaken:
+            withdrawn = withdrawn or not wanted()
+            if withdrawn:
                 self._drop()
             else:
                 self._hand_out()
@@ -144,65 +148,69 @@ class _Shift:
                 yield from [Answer(call, "late") for call in self._held.values()]
                 return
             try:
-                event = self._events.get(timeout=min(_LOOK, left))
+                event = self._events.get(timeout=min(POLL_SECONDS, left))
             except queue.Empty:
                 continue
-            answer = self._heard(event)
-            if not overtaken:
-                self._hand_out()  # before the answer is dealt with, so that nobody waits for that
+            answer = self._handle(event)
+            if not withdrawn:
+                self._hand_out()  # first, so that no worker waits while the answer is dealt with
             if answer is not None:
                 yield answer
 
     def _hand_out(self) -> None:
-        """Give every free seat a call; a seat that has none starts its process for it."""
-        for seat in list(self._seats):
-            if seat in self._held or self._ended.is_set():
+        """Give every free worker a call; a worker that has none starts its process for it."""
+        for worker in list(self._workers):
+            if worker in self._held or self._ended.is_set():
                 continue
             call = self._returned.popleft() if self._returned else self._supply()
             if call is None:
                 return
             try:
-                seat.start(self._events).give(*call.arguments)
+                worker.start(self._events).give(*call.arguments)
             except CannotStart:
-                if not any(other.process is not None for other in self._seats):
+                if not any(other.process is not None for other in self._workers):
                     raise
-                self._seats.remove(seat)  # go on with those that run
+                self._workers.remove(worker)  # go on with those that run
                 self._returned.appendleft(call)
                 continue
-            self._held[seat] = call
+            self._held[worker] = call
 
-    def _heard(self, event: Event) -> Answer | None:
-        seat = next((s for s in self._seats if s.process is event.process), None)
-        if seat is None or event.kind == TOLD:
+    def _handle(self, event: Event) -> Answer | None:
+        worker = next((w for w in self._workers if w.process is event.process), None)
+        if worker is None or event.kind == PROGRESS:
             return None
         if event.kind == READY:
-            self._false_starts = 0
+            self._failed_starts = 0
             return None
         if event.kind is None:
-            return self._buried(seat, was_ready=event.process.ready)
+            return self._terminated(worker, was_ready=event.process.ready)
         kind: Kind = "dropped" if event.kind == DROPPED else "done"
-        return Answer(self._held.pop(seat), kind, event.what)
+        return Answer(self._held.pop(worker), kind, event.what)
 
-    def _buried(self, seat: Seat, *, was_ready: bool) -> Answer | None:
-        """Several that end before they are ready mean that no more can be started."""
-        ending, call = seat.stop(), self._held.pop(seat, None)
-        assert ending is not None
+    def _terminated(self, worker: Worker, *, was_ready: bool) -> Answer | None:
+        """The answer of a call whose process has ended, if it had one.
+
+        A call is tried again if its process ended before it was ready; several such ends in a row
+        mean that no process can be started.
+        """
+        found, call = worker.stop(), self._held.pop(worker, None)
+        assert found is not None
         if was_ready or self._ended.is_set():
-            return None if call is None else Answer(call, "died", ending)
+            return None if call is None else Answer(call, "died", found)
         if call is not None:
             self._returned.append(call)
-        self._false_starts += 1
-        if self._false_starts >= MOST_FALSE_STARTS:
-            if not any(s.process is not None and s.process.ready for s in self._seats):
-                raise CannotStart(f"worker processes do not start: {ending.why}")
-            self._seats.remove(seat)
+        self._failed_starts += 1
+        if self._failed_starts >= MAX_FAILED_STARTS:
+            if not any(w.process is not None and w.process.ready for w in self._workers):
+                raise CannotStart(f"worker processes do not start: {found.reason}")
+            self._workers.remove(worker)
         return None
 
     def _drop(self) -> None:
-        for seat in self._held:
-            if seat.process is not None:
-                seat.process.drop()
+        for worker in self._held:
+            if worker.process is not None:
+                worker.process.drop()
 
     def end(self) -> None:
-        for seat in self._held:
-            seat.stop()
+        for worker in self._held:
+            worker.stop()

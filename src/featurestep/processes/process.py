@@ -1,4 +1,4 @@
-"""One process from its start to its end, and the thread that listens to it."""
+"""One worker process from start to end, and the thread that receives its messages."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ from ..core.errors import CannotStart
 from .program import DROP, DROPPED, ONE_THREAD, READY
 
 COMMAND = "from featurestep.processes.program import main; main()"
-_LAST_WORDS = 2000  # characters of a dead worker's stderr that are kept
+MAX_MESSAGE = 2000  # characters kept of what a process that ended wrote to stderr
 
 
 class Event(NamedTuple):
-    """Something that a process said; no kind is its end."""
+    """A message of a process; the kind None means that it has ended."""
 
     process: Process
     kind: str | None
     what: Any = None
 
 
-class Ending(NamedTuple):
-    """How a process ended, and the end of what it wrote to stderr."""
+class Exit(NamedTuple):
+    """How a process ended (exit code or signal), and the end of what it wrote to stderr."""
 
     how: str
-    words: str
+    message: str
 
     @property
-    def why(self) -> str:
-        """In one line."""
-        return self.words.splitlines()[-1] if self.words else self.how
+    def reason(self) -> str:
+        """The last line of the message, or how it ended."""
+        return self.message.splitlines()[-1] if self.message else self.how
 
 
 Events = SimpleQueue[Event]
 
 
 class Process:
-    """A worker. Its words go to `events`, which may be others later."""
+    """A worker process. Its messages go to `events`, which may be replaced later."""
 
     def __init__(
         self,
         function: Callable[..., Any],
         events: Events,
         *,
-        yielding: bool = False,
+        low_priority: bool = False,
         one_thread: bool = True,
     ) -> None:
         """A program of its own: it inherits neither threads nor locks nor the user's `__main__`."""
@@ -62,18 +62,18 @@ class Process:
         self._waiting: tuple[Any, ...] | None = None  # for it to be ready
         self._lock = Lock()
         threads = ONE_THREAD if one_thread else {}
-        how = "yielding" if yielding else "eager"
-        self._words = tempfile.TemporaryFile()  # noqa: SIM115 closed in `end`
+        priority = "low" if low_priority else "normal"
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 closed in `end`
         try:
             self._popen = subprocess.Popen(
-                [sys.executable, "-P", "-c", COMMAND, function.__module__, how],
+                [sys.executable, "-P", "-c", COMMAND, function.__module__, priority],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._words,
+                stderr=self._stderr,
                 env={**os.environ, **threads, "PYTHONPATH": _import_path()},
             )
         except OSError as error:
-            self._words.close()
+            self._stderr.close()
             reason = error.strerror or "no interpreter"
             raise CannotStart(f"worker processes do not start: {reason}") from None
         assert self._popen.stdin is not None
@@ -98,7 +98,7 @@ class Process:
             self.events.put(Event(self, None))
 
     def give(self, *arguments: Any) -> None:
-        """Hand it a call, as soon as it is ready."""
+        """Send it a call, as soon as it is ready."""
         with self._lock:
             if not self.ready:
                 self._waiting = arguments
@@ -119,11 +119,11 @@ class Process:
 
     @property
     def lives(self) -> bool:
-        """Whether it can still be given something."""
+        """True if it can still be given a call."""
         return self._thread.is_alive() and self._popen.poll() is None
 
     def drop(self) -> None:
-        """Tell it that its call is not wanted any more; it answers so, and stays warm."""
+        """Have it drop its call; it confirms this, and keeps what it has imported."""
         with self._lock:
             unsent, self._waiting = self._waiting, None
         if unsent is not None:
@@ -132,7 +132,7 @@ class Process:
             self._signal(DROP)
 
     def kill(self) -> None:
-        """End it now, whatever it is doing; who waits for it is told."""
+        """End it now, whatever it is doing; an event says so."""
         self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
 
     def _signal(self, number: int) -> None:
@@ -140,23 +140,23 @@ class Process:
             if self._popen.poll() is None:
                 os.kill(self.pid, number)
 
-    def end(self) -> Ending:
-        """Make sure that it has ended, and tell how."""
+    def end(self) -> Exit:
+        """Kill it if it runs, wait for its end, and return how it ended."""
         self.kill()
         code = self._popen.wait()
         self._thread.join()
         for pipe in (self._calls, self._answers):
             with suppress(OSError):
                 pipe.close()
-        return Ending(_ending(code), self._last_words())
+        return Exit(_describe(code), self._exit_message())
 
-    def _last_words(self) -> str:
-        with self._words as words:
-            words.seek(0)
-            return words.read().decode(errors="replace").strip()[-_LAST_WORDS:]
+    def _exit_message(self) -> str:
+        with self._stderr as text:
+            text.seek(0)
+            return text.read().decode(errors="replace").strip()[-MAX_MESSAGE:]
 
 
-def _ending(code: int) -> str:
+def _describe(code: int) -> str:
     if code >= 0:
         return f"with exit code {code}"
     try:

@@ -1,4 +1,4 @@
-"""The worker's side: calls come in on one pipe, what they return goes out on another.
+"""The program of a worker process: calls come in on one pipe, answers go out on another.
 
 A worker ends with its parent, whatever it is doing: calls are received by a thread of their own,
 and the end of the pipe ends the process.
@@ -17,41 +17,41 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, BinaryIO
 
-READY, TOLD, DONE, DROPPED = "ready", "told", "done", "dropped"
-DROP = getattr(signal, "SIGUSR1", None)  # tells a worker to drop what it is doing
+READY, PROGRESS, DONE, DROPPED = "ready", "progress", "done", "dropped"  # kinds of messages
+DROP = getattr(signal, "SIGUSR1", None)  # the signal to drop the current call
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-_YIELD = 10  # how far slow work stands back behind what somebody waits for
+NICENESS = 10  # of a process with low priority
 
-Call = tuple[Callable[..., Any], tuple[Any, ...]]
+Request = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class Dropped(BaseException):
-    """Nobody waits for the answer any more."""
+    """Raised inside of a call by the signal to drop it."""
 
 
 def main() -> None:
-    """Answer calls, one at a time, until the other end is gone.
+    """Answer calls, one at a time, until the parent closes its end of the pipe.
 
-    The pipes are stdin and stdout; the arguments tell where the function is, and how to work.
+    The pipes are stdin and stdout; the arguments are the function's module and the priority.
     """
     global _answers
-    module, yielding = sys.argv[1], sys.argv[2] == "yielding"
+    module, low_priority = sys.argv[1], sys.argv[2] == "low"
     requests, _answers = _take_pipes()
     import_module(module)  # what cannot be imported ends us before we are ready
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if yielding and hasattr(os, "nice"):
-        os.nice(_YIELD)
-    calls: SimpleQueue[Call] = SimpleQueue()
-    desk = Desk()
+    if low_priority and hasattr(os, "nice"):
+        os.nice(NICENESS)
+    calls: SimpleQueue[Request] = SimpleQueue()
+    runner = CallRunner()
     Thread(target=_receive, args=(requests, calls), daemon=True).start()
     _send(READY, None)
     while True:
-        _send(*desk.answer(*calls.get()))
+        _send(*runner.answer(*calls.get()))
 
 
-class Desk:
-    """Where one call is worked on; a signal to drop means that call and never the next."""
+class CallRunner:
+    """Runs one call at a time; a signal to drop ends that call and never the next."""
 
     def __init__(self) -> None:
         self._working = False
@@ -77,9 +77,9 @@ class Desk:
 _answers: BinaryIO | None = None
 
 
-def tell(what: Any) -> None:
-    """From within a call: tell those who wait how far it is."""
-    _send(TOLD, what)
+def report_progress(share: Any) -> None:
+    """Called by the function itself: report how far it is."""
+    _send(PROGRESS, share)
 
 
 def _send(kind: str, what: Any) -> None:
@@ -92,7 +92,7 @@ def _send(kind: str, what: Any) -> None:
         os._exit(0)
 
 
-def _receive(requests: BinaryIO, calls: SimpleQueue[Call]) -> None:
+def _receive(requests: BinaryIO, calls: SimpleQueue[Request]) -> None:
     """In a thread of its own, so that the end of the parent ends a long computation too."""
     code = 1
     try:
@@ -108,7 +108,7 @@ def _receive(requests: BinaryIO, calls: SimpleQueue[Call]) -> None:
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Keep both pipes to ourselves: what a library prints must not end up in an answer."""
+    """Both pipes under other descriptors: what a library prints must not end up in an answer."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     silent = os.open(os.devnull, os.O_RDONLY)
     os.dup2(silent, 0)

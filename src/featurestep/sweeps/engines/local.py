@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 
 from ...core.errors import CannotStart, EngineError
 from ...core.threads import cores
-from ...processes import Call, Pool
+from ...processes import Call, WorkerPool
 from ..job import MOST_DEATHS, Job, Report, run_alone, run_job
 
 
@@ -22,7 +22,7 @@ def processes(jobs: Iterator[Job], *, workers: int | None = None) -> Generator[R
 
     A job whose worker died is tried again, and its killer given up.
     """
-    pool = Pool(run_alone, workers or cores())
+    pool = WorkerPool(run_alone, workers or cores())
     waiting: deque[Job] = deque()
 
     def supply() -> Call | None:
@@ -34,7 +34,7 @@ def processes(jobs: Iterator[Job], *, workers: int | None = None) -> Generator[R
             if answer.kind == "done":
                 yield answer.value
                 continue
-            outcome = after_death(answer.call.name, answer.value.how, answer.value.words)
+            outcome = after_death(answer.call.name, answer.value.how, answer.value.message)
             if isinstance(outcome, Report):
                 yield outcome
             else:
