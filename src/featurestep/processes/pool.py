@@ -45,7 +45,7 @@ def always() -> bool:
 
 
 class Worker:
-    """One worker of a pool; its process starts with its first call, and again after it has ended."""
+    """One worker of a pool; its process starts with a call, and again after it has ended."""
 
     def __init__(self, function: Callable[..., Any], *, low_priority: bool) -> None:
         self._function = function
