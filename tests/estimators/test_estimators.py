@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from featurestep import InvalidProblem
+from featurestep import InsufficientMemory, InvalidProblem
 from featurestep.estimators import OneStepClassifier, OneStepFeatures, OneStepRegressor
 
 RNG = np.random.default_rng(0)
@@ -133,8 +133,9 @@ def test_more_steps_go_on_from_where_the_first_arrived():
     slopes = (Z @ one.weights_.T > 0).astype(float)
     G = (slopes * r[:, None] * a).T @ Z / len(Z)
     np.testing.assert_allclose(two.weights_, one.weights_ + 2.0 * G, atol=1e-12)
-    chosen = OneStepRegressor(width=30, random_state=0, steps=2).fit(X, Y[:, 0])
-    assert chosen.selection_.scores.shape == (5, 17)
+    for split, ridges in (("half", 17), ("reuse", 9)):
+        chosen = OneStepRegressor(width=30, random_state=0, steps=2, split=split).fit(X, Y[:, 0])
+        assert chosen.selection_.scores.shape == (5, ridges)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,7 @@ def test_more_steps_go_on_from_where_the_first_arrived():
         ({"step_size": "large"}, "step_size must be auto or a number; got 'large'"),
         ({"ridge": 0.0}, "ridge must be > 0; got 0.0"),
         ({"steps": 0}, "steps must be a whole number"),
-        ({"split": "third"}, "split must be one of half, reuse; got 'third'"),
+        ({"split": "third"}, "split must be one of reuse, half; got 'third'"),
         ({"readout": "normal"}, "readout must be one of"),
         ({"activation": "abs"}, "activation must have c_1"),
         ({"device": "tpu"}, "device must be"),
@@ -155,6 +156,16 @@ def test_bad_parameters_are_one_line(given, words):
     with pytest.raises(InvalidProblem, match=words) as caught:
         OneStepRegressor(**given).fit(X, Y[:, 0])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("split", ["half", "reuse"])
+def test_what_does_not_fit_into_memory_is_refused_with_its_bytes(split):
+    for kind in (OneStepRegressor, OneStepFeatures):
+        model = kind(width=10**8, split=split)
+        with pytest.raises(InsufficientMemory, match=r"needs about .* bytes\); .* are free: lower"):
+            model.fit(X, Y[:, 0])
+    with pytest.raises(InsufficientMemory, match="width 100000000 on 160 rows and 6 columns"):
+        OneStepClassifier(width=10**8, split=split, loss="logistic").fit(X, CLASSES)
 
 
 def test_sparse_rows_and_single_classes_are_refused_in_one_line():

@@ -16,7 +16,7 @@ from featurestep.plots.style import render
 
 from .planted import PROBLEM, planted
 
-PLAIN = {"standardise": False, "fit_intercept": False, "width": PROBLEM.width}
+PLAIN = {"standardise": False, "fit_intercept": False, "split": "half", "width": PROBLEM.width}
 
 
 @pytest.fixture(scope="module")

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 from featurestep.estimators import OneStepClassifier, OneStepRegressor
-from featurestep.estimators.leave_one_out import centred, held_out
+from featurestep.estimators.leave_one_out import held_out
+from featurestep.estimators.readouts import centred
 from featurestep.simulation.arrays.backend import make_backend
 
 RIDGES = (1e-4, 0.03, 2.0)
 
 
-def brute_force(F, Y, ridge, intercept):
+def brute_force(F, Y, ridge, intercept, w=None):
     """Refit without each row in turn; the penalty λn stays that of all rows."""
     n = len(F)
+    w = np.ones(n) if w is None else w
     design = np.column_stack([np.ones(n), F]) if intercept else F
     penalty = ridge * n * np.eye(design.shape[1])
     if intercept:
@@ -23,24 +25,25 @@ def brute_force(F, Y, ridge, intercept):
     for i in range(n):
         kept = np.arange(n) != i
         A = design[kept]
-        missed[i] = Y[i] - design[i] @ np.linalg.solve(A.T @ A + penalty, A.T @ Y[kept])
+        weighted = w[kept, None] * A
+        fitted = np.linalg.solve(weighted.T @ A + penalty, weighted.T @ Y[kept])
+        missed[i] = Y[i] - design[i] @ fitted
     return missed
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("shape", [(40, 15), (30, 30), (25, 60)])
-def test_it_equals_brute_force(shape, intercept):
+def test_it_equals_brute_force(shape, intercept, weighted):
     rng = np.random.default_rng(3)
     F = rng.standard_normal(shape) + rng.standard_normal(shape[1])  # columns with a mean
     Y = rng.standard_normal((shape[0], 2)) + 3.0
     backend = make_backend("cpu", "float64")
-    features, labels = F.copy(), Y
-    if intercept:
-        centred(features)
-        labels = Y - Y.mean(axis=0)
-    found = held_out(backend, features, labels, RIDGES, intercept=intercept)
+    w = rng.uniform(0.1, 2.0, len(F)) if weighted else np.ones(len(F))
+    features, labels, _, _ = centred(backend, F.copy(), Y, w, intercept=intercept)
+    found = held_out(backend, features, labels, w, np.array(RIDGES), intercept=intercept)
     for ridge, missed in zip(RIDGES, found, strict=True):
-        expected = brute_force(F, Y, ridge, intercept)
+        expected = brute_force(F, Y, ridge, intercept, w)
         assert np.max(np.abs(missed - expected)) < 1e-8 * np.max(np.abs(expected))
 
 
@@ -50,7 +53,7 @@ def test_the_selection_of_a_fit_is_what_brute_force_gives(width):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((100, 8))
     y = X[:, 0] + X[:, 0] ** 2 + 0.1 * rng.standard_normal(100)
-    model = OneStepRegressor(width=width, random_state=5).fit(X, y)
+    model = OneStepRegressor(width=width, split="half", random_state=5).fit(X, y)
     tried = model.selection_
     step, ridge = tried.best
     assert (model.step_size_, model.ridge_) == (tried.step_sizes[step], tried.ridges[step, ridge])
@@ -68,7 +71,7 @@ def test_classes_are_judged_by_accuracy_of_held_out_rows():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((120, 5))
     y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
-    model = OneStepClassifier(width=15, random_state=0, step_size=3.0).fit(X, y)
+    model = OneStepClassifier(width=15, split="half", random_state=0, step_size=3.0).fit(X, y)
     rows = model._halves[1]
     F, Y = model.transform(X)[rows], np.eye(3)[y[rows]]
     for value, score in zip(model.selection_.ridges[0], model.selection_.scores[0], strict=True):
@@ -80,11 +83,41 @@ def test_leave_one_out_would_be_optimistic_where_the_step_has_seen_the_labels():
     """Pure noise: folds find nothing to learn, leave-one-out after a step on all rows does."""
     rng = np.random.default_rng(2)
     X, y = rng.standard_normal((200, 100)), rng.standard_normal(200)
-    model = OneStepRegressor(width=100, split="reuse", random_state=0, step_size=50.0).fit(X, y)
+    model = OneStepRegressor(width=100, random_state=0, step_size=50.0).fit(X, y)
     assert model.selection_.method == "folds"
-    assert model.selection_.losses.min() > 0.97
-    F = centred(model.transform(X))[0]
-    labels = (y - y.mean())[:, None]
-    backend = make_backend("cpu", "float64")
-    missed = held_out(backend, F, labels, model.selection_.ridges[0], intercept=True)
+    assert np.nanmin(model.selection_.losses) > 0.97
+    backend, w = make_backend("cpu", "float64"), np.ones(200)
+    F, labels, _, _ = centred(backend, model.transform(X), y[:, None], w, intercept=True)
+    missed = held_out(backend, F, labels, w, model.selection_.ridges[0], intercept=True)
     assert np.mean(missed**2, axis=(1, 2)).min() / y.var() < 0.8
+
+
+@pytest.mark.parametrize("width", [20, 90])
+def test_the_selection_by_folds_is_what_refitting_gives(width):
+    """Steps and ridge regressions without each third of the rows, done by hand."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((99, 8))
+    y = X[:, 0] + X[:, 0] ** 2 + 0.1 * rng.standard_normal(99)
+    model = OneStepRegressor(width=width, random_state=5).fit(X, y)
+    tried, sample, rows = model.selection_, model._sample, model._halves[1]
+    step, ridge = tried.best
+    assert np.isfinite(tried.losses).sum() <= 3  # one step size, three ridges
+    network = model._network_of()
+    multiple = 10.0 ** np.arange(-6.0, 2.1)[ridge]
+    losses = []
+    for held in (rows[k::3] for k in range(3)):
+        kept = np.setdiff1d(rows, held)
+        W0, Z, r = network.W0, sample.X[kept], sample.R[kept, 0]
+        slopes = (Z @ W0.T > 0).astype(float)
+        G = (slopes * r[:, None] * network.initial_readouts[0]).T @ Z / len(Z)
+        change = np.sum((Z @ G.T) ** 2)
+        eta = (0.0, 1.0, 2.0, 4.0, 8.0)[step] * np.sqrt(np.sum((Z @ W0.T) ** 2) / change)
+        F, tested = (np.maximum(sample.X[k] @ (W0 + eta * G).T, 0.0) for k in (kept, held))
+        centre, labels = F.mean(axis=0), sample.Y[kept, 0]
+        F, tested, m = F - centre, tested - centre, len(F)
+        lam = multiple * np.sum(F**2) / min(F.shape)
+        a_hat = np.linalg.solve(F.T @ F + lam * np.eye(width), F.T @ (labels - labels.mean()))
+        missed = sample.Y[held, 0] - labels.mean() - tested @ a_hat
+        losses.append(len(held) / 99 * np.mean(missed**2) / sample.Y[held, 0].var())
+        assert m + len(held) == 99
+    assert tried.losses[step, ridge] == pytest.approx(sum(losses), rel=1e-8)

@@ -13,7 +13,7 @@ from featurestep.simulation.draws.streams import Source, Streams
 
 from .planted import PROBLEM, planted
 
-PLAIN = {"standardise": False, "fit_intercept": False, "width": PROBLEM.width}
+PLAIN = {"standardise": False, "fit_intercept": False, "split": "half", "width": PROBLEM.width}
 
 
 def mean_and_error(values):

@@ -15,11 +15,14 @@ from ..core.errors import InvalidProblem
 from ..core.problem import RIDGE_RANGE, Problem
 from ..core.types import FloatArray
 from ..simulation.arrays.backend import Array, make_backend
+from ..simulation.arrays.memory import usable_memory
+from ..simulation.failures import InsufficientMemory, gibibytes
 from ..simulation.network.given import ROWS, Network
 from .inputs import InputMap, input_map
-from .selection import Fitted, Judge, Plan, Rows, Sample, Verdict, outputs, train
+from .readouts import LOSSES, outputs
+from .selection import Fitted, Judge, Plan, Rows, Sample, Verdict, train
 
-SPLITS = ("half", "reuse")
+SPLITS = ("reuse", "half")
 FLOATS = [np.float64, np.float32]
 SMALLEST = 4  # rows: two for the step, two for the readout
 PARAMETERS = """Parameters
@@ -38,11 +41,11 @@ PARAMETERS = """Parameters
         eigenvalue of the features' Gram matrix over n.
     steps : int
         Gradient steps of that size, all on the same rows.
-    split : "half" or "reuse"
-        "half": the step sees one half of the rows and the readout the other, as in the theory;
-        "auto" then judges by exact leave-one-out of the readout. "reuse": both see all rows. The
-        features have then seen the labels that leave-one-out would leave out, which makes it
-        optimistic; so "auto" judges by 3 folds there, each with a step of its own.
+    split : "reuse" or "half"
+        "reuse": step and readout see all rows. "auto" then judges on rows that neither has seen:
+        the step size on one half of the rows, the ridge by 3 folds. "half": the step sees one half
+        of the rows and the readout the other, and "auto" judges by exact leave-one-out of the
+        readout, which would be optimistic for rows that the step has seen.
     standardise, whiten : bool
         Columns to mean 0 and variance 1; then to uncorrelated ones.
     fit_intercept : bool
@@ -75,7 +78,7 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         step_size: Any = "auto",
         ridge: Any = "auto",
         steps: int = 1,
-        split: str = "half",
+        split: str = "reuse",
         standardise: bool = True,
         whiten: bool = False,
         fit_intercept: bool = True,
@@ -112,25 +115,39 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         lengths = np.linalg.norm(found, axis=1, keepdims=True)
         return np.asarray(found / np.where(lengths > 0, lengths, 1.0))
 
-    def _fit(self, X: Any, Y: FloatArray, classes: Any, judge: Judge) -> Fitted:
-        """The fit for labels (n, outputs); `classes` (n,) are kept in both halves."""
+    def _fit(
+        self,
+        X: Any,
+        Y: FloatArray,
+        classes: Any,
+        judge: Judge,
+        *,
+        weights: Any = None,
+        judge_of_steps: Judge | None = None,
+    ) -> Fitted:
+        """The fit for labels (n, outputs); `classes` (n,) are kept in both halves.
+
+        Rows of weight 0 count as absent. `judge_of_steps` chooses the step size where the readout
+        has another loss than the square.
+        """
         plan, (seed, rng) = self._plan(), self._randomness()
-        self.input_map_: InputMap = input_map(X, standardise=self.standardise, whiten=self.whiten)
+        X, Y, classes, w = weighted_rows(X, Y, classes, weights)
+        self.input_map_: InputMap = input_map(
+            X, w, standardise=self.standardise, whiten=self.whiten
+        )
+        refuse_too_large(self._problem(self.input_map_.d).width, X, plan)
         Z = self._inputs(X)
         self.seed_ = seed
         halves = split_rows(rng, len(X), classes, reuse=plan.reuse)
-        if plan.reuse:  # folds are taken of shuffled rows
-            order = halves[0]
-            Z, Y, halves = Z[order], Y[order], (np.arange(len(X)), np.arange(len(X)))
-        seen = Y[halves[0]]
-        centre = seen.mean(axis=0) if plan.intercept else np.zeros(Y.shape[1])
-        scale = np.sqrt(np.mean((seen - centre) ** 2, axis=0))
+        seen, parts = Y[halves[0]], w[halves[0]]
+        centre = np.average(seen, axis=0, weights=parts) if plan.intercept else np.zeros(Y.shape[1])
+        scale = np.sqrt(np.average((seen - centre) ** 2, axis=0, weights=parts))
         scale[scale <= 10 * np.finfo(np.float64).eps * np.abs(centre)] = 1.0
-        sample = Sample(Z, (Y - centre) / scale, Y)
+        sample = Sample(Z, w[:, None] * (Y - centre) / scale, Y, w)
         self._outputs = Y.shape[1]
         self._dtype = str(Z.dtype)
         network = self._network_of()
-        fitted = train(network, plan, sample, halves, judge)
+        fitted = train(network, plan, sample, halves, judge, judge_of_steps or judge)
         self.label_mean_, self.label_scale_ = centre, scale
         self.weights_ = network.backend.get(fitted.W).astype(Z.dtype)
         self.step_size_, self.ridge_ = fitted.step_size, fitted.ridge
@@ -150,7 +167,7 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         out = np.empty((len(X), a_hat.shape[1]), dtype=X.dtype)
         network = self._network_of()
         for rows, F in self._features_of(network, X):
-            out[rows] = outputs(network, F, a_hat) + self.intercept_
+            out[rows] = outputs(network.backend, F, a_hat) + self.intercept_
         return out
 
     def _readout_of(self) -> FloatArray:
@@ -209,7 +226,13 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             else number("ridge", positive("ridge", ridge), *RIDGE_RANGE),
             intercept=bool(self.fit_intercept),
             reuse=self.split == "reuse",
+            loss=one_of("loss", self._loss, LOSSES),
         )
+
+    @property
+    def _loss(self) -> str:
+        """The readout's."""
+        return "square"
 
     def _randomness(self) -> tuple[int, np.random.Generator]:
         """The seed of the network, and what shuffles the rows."""
@@ -247,9 +270,44 @@ def split_rows(rng: np.random.Generator, n: int, classes: Any, *, reuse: bool) -
     return order, order
 
 
-def squared_error(guess: FloatArray, labels: FloatArray) -> Verdict:
+def weighted_rows(
+    X: Any, Y: FloatArray, classes: Any, weights: Any
+) -> tuple[Any, FloatArray, Any, FloatArray]:
+    """Rows, labels, classes and weights of mean 1 without the rows of weight 0."""
+    if weights is None:
+        return X, Y, classes, np.ones(len(X))
+    kept = weights > 0
+    if np.count_nonzero(kept) < SMALLEST:
+        rule = f"must be > 0 for at least {SMALLEST} rows"
+        raise InvalidProblem("sample_weight", rule, f"{np.count_nonzero(kept)} rows")
+    w = np.asarray(weights[kept], dtype=np.float64)
+    return X[kept], Y[kept], None if classes is None else classes[kept], w / w.mean()
+
+
+def refuse_too_large(width: int, X: Any, plan: Plan) -> None:
+    """InsufficientMemory before anything is allocated that does not fit.
+
+    Counted: three arrays of projections and features, three of the Gram matrix's size (four with
+    eigenvectors), four of the first layer's, two of the inputs'.
+    """
+    n, d = X.shape
+    rows = n if plan.reuse else (n + 1) // 2
+    side = min(rows, width)
+    numbers = 3 * rows * width + (3 + (not plan.reuse)) * side**2 + 4 * width * d + 2 * n * d
+    size, most = numbers * X.dtype.itemsize, usable_memory()
+    if plan.loss != "square":  # in float64, beside the features themselves
+        size += 8 * (rows * width + 2 * side**2)
+    if most is not None and size > most:
+        raise InsufficientMemory(
+            f"a fit of width {width} on {n} rows and {d} columns needs about {gibibytes(size)} "
+            f"({size:,} bytes); {gibibytes(most)} are free: lower width, or take fewer rows"
+        )
+
+
+def squared_error(guess: FloatArray, labels: FloatArray, w: FloatArray) -> Verdict:
     """Judges numbers: the mean square of what is missed, each output in its own variance."""
-    spread = labels.var(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
-    loss = float(np.mean(np.mean((guess - labels) ** 2, axis=0) / spread))
+    mean = np.average(labels, axis=0, weights=w)
+    spread = np.average((labels - mean) ** 2, axis=0, weights=w)
+    missed = np.average((guess - labels) ** 2, axis=0, weights=w)
+    loss = float(np.mean(missed / np.where(spread > 0, spread, 1.0)))
     return Verdict(-loss, loss)

@@ -11,7 +11,7 @@ from ..core.types import FloatArray
 from ..simulation.arrays.backend import Array
 from ..simulation.network.given import Network
 from ..simulation.network.step import slopes
-from .selection import outputs
+from .readouts import outputs
 
 SPLITS = 20
 DEGREES = 4  # highest polynomial degree that is told from the rest
@@ -114,7 +114,7 @@ def learned_curve(
     for index, at in enumerate(kappa):
         moved = backend.put((at - every[rows])[:, None]) * shift
         F = network.features(((P, 1.0), (moved, 1.0)), out)
-        values[index] = float(outputs(network, F, a_hat[:, None]).mean()) + offset
+        values[index] = float(outputs(backend, F, a_hat[:, None]).mean()) + offset
     return LearnedCurve(kappa, values, degree_shares(kappa, values))
 
 

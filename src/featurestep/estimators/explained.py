@@ -131,10 +131,7 @@ class Explained(OneStepBase):
     def _measured(self) -> float | None:
         if self.selection_ is None or self._outputs > 1:
             return None
-        loss = float(self.selection_.losses[self.selection_.best])
-        return loss if self._judged_in_variances else loss / float(self.label_scale_[0] ** 2)
-
-    _judged_in_variances = True
+        return float(self.selection_.losses[self.selection_.best])
 
     def _own_departures(self) -> tuple[str, ...]:
         """Where this estimator does what the theory does not."""

@@ -35,8 +35,8 @@ class InputMap:
         return directions if self.basis is None else directions @ self.basis.T
 
 
-def input_map(X: Any, *, standardise: bool, whiten: bool) -> InputMap:
-    """The map that these rows ask for.
+def input_map(X: Any, w: FloatArray, *, standardise: bool, whiten: bool) -> InputMap:
+    """The map that these rows ask for, with weights w (n,) of mean 1.
 
     A column without variance keeps the scale 1, so that it is 0 throughout. Whitening leaves out
     directions in which the rows do not vary.
@@ -44,19 +44,20 @@ def input_map(X: Any, *, standardise: bool, whiten: bool) -> InputMap:
     columns = X.shape[1]
     mean, scale = np.zeros(columns), np.ones(columns)
     if standardise or whiten:
-        mean = np.asarray(np.mean(X, axis=0, dtype=np.float64))
+        mean = np.asarray(np.average(np.asarray(X, dtype=np.float64), axis=0, weights=w))
     if standardise:
-        scale = np.asarray(np.std(X, axis=0, dtype=np.float64))
+        squares = (np.asarray(X, dtype=np.float64) - mean) ** 2
+        scale = np.sqrt(np.average(squares, axis=0, weights=w))
         # A constant column can have a deviation of rounding errors.
         scale[scale <= 10 * np.finfo(X.dtype).eps * np.abs(mean)] = 1.0
-    basis = _whitener(np.asarray(X, dtype=np.float64), mean, scale) if whiten else None
+    basis = _whitener(np.asarray(X, dtype=np.float64), w, mean, scale) if whiten else None
     return InputMap(mean, scale, basis)
 
 
-def _whitener(X: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
+def _whitener(X: FloatArray, w: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
     """Principal directions over their standard deviations."""
     Z = (X - mean) / scale
-    values, vectors = np.linalg.eigh(Z.T @ Z / len(Z))
+    values, vectors = np.linalg.eigh((w[:, None] * Z).T @ Z / len(Z))
     kept = values > _RANK * max(float(values[-1]), np.finfo(np.float64).tiny)
     if not kept.any():
         return np.eye(X.shape[1])[:, :1]

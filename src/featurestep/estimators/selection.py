@@ -1,4 +1,4 @@
-"""Step size and ridge from the data: by exact leave-one-out, or by folds where that would lie.
+"""Step size and ridge from the data: by exact leave-one-out, or by folds where that is biased.
 
 Step sizes are tried as multiples of the one that changes the pre-activations as much as they are
 large, ridges as multiples of the mean eigenvalue of the smaller Gram matrix over n, so that
@@ -8,7 +8,7 @@ neither depends on the units of the data. The first step size tried is 0: random
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +16,8 @@ import numpy as np
 from ..core.types import FloatArray
 from ..simulation.arrays.backend import Array
 from ..simulation.network.given import Network, Step, sum_of_squares
-from ..simulation.network.readout import readouts
-from .leave_one_out import centred, held_out, mean_eigenvalue
+from .leave_one_out import held_out
+from .readouts import Readouts, centred, mean_eigenvalue, outputs, readouts
 
 STEPS = (0.0, 1.0, 2.0, 4.0, 8.0)
 RIDGES = {
@@ -27,6 +27,7 @@ RIDGES = {
 FOLDS = 3
 
 Rows = np.ndarray[tuple[int], np.dtype[np.intp]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]  # (steps, ridges): what is tried
 
 
 class Verdict(NamedTuple):
@@ -36,7 +37,8 @@ class Verdict(NamedTuple):
     loss: float
 
 
-Judge = Callable[[FloatArray, FloatArray], Verdict]  # predictions and labels, (n, outputs)
+# Of predictions (n, outputs), labels (n, outputs) and weights (n,) of mean 1.
+Judge = Callable[[FloatArray, FloatArray, FloatArray], Verdict]
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,13 @@ class Selection:
     method: str  # "leave-one-out" or "folds"
     step_sizes: FloatArray  # (steps,): η; in folds those of the whole sample
     ridges: FloatArray  # (steps, ridges): λ
-    scores: FloatArray  # (steps, ridges)
+    scores: FloatArray  # (steps, ridges); NaN for what was not judged by folds
     losses: FloatArray  # (steps, ridges): mean square of what held-out predictions miss
 
     @property
     def best(self) -> tuple[int, int]:
         """The place of the best score; among equals that of the smallest loss."""
-        top = self.scores >= self.scores.max()
+        top = self.scores >= np.nanmax(self.scores)
         where = np.unravel_index(np.argmin(np.where(top, self.losses, np.inf)), top.shape)
         return int(where[0]), int(where[1])
 
@@ -66,15 +68,17 @@ class Plan:
     ridge: float | None
     intercept: bool
     reuse: bool
+    loss: str = "square"  # of the readout: square or logistic
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Network inputs, the step's residuals and the readout's labels of all rows."""
+    """Network inputs, the step's residuals, the readout's labels and the weights of all rows."""
 
     X: Any  # (n, d)
-    R: FloatArray  # (n, outputs): labels as the step sees them
+    R: FloatArray  # (n, outputs): labels as the step sees them, times the weights
     Y: FloatArray  # (n, outputs): labels as the readout does
+    w: FloatArray  # (n,), of mean 1
 
 
 @dataclass(frozen=True)
@@ -125,117 +129,183 @@ class Path:
         """W after the steps."""
         return self.network.stepped(self.first, self.X, self.R, eta, self.plan.steps)
 
-    def features(self, X: Any) -> Iterator[Array]:
-        """Features of some rows for each step size; the array is reused."""
+    def features(self, X: Any, sizes: Sequence[float] | FloatArray) -> Iterator[Array]:
+        """Features of some rows for each of these step sizes; the array is reused."""
         network = self.network
         if self.plan.steps == 1:
             P0, P1 = network.project(X, network.W0), network.project(X, self.first.G)
             out = network.backend.empty(*P0.shape)
-            for eta in self.step_sizes():
+            for eta in sizes:
                 yield network.features(((P0, 1.0), (P1, float(eta))), out)
         else:
-            for eta in self.step_sizes():
+            for eta in sizes:
                 yield network.features_of(X, self.weights(float(eta)))
 
 
 def train(
-    network: Network, plan: Plan, sample: Sample, halves: tuple[Rows, Rows], judge: Judge
+    network: Network,
+    plan: Plan,
+    sample: Sample,
+    halves: tuple[Rows, Rows],
+    judge: Judge,
+    judge_of_steps: Judge,
 ) -> Fitted:
     """Choose what is to be chosen, take the steps, fit the readout.
 
-    `halves` are the rows of the step and of the readout; where both are all rows, what is chosen
-    is judged by folds, each with a step of its own.
+    `halves` are the rows of the step and of the readout. The step size is chosen with the square
+    loss, by `judge_of_steps`; the ridge of another loss is chosen with that loss, by `judge`.
     """
-    path = Path(network, plan, sample, halves[0])
-    X, Y = sample.X[halves[1]], sample.Y[halves[1]]
     selection = None
+    if plan.loss != "square" and plan.step_size is None:
+        square = replace(plan, loss="square", ridge=None)
+        path = Path(network, square, sample, halves[0])
+        first = _select(network, square, sample, halves, path, judge_of_steps)
+        plan = replace(plan, step_size=float(first.step_sizes[first.best[0]]))
+    path = Path(network, plan, sample, halves[0])
     if plan.step_size is not None and plan.ridge is not None:
         eta, ridge = plan.step_size, plan.ridge
     else:
-        selection = (
-            _by_folds(network, plan, sample, path, judge)
-            if plan.reuse
-            else _by_leave_one_out(network, plan, path, X, Y, judge)
-        )
+        selection = _select(network, plan, sample, halves, path, judge)
         eta = float(selection.step_sizes[selection.best[0]])
         ridge = float(selection.ridges[selection.best])
     W = path.weights(eta)
-    a_hat, offset = _readouts(network, plan, network.features_of(X, W), Y, [ridge])[0]
+    rows = halves[1]
+    F = network.features_of(sample.X[rows], W)
+    given = replace(plan, ridge=ridge)
+    ((a_hat, offset),) = _fitted(network, given, F, sample, rows, np.ones(1))[0]
     return Fitted(W, a_hat, offset, eta, ridge, path.first.beta, selection)
 
 
+def _select(
+    network: Network,
+    plan: Plan,
+    sample: Sample,
+    halves: tuple[Rows, Rows],
+    path: Path,
+    judge: Judge,
+) -> Selection:
+    """By leave-one-out where it is exact: a square loss on rows that the step has not seen."""
+    if plan.loss == "square" and not plan.reuse:
+        return _by_leave_one_out(network, plan, path, sample, halves[1], judge)
+    return _by_folds(network, plan, sample, halves, path, judge)
+
+
 def _by_leave_one_out(
-    network: Network, plan: Plan, path: Path, X: Any, Y: FloatArray, judge: Judge
+    network: Network, plan: Plan, path: Path, sample: Sample, rows: Rows, judge: Judge
 ) -> Selection:
     """One factorisation for each step size, exact for all ridges."""
-    labels = Y - Y.mean(axis=0) if plan.intercept else Y
+    Y, w = sample.Y[rows], sample.w[rows]
     ridges, verdicts = [], []
-    for F in path.features(X):
-        if plan.intercept:
-            centred(F)
-        ridges.append(_ridges(plan, network, mean_eigenvalue(F)))
-        missed = held_out(network.backend, F, labels, ridges[-1], intercept=plan.intercept)
-        verdicts.append([judge(Y - each, Y) for each in missed])
-    table = np.array(verdicts)  # (steps, ridges, 2)
     sizes = path.step_sizes()
+    for F in path.features(sample.X[rows], sizes):
+        F, labels, _, _ = centred(network.backend, F, Y, w, intercept=plan.intercept)
+        scale = mean_eigenvalue(F) if plan.ridge is None else plan.ridge
+        ridges.append(scale * _multiples(plan, network))
+        missed = held_out(network.backend, F, labels, w, ridges[-1], intercept=plan.intercept)
+        verdicts.append([judge(Y - each, Y, w) for each in missed])
+    table = np.array(verdicts)  # (steps, ridges, 2)
     return Selection("leave-one-out", sizes, np.array(ridges), table[..., 0], table[..., 1])
 
 
-def _by_folds(network: Network, plan: Plan, sample: Sample, path: Path, judge: Judge) -> Selection:
-    """Steps and readouts without a fold's rows, judged on them: no label is seen twice."""
-    n = len(sample.Y)
-    table = np.zeros((len(path.step_sizes()), len(_ridges(plan, network, 1.0)), 2))
-    folds = [np.arange(k, n, FOLDS) for k in range(min(FOLDS, n))]  # the rows come shuffled
-    for held in folds:
-        kept = np.setdiff1d(np.arange(n), held)
-        part = Path(network, plan, sample, kept)
-        if len(part.step_sizes()) != len(table):
-            continue  # a fold whose labels do not vary says nothing about steps
-        pairs = zip(part.features(sample.X[kept]), part.features(sample.X[held]), strict=True)
-        for index, (F, tested) in enumerate(pairs):
-            fits = _readouts(network, plan, F, sample.Y[kept])
-            guesses = (outputs(network, tested, a_hat) + offset for a_hat, offset in fits)
-            verdicts = [judge(guess, sample.Y[held]) for guess in guesses]
-            table[index] += len(held) / n * np.array(verdicts)
-    ridges = []
-    for F in path.features(sample.X):
-        if plan.intercept:
-            centred(F)
-        ridges.append(_ridges(plan, network, mean_eigenvalue(F)))
-    sizes = path.step_sizes()
-    return Selection("folds", sizes, np.array(ridges), table[..., 0], table[..., 1])
-
-
-def outputs(network: Network, F: Array, a_hat: FloatArray) -> FloatArray:
-    """Fa, (n, outputs)."""
-    backend = network.backend
-    return np.asarray(backend.get(backend.product(F, backend.put(a_hat.T))))
-
-
-def _readouts(
+def _by_folds(
     network: Network,
     plan: Plan,
-    F: Array,
-    Y: FloatArray,
-    ridges: Sequence[float] | None = None,
-) -> list[tuple[FloatArray, FloatArray]]:
-    """â and the intercept for every ridge, by default the plan's; F is used up."""
-    backend = network.backend
-    mean, offset = None, np.zeros(Y.shape[1])
-    if plan.intercept:
-        F, mean = centred(F)
-        offset = Y.mean(axis=0)
-    if ridges is None:
-        ridges = _ridges(plan, network, mean_eigenvalue(F))
-    found = []
-    for solved in readouts(backend, F, backend.put(Y - offset), ridges):
-        a_hat = backend.get(solved)
-        shift = 0.0 if mean is None else backend.get(mean) @ a_hat
-        found.append((a_hat, np.asarray(offset - shift)))
+    sample: Sample,
+    halves: tuple[Rows, Rows],
+    path: Path,
+    judge: Judge,
+) -> Selection:
+    """Steps and readouts without some rows, judged on them: no label is seen twice.
+
+    Everything is tried once, on one half of the rows and judged on the other: this chooses the step
+    size. Its best ridge and the two next to it are then judged by folds.
+    """
+    rows = halves[1]  # they come shuffled, and sorted by class
+    width = network.problem.width
+    sizes, multiples = path.step_sizes(), _multiples(plan, network)
+    tried = np.ones((len(sizes), len(multiples)), dtype=bool)
+
+    def part(kept: Rows) -> Path:
+        return Path(network, plan, sample, kept) if plan.reuse else path
+
+    first = _judged(part(rows[::2]), sample, rows[::2], rows[1::2], judge, tried)
+    scales, total, judged = np.ones(len(sizes)), np.zeros((*tried.shape, 2)), 0
+    if first is not None:
+        tried = _best_and_neighbours(first.verdicts)
+        # Over n, the smaller Gram matrix has eigenvalues that shrink with its size.
+        scales = first.scales * min(len(rows[::2]), width) / min(len(rows), width)
+    for held in (rows[fold::FOLDS] for fold in range(FOLDS)):
+        kept = np.setdiff1d(rows, held)
+        found = _judged(part(kept), sample, kept, held, judge, tried)
+        if found is not None:
+            total += len(held) * found.verdicts
+            judged += len(held)
+    total[~tried] = np.nan
+    table, ridges = total / max(judged, 1), scales[:, None] * multiples
+    if plan.ridge is not None:
+        ridges = np.full(ridges.shape, plan.ridge)
+    return Selection("folds", sizes, ridges, table[..., 0], table[..., 1])
+
+
+class Judged(NamedTuple):
+    """Step sizes and ridges on held-out rows."""
+
+    verdicts: FloatArray  # (steps, ridges, 2), 0 for what was not tried
+    scales: FloatArray  # (steps,): of the ridges
+
+
+def _judged(
+    path: Path, sample: Sample, kept: Rows, held: Rows, judge: Judge, tried: Mask
+) -> Judged | None:
+    """Readouts of the kept rows judged on the held ones; None where the labels do not vary."""
+    network, plan = path.network, path.plan
+    if len(held) == 0 or len(path.step_sizes()) != len(tried):
+        return None
+    chosen = np.flatnonzero(tried.any(axis=1))
+    etas, multiples = path.step_sizes()[chosen], _multiples(plan, network)
+    features = (path.features(sample.X[rows], etas) for rows in (kept, held))
+    found = Judged(np.zeros((*tried.shape, 2)), np.ones(len(tried)))
+    for k, F, tested in zip(chosen, *features, strict=True):
+        fits, found.scales[k] = _fitted(network, plan, F, sample, kept, multiples[tried[k]])
+        guesses = (outputs(network.backend, tested, a_hat) + offset for a_hat, offset in fits)
+        found.verdicts[k, tried[k]] = [judge(g, sample.Y[held], sample.w[held]) for g in guesses]
     return found
 
 
-def _ridges(plan: Plan, network: Network, scale: float) -> list[float]:
+def _best_and_neighbours(verdicts: FloatArray) -> Mask:
+    """The best step size with its best ridge and the ridges next to it, as a mask."""
+    order = np.lexsort((verdicts[..., 1].ravel(), -verdicts[..., 0].ravel()))
+    step, ridge = np.unravel_index(order[0], verdicts.shape[:2])
+    tried = np.zeros(verdicts.shape[:2], dtype=bool)
+    tried[step, max(ridge - 1, 0) : ridge + 2] = True
+    return tried
+
+
+def _fitted(
+    network: Network,
+    plan: Plan,
+    F: Array,
+    sample: Sample,
+    rows: Rows,
+    multiples: FloatArray,
+) -> tuple[Readouts, float]:
+    """â and the intercept for multiples of the ridges' scale, and the scale; F is used up."""
+    Y, w = sample.Y[rows], sample.w[rows]
+    return readouts(
+        network.backend,
+        F,
+        Y,
+        w,
+        multiples,
+        scale=plan.ridge,
+        loss=plan.loss,
+        intercept=plan.intercept,
+    )
+
+
+def _multiples(plan: Plan, network: Network) -> FloatArray:
+    """Ridges to try as multiples of their scale; folds try every second."""
     if plan.ridge is not None:
-        return [plan.ridge]
-    return [float(r) * scale for r in RIDGES[network.backend.dtype]]
+        return np.ones(1)
+    found = RIDGES[network.backend.dtype]
+    return found if plan.loss == "square" and not plan.reuse else found[::2]

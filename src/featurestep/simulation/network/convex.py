@@ -20,7 +20,7 @@ from ...functions.roots import find_root
 from ..arrays.backend import Array, Backend
 from ..failures import SingularSystem
 from .cost import SCALED_ROWS
-from .losses import LOSSES, Loss, sample_error
+from .losses import LOSSES, Loss, sample_error, weighted
 from .plan import Fit
 from .readout import Fitted, refuse_non_finite
 
@@ -227,16 +227,21 @@ def fit_readout(
     loss: str,
     ridge: float,
     intercept: bool,
+    weights: FloatArray | None = None,
     start: Readout | None = None,
 ) -> Readout:
-    """The minimum of eq. 70 for labels y (n,); `start` is a solution of a neighbouring ridge."""
+    """The minimum of eq. 70 for labels y (n,); `start` is a solution of a neighbouring ridge.
+
+    weights: (n,), factors of the samples' losses; not for the hinge.
+    """
     if intercept and loss == "logistic" and abs(y.sum()) == len(y):
         raise SingularSystem(
             f"all {len(y)} labels have one sign: with loss {loss} the intercept has no finite value"
         )
     if loss == "hinge":
         return _interior_point(features, y, ridge * features.n, intercept)
-    return _newton(features, y, LOSSES[loss], ridge * features.n, intercept, start)
+    kind = LOSSES[loss] if weights is None else weighted(LOSSES[loss], weights)
+    return _newton(features, y, kind, ridge * features.n, intercept, start)
 
 
 def _newton(

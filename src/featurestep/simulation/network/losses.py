@@ -77,6 +77,16 @@ LOSSES = {
 }
 
 
+def weighted(loss: Loss, weights: FloatArray) -> Loss:
+    """The loss of samples with weights (n,): each sample's loss times its weight."""
+    return Loss(
+        value=lambda y, f: weights * loss.value(y, f),
+        slope=lambda y, f: weights * loss.slope(y, f),
+        curvature=lambda y, f: weights * loss.curvature(y, f),
+        steps=loss.steps,
+    )
+
+
 def sample_error(loss: str, y: FloatArray, f: FloatArray) -> FloatArray:
     """The error of each sample: 1 for a wrong sign of labels ±1, else (y − f)²."""
     if loss in BINARY_LOSSES:

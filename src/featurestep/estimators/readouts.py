@@ -1,0 +1,109 @@
+"""The readout on given features, for every ridge: ridge regression, or logistic regression."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.types import FloatArray
+from ..simulation.arrays.backend import Array, Backend, make_backend
+from ..simulation.network import readout as ridge_regression
+from ..simulation.network.convex import Features, fit_readout
+from ..simulation.network.given import sum_of_squares
+
+LOSSES = ("square", "logistic")
+Readouts = list[tuple[FloatArray, FloatArray]]  # (N, outputs) and intercepts (outputs,), by ridge
+
+
+def centred(
+    backend: Backend, F: Array, Y: FloatArray, w: FloatArray, *, intercept: bool
+) -> tuple[Array, FloatArray, Array, FloatArray]:
+    """√w(F − F̄) and √w(Y − Ȳ) with weighted means, and the means; F is used up.
+
+    Least squares on these is weighted least squares with an unpenalised intercept.
+    """
+    even = bool(np.all(w == 1.0))
+    column = backend.put(w[:, None])
+    mean, offset = 0.0, np.zeros(Y.shape[1])
+    if intercept:
+        mean = F.mean(0) if even else (F * column).sum(0) / float(w.sum())
+        offset = np.asarray(w @ Y / w.sum())
+        F -= mean
+    if not even:
+        F *= column**0.5
+    return F, np.sqrt(w)[:, None] * (Y - offset), mean, offset
+
+
+def mean_eigenvalue(F: Array) -> float:
+    """Of the smaller Gram matrix over n: the scale of a ridge; 1 where all features vanish."""
+    return sum_of_squares(F) / min(F.shape) / F.shape[0] or 1.0
+
+
+def outputs(backend: Backend, F: Array, a_hat: FloatArray) -> FloatArray:
+    """Fa, (n, outputs)."""
+    return np.asarray(backend.get(backend.product(F, backend.put(a_hat.T))))
+
+
+def readouts(
+    backend: Backend,
+    F: Array,
+    Y: FloatArray,
+    w: FloatArray,
+    multiples: FloatArray,
+    *,
+    scale: float | None,
+    loss: str,
+    intercept: bool,
+) -> tuple[Readouts, float]:
+    """â and the intercept for ridges that are multiples of a scale, and the scale; F is used up.
+
+    By default the scale is the features' mean eigenvalue.
+    """
+    if loss == "logistic":
+        return _logistic(backend, F, Y, w, multiples, scale, intercept)
+    F, labels, mean, offset = centred(backend, F, Y, w, intercept=intercept)
+    scale = mean_eigenvalue(F) if scale is None else scale
+    found = []
+    ridges = [float(ridge) for ridge in scale * multiples]
+    for solved in ridge_regression.readouts(backend, F, backend.put(labels), ridges):
+        a_hat = backend.get(solved)
+        shift = backend.get(mean) @ a_hat if intercept else 0.0
+        found.append((a_hat, np.asarray(offset - shift)))
+    return found, scale
+
+
+def _logistic(
+    backend: Backend,
+    F: Array,
+    Y: FloatArray,
+    w: FloatArray,
+    multiples: FloatArray,
+    scale: float | None,
+    intercept: bool,
+) -> tuple[Readouts, float]:
+    """One class against the others for each output, from the largest ridge to the smallest."""
+    wide = make_backend("cpu", "float64")  # Newton's method needs the digits
+    F = np.asarray(backend.get(F), dtype=np.float64)
+    n, N = F.shape
+    if scale is None:
+        mean = w @ F / w.sum()
+        scale = float(w @ ((F - mean) ** 2).sum(axis=1)) / min(n, N) / n or 1.0
+    features = Features(wide, F, by_samples=n <= N)
+    shape = (len(multiples), N, Y.shape[1])
+    a_hat, offset = np.zeros(shape), np.zeros((shape[0], shape[2]))
+    for k, y in enumerate(np.where(Y > 0, 1.0, -1.0).T):
+        if abs(y.sum()) == n:  # one class alone: no finite intercept
+            offset[:, k] = y[0] * np.log(2.0 * n + 1.0)
+            continue
+        fit = None
+        for index in np.argsort(multiples)[::-1]:
+            fit = fit_readout(
+                features,
+                y,
+                loss="logistic",
+                ridge=scale * float(multiples[index]),
+                intercept=intercept,
+                weights=w,
+                start=fit,
+            )
+            a_hat[index, :, k], offset[index, k] = fit.a, fit.b
+    return list(zip(a_hat, offset, strict=True)), scale
