@@ -135,6 +135,17 @@ def test_importing_the_package_imports_none_of_its_rooms() -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_figures_and_studies_load_nothing_until_they_are_asked() -> None:
+    script = (
+        "import sys, featurestep.figures, featurestep.studies\n"
+        "rooms = ('theory', 'simulation', 'plots', 'meeting', 'sweeps', 'figures', 'studies')\n"
+        "assert not [m for m in sys.modules if m.startswith('featurestep.') and '.' in m[12:]"
+        " and m.split('.')[1] in rooms]\n"
+        "assert not {'featurestep.theory', 'featurestep.simulation', 'matplotlib'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_notes_on_validity_have_one_home() -> None:
     """What admits an error is said in one module; a setting says where it leaves the theory."""
     homes = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from featurestep import bench as bench_module
-from featurestep.bench import Case, cases, grid_of, proportional
+from featurestep.bench import TimedCase, cases, grid_of, proportional
 
 from .command import run
 
@@ -13,9 +13,9 @@ from .command import run
 @pytest.fixture
 def few_cases(monkeypatch):
     def chosen(device):
-        yield Case("a grid", grid_of(60))
-        yield Case("draws", proportional(60), seeds=3, options={"dtype": "mixed"})
-        yield Case("a spectrum", proportional(60), options={"method": "dense"}, spectrum=True)
+        yield TimedCase("a grid", grid_of(60))
+        yield TimedCase("draws", proportional(60), seeds=3, options={"dtype": "mixed"})
+        yield TimedCase("a spectrum", proportional(60), options={"method": "dense"}, spectrum=True)
 
     monkeypatch.setattr(bench_module, "cases", chosen)
 

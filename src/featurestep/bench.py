@@ -34,7 +34,7 @@ def grid_of(n: int) -> Grid:
 
 
 @dataclass(frozen=True)
-class Case:
+class TimedCase:
     """Something to time."""
 
     name: str
@@ -44,23 +44,25 @@ class Case:
     spectrum: bool = False
 
 
-def cases(device: str) -> Iterator[Case]:
+def cases(device: str) -> Iterator[TimedCase]:
     """What is timed on a device, from small to large."""
     small = device != "cuda"
     sizes = (500, 1000, 2000) if small else (4000, 8000, 16_000, 40_000)
     for n in sizes:
-        yield Case(f"6 × 6 grid, n = {n}", grid_of(n))
+        yield TimedCase(f"6 × 6 grid, n = {n}", grid_of(n))
     for dtype in ("float32", "mixed"):
         n = 1000 if small else 16_000
-        yield Case(f"6 × 6 grid, n = {n}, {dtype}", grid_of(n), options={"dtype": dtype})
+        yield TimedCase(f"6 × 6 grid, n = {n}, {dtype}", grid_of(n), options={"dtype": dtype})
     draws, n = (20, 200) if small else (1000, 1000)
-    yield Case(f"{draws} draws, n = {n}", proportional(n), seeds=draws, options={"n_test": 4000})
+    yield TimedCase(
+        f"{draws} draws, n = {n}", proportional(n), seeds=draws, options={"n_test": 4000}
+    )
     long = (20_000, 200, 300) if small else (400_000, 10_000, 20_000)
     n, d, width = long
-    yield Case(f"n = {n}, width = {width}, in blocks", proportional(n, d=d, width=width))
+    yield TimedCase(f"n = {n}, width = {width}, in blocks", proportional(n, d=d, width=width))
     n = 1000 if small else 16_000
     options = {"method": "krylov"}
-    yield Case(f"spectrum, n = {n}, krylov", proportional(n), options=options, spectrum=True)
+    yield TimedCase(f"spectrum, n = {n}, krylov", proportional(n), options=options, spectrum=True)
 
 
 def bench(device: str, *, show: Callable[[str], None]) -> None:
@@ -78,7 +80,7 @@ def bench(device: str, *, show: Callable[[str], None]) -> None:
             show(f"{case.name:36s} {error}")
 
 
-def _timed(case: Case, device: str, rates: Work) -> str:
+def _timed(case: TimedCase, device: str, rates: Work) -> str:
     """Seconds, flops a second and their share of the machine's product rate, in words."""
     options = dict(case.options)
     if case.spectrum:

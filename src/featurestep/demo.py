@@ -33,7 +33,7 @@ _DEGREES = range(31)
 
 
 @dataclass(frozen=True)
-class Setting:
+class DemoCurves:
     """One target's curves, at the sizes asked for, at far larger ones, in the limit; networks."""
 
     title: str
@@ -49,7 +49,7 @@ def run_demo(
     *,
     seeds: int | Iterable[int] = 8,
     progress: Callable[[float], None] = lambda share: None,
-) -> list[Setting]:
+) -> list[DemoCurves]:
     """Errors of both settings against the step exponent, from 0 to 1/2, and real networks.
 
     `progress` is told the share of the work that is done.
@@ -66,7 +66,7 @@ def run_demo(
 
         compared = compare(problem.vary(step_exponent=EXPONENTS), seeds=seeds, progress=told)
         settings.append(
-            Setting(
+            DemoCurves(
                 title=title,
                 finite=predict(problem.vary(step_exponent=exponents)),
                 large=predict(problem.replace(**far).vary(step_exponent=exponents)),
@@ -78,7 +78,7 @@ def run_demo(
     return settings
 
 
-def demo_rows(settings: list[Setting]) -> list[list[str | float]]:
+def demo_rows(settings: list[DemoCurves]) -> list[list[str | float]]:
     """For a handful of exponents, test errors of both settings: predicted, simulated, limits."""
     columns: list[Iterable[str | float]] = [EXPONENTS]
     for setting in settings:
@@ -92,13 +92,13 @@ def demo_rows(settings: list[Setting]) -> list[list[str | float]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def demo_notes(settings: list[Setting]) -> list[str]:
+def demo_notes(settings: list[DemoCurves]) -> list[str]:
     """How far to trust the finite-n curves."""
     return list(dict.fromkeys(note for setting in settings for note in setting.finite.notes))
 
 
 @styled
-def draw(base: Problem, settings: list[Setting]) -> Axes:
+def draw(base: Problem, settings: list[DemoCurves]) -> Axes:
     """Training loss above test error, one column for each setting."""
     panels = new_axes(rows=2, columns=2, width=6.6, height=4.4)
     for column, setting in enumerate(settings):

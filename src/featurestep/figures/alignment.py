@@ -15,7 +15,8 @@ from ..plots.spectra import degree_colour, draw_overlaps
 from ..plots.style import label
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
-from .base import Claim, Report, as_predicted, drawn, over, over_seeds, sizes_of
+from . import Claim, Report
+from .base import as_predicted, drawn, over, over_seeds, sizes_of
 from .spectra import base_problem
 
 EXPONENTS = (0.1, 0.15, 0.2, 0.25, 0.29, 0.33, 0.37)

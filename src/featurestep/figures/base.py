@@ -1,16 +1,14 @@
-"""A published figure: what it computes, how it is drawn, what it claims, and whether that holds."""
+"""What figures and studies have in common: data over axes, drawings, and claims about both."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 import numpy as np
 
-from ..core.errors import FeaturestepError, InvalidProblem
 from ..core.grid import Grid
 from ..core.problem import Problem
 from ..core.types import Figure, xarray
@@ -19,67 +17,13 @@ from ..meeting.comparison import Z_LIMIT, within
 from ..plots.style import figure_of, new_axes, styled
 from ..simulation import simulate
 from ..theory import predict
+from . import Claim, Report
 
-Report = Callable[[float], None]  # told the share of the work that is done
 TWO_COLUMNS = 6.8  # inches
 # Bounded, with c_1, c_2, c_3 ≠ 0: every spike of the first regimes, and no row outside the bulk.
 SHIFTED_SINE = function(
     lambda z: np.sin(z + 0.6), derivative=lambda z: np.cos(z + 0.6), name="sin(z + 0.6)"
 )
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One statement of a paper, with the figure's numbers on it."""
-
-    text: str
-    holds: bool
-
-
-class FigureClaimFailed(FeaturestepError):
-    """The data of a figure contradict what it claims; `claims` has all of them."""
-
-    kind = "figure"
-
-    def __init__(self, figure: str, claims: tuple[Claim, ...]) -> None:
-        self.figure = figure
-        self.claims = claims
-        failed = "; ".join(claim.text for claim in claims if not claim.holds)
-        super().__init__(f"{self.kind} {figure} does not bear out its claim: {failed}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.figure, self.claims)
-
-
-@dataclass(frozen=True)
-class PaperFigure:
-    """One figure. Its data carry all that the drawing and the claims need."""
-
-    name: str
-    title: str
-    compute: Callable[[bool, Report], xarray.Dataset]  # quick?, progress
-    draw: Callable[[xarray.Dataset], Figure]
-    claims: Callable[[xarray.Dataset], Iterable[Claim]]
-    failure: ClassVar[type[FigureClaimFailed]] = FigureClaimFailed
-
-    def check(self, data: xarray.Dataset) -> tuple[Claim, ...]:
-        """The claims, all of which hold; `failure` if one does not."""
-        claims = tuple(self.claims(data))
-        if not all(claim.holds for claim in claims):
-            raise self.failure(self.name, claims)
-        return claims
-
-
-Kind = TypeVar("Kind", bound=PaperFigure)
-
-
-def chosen(known: Mapping[str, Kind], name: str | None) -> tuple[Kind, ...]:
-    """The known one of a name, or every one for `all`."""
-    if name == "all":
-        return tuple(known.values())
-    if name is None or name not in known:
-        raise InvalidProblem("NAME", f"must be all or one of {', '.join(known)}", name)
-    return (known[name],)
 
 
 def drawn(**layout: Any) -> Callable[[Callable[..., None]], Callable[..., Figure]]:
@@ -154,11 +98,6 @@ def beside(grid: Grid, fine: Grid | None = None, **run: Any) -> dict[str, xarray
             {field: f"curve_{field.removeprefix('step_')}"}
         )
     return {**data, "simulated": mean, "standard_error": error}
-
-
-def encoded(data: xarray.Dataset) -> bytes:
-    """The data as a netCDF 3 file, which SciPy writes and everybody reads."""
-    return bytes(data.to_netcdf(engine="scipy"))
 
 
 def agreement(

@@ -11,7 +11,8 @@ from ..core.problem import Problem
 from ..core.types import Axes, xarray
 from ..plots.simulation import points
 from ..plots.style import COLUMN, PALETTE, label
-from .base import Claim, Report, as_predicted, beside, drawn, over
+from . import Claim, Report
+from .base import as_predicted, beside, drawn, over
 
 RIDGES = (1e-5, 1e-3, 1e-1)
 RATIOS = (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.35, 2.0, 4.0)  # N/n

@@ -13,7 +13,8 @@ from ..plots.simulation import GAP, points
 from ..plots.style import PALETTE, figure_of, label
 from ..simulation import feature_gap, simulate
 from ..theory import predict
-from .base import Claim, Report, drawn, over, over_seeds
+from . import Claim, Report
+from .base import drawn, over, over_seeds
 from .spectra import base_problem
 
 EXPONENTS = {0.15: 1, 0.29: 2}  # exponent → its regime ℓ

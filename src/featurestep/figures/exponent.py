@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,8 @@ from ..plots.simulation import ERRORS, SIMULATED_NAME, points
 from ..plots.style import PALETTE, figure_of, label, legend_below
 from ..simulation import simulate
 from ..theory import baselines, limit, predict
-from .base import Claim, PaperFigure, Report, agreement, below, drawn, over, over_seeds
+from . import Claim, Report
+from .base import agreement, below, drawn, over, over_seeds
 
 EXPONENTS = (0.02, 0.08, 0.14, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4, 0.44, 0.48)
 _DEGREES = range(31)
@@ -38,8 +39,9 @@ def base_problem(quick: bool) -> Problem:
     )
 
 
-def compute(fields: Mapping[str, Any], quick: bool, progress: Report) -> xarray.Dataset:
+def compute(setting: int, quick: bool, progress: Report) -> xarray.Dataset:
     """Curves, simulated points with their predictions, stairs and baselines."""
+    _, fields = SETTINGS[setting - 1]
     problem, seeds = base_problem(quick).replace(**fields), 16 if quick else 24
     known = baselines(problem)
     compared = {"untrained": known.untrained, "ridge": known.ridge_n_tuned}
@@ -129,17 +131,3 @@ def check(setting: int, data: xarray.Dataset) -> Iterator[Claim]:
         yield below(f"{words} what the linear part alone allows", value, spread, first)
         ridge = data.attrs["ridge"]
         yield below(f"{words} tuned ridge on the inputs", value, spread, ridge, by=2.0)
-
-
-def _figure(setting: int) -> PaperFigure:
-    title, fields = SETTINGS[setting - 1]
-    return PaperFigure(
-        f"exponent-{setting}",
-        f"errors against the step exponent, {title}",
-        partial(compute, fields),
-        partial(draw, setting),
-        partial(check, setting),
-    )
-
-
-FIRST, SECOND = _figure(1), _figure(2)

@@ -16,7 +16,8 @@ from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_below
 from ..theory import baselines, predict
 from ..theory.baselines import kernel_error
-from .base import Claim, Report, as_predicted, below, beside, drawn, over
+from . import Claim, Report
+from .base import as_predicted, below, beside, drawn, over
 
 SHIFTS = (0.5, 1.0, 2.0)  # η̃
 SAMPLES = (1.0, 2.0, 4.0, 8.0)  # n/d
@@ -26,7 +27,7 @@ _LINEAR = {"kernel": (0, (1, 1.2)), "ridge": (0, (5, 2))}
 _NAMES = {"kernel": "kernel ridge", "ridge": "tuned ridge on the inputs"}
 
 
-class Case(NamedTuple):
+class CurveCase(NamedTuple):
     """An activation, what it is to learn, and how the panel calls the two."""
 
     activation: str
@@ -35,12 +36,12 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("tanh", "sin", r"$\sigma = \tanh$, $\sigma_{*} = \sin$"),
-    Case("sin", "sin", r"$\sigma = \sin$, $\sigma_{*} = \sin$"),
+    CurveCase("tanh", "sin", r"$\sigma = \tanh$, $\sigma_{*} = \sin$"),
+    CurveCase("sin", "sin", r"$\sigma = \sin$, $\sigma_{*} = \sin$"),
 )
 
 
-def problem_at(case: Case, samples: float, d: int) -> Problem:
+def problem_at(case: CurveCase, samples: float, d: int) -> Problem:
     """Constant readout, N = d, their λ = 0.1."""
     return Problem.from_cui(
         alpha=samples,
@@ -73,7 +74,9 @@ def _steps(problem: Problem) -> Grid:
     return problem.vary(step_size=[shift * problem.width**0.5 for shift in SHIFTS])
 
 
-def _simulated(d: int, seeds: int, told: Progress, case: Case, samples: float) -> dict[str, Any]:
+def _simulated(
+    d: int, seeds: int, told: Progress, case: CurveCase, samples: float
+) -> dict[str, Any]:
     """Simulated errors at one n/d, with the predictions to hold them against."""
     problem = problem_at(case, samples, d)
     known = baselines(problem)
@@ -85,7 +88,7 @@ def _simulated(d: int, seeds: int, told: Progress, case: Case, samples: float) -
     return {**beside(_steps(problem), seeds=seeds, variants=VARIANTS, progress=told), **linear}
 
 
-def _predicted(d: int, told: Progress, case: Case, samples: float) -> dict[str, Any]:
+def _predicted(d: int, told: Progress, case: CurveCase, samples: float) -> dict[str, Any]:
     """One n/d of the curves."""
     problem = problem_at(case, samples, d)
     return {

@@ -16,7 +16,8 @@ from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.style import PALETTE, label, legend_below
 from ..simulation import simulate
 from ..theory import predict
-from .base import SHIFTED_SINE, Claim, Report, drawn, over, over_seeds
+from . import Claim, Report
+from .base import SHIFTED_SINE, drawn, over, over_seeds
 
 RATIOS = (2, 8, 32)  # n0/d
 STEPS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # η/√N
@@ -27,7 +28,7 @@ _DASHES = (0, (3.5, 1.5))
 _CURVE = STEPS[-1] * np.linspace(0.0, 1.0, 51) ** 1.5  # the curves bend most at small steps
 
 
-class Case(NamedTuple):
+class StepCase(NamedTuple):
     """An activation and a readout law, and how the panel calls the two."""
 
     name: str
@@ -37,8 +38,8 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("relu", "relu", "constant", r"$\sigma = \mathrm{ReLU}$, constant readout"),
-    Case("sine", SHIFTED_SINE, "rademacher", r"$\sigma = \sin(z + 0.6)$, Rademacher readout"),
+    StepCase("relu", "relu", "constant", r"$\sigma = \mathrm{ReLU}$, constant readout"),
+    StepCase("sine", SHIFTED_SINE, "rademacher", r"$\sigma = \sin(z + 0.6)$, Rademacher readout"),
 )
 JUDGED = ("relu", 32)  # where spiked random features must miss
 
@@ -52,7 +53,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     return data.assign_attrs(n=n, d=n // 2, width=3 * n // 4, seeds=seeds)
 
 
-def _column(n: int, seeds: int, told: Progress, case: Case, ratio: int) -> dict[str, Any]:
+def _column(n: int, seeds: int, told: Progress, case: StepCase, ratio: int) -> dict[str, Any]:
     """One n0/d: simulated means, the theories there, and their curves."""
     problem = Problem(
         activation=case.activation,
@@ -112,7 +113,7 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     yield _missed(data)
 
 
-def _close(data: xarray.Dataset, case: Case) -> Claim:
+def _close(data: xarray.Dataset, case: StepCase) -> Claim:
     """Every point within so many standard errors, or within a small share, of the exact theory."""
     value, error, exact, other = (
         data[name].values for name in ("simulated", "standard_error", *METHODS)

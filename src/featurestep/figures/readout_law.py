@@ -15,18 +15,8 @@ from ..plots.curves import shade_regimes
 from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.style import PALETTE, label, legend_below
 from ..theory import baselines, limit
-from .base import (
-    SHIFTED_SINE,
-    Claim,
-    Report,
-    as_predicted,
-    below,
-    beside,
-    drawn,
-    over,
-    over_seeds,
-    sizes_of,
-)
+from . import Claim, Report
+from .base import SHIFTED_SINE, as_predicted, below, beside, drawn, over, over_seeds, sizes_of
 
 LAWS = ("gaussian", "uniform", "rademacher", "constant")
 TARGETS = {2: "H1 + H2/sqrt(2)", 3: "H1 + H3/sqrt(6)"}  # by the degree to be learned

@@ -16,7 +16,8 @@ from ..plots.spectra import BULK, CARRIED, OUTSIDE, degree_colour, histogram, ma
 from ..plots.style import PALETTE
 from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..theory import Spectrum, spectrum
-from .base import SHIFTED_SINE, Claim, Report, drawn, over, sizes_of
+from . import Claim, Report
+from .base import SHIFTED_SINE, drawn, over, sizes_of
 
 EXPONENTS = (float("-inf"), 0.15, 0.29, 0.36)  # before the step, then ℓ = 1, 2, 3
 SPACINGS = 10  # eigenvalues that the bulk's cumulative count may be off by

@@ -15,7 +15,8 @@ from ..plots.spectra import OUTSIDE, mark_spike, weight_curve
 from ..plots.style import PALETTE
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
-from .base import Claim, Report, agreement, drawn, over, over_seeds, sizes_of
+from . import Claim, Report
+from .base import agreement, drawn, over, over_seeds, sizes_of
 from .spectra import at_exponent, base_problem, bulk_of, draw_bulk
 
 EXPONENT = 0.15

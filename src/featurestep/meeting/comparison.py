@@ -30,7 +30,7 @@ MEASURES = {
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One quantity at one point: prediction, simulation, and how they differ."""
 
     point: Mapping[str, Any]  # the grid's coordinates
@@ -165,11 +165,11 @@ class Comparison(Result):
         return tuple(grouped_notes(zip(as_grid(self.problem).points(), told, strict=True)))
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[ComparisonRow, ...]:
         """Every point and quantity, points first."""
         return tuple(self._rows())
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Iterator[ComparisonRow]:
         count, quantities = len(self.statuses), self.simulation.columns
         columns = {
             name: self.dataset[name].values.reshape(len(quantities), count) for name in MEASURES
@@ -180,14 +180,16 @@ class Comparison(Result):
                     name: float(column[q, i]) if np.isfinite(column[q, i]) else None
                     for name, column in columns.items()
                 }
-                yield Row(point, quantity, **numbers, status=self.statuses[i], notes=self._notes[i])
+                yield ComparisonRow(
+                    point, quantity, **numbers, status=self.statuses[i], notes=self._notes[i]
+                )
 
     @property
-    def worst(self) -> Row:
+    def worst(self) -> ComparisonRow:
         """The row that disagrees most, in standard errors; one without a prediction comes first."""
         return max(self.rows, key=lambda row: row.distance)
 
-    def disagreements(self, limit: float = Z_LIMIT) -> tuple[Row, ...]:
+    def disagreements(self, limit: float = Z_LIMIT) -> tuple[ComparisonRow, ...]:
         """The rows further off than their notes admit, and those without a prediction."""
         return tuple(row for row in self.rows if not row.passes(limit))
 
@@ -222,7 +224,7 @@ class Comparison(Result):
         return "\n    ".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ComparisonRow) -> list[str]:
     simulated = plus_minus(row.simulated, row.standard_error)
     z = "–" if row.z is None else f"{row.z:+.2f}"
     gap = "–" if row.relative_gap is None else f"{100 * row.relative_gap:+.2f} %"

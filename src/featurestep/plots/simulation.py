@@ -10,7 +10,7 @@ import numpy as np
 from ..core.axes import axis_values
 from ..core.grid import Grid, as_grid
 from ..core.types import Axes, xarray
-from ..meeting.comparison import Comparison, Row
+from ..meeting.comparison import Comparison, ComparisonRow
 from ..simulation import FeatureGap, SimulatedSpectrum, Simulation
 from ..theory import predict
 from .curves import at_most, curves
@@ -104,7 +104,7 @@ def points(
 
 
 @styled
-def gaps(rows: Sequence[Row], ax: Axes | None = None) -> Axes:
+def gaps(rows: Sequence[ComparisonRow], ax: Axes | None = None) -> Axes:
     """How far each simulated quantity of one problem is from its prediction, in per cent."""
     ax = new_axes(height=1.7)[0] if ax is None else ax
     known = [row for row in rows if row.predicted]

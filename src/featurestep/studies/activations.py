@@ -11,7 +11,8 @@ import numpy as np
 from ..core.problem import Problem
 from ..core.results import Progress
 from ..core.types import Axes, xarray
-from ..figures.base import Claim, Report, drawn, over, over_seeds, sizes_of
+from ..figures import Claim, Report
+from ..figures.base import drawn, over, over_seeds, sizes_of
 from ..functions.activations import NAMED
 from ..functions.nonlinearity import coefficients
 from ..plots.simulation import points

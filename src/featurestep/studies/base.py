@@ -1,30 +1,16 @@
-"""A study: one question, what it computes to answer it, and what the answer claims."""
+"""Claims that studies make: agreement of theory and draws, and differences between draws."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ..core.types import xarray
-from ..figures.base import Claim, FigureClaimFailed, PaperFigure, over_seeds
+from ..figures import Claim
+from ..figures.base import over_seeds
 
 APART = 3.0  # standard errors
-
-
-class StudyClaimFailed(FigureClaimFailed):
-    """The data of a study contradict its answer; `claims` has all of them."""
-
-    kind = "study"
-
-
-@dataclass(frozen=True)
-class Study(PaperFigure):
-    """A question that no published figure answers; the written answer is in docs/studies.md."""
-
-    question: str = ""
-    failure: ClassVar[type[FigureClaimFailed]] = StudyClaimFailed
 
 
 def close(what: str, predicted: Any, draws: xarray.DataArray, *, share: float) -> Claim:

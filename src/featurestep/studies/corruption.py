@@ -15,12 +15,13 @@ import numpy as np
 
 from ..core.results import Progress
 from ..core.types import Axes, FloatArray, xarray
-from ..figures.base import Claim, Report, drawn, over, over_seeds
+from ..figures import Claim, Report
+from ..figures.base import drawn, over, over_seeds
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_above
 from ..simulation.network.step import slopes
 from .base import close, larger
-from .given_rows import Layer, Readout, best_readout, network_of, stepped
+from .given_rows import FittedReadout, Layer, best_readout, network_of, stepped
 
 FRACTIONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
 KINDS = ("by chance", "adversarial")
@@ -64,7 +65,9 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     return named.transpose(..., "seed").assign_attrs(sizes)
 
 
-def _fits(d: int, kind: str, fraction: float, seed: int) -> Iterator[tuple[Layer, Readout, Sample]]:
+def _fits(
+    d: int, kind: str, fraction: float, seed: int
+) -> Iterator[tuple[Layer, FittedReadout, Sample]]:
     """Each model's layer and readout, and the test rows with what they should give."""
     rng, n = np.random.default_rng(seed), 10 * d
     X = [rng.standard_normal((size, d)) for size in (n, n, 2000)]
@@ -99,7 +102,7 @@ def _pushes(d: int, told: Progress, seed: int) -> dict[str, Any]:
     return {"pushed": (("model", "radius"), pushed), "slope_along": ("model", along)}
 
 
-def _slopes(layer: Layer, readout: Readout, X: FloatArray) -> FloatArray:
+def _slopes(layer: Layer, readout: FittedReadout, X: FloatArray) -> FloatArray:
     """∂f/∂x, (rows, d)."""
     network = layer.network
     P = network.project(X, network.backend.put(layer.W))
@@ -108,7 +111,12 @@ def _slopes(layer: Layer, readout: Readout, X: FloatArray) -> FloatArray:
 
 
 def _pushed(
-    layer: Layer, readout: Readout, X: FloatArray, z: FloatArray, slope: FloatArray, radius: float
+    layer: Layer,
+    readout: FittedReadout,
+    X: FloatArray,
+    z: FloatArray,
+    slope: FloatArray,
+    radius: float,
 ) -> float:
     """The error after every input has moved by `radius` along the slope, away from its label."""
     away = (

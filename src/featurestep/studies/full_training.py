@@ -15,7 +15,8 @@ import numpy as np
 
 from ..core.results import Progress
 from ..core.types import Axes, FloatArray, xarray
-from ..figures.base import Claim, Report, drawn, over, over_seeds
+from ..figures import Claim, Report
+from ..figures.base import drawn, over, over_seeds
 from ..plots.simulation import points
 from ..plots.style import PALETTE, legend_below, log_ticks
 from .base import larger

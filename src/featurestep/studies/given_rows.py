@@ -51,7 +51,7 @@ def stepped(network: Network, X: FloatArray, y: FloatArray, *, size: float) -> L
 
 
 @dataclass(frozen=True)
-class Readout:
+class FittedReadout:
     """The fitted readout with the smallest error on the test rows."""
 
     error: float  # mean square of what is missed there
@@ -62,7 +62,7 @@ class Readout:
 
 def best_readout(
     train: tuple[FloatArray, FloatArray], test: tuple[FloatArray, FloatArray]
-) -> Readout:
+) -> FittedReadout:
     """Ridge regression with a free intercept; the best of several ridges, on the test rows.
 
     Every model of a study has its best ridge, so that none wins by the choice of it.
@@ -78,7 +78,7 @@ def best_readout(
         a_hat = np.asarray(a[:, 0])
         guess = (test[0] - mean) @ a_hat + offset
         error = float(np.mean((guess - test[1]) ** 2))
-        found.append(Readout(error, a_hat, offset - float(mean @ a_hat), guess))
+        found.append(FittedReadout(error, a_hat, offset - float(mean @ a_hat), guess))
     return min(found, key=lambda one: one.error)
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from ..core.problem import Problem
 from ..core.results import Progress
 from ..core.types import Axes, xarray
-from ..figures.base import SHIFTED_SINE, Claim, Report, below, drawn, over, over_seeds, sizes_of
+from ..figures import Claim, Report
+from ..figures.base import SHIFTED_SINE, below, drawn, over, over_seeds, sizes_of
 from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.style import PALETTE, label, legend_below
 from ..simulation import Setting, simulate
@@ -28,7 +29,7 @@ UNSEEN, FOUND = 1.5, 2.0  # a direction's share of the weights, in units of its 
 _DASHES = (0, (3.5, 1.5))
 
 
-class Case(NamedTuple):
+class StairTarget(NamedTuple):
     """A target, and how the picture calls it."""
 
     name: str
@@ -37,13 +38,13 @@ class Case(NamedTuple):
     directions: int
 
 
-ONE = Case("one stair", "z1 + z1*z2", "$z_1 + z_1z_2$", 2)
-TWO = Case("two stairs", "z1 + z1*z2 + z1*z2*z3", "$z_1 + z_1z_2 + z_1z_2z_3$", 3)
-LEAP = Case("a leap", "z1 + (z2^2 - 1)*z3/sqrt(2)", r"$z_1 + (z_2^2 - 1)z_3/\sqrt{2}$", 3)
+ONE = StairTarget("one stair", "z1 + z1*z2", "$z_1 + z_1z_2$", 2)
+TWO = StairTarget("two stairs", "z1 + z1*z2 + z1*z2*z3", "$z_1 + z_1z_2 + z_1z_2z_3$", 3)
+LEAP = StairTarget("a leap", "z1 + (z2^2 - 1)*z3/sqrt(2)", r"$z_1 + (z_2^2 - 1)z_3/\sqrt{2}$", 3)
 CASES = (ONE, TWO, LEAP)
 
 
-def problem(case: Case, quick: bool) -> Problem:
+def problem(case: StairTarget, quick: bool) -> Problem:
     """An activation with c_2, c_3 ≠ 0, which every further stair needs, and a continuous law."""
     d = 100 if quick else 160
     return Problem(
@@ -72,7 +73,9 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     return data.assign_attrs(seeds=seeds, noise=one.noise_std**2, **sizes_of(one))
 
 
-def _simulated(quick: bool, seeds: int, told: Progress, case: Case, steps: int) -> dict[str, Any]:
+def _simulated(
+    quick: bool, seeds: int, told: Progress, case: StairTarget, steps: int
+) -> dict[str, Any]:
     """The error after some steps, and the shares of the weights along the target's directions."""
     asked = problem(case, quick)
     found = simulate(
@@ -95,7 +98,7 @@ def _simulated(quick: bool, seeds: int, told: Progress, case: Case, steps: int) 
     }
 
 
-def _predicted(quick: bool, told: Progress, case: Case) -> dict[str, Any]:
+def _predicted(quick: bool, told: Progress, case: StairTarget) -> dict[str, Any]:
     """Theory of no step and of the first one, and the floors."""
     asked = problem(case, quick)
     found, both = learnable(asked), (asked.replace(step_size=0.0), asked)
@@ -152,7 +155,7 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     yield _no_stair(data.sel(case=LEAP.name))
 
 
-def _first_step(at: xarray.Dataset, case: Case) -> Iterator[Claim]:
+def _first_step(at: xarray.Dataset, case: StairTarget) -> Iterator[Claim]:
     before = float(at["simulated"].values[0])
     value, error = (float(at[name].values[1]) for name in ("simulated", "standard_error"))
     start, theory = map(float, at["predicted"].values)
@@ -165,7 +168,7 @@ def _first_step(at: xarray.Dataset, case: Case) -> Iterator[Claim]:
     yield Claim(text, value > at_floor(at))
 
 
-def _below_floor(at: xarray.Dataset, case: Case) -> Claim:
+def _below_floor(at: xarray.Dataset, case: StairTarget) -> Claim:
     last = int(np.argmin(at["simulated"].values))
     value, error = (float(at[name].values[last]) for name in ("simulated", "standard_error"))
     if case is ONE:  # nothing lies between its floor and the noise but what few samples cost

@@ -16,7 +16,8 @@ import numpy as np
 
 from ..core.results import Progress
 from ..core.types import Axes, FloatArray, xarray
-from ..figures.base import Claim, Report, drawn, over, over_seeds
+from ..figures import Claim, Report
+from ..figures.base import drawn, over, over_seeds
 from ..plots.style import PALETTE, label, legend_above
 from .base import larger
 from .given_rows import best_readout, left_vectors, network_of, overlap, stepped

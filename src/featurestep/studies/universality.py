@@ -16,7 +16,8 @@ import numpy as np
 from ..core.problem import Problem
 from ..core.results import Progress
 from ..core.types import Axes, FloatArray, xarray
-from ..figures.base import SHIFTED_SINE, Claim, Report, drawn, over, over_seeds, sizes_of
+from ..figures import Claim, Report
+from ..figures.base import SHIFTED_SINE, drawn, over, over_seeds, sizes_of
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_above
 from ..simulation import Setting, simulate

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..core.grid import label
 from ..core.types import xarray
 from .plan import Plan
-from .store import Row, Store
+from .store import Store, StoredRow
 from .tasks import Part, Unit
 
 Array = npt.NDArray[Any]
@@ -50,7 +50,7 @@ def _rows(plan: Plan, store: Store, provenance: bool) -> Iterator[dict[str, Any]
         }
 
 
-def _traced(row: Row) -> dict[str, Any]:
+def _traced(row: StoredRow) -> dict[str, Any]:
     finished = datetime.fromtimestamp(row.finished, UTC).isoformat(timespec="milliseconds")
     made = {"executions": row.executions, "finished": finished, "seconds": row.seconds}
     return {**made, **json.loads(row.origin)}
@@ -90,7 +90,7 @@ def _columns(store: Store, units: Sequence[Unit]) -> dict[str, Array]:
     return {**columns, "status": _column([_status(row) for row in rows])}
 
 
-def _status(row: Row) -> str:
+def _status(row: StoredRow) -> str:
     return f"{row.status}: {row.error}" if row.error else row.status
 
 

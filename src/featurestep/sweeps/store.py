@@ -105,7 +105,7 @@ class Version(NamedTuple):
         }
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """One stored result, or that there is none."""
 
     status: str = MISSING
@@ -221,11 +221,11 @@ class Store:
         found = self._db.execute("SELECT id FROM origins WHERE content = ?", (text,)).fetchone()
         return int(found[0])
 
-    def of(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, Row]]:
+    def of(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, StoredRow]]:
         """Each unit with what is stored of it."""
         return zip(units, self.fetch(unit.key for unit in units), strict=True)
 
-    def fetch(self, keys: Iterable[bytes]) -> Iterator[Row]:
+    def fetch(self, keys: Iterable[bytes]) -> Iterator[StoredRow]:
         """What is stored of each key, in their order."""
         with self._explained():
             self._db.execute("DROP TABLE IF EXISTS temp.wanted")
@@ -234,7 +234,7 @@ class Store:
                 self._db.execute("BEGIN")
                 self._db.executemany("INSERT INTO temp.wanted VALUES (?, ?)", enumerate(keys))
             for values in self._db.execute(_FETCH):
-                yield Row() if values[0] is None else Row(*values)
+                yield StoredRow() if values[0] is None else StoredRow(*values)
 
     def numerics_of(self, probes: str, answers: Answers) -> str:
         """The tag of the numerics that have these answers, a new one if the store has none.
