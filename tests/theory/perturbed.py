@@ -66,7 +66,7 @@ def _columns(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
 def first_guess(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     """Where the search for V2 starts."""
-    _result(fixed_point, "_noise_only")(monkeypatch, factor)
+    _result(fixed_point, "noise_only")(monkeypatch, factor)
 
 
 TERMS: dict[str, Patch] = {

@@ -121,19 +121,24 @@ def p_hat_index(size: int) -> IntArray:
 
 def t_matrix_determinant(step: Step, coupled: FloatArray) -> FloatArray:
     """det(I − N(r)Γ), (B, M): it vanishes where a single sample makes an eigenvalue."""
-    return np.asarray(np.linalg.det(_t_matrix_denominator(step, coupled)))
+    gamma = step.phi[:, None, None] * coupled
+    return np.asarray(np.linalg.det(_sample_denominator(gamma, *_sample_coupling(step))))
 
 
 def t_matrix(step: Step, coupled: FloatArray) -> FloatArray:
-    """T(r) = (I − N(r)Γ)⁻¹N(r), (B, M, 2K, 2K), for G on (p, φ̂), of (22).
+    """T(r) of (22), (B, M, 2K, 2K), for G on (p, φ̂)."""
+    return sample_response(step.phi[:, None, None] * coupled, *_sample_coupling(step))
 
-    N = [[0, rk], [rk, r²δ]] with diagonal blocks, so that products with it are scalings.
+
+def sample_response(gamma: FloatArray, cross: FloatArray, own: FloatArray) -> FloatArray:
+    """T = (I − NΓ)⁻¹N of every sample, (B, M, 2K, 2K), for Γ (B, 2K, 2K), of (22) and (167).
+
+    N = [[0, cross], [cross, own]] with diagonal blocks (B, M, K), so that products with it are
+    scalings.
     """
-    size = step.k.shape[1]
-    r = step.r[:, :, None]
-    cross, own = r * step.k[:, None, :], r**2 * step.delta[:, None, :]  # (B, M, K)
-    matrix = _t_matrix_denominator(step, coupled)
-    if not np.any(step.k):  # c_2 = 0: N and T live on φ̂ alone
+    size = cross.shape[2]
+    matrix = _sample_denominator(gamma, cross, own)
+    if not np.any(cross):  # c_2 = 0: N and T live on φ̂ alone
         inverse = inverted(matrix[..., size:, size:])
         matrix[:] = 0.0
         np.multiply(inverse, own[:, :, None, :], out=matrix[..., size:, size:])
@@ -155,15 +160,19 @@ def t_matrix_without_readout(step: Step) -> FloatArray:
     return t_matrix(step, unmoved.coupled)
 
 
-def _t_matrix_denominator(step: Step, coupled: FloatArray) -> FloatArray:
-    """I − N(r)Γ, (B, M, 2K, 2K)."""
-    size = step.k.shape[1]
-    gamma = (step.phi[:, None, None] * coupled)[:, None]  # (B, 1, 2K, 2K)
+def _sample_coupling(step: Step) -> tuple[FloatArray, FloatArray]:
+    """rk and r²δ, the diagonals of N(r), (B, M, K)."""
     r = step.r[:, :, None]
-    cross, own = r * step.k[:, None, :], r**2 * step.delta[:, None, :]  # (B, M, K)
+    return r * step.k[:, None, :], r**2 * step.delta[:, None, :]
+
+
+def _sample_denominator(gamma: FloatArray, cross: FloatArray, own: FloatArray) -> FloatArray:
+    """I − NΓ, (B, M, 2K, 2K)."""
+    size = cross.shape[2]
+    gamma = gamma[:, None]  # (B, 1, 2K, 2K)
     upper, lower = gamma[:, :, :size], gamma[:, :, size:]
-    shape = (max(len(r), len(coupled)), r.shape[1], 2 * size, 2 * size)
-    matrix = np.empty(shape, dtype=coupled.dtype)
+    shape = (max(len(cross), len(gamma)), cross.shape[1], 2 * size, 2 * size)
+    matrix = np.empty(shape, dtype=gamma.dtype)
     np.multiply(-cross[..., None], lower, out=matrix[:, :, :size])
     np.multiply(-own[..., None], lower, out=matrix[:, :, size:])
     matrix[:, :, size:] -= cross[..., None] * upper
@@ -173,17 +182,25 @@ def _t_matrix_denominator(step: Step, coupled: FloatArray) -> FloatArray:
 
 
 def t_matrix_change(step: Step, t_matrices: FloatArray, coupled: FloatArray) -> FloatArray:
-    """E[T dΓ T], (B, 2K, 2K), for dG on (p, φ̂): two products of large matrices, not 2M small."""
+    """E[T dΓ T], (B, 2K, 2K), for dG on (p, φ̂)."""
     found = np.zeros_like(coupled)
     first = 0 if np.any(step.k) else step.k.shape[1]  # of the fields that T lives on
     change = (step.phi[:, None, None] * coupled)[:, first:, first:]
-    t_matrices = t_matrices[..., first:, first:]
+    inner = averaged_change(step.r_weight, t_matrices[..., first:, first:], change)
+    found[:, first:, first:] = inner
+    return found
+
+
+def averaged_change(weight: FloatArray, t_matrices: FloatArray, change: FloatArray) -> FloatArray:
+    """Σ_m w_m T_m dΓ T_m, (B, a, a), for weights (B, M), matrices (B, M, a, a) and dΓ (B, a, a).
+
+    Two products of large matrices, not 2M small ones.
+    """
     rows, count, size, _ = t_matrices.shape
     flat = t_matrices.reshape(rows, count * size, size)
     left = matmul(flat, change).reshape(rows, count, size, size)
-    left = left * step.r_weight[:, :, None, None]
-    found[:, first:, first:] = matmul(left.transpose(0, 2, 1, 3).reshape(rows, size, -1), flat)
-    return found
+    left = left * weight[:, :, None, None]
+    return matmul(left.transpose(0, 2, 1, 3).reshape(rows, size, -1), flat)
 
 
 def averaged(weights: FloatArray, matrices: FloatArray) -> FloatArray:

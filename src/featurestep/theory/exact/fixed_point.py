@@ -231,19 +231,22 @@ def _guess(samples: Samples) -> State:
     """Features taken as pure noise of their size, and the bulk without readout."""
     step, columns = samples.step, samples.columns
     power = columns.slope**2 * step.norm[:, None, :] ** 2 + columns.spread
-    v2 = _noise_only(step, np.einsum("q,bqk->bk", samples.weight, power))
+    mean = np.einsum("q,bqk->bk", samples.weight, power)
+    v2 = noise_only(step.n, step.ridge, step.neurons, mean)
     xi = averaged(step.r_weight, t_matrix_without_readout(step))
     return State(v2, matmul(power, v2[:, :, None])[:, :, 0], xi)
 
 
-def _noise_only(step: Step, power: FloatArray) -> FloatArray:
-    """V2_g = N_g/(λn + nP_g/(1+χ)) with χ = ΣP_gV2_g, by bisection in log χ."""
-    ridge = (step.n * step.ridge)[:, None]
+def noise_only(
+    n: FloatArray, ridge: FloatArray, neurons: FloatArray, power: FloatArray
+) -> FloatArray:
+    """V2_g = N_g/(λn + nP_g/(1+χ)), (B, K), with χ = ΣP_gV2_g, by bisection in log χ."""
+    free, samples = (n * ridge)[:, None], n[:, None]
 
     def v2(chi: FloatArray) -> FloatArray:
-        return np.asarray(step.neurons / (ridge + step.n[:, None] * power / (1.0 + chi)))
+        return np.asarray(neurons / (free + samples * power / (1.0 + chi)))
 
-    high = np.log((power * step.neurons / ridge).sum(axis=1, keepdims=True) + 1e-300)
+    high = np.log((power * neurons / free).sum(axis=1, keepdims=True) + 1e-300)
     low = np.minimum(high, 0.0) - 30.0
     for _ in range(25):
         middle = 0.5 * (low + high)

@@ -96,19 +96,28 @@ def fit(at: Evaluation, labels: Labels, found: Covariance) -> RegressionFit:
     for of, seen in ((columns.linear, labels.linear), (columns.square, labels.square)):
         for i, part in enumerate(_parts(of)):
             right = right + _moment(part, mass * seen[:, i])
-    scale = np.sqrt(np.einsum("bff->bf", c))
-    scale = np.where(scale > 0.0, scale, 1.0)
-    shape = c / (scale[:, :, None] * scale[:, None, :])
-    matrix = matmul(scale[:, :, None] * gram(at.samples, mass) * scale[:, None, :], shape)
-    matrix = matrix + np.eye(c.shape[-1])
-    answer = solved(matrix, scale * right)
-    coefficients = scale * matmul(shape, answer[:, :, None])[:, :, 0]
+    dual, coefficients = solve_fields(c, gram(at.samples, mass), right)
     missed = misfit(columns, labels, step.sample_norm, coefficients)
-    dual = answer / scale
     # The objective itself: to first order it does not feel the rounding of the solution.
     penalty = (dual * coefficients).sum(axis=1) - _bulk_information(at, coefficients)
     loss = ((mass * missed).sum(axis=1) + penalty) / step.n
     return RegressionFit(dual=dual, coefficients=coefficients, misfit=missed, train_loss=loss)
+
+
+def solve_fields(
+    c: FloatArray, gram: FloatArray, right: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """x̂ with (I + 𝒢C)x̂ = R, and X = Cx̂, (B, F), for C and 𝒢 (B, F, F) and R (B, F).
+
+    C may be singular. Rows and columns are scaled by √C_ff; a field with C_ff = 0 has the solution
+    0.
+    """
+    scale = np.sqrt(np.einsum("bff->bf", c))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    shape = c / (scale[:, :, None] * scale[:, None, :])
+    matrix = matmul(scale[:, :, None] * gram * scale[:, None, :], shape)
+    answer = solved(matrix + np.eye(c.shape[-1]), scale * right)
+    return answer / scale, scale * matmul(shape, answer[:, :, None])[:, :, 0]
 
 
 def _bulk_information(at: Evaluation, coefficients: FloatArray) -> FloatArray:

@@ -1,0 +1,62 @@
+"""Quadrature rules for several steps: groups of neurons, and coordinates ξ in a frame.
+
+Functions of ξ_i vary at the scale ρ_g/|L_gi| at which a neuron's pre-activation does, and at that
+at which the label does. An equispaced rule resolves them with a spacing in proportion to that
+scale; an axis along which everything varies slowly takes few Gauss nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...functions.quadrature import Rule, bent_law, gauss_hermite, trapezoid_normal
+from ...functions.readout import Law
+from .batches import Frame
+from .laws import product_rule
+
+_NODES_BY_REACH = ((0.36, 11), (0.71, 13), (2.0, 15), (np.inf, 19))  # of continuous laws
+_SHARPEST_LABEL = 0.5  # scale in t at which labels may vary
+_SLOW = 2.0  # scale from which on Gauss nodes are enough
+_HALF_WIDTH = 8.0
+
+
+@dataclass(frozen=True)
+class Fineness:
+    """Numbers of nodes: results must not depend on them."""
+
+    groups: float = 1.0  # factor on the groups of a continuous law
+    first: int = 24  # nodes of y for a batch that meets weights without shift
+    labels: int = 14  # nodes of y at every ξ, for one axis
+    labels_of_many: int = 10  # the same for several axes
+    batch: float = 0.8  # spacing of ξ, in units of the scale
+    readout: float = 0.5  # the same for the readout's samples
+    slow: int = 11  # Gauss nodes of ξ_i where functions vary slowly
+
+
+CONTINUOUS = Fineness(labels=7, labels_of_many=5, readout=0.8)  # for a law with many groups
+
+
+def group_rule(law: Law, reach: float, finer: float) -> Rule:
+    """Values g and probabilities; `reach` is the effect of all steps on a neuron with g = 1."""
+    if law.is_finite:
+        return np.array(law.values), np.array(law.probabilities)
+    count = next(count for most, count in _NODES_BY_REACH if reach <= most)
+    rounded = float(2.0 ** (0.5 * np.ceil(2.0 * np.log2(np.clip(reach, 2.0**-6, 4.0)))))
+    return bent_law(law.name, round(finer * count), rounded / (1.0 + 0.4 * rounded))
+
+
+def frame_rule(frame: Frame, spacing: float, slow: int) -> Rule:
+    """Nodes of ξ, (X, Q), and weights; `slow` Gauss nodes where functions vary slowly."""
+    norm = np.sqrt(frame.norm2)
+    blur = max(float(np.linalg.eigvalsh(frame.across)[0]), _SHARPEST_LABEL)
+    rules = []
+    for i in range(frame.axes):
+        steepest = float((np.abs(frame.shift[:, i]) / norm).max())
+        steepest = max(steepest, float(np.abs(frame.gamma[:, i]).max()) / blur)
+        if steepest * _SLOW < 1.0:
+            rules.append(gauss_hermite(slow))
+        else:
+            rules.append(trapezoid_normal(_HALF_WIDTH, spacing / float(np.hypot(1.0, steepest))))
+    return product_rule(rules)

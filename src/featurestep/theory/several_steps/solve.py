@@ -1,0 +1,118 @@
+"""Sections 60–66 for one problem: the way from the batches to the errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...core.types import FloatArray
+from ...functions.nonlinearity import Nonlinearity
+from ...functions.quadrature import Rule
+from .batches import Batch, initial_frame, make_step
+from .directions import Change, covariance
+from .fixed_point import Adjoint, Equations, Errors, Solution, bulk_without_readout
+from .laws import Target, first_law, joint_law
+from .readout import Fit, Readout, build_columns, build_labels, fit
+from .rules import Fineness, frame_rule
+
+ROW_NORM_VARIANCE = 2.0  # d·Var‖w‖² of rows drawn from N(0, I/d)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is trained: a network, its steps and its readout."""
+
+    sigma: Nonlinearity
+    star: Target
+    noise_std: float
+    n: float
+    d: float
+    width: float
+    ridge: float
+    step_sizes: tuple[float, ...]  # η_τ
+    batch_sizes: tuple[float, ...]  # samples of each step
+    is_gaussian: bool = False  # rows of W0 drawn from N(0, I/d)
+
+
+@dataclass(frozen=True)
+class StepsSolution:
+    """A trained network: its weights, its readout and what it costs."""
+
+    training: Training
+    groups: Rule
+    batches: Sequence[Batch]
+    free: FloatArray  # Ĉ of (τ, ψ, Δ) without readout
+    initial: FloatArray | None  # what initial norms add to it
+    readout: Readout
+    at: Solution
+    special: FloatArray  # Ĉ of (τ, ψ, Δ)
+    fitted: Fit
+    errors: Errors
+
+    @property
+    def test_error(self) -> float:
+        """E(y − f)² on fresh samples."""
+        return float(self.readout.weight @ self.errors.by_place)
+
+    @property
+    def train_mse(self) -> float:
+        """(1/n)‖y − Fâ‖²."""
+        return float(self.readout.weight @ (self.errors.by_place * self.at.shrink**2))
+
+    @property
+    def readout_square(self) -> float:
+        """‖â‖²."""
+        return float(self.errors.readout_squares.sum())
+
+
+def make_batches(training: Training, groups: Rule, fineness: Fineness) -> list[Batch]:
+    """The steps one after the other."""
+    g, share = groups
+    star = training.star
+    frame = initial_frame(g.size, 1 if isinstance(star, Nonlinearity) else star.directions)
+    batches: list[Batch] = []
+    for eta, rows in zip(training.step_sizes, training.batch_sizes, strict=True):
+        if frame.axes:
+            rule = frame_rule(frame, fineness.batch, fineness.slow)
+            count = fineness.labels if frame.axes == 1 else fineness.labels_of_many
+            law = joint_law(star, training.noise_std, frame.gamma, frame.across, rule, count)
+        else:
+            law = first_law(star, training.noise_std, fineness.first)
+        e = eta * g / np.sqrt(training.width)
+        batches.append(make_step(training.sigma, frame, law, e, training.d / rows, share))
+        frame = batches[-1].after
+    return batches
+
+
+def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSolution:
+    """Solve one problem of several steps: the way from (160) to (181)."""
+    batches = make_batches(training, groups, fineness)
+    changes = [Change(batches, step) for step in range(1, len(batches) + 1)]
+    without = bulk_without_readout(batches)
+    free, initial = covariance(changes, without)[0], None
+    if training.is_gaussian:
+        changes[0] = Change(batches, 1, norm_variance=ROW_NORM_VARIANCE)
+        initial = covariance(changes, without)[0] - free
+    frame = batches[-1].after
+    xi, weight = frame_rule(frame, fineness.readout, fineness.slow)
+    readout = Readout(
+        n=training.n,
+        d=training.d,
+        ridge=training.ridge,
+        neurons=training.width * groups[1],
+        xi=xi,
+        weight=weight,
+        columns=build_columns(training.sigma, frame, training.d, free, xi, initial),
+        labels=build_labels(training.star, frame, training.noise_std, xi),
+        sample_norm=frame.products * (2.0 / training.d),
+    )
+    equations = Equations(batches, readout)
+    at = equations.solve()
+    special, stages = covariance(changes, at.bulk)
+    fitted = fit(readout, at.state.v2, at.mass, at.bulk.information, special)
+    errors = Adjoint(equations, at, stages, fitted).solve()
+    return StepsSolution(
+        training, groups, batches, free, initial, readout, at, special, fitted, errors
+    )

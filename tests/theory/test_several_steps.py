@@ -1,0 +1,202 @@
+"""Several steps: reference values, one step and zero steps as special cases, and the equations.
+
+`two_values.json` has eight problems of two steps from an independent program, and for those with a
+finite law what their solutions are made of.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from featurestep import Problem, predict
+from featurestep.functions.quadrature import Rule
+from featurestep.theory.several_steps.rules import Fineness
+from featurestep.theory.several_steps.solve import StepsSolution, Training, solve_steps
+
+VALUES: list[dict[str, Any]] = json.loads(
+    Path(__file__).with_name("two_values.json").read_text(encoding="utf-8")
+)
+INSIDE = [case for case in VALUES if "inside" in case]
+FINE = Fineness(first=40, labels=16, batch=0.5, readout=0.35)
+THREE_POINTS = ((-1.5, 0.2), (0.0, 0.35), (1.1055415967851332, 0.45))
+# Values of the same program with three groups of neurons, and for three steps.
+MORE: list[tuple[dict[str, Any], tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = [
+    (
+        {"activation": "gelu", "target": "sin", "readout": THREE_POINTS},
+        (1.0, 0.7),
+        (1500, 2250),
+        (0.274990634193, 0.0542109535859, 0.0409440555448),
+    ),
+    (
+        {"activation": "relu", "target": "H1 + H2/sqrt(2)", "readout": "constant"},
+        (0.7, 0.5, 0.5),
+        (1500, 1500, 3000),
+        (1.09111304, 0.28360599, 0.20518731),
+    ),
+    (
+        {"activation": "sin(z+0.6)", "target": "H1", "readout": "rademacher", "centre": True},
+        (1.0, 1.0, 1.0),
+        (6000, 6000, 6000),
+        (0.26798813, 0.08810519, 0.06553476),
+    ),
+]
+
+
+def groups_of(problem: Problem) -> Rule:
+    """The groups of the references: a Gaussian law has 21 equispaced ones."""
+    if problem.law.is_finite:
+        return np.array(problem.law.values), np.array(problem.law.probabilities)
+    g = np.linspace(-4.5, 4.5, 21)
+    weight = np.exp(-0.5 * g**2)
+    weight /= weight.sum()
+    return g / np.sqrt(weight @ g**2), weight
+
+
+def solved(
+    problem: Problem,
+    sizes: tuple[float, ...],
+    batches: tuple[float, ...],
+    fineness: Fineness = FINE,
+) -> StepsSolution:
+    """The solution for steps of `sizes` times √N."""
+    training = Training(
+        sigma=problem.sigma,
+        star=problem.star,
+        noise_std=problem.noise_std,
+        n=problem.n,
+        d=problem.d,
+        width=problem.width,
+        ridge=problem.ridge,
+        step_sizes=tuple(size * problem.width**0.5 for size in sizes),
+        batch_sizes=batches,
+        is_gaussian=problem.initial == "gaussian",
+    )
+    return solve_steps(training, groups_of(problem), fineness)
+
+
+def numbers(found: StepsSolution) -> tuple[float, ...]:
+    return found.test_error, found.fitted.train_loss, found.train_mse, found.readout_square
+
+
+def solved_case(case: dict[str, Any]) -> StepsSolution:
+    given = case["problem"]
+    names = ("n", "d", "width", "activation", "centre", "target", "readout", "ridge", "noise_std")
+    problem = Problem(**{name: given[name] for name in names}, step_size=1.0)
+    fineness = FINE if problem.law.is_finite else replace(FINE, first=24, labels=10, readout=0.8)
+    batches = given["n_step1"], given["n_step2"]
+    return solved(problem, (given["s1"], given["s2"]), batches, fineness)
+
+
+def label(case: dict[str, Any]) -> str:
+    p = case["problem"]
+    return f"{p['activation']}, {p['target']}, {p['readout']}"
+
+
+@pytest.mark.parametrize("case", VALUES, ids=label)
+def test_errors(case: dict[str, Any]) -> None:
+    expected = tuple(case[name] for name in ("test", "train_loss", "train_mse", "norm"))
+    assert numbers(solved_case(case)) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("case", INSIDE, ids=label)
+def test_what_a_solution_is_made_of(case: dict[str, Any]) -> None:
+    inside, found = case["inside"], solved_case(case)
+    first, second = found.batches
+    gamma = np.abs(second.after.gamma[0])
+    close = {"rel": 1e-9, "abs": 1e-9}
+    assert first.after.norm2 == pytest.approx(inside["rho1_sq"], **close)
+    assert second.after.norm2 == pytest.approx(inside["rho2_sq"], **close)
+    assert second.norm_gain == pytest.approx(inside["R_prime"], **close)
+    assert first.norm_variance == pytest.approx(inside["d_var1"], **close)
+    assert second.norm_variance == pytest.approx(inside["d_var2"], **close)
+    assert second.after.products == pytest.approx(np.array(inside["trKK_over_d"]), **close)
+    assert gamma == pytest.approx(inside["Gamma_abs"], **close)
+    assert second.after.axes == inside["q"]
+    assert found.at.state.v2 == pytest.approx(inside["V2"], **close)
+    assert np.diag(found.special) == pytest.approx(inside["cov_diag"], **close)
+    assert np.diag(found.free) == pytest.approx(inside["cov0_diag"], **close)
+
+
+@pytest.mark.parametrize(("fields", "sizes", "batches", "expected"), MORE)
+def test_three_groups_and_three_steps(
+    fields: dict[str, Any],
+    sizes: tuple[float, ...],
+    batches: tuple[float, ...],
+    expected: tuple[float, ...],
+) -> None:
+    problem = Problem(**fields, n=1500, d=750, width=1125, ridge=0.02, noise_std=0.2, step_size=1.0)
+    found = numbers(solved(problem, sizes, batches))
+    assert found[:3] == pytest.approx(expected, rel=1e-9, abs=1.1e-8)  # eight decimals are known
+
+
+ONE_STEP: list[dict[str, Any]] = [
+    {"activation": "relu", "target": "H1 + H2/sqrt(2)", "readout": "constant"},
+    {"activation": "gelu", "target": "H1", "readout": "rademacher"},
+    {"activation": "sin(z+0.6)", "target": "tanh", "readout": "rademacher", "centre": True},
+    {"activation": "softplus", "target": "H1", "readout": "rademacher", "initial": "gaussian"},
+    {"activation": "gelu", "target": "z1 + z1*z2", "readout": THREE_POINTS},
+    {
+        "activation": "tanh",
+        "target": "z1 + z2 + z1*z2",
+        "readout": "constant",
+        "initial": "gaussian",
+    },
+]
+
+
+@pytest.mark.parametrize("fields", ONE_STEP, ids=str)
+@pytest.mark.parametrize("sizes", [(0.9,), (0.9, 0.0), (0.0, 0.9), (0.0, 0.9, 0.0)], ids=str)
+def test_one_step_among_steps_of_size_zero(
+    fields: dict[str, Any], sizes: tuple[float, ...]
+) -> None:
+    problem = Problem(
+        **fields, n=1500, d=750, width=1125, n_step=2000, ridge=0.02, noise_std=0.2, step_size=30.0
+    )
+    problem = problem.replace(step_size=0.9 * problem.width**0.5)
+    one = predict(problem)
+    expected = one.test_error, one.train_loss, one.train_mse, one.readout_norm**2
+    batches = tuple(2000 if size else 700 for size in sizes)
+    assert numbers(solved(problem, sizes, batches)) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("initial", ["sphere", "gaussian"])
+def test_a_zero_step_anywhere_leaves_the_others(place: int, initial: str) -> None:
+    problem = Problem(
+        activation="sin(z+0.6)", target="H1 + H2/2", readout="rademacher", initial=initial,
+        n=1500, d=750, width=1125, ridge=0.02, noise_std=0.2, step_size=1.0,
+    )  # fmt: skip
+    sizes, batches = [1.0, 0.6], [1500.0, 3000.0]
+    two = numbers(solved(problem, tuple(sizes), tuple(batches)))
+    sizes.insert(place, 0.0)
+    batches.insert(place, 900.0)
+    assert numbers(solved(problem, tuple(sizes), tuple(batches))) == pytest.approx(two, rel=1e-8)
+
+
+CHECKED: list[dict[str, Any]] = [
+    {"activation": "relu", "target": "H1 + H2/2", "readout": "rademacher"},
+    {"activation": "erf", "target": "z1 + z1*z2", "readout": "rademacher", "initial": "gaussian"},
+]
+
+
+@pytest.mark.parametrize("fields", CHECKED, ids=str)
+def test_the_adjoint_is_the_derivative_of_the_loss(fields: dict[str, Any]) -> None:
+    """dL/dλ = ‖â‖² through all equations, by Richardson's differences; L = mse + λ‖â‖²."""
+    problem = Problem(**fields, n=1500, d=500, width=1125, ridge=0.05, noise_std=0.2, step_size=1.0)
+    sizes, batches = (1.2, 1.0, 0.8), (1000.0, 1500.0, 1000.0)
+
+    def loss(ridge: float) -> float:
+        return solved(problem.replace(ridge=ridge), sizes, batches, Fineness()).fitted.train_loss
+
+    h = 3e-4
+    first, second = ((loss(0.05 + s) - loss(0.05 - s)) / (2 * s) for s in (h, 2 * h))
+    found = solved(problem, sizes, batches, Fineness())
+    assert found.readout_square == pytest.approx((4 * first - second) / 3, rel=1e-7)
+    total = found.train_mse + problem.ridge * found.readout_square
+    assert total == pytest.approx(found.fitted.train_loss, rel=1e-11)
