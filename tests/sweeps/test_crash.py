@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from featurestep.sweeps.export import export
 from featurestep.sweeps.plan import make_plan
+from featurestep.sweeps.results import export
 from featurestep.sweeps.spec import load_sweep
 from featurestep.sweeps.status import current_plan
 from featurestep.sweeps.store import Store

@@ -14,11 +14,9 @@ import pytest
 from featurestep.processes import process
 from featurestep.simulation import cluster as dask_cluster
 from featurestep.sweeps import EngineError, sweep
-from featurestep.sweeps.engines import EngineChoice
-from featurestep.sweeps.engines.local import after_death, processes
+from featurestep.sweeps.engines import EngineChoice, after_death, processes
 from featurestep.sweeps.job import Job, Report, run_job
-from featurestep.sweeps.plan import make_plan
-from featurestep.sweeps.run import execute
+from featurestep.sweeps.plan import execute, make_plan
 from featurestep.sweeps.spec import read_sweep
 from featurestep.sweeps.store import Store
 

@@ -10,12 +10,10 @@ import pytest
 import xarray
 
 from featurestep import InvalidProblem
-from featurestep.sweeps import export as exports
-from featurestep.sweeps.engines.local import serial
-from featurestep.sweeps.export import export
-from featurestep.sweeps.plan import make_plan
-from featurestep.sweeps.results import make_dataset, make_table
-from featurestep.sweeps.run import execute
+from featurestep.sweeps import results
+from featurestep.sweeps.engines import serial
+from featurestep.sweeps.plan import execute, make_plan
+from featurestep.sweeps.results import export, make_dataset, make_table
 from featurestep.sweeps.spec import read_sweep
 from featurestep.sweeps.store import Store
 
@@ -107,7 +105,7 @@ def test_provenance_says_when_where_and_by_what(done, tmp_path):
 
 
 def test_mixed_columns_become_one_type():
-    table = exports._typed({"a": [1, 2.5, None], "b": [1, "x"], "c": [1, None], "d": [None]})
+    table = results._typed({"a": [1, 2.5, None], "b": [1, "x"], "c": [1, None], "d": [None]})
     assert table == {"a": [1.0, 2.5, None], "b": ["1", "x"], "c": [1, None], "d": [None]}
 
 

@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 import featurestep
-from featurestep.sweeps.engines.local import serial
+from featurestep.sweeps.engines import serial
 from featurestep.sweeps.job import run_elsewhere
 from featurestep.sweeps.numerics import answers_of, difference, tag_of
-from featurestep.sweeps.plan import make_plan
+from featurestep.sweeps.plan import execute, make_plan
 from featurestep.sweeps.results import make_table
-from featurestep.sweeps.run import execute
 from featurestep.sweeps.spec import read_sweep
 from featurestep.sweeps.status import current_plan, earlier_results, make_status, under_numerics
 from featurestep.sweeps.store import Store

@@ -7,10 +7,9 @@ import pytest
 
 from featurestep import InvalidProblem, Problem, baselines, limit, predict, simulate, spectrum
 from featurestep.simulation import Setting, SingularSystem
-from featurestep.sweeps import StoreError, run, sweep
-from featurestep.sweeps.engines.local import serial
-from featurestep.sweeps.plan import make_plan
-from featurestep.sweeps.run import execute
+from featurestep.sweeps import StoreError, sweep
+from featurestep.sweeps.engines import serial
+from featurestep.sweeps.plan import execute, make_plan
 from featurestep.sweeps.spec import read_sweep
 from featurestep.sweeps.status import make_status
 from featurestep.sweeps.store import Store
@@ -230,7 +229,7 @@ def test_a_store_that_breaks_stops_the_sweep_in_one_line(grid, tmp_path, monkeyp
     def full(self, report, descriptions):
         raise StoreError("the store is full")
 
-    monkeypatch.setattr(run.Store, "record", full)
+    monkeypatch.setattr(Store, "record", full)
     with pytest.raises(StoreError, match="the store is full"):
         sweep(grid, tasks=["chore"], store=tmp_path / "s.sqlite", workers=2)
     monkeypatch.undo()

@@ -130,8 +130,8 @@ def export(output: str, provenance: bool, **where: Any) -> None:
       featurestep sweep export examples/ridge_sweep.toml ridge.nc
       featurestep sweep export examples/ridge_sweep.toml ridge.csv --provenance
     """
-    from ..sweeps.export import check_target
-    from ..sweeps.export import export as write
+    from ..sweeps.results import check_target
+    from ..sweeps.results import export as write
     from .sweep_run import stored
 
     check_target(Path(output))

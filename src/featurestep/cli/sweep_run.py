@@ -13,8 +13,7 @@ from ..core.axes import read_number
 from ..core.display import Table
 from ..core.errors import InvalidProblem
 from ..sweeps import Progress
-from ..sweeps.plan import Plan, make_plan
-from ..sweeps.run import execute, open_store
+from ..sweeps.plan import Plan, execute, make_plan, open_store
 from ..sweeps.spec import load_sweep
 from ..sweeps.status import STATES, SweepStatus, current_plan, make_status, under_numerics
 from ..sweeps.store import Store

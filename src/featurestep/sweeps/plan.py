@@ -1,9 +1,10 @@
-"""From a sweep to its units of work: points, keys, and bundles that travel together."""
+"""From a sweep to its units of work (points, keys, bundles that travel together), and their run."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
@@ -11,14 +12,17 @@ from typing import Any
 
 from ..conventions import RATIOS
 from ..core.axes import MAX_POINTS
-from ..core.checks import within
+from ..core.checks import check_file, within
 from ..core.errors import InvalidProblem
 from ..core.problem import Problem
+from .engines import Engine
 from .identity import Numerics, describe, key_of, portable, under
 from .job import Job
 from .numerics import UNSTORED
 from .spec import Sweep
+from .store import MISSING, Store
 from .tasks import Task, Unit
+from .verb import Progress, Watcher
 
 _NEEDED = (("n",), ("d", "phi"), ("width", "psi"), ("ridge",), ("step_exponent", "step_size"))
 
@@ -129,3 +133,32 @@ def _problem(sweep: Sweep, changes: Mapping[str, Any]) -> Problem:
         if name not in given:
             raise InvalidProblem(name, f"must be given together with {partner}", None)
     return Problem.from_ratios(**given)
+
+
+def open_store(sweep: Sweep) -> Store:
+    """The sweep's store, for its one driver."""
+    if sweep.store is None:
+        return Store.in_memory()
+    check_file("store", sweep.store)
+    return Store.for_writing(sweep.store)
+
+
+def execute(
+    plan: Plan, store: Store, engine: Engine, *, retry: bool = False, watch: Watcher | None = None
+) -> Progress:
+    """Compute and store the missing units; with `retry` also those that failed."""
+    descriptions = {unit.key: unit.description for unit in plan.units}
+    wanted = (MISSING, "failed") if retry else (MISSING,)
+    missing = {unit.key for unit, row in store.of(plan.units) if row.status in wanted}
+    progress = Progress(len(descriptions), len(descriptions) - len(missing))
+    if watch is not None:
+        watch(progress)
+    if not missing:
+        return progress
+    with closing(engine(plan.jobs(missing))) as reports:
+        for report in reports:
+            store.record(report, descriptions)
+            progress = progress.after(report)
+            if watch is not None:
+                watch(progress)
+    return progress

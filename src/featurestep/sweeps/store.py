@@ -8,20 +8,57 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from filelock import FileLock, Timeout
+
 from ..core.display import json_value
-from ..core.errors import StoreError
+from ..core.errors import StoreError, StoreInUse
 from .identity import Numerics
 from .job import Report
-from .lock import DriverLock
 from .numerics import TOLERANCE, Answers, difference, tag_of
 from .tasks import Unit
+
+
+class DriverLock:
+    """Held from its making to `release`; its file names the holder and is removed with the lock."""
+
+    def __init__(self, store: Path) -> None:
+        self._path = store.with_name(store.name + ".lock")
+        self._lock = FileLock(self._path, blocking=False, thread_local=False)
+        try:
+            self._lock.acquire()
+        except Timeout:
+            rule = f"is in use by {self._holder()}; wait for it or choose another store"
+            raise StoreInUse(f"the store {store} {rule}") from None
+        except OSError as error:
+            rule = f"the store {store} cannot be written ({error.strerror})"
+            raise StoreError(rule) from None
+        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        with suppress(OSError):  # a full disk, or Windows: the lock holds all the same
+            self._path.write_text(f"process {os.getpid()} on {platform.node()} since {since}")
+
+    def _holder(self) -> str:
+        with suppress(OSError, ValueError):
+            return self._path.read_text() or "another process"
+        return "another process"
+
+    def release(self) -> None:
+        """Remove the file and let the next driver in.
+
+        Removed while it is locked; who locks a removed file tries again (filelock 3.21 or newer).
+        """
+        with suppress(OSError):  # Windows keeps files that are open
+            self._path.unlink()
+        self._lock.release()
+
 
 MISSING = "missing"  # the status of what is not stored
 LAYOUT = 2  # of the tables; a store with a higher one is refused, one with a lower one brought up

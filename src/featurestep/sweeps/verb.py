@@ -76,9 +76,8 @@ def sweep(
     ['ok', 'ok']
     """
     from .engines import refuse_importing_workers
-    from .plan import make_plan
+    from .plan import execute, make_plan, open_store
     from .results import make_dataset
-    from .run import execute, open_store
     from .spec import read_sweep
     from .status import current_plan
 

@@ -1,4 +1,8 @@
-"""The Dask engine: a cluster of this machine, or a scheduler that is already running."""
+"""Engines: where the units of a sweep are computed, behind one small interface.
+
+`serial` is this process, `processes` are workers on this machine, replaced when they die, `dask`
+is a cluster on this machine or a scheduler that is already running.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,114 @@ import multiprocessing
 import signal
 import tempfile
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from itertools import islice
 from typing import Any
 
-from ...core.errors import EngineError
-from ...simulation.cluster import client_of
-from ..job import MOST_DEATHS, Job, Report, run_elsewhere
-from ..numerics import answers_of
+from ..core.checks import one_of, text, whole_number
+from ..core.errors import CannotStart, EngineError, InvalidProblem
+from ..core.threads import cores
+from ..processes import Call, WorkerPool
+from ..simulation.cluster import client_of
+from .job import MOST_DEATHS, Job, Report, run_alone, run_elsewhere, run_job
+from .numerics import answers_of
 
+# Takes jobs and yields reports as they come in, in any order; together they cover every unit once.
+# Closing the generator stops the work.
+Engine = Callable[[Iterator[Job]], Generator[Report, None, None]]
+ENGINES = ("processes", "serial", "dask")
+MAX_WORKERS = 4096
 GUARD = (
     "A script that its own worker processes import, as those of a local Dask cluster do, "
     "must call sweep below `if __name__ == '__main__':`."
 )
 IN_FLIGHT = 512  # jobs that the scheduler holds at a time
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """Which engine, of how many workers; a scheduler's address goes with Dask."""
+
+    kind: str = "processes"
+    workers: int | None = None
+    scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, ENGINES)
+        if self.workers is not None:
+            object.__setattr__(self, "workers", whole_number("workers", self.workers))
+            if self.workers > MAX_WORKERS:
+                raise InvalidProblem("workers", f"must be at most {MAX_WORKERS}", self.workers)
+            if self.kind == "serial":
+                raise InvalidProblem("workers", "goes with processes or dask", self.workers)
+        if self.scheduler is not None:
+            text("scheduler", self.scheduler)
+            if self.kind != "dask":
+                raise InvalidProblem("scheduler", "goes with the engine dask", self.scheduler)
+            if self.workers is not None:
+                rule = "must not be given with a scheduler, which has its own"
+                raise InvalidProblem("workers", rule, self.workers)
+
+    def make(self) -> Engine:
+        """The engine itself; nothing is started yet."""
+        if self.kind == "serial":
+            return serial
+        if self.kind == "processes":
+            return partial(processes, workers=self.workers)
+        distributed()  # refused before anything starts where it is not installed
+        return partial(dask, workers=self.workers, scheduler=self.scheduler)
+
+
+def serial(jobs: Iterator[Job]) -> Generator[Report, None, None]:
+    """In this process, with all the threads that BLAS has here, in the order of the jobs."""
+    for job in jobs:
+        yield run_job(job)
+
+
+def processes(jobs: Iterator[Job], *, workers: int | None = None) -> Generator[Report, None, None]:
+    """In so many workers, by default one for each core.
+
+    A job whose worker died is tried again, and its killer given up.
+    """
+    pool = WorkerPool(run_alone, workers or cores())
+    waiting: deque[Job] = deque()
+
+    def supply() -> Call | None:
+        job = waiting.popleft() if waiting else next(jobs, None)
+        return None if job is None else Call((job,), job)
+
+    try:
+        for answer in pool.work(supply):
+            if answer.kind == "done":
+                yield answer.value
+                continue
+            outcome = after_death(answer.call.name, answer.value.how, answer.value.message)
+            if isinstance(outcome, Report):
+                yield outcome
+            else:
+                waiting.extend(outcome)
+    except CannotStart as error:
+        raise EngineError(str(error)) from None
+    finally:
+        pool.close()
+
+
+def after_death(job: Job, reason: str, trace: str = "") -> list[Job] | Report:
+    """What to try after one more worker has died of a job, or the report that gives a unit up.
+
+    A death may be an accident, so the job is tried again as it is; a second death halves it,
+    until the unit that kills its workers is alone.
+    """
+    deaths = job.deaths + 1
+    if len(job.units) > 1 and deaths > 1:
+        return job.halves(deaths - 1)
+    if deaths < MOST_DEATHS:
+        return [Job(job.units, deaths)]
+    return job.lost(f"its worker died {deaths} times, the last time {reason}", trace)
 
 
 def distributed() -> Any:
