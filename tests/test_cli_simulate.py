@@ -108,17 +108,20 @@ def test_simulate_a_grid_with_sizes_that_follow_n():
 def test_settings_reach_the_simulation(tmp_path):
     path = tmp_path / "inputs.npy"
     np.save(path, np.random.default_rng(0).standard_normal((600, 60)))
-    options = ["--inputs", str(path), "--corrupted", "0.2", "--steps", "1,0.5", "--batches", "same"]
+    options = ["--inputs", str(path), "--corrupted", "0.2"]
+    options += ["--step-sizes", "4,2", "--batches", "same"]
     answer = run_json("simulate", *SIZES, *options, "--seeds", "1")
-    assert len(answer["notes"]) == 3
-    assert answer["setting"]["steps"] == [1.0, 0.5]
+    assert len(answer["notes"]) == 2
+    assert answer["problem"]["step_sizes"] == [4, 2]
+    assert answer["problem"]["batches"] == "same"
     (point,) = answer["points"]
     assert [step["step"] for step in point["alignment"]] == [1, 2]
     assert point["test_error"]["standard_error"] is None
-    text = run("simulate", *SIZES, "--inputs", "student_t(5)", "--data", "same", "--seeds", "1")
+    text = run("simulate", *SIZES, "--inputs", "student_t(5)", "--rows", "same", "--seeds", "1")
     assert "Note: inputs are student_t(5)" in text.stdout
     assert "±" not in text.stdout
-    single = run_json("simulate", *SIZES, "--dtype", "float32", "--spectrum", "2,1,0.5")
+    assert "the readout on the step's rows" in text.stdout
+    single = run_json("simulate", *SIZES, "--dtype", "float32", "--covariance", "2,1,0.5")
     assert single["record"]["dtype"] == "float32"
 
 
@@ -245,11 +248,23 @@ BAD = [
     (["--inputs", "cauchy"], "inputs must be"),
     (["--inputs", "student_t(1)"], "inputs student_t needs"),
     (["--inputs", "missing.npy"], "inputs must be a readable .npy file (No such file"),
-    (["--spectrum", "1,-1"], "spectrum must be"),
-    (["--spectrum", "one"], "spectrum must be"),
+    (["--covariance", "1,-1"], "covariance must have eigenvalues >= 0"),
+    (["--covariance", "one"], "covariance must be"),
+    (["--covariance", "power(-1)"], "covariance must have an exponent"),
+    (["--covariance", "missing.npy"], "covariance must be a readable .npy file (No such file"),
+    (["--covariance", "6:0.1,1:0.5"], "covariance must have shares > 0 of sum 1"),
+    (["--target-exponent", "1"], "target_exponent needs a covariance"),
+    (["--covariance", "2,1", "--target-mass", "1"], "target_mass must have one number for each"),
     (["--corrupted", "2"], "corrupted must be"),
     (["--corrupted", "half"], "corrupted must be"),
-    (["--data", "old"], "data must be"),
+    (["--rows", "old"], "rows must be"),
+    (["--rows", "same", "--n-step", "7"], "n_step must be n = "),
+    (["--step-sizes", "1,x"], "step_sizes must be"),
+    (["--step-sizes", "1,2", "--step-size", "2"], "step_sizes must not be given together"),
+    (["--step-sizes", "1,2", "--steps", "3"], "steps must be left out: step_sizes has 2"),
+    (["--data", "same"], "--data is --rows now; got 'same'"),
+    (["--spectrum", "2,1"], "--spectrum is --covariance now"),
+    (["--direction", "1"], "--direction is --target-direction now"),
     (["--steps", "0"], "steps must be"),
     (["--steps", "1,x"], "steps must be"),
     (["--batches", "big"], "batches must be"),

@@ -1,4 +1,4 @@
-"""Fields of other losses: what they mean, what they refuse, and verbs that know only the square."""
+"""Fields of other losses: what they mean and what they refuse."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import special
 
-import featurestep as fs
 from featurestep import InvalidProblem, Problem
 from featurestep.core.results import LOSS_QUANTITIES
 
@@ -16,52 +15,6 @@ from .command import run, run_json
 
 BASE: dict[str, Any] = {"n": 200, "d": 100, "width": 150, "step_exponent": 0.3, "ridge": 0.1}
 LOGISTIC = Problem(**BASE, loss="logistic", target="H1", noise_std=0.5)
-
-# Every public verb that knows the square loss only.
-SQUARE_ONLY = {
-    "limit": fs.limit,
-    "baselines": fs.baselines,
-    "optimum": lambda p: fs.optimum(p, "ridge"),
-    "learnable": fs.learnable,
-    "spectrum": fs.spectrum,
-    "critical_steps": fs.critical_steps,
-    "simulated_spectrum": fs.simulated_spectrum,
-    "estimate_spectrum": fs.estimate_spectrum,
-    "feature_gap": fs.feature_gap,
-    "phase_diagram": fs.phase_diagram,
-    **{
-        f"sweep {task}": lambda p, task=task: fs.sweep(
-            p.vary(ridge=[0.1, 0.2]) if isinstance(p, Problem) else p, tasks=[task], engine="serial"
-        )
-        for task in ("predict", "limit", "baselines", "spectrum", "simulate")
-    },
-}
-OTHERS = {
-    "logistic": LOGISTIC,
-    "intercept": Problem(**BASE, intercept=True),
-    "a grid of losses": Problem(**BASE).vary(loss=["square", "huber"]),
-}
-
-
-@pytest.mark.parametrize("problem", OTHERS.values(), ids=OTHERS)
-@pytest.mark.parametrize("verb", SQUARE_ONLY.values(), ids=SQUARE_ONLY)
-def test_verbs_that_know_the_square_only_refuse_the_others_in_one_line(verb, problem):
-    if verb is fs.estimate_spectrum and not isinstance(problem, Problem):
-        problem = next(iter(problem)).replace(loss="huber")
-    with pytest.raises(InvalidProblem) as caught:
-        verb(problem)
-    text = str(caught.value)
-    assert text.count("\n") == 0
-    name, known = ("intercept", "False") if problem is OTHERS["intercept"] else ("loss", "square")
-    assert f"{name} must be {known} for " in text
-
-
-def test_every_verb_is_in_the_table():
-    known = {name.split()[0] for name in SQUARE_ONLY}
-    others = {"function", "find_spikes"}  # which take no problem
-    any_loss = {"predict", "simulate", "estimate", "compare"}
-    verbs = {name for name in fs.__all__ if name[0].islower()}
-    assert verbs == known | any_loss | others
 
 
 @pytest.mark.parametrize(

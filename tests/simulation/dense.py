@@ -65,10 +65,10 @@ def initial_weights(problem, draw):
 def trained_weights(problem, draw):
     W = initial_weights(problem, draw)
     path = [W]
-    for step, multiple in enumerate(draw.setting.multiples):
+    for step, size in enumerate(problem.step_sizes):
         X0, clean, noise = whole(draw, draw.step_sample(step))
         y0 = clean + problem.noise_std * noise
-        W = W + problem.step_size * multiple * gradient(problem, W, draw.readout, X0, y0)
+        W = W + size * gradient(problem, W, draw.readout, X0, y0)
         path.append(W)
     return path
 
@@ -86,9 +86,9 @@ def features(problem, draw, variant, X, part):
     c = coefficients(sigma, 20)
     if variant == "trained":
         return sigma(X @ trained_weights(problem, draw)[-1].T)
-    eta = problem.step_size * draw.setting.multiples[0]
+    eta = problem.step_size
     if variant == "srf":
-        rho = spiked_weights(problem.replace(step_size=eta)).norm(a * np.sqrt(problem.width))
+        rho = spiked_weights(problem).norm(a * np.sqrt(problem.width))
         W = rho[:, None] * W0 + c[1] * eta * np.outer(a, beta_of(problem, draw))
         return sigma(X @ W.T)
     if variant.startswith("gaussian"):

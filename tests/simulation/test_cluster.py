@@ -84,8 +84,8 @@ def test_draws_over_workers_by_address(client):
 
 def test_what_is_no_sum_over_rows_runs_whole(client):
     """n ≤ width has no normal equations, and several steps no single gradient."""
-    for problem, setting in ((PROBLEM.replace(n=40), None), (PROBLEM, Setting(steps=2))):
-        options = {"seeds": 1, "n_test": 100, "setting": setting}
+    for problem in (PROBLEM.replace(n=40), PROBLEM.replace(steps=2)):
+        options = {"seeds": 1, "n_test": 100}
         found = simulate(problem, **options, scheduler=client)
         assert found.record["shared"] == "draws"
         same(found, simulate(problem, **options))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from featurestep.core.problem import Problem
-from featurestep.simulation import Setting, estimate, simulate
+from featurestep.simulation import estimate, simulate
 from featurestep.simulation.arguments import make_draws, make_resources
 from featurestep.simulation.network.experiment import make_experiment
 
@@ -59,8 +59,8 @@ def measured(problem, options=""):
 )
 @pytest.mark.parametrize("steps", [1, 3])
 def test_flops_are_counted_as_promised(axes, steps):
-    grid, setting = PROBLEM.vary(**axes), Setting(steps=steps)
-    options = {"seeds": 2, "n_test": 100, "setting": setting}
+    grid = PROBLEM.replace(steps=steps).vary(**axes)
+    options = {"seeds": 2, "n_test": 100}
     options["variants"] = VARIANTS if steps == 1 else ("trained", "gaussian")
     calls = []
     found = simulate(grid, **options, progress=lambda done, total: calls.append((done, total)))

@@ -57,7 +57,8 @@ def test_gaussian_first_layer(residual, sizes):
 
 
 def test_gaussian_first_layer_after_several_steps():
-    check(problem(initial="gaussian"), Setting(steps=(1.0, 0.5)), ("trained", "initial"))
+    p = problem(initial="gaussian", **sizes(4.0, 2.0))
+    check(p, variants=("trained", "initial"))
 
 
 @pytest.mark.parametrize(
@@ -72,18 +73,18 @@ def test_activations(activation):
     check(problem(activation=activation), variants=("trained", "gaussian+spiked:2"))
 
 
+def sizes(*values):
+    """Fields of several steps."""
+    return {"step_sizes": values, "step_size": None, "step_exponent": None}
+
+
 @pytest.mark.parametrize(
     "setting",
     [
         *({"inputs": law} for law in ("rademacher", "uniform", "student_t(3.5)", "sphere")),
-        {"spectrum": (2.0, 1.0, 0.1)},
-        {"inputs": "uniform", "spectrum": (0.5, 1.5)},
         {"teacher": Teacher(2, lambda k: k[:, 0] * k[:, 1] + np.tanh(k[:, 0]))},
         {"corrupted": 0.3},
-        {"data": "same"},
         {"inputs": np.random.default_rng(0).laplace(size=(400, 30))},
-        {"inputs": np.random.default_rng(0).laplace(size=(400, 30)), "data": "same"},
-        {"steps": (0.7,)},
     ],
     ids=str,
 )
@@ -92,16 +93,36 @@ def test_settings(setting, residual):
     check(problem(residual=residual), Setting(**setting), VARIANTS)
 
 
+@pytest.mark.parametrize(
+    ("fields", "inputs"),
+    [
+        ({"covariance": (2.0, 1.0, 0.1)}, "gaussian"),
+        ({"covariance": (0.5, 1.5)}, "uniform"),
+        ({"covariance": "power(0.6)", "target_exponent": 0.5}, "gaussian"),
+        ({"covariance": [(3.0, 0.2), (0.5, 0.8)], "target_mass": (0.7, 0.3)}, "gaussian"),
+        ({"covariance": np.diag(np.arange(1.0, 31.0)), "target_direction": 2}, "gaussian"),
+        ({"target_direction": 4}, "mixture(2, 1.5)"),
+        ({"rows": "same", "n_step": None}, "gaussian"),
+        ({"rows": "same", "n_step": None}, np.random.default_rng(0).laplace(size=(400, 30))),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+@pytest.mark.parametrize("residual", ["labels", "full"])
+def test_fields_beyond_the_plain_problem(fields, inputs, residual):
+    check(problem(residual=residual, **fields), Setting(inputs=inputs), VARIANTS)
+
+
 @pytest.mark.parametrize("batches", ["fresh", "same"])
-@pytest.mark.parametrize("data", ["fresh", "same"])
-@pytest.mark.parametrize("steps", [3, (1.0, 0.5)])
-def test_several_steps(batches, data, steps):
-    setting = Setting(batches=batches, data=data, steps=steps)
-    check(problem(residual="full"), setting, ("trained", "initial", "gaussian"))
+@pytest.mark.parametrize("rows", ["fresh", "same"])
+@pytest.mark.parametrize("steps", [{"steps": 3}, {"step_sizes": (4.0, 2.0)}], ids=str)
+def test_several_steps(batches, rows, steps):
+    fields = {"n_step": None, **(sizes(*steps["step_sizes"]) if "step_sizes" in steps else steps)}
+    p = problem(residual="full", batches=batches, rows=rows, **fields)
+    check(p, variants=("trained", "initial", "gaussian"))
 
 
 def test_alignment_after_every_step():
-    p, setting = problem(), Setting(steps=(1.0, 0.5, 2.0), teacher=Teacher(2, lambda k: k.sum(1)))
+    p, setting = problem(**sizes(4.0, 2.0, 8.0)), Setting(teacher=Teacher(2, lambda k: k.sum(1)))
     found = simulate(p, seeds=[1], n_test=20, setting=setting).dataset
     draw = draw_of(p, setting, seed=1, n_test=20)
     W0, *path = trained_weights(p, draw)

@@ -177,11 +177,16 @@ def test_other_problems(loss, changes):
     check(problem(loss=loss, readout="rademacher", **changes))
 
 
-@pytest.mark.parametrize(
-    "setting", [{"inputs": "uniform"}, {"steps": (1.0, 0.5)}, {"data": "same"}, {"corrupted": 0.3}]
-)
+@pytest.mark.parametrize("setting", [{"inputs": "uniform"}, {"corrupted": 0.3}])
 def test_settings(setting):
     check(problem(flip=0.2), Setting(**setting))
+
+
+@pytest.mark.parametrize(
+    "fields", [{"steps": 2}, {"rows": "same", "n_step": None}, {"covariance": "power(0.5)"}]
+)
+def test_fields_beyond_the_plain_problem(fields):
+    check(problem(flip=0.2, **fields))
 
 
 @pytest.mark.parametrize("device", ["torch"])

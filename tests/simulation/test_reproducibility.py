@@ -158,10 +158,10 @@ def test_inputs_have_mean_zero_and_variance_one(inputs):
 
 
 def test_spectrum_sets_the_variances():
-    draw = draw_of(PROBLEM, Setting(spectrum=(4.0, 1.0, 0.25, 0.0)))
+    draw = draw_of(PROBLEM.replace(covariance=(4.0, 1.0, 0.25, 0.0)))
     X = next(iter(draw.blocks(draw.readout_sample(8192), 8192))).X
     shares = (X**2).mean(axis=0).reshape(4, -1).mean(axis=1)
-    np.testing.assert_allclose(shares, [4, 1, 0.25, 0], rtol=0.03)
+    np.testing.assert_allclose(shares, np.array([4, 1, 0.25, 0]) / 1.3125, rtol=0.03)
 
 
 def test_corrupted_fraction():

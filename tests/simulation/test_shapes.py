@@ -26,8 +26,8 @@ P = Problem(n=400, d=12, width=30, step_exponent=0.2, ridge=0.1, noise_std=0.2)
 FEW = {"seeds": 2, "n_test": 300}
 
 
-def inputs(setting: Setting, rows: int = 40_000, block: int = 1024) -> np.ndarray:
-    draw = Draw(P, setting, Source([Streams(3)], make_backend("cpu", "float64")), 1)
+def inputs(setting: Setting, rows: int = 40_000, block: int = 1024, p: Problem = P) -> np.ndarray:
+    draw = Draw(p, setting, Source([Streams(3)], make_backend("cpu", "float64")), 1)
     blocks = draw.blocks(draw.readout_sample(rows), block)
     return np.concatenate([one.X.copy() for one in blocks])
 
@@ -60,7 +60,10 @@ def test_clusters_do_not_depend_on_blocks():
 def test_a_covariance_is_that_of_the_inputs():
     root = np.random.default_rng(1).standard_normal((P.d, P.d)) / P.d**0.5
     S = root @ root.T + 0.1 * np.eye(P.d)
-    X = inputs(Setting(covariance=S))
+    p = P.replace(covariance=S)
+    X = inputs(Setting(), p=p)
+    S = S * P.d / np.trace(S)
+    assert p.input_covariance.factor == pytest.approx(np.trace(root @ root.T) / P.d + 0.1)
     errors = np.sqrt((np.outer(np.diag(S), np.diag(S)) + S**2) / len(X))
     assert np.all(np.abs(X.T @ X / len(X) - S) < 5 * errors)
 
@@ -68,24 +71,51 @@ def test_a_covariance_is_that_of_the_inputs():
 def test_a_diagonal_covariance_is_a_spectrum():
     spectrum = (4.0, 1.0, 0.25)
     diagonal = np.diag(np.repeat(spectrum, P.d // 3))
-    one, other = inputs(Setting(spectrum=spectrum), 500), inputs(Setting(covariance=diagonal), 500)
+    one, other = (
+        inputs(Setting(), 500, p=P.replace(covariance=given)) for given in (spectrum, diagonal)
+    )
     assert np.allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
 def test_the_chosen_direction_is_an_eigenvector():
     S = np.diag(np.arange(1.0, P.d + 1))
     source = Source([Streams(0)], make_backend("cpu", "float64"))
-    draw = Draw(P, Setting(covariance=S, direction=2), source, 1)
+    draw = Draw(P.replace(covariance=S, target_direction=2), Setting(), source, 1)
     assert np.allclose(np.abs(draw.directions), np.eye(P.d)[P.d - 2])
-    plain = Draw(P, Setting(spectrum=(1.0, 9.0), direction=1), source, 1)
+    shaped = P.replace(covariance=(1.0, 9.0), target_direction=1)
+    plain = Draw(shaped, Setting(), source, 1)
     assert np.argmax(np.abs(plain.directions)) == P.d // 2
+    beta = np.arange(1.0, P.d + 1)
+    given = Draw(P.replace(covariance=S, target_direction=beta), Setting(), source, 1)
+    np.testing.assert_allclose(given.unit_directions[0], beta / np.linalg.norm(beta), rtol=1e-12)
 
 
-def test_settings_are_equal_by_value():
+@pytest.mark.parametrize(
+    ("fields", "mass"),
+    [
+        ({"covariance": [(6.0, 1 / 12), (2.0, 11 / 12)]}, (6 / 28, 22 / 28)),
+        ({"covariance": (6.0, 2.0), "target_exponent": 1.0}, (0.9, 0.1)),
+        ({"covariance": (6.0, 2.0), "target_mass": (0.2, 0.8)}, (0.2, 0.8)),
+    ],
+)
+def test_the_target_has_its_mass_in_every_class_and_variance_one(fields, mass):
+    p = P.replace(**fields)
+    cov = p.input_covariance
+    assert p.target_law.class_mass(cov) == pytest.approx(mass)
+    for seed in range(3):
+        draw = Draw(p, Setting(), Source([Streams(seed)], make_backend("cpu", "float64")), 1)
+        ends = np.cumsum(cov.counts)[:-1]
+        found = [part @ part for part in np.split(draw.directions[0], ends)]
+        assert found == pytest.approx(mass)
+        assert draw.raw_directions[0] ** 2 @ cov.variances == pytest.approx(1.0)
+
+
+def test_covariances_are_equal_by_value():
     S = np.eye(P.d)
-    assert Setting(covariance=S) == Setting(covariance=S.copy())
-    assert Setting(covariance=S) != Setting(covariance=2 * S)
-    assert Setting(covariance=S).given == {"covariance": f"array {(P.d, P.d)}"}
+    assert P.replace(covariance=S) == P.replace(covariance=S.copy())
+    assert hash(P.replace(covariance=S)) == hash(P.replace(covariance=S.copy()))
+    assert P.replace(covariance=S) != P.replace(covariance=2 * S)
+    assert Setting(inputs=S).given == {"inputs": f"array {(P.d, P.d)}"}
 
 
 @pytest.mark.parametrize(
@@ -94,11 +124,6 @@ def test_settings_are_equal_by_value():
         ({"inputs": "mixture(1, 2)"}, "inputs mixture needs"),
         ({"inputs": "mixture(-1)"}, "inputs mixture needs"),
         ({"inputs": "mixture(x)"}, "inputs must be one of"),
-        ({"covariance": [[1.0, 2.0], [0.0, 1.0]]}, "covariance must be a symmetric"),
-        ({"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "covariance must have eigenvalues >= 0"),
-        ({"covariance": "wide"}, "covariance must be a symmetric"),
-        ({"covariance": np.eye(2), "spectrum": (1.0,)}, "covariance must not be given together"),
-        ({"direction": 0}, "direction must be a whole number"),
     ],
 )
 def test_bad_shapes_are_one_line(options, message):
@@ -110,15 +135,54 @@ def test_bad_shapes_are_one_line(options, message):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        (Setting(covariance=np.eye(3)), "covariance must be 12 × 12"),
-        (Setting(direction=13), "direction must be <= d = 12"),
         (Setting(inputs="mixture(13, 1)"), "at most d = 12 clusters"),
-        (Setting(teacher=Teacher(2, lambda z: z[:, 0]), direction=1), "a target of one direction"),
+        (Setting(teacher=Teacher(2, lambda z: z[:, 0])), "target of several directions"),
     ],
 )
 def test_shapes_that_do_not_fit_the_problem_are_refused(setting, message):
     with pytest.raises(InvalidProblem, match=message):
-        simulate(P, **FEW, setting=setting)
+        simulate(P.replace(target_direction=1), **FEW, setting=setting)
+
+
+WITH = {"covariance": (2.0, 1.0)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"covariance": np.array([[1.0, 2.0], [0.0, 1.0]])}, "covariance must be 'power"),
+        ({"covariance": np.ones((2, 3))}, "covariance must be 'power"),
+        ({"covariance": np.diag([1.0] * 11 + [-1.0])}, "covariance must have eigenvalues >= 0"),
+        ({"covariance": np.eye(3)}, "covariance must be 12 × 12"),
+        ({"covariance": "wide"}, "covariance must be 'power"),
+        ({"covariance": "power(9)"}, "covariance must have an exponent in"),
+        ({"covariance": (0.0,)}, "covariance must have eigenvalues >= 0, not all 0"),
+        ({"covariance": (-1.0, 1.0)}, "covariance must have eigenvalues >= 0, not all 0"),
+        ({"covariance": (float("nan"),)}, "covariance must have eigenvalues >= 0, not all 0"),
+        ({"covariance": ()}, "covariance must be 'power"),
+        ({"covariance": 1.0}, "covariance must be 'power"),
+        ({"covariance": (1.0,) * 13}, "covariance must give every class at least one of d = 12"),
+        ({"covariance": [(1.0, 0.5), (2.0, 0.4)]}, "covariance must have shares > 0 of sum 1"),
+        ({"covariance": [(1.0, 0.01), (2.0, 0.99)]}, "at least one of d = 12 coordinates"),
+        ({"target_exponent": 1.0}, "target_exponent needs a covariance"),
+        ({"target_mass": (1.0,)}, "target_mass needs a covariance"),
+        ({**WITH, "target_mass": (1.0,)}, "target_mass must have one number for each of 2"),
+        ({**WITH, "target_mass": (0.9, 0.2)}, "target_mass must be a list of numbers >= 0"),
+        ({**WITH, "target_mass": (0.5, 0.5), "target_exponent": 1.0}, "given together"),
+        ({**WITH, "target_direction": 0}, "target_direction must be a whole number"),
+        ({**WITH, "target_direction": 13}, "target_direction must be <= d = 12"),
+        ({**WITH, "target_direction": (1.0, 0.0)}, "target_direction must have d = 12 numbers"),
+        ({"covariance": (1.0, 0.0), "target_direction": 12}, "all eigenvalues are 0"),
+        ({"covariance": (1.0, 0.0), "target_mass": (0.5, 0.5)}, "0 where the eigenvalue is 0"),
+        ({"covariance": (1.0, 0.0), "target_exponent": -2.0}, "must be > -1 with an eigenvalue 0"),
+    ],
+    ids=lambda value: str(value)[:40].replace("\n", ""),
+)
+def test_bad_covariances_and_targets_are_one_line(fields, message):
+    with pytest.raises(InvalidProblem) as caught:
+        P.replace(**fields)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_teacher_that_fails_is_one_line():

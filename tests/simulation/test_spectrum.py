@@ -71,7 +71,7 @@ def check_weights(p, setting=None, *, top=8, rtol=1e-10, **options):
         got = {name: values[0] for name, values in found.direction_overlaps(variant).items()}
         a = overlaps(U.T[:top], [draw.readout])[:, 0]
         along = overlaps(V[:top], [beta])[:, 0]
-        target = np.sum((V[:top] @ draw.directions.T) ** 2, axis=1)
+        target = np.sum((V[:top] @ draw.unit_directions.T) ** 2, axis=1)
         for name, expected in {"readout": a, "beta": along, "target": target}.items():
             np.testing.assert_allclose(got[name], expected, atol=100 * rtol, err_msg=name)
         if found.methods[variant] == "dense":
@@ -112,18 +112,31 @@ def test_gaussian_first_layer():
 @pytest.mark.parametrize(
     "setting",
     [
-        {"inputs": "student_t(5)", "spectrum": (2.0, 1.0, 0.1)},
+        {"inputs": "student_t(5)"},
         {"teacher": Teacher(2, lambda k: k[:, 0] * k[:, 1] + np.tanh(k[:, 0]))},
-        {"corrupted": 0.3, "data": "same"},
+        {"corrupted": 0.3},
         {"inputs": np.random.default_rng(0).laplace(size=(200, 30))},
-        {"steps": (1.0, 0.5)},
-        {"steps": (0.7,)},
     ],
     ids=str,
 )
 def test_settings(setting):
     check_features(problem(), ("trained", "initial"), Setting(**setting))
     check_weights(problem(), Setting(**setting))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"covariance": (2.0, 1.0, 0.1)},
+        {"covariance": np.diag(np.arange(1.0, 31.0)), "target_exponent": -0.5},
+        {"rows": "same", "n_step": None},
+        {"step_sizes": (4.0, 2.0), "step_size": None, "step_exponent": None},
+    ],
+    ids=["variances", "matrix", "rows", "steps"],
+)
+def test_fields_beyond_the_plain_problem(fields):
+    check_features(problem(**fields), ("trained", "initial"))
+    check_weights(problem(**fields))
 
 
 @pytest.mark.parametrize("method", ["dense", "krylov"])

@@ -15,7 +15,6 @@ from featurestep.core.problem import Problem
 from featurestep.simulation import (
     InsufficientMemory,
     NonFiniteFeatures,
-    Setting,
     estimate_spectrum,
     simulated_spectrum,
 )
@@ -155,7 +154,6 @@ def test_flops_are_counted_as_promised():
         ({"dtype": "float16"}, "dtype must be one of"),
         ({"device": "tpu"}, "device must be"),
         ({"setting": 3}, "setting must be a Setting"),
-        ({"setting": Setting(steps=2), "variants": ("srf",)}, "variants describe one step"),
         ({"progress": 3}, "progress must be callable"),
         ({"streams": {"nois": 1}}, "streams must name some of"),
         ({"block_rows": 0}, "block_rows must be"),

@@ -10,7 +10,7 @@ import pytest
 from featurestep.core.errors import InvalidProblem
 from featurestep.core.problem import Problem
 from featurestep.functions.activations import function
-from featurestep.simulation import Setting, SingularSystem, simulate, simulated_spectrum
+from featurestep.simulation import SingularSystem, simulate, simulated_spectrum
 from featurestep.simulation.network.result import QUANTITIES
 
 torch = pytest.importorskip("torch")
@@ -69,7 +69,7 @@ def test_no_gpu_is_refused():
 
 
 def test_several_steps_and_levels_of_noise():
-    same(problem().vary(noise_std=[0.1, 0.3], ridge=[0.01, 0.1]), setting=Setting(steps=(1.0, 0.5)))
+    same(problem(steps=2).vary(noise_std=[0.1, 0.3], ridge=[0.01, 0.1]))
 
 
 def seen_types(p):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, Problem, baselines, limit, predict, simulate, spectrum
-from featurestep.simulation import Setting, SingularSystem
+from featurestep.simulation import SingularSystem
 from featurestep.sweeps import StoreError, sweep
 from featurestep.sweeps.engines import serial
 from featurestep.sweeps.plan import execute, make_plan
@@ -83,16 +83,18 @@ def test_first_layers_are_told_apart(base):
 
 
 def test_several_steps_have_an_alignment_each(base):
-    options = {"seeds": 1, "n_test": 100, "setting": {"steps": [1.0, 0.5], "inputs": "uniform"}}
-    found = sweep(base, tasks={"simulate": options}, engine="serial")
+    options = {"seeds": 1, "n_test": 100, "setting": {"inputs": "uniform"}}
+    problem = base.replace(step_sizes=(4.0, 2.0))
+    found = sweep(problem, tasks={"simulate": options}, engine="serial")
     assert {"simulate_cosine_1", "simulate_cosine_2"} <= set(found.data_vars)
     assert found.simulate_status.dims == ("variant", "seed")
 
 
 def test_several_steps_have_the_variants_of_simulate(base):
     options = {"seeds": 1, "n_test": 50, "variants": ["trained", "gaussian"]}
-    found = sweep(base, tasks={"simulate": {**options, "setting": {"steps": 2}}}, engine="serial")
-    expected = simulate(base, **options, setting=Setting(steps=2)).dataset
+    problem = base.replace(steps=2)
+    found = sweep(problem, tasks={"simulate": options}, engine="serial")
+    expected = simulate(problem, **options).dataset
     np.testing.assert_allclose(found.simulate_test_error, expected.test_error, rtol=1e-10)
 
 

@@ -229,10 +229,9 @@ BAD_TASKS = [
     ({"simulate": {"setting": 3}}, "tasks.simulate.setting must be a table; got 3"),
     ({"simulate": {"setting": {"x": 3}}}, "tasks.simulate.setting.x is not known here"),
     ({"simulate": {"setting": {"inputs": "x"}}}, "tasks.simulate.setting.inputs must be one of"),
-    ({"simulate": {"setting": {"spectrum": [1.0] * 31}}}, "tasks.simulate.setting.spectrum must"),
     (
-        {"simulate": {"setting": {"steps": 2}, "variants": ["srf"]}},
-        "tasks.simulate.variants describe one step (theory, section 2), not several",
+        {"simulate": {"setting": {"data": "same"}}},
+        "tasks.simulate.setting.data is a field of the problem now: Problem(rows=…)",
     ),
 ]
 
@@ -241,6 +240,14 @@ BAD_TASKS = [
 def test_a_bad_task_is_one_line_with_its_path(tasks, message):
     with pytest.raises(InvalidProblem) as caught:
         make_plan(read_sweep({"problem": PROBLEM, "tasks": tasks}))
+    assert str(caught.value).startswith(message)
+
+
+def test_variants_of_one_step_are_refused_for_several():
+    tasks = {"simulate": {"variants": ["srf"]}}
+    with pytest.raises(InvalidProblem) as caught:
+        make_plan(read_sweep({"problem": {**PROBLEM, "steps": 2}, "tasks": tasks}))
+    message = "tasks.simulate.variants describe one step (theory, section 2), not several"
     assert str(caught.value).startswith(message)
 
 

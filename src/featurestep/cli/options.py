@@ -9,6 +9,7 @@ from inspect import signature
 from typing import Any, ClassVar
 
 import click
+import numpy as np
 
 from ..conventions import RATIOS
 from ..core.axes import read_axis, read_value
@@ -34,10 +35,21 @@ DEFAULTS: Mapping[str, Any] = {
     "loss": "square",
     "intercept": False,
     "flip": 0,
+    "rows": "fresh",
+    "steps": 1,
+    "batches": "fresh",
+    "target_exponent": 0,
 }
 MAX_POINTS = 100_000
 _SWITCHES = ("centre", "intercept")
 _STEP = ("step_size", "step_exponent", "step_scale")
+_RIVALS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(_STEP[1:], ("step_size", "step_sizes")),
+    "step_size": (*_STEP[1:], "step_sizes"),
+    "steps": ("step_sizes",),
+    "step_sizes": (*_STEP, "steps"),
+}
+_RENAMED = {"data": "rows", "spectrum": "covariance", "direction": "target-direction"}
 Rows = Mapping[str, tuple[str, str]]  # what options take, in a word and in a sentence
 Command = Callable[..., None]
 _FIELDS: Rows = {
@@ -78,6 +90,26 @@ _FIELDS: Rows = {
     ),
     "intercept": ("", "fit an intercept too, without penalty"),
     "flip": ("SHARE", "share of labels ±1 whose sign is changed at random"),
+    "rows": ("WHICH", "rows of the readout: fresh, or the same as the step's"),
+    "steps": ("k", "steps of size η each"),
+    "step_sizes": ("η1,η2,…", "sizes of all steps, in place of --step-exponent and --steps"),
+    "batches": ("WHICH", "samples of later steps: fresh, or the same as the first"),
+    "covariance": (
+        "Σ",
+        "covariance of the inputs, divided by its mean eigenvalue: 'power(a)', "
+        "eigenvalue:share,… as 6:0.1,0.5:0.9, eigenvalues v1,v2,…, or a .npy file (d, d)",
+    ),
+    "target_exponent": (
+        "a",
+        "with a covariance: mass of the target along an eigenvector ∝ eigenvalue^(1+a); 0: as a "
+        "random direction",
+    ),
+    "target_mass": ("t1,t2,…", "mass of the target in each class of the covariance, of sum 1"),
+    "target_direction": (
+        "k",
+        "target along the covariance's eigenvector k, 1 the largest, or along the vector in a "
+        ".npy file",
+    ),
 }
 
 
@@ -105,7 +137,7 @@ class Request:
         self.over = over
         self.as_json = as_json
         self.plot = plot
-        self.given = {name: read_value(name, v) for name, v in options.items() if v is not None}
+        self.given = {name: _read(name, v) for name, v in options.items() if v is not None}
         self.axes = self._read_axes()
         self._defaults = defaults
 
@@ -116,8 +148,7 @@ class Request:
         if len(axes) < 2:
             axes = {**self.AXES, **axes}
         for name in axes:
-            rivals = _STEP if name == "step_size" else ("step_size",) if name in _STEP else ()
-            for rival in (name, *rivals):
+            for rival in (name, *_RIVALS.get(name, ())):
                 if rival in self.given:
                     rule = f"must not vary {name} while --{rival.replace('_', '-')} is given"
                     raise InvalidProblem("--over", rule, self.over)
@@ -180,6 +211,7 @@ def asking(
     rows = {**_FIELDS, **kind.OPTIONS}
     options = [_option(name, *row, defaults) for name, row in rows.items() if name not in without]
     options += _CURVE if curve else ()
+    options += [_renamed(old, new) for old, new in _RENAMED.items() if old not in without]
 
     def decorate(function: Command) -> Command:
         own = [name for name in signature(function).parameters if name != "request"]
@@ -195,6 +227,31 @@ def asking(
         return command
 
     return decorate
+
+
+def _read(name: str, value: Any) -> Any:
+    """The value of an option: a field's, or the array in a .npy file."""
+    is_file = isinstance(value, str) and value.endswith(".npy")
+    return read_array(name, value) if is_file else read_value(name, value)
+
+
+def read_array(name: str, path: str) -> Any:
+    """The array in a .npy file."""
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not an array"
+        raise InvalidProblem(name, f"must be a readable .npy file ({reason})", path) from None
+
+
+def _renamed(old: str, new: str) -> Callable[[Command], Command]:
+    """A hidden option that refuses its old name."""
+
+    def refuse(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            raise InvalidProblem(f"--{old}", f"is --{new} now", value)
+
+    return click.option(f"--{old}", hidden=True, expose_value=False, callback=refuse)
 
 
 def _option(

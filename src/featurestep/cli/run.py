@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import click
-import numpy as np
 
 from ..core.axes import read_number
 from ..core.errors import InvalidProblem
 from ..simulation import Setting
 from ..simulation.arguments import SEEDS
-from .options import DEFAULTS, Request, Rows
+from .options import DEFAULTS, Request, Rows, read_array
 
 _MEMORY = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(?:([kmgt])(i)?)?b?", re.IGNORECASE)
 SMALL = {**DEFAULTS, "n": 1000, "d": 500, "width": 750, "seeds": SEEDS}  # a few seconds
@@ -39,26 +38,14 @@ def memory(text: str) -> float:
     return float(digits) * float(base) ** " kmgt".index((prefix or " ").lower())
 
 
-def _array(name: str) -> Callable[[str], Any]:
-    """Text as it is, or the array in a .npy file."""
-
-    def read(text: str) -> Any:
-        if not text.endswith(".npy"):
-            return text
-        try:
-            return np.load(text, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "not an array"
-            raise InvalidProblem(name, f"must be a readable .npy file ({reason})", text) from None
-
-    return read
+def _inputs(text: str) -> Any:
+    """The name of a law, or the array in a .npy file."""
+    return read_array("inputs", text) if text.endswith(".npy") else text
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {  # of what is not a word, a number or a list
     "max_memory": memory,
-    "inputs": _array("inputs"),
-    "covariance": _array("covariance"),
-    "spectrum": numbers,
+    "inputs": _inputs,
 }
 _RUN = {
     "seeds": ("K", "draws to average, or their seeds as 3,5,8"),
@@ -77,16 +64,7 @@ _SETTING = {
         "law of the inputs: gaussian, rademacher, uniform, 'student_t(df)', sphere, "
         "'mixture(K,s)', or a .npy file with one input a row  [default: gaussian]",
     ),
-    "spectrum": ("v1,v2,…", "eigenvalues of the inputs' covariance, each for an equal share"),
-    "covariance": ("FILE", "covariance of the inputs, a .npy file (d, d)"),
-    "direction": (
-        "k",
-        "target along the covariance's eigenvector k, 1 the largest  [default: a random direction]",
-    ),
     "corrupted": ("q", "fraction of training labels replaced by unrelated ones  [default: 0]"),
-    "data": ("WHICH", "sample of the readout: fresh, or same as the step's  [default: fresh]"),
-    "steps": ("k", "steps of size η each, or a multiple of η for each as 1,0.5  [default: 1]"),
-    "batches": ("WHICH", "samples of later steps: fresh, or same as the first  [default: fresh]"),
 }
 scheduler_option = click.option(
     "--scheduler",

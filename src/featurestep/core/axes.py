@@ -24,7 +24,10 @@ MAX_POINTS = 1_000_000  # of an axis or a grid: each takes a few kilobytes of me
 SCALES = ("linear", "log")
 NAMES = (*FIELDS, *RATIOS)  # what may be varied
 _SIZES = ("n", "d", "width", "n_step")
-_TEXT_FIELDS = ("activation", "target", "residual", "initial", "loss")  # whose values are text
+_TEXT_FIELDS = (  # whose values are text
+    *("activation", "target", "residual", "initial", "loss", "rows", "batches"),
+)
+_LISTS = ("step_sizes", "target_mass")  # whose values are lists of numbers
 _RANGE_KEYS = ("start", "stop", "count", "step", "scale")
 _SYNTAX = "START:STOP:COUNT, log:START:STOP:COUNT, START:STOP:step=STEP or v1,v2,…"
 
@@ -61,7 +64,7 @@ def axis_values(path: str, field: str, value: Any, *, distinct: bool = True) -> 
 
 def _from_text(path: str, field: str, text: str) -> dict[str, Any] | list[Any]:
     """The table or the list that a text stands for."""
-    if ":" not in text or field == "readout":
+    if ":" not in text or field in ("readout", "covariance"):
         return [read_value(field, part.strip()) for part in text.split(",")]
     parts = text.split(":")
     scale = "log" if parts[0].strip() == "log" else "linear"
@@ -148,6 +151,10 @@ def read_value(name: str, text: Any) -> Any:
         return text
     if name == "readout":
         return read_law(text) if ":" in text else text
+    if name == "covariance":
+        return _read_covariance(text)
+    if name in _LISTS:
+        return [read_number(part.strip()) for part in text.split(",")]
     if name in ("centre", "intercept"):
         return {"true": True, "false": False}.get(text.lower(), text)
     return read_number(text)
@@ -171,6 +178,16 @@ def read_law(text: str) -> list[tuple[float, float]]:
     except ValueError:
         rule = "must be a name or value:probability pairs such as -1:0.5,1:0.5"
         raise InvalidProblem("readout", rule, text) from None
+
+
+def _read_covariance(text: str) -> Any:
+    """`power(a)`, pairs `eigenvalue:share,…`, or eigenvalues `v1,v2,…`."""
+    if "power" in text:
+        return text
+    parts = [
+        [read_number(number.strip()) for number in part.split(":")] for part in text.split(",")
+    ]
+    return parts if ":" in text else [number for (number,) in parts]
 
 
 def _is_finite(value: object) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .grid import Grid, as_grid
+from .grid import Grid, as_grid, label
 from .problem import Problem
 
 # Okabe and Ito's colours, which every kind of colour vision tells apart, in order of contrast.
@@ -149,6 +149,7 @@ def describe(problem: Problem | Grid, without: Sequence[str] = ()) -> list[str]:
     words += [f"loss {given['loss']}"] if given.get("loss", "square") != "square" else []
     words += ["with intercept"] if given.get("intercept") else []
     words += [f"flip {cell(given['flip'])}"] if given.get("flip") else []
+    words += _words_beyond(base, given)
     sizes = [
         f"{name} = {cell(getattr(base, name))}"
         for name in ("n", "d", "width", "n_step", "ridge", "noise_std")
@@ -157,11 +158,33 @@ def describe(problem: Problem | Grid, without: Sequence[str] = ()) -> list[str]:
     lines = [", ".join(words), ", ".join(sizes)]
     if not {"n", "d", "width"} & varied:
         lines[1] += f" (φ = {base.phi:.4g}, ψ = {base.psi:.4g})"
-    if not {"n", "step_size", "step_exponent", "step_scale"} & varied:
-        lines.append(f"step size η = {base.step_size:.5g}; {base.regime}")
+    if not {"n", "step_size", "step_exponent", "step_scale", "steps", "step_sizes"} & varied:
+        lines.append(_steps_in_words(base))
     if grid.fixed:
         lines.append(f"{point_in_words(grid.fixed)} at every point")
     return [line for line in lines if line]
+
+
+def _words_beyond(base: Problem, given: Mapping[str, Any]) -> list[str]:
+    """Fields that no plain problem has."""
+    words = ["the readout on the step's rows"] if given.get("rows") == "same" else []
+    if base.steps > 1 and given.get("batches") == "same":
+        words.append("all steps on the same batch")
+    if given.get("covariance") is None:
+        return words
+    found = f"covariance {label(given['covariance'])}"
+    if base.input_covariance is not None and abs(base.input_covariance.factor - 1.0) > 1e-12:
+        found += f" divided by {base.input_covariance.factor:.5g}"
+    return [*words, found]
+
+
+def _steps_in_words(base: Problem) -> str:
+    if base.steps == 1:
+        return f"step size η = {base.step_size:.5g}; {base.regime}"
+    if len(set(base.step_sizes)) == 1:
+        return f"{base.steps} steps of size η = {base.step_size:.5g}; {base.regime}"
+    sizes = ", ".join(f"{size:.5g}" for size in base.step_sizes)
+    return f"{base.steps} steps of sizes {sizes}"
 
 
 def shared_fields(problem: Problem | Grid) -> dict[str, Any]:

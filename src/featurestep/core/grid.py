@@ -118,7 +118,7 @@ def label(value: Any) -> Any:
     if isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
-        return ", ".join(":".join(f"{number:g}" for number in pair) for pair in value)
+        return ", ".join(":".join(f"{each:g}" for each in np.atleast_1d(item)) for item in value)
     return value.name if isinstance(value, (Nonlinearity, Law)) else str(value)
 
 

@@ -18,13 +18,23 @@ from ..functions.readout import Law, freeze_law, resolve_law
 from ..functions.sampled import UserFunction
 from ..functions.signs import mean_sign
 from ..functions.targets import AlignedTarget, Teacher, resolve_target
-from .checks import non_negative, number, one_of, positive, rounded, whole_number
+from .checks import listed, non_negative, number, one_of, positive, rounded, whole_number
+from .covariance import (
+    InputCovariance,
+    TargetLaw,
+    freeze_covariance,
+    freeze_direction,
+    freeze_mass,
+    resolve_covariance,
+    target_law,
+)
 from .errors import InvalidProblem
 from .grid import Grid as Grid
 from .grid import unknown_field
 
 RESIDUALS = ("labels", "full")
 INITIALS = ("sphere", "gaussian")
+SAMPLES = ("fresh", "same")
 LOSSES = ("square", "logistic", "squared_hinge", "hinge", "huber")
 BINARY_LOSSES = ("logistic", "squared_hinge", "hinge")  # of labels ±1
 RIDGE_RANGE = ("must be in [1e-15, 1e12]", lambda v: 1e-15 <= v <= 1e12)
@@ -32,6 +42,8 @@ NOISE_RANGE = ("must be at most 1e6", lambda v: v <= 1e6)
 STEP_RANGE = ("must be at most 1e12", lambda v: v <= 1e12)
 FLIP_RANGE = ("must be in [0, 0.5)", lambda v: 0 <= v < 0.5)
 EXPONENT_RANGE = ("must be in [-4, 2]", lambda v: -4 <= v <= 2)
+TARGET_RANGE = ("must be in [-10, 10]", lambda v: -10 <= v <= 10)
+MAX_STEPS = 1000
 _RARE_SIGN = 1e-6  # share of labels of one sign below which there is nothing to classify
 _BOUNDARY_WIDTH = 1e-9  # exponents this near to the end of an interval count as on it
 Spec = str | Nonlinearity | Teacher | Callable[..., Any]
@@ -43,7 +55,8 @@ class Problem:
 
     A network f(x) = aᵀσ(Wx) of `width` neurons takes one step of size η on its first layer with
     `n_step` samples; its readout is then fitted on `n` fresh samples (theory, section 1), by ridge
-    regression or with another convex `loss`.
+    regression or with another convex `loss`. Several steps, rows that are used twice and inputs
+    with a covariance are fields too; verbs that do not know them refuse them.
 
     activation, target
         A name (`tanh`, `relu`, …), a Hermite sum (`"H1 + 0.5*H2"`) or a vectorised callable. A
@@ -76,6 +89,24 @@ class Problem:
         Fit an intercept too, without penalty.
     flip
         Share of labels ±1 whose sign is changed at random.
+    rows
+        The readout is fitted on `fresh` rows, or on the `same` rows as the (first) step: then
+        `n_step` is `n`.
+    steps, or step_sizes
+        A number of steps of size η each, or the sizes (η1, η2, …) of all steps. `step_sizes` of a
+        problem is always the tuple of all sizes, and `step_size` the first of them.
+    batches
+        The steps after the first take `fresh` batches of `n_step` samples, or the `same` again.
+    covariance
+        Σ of the inputs: `"power(a)"` (eigenvalue i ∝ i^(−a)), a list of (eigenvalue, share), a
+        list of eigenvalues, each for an equal share of the coordinates, or a matrix (d, d).
+        Divided by its mean eigenvalue, `input_covariance.factor`. The target is σ⋆ of β⋆·x, of
+        variance 1.
+    target_exponent, target_mass or target_direction
+        Where Σ^½β⋆ points: its mass along an eigenvector is ∝ eigenvalue^(1 + target_exponent),
+        by default that of a random β⋆; or its mass in each class (of sum 1); or β⋆ itself, as a
+        vector or as the number of an eigenvector, 1 that of the largest eigenvalue (without a
+        covariance the number of a coordinate).
     """
 
     activation: Spec = "tanh"
@@ -96,22 +127,33 @@ class Problem:
     loss: str = "square"
     intercept: bool = False
     flip: float = 0.0
+    rows: str = "fresh"
+    steps: int = 1
+    step_sizes: tuple[float, ...] = ()  # all of one size when not given
+    batches: str = "fresh"
+    covariance: Any = None
+    target_exponent: float = 0.0
+    target_mass: tuple[float, ...] | None = None
+    target_direction: int | tuple[float, ...] | None = None
     given: Mapping[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.readout, (str, Law)):
             self._put("readout", freeze_law(self.readout))
+        self._put("step_sizes", _listed_sizes(self.step_sizes))
+        self._put("covariance", freeze_covariance(self.covariance))
+        self._put("target_mass", freeze_mass(self.target_mass))
+        self._put("target_direction", freeze_direction(self.target_direction))
         self._put("given", MappingProxyType({name: getattr(self, name) for name in FIELDS}))
         for name in ("n", "d", "width"):
             self._put(name, whole_number(name, getattr(self, name)))
-        n_step = self.given["n_step"]
-        self._put("n_step", self.n if n_step is None else whole_number("n_step", n_step))
+        self._put("n_step", _batch_of(self.given, self.n))
         self._put("ridge", number("ridge", positive("ridge", self.ridge), *RIDGE_RANGE))
         noise = number("noise_std", non_negative("noise_std", self.noise_std), *NOISE_RANGE)
         self._put("noise_std", noise)
-        for name, value in _step_of(self.given, self.n).items():
+        for name, value in _steps_of(self.given, self.n).items():
             self._put(name, value)
-        for name, kinds in (("residual", RESIDUALS), ("initial", INITIALS), ("loss", LOSSES)):
+        for name, kinds in _WORDS.items():
             one_of(name, getattr(self, name), kinds)
         for name in ("centre", "intercept"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
@@ -119,6 +161,7 @@ class Problem:
         self._put("flip", number("flip", self.flip, *FLIP_RANGE))
         _check_functions(self)
         _check_loss(self)
+        _check_target(self)
 
     def _put(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -185,6 +228,17 @@ class Problem:
         """The readout law."""
         return resolve_law(self.readout)
 
+    @cached_property
+    def input_covariance(self) -> InputCovariance | None:
+        """Σ in classes of eigenvalues, normalised; None for isotropic inputs."""
+        return None if self.covariance is None else resolve_covariance(self.covariance, self.d)
+
+    @cached_property
+    def target_law(self) -> TargetLaw:
+        """Where Σ^½β⋆ points."""
+        covariance = self.input_covariance or resolve_covariance((1.0,), self.d)
+        return target_law(covariance, self.target_exponent, self.target_mass, self.target_direction)
+
     @property
     def phi(self) -> float:
         """φ = d/n."""
@@ -229,6 +283,8 @@ class Problem:
         if not changes.keys().isdisjoint(RATIOS):
             changes = sizes_at_ratios(self.d, changes)
         given = dict(self.given)
+        if changes.get("step_sizes"):
+            given.update(step_exponent=None, step_scale=1.0, step_size=None, steps=1)
         if "step_size" in changes and changes["step_size"] is not None:
             given.update(step_exponent=None, step_scale=1.0)
         elif changes.get("step_exponent") is not None:
@@ -331,6 +387,13 @@ class Problem:
 
 FIELDS = tuple(f.name for f in fields(Problem) if f.init)
 _REQUIRED = ("n", "d", "width", "ridge")
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "residual": RESIDUALS,
+    "initial": INITIALS,
+    "loss": LOSSES,
+    "rows": SAMPLES,
+    "batches": SAMPLES,
+}
 
 
 @lru_cache(maxsize=256)
@@ -338,8 +401,49 @@ def _subtract_mean(sigma: Nonlinearity) -> Nonlinearity:
     return sigma.centred()
 
 
+def _batch_of(given: Mapping[str, Any], n: int) -> int:
+    """Samples of a step: n when not given, and where the readout's rows are the step's."""
+    if given["n_step"] is None:
+        return n
+    size = whole_number("n_step", given["n_step"])
+    if given["rows"] == "same" and size != n:
+        raise InvalidProblem("n_step", f"must be n = {n} with rows same", size)
+    return size
+
+
+def _listed_sizes(sizes: Any) -> tuple[float, ...]:
+    """The given sizes of all steps; empty when not given."""
+    if sizes is None or (isinstance(sizes, tuple) and not sizes):
+        return ()
+    values = listed("step_sizes", sizes)
+    if len(values) > MAX_STEPS:
+        raise InvalidProblem("step_sizes", f"must be at most {MAX_STEPS}", len(values))
+    return tuple(
+        number("step_sizes", non_negative("step_sizes", value), *STEP_RANGE) for value in values
+    )
+
+
+def _steps_of(given: Mapping[str, Any], n: int) -> dict[str, Any]:
+    """The fields of all steps, checked."""
+    steps, sizes = whole_number("steps", given["steps"]), given["step_sizes"]
+    if steps > MAX_STEPS:
+        raise InvalidProblem("steps", f"must be at most {MAX_STEPS}", steps)
+    if not sizes:
+        one = _step_of(given, n)
+        return {**one, "steps": steps, "step_sizes": (one["step_size"],) * steps}
+    for name in ("step_size", "step_exponent"):
+        if given[name] is not None:
+            raise InvalidProblem("step_sizes", f"must not be given together with {name}", sizes)
+    if given["step_scale"] != 1.0:
+        rule = "goes with step_exponent, not with step_sizes"
+        raise InvalidProblem("step_scale", rule, given["step_scale"])
+    if steps not in (1, len(sizes)):
+        raise InvalidProblem("steps", f"must be left out: step_sizes has {len(sizes)}", steps)
+    return {"steps": len(sizes), "step_sizes": sizes, "step_size": sizes[0]}
+
+
 def _step_of(given: Mapping[str, Any], n: int) -> dict[str, float]:
-    """The step's fields, checked: η = step_scale·n^step_exponent, or η itself."""
+    """One step's fields, checked: η = step_scale·n^step_exponent, or η itself."""
     size, exponent = given["step_size"], given["step_exponent"]
     scale = positive("step_scale", given["step_scale"])
     if size is not None:
@@ -369,7 +473,7 @@ def _check_functions(problem: Problem) -> None:
     if sigma.second_moment <= 0:
         raise InvalidProblem("activation", "must not be zero", problem.activation)
     c = coefficients(sigma, 2)
-    if problem.step_size and c[1] == 0.0:
+    if any(problem.step_sizes) and c[1] == 0.0:
         rule = "must have c_1 = E[zσ(z)] ≠ 0 when the step is not 0, or the step learns nothing"
         raise InvalidProblem("activation", rule, problem.activation)
     if problem.residual == "full" and c[0] != 0.0 and abs(law.mean) > 1e-12:
@@ -401,23 +505,25 @@ def _check_loss(problem: Problem) -> None:
             raise InvalidProblem("target", rule, problem.target)
 
 
-def has_other_loss(problem: Problem | Grid) -> bool:
-    """True if a problem, or a point of a grid, has another loss than the square or an intercept."""
-    try:
-        require_square_loss(problem, "")
-    except InvalidProblem:
-        return True
-    return False
-
-
-def require_square_loss(problem: Problem | Grid, what: str) -> None:
-    """Refuse problems with another loss than the square, or an intercept, where none is known."""
-    base: object = problem.base if isinstance(problem, Grid) else problem
-    axes = problem.axes if isinstance(problem, Grid) else {}
-    for name, known in (("loss", "square"), ("intercept", False)):
-        for value in axes.get(name, (getattr(base, name, known),)):
-            if value != known:
-                raise InvalidProblem(name, f"must be {known} for {what}", value)
+def _check_target(problem: Problem) -> None:
+    """Refuse a covariance that does not fit d, and a target that does not fit the covariance."""
+    number("target_exponent", problem.target_exponent, *TARGET_RANGE)
+    given = {
+        "target_exponent": problem.target_exponent != 0.0,
+        "target_mass": problem.target_mass is not None,
+        "target_direction": problem.target_direction is not None,
+    }
+    chosen = [name for name, is_given in given.items() if is_given]
+    if len(chosen) > 1:
+        rule = f"must not be given together with {chosen[1]}"
+        raise InvalidProblem(chosen[0], rule, getattr(problem, chosen[0]))
+    if problem.covariance is None and chosen and chosen != ["target_direction"]:
+        raise InvalidProblem(chosen[0], "needs a covariance", getattr(problem, chosen[0]))
+    if problem.target_direction is not None and problem.directions > 1:
+        rule = "must be left out for a target of several directions"
+        raise InvalidProblem("target_direction", rule, problem.target_direction)
+    if problem.covariance is not None or chosen:
+        _ = problem.target_law  # refused here, if at all
 
 
 @lru_cache(maxsize=256)

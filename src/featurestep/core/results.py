@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, wraps
 from importlib import import_module
@@ -30,8 +30,9 @@ import numpy as np
 
 from .display import Table, cell, describe, json_value, point_in_words
 from .errors import FeaturestepError, InconsistentSolution, InvalidProblem, NotConverged
+from .extensions import require_known
 from .grid import Grid
-from .problem import Problem, require_square_loss
+from .problem import Problem
 from .types import Axes, xarray
 
 # What prediction and simulation both measure: one name and one meaning for each.
@@ -404,15 +405,27 @@ class Verb(Protocol[P, Answer_co]):
     def __call__(self, problem: Grid, *args: P.args, **options: P.kwargs) -> GridResult: ...
 
 
-def verb(work: Callable[Concatenate[Problem | Grid, P], Answer | GridResult]) -> Verb[P, Answer]:
-    """Decorate a function of a problem or a grid with the square loss: it refuses anything else."""
+def verb(
+    *known: Collection[str],
+) -> Callable[[Callable[Concatenate[Problem | Grid, P], Answer | GridResult]], Verb[P, Answer]]:
+    """Decorate a function of a problem or a grid: it refuses fields that are not plain.
 
-    @wraps(work)
-    def checked(problem: Problem | Grid, *args: P.args, **options: P.kwargs) -> Answer | GridResult:
-        require_square_loss(require_problem(problem), work.__name__)
-        return work(problem, *args, **options)
+    `known` are sets of fields that it knows beside, as for `require_known`.
+    """
 
-    return cast("Verb[P, Answer]", checked)
+    def decorate(
+        work: Callable[Concatenate[Problem | Grid, P], Answer | GridResult],
+    ) -> Verb[P, Answer]:
+        @wraps(work)
+        def checked(
+            problem: Problem | Grid, *args: P.args, **options: P.kwargs
+        ) -> Answer | GridResult:
+            require_known(require_problem(problem), work.__name__, *known)
+            return work(problem, *args, **options)
+
+        return cast("Verb[P, Answer]", checked)
+
+    return decorate
 
 
 def require_problem(problem: Problem | Grid) -> Problem | Grid:

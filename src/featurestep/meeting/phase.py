@@ -12,8 +12,9 @@ import numpy as np
 
 from ..core.display import Table
 from ..core.errors import FeaturestepError, InvalidProblem
+from ..core.extensions import require_known
 from ..core.grid import Grid
-from ..core.problem import Problem, require_square_loss
+from ..core.problem import Problem
 from ..core.results import OK, Result, arrays_over, grouped_notes, status_of
 from ..core.types import FloatArray, xarray
 from ..functions.nonlinearity import coefficients
@@ -187,7 +188,7 @@ def phase_diagram(
         Called with the points done and their number.
     """
     grid = _over_exponents(problem)
-    require_square_loss(grid, "phase_diagram")
+    require_known(grid, "phase_diagram")
     listed = () if _is_zero(seeds) else checked_seeds(seeds)
     run = {"setting": Setting() if setting is None else setting, "device": device}
     problems, points = list(grid), []

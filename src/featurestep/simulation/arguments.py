@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.checks import positive, whole_number
 from ..core.errors import InvalidProblem
+from ..core.problem import Problem
 from ..core.results import Progress
 from .arrays.backend import Backend, make_backend
 from .draws.setting import Setting
@@ -82,7 +83,6 @@ def make_draws(
     if not isinstance(setting, Setting):
         raise InvalidProblem("setting", "must be a Setting", setting)
     parsed = parse_variants(variants, beside)
-    _refuse_one_step_variants(parsed, setting)
     return Draws(checked_seeds(seeds), parsed, setting, checked_streams(streams))
 
 
@@ -140,9 +140,9 @@ def checked_seeds(seeds: Any) -> tuple[int, ...]:
     return listed
 
 
-def _refuse_one_step_variants(variants: tuple[Variant, ...], setting: Setting) -> None:
-    """Variants that describe one step are no answer to several."""
-    if len(setting.multiples) == 1:
+def check_variants(problem: Problem, variants: tuple[Variant, ...]) -> None:
+    """Refuse variants that describe one step where a problem has several."""
+    if problem.steps == 1:
         return
     for variant in variants:
         if variant.degree or variant.base == "srf":

@@ -19,7 +19,7 @@ from ..figures import Claim, Report
 from ..figures.base import SHIFTED_SINE, drawn, over, over_seeds, sizes_of
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_below, log_ticks
-from ..simulation import Setting, simulate, simulated_spectrum
+from ..simulation import simulate, simulated_spectrum
 from ..theory import predict
 from .base import close, larger
 
@@ -65,9 +65,9 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
 
 def _column(asked: Problem, seeds: int, told: Progress, batches: str, steps: int) -> dict[str, Any]:
     """After one number of steps."""
-    setting = Setting(steps=steps, batches=batches)
-    found = simulate(asked, seeds=seeds, setting=setting, progress=told).values
-    spectrum = simulated_spectrum(asked, seeds=4, setting=setting, top=RANKS)
+    asked = asked.replace(steps=steps, batches=batches)
+    found = simulate(asked, seeds=seeds, progress=told).values
+    spectrum = simulated_spectrum(asked, seeds=4, top=RANKS)
     return {
         "draws": ("seed", found["test_error"][0]),
         "cosine": ("seed", found["cosine"][:, -1]),

@@ -19,7 +19,7 @@ from ..figures import Claim, Report
 from ..figures.base import SHIFTED_SINE, below, drawn, over, over_seeds, sizes_of
 from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.style import PALETTE, label, legend_below
-from ..simulation import Setting, simulate
+from ..simulation import simulate
 from ..theory import learnable, predict
 
 STEPS = 3
@@ -79,11 +79,10 @@ def _simulated(
     """The error after some steps, and the shares of the weights along the target's directions."""
     asked = problem(case, quick)
     found = simulate(
-        asked,
+        asked.replace(steps=max(steps, 1)),
         seeds=seeds,
         n_test=TESTS,
         variants=["trained" if steps else "initial"],
-        setting=Setting(steps=max(steps, 1)),
         progress=told,
     ).dataset
     mean, error = over_seeds(found["test_error"].isel(variant=0, drop=True))

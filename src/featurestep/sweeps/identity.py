@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from ..core.covariance import Matrix
 from ..core.errors import InvalidProblem
 from ..core.problem import Problem
 from ..functions.activations import NAMED, HermiteSum, resolve
@@ -45,7 +46,10 @@ def key_of(description: str) -> bytes:
 
 def problem_content(problem: Problem) -> dict[str, Any]:
     """A problem's fields with every spelling resolved: 'H2 + H1' is 'H1 + H2', 1 is 1.0."""
-    if problem.given["step_size"] is None:
+    step: dict[str, Any]
+    if problem.given["step_sizes"]:
+        step = {"sizes": problem.step_sizes}
+    elif problem.given["step_size"] is None:
         step = {"exponent": problem.step_exponent, "scale": problem.step_scale}
     else:
         step = {"size": problem.step_size}
@@ -73,11 +77,37 @@ def _later_content(problem: Problem) -> dict[str, Any]:
         "loss": problem.loss,
         "intercept": bool(problem.intercept),
         "flip": problem.flip,
+        "rows": problem.rows,
+        "steps": problem.given["steps"],
+        "batches": problem.batches,
+        "covariance": _covariance_content(problem.covariance),
+        "target_exponent": problem.target_exponent,
+        "target_mass": problem.target_mass,
+        "target_direction": problem.target_direction,
     }
     return {name: value for name, value in told.items() if value != _LATER[name]}
 
 
-_LATER = {"initial": "sphere", "loss": "square", "intercept": False, "flip": 0.0}  # defaults
+_LATER = {  # defaults
+    "initial": "sphere",
+    "loss": "square",
+    "intercept": False,
+    "flip": 0.0,
+    "rows": "fresh",
+    "steps": 1,
+    "batches": "fresh",
+    "covariance": None,
+    "target_exponent": 0.0,
+    "target_mass": None,
+    "target_direction": None,
+}
+
+
+def _covariance_content(covariance: Any) -> Any:
+    """As it was given; of a matrix its digest."""
+    if not isinstance(covariance, Matrix):
+        return covariance
+    return {"matrix": hashlib.sha256(covariance.values.tobytes()).hexdigest()}
 
 
 def portable(problem: Problem) -> Problem:

@@ -24,7 +24,10 @@ from .store import MISSING, Store
 from .tasks import Task, Unit
 from .verb import Progress, Watcher
 
-_NEEDED = (("n",), ("d", "phi"), ("width", "psi"), ("ridge",), ("step_exponent", "step_size"))
+_NEEDED = (
+    *(("n",), ("d", "phi"), ("width", "psi"), ("ridge",)),
+    ("step_exponent", "step_size", "step_sizes"),
+)
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,10 @@ def _problem(sweep: Sweep, changes: Mapping[str, Any]) -> Problem:
     if sweep.grid is not None:
         return sweep.grid.base.replace(**sweep.grid.fixed, **changes)
     given = dict(sweep.problem)
-    if "step_size" in changes:
+    if "step_sizes" in changes:
+        for name in ("step_exponent", "step_scale", "step_size", "steps"):
+            given.pop(name, None)
+    elif "step_size" in changes:
         given.pop("step_exponent", None)
         given.pop("step_scale", None)
     elif "step_exponent" in changes:

@@ -92,6 +92,7 @@ def _checked(dimensions: tuple[Dimension, ...]) -> tuple[Dimension, ...]:
 
 _RIVALS = {
     "step_size": ("step_exponent", "step_scale"),
+    "step_sizes": ("step_size", "step_exponent", "step_scale", "steps"),
     "phi": ("d",),
     "psi": ("width",),
     "phi_step": ("n_step",),
@@ -265,6 +266,7 @@ def _from_mapping(source: Mapping[str, Any], *, name: str, folder: Path) -> Swee
 
 def _from_grid(source: Problem | Grid, tasks: Any) -> Sweep:
     grid = as_grid(source)
-    given = {name: value for name, value in portable(grid.base).given.items() if value is not None}
+    fields = portable(grid.base).given
+    given = {name: value for name, value in fields.items() if value is not None and value != ()}
     dimensions = tuple(Dimension(name, {name: values}, name) for name, values in grid.axes.items())
     return Sweep("sweep", given, dimensions, read_tasks(tasks), grid=grid)

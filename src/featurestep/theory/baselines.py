@@ -58,7 +58,7 @@ class Baselines(Result):
         return size_notes(self.problem)
 
 
-@verb
+@verb()
 def baselines(
     problem: Problem | Grid, *, progress: Progress | None = None
 ) -> Baselines | GridResult:

@@ -181,7 +181,7 @@ class Learnable(Result):
             )
 
 
-@verb
+@verb()
 def learnable(
     problem: Problem | Grid, *, progress: Progress | None = None
 ) -> Learnable | GridResult:

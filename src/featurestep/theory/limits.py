@@ -81,7 +81,7 @@ class Limit(Result):
         return ()
 
 
-@verb
+@verb()
 def limit(
     problem: Problem | Grid,
     degree: Degree = None,

@@ -78,7 +78,7 @@ class Optimum(Result):
         return [f"{found}, at {point_in_words(self.location)}", *super().heading()]
 
 
-@verb
+@verb()
 def optimum(
     problem: Problem | Grid,
     *,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.covariance import resolve_covariance
 from ...core.errors import InvalidProblem
 from ...core.problem import Problem
 from ...core.types import FloatArray
@@ -67,6 +68,7 @@ class Draw:
         self.n_test = n_test
         self.lead = source.lead
         self._law = law_of_inputs(setting.law, problem.d)
+        self._covariance = problem.input_covariance
 
     @property
     def streams(self) -> Streams:
@@ -75,16 +77,52 @@ class Draw:
 
     @cached_property
     def directions(self) -> FloatArray:
-        """Orthonormal rows (directions, d): β⋆, or the target's several."""
+        """Orthonormal rows (directions, d): θ = Σ^½β⋆, or the target's several."""
         shape = (self.problem.d, self.setting.directions(self.problem))
-        if self.setting.direction is not None:
-            return self.source.each(lambda streams: self.setting.axis(shape[0]))
+        shaped = self._covariance is not None or self.problem.target_direction is not None
 
         def one(streams: Streams) -> FloatArray:
-            basis, R = np.linalg.qr(streams.generator("teacher").standard_normal(shape))
+            normals = streams.generator("teacher").standard_normal(shape)
+            if shaped:
+                normals = self._along_mass(normals)
+            basis, R = np.linalg.qr(normals)
             return np.ascontiguousarray((basis * np.sign(np.diagonal(R))).T)
 
         return self.source.each(one)
+
+    def _along_mass(self, normals: FloatArray) -> FloatArray:
+        """Columns (d, directions) with the mass of the problem's target in each class."""
+        covariance = self._covariance or resolve_covariance((1.0,), self.problem.d)
+        law = self.problem.target_law
+        found = np.stack([law.draw(column, covariance) for column in normals.T], axis=1)
+        return found if covariance.vectors is None else covariance.vectors.T @ found
+
+    @cached_property
+    def raw_directions(self) -> FloatArray:
+        """Rows β⋆ = Σ^(−½)θ: the target is a function of X·β⋆."""
+        if self._covariance is None:
+            return self.directions
+        variances, vectors = self._covariance.variances, self._covariance.vectors
+        inverse = np.where(variances > 0.0, variances, np.inf) ** -0.5
+        if vectors is None:
+            return self.directions * inverse
+        return np.asarray(((self.directions @ vectors.T) * inverse) @ vectors)
+
+    @property
+    def unit_directions(self) -> FloatArray:
+        """The directions of all β⋆ as unit rows."""
+        if self._covariance is None:
+            return self.directions
+        rows = self.raw_directions
+        return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True))
+
+    def whitened(self, matrix: Array) -> Array:
+        """A matrix (…, d) times Σ^½: what it does to inputs of covariance 1."""
+        if self._covariance is None:
+            return matrix
+        if self._covariance.vectors is None:
+            return matrix * self._scales
+        return self.backend.product(matrix, self._root)
 
     def initial_weights(self) -> Array:
         """W0: the same normals scaled to unit rows, or to N(0, I/d) (theory, section 1)."""
@@ -106,9 +144,9 @@ class Draw:
     def step_sample(self, step: int) -> Sample:
         """The sample of a gradient step."""
         n0 = self.problem.n_step
-        same_batch = self.setting.batches == "same"
+        same_batch = self.problem.batches == "same"
         batch = 0 if same_batch else step
-        if self.setting.data == "same" and batch == 0:
+        if self.problem.rows == "same" and batch == 0:
             return Sample("data", READOUT_PART, n0)
         last = 0 if isinstance(self.setting.inputs, str) else len(self.setting.inputs)
         return Sample("data", FIRST_STEP_PART + batch, n0, last - (batch + 1) * n0)
@@ -117,7 +155,7 @@ class Draw:
         """Fresh rows for the test error."""
         if isinstance(self.setting.inputs, str):
             return Sample("test", 0, self.n_test)
-        used = sum(_batches(self.setting)) * self.problem.n_step
+        used = sum(_batches(self.problem)) * self.problem.n_step
         return Sample("test", 0, self.n_test, len(self.setting.inputs) - used - self.n_test)
 
     def blocks(self, sample: Sample, rows: int) -> Iterator[Block]:
@@ -139,10 +177,11 @@ class Draw:
         else:
             first = sample.first_row + start
             X = self.backend.put(self.setting.inputs[self._order[..., first : first + rows]])
-        if self.setting.spectrum is not None:
-            X *= self.backend.put(np.sqrt(self.setting.variances(d)))
-        if self.setting.covariance is not None:
-            X = self.backend.product(X, self._root)
+        if self._covariance is None:
+            return X
+        if self._covariance.vectors is not None:
+            return self.backend.product(X, self._root)
+        X *= self._scales
         return X
 
     def _clustered(self, X: Array, clusters: int, separation: float) -> Array:
@@ -160,7 +199,15 @@ class Draw:
 
     @cached_property
     def _root(self) -> Array:
-        return self.backend.put(self.setting.root)
+        """Σ^½ of a covariance that is not diagonal."""
+        assert self._covariance is not None
+        return self.backend.put(self._covariance.root)
+
+    @cached_property
+    def _scales(self) -> Array:
+        """The diagonal of Σ^½."""
+        assert self._covariance is not None
+        return self.backend.put(np.sqrt(self._covariance.variances))
 
     @cached_property
     def _order(self) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -188,7 +235,7 @@ class Draw:
 
     @cached_property
     def _on_device(self) -> Array:
-        return self.backend.put(self.directions)
+        return self.backend.put(self.raw_directions)
 
     def _target(self, along: Array) -> Array:
         """σ⋆ of projections (…, rows, directions), in float64."""
@@ -231,21 +278,17 @@ def check_sizes(problem: Problem, setting: Setting, n_test: int) -> None:
     directions = setting.directions(problem)
     if directions > d:
         raise InvalidProblem("directions", f"must be <= d = {d}", directions)
-    if setting.direction is not None and (setting.direction > d or directions > 1):
-        rule = f"must be <= d = {d}, for a target of one direction"
-        raise InvalidProblem("direction", rule, setting.direction)
-    if setting.covariance is not None and len(setting.covariance) != d:
-        raise InvalidProblem("covariance", f"must be {d} × {d}", setting.covariance.shape)
+    if problem.target_direction is not None and directions > 1:
+        rule = "must be left out for a target of several directions"
+        raise InvalidProblem("target_direction", rule, problem.target_direction)
     if setting.mixture is not None and setting.mixture[0] > d:
         raise InvalidProblem("inputs", f"must have at most d = {d} clusters", setting.inputs)
-    if setting.spectrum is not None and len(setting.spectrum) > d:
-        raise InvalidProblem("spectrum", f"must have at most d = {d} values", len(setting.spectrum))
     if isinstance(setting.inputs, str):
         return
     rows, columns = setting.inputs.shape
     if columns != d:
         raise InvalidProblem("inputs", f"must have d = {d} columns", setting.inputs.shape)
-    fresh, shared = _batches(setting)
+    fresh, shared = _batches(problem)
     n0 = problem.n_step
     needed = max(problem.n, shared * n0) + fresh * n0 + n_test
     if rows < needed:
@@ -253,8 +296,8 @@ def check_sizes(problem: Problem, setting: Setting, n_test: int) -> None:
         raise InvalidProblem("inputs", rule, rows)
 
 
-def _batches(setting: Setting) -> tuple[int, int]:
+def _batches(problem: Problem) -> tuple[int, int]:
     """How many step batches need rows of their own, and whether one shares the readout's."""
-    batches = 1 if setting.batches == "same" else len(setting.multiples)
-    shared = int(setting.data == "same")
+    batches = 1 if problem.batches == "same" else problem.steps
+    shared = int(problem.rows == "same")
     return batches - shared, shared

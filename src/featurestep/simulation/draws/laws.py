@@ -19,7 +19,6 @@ from ..arrays.philox import TAU, Array, Pair, Transform, normals
 
 ROOT_THREE = 3.0**0.5
 _MIXTURE = re.compile(r"mixture\(\s*(?:([0-9]+)\s*,\s*)?([0-9.eE+-]+)\s*\)")
-_NEGATIVE = 1e-10  # of the largest eigenvalue, that rounding may leave below 0
 
 
 @dataclass(frozen=True)
@@ -132,25 +131,3 @@ def borders(clusters: int) -> FloatArray:
     from scipy.special import ndtri
 
     return np.asarray(ndtri(np.linspace(0.0, 1.0, clusters + 1)))
-
-
-def checked_covariance(covariance: Any) -> FloatArray:
-    """A symmetric matrix without negative eigenvalues, or InvalidProblem."""
-    rule = "must be a symmetric matrix (d, d) of finite numbers"
-    with readable("covariance", rule, covariance):
-        matrix = np.array(covariance, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise InvalidProblem("covariance", rule, matrix.shape)
-    if not np.all(np.isfinite(matrix)) or not np.allclose(matrix, matrix.T):
-        raise InvalidProblem("covariance", rule, "a matrix that is not")
-    matrix.setflags(write=False)
-    return matrix
-
-
-def eigenpairs(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues, descending, and eigenvectors as rows; InvalidProblem if one is negative."""
-    values, vectors = np.linalg.eigh(covariance)
-    if values[0] < -_NEGATIVE * max(values[-1], 0.0) or values[-1] <= 0:
-        rule = "must have eigenvalues >= 0, not all 0"
-        raise InvalidProblem("covariance", rule, float(values[0]))
-    return np.maximum(values, 0.0)[::-1], np.ascontiguousarray(vectors.T[::-1])

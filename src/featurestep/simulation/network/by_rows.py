@@ -27,7 +27,7 @@ Make = Callable[[], GroupRun]  # what is sent to a worker: a run is made where i
 
 def shares_rows(experiment: Experiment, index: int) -> bool:
     """Whether a group's work is sums over rows: one step, and one sample size above the width."""
-    cost, one_step = experiment.groups[index], len(experiment.draws.setting.multiples) == 1
+    cost, one_step = experiment.groups[index], experiment.groups[index].group.problem.steps == 1
     return one_step and not cost.held and len(cost.primal) == 1
 
 

@@ -134,7 +134,7 @@ class Shape:
 
     def __init__(self, group: Group, backend: Backend) -> None:
         p = group.problem
-        self.group, self.backend, self.steps = group, backend, len(group.setting.multiples)
+        self.group, self.backend, self.steps = group, backend, group.problem.steps
         self.itemsize, self.solver_itemsize = backend.itemsize, backend.solver.itemsize
         self.limits = backend.limits
         self.N, self.d, self.n0 = p.width, p.d, p.n_step
@@ -202,7 +202,9 @@ class Shape:
         basis = residual_basis(self.group.levels)
         moved = len(self.group.moves) - 1 if self.group.separate else 0
         later = 1 if self.steps > 1 else 0
-        return (1 + basis + moved + later) * self.N * self.d * self.itemsize
+        shaped = self.group.problem.covariance is not None  # their products with Σ^½
+        aligned = (1 if self.group.separate else 1 + basis) if shaped else 0
+        return (1 + basis + moved + later + aligned) * self.N * self.d * self.itemsize
 
     def _convex_bytes(self) -> int:
         """Of a fit with another loss: FFᵀ and what is factored, or FᵀWF and some scaled rows."""

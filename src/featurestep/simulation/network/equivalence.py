@@ -70,7 +70,7 @@ class FeatureGap(Result):
         return [Table.of(("degree", "gap", "meaning"), rows)]
 
 
-@verb
+@verb({"rows", "covariance"})
 def feature_gap(
     problem: Problem | Grid,
     *,
@@ -104,7 +104,7 @@ def _one(
     if problem.step_size == 0:
         raise InvalidProblem("step_size", "must be > 0, or F is F0", problem.step_size)
     experiment = make_experiment(problem, draws, resources, n_test=1)
-    keys = [feature_key(variant, problem, draws.setting) for variant in draws.variants]
+    keys = [feature_key(variant, problem) for variant in draws.variants]
     runs = (experiment.run(0, slice(i, i + 1)) for i in range(len(draws.seeds)))
     gaps = [_gaps(problem, run, keys) for run in runs]
     return FeatureGap(problem, draws.setting, degrees, draws.seeds, np.stack(gaps, axis=1))

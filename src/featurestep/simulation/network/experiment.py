@@ -11,7 +11,7 @@ from ...core.errors import InvalidProblem
 from ...core.grid import Grid
 from ...core.problem import Problem
 from ...core.results import quantities_of
-from ..arguments import Draws, Resources
+from ..arguments import Draws, Resources, check_variants
 from ..draws.draw import Draw, check_sizes
 from ..draws.streams import Streams
 from ..failures import gibibytes
@@ -130,6 +130,7 @@ def make_experiment(
         what = f"loss {problems[0].loss}" if problems[0].loss != "square" else "an intercept"
         raise InvalidProblem("dtype", f"must be float64 or mixed with {what}", "float32")
     for each in problems:
+        check_variants(each, draws.variants)
         check_sizes(each, draws.setting, count)
     groups = make_groups(problems, draws.variants, count, draws.setting)
     return Experiment(

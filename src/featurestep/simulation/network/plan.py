@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 from ...core.problem import Problem
 from ..draws.setting import Setting
 from .step import residual_basis
-from .variants import FeatureKey, Variant, feature_key
+from .variants import FeatureKey, Move, Variant, feature_key
 
 Slot = tuple[int, int]  # variant, point: where a number goes in the result
-Move = tuple[float, float]  # step size, noise level of the step's labels
 
 
 class Fit(NamedTuple):
@@ -61,13 +60,13 @@ class Group:
     @property
     def moves(self) -> tuple[Move, ...]:
         """Every step taken by trained features."""
-        trained = {(k.eta, k.noise): None for k in self.fits if k.base == "trained"}
+        trained = {key.move: None for key in self.fits if key.base == "trained"}
         return tuple(trained)
 
     @property
     def steps_needed(self) -> bool:
         """Whether anything depends on the gradient."""
-        return any(key.eta > 0 for key in self.fits)
+        return any(key.sizes for key in self.fits)
 
     @property
     def initial_needed(self) -> bool:
@@ -80,7 +79,7 @@ class Group:
 
         After several steps there is no choice: W is not linear in the step size.
         """
-        if len(self.setting.multiples) > 1:
+        if self.problem.steps > 1:
             return True
         return len(self.moves) + self.initial_needed <= 1 + residual_basis(self.levels)
 
@@ -125,7 +124,7 @@ def make_groups(
         group = groups.setdefault(group_key(problem), Group(problem, setting, n_test))
         group.points[index] = problem
         for number, variant in enumerate(variants):
-            key = feature_key(variant, problem, setting)
+            key = feature_key(variant, problem)
             fits = group.fits.setdefault(key, {})
             fit = Fit(
                 problem.n, problem.ridge, problem.noise_std, problem.loss, bool(problem.intercept)
@@ -148,5 +147,7 @@ def group_key(problem: Problem) -> tuple[Any, ...]:
     return (
         *(problem.has_square_loss, signs),
         *(problem.d, problem.width, problem.n_step, problem.residual, problem.initial),
+        *(problem.rows, problem.steps, problem.batches, problem.covariance),
+        *(problem.target_exponent, problem.target_mass, problem.target_direction),
         *(problem.sigma, problem.teacher or problem.sigma_star, problem.law),
     )

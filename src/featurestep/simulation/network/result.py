@@ -77,9 +77,14 @@ class Simulation(OverSeeds):
             text = self.quantities[name] if measured else _meaning(name)
             arrays[name] = (axes, values, {"long_name": text})
         if not ALIGNMENT.keys().isdisjoint(arrays):
-            coords["step"] = list(range(1, len(self.setting.multiples) + 1))
+            coords["step"] = list(range(1, self._steps + 1))
         notes = "; ".join(self.notes) or "none"
         return xarray.Dataset(arrays, coords, attrs={**self.record, "notes": notes})
+
+    @property
+    def _steps(self) -> int:
+        """The largest number of steps."""
+        return max(problem.steps for problem in as_grid(self.problem))
 
     def points(self) -> Iterator[Row]:
         """Points by variant: coordinates, then each quantity's statistics."""
@@ -95,7 +100,7 @@ class Simulation(OverSeeds):
                 yield row
 
     def _alignment(self, count: int, i: int) -> list[Row]:
-        steps = range(len(self.setting.multiples))
+        steps = range(self._steps)
         arrays = {n: self.values[n].reshape(count, -1, len(steps))[i] for n in ALIGNMENT}
         return [
             {"step": k + 1, **{name: statistics(a[:, k]) for name, a in arrays.items()}}

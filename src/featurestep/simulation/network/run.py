@@ -18,9 +18,9 @@ from ..failures import NonFiniteFeatures
 from .convex import Features, along_ridges, convex_solution, fit_readout
 from .cost import GroupCost, convex_flops, solve_flops
 from .losses import expected_over_labels
-from .plan import Fit, Move
+from .plan import Fit
 from .readout import NormalEquations, solve_dual, solve_primal
-from .variants import FeatureKey, FeatureMaps
+from .variants import FeatureKey, FeatureMaps, Move
 from .weights import Alignment, Count, Trainer, Weights
 
 TRAIN, TEST = 0, 1  # parts of the stream `equivalent`
@@ -126,7 +126,7 @@ class GroupRun(Trainer):
         """The features of a key, in the last of the rows' buffers."""
         *arrays, out = rows.buffers
         if key.base == "trained":
-            terms = rows.weights.terms[key.eta, key.noise]
+            terms = rows.weights.terms[key.move]
             return self.maps.trained([(arrays[i], weight) for i, weight in terms], out)
         P0, Z = arrays[0], arrays[-1]  # XW0ᵀ and normals, whenever a key asks for them
         return self.maps.untrained(key, P0, rows.kappa.get(key.noise), Z, out)

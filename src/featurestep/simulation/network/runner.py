@@ -30,7 +30,7 @@ class Runner:
         self.done = 0
         draws = experiment.draws
         points, seeds = len(experiment.problems), len(draws.seeds)
-        steps = len(draws.setting.multiples)
+        steps = max(problem.steps for problem in experiment.problems)
         shape = (len(draws.variants), points, seeds)
         self.values: dict[str, FloatArray] = {
             name: np.empty(shape) for name in experiment.quantities
@@ -79,7 +79,7 @@ class Runner:
         index, seeds = task
         group = self.experiment.groups[index].group
         for key, found in outcome.solutions.items():
-            moved = outcome.alignment.get((key.eta, key.noise), [])
+            moved = outcome.alignment.get(key.move, [])
             names = self.values.keys() & moved[0].keys() if moved else ()
             paths = {name: np.stack([step[name] for step in moved], axis=-1) for name in names}
             for solution in found:
@@ -87,7 +87,7 @@ class Runner:
                     for name in self.experiment.quantities:
                         self.values[name][variant, point, seeds] = getattr(solution, name)
                     for name, path in paths.items():
-                        self.values[name][point, seeds] = path
+                        self.values[name][point, seeds, : path.shape[-1]] = path
 
     def result(self, wall_time: float, where: Mapping[str, str]) -> Simulation:
         """What was found, of the grid's shape; `where` says on which cluster, if on any."""

@@ -14,11 +14,11 @@ from ...core.spiked import spiked_weights
 from ...core.types import FloatArray
 from ...functions.nonlinearity import coefficients
 from ..arrays.backend import Array, Backend, parallel_safe
-from ..draws.setting import Setting
 from .step import evaluate
 
 VARIANTS = ("trained", "initial", "spiked:ℓ", "gaussian", "gaussian+spiked:ℓ", "srf")
 MAX_DEGREE = 20
+Move = tuple[tuple[float, ...], float]  # sizes of the steps, noise level of their labels
 Terms = Sequence[tuple[Array, float]]  # Σ weight · array, which is never formed
 _SPIKED = re.compile(r"(gaussian\+)?spiked:(\d+)")
 
@@ -34,12 +34,17 @@ class Variant:
 
 @dataclass(frozen=True)
 class FeatureKey:
-    """What makes features differ within a group: map, step size and noise in the step's labels."""
+    """What makes features differ within a group: map, step sizes and noise in the steps' labels."""
 
     base: str
     degree: int
-    eta: float
+    sizes: tuple[float, ...]  # of all steps; none without a step
     noise: float
+
+    @property
+    def move(self) -> Move:
+        """The steps of trained features."""
+        return self.sizes, self.noise
 
 
 def parse_variants(names: object, others: tuple[str, ...] = ()) -> tuple[Variant, ...]:
@@ -63,16 +68,14 @@ def _parse(name: object, rule: str) -> Variant:
     raise InvalidProblem("variants", f"{rule} with ℓ from 1 to {MAX_DEGREE}", name)
 
 
-def feature_key(variant: Variant, problem: Problem, setting: Setting) -> FeatureKey:
-    """The key of a variant's features; a step of size 0 leaves F0 in all of them.
-
-    Of several steps, their common η names the features.
-    """
-    eta = problem.step_size * (setting.multiples[0] if len(setting.multiples) == 1 else 1.0)
-    if eta == 0.0 or (variant.degree == 0 and variant.base in ("initial", "gaussian")):
+def feature_key(variant: Variant, problem: Problem) -> FeatureKey:
+    """The key of a variant's features; steps of size 0 leave F0 in all of them."""
+    if not any(problem.step_sizes) or (
+        variant.degree == 0 and variant.base in ("initial", "gaussian")
+    ):
         base = "gaussian" if variant.base == "gaussian" else "initial"
-        return FeatureKey(base, 0, 0.0, 0.0)
-    return FeatureKey(variant.base, variant.degree, eta, problem.noise_std)
+        return FeatureKey(base, 0, (), 0.0)
+    return FeatureKey(variant.base, variant.degree, problem.step_sizes, problem.noise_std)
 
 
 class FeatureMaps:
@@ -123,9 +126,9 @@ class FeatureMaps:
 
     def _srf(self, key: FeatureKey) -> Callable[..., None]:
         """σ(ρ_j w_j·x + u_j κ), with β of the draw and ρ_j of eq. 4."""
-        at_step = self.problem.replace(step_size=key.eta, noise_std=key.noise)
+        at_step = self.problem.replace(step_sizes=key.sizes, noise_std=key.noise)
         rho = self.backend.put(spiked_weights(at_step).norm(self.g))
-        shift = float(self.c[1]) * key.eta * self.a
+        shift = float(self.c[1]) * key.sizes[0] * self.a
 
         def piece(P0: Array, out: Array, kappa: Array) -> None:
             out[:] = self.sigma(rho * P0 + kappa * shift)
@@ -134,7 +137,7 @@ class FeatureMaps:
 
     def _spikes(self, key: FeatureKey) -> Callable[..., None]:
         """Σ_{k≤ℓ} c_1^k c_k η^k (Xβ)^{∘k}(a^{∘k})ᵀ (theory, section 2), by Horner's rule."""
-        shift = float(self.c[1]) * key.eta * self.a
+        shift = float(self.c[1]) * key.sizes[0] * self.a
         c = [float(value) for value in self.c[: key.degree + 1]]
 
         def piece(out: Array, kappa: Array) -> None:

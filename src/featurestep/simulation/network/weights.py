@@ -17,8 +17,8 @@ from ...core.types import FloatArray
 from ..arrays.backend import Array
 from ..draws.draw import Draw, Sample
 from .cost import GroupCost
-from .plan import Move
 from .step import Gradient, combine, gradient, weights_in_basis
+from .variants import Move
 
 Count = Callable[[int], None]
 Alignment = Mapping[str, Any]  # numbers by name, or arrays over several draws
@@ -36,6 +36,7 @@ class Overlaps:
         B, a = backend.put(draw.directions), backend.put(draw.readout[..., None])
         self.inside: list[FloatArray] = []  # MB
         self.weighted: list[FloatArray] = []  # Mᵀa
+        matrices = [draw.whitened(matrix) for matrix in matrices]
         for matrix in matrices:
             self.inside.append(backend.get(backend.product(matrix, B)))
             self.weighted.append(backend.get(backend.product_across(a, matrix))[..., 0, :])
@@ -45,7 +46,8 @@ class Overlaps:
         """Alignment of W = Σ weight · M with the target's directions B, where W0ᵀa was the start.
 
         cosine
-            |cos| of (W − W0)ᵀa with their span: |γ| of theory, eq. 2, after one step.
+            |cos| of (W − W0)ᵀa with their span: |γ| of theory, eq. 2, after one step. With a
+            covariance W stands for WΣ^½ and B for the directions of inputs of covariance 1.
         energy, energy_1, …
             ‖WB‖²/‖W‖², about directions/d before the first step; and the part of each direction.
         """
@@ -111,21 +113,19 @@ class Trainer:
         """W = W0 + ηG: two products (three for several noise levels) serve every step size."""
         out = Weights([W0, *first.G])
         overlaps = Overlaps(out.matrices, self.draw)
-        for eta, noise in self.group.moves:
+        for sizes, noise in self.group.moves:
             basis = weights_in_basis(noise, self.group.levels)
-            scaled = [(i + 1, eta * weight) for i, weight in enumerate(basis)]
-            out.terms[eta, noise] = terms = ((0, 1.0), *scaled)
-            out.alignment[eta, noise] = [overlaps.of(terms, overlaps.weighted[0])]
+            scaled = [(i + 1, sizes[0] * weight) for i, weight in enumerate(basis)]
+            out.terms[sizes, noise] = terms = ((0, 1.0), *scaled)
+            out.alignment[sizes, noise] = [overlaps.of(terms, overlaps.weighted[0])]
         return out
 
     def _separate(self, W0: Array, first: Gradient) -> Weights:
         """Each W on its own, after all its steps."""
         out = Weights([W0] if self.group.initial_needed else [])
         (start,) = Overlaps([W0], self.draw).weighted
-        multiples = self.group.setting.multiples
-        for eta, noise in self.group.moves:
-            last = (eta, noise) == self.group.moves[-1]
-            sizes = [eta * m for m in multiples] if len(multiples) > 1 else [eta]
+        for sizes, noise in self.group.moves:
+            last = (sizes, noise) == self.group.moves[-1]
             basis = weights_in_basis(noise, self.group.levels)
             step = [(G, sizes[0] * weight) for G, weight in zip(first.G, basis, strict=True)]
             W = first.G[0] if last else self.backend.empty(*W0.shape)  # G is done with at the last
@@ -135,9 +135,9 @@ class Trainer:
                 G = self.gradient(W, self.draw.step_sample(number), (noise,)).G[0]
                 combine(self.backend, [(W, 1.0), (G, size)], W)
                 path.append(Overlaps([W], self.draw).of([(0, 1.0)], start))
-            out.terms[eta, noise] = ((len(out.matrices), 1.0),)
+            out.terms[sizes, noise] = ((len(out.matrices), 1.0),)
             out.matrices.append(W)
-            out.alignment[eta, noise] = path
+            out.alignment[sizes, noise] = path
         return out
 
     def gradient(self, W: Array, sample: Sample, levels: tuple[float, ...]) -> Gradient:

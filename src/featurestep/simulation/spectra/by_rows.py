@@ -26,7 +26,7 @@ def shares_rows(plan: SpectrumPlan) -> bool:
     p, routes = plan.problem, plan.cost.routes
     features = [v.name for v in plan.draws.variants if v.name not in OF_WEIGHTS]
     dense = all(routes[name].method == "dense" for name in features)
-    one_step = plan.cost.group.steps_needed and len(plan.draws.setting.multiples) == 1
+    one_step = plan.cost.group.steps_needed and p.steps == 1
     return bool(features) and dense and one_step and p.n >= p.width
 
 

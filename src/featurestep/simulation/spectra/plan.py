@@ -9,14 +9,16 @@ from typing import Any
 from ...core.borders import Border
 from ...core.checks import one_of, whole_number
 from ...core.errors import InvalidProblem
-from ...core.problem import Problem, require_square_loss
-from ..arguments import Draws, Resources
+from ...core.extensions import ALL, require_known
+from ...core.problem import Problem
+from ..arguments import Draws, Resources, check_variants
 from ..draws.draw import check_sizes
 from ..network.experiment import Experiment
 from ..network.plan import Group, make_groups
 from ..network.variants import FeatureKey, Variant, feature_key
 from .cost import METHODS, Size, SpectrumCost, spectrum_cost
 
+KNOWN = ALL - {"loss", "intercept"}
 OF_WEIGHTS = WEIGHTS, INITIAL_WEIGHTS = "weights", "initial_weights"
 TRAINED = Variant("trained", "trained")
 
@@ -37,7 +39,7 @@ class SpectrumPlan(Experiment):
     def key(self, variant: Variant) -> FeatureKey:
         """The features of a variant; those of `trained` for `weights`."""
         base = TRAINED if variant.name == WEIGHTS else variant
-        return feature_key(base, self.problem, self.draws.setting)
+        return feature_key(base, self.problem)
 
 
 def make_plan(
@@ -52,8 +54,9 @@ def make_plan(
     """Check the other arguments, choose the routes, and fit them to the memory."""
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", "must be a Problem", problem)
-    require_square_loss(problem, "simulated_spectrum")
+    require_known(problem, "simulated_spectrum", KNOWN)
     one_of("method", method, METHODS)
+    check_variants(problem, draws.variants)
     check_sizes(problem, draws.setting, 0)
     group = _group(problem, draws)
     sizes = {v.name: _size(problem, v, group) for v in draws.variants}

@@ -66,7 +66,7 @@ class SpectrumRun(GroupRun):
             for start in range(0, len(W), step):
                 yield RowBlock(start, W[start : start + step], a[start : start + step])
 
-        directions = np.concatenate([beta[None, :], self.draw.directions])
+        directions = np.concatenate([beta[None, :], self.draw.unit_directions])
         return RowMatrix(len(W), W.shape[1], 1.0, 1, directions, blocks, whole=W)
 
     def _weights(self, variant: Variant, weights: Weights) -> Array:
@@ -109,5 +109,5 @@ def _only(weights: Weights, key: FeatureKey) -> Weights:
     """What these features need of the weights: one matrix, W or W0, and β."""
     if key.base != "trained":
         return Weights([weights.matrices[0]], beta=weights.beta)
-    ((index, _),) = weights.terms[key.eta, key.noise]  # one step size: W is a matrix of its own
-    return Weights([weights.matrices[index]], {(key.eta, key.noise): ((0, 1.0),)}, weights.beta)
+    ((index, _),) = weights.terms[key.move]  # one step size: W is a matrix of its own
+    return Weights([weights.matrices[index]], {key.move: ((0, 1.0),)}, weights.beta)

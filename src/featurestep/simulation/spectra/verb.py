@@ -15,13 +15,13 @@ from ..cluster import Cluster, connected
 from ..draws.setting import Setting
 from ..network.experiment import Estimate
 from .by_rows import found_by_rows, shares_rows
-from .plan import OF_WEIGHTS, SpectrumPlan, make_plan
+from .plan import KNOWN, OF_WEIGHTS, SpectrumPlan, make_plan
 from .result import SimulatedSpectrum
 from .run import SpectrumRun
 from .singular import Found
 
 
-@verb
+@verb(KNOWN)
 def simulated_spectrum(
     problem: Problem | Grid,
     *,

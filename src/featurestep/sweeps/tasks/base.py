@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from ...core.problem import Problem, require_square_loss
+from ...core.extensions import require_known
+from ...core.problem import Problem
 
 Values = dict[str, Any]  # numbers, text or None by quantity
 
@@ -37,6 +38,7 @@ class Task(ABC):
     name: ClassVar[str]
     batch: ClassVar[int]  # units of one job
     meanings: ClassVar[Mapping[str, str]]  # of its quantities
+    known: ClassVar[Sequence[Collection[str]]] = ()  # fields it knows, see core.extensions
 
     @property
     def probes(self) -> str:
@@ -62,7 +64,7 @@ class Task(ABC):
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that the task can never do, before anything starts."""
-        require_square_loss(problem, f"the task {self.name}")
+        require_known(problem, f"the task {self.name}", *self.known)
 
     def bundles(self, units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
         """The units that travel together; it must not depend on who computes them."""

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from ...core.checks import from_table, one_of, positive, whole_number, within
 from ...core.errors import InvalidProblem
+from ...core.extensions import ALL
 from ...core.grid import Grid
 from ...core.problem import Problem
 from ...core.results import QUANTITIES
 from ...simulation import Setting, simulate
-from ...simulation.arguments import make_draws
+from ...simulation.arguments import check_variants, make_draws
 from ...simulation.arrays.backend import DTYPES
 from ...simulation.draws.draw import check_sizes
+from ...simulation.draws.setting import refuse_moved
 from ...simulation.network.plan import default_test_size, group_key
 from ...simulation.network.result import ALIGNMENT
+from ...simulation.network.variants import Move, parse_variants
 from .base import Part, Task, Unit, Values
 
 Item = TypeVar("Item")
@@ -31,6 +34,13 @@ _PROBES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # changes of the 
     "mixture": ({"activation": "abs(z-0.5)"}, {"inputs": "mixture(3, 1.5)"}),
 }
 _PROBE_VARIANTS = ("trained", "initial", "spiked:1", "gaussian", "srf")
+_FIRST_STORES: Mapping[str, Any] = {  # what is in the problem now, so that old keys hold
+    "spectrum": None,
+    "direction": None,
+    "data": "fresh",
+    "steps": (1.0,),
+    "batches": "fresh",
+}
 MOST_STEPS = 8  # step sizes of one job: enough to share a draw, few enough to spread the work
 
 
@@ -51,6 +61,7 @@ class Simulate(Task):
     """The experiment itself; points of one draw travel together."""
 
     name: ClassVar[str] = "simulate"
+    known: ClassVar[Sequence[Collection[str]]] = (ALL - {"loss", "intercept"},)
     meanings: ClassVar[Mapping[str, str]] = {**QUANTITIES, **ALIGNMENT}
     seeds: Any = 8
     variants: Sequence[str] = ("trained",)
@@ -103,12 +114,8 @@ class Simulate(Task):
             "dtype": self.dtype,
             "device": self.device,
             "inputs": setting.inputs,
-            "spectrum": setting.spectrum,
-            "direction": setting.direction,
             "corrupted": float(setting.corrupted),
-            "data": setting.data,
-            "steps": setting.multiples,
-            "batches": setting.batches,
+            **_FIRST_STORES,
         }
 
     def _tests(self, problem: Problem) -> int:
@@ -117,15 +124,16 @@ class Simulate(Task):
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
+        check_variants(problem, parse_variants(self.variants))
         with within("setting"):
             check_sizes(problem, self.setting, self._tests(problem))
 
     def bundles(self, units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
-        draws: dict[Any, dict[tuple[float, float], list[Unit]]] = {}
+        draws: dict[Any, dict[Move, list[Unit]]] = {}
         for unit in units:
             p = unit.problem
             steps = draws.setdefault((unit.part.seed, self._tests(p), group_key(p)), {})
-            steps.setdefault((p.step_size, p.noise_std), []).append(unit)
+            steps.setdefault((p.step_sizes, p.noise_std), []).append(unit)
         for steps in draws.values():
             moves = list(steps.values())
             for start in range(0, len(moves), MOST_STEPS):
@@ -149,7 +157,7 @@ class Simulate(Task):
             place = variants[variant], points[problem], 0
             values = {name: run.values[name][place] for name in QUANTITIES}
             if variant == "trained":
-                values |= _alignment(run.values, points[problem])
+                values |= _alignment(run.values, points[problem], problem.steps)
             found.append(values)
         return found
 
@@ -171,11 +179,11 @@ def _places(items: Iterable[Item]) -> dict[Item, int]:
     return {item: place for place, item in enumerate(dict.fromkeys(items))}
 
 
-def _alignment(arrays: Mapping[str, Any], point: int) -> dict[str, Any]:
+def _alignment(arrays: Mapping[str, Any], point: int, count: int) -> dict[str, Any]:
     """After the step, or after each of several."""
     numbers = {}
     for name in ALIGNMENT:
-        steps = arrays[name][point, 0]
+        steps = arrays[name][point, 0, :count]
         for step, value in enumerate(steps, 1):
             numbers[name if len(steps) == 1 else f"{name}_{step}"] = value
     return numbers
@@ -184,9 +192,11 @@ def _alignment(arrays: Mapping[str, Any], point: int) -> dict[str, Any]:
 def _setting(value: Any) -> Setting:
     """A setting that content can tell: no arrays, no functions."""
     given = {} if value is None else value
+    if isinstance(given, Mapping):
+        refuse_moved(given, "setting.")
     setting = given if isinstance(given, Setting) else from_table("setting", Setting, given)
     rule = "must be left out of a sweep unless it is a name: it has no content to tell it by"
-    for which in ("inputs", "covariance", "teacher"):
+    for which in ("inputs", "teacher"):
         what = getattr(setting, which)
         if what is not None and not isinstance(what, str):
             raise InvalidProblem(f"setting.{which}", rule, what)

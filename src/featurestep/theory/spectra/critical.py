@@ -119,7 +119,7 @@ class CriticalSteps(Result):
         return {"largest_step": self.largest_step, "degrees": rows, "notes": list(self.notes)}
 
 
-@verb
+@verb()
 def critical_steps(
     problem: Problem | Grid, *, degrees: int = 4, progress: Progress | None = None
 ) -> CriticalSteps | GridResult:

@@ -21,7 +21,7 @@ from .truncated_law import build_model
 SMOOTHED_MASS_ERROR, SMOOTHED_MOMENT_ERROR = 1e-2, 2e-2
 
 
-@verb
+@verb()
 def spectrum(problem: Problem | Grid, *, progress: Progress | None = None) -> Spectrum | GridResult:
     """Predict the spectrum of the trained features (theory, section 5).
 
