@@ -13,10 +13,10 @@ from featurestep.estimators import OneStepClassifier, OneStepFeatures, OneStepRe
 
 
 def choosing_depends_on_the_rows(estimator):
-    """Weights are repetitions where nothing is chosen; folds of repeated rows are others."""
+    """Weights are repetitions where nothing is chosen; halves of repeated rows are others."""
     if estimator.step_size != "auto" or isinstance(estimator, OneStepFeatures):
         return {}
-    why = "the halves and folds that choose step size and ridge are those of other rows"
+    why = "the halves that choose step size and ridge are those of other rows"
     return {"check_sample_weight_equivalence_on_dense_data": why}
 
 

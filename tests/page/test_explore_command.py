@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from featurestep.cli import main
+from featurestep.core.errors import install_command
 from featurestep.page.address import listener
 
 from .conftest import COMMAND
@@ -30,7 +31,7 @@ def test_without_the_extra_one_line_says_what_to_install(name: str) -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert run.returncode == 2
     assert run.stdout == ""
-    assert run.stderr == f"error: the page needs {name}: pip install 'featurestep[page]'\n"
+    assert run.stderr == f"error: the page needs {name}: {install_command('page')}\n"
 
 
 @pytest.mark.parametrize("port", ["-1", "70000", "http", "1.5", "True"])

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from featurestep import studies
 from featurestep.cli import main
+from featurestep.core.errors import install_command
 from featurestep.studies import STUDIES
 
 from .answers import FALSE, TRUE, changed
@@ -44,7 +45,7 @@ def test_without_scikit_learn_it_says_what_to_install(name, monkeypatch):
     for module in ("sklearn", "sklearn.datasets"):
         monkeypatch.setitem(sys.modules, module, None)
     result = run(name)
-    words = "NAME needs scikit-learn: pip install 'featurestep[sklearn]'"
+    words = f"NAME needs scikit-learn: {install_command('sklearn')}"
     assert (result.exit_code, result.stderr) == (2, f"error: {words}; got '{name}'\n")
 
 

@@ -21,6 +21,7 @@ COMMANDS = {  # and their modules
     "explore": "explore_command",
     "sweep": "sweep_commands",
     "demo": "demo_command",
+    "fit": "fit_command",
 }
 
 
@@ -87,7 +88,7 @@ def main(ctx: click.Context) -> None:
     readout is then fitted by ridge regression on n fresh samples. `simulate` and `equivalence` run
     this network on drawn data, and `compare` holds the theory against it, as do `spectrum` and
     `phase` with --seeds. `predict`, `limit`, `baselines`, `learnable`, `optimum` and `critical`
-    need the theory alone: nothing is trained.
+    need the theory alone: nothing is trained. `fit` fits the network to a file of your own.
 
     \b
     Start with

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 import click
 
 from ..core.axes import read_number
+from ..core.errors import install_command
 
 
 class MissingExtra(click.ClickException):
@@ -36,9 +37,7 @@ def explore(port: str, browser: bool) -> None:
     """
     missing = [name for name in ("flask", "plotly", "waitress") if find_spec(name) is None]
     if missing:
-        raise MissingExtra(
-            f"the page needs {' and '.join(missing)}: pip install 'featurestep[page]'"
-        )
+        raise MissingExtra(f"the page needs {' and '.join(missing)}: {install_command('page')}")
     from ..page.address import address, listener
 
     opened = listener(read_number(port))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 
 class FeaturestepError(Exception):
@@ -66,6 +69,21 @@ class EngineError(FeaturestepError):
 
 class CannotStart(FeaturestepError):
     """Worker processes do not start; the message has the reason."""
+
+
+def install_command(extra: str) -> str:
+    """The command that adds an extra to this installation, by where pip took the package from."""
+    try:
+        found = json.loads(distribution("featurestep").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        found = {}
+    url = str(found.get("url", ""))
+    if "dir_info" in found:
+        editable = "--editable " * bool(found["dir_info"].get("editable"))
+        return f"pip install {editable}'{unquote(urlsplit(url).path)}[{extra}]'"
+    if "vcs_info" in found:
+        return f"pip install 'featurestep[{extra}] @ {found['vcs_info'].get('vcs')}+{url}'"
+    return f"pip install 'featurestep[{extra}]'"
 
 
 def _short(value: object) -> str:

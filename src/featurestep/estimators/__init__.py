@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ..core.errors import install_command
+
 try:
     import sklearn
 except ImportError:
     raise ImportError(
-        "featurestep.estimators needs scikit-learn: pip install 'featurestep[sklearn]'"
+        f"featurestep.estimators needs scikit-learn: {install_command('sklearn')}"
     ) from None
 
 from .models import OneStepClassifier, OneStepFeatures, OneStepRegressor

@@ -42,10 +42,10 @@ PARAMETERS = """Parameters
     steps : int
         Gradient steps of that size, all on the same rows.
     split : "reuse" or "half"
-        "reuse": step and readout see all rows. "auto" then judges on rows that neither has seen:
-        the step size on one half of the rows, the ridge by 3 folds. "half": the step sees one half
-        of the rows and the readout the other, and "auto" judges by exact leave-one-out of the
-        readout, which would be optimistic for rows that the step has seen.
+        "reuse": step and readout see all rows. "auto" then takes steps and readouts of one half of
+        the rows and judges them on the other. "half": the step sees one half of the rows and the
+        readout the other, and "auto" judges by exact leave-one-out of the readout, which would be
+        optimistic for rows that the step has seen.
     standardise, whiten : bool
         Columns to mean 0 and variance 1; then to uncorrelated ones.
     fit_intercept : bool

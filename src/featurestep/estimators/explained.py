@@ -179,14 +179,17 @@ def _curves(ax: Axes, model: Explained) -> None:
 def _spectrum(ax: Axes, model: Explained) -> None:
     spikes = model.spikes_
     bulk = spikes.bulk[spikes.count :]
-    ax.hist(bulk[bulk > 1e-9], bins=40, color="0.72", density=True)
+    bulk = bulk[bulk > 1e-9]
+    bins: Any = 40
+    if spikes.count and spikes.values[0] > 4 * spikes.edge and len(bulk):
+        ax.set_xscale("log")
+        bins = np.geomspace(bulk.min(), bulk.max() * 1.001, bins + 1)
+    ax.hist(bulk, bins=bins, color="0.72", density=True)
     for value in spikes.values:
         ax.axvline(value, ymax=0.5, color=PALETTE[1])
     ax.axvline(spikes.edge, color=PALETTE[0], linestyle=":")
     ax.set_xlabel(r"singular value of $F/\sqrt{n}$")
     ax.set_title(f"{spikes.count} beyond the edge, {len(spikes.untrained)} untrained")
-    if spikes.count and spikes.values[0] > 4 * spikes.edge:
-        ax.set_xscale("log")
 
 
 def _columns(ax: Axes, model: Explained) -> None:

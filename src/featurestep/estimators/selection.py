@@ -1,4 +1,4 @@
-"""Step size and ridge from the data: by exact leave-one-out, or by folds where that is biased.
+"""Step size and ridge from the data: by exact leave-one-out, or by a half where that is biased.
 
 Step sizes are tried as multiples of the one that changes the pre-activations as much as they are
 large, ridges as multiples of the mean eigenvalue of the smaller Gram matrix over n, so that
@@ -24,10 +24,8 @@ RIDGES = {
     "float64": 10.0 ** np.arange(-6.0, 2.1, 0.5),
     "float32": 10.0 ** np.arange(-4.0, 2.1, 0.5),
 }
-FOLDS = 3
 
 Rows = np.ndarray[tuple[int], np.dtype[np.intp]]
-Mask = np.ndarray[Any, np.dtype[np.bool_]]  # (steps, ridges): what is tried
 
 
 class Verdict(NamedTuple):
@@ -45,16 +43,16 @@ Judge = Callable[[FloatArray, FloatArray, FloatArray], Verdict]
 class Selection:
     """What was tried, and how it did."""
 
-    method: str  # "leave-one-out" or "folds"
-    step_sizes: FloatArray  # (steps,): η; in folds those of the whole sample
+    method: str  # "leave-one-out" or "held-out half"
+    step_sizes: FloatArray  # (steps,): η for the rows of the fit
     ridges: FloatArray  # (steps, ridges): λ
-    scores: FloatArray  # (steps, ridges); NaN for what was not judged by folds
+    scores: FloatArray  # (steps, ridges)
     losses: FloatArray  # (steps, ridges): mean square of what held-out predictions miss
 
     @property
     def best(self) -> tuple[int, int]:
         """The place of the best score; among equals that of the smallest loss."""
-        top = self.scores >= np.nanmax(self.scores)
+        top = self.scores >= self.scores.max()
         where = np.unravel_index(np.argmin(np.where(top, self.losses, np.inf)), top.shape)
         return int(where[0]), int(where[1])
 
@@ -187,7 +185,7 @@ def _select(
     """By leave-one-out where it is exact: a square loss on rows that the step has not seen."""
     if plan.loss == "square" and not plan.reuse:
         return _by_leave_one_out(network, plan, path, sample, halves[1], judge)
-    return _by_folds(network, plan, sample, halves, path, judge)
+    return _by_held_out_half(network, plan, sample, halves, path, judge)
 
 
 def _by_leave_one_out(
@@ -207,7 +205,7 @@ def _by_leave_one_out(
     return Selection("leave-one-out", sizes, np.array(ridges), table[..., 0], table[..., 1])
 
 
-def _by_folds(
+def _by_held_out_half(
     network: Network,
     plan: Plan,
     sample: Sample,
@@ -215,70 +213,26 @@ def _by_folds(
     path: Path,
     judge: Judge,
 ) -> Selection:
-    """Steps and readouts without some rows, judged on them: no label is seen twice.
-
-    Everything is tried once, on one half of the rows and judged on the other: this chooses the step
-    size. Its best ridge and the two next to it are then judged by folds.
-    """
+    """Steps and readouts of one half of the rows, judged on the other: no label is seen twice."""
     rows = halves[1]  # they come shuffled, and sorted by class
-    width = network.problem.width
+    kept, held = rows[::2], rows[1::2]
+    part = Path(network, plan, sample, kept) if plan.reuse else path
     sizes, multiples = path.step_sizes(), _multiples(plan, network)
-    tried = np.ones((len(sizes), len(multiples)), dtype=bool)
-
-    def part(kept: Rows) -> Path:
-        return Path(network, plan, sample, kept) if plan.reuse else path
-
-    first = _judged(part(rows[::2]), sample, rows[::2], rows[1::2], judge, tried)
-    scales, total, judged = np.ones(len(sizes)), np.zeros((*tried.shape, 2)), 0
-    if first is not None:
-        tried = _best_and_neighbours(first.verdicts)
-        # Over n, the smaller Gram matrix has eigenvalues that shrink with its size.
-        scales = first.scales * min(len(rows[::2]), width) / min(len(rows), width)
-    for held in (rows[fold::FOLDS] for fold in range(FOLDS)):
-        kept = np.setdiff1d(rows, held)
-        found = _judged(part(kept), sample, kept, held, judge, tried)
-        if found is not None:
-            total += len(held) * found.verdicts
-            judged += len(held)
-    total[~tried] = np.nan
-    table, ridges = total / max(judged, 1), scales[:, None] * multiples
-    if plan.ridge is not None:
-        ridges = np.full(ridges.shape, plan.ridge)
-    return Selection("folds", sizes, ridges, table[..., 0], table[..., 1])
-
-
-class Judged(NamedTuple):
-    """Step sizes and ridges on held-out rows."""
-
-    verdicts: FloatArray  # (steps, ridges, 2), 0 for what was not tried
-    scales: FloatArray  # (steps,): of the ridges
-
-
-def _judged(
-    path: Path, sample: Sample, kept: Rows, held: Rows, judge: Judge, tried: Mask
-) -> Judged | None:
-    """Readouts of the kept rows judged on the held ones; None where the labels do not vary."""
-    network, plan = path.network, path.plan
-    if len(held) == 0 or len(path.step_sizes()) != len(tried):
-        return None
-    chosen = np.flatnonzero(tried.any(axis=1))
-    etas, multiples = path.step_sizes()[chosen], _multiples(plan, network)
-    features = (path.features(sample.X[rows], etas) for rows in (kept, held))
-    found = Judged(np.zeros((*tried.shape, 2)), np.ones(len(tried)))
-    for k, F, tested in zip(chosen, *features, strict=True):
-        fits, found.scales[k] = _fitted(network, plan, F, sample, kept, multiples[tried[k]])
+    if len(part.step_sizes()) != len(sizes):  # the kept labels do not vary
+        sizes = np.zeros(1)
+    verdicts, scales = [], []
+    features = (part.features(sample.X[r], part.step_sizes()) for r in (kept, held))
+    for F, tested in zip(*features, strict=True):
+        fits, scale = _fitted(network, plan, F, sample, kept, multiples)
         guesses = (outputs(network.backend, tested, a_hat) + offset for a_hat, offset in fits)
-        found.verdicts[k, tried[k]] = [judge(g, sample.Y[held], sample.w[held]) for g in guesses]
-    return found
-
-
-def _best_and_neighbours(verdicts: FloatArray) -> Mask:
-    """The best step size with its best ridge and the ridges next to it, as a mask."""
-    order = np.lexsort((verdicts[..., 1].ravel(), -verdicts[..., 0].ravel()))
-    step, ridge = np.unravel_index(order[0], verdicts.shape[:2])
-    tried = np.zeros(verdicts.shape[:2], dtype=bool)
-    tried[step, max(ridge - 1, 0) : ridge + 2] = True
-    return tried
+        verdicts.append([judge(guess, sample.Y[held], sample.w[held]) for guess in guesses])
+        scales.append(scale)
+    ridges = np.array(scales)[:, None] * multiples  # (steps, ridges)
+    if plan.ridge is None:  # over n, the smaller Gram matrix has a mean that falls with its size
+        width = network.problem.width
+        ridges *= min(len(kept), width) / min(len(rows), width)
+    table = np.array(verdicts)  # (steps, ridges, 2)
+    return Selection("held-out half", sizes, ridges, table[..., 0], table[..., 1])
 
 
 def _fitted(
@@ -304,8 +258,8 @@ def _fitted(
 
 
 def _multiples(plan: Plan, network: Network) -> FloatArray:
-    """Ridges to try as multiples of their scale; folds try every second."""
+    """Ridges to try as multiples of their scale."""
     if plan.ridge is not None:
         return np.ones(1)
     found = RIDGES[network.backend.dtype]
-    return found if plan.loss == "square" and not plan.reuse else found[::2]
+    return found if plan.loss == "square" else found[::2]  # each takes some Newton steps

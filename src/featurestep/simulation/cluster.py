@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any
 from weakref import WeakSet
 
-from ..core.errors import EngineError, FeaturestepError, InvalidProblem
+from ..core.errors import EngineError, FeaturestepError, InvalidProblem, install_command
 from ..core.types import FloatArray
 from .draws.streams import CHUNK
 
@@ -120,7 +120,7 @@ def connected(scheduler: Any) -> Iterator[Cluster | None]:
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
-        text = "needs Dask: pip install 'featurestep[dask]'"
+        text = f"needs Dask: {install_command('dask')}"
         raise InvalidProblem("scheduler", text, scheduler) from None
     if isinstance(scheduler, distributed.Client):
         opened = nullcontext(scheduler)

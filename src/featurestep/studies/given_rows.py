@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import InvalidProblem
+from ..core.errors import InvalidProblem, install_command
 from ..core.problem import Problem
 from ..core.types import FloatArray
 from ..simulation.arrays.backend import make_backend
@@ -102,7 +102,7 @@ def digits(study: str) -> tuple[FloatArray, Any]:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        rule = "needs scikit-learn: pip install 'featurestep[sklearn]'"
+        rule = f"needs scikit-learn: {install_command('sklearn')}"
         raise InvalidProblem("NAME", rule, study) from None
     X, y = load_digits(return_X_y=True)
     return np.asarray(X, dtype=np.float64), y

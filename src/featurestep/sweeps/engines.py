@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any
 
 from ..core.checks import one_of, text, whole_number
-from ..core.errors import CannotStart, EngineError, InvalidProblem
+from ..core.errors import CannotStart, EngineError, InvalidProblem, install_command
 from ..core.threads import cores
 from ..processes import Call, WorkerPool
 from ..simulation.cluster import client_of
@@ -126,7 +126,7 @@ def distributed() -> Any:
     try:
         return import_module("distributed")
     except ImportError:
-        text = "the engine dask needs its package: pip install 'featurestep[dask]'"
+        text = f"the engine dask needs its package: {install_command('dask')}"
         raise EngineError(text) from None
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.checks import check_file, write_whole
-from ..core.errors import InvalidProblem
+from ..core.errors import InvalidProblem, install_command
 from ..core.grid import label
 from ..core.types import xarray
 from .plan import Plan
@@ -213,7 +213,7 @@ def _pyarrow() -> Any:
     try:
         return import_module("pyarrow")
     except ImportError:
-        rule = "needs a package for .parquet: pip install 'featurestep[parquet]'"
+        rule = f"needs a package for .parquet: {install_command('parquet')}"
         raise InvalidProblem(PARAMETER, rule, ".parquet") from None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import InvalidProblem
+from ...core.errors import InvalidProblem, install_command
 from ...functions.nonlinearity import Nonlinearity
 from .backend import Array, Backend, Factored
 from .gram import EIGEN_FLOPS
@@ -33,7 +33,7 @@ class TorchBackend(Backend):
         try:
             torch: Any = import_module("torch")
         except ImportError:
-            rule = "needs torch: pip install 'featurestep[gpu]'"
+            rule = f"needs torch: {install_command('gpu')}"
             raise InvalidProblem("device", rule, device) from None
         if device == "cuda" and not torch.cuda.is_available():
             raise InvalidProblem("device", "needs a CUDA GPU that torch can see", device)

@@ -1,0 +1,137 @@
+"""`featurestep fit`: files in, a table, a pipeline and a verdict out; bad files in one line."""
+
+from __future__ import annotations
+
+import joblib
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from featurestep.estimators import tables
+from tests import command
+
+pandas = pytest.importorskip("pandas")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Boosted trees wait for each other's threads on a busy machine."""
+    with threadpool_limits(1):
+        yield
+
+
+def frame(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 6))
+    made = pandas.DataFrame(X, columns=list("abcdef"))
+    made["town"] = rng.choice(["Ulm", "Rom", None], n)
+    made["name"] = [f"row {k}" for k in range(n)]
+    made.loc[::9, "b"] = np.nan
+    made["same"] = 3
+    z = X[:, 0]
+    made["price"] = z + 0.7 * (z**2 - 1) + (made["town"] == "Rom") + 0.1 * rng.standard_normal(n)
+    made["kind"] = np.where(made["price"] > 0, "dear", "cheap")
+    made.loc[3, "price"] = np.nan
+    return made
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet"])
+def test_a_file_gives_a_table_a_pipeline_a_picture_and_a_verdict(ending, tmp_path):
+    path, saved, drawn = (tmp_path / name for name in (f"houses{ending}", "m.joblib", "l.svg"))
+    made = frame()
+    if ending == ".parquet":
+        made.to_parquet(path)
+    else:
+        made.to_csv(path, index=False, sep="," if ending == ".csv" else "\t")
+    asked = ["fit", str(path), "--target", "price", "--width", "60", "--save", str(saved)]
+    text = command.run(*asked, "--plot", str(drawn)).stdout
+    assert "199 rows, 6 columns of numbers, 2 of categories; price is a number" in text
+    for name in ("one step", "random features", "ridge", "boosted trees"):
+        assert f" {name} " in text
+    assert "The step " in text
+    assert "Note: rows without a value of price are left out: 1." in text
+    assert "Note: column name is left out: text with 199 different values." in text
+    assert "Note: column same is left out: it has one value." in text
+    assert drawn.read_text().startswith("<?xml")
+    pipeline = joblib.load(saved)
+    data = tables.prepared(made, "price", "auto")
+    again = tables.models(data, 60, 0)[tables.ONE_STEP].fit(data.X, data.y)
+    np.testing.assert_allclose(pipeline.predict(made), again.predict(made), rtol=1e-6)
+    assert "town = Rom" in pipeline[-1].feature_names_in_
+
+
+def test_classes_and_json(tmp_path):
+    path = tmp_path / "houses.csv"
+    frame().drop(columns="price").to_csv(path, index=False)
+    found = command.run_json("fit", str(path), "--target", "kind", "--width", "40")
+    assert (found["task"], found["rows"]) == ("classification", 200)
+    errors = {name: each["error"] for name, each in found["models"].items()}
+    assert all(0.0 <= error < 0.5 for error in errors.values())
+    assert found["verdict"].startswith("The step ")
+
+
+def test_whole_numbers_of_few_values_are_classes_unless_asked_otherwise():
+    made = pandas.DataFrame({"x": np.arange(60.0), "y": np.arange(60) % 3})
+    assert tables.prepared(made, "y", "auto").classes
+    assert not tables.prepared(made, "y", "regression").classes
+    assert not tables.prepared(made, "x", "auto").classes
+
+
+@pytest.mark.parametrize(
+    ("gains", "words"),
+    [
+        ((0.1, 0.12, 0.11), "worth it"),
+        ((0.1, -0.1, 0.02), "no clear"),
+        ((-0.1, -0.12, -0.1), "harm"),
+    ],
+)
+def test_the_verdict_follows_the_paired_differences(gains, words):
+    step = tables.Scores(np.full(3, 0.3), 1.0)
+    random = tables.Scores(0.3 + np.array(gains), 1.0)
+    text = tables.verdict({tables.ONE_STEP: step, tables.RANDOM: random})
+    assert words in text
+    assert ("One step has the smallest" in text) == (np.mean(gains) > 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "words"),
+    [
+        (None, (), "FILE cannot be read"),
+        (b"", (), "FILE is not a table that pandas reads"),
+        (bytes(range(256)) * 4, (), "FILE is not a table that pandas reads"),
+        (b"a,b\n1,2\n", (), "FILE must have at least 20 rows"),
+        (
+            b"a,b\n" + b"1,2\n" * 30,
+            ("--target", "c"),
+            "must be a column of the file (a, b)",
+        ),
+        (b"a,b\n" + b"1,2\n" * 30, (), "--target must have at least 2 different values; got 1"),
+        (b"a\n" + b"1\n2.5\n" * 30, (), "FILE must have a column to predict from"),
+        (b"a,b\n" + b"1.5,inf\n2,1\n" * 30, (), "FILE must have finite numbers; got 'column b'"),
+        (b"a,b\n" + b"x,1\ny,2\n" * 3 + b"z,1\n" * 30, (), "rows of each of its 3 classes; got 3"),
+        (b"a,b\nx,1\n" + b"y,2\n" * 30, ("--task", "regression"), "must have numbers for --task"),
+        (b"a,b\n1,1\n", ("--task", "sort"), "--task must be one of auto, regression"),
+        (b"a,b\n1,1\n", ("--width", "0"), "--width must be a whole number"),
+        (b"a,b\n1,1\n", ("--seed", "x"), "--seed must be a whole number"),
+        (b"a,b\n1,1\n", ("--save", "model.zip"), "--save must end in .joblib, .pkl"),
+        (b"a,b\n1,1\n", ("--plot", "p.gif"), "--plot must end in .png, .pdf, .svg"),
+    ],
+)
+def test_bad_files_and_options_are_one_line(content, arguments, words, tmp_path):
+    path = tmp_path / "data.csv"
+    if content is not None:
+        path.write_bytes(content)
+    asked = arguments if "--target" in arguments else ("--target", "a", *arguments)
+    refused = command.run("fit", str(path), *asked, code=2)
+    assert refused.stdout == ""
+    assert words in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_other_endings_are_refused_and_close_names_suggested(tmp_path):
+    refused = command.run("fit", "data.xlsx", "--target", "a", code=2)
+    assert "FILE must end in .csv, .csv.gz, .tsv, .parquet" in refused.stderr
+    path = tmp_path / "houses.csv"
+    frame().to_csv(path, index=False)
+    refused = command.run("fit", str(path), "--target", "prise", code=2)
+    assert "did you mean 'price'?" in refused.stderr
