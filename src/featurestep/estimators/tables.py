@@ -158,7 +158,8 @@ def encoder(data: Data) -> ColumnTransformer:
         ("number", numbers, list(data.numbers)),
         ("category", categories, list(data.categories)),
     ]
-    return ColumnTransformer(parts).set_output(transform="pandas")
+    made = ColumnTransformer(parts, verbose_feature_names_out=False)
+    return made.set_output(transform="pandas")
 
 
 def category_name(column: str, value: object) -> str:
