@@ -46,6 +46,13 @@ def test_rooms_import_nothing_to_their_right(room: str) -> None:
         assert not wrong, f"{path.relative_to(SOURCE)} imports {wrong}"
 
 
+def test_simulation_is_imported_by_its_front() -> None:
+    for path in SOURCE.rglob("*.py"):
+        if "simulation" not in path.relative_to(SOURCE).parts[:1]:
+            inside = {m for m in imported(path) if m.startswith("simulation.")}
+            assert not inside, f"{path.relative_to(SOURCE)} imports {inside}"
+
+
 def test_functions_need_only_the_foundations_of_core() -> None:
     for path in [*files("functions"), *(SOURCE / "core" / f"{name}.py" for name in FOUNDATIONS)]:
         asked = {m.split(".")[1] for m in imported(path) if m.startswith("core.")}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from featurestep.core.errors import SingularSystem
 from featurestep.simulation.arrays.backend import make_backend
-from featurestep.simulation.failures import SingularSystem
 
 SIZE = 64
 

@@ -10,8 +10,6 @@ import pytest
 
 from featurestep.core.problem import Problem
 from featurestep.simulation import estimate, simulate
-from featurestep.simulation.arguments import make_draws, make_resources
-from featurestep.simulation.network.experiment import make_experiment
 
 PROBLEM = Problem(n=300, d=40, width=50, ridge=0.01, noise_std=0.2, step_size=2.0)
 VARIANTS = ("trained", "initial", "spiked:2", "gaussian", "srf")
@@ -138,39 +136,3 @@ def test_a_long_sample_needs_little_memory():
     peak, promised = measured(f"{problem}.vary(step_size=[1.0, 2.0, 3.0, 4.0])")
     assert peak < 1.5e9
     assert abs(peak - promised) < 0.2 * promised
-
-
-@pytest.mark.parametrize("device", ["cpu", "torch"])
-def test_a_timed_estimate_names_what_takes_longest(device):
-    if device == "torch":
-        pytest.importorskip("torch")
-    grid = PROBLEM.vary(step_size=[1.0, 2.0], ridge=[0.01, 0.1])
-    found = estimate(grid, seeds=3, n_test=100, device=device, timed=True)
-    assert found.flops == estimate(grid, seeds=3, n_test=100).flops
-    assert set(found.seconds) == {
-        "matrix products",
-        "factorisations",
-        "random numbers",
-        "activations",
-    }
-    assert found.time == pytest.approx(sum(found.seconds.values()))
-    assert found.time > 0
-    assert found.binds == max(found.seconds, key=found.seconds.get)
-    assert str(found).endswith(found.binds)
-    assert estimate(grid).time is None
-    assert estimate(grid).binds is None
-
-
-def test_work_is_counted_by_kind():
-    """One draw of one point: rows drawn, activations evaluated, one factorisation."""
-    p, n_test = PROBLEM, 100
-    experiment = make_experiment(
-        p,
-        make_draws(seeds=2, variants=("trained",), setting=None),
-        make_resources(dtype="float64"),
-        n_test=n_test,
-    )
-    work = experiment.work
-    assert work.numbers == 2 * (p.width + p.n_step + p.n + n_test) * p.d
-    assert work.features == 2 * (p.n_step + p.n + n_test) * p.width
-    assert work.solves == 2 * (p.width**3 // 3 + 2 * p.width**2)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from featurestep import Problem
+from featurestep.core.errors import NonFiniteFeatures
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Block
-from featurestep.simulation.failures import NonFiniteFeatures
 from featurestep.simulation.network.given import ROWS, Network
 from featurestep.simulation.network.step import gradient
 

@@ -16,7 +16,7 @@ from featurestep import (
     simulated_spectrum,
 )
 from featurestep.simulation.arrays import backend as backends
-from featurestep.simulation.arrays import memory, torch_backend
+from featurestep.simulation.arrays import torch_backend
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Draw
 from featurestep.simulation.draws.laws import corners
@@ -210,7 +210,7 @@ def test_what_does_not_fit_the_machine_is_refused_with_the_numbers(verb, monkeyp
 
 
 def test_the_machine_tells_its_memory():
-    found = memory.usable_memory()
+    found = backends.usable_memory()
     assert found is None or 0 < found < 1 << 50
 
 

@@ -21,7 +21,7 @@ from featurestep.simulation import (
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.arrays.gram import eigenvalues_and_top
 from featurestep.simulation.spectra import krylov as krylov_module
-from featurestep.simulation.spectra.lanczos import BlockLanczos, gauss_rule
+from featurestep.simulation.spectra.krylov import BlockLanczos, gauss_rule
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 VARIANTS = ("trained", "weights")

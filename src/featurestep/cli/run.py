@@ -10,8 +10,7 @@ import click
 
 from ..core.axes import read_number
 from ..core.errors import InvalidProblem
-from ..simulation import Setting
-from ..simulation.arguments import SEEDS
+from ..simulation import SEEDS, Setting
 from .options import DEFAULTS, Request, Rows, read_array
 
 _MEMORY = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(?:([kmgt])(i)?)?b?", re.IGNORECASE)

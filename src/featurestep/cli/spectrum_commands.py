@@ -12,8 +12,7 @@ from ..core.errors import InvalidProblem
 from ..core.grid import as_grid
 from ..meeting import spectra
 from ..meeting.phase import EXPONENTS, phase_diagram
-from ..simulation import Estimate, estimate_spectrum
-from ..simulation.arguments import checked_seeds
+from ..simulation import Estimate, checked_seeds, estimate_spectrum
 from .answers import answer
 from .options import DEFAULTS, Request, asking
 from .run import Run, scheduler_option

@@ -192,3 +192,8 @@ def shared_fields(problem: Problem | Grid) -> dict[str, Any]:
     grid = as_grid(problem)
     given = {n: v for n, v in grid.base.given.items() if n not in grid.varied}
     return {**given, **grid.fixed}
+
+
+def gibibytes(size: float) -> str:
+    """A number of bytes as text."""
+    return f"{size / 2**30:.2f} GiB" if size >= 2**29 else f"{size / 2**20:.0f} MiB"

@@ -86,6 +86,20 @@ def install_command(extra: str) -> str:
     return f"pip install 'featurestep[{extra}]'"
 
 
+class NonFiniteFeatures(FeaturestepError, ArithmeticError):
+    """A feature, label or gradient came out infinite or NaN; the message says where."""
+
+
+class SingularSystem(FeaturestepError, ArithmeticError):
+    """The ridge system is singular to working precision; the message has the numbers."""
+
+
+class InsufficientMemory(FeaturestepError, MemoryError):
+    """The run would need more memory than allowed; refused before anything is allocated."""
+
+    is_request = True
+
+
 def _short(value: object) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else text[:77] + "..."

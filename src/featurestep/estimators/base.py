@@ -11,13 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..core.checks import non_negative, number, one_of, positive, whole_number
-from ..core.errors import InvalidProblem
+from ..core.display import gibibytes
+from ..core.errors import InsufficientMemory, InvalidProblem
 from ..core.problem import RIDGE_RANGE, Problem
 from ..core.types import FloatArray
-from ..simulation.arrays.backend import Array, make_backend
-from ..simulation.arrays.memory import usable_memory
-from ..simulation.failures import InsufficientMemory, gibibytes
-from ..simulation.network.given import ROWS, Network
+from ..simulation import ROWS, Array, Network, make_backend, usable_memory
 from .inputs import InputMap, input_map
 from .readouts import LOSSES, outputs
 from .selection import Fitted, Judge, Plan, Rows, Sample, Verdict, train

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.types import FloatArray
-from ..simulation.arrays.backend import Array
-from ..simulation.network.given import Network
-from ..simulation.network.step import slopes
+from ..simulation import Array, Network, slopes
 from .readouts import outputs
 
 SPLITS = 20

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.types import FloatArray
-from ..simulation.arrays.backend import Array, Backend
-from ..simulation.network.readout import smaller_gram
+from ..simulation import Array, Backend, smaller_gram
 
 
 def held_out(

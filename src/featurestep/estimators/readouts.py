@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.types import FloatArray
-from ..simulation.arrays.backend import Array, Backend, make_backend
-from ..simulation.network import readout as ridge_regression
-from ..simulation.network.convex import Features, fit_readout
-from ..simulation.network.given import sum_of_squares
+from ..simulation import (
+    Array,
+    Backend,
+    Features,
+    fit_readout,
+    make_backend,
+    ridge_readouts,
+    sum_of_squares,
+)
 
 LOSSES = ("square", "logistic")
 Readouts = list[tuple[FloatArray, FloatArray]]  # (N, outputs) and intercepts (outputs,), by ridge
@@ -64,7 +69,7 @@ def readouts(
     scale = mean_eigenvalue(F) if scale is None else scale
     found = []
     ridges = [float(ridge) for ridge in scale * multiples]
-    for solved in ridge_regression.readouts(backend, F, backend.put(labels), ridges):
+    for solved in ridge_readouts(backend, F, backend.put(labels), ridges):
         a_hat = backend.get(solved)
         shift = backend.get(mean) @ a_hat if intercept else 0.0
         found.append((a_hat, np.asarray(offset - shift)))

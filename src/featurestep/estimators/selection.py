@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.types import FloatArray
-from ..simulation.arrays.backend import Array
-from ..simulation.network.given import Network, Step, sum_of_squares
+from ..simulation import Array, Network, Step, sum_of_squares
 from .leave_one_out import held_out
 from .readouts import Readouts, centred, mean_eigenvalue, outputs, readouts
 

@@ -9,11 +9,15 @@ import numpy as np
 
 from ..core.borders import Border, border_of
 from ..core.types import FloatArray
-from ..simulation import find_spikes
-from ..simulation.arrays.backend import Array
-from ..simulation.network.given import Network
-from ..simulation.spectra.row_matrix import RowBlock, RowMatrix
-from ..simulation.spectra.singular import Found, dense_spectrum
+from ..simulation import (
+    Array,
+    MatrixSpectrum,
+    Network,
+    RowBlock,
+    RowMatrix,
+    dense_spectrum,
+    find_spikes,
+)
 from .directions import Along, orthonormal_polynomials
 
 TOP = 12  # at most so many vectors are looked at
@@ -85,7 +89,7 @@ def _scale(n: int, N: int) -> float:
     return float((n**0.5 + N**0.5) ** (-2 / 3) * float(n * N) ** (-1 / 6))
 
 
-def _spectrum(network: Network, X: Any, W: Array, functions: FloatArray) -> Found:
+def _spectrum(network: Network, X: Any, W: Array, functions: FloatArray) -> MatrixSpectrum:
     """Of FᵀF/n, and what the first left vectors have of functions (n, …) of the rows."""
     F = network.features_of(X, W)
     n, N = F.shape

@@ -15,8 +15,7 @@ from ..core.grid import Grid, as_grid
 from ..core.problem import Problem
 from ..core.results import OK, Result, allowance, grouped_notes, quantities_of
 from ..core.types import FloatArray, xarray
-from ..simulation import Setting, Simulation, simulate
-from ..simulation.arguments import SEEDS, checked_seeds
+from ..simulation import SEEDS, Setting, Simulation, checked_seeds, simulate
 from ..theory import predict
 
 Z_LIMIT = 4.0

@@ -18,8 +18,7 @@ from ..core.problem import Problem
 from ..core.results import OK, Result, arrays_over, grouped_notes, status_of
 from ..core.types import FloatArray, xarray
 from ..functions.nonlinearity import coefficients
-from ..simulation import Setting
-from ..simulation.arguments import checked_seeds
+from ..simulation import Setting, checked_seeds
 from ..theory import spectrum
 from ..theory.limits import learned_powers
 from ..theory.spectra import HIGHEST, carried_degrees

@@ -14,9 +14,7 @@ from ..core.grid import Grid
 from ..core.problem import Problem
 from ..core.results import GridResult, Progress, Result, over_grid, status_of
 from ..core.types import FloatArray
-from ..simulation import Setting, SimulatedSpectrum, simulated_spectrum
-from ..simulation.arguments import SEEDS
-from ..simulation.over_seeds import spread
+from ..simulation import SEEDS, Setting, SimulatedSpectrum, simulated_spectrum, spread
 from ..theory import Spectrum, spectrum
 from ..theory.spectra import shares
 

@@ -10,8 +10,7 @@ import numpy as np
 from ..core.borders import Border
 from ..core.errors import InvalidProblem
 from ..core.types import Axes, FloatArray
-from ..simulation import SimulatedSpectrum
-from ..simulation.spectra.plan import OF_WEIGHTS
+from ..simulation import OF_WEIGHTS, SimulatedSpectrum
 from ..theory import Spectrum, WeightSpectrum
 from .style import PALETTE, new_axes, styled
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..core.checks import positive, whole_number
-from ..core.errors import InvalidProblem
+from ..core.errors import InsufficientMemory, InvalidProblem
 from ..core.problem import Problem
 from ..core.results import Progress
 from .arrays.backend import Backend, make_backend
@@ -22,7 +22,6 @@ from .draws.streams import (
     checked_seed,
     checked_streams,
 )
-from .failures import InsufficientMemory
 from .network.variants import Variant, parse_variants
 
 Costed = TypeVar("Costed")

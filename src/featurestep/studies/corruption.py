@@ -19,7 +19,7 @@ from ..figures import Claim, Report
 from ..figures.base import drawn, over, over_seeds
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_above
-from ..simulation.network.step import slopes
+from ..simulation import slopes
 from .base import close, larger
 from .given_rows import FittedReadout, Layer, best_readout, network_of, stepped
 

@@ -10,9 +10,7 @@ import numpy as np
 from ..core.errors import InvalidProblem, install_command
 from ..core.problem import Problem
 from ..core.types import FloatArray
-from ..simulation.arrays.backend import make_backend
-from ..simulation.network.given import Network, sum_of_squares
-from ..simulation.network.readout import readouts
+from ..simulation import Network, make_backend, ridge_readouts, sum_of_squares
 
 RIDGES = tuple(10.0 ** np.arange(-5.0, 1.1, 0.5))  # times the mean eigenvalue over n
 
@@ -74,7 +72,7 @@ def best_readout(
     scale = sum_of_squares(centred) / min(F.shape) / len(F)
     labels = backend.put((y - offset)[:, None])
     found = []
-    for a in readouts(backend, centred, labels, [r * scale for r in RIDGES]):
+    for a in ridge_readouts(backend, centred, labels, [r * scale for r in RIDGES]):
         a_hat = np.asarray(a[:, 0])
         guess = (test[0] - mean) @ a_hat + offset
         error = float(np.mean((guess - test[1]) ** 2))

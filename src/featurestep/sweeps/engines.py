@@ -23,7 +23,7 @@ from ..core.checks import one_of, text, whole_number
 from ..core.errors import CannotStart, EngineError, InvalidProblem, install_command
 from ..core.threads import cores
 from ..processes import Call, WorkerPool
-from ..simulation.cluster import client_of
+from ..simulation import client_of
 from .job import MOST_DEATHS, Job, Report, run_alone, run_elsewhere, run_job
 from .numerics import answers_of
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.errors import SingularSystem
 from ...core.types import FloatArray
-from ..failures import SingularSystem
 
 CHOLESKY_FLOPS, EIGEN_FLOPS = 1 / 3, 9.0  # times m³
 Matrix = np.ndarray[Any, Any]

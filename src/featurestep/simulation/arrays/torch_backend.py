@@ -15,9 +15,8 @@ import numpy as np
 
 from ...core.errors import InvalidProblem, install_command
 from ...functions.nonlinearity import Nonlinearity
-from .backend import Array, Backend, Factored
+from .backend import SHARE, Array, Backend, Factored, Limits, usable_memory
 from .gram import EIGEN_FLOPS
-from .memory import SHARE, Limits, usable_memory
 from .torch_functions import evaluator
 
 STRIPS, LEAST_STRIP = 8, 512  # of a Gram matrix's lower triangle, and the least width of one

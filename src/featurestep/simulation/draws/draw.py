@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...core.covariance import resolve_covariance
-from ...core.errors import InvalidProblem
+from ...core.errors import InvalidProblem, NonFiniteFeatures
 from ...core.problem import Problem
 from ...core.types import FloatArray
 from ..arrays.backend import Array
-from ..failures import NonFiniteFeatures
 from .laws import CORRUPTION, borders, corners, law_of_initial, law_of_inputs
 from .setting import Setting
 from .streams import Source, Streams

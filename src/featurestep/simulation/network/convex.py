@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.errors import NotConverged
+from ...core.errors import NotConverged, SingularSystem
 from ...core.types import FloatArray
 from ...functions.roots import find_root
 from ..arrays.backend import Array, Backend
-from ..failures import SingularSystem
 from .cost import SCALED_ROWS
 from .losses import LOSSES, Loss, sample_error, weighted
 from .plan import Fit

@@ -6,15 +6,15 @@ factorisation; elementwise work and random numbers are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from ...core.display import gibibytes
+from ...core.errors import InsufficientMemory
 from ..arguments import Resources
 from ..arrays.backend import Backend
 from ..arrays.gram import CHOLESKY_FLOPS, EIGEN_FLOPS, by_eigenvectors
 from ..draws.streams import CHUNK
-from ..failures import InsufficientMemory, gibibytes
 from .losses import LOSSES
 from .plan import Fit, Group
 from .step import residual_basis
@@ -33,8 +33,8 @@ def solve_flops(size: int, fits: Collection[Fit], backend: Backend) -> int:
     return int(CHOLESKY_FLOPS * ridges * size**3) + solves
 
 
-def convex_flops(fit: Fit, width: int) -> tuple[int, int]:
-    """Flops of matrix products and of factorisations of a fit with another loss, as promised.
+def convex_flops(fit: Fit, width: int) -> int:
+    """Flops of a fit with another loss, as promised.
 
     For as many steps as its loss takes on most problems; the true number is not known before.
     """
@@ -42,33 +42,9 @@ def convex_flops(fit: Fit, width: int) -> tuple[int, int]:
     sides = 1 + fit.intercept
     products = 8 * n * N
     if fit.by_samples(N):
-        return steps * products, steps * int(CHOLESKY_FLOPS * n**3 + 2 * sides * n**2)
+        return steps * (products + int(CHOLESKY_FLOPS * n**3 + 2 * sides * n**2))
     products += n * N * N
-    return steps * products, steps * int(CHOLESKY_FLOPS * N**3 + 2 * sides * N**2)
-
-
-class Work(NamedTuple):
-    """Amounts by kind: what a run does, or a machine in a second."""
-
-    products: float  # flops of matrix products
-    solves: float  # flops of factorisations
-    numbers: float  # random normals, as far as they come in rows
-    features: float  # values of the activation
-
-    @property
-    def flops(self) -> int:
-        """Of both kinds."""
-        return int(self.products + self.solves)
-
-    def seconds(self, rates: Work) -> dict[str, float]:
-        """The time that each kind takes, at so much a second."""
-        kinds = ("matrix products", "factorisations", "random numbers", "activations")
-        return {kind: self[i] / rates[i] for i, kind in enumerate(kinds)}
-
-    @staticmethod
-    def of_all(each: Sequence[Work], times: int) -> Work:
-        """All of them, so many times."""
-        return Work(*(times * sum(amounts) for amounts in zip(*each, strict=True)))
+    return steps * (products + int(CHOLESKY_FLOPS * N**3 + 2 * sides * N**2))
 
 
 @dataclass(frozen=True)
@@ -78,17 +54,12 @@ class GroupCost:
     group: Group
     rows: int  # of one block
     buffers: int  # row buffers of width N
-    work: Work  # for one draw
+    flops: int  # for one draw
     memory: int  # bytes at the peak
     held: int = 0  # rows of the sample that have all their projections in memory
     primal: tuple[int, ...] = ()  # sample sizes above the width
     hold: bool = False  # whether they too are fitted from what is held, or block by block
     passes: tuple[tuple[FeatureKey, ...], ...] = ()  # keys fitted together, a Gram matrix each
-
-    @property
-    def flops(self) -> int:
-        """For one draw."""
-        return self.work.flops
 
 
 def group_cost(group: Group, resources: Resources) -> GroupCost:
@@ -124,7 +95,7 @@ def group_cost(group: Group, resources: Resources) -> GroupCost:
         primal=tuple(shape.primal),
         hold=hold,
         passes=passes,
-        work=shape.work(hold, len(passes)),
+        flops=shape.flops(hold, len(passes)),
         memory=shape.memory(rows, max((len(keys) for keys in passes), default=1), hold),
     )
 
@@ -222,49 +193,29 @@ class Shape:
         used_up = not self.dual and len(self.primal) == 1  # a lone solve may factor in place
         return self.backend.factors(ridges) if ridges > 1 or used_up else 2
 
-    def work(self, hold: bool, passes: int) -> Work:
-        """Of one draw: its flops are what `GroupRun` counts as it goes."""
-        N, d, group = self.N, self.d, self.group
-        if not group.has_square_loss:
-            return self._convex_work()
+    def flops(self, hold: bool, passes: int) -> int:
+        """Of one draw, as `GroupRun` counts them on its way."""
+        N, group, square = self.N, self.group, self.group.has_square_loss
         streamed = 0 if hold else passes * max(self.primal, default=0)
         rows = group.n_test + self.held(hold) + streamed
-        products = 2 * self.matrices * N * d * rows
-        solves, features = 0, 0
+        flops = 2 * self.matrices * N * self.d * rows
         for key, fits in group.fits.items():
-            sizes = group.by_size(key)
-            products += N * max((n for n in sizes if n <= N), default=0) ** 2
-            # Streamed rows go on to the largest size of any key.
-            products += (self.primal[-1] if max(sizes) > N else 0) * N * (N + 4)
-            products += 2 * group.n_test * N * len(fits)
-            solves += sum(self._fit_flops(n, same) for n, same in sizes.items())
-            features += (group.n_test + max(sizes)) * N
-        numbers = (rows + N) * d + self.draws_noise * rows * N
-        if group.steps_needed:
-            steps = self.n0 * self.steps
-            products += self.step_flops()
-            numbers += steps * d
-            features += steps * N
-        return Work(products, solves, numbers, features)
+            flops += self._square_flops(key) if square else self._convex_flops(key)
+            flops += 2 * group.n_test * N * len(fits)
+        return flops + (self.step_flops() if group.steps_needed else 0)
 
-    def _convex_work(self) -> Work:
-        """The same with other losses."""
-        N, d, group = self.N, self.d, self.group
-        rows = group.n_test + self.held(True)
-        products, solves = 2 * self.matrices * N * d * rows, 0
-        features, numbers = 0, (rows + N) * d + self.draws_noise * rows * N
-        for key, fits in group.fits.items():
-            sizes = group.by_side(key)
-            products += sum(n * n * N for n, by_samples in sizes if by_samples)
-            products += 2 * group.n_test * N * len(fits)
-            each = [convex_flops(fit, N) for fit in fits]
-            products, solves = products + sum(p for p, _ in each), solves + sum(s for _, s in each)
-            features += (group.n_test + max(n for n, _ in sizes)) * N
-        if group.steps_needed:
-            products += self.step_flops()
-            numbers += self.n0 * self.steps * d
-            features += self.n0 * self.steps * N
-        return Work(products, solves, numbers, features)
+    def _square_flops(self, key: FeatureKey) -> int:
+        """Gram matrices and solves of ridge regression on some features."""
+        N, sizes = self.N, self.group.by_size(key)
+        products = N * max((n for n in sizes if n <= N), default=0) ** 2
+        # Streamed rows go on to the largest size of any key.
+        products += (self.primal[-1] if max(sizes) > N else 0) * N * (N + 4)
+        return products + sum(self._fit_flops(n, same) for n, same in sizes.items())
+
+    def _convex_flops(self, key: FeatureKey) -> int:
+        """Gram matrices and Newton steps with other losses on some features."""
+        grams = sum(n * n * self.N for n, by_samples in self.group.by_side(key) if by_samples)
+        return grams + sum(convex_flops(fit, self.N) for fit in self.group.fits[key])
 
     def step_flops(self) -> int:
         """Of the gradients."""

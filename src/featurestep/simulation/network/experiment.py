@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ...core.checks import whole_number
+from ...core.display import gibibytes
 from ...core.errors import InvalidProblem
 from ...core.grid import Grid
 from ...core.problem import Problem
@@ -14,8 +15,7 @@ from ...core.results import quantities_of
 from ..arguments import Draws, Resources, check_variants
 from ..draws.draw import Draw, check_sizes
 from ..draws.streams import Streams
-from ..failures import gibibytes
-from .cost import GroupCost, Work, group_cost
+from .cost import GroupCost, group_cost
 from .plan import default_test_size, make_groups
 from .run import GroupRun, uncounted
 from .weights import Count
@@ -26,15 +26,11 @@ MOST_DRAWS = 128
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a simulation will take: the peak of its memory, its counted flops, and its time.
-
-    The time is a sum over kinds of work at rates that were measured just before; nothing overlaps.
-    """
+    """What a simulation will take: the peak of its memory and its counted flops."""
 
     memory: int  # bytes of the device, beyond what libraries hold before the run
     flops: int  # over all seeds
     block_rows: int  # the largest block in use
-    seconds: Mapping[str, float] | None = None  # by kind of work, where rates were measured
 
     @staticmethod
     def of_all(runs: Sequence[Estimate]) -> Estimate:
@@ -45,23 +41,9 @@ class Estimate:
             block_rows=max(each.block_rows for each in runs),
         )
 
-    @property
-    def time(self) -> float | None:
-        """Seconds of the whole run."""
-        return None if self.seconds is None else sum(self.seconds.values())
-
-    @property
-    def binds(self) -> str | None:
-        """The kind of work that takes longest."""
-        return None if self.seconds is None else max(self.seconds, key=self.seconds.__getitem__)
-
     def __str__(self) -> str:
         rows = f"blocks of {self.block_rows} rows"
-        text = f"{gibibytes(self.memory)} of memory, {self.flops:.3g} flops, {rows}"
-        if self.time is None or self.time == 0.0:
-            return text
-        share = (self.seconds or {})[self.binds or ""] / self.time
-        return f"{text}, {self.time:.2g} s, of which {share:.0%} {self.binds}"
+        return f"{gibibytes(self.memory)} of memory, {self.flops:.3g} flops, {rows}"
 
 
 @dataclass(frozen=True)
@@ -90,11 +72,6 @@ class Experiment:
                 for index, cost in enumerate(self.groups)
             ]
         )
-
-    @property
-    def work(self) -> Work:
-        """Of all groups and seeds, by kind."""
-        return Work.of_all([cost.work for cost in self.groups], len(self.draws.seeds))
 
     def run(self, index: int, seeds: slice, count: Count = uncounted) -> GroupRun:
         """A group on some of the seeds, ready to run."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.errors import NonFiniteFeatures
 from ...core.types import FloatArray
 from ..arrays.backend import Array, Backend
-from ..failures import NonFiniteFeatures
 from .plan import Fit
 
 
@@ -129,7 +129,7 @@ def smaller_gram(backend: Backend, F: Array) -> Array:
     return gram
 
 
-def readouts(backend: Backend, F: Array, Y: Array, ridges: Sequence[float]) -> list[Array]:
+def ridge_readouts(backend: Backend, F: Array, Y: Array, ridges: Sequence[float]) -> list[Array]:
     """â (N, outputs) of every ridge for features that are held whole, and labels of any number."""
     n, N = F.shape
     shifts = [ridge * n for ridge in ridges]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ...core.errors import NonFiniteFeatures
 from ...core.types import FloatArray
 from ..arrays.backend import Array
 from ..draws.draw import Block, Draw, Sample
 from ..draws.laws import NORMAL
-from ..failures import NonFiniteFeatures
 from .convex import Features, along_ridges, convex_solution, fit_readout
 from .cost import GroupCost, convex_flops, solve_flops
 from .losses import expected_over_labels
@@ -177,7 +177,7 @@ class GroupRun(Trainer):
                         start=found,
                     )  # fmt: skip
                     out.solutions[key].append(convex_solution(fit, solver, found, y))
-                    self.count(sum(convex_flops(fit, N)))
+                    self.count(convex_flops(fit, N))
 
     def _test_convex(self, weights: Weights, out: Outcome) -> None:
         """Expected loss and error over the labels of the test rows, for every readout."""

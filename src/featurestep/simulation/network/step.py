@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.errors import NonFiniteFeatures
 from ...core.problem import Problem
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ..arrays.backend import Array, Backend, parallel_safe
 from ..draws.draw import Block
-from ..failures import NonFiniteFeatures
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ...core.grid import Grid
@@ -12,7 +12,6 @@ from ...core.results import Progress
 from ..arguments import SEEDS, checked_progress, costed, make_draws, make_resources
 from ..cluster import connected
 from ..draws.setting import Setting
-from ..rates import measured_rates
 from .experiment import Estimate, make_experiment
 from .result import Simulation
 from .runner import Runner
@@ -93,19 +92,11 @@ def estimate(
     drawn: str | None = None,
     max_memory: float | None = None,
     block_rows: int | None = None,
-    timed: bool = False,
 ) -> Estimate:
-    """Peak memory and flops of `simulate` with the same arguments, before it runs.
-
-    With `timed` also its time on this machine, and which kind of work takes most of it; a second
-    or two are spent on measuring the device's rates.
-    """
+    """Peak memory and flops of `simulate` with the same arguments, before it runs."""
     draws = make_draws(seeds=seeds, variants=variants, setting=setting)
     resources = make_resources(
         dtype=dtype, device=device, drawn=drawn, max_memory=max_memory, block_rows=block_rows
     )
-    experiment = costed(lambda r: make_experiment(problem, draws, r, n_test=n_test), resources)
-    if not timed:
-        return experiment.estimate
-    rates = measured_rates(resources, experiment.problems[0].sigma)
-    return replace(experiment.estimate, seconds=experiment.work.seconds(rates))
+    make = partial(make_experiment, problem, draws, n_test=n_test)
+    return costed(make, resources).estimate

@@ -14,9 +14,8 @@ from ..network.step import residual_basis
 from ..network.variants import Variant
 from ..network.weights import Count
 from .plan import OF_WEIGHTS, SpectrumPlan
-from .row_matrix import VectorOverlaps
 from .run import SpectrumRun
-from .singular import Found, from_gram, gram_of
+from .singular import MatrixSpectrum, VectorOverlaps, from_gram, gram_of
 
 Make = Callable[[], SpectrumRun]  # what is sent to a worker: a run is made where it runs
 
@@ -32,7 +31,7 @@ def shares_rows(plan: SpectrumPlan) -> bool:
 
 def found_by_rows(
     cluster: Cluster, plan: SpectrumPlan, place: int, count: Count
-) -> dict[str, Found]:
+) -> dict[str, MatrixSpectrum]:
     """What is found for each variant on one seed, its rows over all workers.
 
     `count` is told the flops as they end.
@@ -52,12 +51,12 @@ def found_by_rows(
             continue
         sums = summed(p.n, 2 * p.width * p.d, _gram_part, *where)
         futures[variant.name] = cluster.submit(_from_sums, *where, sums)
-    out = {name: cast("Found", cluster.result(future)) for name, future in futures.items()}
+    out = {name: cast("MatrixSpectrum", cluster.result(future)) for name, future in futures.items()}
     count(sum(found.flops for found in out.values()))
     return out
 
 
-def _whole(make: Make, variant: Variant, gradient: Arrays) -> Found:
+def _whole(make: Make, variant: Variant, gradient: Arrays) -> MatrixSpectrum:
     run = make()
     return run.find(variant, weights_after(run, gradient))
 
@@ -70,7 +69,7 @@ def _gram_part(make: Make, variant: Variant, gradient: Arrays, rows: Range) -> A
     return [run.backend.get(gram), *overlaps.parts()]
 
 
-def _from_sums(make: Make, variant: Variant, gradient: Arrays, sums: Arrays) -> Found:
+def _from_sums(make: Make, variant: Variant, gradient: Arrays, sums: Arrays) -> MatrixSpectrum:
     run = make()
     matrix = run.feature_matrix(run.plan.key(variant), weights_after(run, gradient))
     overlaps = VectorOverlaps(run.backend, matrix)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...core.display import gibibytes
+from ...core.errors import InsufficientMemory
 from ..arguments import Resources
 from ..arrays.backend import Backend
 from ..arrays.gram import EIGEN_FLOPS
 from ..draws.streams import CHUNK
-from ..failures import InsufficientMemory, gibibytes
-from ..network.cost import GroupCost, Shape, Work
+from ..network.cost import GroupCost, Shape
 from ..network.plan import Group
 from .krylov import PROBES, kept_piece, krylov_flops, likely_steps, most_steps
 from .singular import gram_flops, reduction_flops
@@ -90,7 +91,7 @@ def spectrum_cost(
         group=group,
         rows=block,
         buffers=shape.buffers,
-        work=Work(flops, 0, 0, 0),
+        flops=flops,
         memory=peak(block),
         routes=routes,
     )

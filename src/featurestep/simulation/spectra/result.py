@@ -19,7 +19,7 @@ from ..over_seeds import OverSeeds, error_of_mean, spread
 from .distribution import Curve, Spikes, cumulative_curve, default_width, density_curve, find_spikes
 from .plan import OF_WEIGHTS, WEIGHTS
 from .run import DEGREES, POWERS
-from .singular import Found
+from .singular import MatrixSpectrum
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +44,7 @@ class SimulatedSpectrum(OverSeeds):
     top: int  # singular values with vectors
     methods: Mapping[str, str]  # the route of each variant: dense or krylov
     borders: Mapping[str, Border]  # of the bulks, as given
-    found: Mapping[str, tuple[Found, ...]]  # by variant, one for each seed
+    found: Mapping[str, tuple[MatrixSpectrum, ...]]  # by variant, one for each seed
 
     @property
     def singular_value(self) -> FloatArray:

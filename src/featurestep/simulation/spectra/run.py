@@ -13,8 +13,7 @@ from ..network.variants import FeatureKey, Variant
 from ..network.weights import Count, Weights
 from .krylov import krylov_spectrum
 from .plan import OF_WEIGHTS, WEIGHTS, SpectrumPlan
-from .row_matrix import RowBlock, RowMatrix
-from .singular import Found, dense_spectrum
+from .singular import MatrixSpectrum, RowBlock, RowMatrix, dense_spectrum
 
 DEGREES = tuple(range(7))  # H_0(κ) … H_6(κ)
 POWERS = tuple(range(1, 7))  # κ … κ⁶
@@ -27,7 +26,7 @@ class SpectrumRun(GroupRun):
         super().__init__(plan.cost, plan.draw(0, slice(place, place + 1)), count)
         self.plan = plan
 
-    def spectra(self) -> dict[str, Found]:
+    def spectra(self) -> dict[str, MatrixSpectrum]:
         """What is found for each variant."""
         weights = self.weights()
         return {v.name: self.find(v, weights) for v in self.plan.draws.variants}
@@ -41,7 +40,7 @@ class SpectrumRun(GroupRun):
         beta = self.backend.get(weights.beta[noise])[0]
         return np.asarray(beta / np.sqrt(beta @ beta))
 
-    def find(self, variant: Variant, weights: Weights) -> Found:
+    def find(self, variant: Variant, weights: Weights) -> MatrixSpectrum:
         """What is found for one variant, from weights that took their step here or elsewhere."""
         beta, route = self._direction(weights), self.plan.cost.routes[variant.name]
         if variant.name in OF_WEIGHTS:

@@ -1,4 +1,10 @@
-"""The dense route: every singular value, from the Gram matrix on the smaller side.
+"""A matrix M that comes as blocks of rows, and the dense route to its singular values.
+
+Features (n × N) and weights (N × d) are both seen this way. With M = Σ s u vᵀ, what is asked of
+a left vector u is its overlap with given functions of the rows, and of a right vector v its
+overlap with given directions; neither needs the other side's vectors.
+
+The dense route finds every singular value from the Gram matrix on the smaller side.
 
 The Gram matrix squares: a singular value below about 1e-8 of the largest (3e-4 in float32) is
 rounding error. That is enough for a density and for spikes, which are large.
@@ -6,6 +12,7 @@ rounding error. That is enough for a density and for spikes, which are large.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +21,123 @@ from ...core.types import FloatArray
 from ..arrays.backend import Array, Backend
 from ..network.readout import refuse_non_finite
 from .distribution import Distribution, all_known
-from .row_matrix import RowMatrix, VectorOverlaps
 
 
 @dataclass(frozen=True)
-class Found:
+class RowBlock:
+    """Consecutive rows of M."""
+
+    start: int
+    values: Array  # (rows, columns)
+    left: FloatArray  # (rows, functions): the functions at these rows
+
+    @property
+    def at(self) -> slice:
+        """Their place among all rows."""
+        return slice(self.start, self.start + len(self.left))
+
+
+@dataclass(frozen=True)
+class RowMatrix:
+    """M, and what its singular vectors are compared with."""
+
+    rows: int
+    columns: int
+    scale: float  # eigenvalues are those of MᵀM/scale
+    functions: int
+    directions: FloatArray  # (directions, columns), unit rows
+    blocks: Callable[[], Iterator[RowBlock]]  # from the first row to the last
+    whole: Array | None = None  # M in one piece, where it is in memory anyway
+
+    @property
+    def side(self) -> int:
+        """The smaller side: how many eigenvalues are not 0 for M's shape alone."""
+        return min(self.rows, self.columns)
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether the smaller side is the columns'."""
+        return self.columns <= self.rows
+
+
+class VectorOverlaps:
+    """Sums over rows that give the overlaps of singular vectors, known on the smaller side only.
+
+    From vᵀ: u·f = vᵀMᵀf/s. From u: v·g = uᵀMg/s.
+    """
+
+    def __init__(self, backend: Backend, matrix: RowMatrix) -> None:
+        self.backend = backend
+        self.matrix = matrix
+        self.squares = np.zeros(matrix.functions)  # ‖f‖²
+        self._across: list[FloatArray] = []  # M·directions, rows' side
+        self._left: list[FloatArray] = []  # the functions themselves, rows' side
+        self._moments = backend.zeros(matrix.columns, matrix.functions)  # Mᵀf, columns' side
+        self._right = backend.put(matrix.directions)
+
+    def add(self, block: RowBlock) -> None:
+        """The next rows."""
+        self.squares += np.sum(block.left**2, axis=0)
+        if self.matrix.by_columns:
+            self.backend.add_product(self._moments, block.values, self.backend.put(block.left))
+            return
+        self._left.append(block.left)
+        self._across.append(self.backend.get(block.values @ self._right.T))
+
+    def parts(self) -> list[FloatArray]:
+        """The sums of the columns' side, to be added to those of other rows."""
+        return [self.backend.get(self._moments), self.squares]
+
+    def take(self, parts: list[FloatArray]) -> None:
+        """The sums of all rows."""
+        self._moments, self.squares = self.backend.put(parts[0]), parts[1]
+
+    def of(self, vectors: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Squared overlaps (vectors, functions) and (vectors, directions).
+
+        `vectors` are unit rows on the smaller side, `values` their eigenvalues s² of MᵀM/scale.
+        """
+        s2 = (values * self.matrix.scale)[:, None]
+        resolved = s2 > absent(self.backend.solver.dtype) * s2[0]
+        there = np.where(resolved, s2, 1.0)
+        if self.matrix.by_columns:
+            left = (vectors @ self.backend.get(self._moments)) ** 2 / there
+            right = (vectors @ self.matrix.directions.T) ** 2
+        else:
+            left = (vectors @ np.concatenate(self._left)) ** 2
+            right = (vectors @ np.concatenate(self._across)) ** 2 / there
+        return np.where(resolved, left / self.squares, np.nan), np.where(resolved, right, np.nan)
+
+
+def absent(dtype: str) -> float:
+    """The s² (of the largest) below which a pair is not resolved: s² is known to eps only."""
+    return float(np.sqrt(np.finfo(dtype).eps))
+
+
+def apply_gram(backend: Backend, matrix: RowMatrix, vectors: Array) -> Array:
+    """MᵀM v/scale, or MMᵀ v/scale on the rows' side, for vectors as rows; no Gram matrix.
+
+    Vectors are in float64, products in the solver's precision. The columns' side takes one pass
+    over the rows of M, the rows' side two.
+    """
+    solver = backend.solver
+    there = solver.zeros(len(vectors), matrix.columns)
+    inside = solver.cast(vectors)
+    if matrix.by_columns:
+        for block in matrix.blocks():
+            values = solver.cast(block.values)
+            solver.add_product(there, solver.product(values, inside), values)
+        return solver.wide(there) / matrix.scale
+    for block in matrix.blocks():
+        solver.add_product(there, inside[:, block.at].T, solver.cast(block.values))
+    out = 0.0 * vectors
+    for block in matrix.blocks():
+        out[:, block.at] = solver.product(solver.cast(block.values), there).T
+    return out / matrix.scale
+
+
+@dataclass(frozen=True)
+class MatrixSpectrum:
     """What a route found for one matrix."""
 
     top: FloatArray  # (top,): largest eigenvalues of MᵀM/scale, descending
@@ -39,7 +158,7 @@ def reduction_flops(side: int) -> int:
     return 4 * side**3 // 3
 
 
-def dense_spectrum(backend: Backend, matrix: RowMatrix, top: int) -> Found:
+def dense_spectrum(backend: Backend, matrix: RowMatrix, top: int) -> MatrixSpectrum:
     """All eigenvalues of MᵀM/scale, and the overlaps of the first `top` pairs."""
     overlaps = VectorOverlaps(backend, matrix)
     return from_gram(backend, matrix, gram_of(backend, matrix, overlaps), overlaps, top)
@@ -47,13 +166,13 @@ def dense_spectrum(backend: Backend, matrix: RowMatrix, top: int) -> Found:
 
 def from_gram(
     backend: Backend, matrix: RowMatrix, gram: Array, overlaps: VectorOverlaps, top: int
-) -> Found:
+) -> MatrixSpectrum:
     """The same from sums over all rows; the Gram matrix is used up."""
     refuse_non_finite(backend.solver, gram)
     values, vectors = backend.solver.eigen(gram, top)
     values = np.maximum(values, 0.0) / matrix.scale
     left, right = overlaps.of(vectors, values[:top])
-    return Found(
+    return MatrixSpectrum(
         top=values[:top],
         left=left,
         right=right,

@@ -18,7 +18,7 @@ from .by_rows import found_by_rows, shares_rows
 from .plan import KNOWN, OF_WEIGHTS, SpectrumPlan, make_plan
 from .result import SimulatedSpectrum
 from .run import SpectrumRun
-from .singular import Found
+from .singular import MatrixSpectrum
 
 
 @verb(KNOWN)
@@ -129,7 +129,9 @@ class _Runner:
         self.done = 0
         self.saved = 0  # promised, and not needed
         self.seeds = 0
-        self.found: dict[str, list[Found]] = {variant.name: [] for variant in plan.draws.variants}
+        self.found: dict[str, list[MatrixSpectrum]] = {
+            variant.name: [] for variant in plan.draws.variants
+        }
 
     def run(self, cluster: Cluster | None) -> SimulatedSpectrum:
         """One seed after the other, or on a cluster."""
@@ -156,7 +158,7 @@ class _Runner:
                 self._put(cluster.result(future)[0])
         return cluster.record("rows" if by_rows else "draws")
 
-    def _put(self, found: Mapping[str, Found]) -> None:
+    def _put(self, found: Mapping[str, MatrixSpectrum]) -> None:
         """What one more seed gave."""
         for name, one in found.items():
             self.found[name].append(one)
@@ -187,7 +189,7 @@ class _Runner:
             self.progress(self.done + self.saved, self.total)
 
 
-def _one_seed(plan: SpectrumPlan, place: int) -> tuple[dict[str, Found], int]:
+def _one_seed(plan: SpectrumPlan, place: int) -> tuple[dict[str, MatrixSpectrum], int]:
     """What a seed gives on a worker, and the flops it took."""
     done: list[int] = []
     return SpectrumRun(plan, place, done.append).spectra(), sum(done)

@@ -13,14 +13,20 @@ from ...core.extensions import ALL
 from ...core.grid import Grid
 from ...core.problem import Problem
 from ...core.results import QUANTITIES
-from ...simulation import Setting, simulate
-from ...simulation.arguments import check_variants, make_draws
-from ...simulation.arrays.backend import DTYPES
-from ...simulation.draws.draw import check_sizes
-from ...simulation.draws.setting import refuse_moved
-from ...simulation.network.plan import default_test_size, group_key
-from ...simulation.network.result import ALIGNMENT
-from ...simulation.network.variants import Move, parse_variants
+from ...simulation import (
+    ALIGNMENT,
+    DTYPES,
+    Move,
+    Setting,
+    check_sizes,
+    check_variants,
+    default_test_size,
+    group_key,
+    make_draws,
+    parse_variants,
+    refuse_moved,
+    simulate,
+)
 from .base import Part, Task, Unit, Values
 
 Item = TypeVar("Item")
