@@ -11,7 +11,7 @@ from featurestep.core.problem import Problem
 from featurestep.simulation import Setting, simulate
 from featurestep.simulation.arguments import make_resources
 from featurestep.simulation.draws.draw import Draw
-from featurestep.simulation.draws.laws import NORMAL, RowLaw
+from featurestep.simulation.draws.setting import NORMAL, RowLaw
 from featurestep.simulation.draws.streams import STREAMS, DeviceSource, Streams
 from featurestep.simulation.network.result import QUANTITIES
 

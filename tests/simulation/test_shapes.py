@@ -19,7 +19,7 @@ from featurestep.simulation.arrays import backend as backends
 from featurestep.simulation.arrays import torch_backend
 from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Draw
-from featurestep.simulation.draws.laws import corners
+from featurestep.simulation.draws.setting import corners
 from featurestep.simulation.draws.streams import Source, Streams
 
 P = Problem(n=400, d=12, width=30, step_exponent=0.2, ridge=0.1, noise_std=0.2)

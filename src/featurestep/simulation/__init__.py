@@ -19,8 +19,7 @@ from .network.given import ROWS, Network, Step, sum_of_squares
 from .network.plan import default_test_size, group_key
 from .network.readout import ridge_readouts, smaller_gram
 from .network.result import ALIGNMENT, Simulation
-from .network.step import slopes
-from .network.variants import Move, parse_variants
+from .network.step import Move, parse_variants, slopes
 from .network.verb import estimate, simulate
 from .over_seeds import spread
 from .spectra.distribution import Spikes, find_spikes

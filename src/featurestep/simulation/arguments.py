@@ -22,7 +22,7 @@ from .draws.streams import (
     checked_seed,
     checked_streams,
 )
-from .network.variants import Variant, parse_variants
+from .network.step import Variant, parse_variants
 
 Costed = TypeVar("Costed")
 DRAWN = ("host", "device")

@@ -14,8 +14,7 @@ from ...core.errors import InvalidProblem, NonFiniteFeatures
 from ...core.problem import Problem
 from ...core.types import FloatArray
 from ..arrays.backend import Array
-from .laws import CORRUPTION, borders, corners, law_of_initial, law_of_inputs
-from .setting import Setting
+from .setting import CORRUPTION, Setting, borders, corners, law_of_initial, law_of_inputs
 from .streams import Source, Streams
 
 READOUT_PART, FIRST_STEP_PART = 0, 1  # parts of the streams `data` and `noise`

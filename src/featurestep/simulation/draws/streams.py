@@ -21,7 +21,7 @@ from ...core.threads import workers
 from ...core.types import FloatArray
 from ..arrays.backend import Array, Backend
 from ..arrays.philox import fill
-from .laws import NORMAL, RowLaw
+from .setting import NORMAL, RowLaw
 
 STREAMS = (
     *("data", "initialisation", "readout", "noise", "test", "teacher", "equivalent"),

@@ -13,13 +13,11 @@ from typing import cast
 import numpy as np
 
 from ..cluster import Arrays, Cluster, Range
-from .cost import solve_flops
 from .experiment import Experiment
+from .plan import solve_flops
 from .readout import solve_primal
-from .run import TRAIN, GroupRun, Outcome
-from .step import Gradient, residual_basis
-from .variants import FeatureKey
-from .weights import Count, Weights
+from .run import TRAIN, Count, GroupRun, Outcome, Weights
+from .step import FeatureKey, Gradient, residual_basis
 
 Task = tuple[int, slice]  # a group, and some of the seeds
 Make = Callable[[], GroupRun]  # what is sent to a worker: a run is made where it runs

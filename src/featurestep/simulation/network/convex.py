@@ -18,9 +18,8 @@ from ...core.errors import NotConverged, SingularSystem
 from ...core.types import FloatArray
 from ...functions.roots import find_root
 from ..arrays.backend import Array, Backend
-from .cost import SCALED_ROWS
 from .losses import LOSSES, Loss, sample_error, weighted
-from .plan import Fit
+from .plan import SCALED_ROWS, Fit
 from .readout import Fitted, refuse_non_finite
 
 GRADIENT = 1e-9  # largest gradient at a solution, relative to that at a = 0

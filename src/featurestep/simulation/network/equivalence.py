@@ -21,7 +21,7 @@ from ..over_seeds import error_of_mean, spread
 from .experiment import make_experiment
 from .readout import refuse_non_finite
 from .run import TRAIN, GroupRun
-from .variants import FeatureKey, feature_key
+from .step import FeatureKey, feature_key
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,10 +15,8 @@ from ...core.results import quantities_of
 from ..arguments import Draws, Resources, check_variants
 from ..draws.draw import Draw, check_sizes
 from ..draws.streams import Streams
-from .cost import GroupCost, group_cost
-from .plan import default_test_size, make_groups
-from .run import GroupRun, uncounted
-from .weights import Count
+from .plan import GroupCost, default_test_size, group_cost, make_groups
+from .run import Count, GroupRun, uncounted
 
 SMALL = 2000  # samples and neurons up to which several draws are computed at once
 MOST_DRAWS = 128

@@ -14,8 +14,7 @@ from ..arrays.backend import Array, Backend
 from ..draws.draw import Draw
 from ..draws.setting import Setting
 from ..draws.streams import Source, Streams
-from .step import combine, refuse_infinite, scale, slopes
-from .variants import FeatureMaps, Terms
+from .step import FeatureMaps, Terms, combine, refuse_infinite, scale, slopes
 
 ROWS = 1024  # of a sample in memory at a time
 

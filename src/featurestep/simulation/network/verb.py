@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ...core.grid import Grid
+import numpy as np
+
+from ...core.errors import FeaturestepError
+from ...core.grid import Grid, as_grid
 from ...core.problem import Problem
 from ...core.results import Progress
+from ...core.types import FloatArray
 from ..arguments import SEEDS, checked_progress, costed, make_draws, make_resources
-from ..cluster import connected
+from ..arrays.backend import make_backend
+from ..cluster import Cluster, connected
 from ..draws.setting import Setting
-from .experiment import Estimate, make_experiment
-from .result import Simulation
-from .runner import Runner
+from ..runner import Runner
+from .by_rows import Task, outcome_by_rows, shares_rows
+from .experiment import Estimate, Experiment, make_experiment
+from .result import ALIGNMENT, Simulation
+from .run import Count, Outcome
 
 
 def simulate(
@@ -75,7 +83,7 @@ def simulate(
         dtype=dtype, device=device, drawn=drawn, max_memory=max_memory, block_rows=block_rows
     )
     experiment = make_experiment(problem, draws, resources, n_test=n_test)
-    runner = Runner(experiment, checked_progress(progress))
+    runner = SimulationRunner(experiment, checked_progress(progress))
     with connected(scheduler) as cluster:
         return runner.run(cluster)
 
@@ -100,3 +108,99 @@ def estimate(
     )
     make = partial(make_experiment, problem, draws, n_test=n_test)
     return costed(make, resources).estimate
+
+
+class SimulationRunner(Runner[Experiment, Outcome, Simulation]):
+    """Fits and tests the readouts of every group, and puts the numbers in place."""
+
+    def __init__(self, experiment: Experiment, progress: Progress | None) -> None:
+        super().__init__(experiment, progress)
+        draws = experiment.draws
+        points, seeds = len(experiment.problems), len(draws.seeds)
+        steps = max(problem.steps for problem in experiment.problems)
+        shape = (len(draws.variants), points, seeds)
+        self.values: dict[str, FloatArray] = {
+            name: np.empty(shape) for name in experiment.quantities
+        }
+        if any(variant.base == "trained" for variant in draws.variants):
+            most = max(draws.setting.directions(problem) for problem in experiment.problems)
+            each = [f"energy_{i + 1}" for i in range(most) if most > 1]
+            for name in (*ALIGNMENT, *each):
+                self.values[name] = np.zeros((points, seeds, steps))
+
+    @staticmethod
+    def execute(experiment: Experiment, task: Task, count: Count) -> Outcome:
+        """The numbers of a task, without the readouts."""
+        return experiment.run(*task, count).execute().light()
+
+    def shares_rows(self, index: int) -> bool:
+        return shares_rows(self.experiment, index)
+
+    def execute_by_rows(self, cluster: Cluster, task: Task) -> Outcome:
+        return outcome_by_rows(cluster, self.experiment, task, self.count)
+
+    def place(self, task: Task, outcome: Outcome) -> None:
+        """The numbers of a task."""
+        index, seeds = task
+        group = self.experiment.groups[index].group
+        for key, found in outcome.solutions.items():
+            moved = outcome.alignment.get(key.move, [])
+            names = self.values.keys() & moved[0].keys() if moved else ()
+            paths = {name: np.stack([step[name] for step in moved], axis=-1) for name in names}
+            for solution in found:
+                for variant, point in group.fits[key][solution.fit]:
+                    for name in self.experiment.quantities:
+                        self.values[name][variant, point, seeds] = getattr(solution, name)
+                    for name, path in paths.items():
+                        self.values[name][point, seeds, : path.shape[-1]] = path
+
+    def result(self, wall_time: float, where: Mapping[str, str]) -> Simulation:
+        """What was found, of the grid's shape; `where` says on which cluster, if on any."""
+        e, draws = self.experiment, self.experiment.draws
+        shape = as_grid(e.problem).shape
+        variants, points, seeds = len(draws.variants), len(e.problems), len(draws.seeds)
+        shaped = {}
+        for name, array in self.values.items():
+            measured = name in e.quantities
+            lead, rest = ((variants,), (seeds,)) if measured else ((), array.shape[1:])
+            shaped[name] = array.reshape(*lead, *shape, *rest)
+        assert points == np.prod(shape, dtype=int)
+        record = {**e.resources.record(), "n_test": str(e.n_test), **where}
+        if e.resources.backend.precision != "float64":
+            on_cluster = "not measured: the run was on a cluster"
+            record["precision"] = on_cluster if where else self._precision()
+        return Simulation(
+            problem=e.problem,
+            setting=draws.setting,
+            variants=tuple(variant.name for variant in draws.variants),
+            seeds=draws.seeds,
+            values=shaped,
+            wall_time=wall_time,
+            flops=self.done,
+            record=record,
+        )
+
+    def _precision(self) -> str:
+        """How far the run's first draw is from the same draw in float64, in words.
+
+        Measured where rounding shows most: at the point of the least ridge, and among those at
+        the largest step.
+        """
+        e, each = self.experiment, self.experiment.problems
+        point = min(range(len(each)), key=lambda i: (each[i].ridge, -each[i].step_size))
+        draws = replace(e.draws, seeds=e.draws.seeds[:1])
+        backend = make_backend(e.resources.backend.name, "float64")
+        resources = replace(e.resources, backend=backend)
+        try:
+            exact = make_experiment(each[point], draws, resources, n_test=e.n_test)
+            found = SimulationRunner(exact, None).run().values
+        except FeaturestepError as error:
+            return f"not measured: {error}"
+        gaps = {}
+        for name in e.quantities:
+            value, expected = self.values[name][:, point, 0], found[name][..., 0]
+            scale = np.where(expected == 0.0, 1.0, expected)  # shares of errors may be 0
+            gaps[name] = np.max(np.abs((value - expected) / scale))
+        words = ", ".join(f"{name} {gap:.1e}" for name, gap in gaps.items())
+        where = f"seed {draws.seeds[0]}, ridge {each[point].ridge:.3g}"
+        return f"relative gaps to float64 on {where}: {words}"

@@ -1,4 +1,7 @@
-"""A checked and costed spectrum: everything `simulated_spectrum` knows before it draws."""
+"""A checked and costed spectrum: everything `simulated_spectrum` knows before it draws.
+
+The route to each variant's singular values, dense or Krylov, is chosen by its work and memory.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,163 @@ from typing import Any
 
 from ...core.borders import Border
 from ...core.checks import one_of, whole_number
-from ...core.errors import InvalidProblem
+from ...core.display import gibibytes
+from ...core.errors import InsufficientMemory, InvalidProblem
 from ...core.extensions import ALL, require_known
 from ...core.problem import Problem
 from ..arguments import Draws, Resources, check_variants
+from ..arrays.backend import Backend
+from ..arrays.gram import EIGEN_FLOPS
 from ..draws.draw import check_sizes
+from ..draws.streams import CHUNK
 from ..network.experiment import Experiment
-from ..network.plan import Group, make_groups
-from ..network.variants import FeatureKey, Variant, feature_key
-from .cost import METHODS, Size, SpectrumCost, spectrum_cost
+from ..network.plan import Group, GroupCost, Shape, make_groups
+from ..network.step import FeatureKey, Variant, feature_key
+from .krylov import PROBES, kept_piece, krylov_flops, likely_steps, most_steps
+from .singular import gram_flops, reduction_flops
+
+METHODS = ("auto", "dense", "krylov")
+DENSE_SIDE = 6000  # up to here the dense route takes seconds, and it gives every eigenvalue
+SLOW = 3.0  # a flop of a reduction or of a product with few vectors, against one of a large product
+KEPT_BYTES = {"float64": 8, "float32": 4}
+FUNCTIONS = 16  # at least as many as a left vector is compared with
+
+
+@dataclass(frozen=True)
+class Size:
+    """A matrix whose spectrum is asked for."""
+
+    rows: int
+    columns: int
+    feature_flops: int  # to compute it once; 0 for weights, which are in memory
+    extra_weights: int = 0  # weight matrices beside those that every variant finds in memory
+
+    @property
+    def side(self) -> int:
+        """The smaller side."""
+        return min(self.rows, self.columns)
+
+
+@dataclass(frozen=True)
+class Route:
+    """How a matrix's spectrum is found."""
+
+    method: str  # dense or krylov
+    keep: str | None  # krylov: the precision in which features are kept; None: not at all
+    memory: int  # bytes beyond weights and row buffers
+    flops: int  # at most, for one draw
+    effort: float  # flops that are likely, slow ones counted as more
+
+    def __str__(self) -> str:
+        return self.method if self.keep is None else f"{self.method}, features kept in {self.keep}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpectrumCost(GroupCost):
+    """A group whose spectra are asked for: no readout is fitted."""
+
+    routes: Mapping[str, Route]  # of all variants
+
+
+def spectrum_cost(
+    group: Group, resources: Resources, sizes: Mapping[str, Size], method: str
+) -> SpectrumCost:
+    """The preferred routes that fit the memory, or InsufficientMemory.
+
+    The route is chosen with the smallest blocks; the blocks then grow into what memory is left.
+    """
+    most, told = resources.limit
+    shape = Shape(group, resources.backend)
+    routes: dict[str, Route] = {}
+
+    def peak(block: int) -> int:
+        return max(_peak(shape, block, sizes[name], route) for name, route in routes.items())
+
+    for name, size in sizes.items():
+        possible = _routes(size, method, resources.backend)
+        peaks = [_peak(shape, CHUNK, size, route) for route in possible]
+        if min(peaks) > most:
+            raise InsufficientMemory(
+                f"{name} needs at least {gibibytes(min(peaks))} (method {method}, "
+                f"{shape.describe()}); {told} is {gibibytes(most)}"
+            )
+        pairs = zip(possible, peaks, strict=True)
+        routes[name] = _best([route for route, needed in pairs if needed <= most], size)
+    block = shape.default_rows() if resources.block_rows is None else resources.block_rows
+    while block > CHUNK and peak(block) > most:
+        block = max(CHUNK, block // 2 // CHUNK * CHUNK)
+    flops = shape.step_flops() + sum(route.flops for route in routes.values())
+    return SpectrumCost(
+        group=group,
+        rows=block,
+        buffers=shape.buffers,
+        flops=flops,
+        memory=peak(block),
+        routes=routes,
+    )
+
+
+def _peak(shape: Shape, block: int, size: Size, route: Route) -> int:
+    """Of the step, or of one variant."""
+    weight = shape.N * shape.d * shape.itemsize
+    stepping = max(shape.step_bytes(), 2 * weight)  # β needs a gradient at any η
+    inside = (shape.matrices + size.extra_weights) * weight + route.memory
+    return shape.block_bytes(block) + max(stepping, inside) + shape.limits.workspace
+
+
+def _best(fitting: list[Route], size: Size) -> Route:
+    """Dense when it is small or takes less effort; else the first that fits."""
+    dense = [route for route in fitting if route.method == "dense"]
+    others = [route for route in fitting if route.method != "dense"]
+    if dense and (not others or size.side <= DENSE_SIDE or dense[0].effort <= others[0].effort):
+        return dense[0]
+    return others[0]
+
+
+def _routes(size: Size, method: str, backend: Backend) -> list[Route]:
+    routes = []
+    if method != "krylov":
+        routes.append(_dense(size, backend))
+    if method != "dense":
+        kept = ("float64", "float32")[backend.itemsize == 4 :] if size.feature_flops else ()
+        routes += [_krylov(size, keep, backend) for keep in (*kept, None)]
+    return routes
+
+
+def _dense(size: Size, backend: Backend) -> Route:
+    gram, reduction = gram_flops(size.rows, size.columns), reduction_flops(size.side)
+    copies = 1 if backend.name == "cpu" else 4  # torch keeps the vectors and their workspace
+    held = size.side**2 * copies
+    if size.rows < size.columns and size.feature_flops:
+        held += size.rows * size.columns
+    memory = held * backend.solver.itemsize + _functions(size)
+    flops = size.feature_flops + gram + reduction
+    on_cpu = backend.eigen_flops == EIGEN_FLOPS
+    slow = SLOW * reduction if on_cpu else backend.eigen_flops * size.side**3
+    return Route("dense", None, memory, flops, size.feature_flops + gram + slow)
+
+
+def _krylov(size: Size, keep: str | None, backend: Backend) -> Route:
+    m = size.side
+    basis = min((most_steps(m) + 1) * PROBES, m)
+    memory = 8 * basis * m + 4 * 8 * basis * basis + _functions(size)  # T, a copy, Ritz vectors
+    if keep is not None:
+        memory += KEPT_BYTES[keep] * size.rows * size.columns + 8 * kept_piece(backend)
+    sweeps = 1 if size.columns <= size.rows else 2
+
+    def features(steps: int) -> int:
+        """One pass for the overlaps, then one or two for each step and for the residuals."""
+        return size.feature_flops * (1 + sweeps * (steps + 1) if keep is None else 1)
+
+    flops = features(most_steps(m)) + krylov_flops(size.rows, size.columns, most_steps(m))
+    likely = krylov_flops(size.rows, size.columns, likely_steps(m))
+    return Route("krylov", keep, memory, flops, features(likely_steps(m)) + SLOW * likely)
+
+
+def _functions(size: Size) -> int:
+    """What left vectors are compared with, or its moments."""
+    return 8 * FUNCTIONS * size.side
+
 
 KNOWN = ALL - {"loss", "intercept"}
 OF_WEIGHTS = WEIGHTS, INITIAL_WEIGHTS = "weights", "initial_weights"

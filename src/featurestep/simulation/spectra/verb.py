@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -13,11 +12,13 @@ from ...core.results import GridResult, Progress, over_grid, verb
 from ..arguments import SEEDS, checked_progress, costed, make_draws, make_resources
 from ..cluster import Cluster, connected
 from ..draws.setting import Setting
+from ..network.by_rows import Task
 from ..network.experiment import Estimate
-from .by_rows import found_by_rows, shares_rows
+from ..network.run import Count
+from ..runner import Runner
 from .plan import KNOWN, OF_WEIGHTS, SpectrumPlan, make_plan
 from .result import SimulatedSpectrum
-from .run import SpectrumRun
+from .run import SpectrumRun, found_by_rows, shares_rows
 from .singular import MatrixSpectrum
 
 
@@ -86,7 +87,7 @@ def simulated_spectrum(
 
     def one(point: Problem, told: Progress | None = None) -> SimulatedSpectrum:
         plan = make_plan(point, draws, resources, border=border, top=top, method=method)
-        return _Runner(plan, told).run(cluster)
+        return SpectrumRunner(plan, told).run(cluster)
 
     with connected(scheduler) as cluster:
         if isinstance(problem, Grid):
@@ -119,77 +120,48 @@ def estimate_spectrum(
     return costed(plan, resources).estimate
 
 
-class _Runner:
-    """Runs every seed of a plan."""
+Spectra = dict[str, MatrixSpectrum]  # by variant
+
+
+class SpectrumRunner(Runner[SpectrumPlan, Spectra, SimulatedSpectrum]):
+    """Finds the spectra of every seed."""
 
     def __init__(self, plan: SpectrumPlan, progress: Progress | None) -> None:
-        self.plan = plan
-        self.progress = progress
-        self.total = plan.estimate.flops
-        self.done = 0
-        self.saved = 0  # promised, and not needed
-        self.seeds = 0
-        self.found: dict[str, list[MatrixSpectrum]] = {
-            variant.name: [] for variant in plan.draws.variants
-        }
+        super().__init__(plan, progress)
+        self.found: dict[int, Spectra] = {}  # by the place of the seed
 
-    def run(self, cluster: Cluster | None) -> SimulatedSpectrum:
-        """One seed after the other, or on a cluster."""
-        started, where = time.perf_counter(), dict[str, str]()
-        if cluster is not None:
-            where = self._share(cluster)
-        else:
-            for place in range(len(self.plan.draws.seeds)):
-                self._put(SpectrumRun(self.plan, place, self._count).spectra())
-        return self._result(time.perf_counter() - started, where)
+    @staticmethod
+    def execute(plan: SpectrumPlan, task: Task, count: Count) -> Spectra:
+        """What is found for each variant on one seed."""
+        return SpectrumRun(plan, task[1].start, count).spectra()
 
-    def _share(self, cluster: Cluster) -> dict[str, str]:
-        """Seeds to workers, or one seed's rows where seeds are few; the record of it."""
-        plan, places = self.plan, range(len(self.plan.draws.seeds))
-        by_rows = len(places) < cluster.workers and shares_rows(plan)
-        if by_rows:
-            for place in places:
-                self._put(found_by_rows(cluster, plan, place, self._count))
-        else:
-            futures = [cluster.submit(_one_seed, plan, place) for place in places]
-            for future in cluster.ended(futures):
-                self._count(cluster.result(future)[1])
-            for future in futures:
-                self._put(cluster.result(future)[0])
-        return cluster.record("rows" if by_rows else "draws")
+    def shares_rows(self, index: int) -> bool:
+        return shares_rows(self.experiment)
 
-    def _put(self, found: Mapping[str, MatrixSpectrum]) -> None:
-        """What one more seed gave."""
-        for name, one in found.items():
-            self.found[name].append(one)
-        self.seeds += 1
-        self.saved = max(0, self.seeds * self.plan.cost.flops - self.done)
-        self._count(0)
+    def execute_by_rows(self, cluster: Cluster, task: Task) -> Spectra:
+        return found_by_rows(cluster, self.experiment, task[1].start, self.count)
 
-    def _result(self, wall_time: float, where: Mapping[str, str]) -> SimulatedSpectrum:
-        plan, routes = self.plan, self.plan.cost.routes.items()
+    def place(self, task: Task, outcome: Spectra) -> None:
+        self.found[task[1].start] = outcome
+
+    def result(self, wall_time: float, where: Mapping[str, str]) -> SimulatedSpectrum:
+        """All spectra, in the order of the seeds."""
+        plan, routes = self.experiment, self.experiment.cost.routes.items()
+        names = tuple(variant.name for variant in plan.draws.variants)
         method = "; ".join(f"{name}: {route}" for name, route in routes)
         return SimulatedSpectrum(
             problem=plan.problem,
             setting=plan.draws.setting,
-            variants=tuple(self.found),
+            variants=names,
             seeds=plan.draws.seeds,
             top=plan.top,
             methods={name: route.method for name, route in routes},
             borders=plan.borders,
-            found={name: tuple(each) for name, each in self.found.items()},
+            found={
+                name: tuple(self.found[place][name] for place in sorted(self.found))
+                for name in names
+            },
             wall_time=wall_time,
             flops=self.done,
             record={**plan.resources.record(), "method": method, **where},
         )
-
-    def _count(self, flops: int) -> None:
-        self.done += flops
-        if self.progress is not None:
-            self.progress(self.done + self.saved, self.total)
-
-
-def _one_seed(plan: SpectrumPlan, place: int) -> tuple[dict[str, MatrixSpectrum], int]:
-    """What a seed gives on a worker, and the flops it took."""
-    done: list[int] = []
-    return SpectrumRun(plan, place, done.append).spectra(), sum(done)
