@@ -14,6 +14,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,17 +69,20 @@ def cases(count: int = COUNT, seed: int = 2310) -> list[dict[str, Any]]:
     return [random_case(rng) for _ in range(count)]
 
 
-def observed(fields: dict[str, Any], seeds: int, device: str) -> dict[str, Any]:
+def observed(
+    fields: dict[str, Any], seeds: int, device: str, quantities: Sequence[str] = QUANTITIES
+) -> dict[str, Any]:
     """Means and standard errors over the seeds."""
     found = simulate(Problem(**fields), seeds=seeds, device=device)
     table: dict[str, Any] = {"seeds": seeds}
-    for name in QUANTITIES:
+    for name in quantities:
         (each,) = found.values[name]  # one variant
         table[name] = [float(each.mean()), float(each.std(ddof=1) / math.sqrt(seeds))]
     return table
 
 
-def main() -> None:
+def record(problems: Sequence[dict[str, Any]], quantities: Sequence[str]) -> None:
+    """Train every problem and write what was observed, by the command line's options."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=40)
@@ -90,12 +94,13 @@ def main() -> None:
     known = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
     done = {json.dumps(row["problem"], sort_keys=True) for row in known}
     began = time.monotonic()
-    for i, fields in enumerate(cases()):
+    for i, fields in enumerate(problems):
         if i % parts != part - 1 or json.dumps(fields, sort_keys=True) in done:
             continue
         if time.monotonic() - began > arguments.seconds:
             break
-        row = {"problem": fields, **observed(fields, arguments.seeds, arguments.device)}
+        seen = observed(fields, arguments.seeds, arguments.device, quantities)
+        row = {"problem": fields, **seen}
         known.append(row)
         arguments.output.write_text(json.dumps(known, indent=1) + "\n")
         test, error = row["test_error"]
@@ -104,4 +109,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    record(cases(), QUANTITIES)

@@ -12,8 +12,8 @@ from featurestep.core.extensions import PLAIN, departing, require_known
 
 BASE: dict[str, Any] = {"n": 60, "d": 30, "width": 40, "step_exponent": 0.3, "ridge": 0.1}
 PROBLEMS = {  # one for each field
-    "loss": Problem(**BASE, loss="logistic", target="H1", noise_std=0.5),
-    "intercept": Problem(**BASE, intercept=True),
+    "loss": Problem(**BASE, loss="logistic", target="H1", noise_std=0.5, readout="constant"),
+    "intercept": Problem(**BASE, intercept=True, readout="constant"),
     "rows": Problem(**BASE, rows="same"),
     "steps": Problem(**BASE, steps=2),
     "batches": Problem(**BASE, batches="same"),
@@ -28,13 +28,14 @@ GRIDS = {
     "covariance": Problem(**BASE).vary(covariance=[None, "power(0.6)"]),
 }
 STEPS = {"rows", "steps", "batches"}
+LOSS = {"loss", "intercept"}
 # Every public verb, and the fields that it knows.
 VERBS: dict[str, tuple[Any, set[str]]] = {
-    "predict": (fs.predict, {"loss", "intercept"}),
-    "compare": (lambda p: fs.compare(p, seeds=2, n_test=50), {"loss", "intercept"}),
+    "predict": (fs.predict, LOSS),
+    "compare": (lambda p: fs.compare(p, seeds=2, n_test=50), LOSS),
     "limit": (fs.limit, set()),
-    "baselines": (fs.baselines, set()),
-    "optimum": (lambda p: fs.optimum(p, "ridge"), set()),
+    "baselines": (fs.baselines, LOSS),
+    "optimum": (lambda p: fs.optimum(p, bounds={"ridge": (0.05, 0.5)}), LOSS),
     "learnable": (fs.learnable, set()),
     "spectrum": (fs.spectrum, set()),
     "critical_steps": (fs.critical_steps, set()),
@@ -57,9 +58,15 @@ VERBS: dict[str, tuple[Any, set[str]]] = {
                 tasks=[task],
                 engine="serial",
             ),
-            STEPS | {"covariance"} if task == "simulate" else set(),
+            known,
         )
-        for task in ("predict", "limit", "baselines", "spectrum", "simulate")
+        for task, known in (
+            ("predict", LOSS),
+            ("limit", set()),
+            ("baselines", LOSS),
+            ("spectrum", set()),
+            ("simulate", set(PLAIN)),
+        )
     },
 }
 

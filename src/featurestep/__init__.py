@@ -61,8 +61,16 @@ if TYPE_CHECKING:  # the names of `_ROOMS`, each said to be public
         limit as limit,
         spectrum as spectrum,
     )
-    from .theory.baselines import Baselines as Baselines, baselines as baselines
-    from .theory.optimum import Optimum as Optimum, optimum as optimum
+    from .theory.baselines import (
+        Baselines as Baselines,
+        LossBaselines as LossBaselines,
+        baselines as baselines,
+    )
+    from .theory.optimum import (
+        LossOptimum as LossOptimum,
+        Optimum as Optimum,
+        optimum as optimum,
+    )
     from .theory.predict import predict as predict
     from .theory.prediction import (
         Groups as Groups,
@@ -89,9 +97,9 @@ _ROOMS = {  # and their names, each imported with its first use: `import feature
     ),
     "sweeps": "EngineError StoreError StoreInUse sweep",
     "theory": (
-        "Baselines CriticalStep CriticalSteps Groups Learnable Limit LossPrediction Optimum "
-        "Prediction Spectrum Spike WeightSpectrum WeightSpike baselines critical_steps learnable "
-        "limit optimum predict spectrum"
+        "Baselines CriticalStep CriticalSteps Groups Learnable Limit LossBaselines LossOptimum "
+        "LossPrediction Optimum Prediction Spectrum Spike WeightSpectrum WeightSpike baselines "
+        "critical_steps learnable limit optimum predict spectrum"
     ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}

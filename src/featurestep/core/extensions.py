@@ -22,6 +22,16 @@ PLAIN: dict[str, tuple[Any, str]] = {  # value of each field in a plain problem,
     "covariance": (None, "must be None"),
 }
 ALL = frozenset(PLAIN)
+LOSS = frozenset({"loss", "intercept"})
+_OF_FEATURES = "features do not depend on the readout's loss, and their spectrum has real labels"
+_WHY_SQUARE = {  # why a verb knows the square loss only
+    "limit": "other losses have no closed form as n → ∞; predict knows them at any n",
+    "learnable": "floors are those of squared errors",
+    "phase_diagram": _OF_FEATURES,
+    "spectrum": _OF_FEATURES,
+    "critical_steps": _OF_FEATURES,
+    "simulated_spectrum": _OF_FEATURES,
+}
 
 
 def require_known(problem: Problem | Grid, what: str, *known: Collection[str]) -> None:
@@ -38,7 +48,14 @@ def require_known(problem: Problem | Grid, what: str, *known: Collection[str]) -
     name = next(name for name in found if name not in nearest)
     rest = [f"{each} {found[each]}" for each in found if each in nearest]
     beside = f" with {' and '.join(rest)}" if rest else ""
-    raise InvalidProblem(name, f"{PLAIN[name][1]} for {what}{beside}", found[name])
+    reason = _WHY_SQUARE.get(what.removeprefix("the task "), "") if name in LOSS else ""
+    why = f" ({reason})" if reason else ""
+    raise InvalidProblem(name, f"{PLAIN[name][1]} for {what}{beside}{why}", found[name])
+
+
+def has_other_loss(problem: Problem | Grid) -> bool:
+    """True if a problem, or a point of a grid, has another loss than the square or an intercept."""
+    return not departing(problem).keys().isdisjoint(LOSS)
 
 
 def departing(problem: Problem | Grid) -> dict[str, Any]:

@@ -494,8 +494,6 @@ def _check_loss(problem: Problem) -> None:
     if problem.has_square_loss:
         return
     what = f"loss {problem.loss}" if problem.loss != "square" else "an intercept"
-    if problem.residual != "labels":
-        raise InvalidProblem("residual", f"must be labels with {what}", problem.residual)
     if problem.teacher is not None:
         raise InvalidProblem("target", f"must have one direction with {what}", problem.target)
     if problem.is_binary:

@@ -63,12 +63,19 @@ Answer_co = TypeVar("Answer_co", bound="Result", covariant=True)
 
 
 def quantities_of(problem: Problem | Grid) -> dict[str, str]:
-    """What is measured of a problem, or of a grid's points: names and meanings.
+    """What is measured of a problem, or of a grid's points: names and meanings."""
+    if all_square(list(problem) if isinstance(problem, Grid) else [problem]):
+        return dict(QUANTITIES)
+    varied = problem.axes if isinstance(problem, Grid) else {}  # an axis may be the intercept
+    return {name: text for name, text in LOSS_QUANTITIES.items() if name not in varied}
 
-    InvalidProblem where some points have the square loss and others another: `train_loss` is the
-    objective of the one and the mean loss of the other.
+
+def all_square(points: Sequence[Problem]) -> bool:
+    """True if all problems have the square loss without intercept, False if none has.
+
+    InvalidProblem where some have it and others another: `train_loss` is the objective of the one
+    and the mean loss of the other.
     """
-    points = list(problem) if isinstance(problem, Grid) else [problem]
     square = {point.has_square_loss for point in points}
     if len(square) > 1:
         other = next(point for point in points if not point.has_square_loss)
@@ -77,10 +84,7 @@ def quantities_of(problem: Problem | Grid) -> dict[str, str]:
             raise InvalidProblem("intercept", rule, other.intercept)
         rule = "must be square, without intercept, at every point or at none"
         raise InvalidProblem("loss", rule, other.loss)
-    if True in square:
-        return dict(QUANTITIES)
-    varied = problem.axes if isinstance(problem, Grid) else {}  # an axis may be the intercept
-    return {name: text for name, text in LOSS_QUANTITIES.items() if name not in varied}
+    return True in square
 
 
 class Note(str):

@@ -19,6 +19,7 @@ from ..theory import (
     CriticalSteps,
     Learnable,
     Limit,
+    LossBaselines,
     Optimum,
     Spectrum,
     critical_steps,
@@ -28,7 +29,7 @@ from ..theory import (
 )
 from .curves import at_most, by_entry, compare, curves, learned, shade_regimes, staircase
 from .diagrams import phase, tracks
-from .simulation import ERRORS, GAP, comparison, gap, simulated_spectrum, simulation
+from .simulation import ERRORS, GAP, comparison, gap, named, simulated_spectrum, simulation
 from .spectra import features, panels
 from .style import (
     PALETTE,
@@ -36,6 +37,7 @@ from .style import (
     label,
     legend_below,
     new_axes,
+    of_loss,
     styled,
     symbols,
 )
@@ -50,6 +52,10 @@ _TELLING = (
     "best_given_direction",
     "best_given_direction_and_linear",
     "noise_floor",
+)
+_LOSS_TELLING = (
+    *("untrained", "linear_n", "linear_n_tuned", "linear_all_tuned"),
+    *("best_affine", "best_given_direction", "bayes_error"),
 )
 _LOSSES = ("test_loss", "train_loss", "test_error")
 _FLOORS = ("floor", "class_floor", "floor_many", "class_floor_many")
@@ -105,22 +111,28 @@ def _limits(result: GridResult) -> Axes:
     return curves(result.dataset, ERRORS, stairs, finite=not stairs)[0]
 
 
+def _losses(result: GridResult) -> Axes:
+    """Losses and the test error, by their own names."""
+    names = {name: of_loss(name, result.problem) for name in _LOSSES}
+    return curves(named(result.dataset, names), tuple(names.values()))[0]
+
+
 @styled
-def _baselines(result: Baselines, ax: Axes | None = None) -> Axes:
-    """One bar for each baseline."""
-    names = list(result.MEANINGS)
+def _baselines(result: Baselines | LossBaselines, ax: Axes | None = None) -> Axes:
+    """One bar for each baseline's test error."""
+    names = [name for name in result.MEANINGS if not name.endswith("_loss")]
     ax = new_axes(height=0.8 + 0.2 * len(names))[0] if ax is None else ax
     heights = np.arange(len(names))[::-1]
     ax.barh(heights, [getattr(result, name) for name in names], color=PALETTE[0], height=0.6)
     ax.set_yticks(heights, [label(name) for name in names])
-    ax.set_xlabel(label("test_error"))
+    ax.set_xlabel(label(of_loss("test_error", result.problem)))
     return ax
 
 
 def _errors(result: GridResult, ax: Axes | None = None, *, names: Sequence[str]) -> Axes:
     """Several errors of each point against the one field."""
     at_most(result.problem, 1)
-    return compare(result.dataset, names, label("test_error"), ax)
+    return compare(result.dataset, names, label(of_loss("test_error", result.problem)), ax)
 
 
 @styled
@@ -131,17 +143,18 @@ def _optimum(result: Optimum, ax: Axes | None = None) -> Axes:
     around_best = np.geomspace(0.1, 10.0, points)  # two decades, with the best one among them
     spans = {name: (at * around_best).tolist() for name, at in result.location.items()}
     around = predict(result.problem.vary(**spans)).dataset[result.minimise]
+    title = label(of_loss(result.minimise, result.problem))
     x, *second = spans
     if second:
         fine, values = _finer(spans[x], spans[second[0]], around.values)
         shown = ax.contourf(*fine, values.T, 12, cmap="viridis_r")
-        figure_of(ax).colorbar(shown, ax=ax, label=label(result.minimise))
+        figure_of(ax).colorbar(shown, ax=ax, label=title)
         ax.set_yscale("log")
         ax.set_ylabel(label(second[0]))
         height = result.location[second[0]]
     else:
         ax.plot(spans[x], around, color=PALETTE[0])
-        ax.set_ylabel(label(result.minimise))
+        ax.set_ylabel(title)
         height = result.value
     star: dict[str, Any] = {"marker": "*", "markersize": 9, "linestyle": "none", "zorder": 3}
     ax.plot(result.location[x], height, color=PALETTE[1], label="minimum", **star)
@@ -170,7 +183,8 @@ def _optima(result: GridResult) -> Axes:
     table = result.dataset
     known = [name for name in ("ridge", "step_size") if name in table]
     moved = [name for name in known if np.ptp(table[name].values.astype(float)) > 0]
-    return curves(table, (*(moved or known[:1]), "test_error"))[0]
+    shown = {name: of_loss(name, result.problem) for name in (*(moved or known[:1]), "test_error")}
+    return curves(named(table, shown), tuple(shown.values()))[0]
 
 
 @styled
@@ -222,7 +236,9 @@ _ONE: dict[str, Callable[..., Axes]] = {
     "LossPrediction": learned,
     "Limit": _limit,
     "Baselines": _baselines,
+    "LossBaselines": _baselines,
     "Optimum": _optimum,
+    "LossOptimum": _optimum,
     "Learnable": _learnable,
     "FeatureGap": gap,
     "Simulation": simulation,
@@ -235,10 +251,12 @@ _ONE: dict[str, Callable[..., Axes]] = {
 }
 _MANY: dict[str, Callable[..., Axes]] = {
     "Prediction": lambda result: curves(result.dataset, ERRORS, _stairs(result.problem))[0],
-    "LossPrediction": lambda result: curves(result.dataset, _LOSSES)[0],
+    "LossPrediction": _losses,
     "Limit": _limits,
     "Baselines": partial(_errors, names=_TELLING),
+    "LossBaselines": partial(_errors, names=_LOSS_TELLING),
     "Optimum": _optima,
+    "LossOptimum": _optima,
     "Learnable": partial(_errors, names=_FLOORS),
     "FeatureGap": partial(by_entry, name="gap", title=GAP),
     "Spectrum": _tracks,

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.axes import axis_values
 from ..core.grid import Grid, as_grid
+from ..core.problem import Problem
 from ..core.types import Axes, xarray
 from ..meeting.comparison import Comparison, ComparisonRow
 from ..simulation import FeatureGap, SimulatedSpectrum, Simulation
@@ -21,6 +22,7 @@ from .style import (
     line_colour,
     log_ticks,
     new_axes,
+    of_loss,
     spans_decades,
     styled,
 )
@@ -28,6 +30,7 @@ from .style import (
 BAR = 2.0  # half length of an error bar, in standard errors
 SIMULATED_NAME = f"simulated, ± {BAR:g} s.e."
 ERRORS = ("train_loss", "test_error")
+LOSSES = ("test_loss", "test_error")  # with another loss than the square
 GAP = r"$\|F - F_\ell\|_{\mathrm{op}}/\sqrt{n}$"
 _CURVE_POINTS = 61
 BAR_STYLE: dict[str, Any] = {"markersize": 3, "elinewidth": 0.8, "capsize": 1.5, "capthick": 0.8}
@@ -104,7 +107,7 @@ def points(
 
 
 @styled
-def gaps(rows: Sequence[ComparisonRow], ax: Axes | None = None) -> Axes:
+def gaps(rows: Sequence[ComparisonRow], ax: Axes | None = None, *, problem: Problem) -> Axes:
     """How far each simulated quantity of one problem is from its prediction, in per cent."""
     ax = new_axes(height=1.7)[0] if ax is None else ax
     known = [row for row in rows if row.predicted]
@@ -115,7 +118,7 @@ def gaps(rows: Sequence[ComparisonRow], ax: Axes | None = None) -> Axes:
         where = (row.simulated * scale - 100.0, height)
         ax.errorbar(*where, xerr=bar, fmt="o", color=PALETTE[1], **BAR_STYLE)
     ax.axvline(0.0, color=PALETTE[0], zorder=0)
-    ax.set_yticks(heights, [label(row.quantity) for row in known])
+    ax.set_yticks(heights, [label(of_loss(row.quantity, problem)) for row in known])
     ax.set_ylim(-0.6, len(known) - 0.4)
     ax.set_xlabel(f"simulated/predicted − 1 in %, ± {BAR:g} s.e.")
     return ax
@@ -176,9 +179,9 @@ def gap(result: FeatureGap, ax: Axes | None = None) -> Axes:
 
 def simulation(result: Simulation, ax: Axes | None = None) -> Axes:
     """Both errors with error bars: against the first field, or each variant's on its own."""
-    names = _drawn(result.problem)
+    names = drawn(result.problem)
     if not isinstance(result.problem, Grid):
-        return draws(_named(result.dataset, names), ax, variables=tuple(names.values()))
+        return draws(named(result.dataset, names), ax, variables=tuple(names.values()))
     at_most(result.problem, 2 if len(result.variants) == 1 else 1)
     mean = _errors(result.mean, result.problem, names)
     several = len(result.seeds) > 1
@@ -186,29 +189,27 @@ def simulation(result: Simulation, ax: Axes | None = None) -> Axes:
     return simulated(mean, error, tuple(names.values()))[0]
 
 
-def _drawn(problem: Any) -> dict[str, str]:
+def drawn(problem: Any) -> dict[str, str]:
     """The two quantities that are drawn, and the names that say what they are."""
-    points = list(as_grid(problem))
-    if points[0].has_square_loss:
-        return {name: name for name in ERRORS}
-    kinds = {"wrong_signs" if point.is_binary else "squared_error" for point in points}
-    return {"test_loss": "test_loss", "test_error": kinds.pop() if len(kinds) == 1 else "error"}
+    square = next(iter(as_grid(problem))).has_square_loss
+    return {name: of_loss(name, problem) for name in (ERRORS if square else LOSSES)}
 
 
-def _named(results: xarray.Dataset, names: Mapping[str, str]) -> xarray.Dataset:
+def named(results: xarray.Dataset, names: Mapping[str, str]) -> xarray.Dataset:
+    """Some of the quantities, under the names that say what they are."""
     return results[list(names)].rename({old: new for old, new in names.items() if old != new})
 
 
 def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
     """The theory's curves with the simulated points, or the gaps of one problem."""
     if not isinstance(result.problem, Grid):
-        return gaps(result.rows, ax)
+        return gaps(result.rows, ax, problem=result.problem)
     at_most(result.problem, 2)
-    found, names = result.simulation, _drawn(result.problem)
+    found, names = result.simulation, drawn(result.problem)
     mean, error = (
         _errors(each, found.problem, names) for each in (found.mean, found.standard_error)
     )
-    theory = _named(predict(_refined(result.problem)).dataset, names)
+    theory = named(predict(_refined(result.problem)).dataset, names)
     return agreement(theory, mean, error, tuple(names.values()))[0]
 
 
@@ -224,7 +225,7 @@ def _refined(grid: Grid) -> Grid:
 
 def _errors(results: xarray.Dataset, grid: Any, names: Mapping[str, str]) -> xarray.Dataset:
     """Both errors by the fields asked for, and by variant where there are several."""
-    errors = _named(results, names)
+    errors = named(results, names)
     if errors.sizes["variant"] == 1:
         errors = errors.squeeze("variant", drop=True)
     return errors.transpose(*grid.dims, ...)

@@ -10,6 +10,8 @@ from typing import Any, Literal, ParamSpec, TypeVar
 import numpy as np
 
 from ..core.display import PALETTE as PALETTE
+from ..core.grid import Grid, as_grid
+from ..core.problem import Problem
 from ..core.types import Axes, Figure
 
 COLUMN = 3.3  # inches: one column of a journal page
@@ -34,6 +36,13 @@ STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "featurestep",
 }
+_LOSS_NAMES = {
+    "square": r"loss $\frac{1}{2}(y - f)^2$",
+    "logistic": "log loss",
+    "squared_hinge": "squared hinge loss",
+    "hinge": "hinge loss",
+    "huber": "Huber loss",
+}
 LABELS = {
     "step_exponent": r"step exponent $\alpha$",
     "step_size": r"step size $\eta$",
@@ -48,8 +57,16 @@ LABELS = {
     "train_loss": r"training loss $L_{\mathrm{tr}}$",
     "train_mse": "training error",
     "test_loss": "test loss",
-    "wrong_signs": "test error (share of wrong signs)",
-    "squared_error": "test error (squared)",
+    **{
+        f"{sample}_loss_{loss}": f"{sample} {text}"
+        for sample in ("test", "train")
+        for loss, text in _LOSS_NAMES.items()
+    },
+    **{
+        f"{sample}_error_{kind}": f"{sample} error ({text})"
+        for sample in ("test", "train")
+        for kind, text in (("signs", "0/1, share of wrong signs"), ("squares", "squared"))
+    },
     "readout_norm": r"readout norm $\|\hat a\|$",
     "phi": r"$\phi = d/n$",
     "psi": r"$\psi = d/N$",
@@ -60,6 +77,11 @@ LABELS = {
     "ridge_n_tuned": "linear ridge, $n$ samples, tuned",
     "ridge_all": "linear ridge, $n + n_0$",
     "ridge_all_tuned": "linear ridge, $n + n_0$, tuned",
+    "linear_n": "linear, $n$ samples",
+    "linear_n_tuned": "linear, $n$ samples, tuned",
+    "linear_all": "linear, $n + n_0$",
+    "linear_all_tuned": "linear, $n + n_0$, tuned",
+    "bayes_error": "Bayes error",
     "best_linear": "best linear function",
     "best_affine": "best affine function",
     "best_given_direction": r"best function of $\kappa$",
@@ -90,6 +112,22 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
 def label(name: str) -> str:
     """A field or a variable with the papers' symbol."""
     return LABELS.get(name, name.replace("_", " "))
+
+
+def of_loss(name: str, problem: Problem | Grid) -> str:
+    """The name by which `label` says what a loss or an error is, by the loss of the problem.
+
+    It stays as it is for the square loss, and where the points of a grid differ.
+    """
+    points = list(as_grid(problem))
+    sample, _, kind = name.partition("_")
+    if points[0].has_square_loss or sample not in ("test", "train"):
+        return name
+    kinds = {
+        "loss": {point.loss for point in points},
+        "error": {"signs" if point.is_binary else "squares" for point in points},
+    }.get(kind, set())
+    return f"{name}_{kinds.pop()}" if len(kinds) == 1 else name
 
 
 def short(value: Any) -> str:

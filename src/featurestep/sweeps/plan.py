@@ -15,6 +15,7 @@ from ..core.axes import MAX_POINTS
 from ..core.checks import check_file, within
 from ..core.errors import InvalidProblem
 from ..core.problem import Problem
+from ..core.results import all_square
 from .engines import Engine
 from .identity import Numerics, describe, key_of, portable, under
 from .job import Job
@@ -87,6 +88,7 @@ def make_plan(sweep: Sweep) -> Plan:
         with within(f"tasks.{task.name}"):
             for problem in problems:
                 task.check(problem)
+    all_square(problems)  # or none is
     numerics = {task.name: UNSTORED for task in sweep.tasks}
     return Plan(sweep, problems, tuple(_units(sweep.tasks, problems)), numerics)
 

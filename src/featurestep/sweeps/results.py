@@ -71,6 +71,8 @@ def make_dataset(plan: Plan, store: Store) -> xarray.Dataset:
         variants, seeds = (list(dict.fromkeys(every)) for every in zip(*task.parts, strict=True))
         shape = (*plan.sweep.shape, len(variants), len(seeds))
         several = task.parts != (Part(),)
+        square = plan.problems[0].has_square_loss
+        meanings = task.meanings if square else task.loss_meanings
         if several:
             coordinates.update(variant=variants, seed=seeds)
         for name, column in _columns(store, units).items():
@@ -78,7 +80,7 @@ def make_dataset(plan: Plan, store: Store) -> xarray.Dataset:
             arrays[f"{task.name}_{name}"] = (
                 ("variant", *grid, "seed") if several else grid,
                 array if several else array[0, ..., 0],
-                {"long_name": task.meanings[name]} if name in task.meanings else {},
+                {"long_name": meanings[name]} if name in meanings else {},
             )
     texts = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

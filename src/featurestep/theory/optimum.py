@@ -14,17 +14,29 @@ import numpy as np
 from ..core.checks import one_of, readable
 from ..core.display import cell, point_in_words
 from ..core.errors import InvalidProblem, NotConverged
+from ..core.extensions import LOSS, has_other_loss
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Progress, Result, over_grid, verb
 from ..core.types import FloatArray
 from .predict import solve
-from .prediction import Prediction, answered
+from .prediction import LearnedFunction, LossPrediction, Prediction, answered, answered_loss
 
 SEARCHABLE = ("ridge", "step_size")
 MEASURES = ("test_error", "train_loss", "train_mse")
+LOSS_MEASURES = ("test_error", "test_loss", "train_error", "train_loss", "train_objective")
 _COARSE = {1: 65, 2: 25}  # points along each field of the first grid, by number of fields
 _FINE = {1: 17, 2: 9}  # and of the following ones
 _PRECISION = 1e-6  # of the logarithm of the location
+
+
+def _meanings(prediction: type[Result]) -> dict[str, str]:
+    """Meanings of an optimum's numbers: the place, and the prediction there."""
+    return {
+        "ridge": "ridge λ: the best one, where it was searched",
+        "step_size": "step size η: the best one, where it was searched",
+        **{name: f"there: {text}" for name, text in prediction.MEANINGS.items()},
+        "evaluations": "number of problems that the search solved",
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,19 +47,14 @@ class Optimum(Result):
     values of what was searched: `ridge`, `step_size` or both.
     """
 
-    MEANINGS: ClassVar[Mapping[str, str]] = {
-        "ridge": "ridge λ: the best one, where it was searched",
-        "step_size": "step size η: the best one, where it was searched",
-        **{name: f"there: {text}" for name, text in Prediction.MEANINGS.items()},
-        "evaluations": "number of problems that the search solved",
-    }
+    MEANINGS: ClassVar[Mapping[str, str]] = _meanings(Prediction)
     COLUMNS: ClassVar[tuple[str, ...]] = ("ridge", "step_size", *MEASURES)
 
     problem: Problem
     value: float
     location: dict[str, float]
     at_boundary: tuple[str, ...]
-    prediction: Prediction
+    prediction: Any  # a Prediction or a LossPrediction, by the loss
     evaluations: int
     minimise: str
 
@@ -78,7 +85,15 @@ class Optimum(Result):
         return [f"{found}, at {point_in_words(self.location)}", *super().heading()]
 
 
-@verb()
+@dataclass(frozen=True, eq=False, repr=False)
+class LossOptimum(Optimum):
+    """The same with any loss, or with an intercept."""
+
+    MEANINGS: ClassVar[Mapping[str, str]] = _meanings(LossPrediction)
+    COLUMNS: ClassVar[tuple[str, ...]] = ("ridge", "step_size", "test_error", "test_loss")
+
+
+@verb(LOSS)
 def optimum(
     problem: Problem | Grid,
     *,
@@ -91,17 +106,32 @@ def optimum(
 
     A coarse logarithmic grid finds the lowest region, finer and finer grids around the best point
     its minimum. Each grid is one call of the engine.
-    Default bounds: ridge from 1e-6 to 100, step size from 0.01 to 4√width.
+    Default bounds: ridge from 1e-6 to 100, from 1e-4 with another loss than the square; step size
+    from 0.01 to 4√width.
     """
-    one_of("minimise", minimise, MEASURES)
+    any_loss = has_other_loss(problem)
+    one_of("minimise", minimise, LOSS_MEASURES if any_loss else MEASURES)
     names = _checked_names(over)
     if isinstance(problem, Grid):
         _checked_bounds(problem.base, names, bounds or {})
         for name in names:
             if name in problem.varied or (name == "step_size" and "step_exponent" in problem.axes):
                 raise InvalidProblem("over", "must not name what the grid varies", name)
-        one = partial(optimum, over=names, minimise=minimise, bounds=bounds)
-        return over_grid(Optimum, problem, one, progress)
+        kind = LossOptimum if any_loss else Optimum
+        one = partial(_search, kind=kind, names=names, minimise=minimise, bounds=bounds)
+        return over_grid(kind, problem, one, progress)
+    return _search(problem, LossOptimum if any_loss else Optimum, names, minimise, bounds)
+
+
+def _search(
+    problem: Problem,
+    kind: type[Optimum],
+    names: tuple[str, ...],
+    minimise: str,
+    bounds: Mapping[str, tuple[float, float]] | None,
+) -> Optimum:
+    """The optimum of one problem; of a `LossOptimum` by section 31 whatever the loss."""
+    any_loss = kind is LossOptimum
     low, high = _checked_bounds(problem, names, bounds or {})
     size = len(names)
     centre, spread, count = 0.5 * (low + high), 0.5 * (high - low), _COARSE[size]
@@ -112,7 +142,7 @@ def optimum(
             for a, b, c, s in zip(low, high, centre, spread, strict=True)
         ]
         points = np.array(list(itertools.product(*axes)))
-        values = _values(_moved(problem, names, points), minimise)
+        values = _values(_moved(problem, names, points), minimise, any_loss)
         evaluations += len(points)
         if values.min() < best:
             best, centre = float(values.min()), points[values.argmin()]
@@ -123,13 +153,13 @@ def optimum(
         steps = np.array([axis[1] - axis[0] for axis in axes])
         spread, count = np.minimum(spread / 2, 1.5 * steps), _FINE[size]
     (there,) = _moved(problem, names, centre[None])
-    (outcome,) = solve([there])
-    return Optimum(
+    (outcome,) = solve([there], any_loss=any_loss)
+    return kind(
         problem=there,
         value=best,
         location={name: getattr(there, name) for name in names},
         at_boundary=_at_boundary(names, centre, low, high),
-        prediction=answered(outcome),
+        prediction=answered_loss(outcome) if any_loss else answered(outcome),
         evaluations=evaluations,
         minimise=minimise,
     )
@@ -141,11 +171,12 @@ def _moved(problem: Problem, names: tuple[str, ...], logs: FloatArray) -> list[P
     return [problem.replace(**dict(zip(names, row, strict=True))) for row in values]
 
 
-def _values(problems: Sequence[Problem], minimise: str) -> FloatArray:
+def _values(problems: Sequence[Problem], minimise: str, any_loss: bool) -> FloatArray:
     """What is minimised, for each problem; infinite where it is refused."""
-    outcomes = solve(problems)
-    found = [getattr(o, minimise) if isinstance(o, Prediction) else math.inf for o in outcomes]
-    return np.array(found)
+    outcomes = solve(problems, any_loss=any_loss)
+    return np.array(
+        [getattr(o, minimise) if isinstance(o, LearnedFunction) else math.inf for o in outcomes]
+    )
 
 
 def _at_boundary(
@@ -175,7 +206,8 @@ def _checked_bounds(
     problem: Problem, names: tuple[str, ...], bounds: Mapping[str, tuple[float, float]]
 ) -> tuple[FloatArray, FloatArray]:
     """Logarithms of the bounds."""
-    default = {"ridge": (1e-6, 1e2), "step_size": (1e-2, 4.0 * math.sqrt(problem.width))}
+    least = 1e-6 if problem.has_square_loss else 1e-4
+    default = {"ridge": (least, 1e2), "step_size": (1e-2, 4.0 * math.sqrt(problem.width))}
     if not isinstance(bounds, Mapping):
         raise InvalidProblem("bounds", "must map names to (low, high)", bounds)
     for name in bounds:

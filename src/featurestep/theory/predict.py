@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core.checks import one_of
 from ..core.errors import FeaturestepError, InvalidProblem, NotConverged
-from ..core.extensions import departing, require_known
+from ..core.extensions import LOSS, has_other_loss, require_known
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Progress, over_grid, require_problem
 from ..core.spiked import spiked_weights
@@ -33,7 +33,7 @@ from .prediction import (
 from .resolution import Effort, Resolution, choose
 
 METHODS = ("exact", "isotropic")
-KNOWN = ({"loss", "intercept"},)  # fields beyond the plain problem, see core.extensions
+KNOWN = (LOSS,)  # fields beyond the plain problem, see core.extensions
 SETTLED = 3e-7  # relative change under refinement that ends it
 MAX_REFINEMENTS = 6
 
@@ -66,7 +66,7 @@ def predict(
     """
     one_of("method", method, METHODS)
     require_known(require_problem(problem), "predict", *KNOWN)
-    any_loss = not departing(problem).keys().isdisjoint(("loss", "intercept"))
+    any_loss = has_other_loss(problem)
     if isinstance(problem, Grid):
         return _predict_grid(problem, method, progress, any_loss)
     (outcome,) = solve([problem], method=method)

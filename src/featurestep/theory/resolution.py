@@ -144,6 +144,11 @@ class Roughness:
         groups = np.abs(np.diff(np.log(v2), axis=1)).max(axis=1, initial=0.0)
         return cls(nodes, groups)
 
+    def of_problems(self, count: int) -> Roughness:
+        """The roughest row of each of `count` problems, which have equally many."""
+        rows = (part.reshape(count, -1).max(axis=1) for part in (self.nodes, self.groups))
+        return Roughness(*rows)
+
     def raised(self, efforts: list[Effort], resolution: Resolution) -> list[Effort]:
         """Each problem's effort, raised where its solution varies faster than its rules resolve."""
         groups = self.groups if resolution.adapts else np.zeros_like(self.groups)

@@ -39,6 +39,7 @@ class Task(ABC):
     batch: ClassVar[int]  # units of one job
     meanings: ClassVar[Mapping[str, str]]  # of its quantities
     known: ClassVar[Sequence[Collection[str]]] = ()  # fields it knows, see core.extensions
+    loss_meanings: ClassVar[Mapping[str, str]] = {}  # with another loss than the square
 
     @property
     def probes(self) -> str:

@@ -12,7 +12,7 @@ from ...core.errors import InvalidProblem
 from ...core.extensions import ALL
 from ...core.grid import Grid
 from ...core.problem import Problem
-from ...core.results import QUANTITIES
+from ...core.results import LOSS_QUANTITIES, QUANTITIES
 from ...simulation import (
     ALIGNMENT,
     DTYPES,
@@ -38,6 +38,10 @@ _PROBES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # changes of the 
     "two directions": ({"target": "z1*z2 + z1", "readout": "uniform"}, {"inputs": "uniform"}),
     "student_t": ({"n_step": 90}, {"inputs": "student_t(5)", "corrupted": 0.2}),
     "mixture": ({"activation": "abs(z-0.5)"}, {"inputs": "mixture(3, 1.5)"}),
+    "logistic": ({"loss": "logistic", "intercept": True, "flip": 0.1}, {}),
+    "squared hinge": ({"loss": "squared_hinge", "n": 30}, {}),
+    "hinge": ({"loss": "hinge", "intercept": True}, {}),
+    "huber": ({"loss": "huber"}, {}),
 }
 _PROBE_VARIANTS = ("trained", "initial", "spiked:1", "gaussian", "srf")
 _FIRST_STORES: Mapping[str, Any] = {  # what is in the problem now, so that old keys hold
@@ -67,8 +71,9 @@ class Simulate(Task):
     """The experiment itself; points of one draw travel together."""
 
     name: ClassVar[str] = "simulate"
-    known: ClassVar[Sequence[Collection[str]]] = (ALL - {"loss", "intercept"},)
+    known: ClassVar[Sequence[Collection[str]]] = (ALL,)
     meanings: ClassVar[Mapping[str, str]] = {**QUANTITIES, **ALIGNMENT}
+    loss_meanings: ClassVar[Mapping[str, str]] = {**LOSS_QUANTITIES, **ALIGNMENT}
     seeds: Any = 8
     variants: Sequence[str] = ("trained",)
     n_test: int | None = None
@@ -161,7 +166,7 @@ class Simulate(Task):
         found: list[Values | Exception] = []
         for problem, variant in ((unit.problem, str(unit.part.variant)) for unit in units):
             place = variants[variant], points[problem], 0
-            values = {name: run.values[name][place] for name in QUANTITIES}
+            values = {name: run.values[name][place] for name in run.quantities}
             if variant == "trained":
                 values |= _alignment(run.values, points[problem], problem.steps)
             found.append(values)

@@ -9,12 +9,23 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from ...core.errors import InvalidProblem
+from ...core.extensions import LOSS
 from ...core.problem import Problem
 from ...core.results import Result
-from ...theory import Baselines, Limit, Prediction, Spectrum, baselines, limit, spectrum
+from ...theory import (
+    Baselines,
+    Limit,
+    LossBaselines,
+    LossPrediction,
+    Prediction,
+    Spectrum,
+    baselines,
+    limit,
+    spectrum,
+)
 from ...theory.limits import checked_degree
 from ...theory.predict import solve
-from ...theory.prediction import answered
+from ...theory.prediction import answered, answered_loss
 from .base import Part, Task, Unit, Values
 
 Verb = Callable[[Problem], Result]
@@ -31,6 +42,13 @@ _PROBES: dict[str, dict[str, Any]] = {  # what each changes
     "large": {"n": 4000, "n_step": 2000, "d": 1000, "width": 3000, "step_exponent": 0.1},
     "no step": {"step_exponent": None, "step_size": 0.0},
 }
+_LOSS_PROBES: dict[str, dict[str, Any]] = {
+    "logistic": {"loss": "logistic", "intercept": True, "noise_std": 0.3, "flip": 0.1},
+    "hinge": {"loss": "hinge", "target": "H0/2 + H1", "residual": "full", "noise_std": 0.3},
+    "squared hinge": {"loss": "squared_hinge", "readout": "rademacher", "noise_std": 0.3},
+    "huber": {"loss": "huber", "noise_std": 0.3},
+}
+_BOTH = (True, False)
 
 
 class TheoryTask(Task):
@@ -67,7 +85,8 @@ class TheoryTask(Task):
 
 def probe_problems(names: Sequence[str]) -> dict[str, Problem]:
     """Some of the theory's probe problems."""
-    return {name: Problem(**{**_PROBE, **_PROBES[name]}) for name in names}
+    changes = {**_PROBES, **_LOSS_PROBES}
+    return {name: Problem(**{**_PROBE, **changes[name]}) for name in names}
 
 
 class Predict(TheoryTask):
@@ -75,11 +94,20 @@ class Predict(TheoryTask):
 
     name = "predict"
     batch = 1000
+    known = (LOSS,)
+    probed = (*_PROBES, *_LOSS_PROBES)
     meanings = Prediction.MEANINGS
+    loss_meanings = LossPrediction.MEANINGS
 
     def verb(self, problems: Sequence[Problem]) -> Verb:
-        outcomes = iter(solve(problems))
-        return lambda _: answered(next(outcomes))
+        kinds = {square: [p for p in problems if p.has_square_loss is square] for square in _BOTH}
+        outcomes = {square: iter(solve(some)) for square, some in kinds.items()}
+
+        def answer(problem: Problem) -> Result:
+            outcome = next(outcomes[problem.has_square_loss])
+            return answered(outcome) if problem.has_square_loss else answered_loss(outcome)
+
+        return answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +141,10 @@ class BaselinesTask(TheoryTask):
     """Test errors of simpler predictors."""
 
     name = "baselines"
+    known = (LOSS,)
+    probed = (*_PROBES, "logistic", "huber")
     meanings = Baselines.MEANINGS
+    loss_meanings = LossBaselines.MEANINGS
 
     def verb(self, problems: Sequence[Problem]) -> Verb:
         return baselines

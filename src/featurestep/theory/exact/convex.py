@@ -25,12 +25,13 @@ from .dyson import (
 from .errors import Adjoint, fitted_bulk_gram, fluctuations, padded
 from .fixed_point import Evaluation, Samples, State, evaluate
 from .label_rules import LabelRule
-from .losses import Loss, Measured, Output, Proximal
+from .losses import Loss, Measured, Output
 from .regression import field_covariance
 
 _SMALLEST_VARIANCE = 1e-10  # of the largest at any κ
 _LEVENBERG = 0.1
 _LARGEST_INTERCEPT_MOVE = 3.0
+_CELLS = 24_000  # labels × nodes of κ × nodes of s × problems of a table
 
 
 @dataclass(frozen=True)
@@ -61,18 +62,6 @@ class Fitting:
         columns = self.samples.columns
         size = columns.slope.shape[2]
         return np.asarray(np.einsum("q,bqk->bk", self.samples.weight, columns.plain[:, :, :size]))
-
-    @cached_property
-    def basis(self) -> FloatArray:
-        """1, s and s² − 1, (B or 1, Q or 1, S, 3)."""
-        s = self.labels.s
-        return np.stack([np.ones_like(s), s, s**2 - 1.0], axis=-1)
-
-    @cached_property
-    def products(self) -> FloatArray:
-        """Products of two of them, (B or 1, Q or 1, S, 9)."""
-        product = self.basis[..., :, None] * self.basis[..., None, :]
-        return product.reshape(*product.shape[:3], 9)
 
     def take(self, rows: IntArray) -> Fitting:
         """The same for some of the problems."""
@@ -106,34 +95,75 @@ class Sides:
     squares: FloatArray  # (B, K) P
 
     @cached_property
-    def proximal(self) -> Proximal:
-        """Averages of g, h and g² over ω, by label, κ and s."""
-        return self.fitting.loss.proximal(self.output)
+    def averages(self) -> SampleAverages:
+        """⟨h⟩, ⟨g²⟩ and what the Newton step needs, a few problems at a time: tables fit caches."""
+        loss, labels = self.fitting.loss, self.fitting.labels
+        size = max(1, _CELLS // labels.weight[:, 0].size)
+        pieces = [slice(first, first + size) for first in range(0, len(self.squares), size)]
+        parts = [_averages(loss, labels.take(rows), self.output.take(rows)) for rows in pieces]
+        return SampleAverages(*map(np.concatenate, zip(*parts, strict=True)))
 
     @cached_property
     def mass(self) -> FloatArray:
         """n w⟨h⟩, the weight of a sample in V̂1 and V̂2, (B, Q) (eq. 75)."""
-        return self._weighted(self.proximal.h)
+        return np.asarray(self.samples_by_node * self.averages.h)
 
     @cached_property
     def g_squares(self) -> FloatArray:
         """n w⟨g²⟩ of (75), (B, Q)."""
-        return self._weighted(self.proximal.g_square)
+        return np.asarray(self.samples_by_node * self.averages.g_square)
 
-    def _weighted(self, values: FloatArray) -> FloatArray:
+    @property
+    def samples_by_node(self) -> FloatArray:
+        """n w, (B, Q)."""
         samples = self.fitting.samples
-        mean = (self.fitting.labels.weight * values).sum(axis=(0, 3))
-        return np.asarray(samples.step.n[:, None] * samples.weight * mean)
+        return np.asarray(samples.step.n[:, None] * samples.weight)
 
-    def averages(self, values: FloatArray) -> FloatArray:
-        """E of what depends on label, κ and s, (B,)."""
-        mean = (self.fitting.labels.weight * values).sum(axis=(0, 3))
-        return np.asarray(np.maximum(mean @ self.fitting.samples.weight, 0.0))
+    @property
+    def plain_intercept(self) -> FloatArray:
+        """b of columns of A that are not centred, (B,)."""
+        if not self.fitting.intercept:
+            return self.unknowns.intercept
+        size = self.squares.shape[1]
+        own = self.unknowns.coefficients[:, :size] * self.fitting.means
+        return np.asarray(self.unknowns.intercept - own.sum(axis=1))
 
     @property
     def measured(self) -> Measured:
         """Losses and errors, (B,) each (eqs. 84, 85)."""
-        return Measured(*map(self.averages, self.fitting.loss.measured(self.output)))
+        labels, weight = self.fitting.labels, self.fitting.samples.weight
+        means = [
+            (labels.weight * values).sum(axis=(0, 3)) @ weight
+            for values in self.fitting.loss.measured(self.output)
+        ]
+        return Measured(*(np.maximum(mean, 0.0) for mean in means))
+
+
+class SampleAverages(NamedTuple):
+    """Averages over label, s and ω given κ, (B, Q, …)."""
+
+    h: FloatArray  # ⟨h⟩
+    g_square: FloatArray  # ⟨g²⟩
+    curvature: FloatArray  # (B, Q, 9) ⟨h s_a s_b⟩ of the Newton step, s_a among 1, s, s² − 1
+    pull: FloatArray  # (B, Q, 3) ⟨(g + hω̄) s_a⟩
+
+
+def _averages(loss: Loss, labels: LabelRule, output: Output) -> SampleAverages:
+    """The averages of some problems."""
+    weight, proximal = labels.weight, loss.proximal(output)
+    h_weight = (weight * proximal.h).sum(axis=0)  # (B, Q, S)
+    plain = h_weight.sum(axis=2)
+    g_square = (weight * proximal.g_square).sum(axis=(0, 3))
+    if not loss.is_smooth:  # the solution is the same
+        more = _LEVENBERG / (1.0 + output.influence + np.sqrt(output.variance))
+        h_weight = h_weight + more * weight.sum(axis=0)
+    force = (weight * proximal.g).sum(axis=0) + h_weight * output.mean
+    return SampleAverages(
+        plain,
+        g_square,
+        matmul(h_weight[:, :, None, :], labels.products)[:, :, 0],
+        matmul(force[:, :, None, :], labels.basis)[:, :, 0],
+    )
 
 
 def sides(fitting: Fitting, unknowns: Unknowns) -> Sides:
@@ -158,7 +188,7 @@ def sides(fitting: Fitting, unknowns: Unknowns) -> Sides:
     linear = np.maximum((matmul(direction, unknowns.phi_phi) * direction).sum(axis=2), 0.0)
     chi = linear + matmul(columns.spread, v2[:, :, None])[:, :, 0]
     chi = np.maximum(chi, 1e-14 * np.maximum(chi.max(axis=1, keepdims=True), 1e-200))
-    mean = matmul(fitting.basis, parts.transpose(0, 2, 1)[..., None])[..., 0]  # (B, Q, S)
+    mean = matmul(fitting.labels.basis, parts.transpose(0, 2, 1)[..., None])[..., 0]  # (B, Q, S)
     output = Output(
         label=fitting.labels.label,
         mean=mean,
@@ -183,17 +213,9 @@ def newton_readout(at: Sides, found: Evaluation, c: FloatArray) -> Readout:
     It is exact for the square loss, where it is the regression (29). c: covariance of the fields,
     (B, F, F).
     """
-    fitting, labels = at.fitting, at.fitting.labels
-    samples = fitting.samples
-    step, columns = samples.step, fitting.columns
-    nw = (step.n[:, None] * samples.weight)[:, :, None]  # (B, Q, 1)
-    h, variance = at.proximal.h, at.output.variance
-    if not fitting.loss.is_smooth:  # the solution is the same
-        h = h + _LEVENBERG / (1.0 + at.output.influence + np.sqrt(variance))
-    h_weight = (labels.weight * h).sum(axis=0)  # (B, Q, S)
-    force = (labels.weight * at.proximal.g).sum(axis=0) + h_weight * at.output.mean
-    curvature = matmul(h_weight[:, :, None, :], fitting.products)[:, :, 0] * nw  # (B, Q, 9)
-    pull = matmul(force[:, :, None, :], fitting.basis)[:, :, 0] * nw  # (B, Q, 3)
+    fitting, columns = at.fitting, at.fitting.columns
+    nw = at.samples_by_node[:, :, None]
+    curvature, pull = at.averages.curvature * nw, at.averages.pull * nw
     rows, _, count, fields = columns.shape
     flat = columns.reshape(rows, 3 * count, fields)
     curvature = curvature.reshape(rows, count, 3, 3)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from ...core.types import FloatArray, IntArray
-from .convex import Fitting, Mapped, Unknowns, mapped, sides
+from ...core.types import BoolArray, FloatArray, IntArray
+from ..resolution import Roughness
+from .convex import Fitting, Sides, Unknowns, mapped, norm_by_scaling, sides
 from .dyson import averaged, diagonals, symmetric, t_matrix_without_readout
 from .fixed_point import Fixed, Samples, fixed_point
+from .label_rules import COARSE as COARSE_ORDERS
+from .label_rules import FINE, HERMITE, Orders, hermite_orders
+from .losses import SIGNS, Measured
 from .step import Step
 
 TOLERANCE = 1e-11
@@ -19,10 +24,16 @@ ACCEPTED = 1e-10
 ROUGH = 1e-4  # where the solution on coarse rules ends
 ROUGH_ACCEPTED = 1e-3
 LARGEST_MOVE = 2.0  # of any component in one step
-FAR = 0.25  # relative change above which steps are damped
+PLAIN_STEPS = 3  # of the map itself, before its acceleration
+FAR = 0.5  # relative change above which steps are damped
 MOST_STEPS = 150
 LEVELLED = 3.0  # distances, in units of the output's spread, that change a loss
 NODE_ERROR = 1e-9  # of averages over κ
+COARSE = -1  # the level of coarse rules
+_FAR_S = 6.0  # twice an s that is improbable
+COARSE_NODES = 0.6  # share of the nodes of κ that they have
+MOST_FINER = 16.0  # factor on the nodes of κ
+FEW_ROWS = 12  # that are all solved from the beginning
 MEMORIES = (12, 5, 2)  # of Anderson's acceleration, one after the other where it fails
 
 
@@ -81,126 +92,363 @@ class Packing:
 
     def scale(self, vector: FloatArray) -> FloatArray:
         """The root mean square of the block that a component belongs to, at least 1e-3."""
-        parts = np.split(vector, np.cumsum(self.lengths)[:-1], axis=1)
-        sizes = [np.sqrt((part**2).mean(axis=1, keepdims=True)) for part in parts]
-        return np.asarray(
-            np.maximum(np.repeat(np.concatenate(sizes, axis=1), self.lengths, axis=1), 1e-3)
-        )
+        starts = np.cumsum((0, *self.lengths[:-1]))
+        sizes = np.sqrt(np.add.reduceat(vector**2, starts, axis=1) / np.array(self.lengths))
+        return np.repeat(np.maximum(sizes, 1e-3), self.lengths, axis=1)
 
 
 class ConvexSolution(NamedTuple):
-    """The fixed point of every row."""
+    """The fixed point of every row, and what follows from it; (B,) where not said otherwise."""
 
-    at: Mapped
-    residual: FloatArray  # (B,)
-    iterations: IntArray  # (B,)
+    unknowns: Unknowns  # with the intercept of columns that are not centred
+    measured: Measured
+    squares: FloatArray  # ‖â‖²
+    self_check: FloatArray
+    roughness: Roughness
+    nodes: IntArray  # of κ
+    residual: FloatArray
+    iterations: IntArray
 
 
-def solve_coarse(fitting: Fitting) -> Fixed:
-    """A first solution for all rows on coarse rules.
+@dataclass
+class Rules:
+    """Fits of all rows on rules of several levels.
 
-    Rows that fail are solved with a shorter memory, then along a path of λ.
+    Losses and errors vary faster with κ and s where outputs are large beside their spread, so that
+    every row has its own level: `COARSE` to begin with, then such that the solution is resolved.
     """
-    pack = packing(fitting)
-    start = pack.vector(fitting.samples.step, _start(fitting.samples))
-    found = _attempts(fitting, pack, start, ROUGH, ROUGH_ACCEPTED)
-    lost = np.flatnonzero(~(found.residual <= ROUGH_ACCEPTED))
-    if lost.size:
-        _keep_better(found, lost, _along_ridges(fitting.take(lost), pack, start[lost]))
-    return found
+
+    make: Callable[[Step, float, Orders], Fitting]  # factor on the nodes of κ, nodes of s ↦ fit
+    step: Step
+
+    def __post_init__(self) -> None:
+        self._all: dict[int, Fitting] = {}
+        self._part: dict[int, tuple[IntArray, Fitting]] = {}
+
+    def at(self, level: int, rows: IntArray) -> Fitting:
+        """The fit of some rows on the rules of a level."""
+        if level not in self._all:
+            self._all[level] = self.make(self.step, *_rules_of(level))
+        latest = self._part.get(level)
+        if latest is None or not np.array_equal(latest[0], rows):
+            latest = self._part[level] = rows, self._all[level].take(rows)
+        return latest[1]
+
+    @cached_property
+    def packing(self) -> Packing:
+        """How the unknowns are written as vectors."""
+        every = self.at(COARSE, np.arange(len(self.step))).samples
+        return Packing(self.step.k.shape[1], every.columns.plain.shape[2])
+
+    def levels(self, rows: IntArray, states: FloatArray, errors: bool = False) -> IntArray:
+        """The level that resolves solutions near these states, for each row.
+
+        Fits may be smoother than errors, which have a level of their own.
+        """
+        fitting = self.at(COARSE, rows)
+        at = sides(fitting, self.packing.unknowns(fitting.samples.step, states))
+        changes = output_changes(at)
+        if errors:
+            changes = np.maximum(changes, output_changes(at, errors=True))
+        finer = np.clip(np.nan_to_num(changes), 1.0, MOST_FINER)
+        by_kappa = np.ceil(2.0 * np.log2(finer) - 1e-9).astype(np.intp)
+        return by_kappa * len(_FINE_ORDERS) + _order_of(at)
+
+    def easier(self, factor: FloatArray) -> Rules:
+        """The same with λ times a factor, (B,)."""
+        return Rules(self.make, replace(self.step, ridge=self.step.ridge * factor))
 
 
-def output_changes(fitting: Fitting, found: Fixed) -> FloatArray:
-    """By how much the nodes of κ are too far apart for the solution on them, (B,): 1 if they do.
+_FINE_ORDERS: tuple[Orders, ...] = (*HERMITE, FINE)
 
-    Losses and errors are smooth functions of the output's distance from places where a loss or its
-    proximal map bends, over its spread: the trapezoidal rule needs steps of that distance of order
-    1, longer ones where κ is improbable.
+
+def _rules_of(level: int) -> tuple[float, Orders]:
+    """The factor on the nodes of κ, and the nodes of s, of a level."""
+    if level == COARSE:
+        return COARSE_NODES, COARSE_ORDERS
+    by_kappa, order = divmod(level, len(_FINE_ORDERS))
+    return 2.0 ** (0.5 * by_kappa), _FINE_ORDERS[order]
+
+
+def _order_of(at: Sides) -> IntArray:
+    """Which of `_FINE_ORDERS` resolves the solution in s, (B,)."""
+    if at.fitting.labels.is_real:
+        return np.full(len(at.parts), len(HERMITE))
+    change = np.abs(at.parts[:, 1]) + _FAR_S * np.abs(at.parts[:, 2])
+    ratio = change / np.sqrt(at.output.variance[..., 0])
+    return hermite_orders(ratio, at.fitting.samples.kappa, NODE_ERROR) % len(_FINE_ORDERS)
+
+
+def output_changes(at: Sides, errors: bool = False) -> FloatArray:
+    """By how much the fine nodes of κ are too far apart for a solution on coarse ones, (B,).
+
+    Averages are smooth functions of the output's distance from places where a loss or its proximal
+    map bends (with `errors`, an error), over its spread: the trapezoidal rule needs steps of that
+    distance of order 1, longer ones where κ is improbable.
     """
-    at = sides(fitting, packing(fitting).unknowns(fitting.samples.step, found.state))
-    square = at.output.variance[..., 0] + at.parts[:, 1] ** 2 + 2.0 * at.parts[:, 2] ** 2
-    spread = np.sqrt(np.maximum(square + at.output.noise[..., 0], 1e-300))
-    mean, chi = at.parts[:, 0], at.output.influence[..., 0]
-    bends = (mean, mean - 1.0, mean + 1.0, mean - 1.0 - chi, mean + 1.0 + chi)
-    distance = np.concatenate([np.stack(bends) / spread, fitting.labels.changes])  # (·, B, Q)
+    loss = at.fitting.loss
+    width = 0.0 if errors else loss.width
+    labels, samples = at.fitting.labels, at.fitting.samples
+    mean, variance = _of_output(at)
+    spread = np.sqrt(np.maximum(variance + width**2, 1e-300))
+    chi = at.output.influence[..., 0]
+    places = loss.error_bends(chi) if errors else loss.bends(chi)
+    bends = [(mean + sign * place) / spread for place in places for sign in SIGNS]
+    fixed = np.broadcast_to(labels.changes, (len(labels.changes), *mean.shape))
+    distance = np.concatenate([np.reshape(bends, (-1, *mean.shape)), fixed])  # (·, B, Q)
     near = np.minimum(np.abs(distance[..., 1:]), np.abs(distance[..., :-1])) < LEVELLED
-    kappa = np.minimum(np.abs(fitting.samples.kappa[1:]), np.abs(fitting.samples.kappa[:-1]))
+    kappa = np.minimum(np.abs(samples.kappa[1:]), np.abs(samples.kappa[:-1]))
     digits = np.maximum(-np.log(NODE_ERROR) - 0.5 * kappa**2, 1e-3)
     change = np.abs(np.diff(distance, axis=2)) * near * np.sqrt(digits / (2.0 * np.pi**2))
-    return np.asarray(change.max(axis=(0, 2)))
+    return np.asarray(COARSE_NODES * change.max(axis=(0, 2), initial=0.0))
 
 
-def solve_fine(fitting: Fitting, rough: Fixed) -> ConvexSolution:
-    """The solution for all rows, from a first one on coarser rules."""
-    pack, step = packing(fitting), fitting.samples.step
-    found = _attempts(fitting, pack, rough.state, TOLERANCE, ACCEPTED)
-    at = mapped(fitting, pack.unknowns(step, found.state))
-    return ConvexSolution(at, found.residual, rough.iterations + found.iterations)
+def _of_output(at: Sides) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the output given κ, or for real labels of its distance from the label.
+
+    Both are (B, Q).
+    """
+    labels, output = at.fitting.labels, at.output
+    if not labels.is_real:
+        square = at.parts[:, 1] ** 2 + 2.0 * at.parts[:, 2] ** 2
+        return at.parts[:, 0], output.variance[..., 0] + square
+    distance, weight = output.mean - labels.label[0], labels.weight[0]
+    mean = (weight * distance).sum(axis=2)
+    square = (weight * (distance - mean[:, :, None]) ** 2).sum(axis=2)
+    return mean, output.variance[..., 0] + output.noise[..., 0] + square
 
 
-def packing(fitting: Fitting) -> Packing:
-    """How the unknowns of a fit are written as vectors."""
-    return Packing(fitting.samples.step.k.shape[1], fitting.samples.columns.plain.shape[2])
+class _Map:
+    """The joint map of every row, on coarse rules until it has nearly converged.
+
+    The unknowns do not depend on the rules, so that the history of differences holds for both.
+    """
+
+    def __init__(self, rules: Rules, rows: IntArray, levels: IntArray, coarse: bool) -> None:
+        self.rules, self.rows, self.coarse = rules, rows, coarse
+        self.level = levels
+        self.new = np.zeros(rows.size, dtype=bool)  # rows whose level is another than before
+        self.next = self.new.copy()
+
+    def image(self, states: FloatArray, active: IntArray) -> FloatArray:
+        """States of some rows ↦ their images."""
+        self.new, self.next = self.next, np.zeros_like(self.new)
+        found = np.empty_like(states)
+        pack = self.rules.packing
+        for level in np.unique(self.level[active]):
+            part = np.flatnonzero(self.level[active] == level)
+            rows = self.rows[active[part]]
+            fitting = self.rules.at(int(level), rows)
+            step = fitting.samples.step
+            here = states[part]
+            image = pack.vector(step, mapped(fitting, pack.unknowns(step, here)).unknowns)
+            found[part] = image
+            if level == COARSE and not self.coarse:
+                change = np.abs((image - here) / pack.scale(here)).max(axis=1)
+                done = np.flatnonzero(change <= ROUGH)
+                if done.size:
+                    at = active[part[done]]
+                    self.level[at] = self.rules.levels(rows[done], image[done])
+                    self.next[at] = True
+        return found
+
+    def changed(self, active: IntArray) -> BoolArray:
+        """Rows whose latest image was the first on fine rules."""
+        return np.asarray(self.new[active])
 
 
-def _attempts(
-    fitting: Fitting, pack: Packing, start: FloatArray, tolerance: float, accepted: float
-) -> Fixed:
-    """The fixed point from a start, with less and less memory where it is not found."""
-    found = _accelerated(fitting, pack, start, tolerance, MEMORIES[0])
+def _accelerated(
+    rules: Rules,
+    rows: IntArray,
+    start: FloatArray,
+    depth: int,
+    *,
+    levels: IntArray | None = None,
+    coarse: bool = False,
+) -> tuple[Fixed, IntArray]:
+    """Anderson's acceleration of the joint map from a start, and the level of every row.
+
+    `levels` are those to begin with; with `coarse` rows stay on coarse rules.
+    """
+    first = np.full(rows.size, COARSE) if levels is None else levels.copy()
+    of = _Map(rules, rows, first, coarse)
+    found = fixed_point(
+        of.image,
+        start,
+        scale=rules.packing.scale,
+        tolerance=ROUGH if coarse else TOLERANCE,
+        reach=LARGEST_MOVE,
+        most=MOST_STEPS,
+        depth=depth,
+        far=FAR,
+        changed=of.changed,
+    )
+    return found, of.level
+
+
+def solve(rules: Rules) -> ConvexSolution:
+    """The solution of all rows.
+
+    Of many rows some are solved first, and the others start from what lies between these.
+    """
+    every = np.arange(len(rules.step))
+    pilots = _spread_out(_coordinates(rules.step))
+    found, levels = _solved(rules, every[pilots])
+    whole = Fixed(*(np.empty((every.size, *part.shape[1:]), part.dtype) for part in found))
+    level = np.empty(every.size, dtype=np.intp)
+    others = np.setdiff1d(every, pilots)
+    for part, of in zip(whole, found, strict=True):
+        part[pilots] = of
+    level[pilots] = levels
+    if others.size:
+        good = found.residual <= ACCEPTED
+        start = _interpolated(_coordinates(rules.step), pilots[good], found.state[good], others)
+        again, more = _from(rules, others, start)
+        for part, of in zip(whole, again, strict=True):
+            part[others] = of
+        level[others] = more
+    return _summary(rules, whole, level)
+
+
+def _from(rules: Rules, rows: IntArray, start: FloatArray | None) -> tuple[Fixed, IntArray]:
+    """Rows from a start near their solutions; those that fail, from the beginning."""
+    if start is None:
+        return _solved(rules, rows)
+    levels = rules.levels(rows, start)
+    found, levels = _accelerated(rules, rows, start, MEMORIES[0], levels=levels)
+    lost = np.flatnonzero(~(found.residual <= ACCEPTED))
+    if lost.size:
+        _keep_better(found, levels, lost, *_solved(rules, rows[lost]))
+    return found, levels
+
+
+def _solved(rules: Rules, rows: IntArray) -> tuple[Fixed, IntArray]:
+    """Rows from the beginning: with a shorter memory where they fail, then along a path of λ."""
+    fitting, pack = rules.at(COARSE, rows), rules.packing
+    step, unknowns = fitting.samples.step, _start(fitting.samples)
+    start = pack.vector(step, unknowns)
+    for _ in range(PLAIN_STEPS):
+        unknowns = mapped(fitting, unknowns).unknowns
+    near = pack.vector(step, unknowns)
+    near = np.where(np.isfinite(near).all(axis=1, keepdims=True), near, start)
+    found, levels = _accelerated(rules, rows, near, MEMORIES[0])
+    found.iterations[:] += PLAIN_STEPS
     for depth in MEMORIES[1:]:
-        lost = np.flatnonzero(~(found.residual <= accepted))
+        lost = np.flatnonzero(~(found.residual <= ACCEPTED))
         if lost.size:
-            again = _accelerated(fitting.take(lost), pack, start[lost], tolerance, depth)
-            _keep_better(found, lost, again)
-    return found
+            _keep_better(found, levels, lost, *_accelerated(rules, rows[lost], start[lost], depth))
+    lost = np.flatnonzero(~(found.residual <= ACCEPTED))
+    if lost.size:
+        near = _along_ridges(rules, rows[lost], start[lost])
+        _keep_better(found, levels, lost, *_accelerated(rules, rows[lost], near, MEMORIES[0]))
+    return found, levels
 
 
-def _keep_better(found: Fixed, lost: IntArray, again: Fixed) -> None:
+def _keep_better(
+    found: Fixed, levels: IntArray, lost: IntArray, again: Fixed, their: IntArray
+) -> None:
     """Put second solutions of some rows in the place of the first where they are better."""
     better = again.residual < found.residual[lost]
     found.iterations[lost] += again.iterations
     found.state[lost[better]] = again.state[better]
     found.residual[lost[better]] = again.residual[better]
+    levels[lost[better]] = their[better]
 
 
-def _along_ridges(fitting: Fitting, pack: Packing, start: FloatArray) -> Fixed:
-    """From a larger λ, at which the fixed point is easy, down to the problem's own."""
-    samples = fitting.samples
-    ridge = samples.step.ridge
+def _along_ridges(rules: Rules, rows: IntArray, start: FloatArray) -> FloatArray:
+    """From a larger λ, at which the fixed point is easy, down to near the problem's own."""
+    ridge = rules.step.ridge
     factor = np.where(ridge < 0.5, 0.5 / ridge, 30.0)
-    found = Fixed(start, np.full(len(start), np.inf), np.zeros(len(start), dtype=np.intp))
-    while True:
-        easier = replace(samples, step=replace(samples.step, ridge=ridge * factor))
-        now = _accelerated(replace(fitting, samples=easier), pack, found.state, ROUGH, MEMORIES[0])
-        good = now.residual <= ROUGH_ACCEPTED
-        state = np.where(good[:, None], now.state, found.state)
-        found = Fixed(state, now.residual, found.iterations + now.iterations)
-        if np.all(factor == 1.0):
-            return found
+    state = start
+    while np.any(factor[rows] > 1.0):
+        found, _ = _accelerated(rules.easier(factor), rows, state, MEMORIES[0], coarse=True)
+        good = found.residual <= ROUGH_ACCEPTED
+        state = np.where(good[:, None], found.state, state)
         factor = np.maximum(factor / 3.0, 1.0)
+    return state
 
 
-def _accelerated(
-    fitting: Fitting, pack: Packing, start: FloatArray, tolerance: float, depth: int
-) -> Fixed:
-    """Anderson's acceleration of the joint map."""
+def _coordinates(step: Step) -> FloatArray:
+    """Numbers by which rows differ, (B, C), each of range 1."""
+    sizes = (step.ridge, step.n, step.d, step.phi, step.neurons.sum(axis=1))
+    others = (step.e[:, -1], step.alignment, step.beta, step.noise)
+    table = np.stack([*map(np.log, sizes), *others], axis=1)
+    extent = np.ptp(table, axis=0)
+    return np.asarray(table[:, extent > 0.0] / extent[extent > 0.0])
 
-    def image(states: FloatArray, rows: IntArray) -> FloatArray:
-        part = fitting.take(rows)
-        step = part.samples.step
-        return pack.vector(step, mapped(part, pack.unknowns(step, states)).unknowns)
 
-    return fixed_point(
-        image,
-        start,
-        scale=pack.scale,
-        tolerance=tolerance,
-        reach=LARGEST_MOVE,
-        most=MOST_STEPS,
-        depth=depth,
-        far=FAR,
+def _spread_out(place: FloatArray) -> IntArray:
+    """Every fifth of many rows, far from each other, or all of few."""
+    rows = len(place)
+    if rows < FEW_ROWS or not place.shape[1]:
+        return np.arange(rows)
+    chosen = [0]
+    nearest = ((place - place[0]) ** 2).sum(axis=1)
+    for _ in range(max(FEW_ROWS, rows // 5) - 1):
+        chosen.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, ((place - place[chosen[-1]]) ** 2).sum(axis=1))
+    return np.unique(chosen)
+
+
+def _interpolated(
+    place: FloatArray, known: IntArray, states: FloatArray, others: IntArray
+) -> FloatArray | None:
+    """States between known ones, by cubic splines |x|³ with a linear part; None of too few."""
+    if known.size < FEW_ROWS // 2:
+        return None
+
+    def basis(at: FloatArray) -> FloatArray:
+        distance = np.sqrt(((at[:, None] - place[known]) ** 2).sum(axis=2))
+        return np.concatenate([distance**3, np.ones((len(at), 1)), at], axis=1)
+
+    rest = 1 + place.shape[1]
+    matrix = np.zeros((known.size + rest, known.size + rest))
+    matrix[: known.size] = basis(place[known])
+    matrix[known.size :, : known.size] = matrix[: known.size, known.size :].T
+    right = np.concatenate([states, np.zeros((rest, states.shape[1]))])
+    coefficients = np.linalg.lstsq(matrix, right, rcond=None)[0]
+    return np.asarray(basis(place[others]) @ coefficients)
+
+
+def _summary(rules: Rules, found: Fixed, levels: IntArray) -> ConvexSolution:
+    """What follows from the solutions, on the rules that they were found on or on finer ones."""
+    every = np.arange(len(rules.step))
+    unknowns = rules.packing.unknowns(rules.step, found.state)
+    measured = Measured(*(np.empty(every.size) for _ in Measured._fields))
+    check, nodes, intercept = (np.empty(every.size) for _ in range(3))
+    roughness = Roughness(np.empty(every.size), np.empty(every.size))
+    finer = np.maximum(levels, rules.levels(every, found.state, errors=True))
+    for level, rows in _by_level(finer):
+        fitting = rules.at(level, rows)
+        at = sides(fitting, Unknowns(*(part[rows] for part in unknowns)))
+        for whole, part in zip(measured, at.measured, strict=True):
+            whole[rows] = part
+        nodes[rows] = fitting.samples.kappa.size
+        intercept[rows] = at.plain_intercept
+        share = at.unknowns.v2 / fitting.samples.step.neurons
+        seen = Roughness.of(at.output.influence[..., 0], share, fitting.samples.kappa)
+        roughness.nodes[rows], roughness.groups[rows] = seen.nodes, seen.groups
+    squares = (unknowns.v2 * unknowns.relative).sum(axis=1)
+    penalty = rules.step.ridge * squares
+    for level, rows in _by_level(levels):
+        solution = mapped(rules.at(level, rows), Unknowns(*(part[rows] for part in unknowns)))
+        check[rows] = np.abs(norm_by_scaling(solution) - penalty[rows])
+    return ConvexSolution(
+        unknowns._replace(intercept=intercept),
+        measured,
+        squares,
+        check / (2.0 * measured.train_loss + penalty),
+        roughness,
+        nodes.astype(np.intp),
+        found.residual,
+        found.iterations,
     )
+
+
+def _by_level(levels: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """Each level with its rows."""
+    for level in np.unique(levels):
+        yield int(level), np.flatnonzero(levels == level)
 
 
 def _start(samples: Samples) -> Unknowns:

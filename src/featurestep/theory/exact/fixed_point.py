@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.types import FloatArray, IntArray
+from ...core.types import BoolArray, FloatArray, IntArray
 from .columns import Columns
 from .dyson import (
     Blocks,
@@ -273,13 +273,15 @@ def fixed_point(
     most: int = 300,
     depth: int = 8,
     far: float = np.inf,
+    changed: Callable[[IntArray], BoolArray] | None = None,
 ) -> Fixed:
     """Iterate x = image(x) until the largest change of any component is below the tolerance.
 
     Components are measured in units of `scale` (B, n), or of what it returns at states. None moves
     by more than `reach` in one step. Rows that have converged are left out. While the change of a
     row is larger than `far` it takes damped steps, and changes a hundred times larger than the
-    latest are forgotten.
+    latest are forgotten. `changed` tells of which rows the map is another one than in the step
+    before (a more accurate one, say): their history stays, but for the difference of the two.
     """
     rows = len(start)
     x = start.copy()
@@ -310,6 +312,11 @@ def fixed_point(
             steps.append(here - before[0])
             changes.append(f - before[1])
             errors.append(last)
+            if changed is not None:
+                other = changed(active)
+                steps[-1][other] = changes[-1][other] = 0.0
+                best.residual[active[other]] = worst[other]
+                best.state[active[other]] = here[other]
             del steps[:-depth], changes[:-depth], errors[:-depth]
         going = (worst > tolerance) & (idle[active] < MAX_IDLE_STEPS)
         if not going.any():

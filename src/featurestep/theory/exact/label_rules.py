@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
-from ...functions.nonlinearity import Nonlinearity
-from ...functions.quadrature import gauss_legendre, normal_density, panels
+from ...functions.nonlinearity import Nonlinearity, normalised_hermite
+from ...functions.quadrature import gauss_hermite, gauss_legendre, normal_density, panels
 from ...functions.signs import MeanSign
 from ..labels import across_alignment
 from .losses import SIGNS
 
 _EDGES = np.array([-7.0, -4.6, -2.3, 0.0, 2.3, 4.6, 7.0])
-FINE, COARSE = 12, 6  # nodes of a panel
+_FAR_EDGES = np.linspace(-10.5, 10.5, 10)
+_FINE_ORDER = 16  # nodes of a panel in integrals with a label's probability
+Orders = tuple[int, ...]  # nodes of the panels between `_EDGES`; one number: Hermite nodes instead
+FINE: Orders = (7, 10, 12, 12, 10, 7)
+COARSE: Orders = (3, 5, 6, 6, 5, 3)
+HERMITE: tuple[Orders, ...] = ((20,), (28,), (40,))
 
 
 @dataclass(frozen=True)
 class LabelRule:
     """Nodes of s given κ, and their weights with each label.
 
-    E[F(y, κ, s)|κ] is the sum over labels and nodes of weight·F(label, κ, s).
+    E[F(y, κ, s)|κ] is the sum over labels and nodes of weight·F(label, κ, s). Problems of one
+    alignment share it: B is 1 where all do.
     """
 
     s: FloatArray  # (B or 1, Q or 1, S)
@@ -35,21 +43,58 @@ class LabelRule:
         """True if labels are real, False if they are signs."""
         return len(self.weight) == 1
 
-    def take(self, rows: IntArray) -> LabelRule:
+    def take(self, rows: Any) -> LabelRule:
         """The same for some of the problems."""
-        if self.s.shape[0] == 1 and self.weight.shape[1] > 1:
-            return LabelRule(self.s, self.label, self.weight[:, rows], self.changes[:, rows])
-        return LabelRule(
-            self.s[rows], self.label[:, rows], self.weight[:, rows], self.changes[:, rows]
-        )
+        if self.weight.shape[1] == 1:
+            return self
+        s = self.s if len(self.s) == 1 else self.s[rows]
+        label = self.label if self.label.shape[1] == 1 else self.label[:, rows]
+        return LabelRule(s, label, self.weight[:, rows], self.changes[:, rows])
+
+    @cached_property
+    def basis(self) -> FloatArray:
+        """1, s and s² − 1, (B or 1, Q or 1, S, 3)."""
+        return np.stack([np.ones_like(self.s), self.s, self.s**2 - 1.0], axis=-1)
+
+    @cached_property
+    def products(self) -> FloatArray:
+        """Products of two of them, (B or 1, Q or 1, S, 9)."""
+        product = self.basis[..., :, None] * self.basis[..., None, :]
+        return product.reshape(*product.shape[:3], 9)
 
 
 def label_rule(
-    star: Nonlinearity, alignment: FloatArray, kappa: FloatArray, order: int = FINE
+    star: Nonlinearity, alignment: FloatArray, kappa: FloatArray, orders: Orders = FINE
 ) -> LabelRule:
-    """The rule at alignments γ (B,) and κ (Q,), with `order` nodes in each panel."""
-    if isinstance(star, MeanSign):
-        return _of_signs(star, alignment, kappa, order)
+    """The rule at alignments γ (B,) and κ (Q,), with so many nodes."""
+    each, place = np.unique(alignment, return_inverse=True)
+    if not isinstance(star, MeanSign):
+        found = _of_real_labels(star, each, kappa, max(orders))
+    elif len(orders) == 1:
+        found = _of_signs_by_hermite(star, each, kappa, orders[0])
+    else:
+        found = _of_signs(star, each, kappa, orders)
+    return found.take(place)
+
+
+def hermite_orders(ratio: FloatArray, kappa: FloatArray, accuracy: float) -> IntArray:
+    """Which of `HERMITE` resolves functions of the output in s, for each problem; −1 if none does.
+
+    ratio: (B, Q), by how much the output's mean changes with s, over its standard deviation. The
+    Hermite coefficients in s of any function that is averaged over the rest of the output fall like
+    (1 + 1/ratio²)^{−k/2}; κ is as important as it is probable.
+    """
+    digits = np.maximum(-np.log(accuracy) - 0.5 * kappa**2, 0.0)
+    needed = (2.0 * digits / np.log1p(1.0 / np.maximum(ratio, 1e-6) ** 2)).max(axis=1)
+    counts = np.array([count for (count,) in HERMITE])
+    place = np.searchsorted(counts, needed)
+    return np.where(place < counts.size, place, -1)
+
+
+def _of_real_labels(
+    star: Nonlinearity, alignment: FloatArray, kappa: FloatArray, order: int
+) -> LabelRule:
+    """Panels between the kinks of the target."""
     place = alignment[:, None] * kappa
     across = across_alignment(alignment)[:, None]
     kinks = np.array(star.kinks, dtype=np.float64)
@@ -63,7 +108,9 @@ def label_rule(
     return LabelRule(s, label, w[None], np.moveaxis(inside, -1, 0))
 
 
-def _of_signs(star: MeanSign, alignment: FloatArray, kappa: FloatArray, order: int) -> LabelRule:
+def _of_signs(
+    star: MeanSign, alignment: FloatArray, kappa: FloatArray, orders: Orders
+) -> LabelRule:
     """Weights that know where the label's probability π jumps, at nodes that do not.
 
     All but π is smooth in s: on every panel it is replaced by the polynomial through its values at
@@ -73,15 +120,14 @@ def _of_signs(star: MeanSign, alignment: FloatArray, kappa: FloatArray, order: i
     across = across_alignment(alignment)[:, None]
     places = np.sort(np.array([*star.crossings, *star.base.kinks]))
     crossings = (places - place[..., None]) / across[..., None]
-    x, w = gauss_legendre(order)
-    degrees = np.arange(order)
-    legendre = np.polynomial.legendre.legvander(x, order - 1)  # (nodes, degrees)
-    to_nodes = (w[:, None] * legendre * (degrees + 0.5)).T  # moments ↦ weights
     nodes, weights = [], []
-    for low, high in pairwise(_EDGES):
+    for (low, high), order in zip(pairwise(_EDGES), orders, strict=True):
+        x, w = gauss_legendre(order)
+        legendre = np.polynomial.legendre.legvander(x, order - 1)  # (nodes, degrees)
+        to_nodes = (w[:, None] * legendre * (np.arange(order) + 0.5)).T  # moments ↦ weights
         inside = np.clip(crossings, low, high)
         ends = (np.full((*place.shape, 1), low), np.full((*place.shape, 1), high))
-        fine, fine_w = panels(np.concatenate([ends[0], inside, ends[1]], axis=-1), order)
+        fine, fine_w = panels(np.concatenate([ends[0], inside, ends[1]], axis=-1), max(orders))
         probability = star.probability(place[..., None] + across[..., None] * fine)
         local = (2.0 * fine - low - high) / (high - low)
         basis = np.polynomial.legendre.legvander(local, order - 1)  # (B, Q, fine, degrees)
@@ -94,3 +140,27 @@ def _of_signs(star: MeanSign, alignment: FloatArray, kappa: FloatArray, order: i
     weight /= weight.sum(axis=(0, 3), keepdims=True)
     signs = (np.array(star.kinks)[:, None, None] - place) / across  # (C, B, Q)
     return LabelRule(np.concatenate(nodes)[None, None], SIGNS[:, None, None, None], weight, signs)
+
+
+def _of_signs_by_hermite(
+    star: MeanSign, alignment: FloatArray, kappa: FloatArray, count: int
+) -> LabelRule:
+    """The same with one polynomial for all s, through Gauss–Hermite nodes.
+
+    Far fewer nodes where functions of s are smooth.
+    """
+    place = alignment[:, None] * kappa  # (B, Q)
+    across = across_alignment(alignment)[:, None]
+    places = np.array([*star.crossings, *star.base.kinks])
+    inside = np.clip((places - place[..., None]) / across[..., None], *_FAR_EDGES[[0, -1]])
+    standard = np.broadcast_to(_FAR_EDGES, (*place.shape, _FAR_EDGES.size))
+    edges = np.sort(np.concatenate([standard, inside], axis=-1), axis=-1)
+    fine, fine_w = panels(edges, _FINE_ORDER)
+    fine_w = fine_w * normal_density(fine)
+    probability = star.probability(place[..., None] + across[..., None] * fine)
+    both = np.stack([fine_w * (1.0 - probability), fine_w * probability])
+    moments = np.einsum("lbqf,kbqf->lbqk", both, normalised_hermite(count - 1, fine), optimize=True)
+    s, w = gauss_hermite(count)
+    weight = moments @ (normalised_hermite(count - 1, s) * w)
+    signs = (np.array(star.kinks)[:, None, None] - place) / across  # (C, B, Q)
+    return LabelRule(s[None, None], SIGNS[:, None, None, None], weight, signs)

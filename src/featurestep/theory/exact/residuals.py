@@ -77,7 +77,7 @@ def residual_law(
     With `samples`, target and noise are cut off at the largest value of so many draws. Of
     the special directions the target's come first, then that of the initial readout.
     """
-    if isinstance(star, MeanSign):
+    if isinstance(star, MeanSign) and noise.leaning is None:
         return _law_of_signs(star)
     target = _target_law(star, samples)
     added, w_x = _noise_rule(noise, samples)
@@ -151,6 +151,8 @@ def _noise_rule(noise: Noise, samples: float | None) -> Rule:
 @lru_cache(maxsize=128)
 def _target_law(star: Nonlinearity | AlignedTarget, samples: float | None) -> ResidualLaw:
     """The law of the target by itself, with its directions: of one direction on a fine grid."""
+    if isinstance(star, MeanSign):
+        return _law_of_signs(star)
     if isinstance(star, Nonlinearity):
         t, w = _target_rule(star) if samples is None else _typical_rule(samples)
         y, along = star(t), (w * t)[None]

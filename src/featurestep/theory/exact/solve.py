@@ -21,21 +21,19 @@ from ..labels import Labels
 from ..prediction import Groups, LossPrediction, Outcome, Prediction, checked, checked_loss
 from ..resolution import Effort, Resolution, Roughness, choose
 from .columns import Columns, build_columns, build_labels
-from .convex import Fitting, Sides, Unknowns, norm_by_scaling, sides
-from .convex_solver import ConvexSolution, output_changes, solve_coarse, solve_fine
+from .convex import Fitting, Sides, Unknowns, sides
+from .convex_solver import ConvexSolution, Rules
+from .convex_solver import solve as solve_losses
 from .dyson import covariance, matmul
 from .errors import Errors, fluctuations, solve_errors
 from .fixed_point import Samples, Solution, solve
-from .label_rules import COARSE, FINE, label_rule
+from .label_rules import FINE, Orders, label_rule
 from .losses import LOSSES
 from .regression import RegressionFit, fit, misfit
-from .step import ProblemRow, Step, build_step, rows_of
+from .step import ProblemRow, Step, build_step, rows_of, uses_initial_output
 
 BLOCK = 400_000  # rows × elements of T(r) of one batch
 R_NODES, MORE_R_NODES = 14, 36  # of the law of r, and where it has heavy tails
-COARSE_NODES = 0.6  # share of the nodes of κ on which a first solution is found
-RESOLVED_CHANGE = 1.0  # of what `output_changes` measures
-MOST_FINER = 16.0  # factor on the nodes of κ
 LOSS_R_NODES = 24  # where fields are fitted with another loss than the square
 SEVERAL_R_NODES = {2: 24, 3: 36}  # where products of several directions make it less smooth
 _LEAST_WEIGHT = 1e-13  # of a node of κ, relative to the largest
@@ -58,7 +56,7 @@ def r_nodes(problem: Problem) -> int:
     """Nodes of the law of r for errors below 1e-6: more for a target that grows fast."""
     star = problem.star
     if isinstance(star, MeanSign):
-        return 2
+        return R_NODES if uses_initial_output(problem) else 2
     size = np.sqrt(star.second_moment + problem.noise_std**2)
     if np.abs(_far_values(star)).max() > _HEAVY * size:
         return MORE_R_NODES
@@ -129,8 +127,7 @@ def solve_block(
         checked(_prediction(found, slice(i * each, (i + 1) * each), method), slack)
         for i in range(len(problems))
     ]
-    worst = (part.reshape(len(problems), each).max(axis=1) for part in (rough.nodes, rough.groups))
-    return outcomes, Roughness(*worst)
+    return outcomes, rough.of_problems(len(problems))
 
 
 def solve_loss_block(
@@ -139,27 +136,23 @@ def solve_loss_block(
     """The same for problems with any loss, which they share (sections 31–33)."""
     groups, first = resolution.group_rule(), problems[0]
     count = max(r_nodes(problem) for problem in problems)
-    count = round(resolution.residuals * (count if first.is_binary else max(count, LOSS_R_NODES)))
-    rows = [ProblemRow(problem) for problem in problems]
+    count = round(resolution.residuals * (count if count == 2 else max(count, LOSS_R_NODES)))
+    rows = [row for problem in problems for row in rows_of(problem)]
+
+    def fitting(step: Step, finer: float, orders: Orders) -> Fitting:
+        return _fitting(first, step, resolution.node_rule(finer), orders)
+
     step = build_step(rows, groups, count)
-    coarse = _fitting(first, step, resolution.node_rule(COARSE_NODES), COARSE)
-    rough = solve_coarse(coarse)
-    changes = COARSE_NODES * float(np.nan_to_num(output_changes(coarse, rough)).max())
-    finer = min(max(1.0, changes / RESOLVED_CHANGE), MOST_FINER)
-    fine = _fitting(
-        first, step, resolution.node_rule(2.0 ** (0.25 * np.ceil(4 * np.log2(finer)))), FINE
-    )
-    found = solve_fine(fine, rough)
-    chi, v2 = found.at.sides.output.influence[..., 0], found.at.sides.unknowns.v2
-    roughness = Roughness.of(chi, v2 / step.neurons, fine.samples.kappa)
-    numbers = _LossNumbers(found)
+    found = solve_losses(Rules(fitting, step))
+    each = len(rows) // len(problems)
+    parts = [slice(i, i + each) for i in range(0, len(rows), each)]
     outcomes = [
-        checked_loss(_loss_prediction(found, numbers, groups, row, i)) for i, row in enumerate(rows)
+        checked_loss(_loss_prediction(found, step, groups, rows[part], part)) for part in parts
     ]
-    return outcomes, roughness
+    return outcomes, found.roughness.of_problems(len(problems))
 
 
-def _fitting(problem: Problem, step: Step, nodes: Rule, order: int) -> Fitting:
+def _fitting(problem: Problem, step: Step, nodes: Rule, orders: Orders) -> Fitting:
     """Samples of problems that share all but numbers, with labels and loss."""
     kappa, weight = nodes
     kept = weight > _LEAST_WEIGHT * weight.max()
@@ -168,71 +161,53 @@ def _fitting(problem: Problem, step: Step, nodes: Rule, order: int) -> Fitting:
     assert isinstance(star, Nonlinearity)
     return Fitting(
         Samples(step, build_columns(problem.sigma, step, kappa), kappa, weight),
-        label_rule(star, step.alignment, kappa, order),
+        label_rule(star, step.alignment, kappa, orders),
         LOSSES[problem.loss],
         bool(problem.intercept),
     )
 
 
-class _LossNumbers:
-    """Losses, errors, ‖â‖² and the self-check of all rows."""
-
-    def __init__(self, found: ConvexSolution) -> None:
-        at = found.at.sides
-        step = at.fitting.samples.step
-        self.measured = at.measured
-        self.squares = at.squares.sum(axis=1)
-        penalty = step.ridge * self.squares
-        gap = np.abs(norm_by_scaling(found.at) - penalty)
-        self.check = gap / (2.0 * self.measured.train_loss + penalty)
-        self.intercept = at.unknowns.intercept
-        if at.fitting.intercept:
-            size = at.squares.shape[1]
-            own = at.unknowns.coefficients[:, :size] * at.fitting.means
-            self.intercept = self.intercept - own.sum(axis=1)
-
-
 def _loss_prediction(
-    found: ConvexSolution, numbers: _LossNumbers, groups: Rule, row: ProblemRow, i: int
+    found: ConvexSolution, step: Step, groups: Rule, offsets: Sequence[ProblemRow], rows: slice
 ) -> LossPrediction:
-    """Losses and errors of one problem."""
-    problem, at = row.problem, found.at.sides
-    step, weights = at.fitting.samples.step, spiked_weights(problem)
-    measured = {name: float(part[i]) for name, part in numbers.measured._asdict().items()}
-    fields, size = at.unknowns.coefficients[i], step.k.shape[1]
-    square, b = float(numbers.squares[i]), float(numbers.intercept[i])
-    one = slice(i, i + 1)
-    unknowns = Unknowns(*(part[one] for part in at.unknowns))._replace(intercept=np.array([b]))
+    """Losses and errors of one problem, the mean over its rows."""
+    problem, part = offsets[0].problem, np.array([row.share for row in offsets])
+    weights = spiked_weights(problem)
+    measured = {name: float(part @ m[rows]) for name, m in found.measured._asdict().items()}
+    unknowns = Unknowns(*(of[rows] for of in found.unknowns))
+    fields, size = part @ unknowns.coefficients, step.k.shape[1]
+    square = float(part @ found.squares[rows])
     return LossPrediction(
         problem=problem,
         **measured,
         train_objective=measured["train_loss"] + 0.5 * problem.ridge * square,
         readout_norm=float(np.sqrt(max(square, 0.0))),
-        intercept=b,
+        intercept=float(part @ unknowns.intercept),
         alignment=weights.alignment,
         beta_norm=weights.beta_norm,
         groups=Groups(
             g=groups[0],
-            neurons=step.neurons[i],
-            shift=step.shift[i],
-            norm=step.norm[i],
+            neurons=step.neurons[rows][0],
+            shift=part @ step.shift[rows],
+            norm=part @ step.norm[rows],
             use=fields[:size],
             along=fields[size : 2 * size],
             across=fields[2 * size : 3 * size],
         ),
         method="exact",
-        solver_residual=float(found.residual[i]),
-        iterations=int(found.iterations[i]),
-        self_check=float(numbers.check[i]),
-        nodes=int(at.fitting.samples.kappa.size),
-        network=LossNetwork(problem, step.take(one), unknowns),
+        solver_residual=float(found.residual[rows].max()),
+        iterations=int(found.iterations[rows].max()),
+        self_check=float(found.self_check[rows].max()),
+        nodes=int(found.nodes[rows].max()),
+        network=LossNetwork(problem, part, step.take(rows), unknowns),
     )
 
 
 class LossNetwork(NamedTuple):
-    """A network fitted with any loss, at any κ."""
+    """A network fitted with any loss, at any κ, for each of R values of the initial offset."""
 
     problem: Problem
+    share: FloatArray  # (R,) probabilities of the offsets
     step: Step
     unknowns: Unknowns  # with the intercept of columns that are not centred
 
@@ -246,30 +221,32 @@ class LossNetwork(NamedTuple):
 
     def parts(self, kappa: FloatArray) -> FloatArray:
         """E[f|κ] and E[s f|κ]."""
-        return self._at(kappa).parts[0, :2]
+        return np.asarray(np.tensordot(self.share, self._at(kappa).parts[:, :2], axes=1))
 
     def error(self, kappa: FloatArray) -> FloatArray:
         """The test error given κ: of signs, or squared."""
         at = self._at(kappa)
         error = at.fitting.loss.measured(at.output).test_error
-        return np.asarray((at.fitting.labels.weight * error).sum(axis=(0, 3))[0])
+        return np.asarray(self.share @ (at.fitting.labels.weight * error).sum(axis=(0, 3)))
 
     def moments(self, kappa: FloatArray) -> FloatArray:
         """Mean and standard deviation of the output given κ."""
         at = self._at(kappa)
-        mean, linear, square = at.parts[0]
-        variance = at.output.variance[0, :, 0] + linear**2 + 2.0 * square**2
-        return np.stack([mean, np.sqrt(variance)])
+        mean, linear, square = np.moveaxis(at.parts, 1, 0)  # (R, Q) each
+        second = at.output.variance[..., 0] + linear**2 + 2.0 * square**2 + mean**2
+        whole = self.share @ mean
+        return np.stack([whole, np.sqrt(self.share @ second - whole**2)])
 
     def probability(self, output: FloatArray) -> FloatArray:
         """P(y = 1|output), by the law of κ, s and the label."""
         nodes = choose(self.problem, spiked_weights(self.problem), Effort()).node_rule()
         at = self._sides(nodes)
-        sd = np.sqrt(at.output.variance[0])
-        weight = at.fitting.labels.weight[:, 0] * at.fitting.samples.weight[:, None] / sd
+        sd = np.sqrt(at.output.variance)  # (R, Q, 1)
+        weight = at.fitting.labels.weight * at.fitting.samples.weight[:, None] / sd
+        weight = weight * self.share[:, None, None]  # (2, R, Q, S)
         found = np.empty(output.size)
         for i, value in enumerate(output):
-            exponent = -0.5 * ((value - at.output.mean[0]) / sd) ** 2
+            exponent = -0.5 * ((value - at.output.mean) / sd) ** 2
             density = weight * np.exp(exponent - exponent.max())
             found[i] = density[1].sum() / density.sum()
         return found

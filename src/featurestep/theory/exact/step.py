@@ -170,7 +170,7 @@ class Step:
 def residual_noise(row: ProblemRow) -> Noise:
     """What the residual contains besides the target: label noise, initial output (section 17)."""
     problem = row.problem
-    noise = problem.noise_std**2
+    noise = 0.0 if problem.is_binary else problem.noise_std**2  # signs have it in their law
     if not uses_initial_output(problem):
         return Noise(noise)
     s = slope_moments(problem.sigma)
