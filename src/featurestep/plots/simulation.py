@@ -9,7 +9,6 @@ import numpy as np
 
 from ..core.axes import axis_values
 from ..core.grid import Grid, as_grid
-from ..core.problem import Problem
 from ..core.types import Axes, xarray
 from ..meeting.comparison import Comparison, ComparisonRow
 from ..simulation import FeatureGap, SimulatedSpectrum, Simulation
@@ -107,8 +106,14 @@ def points(
 
 
 @styled
-def gaps(rows: Sequence[ComparisonRow], ax: Axes | None = None, *, problem: Problem) -> Axes:
-    """How far each simulated quantity of one problem is from its prediction, in per cent."""
+def gaps(
+    rows: Sequence[ComparisonRow], ax: Axes | None = None, *, names: Mapping[str, str] | None = None
+) -> Axes:
+    """How far each simulated quantity of one problem is from its prediction, in per cent.
+
+    `names` are those by which labels say what a quantity is.
+    """
+    names = names or {}
     ax = new_axes(height=1.7)[0] if ax is None else ax
     known = [row for row in rows if row.predicted]
     heights = np.arange(len(known))[::-1]
@@ -118,7 +123,7 @@ def gaps(rows: Sequence[ComparisonRow], ax: Axes | None = None, *, problem: Prob
         where = (row.simulated * scale - 100.0, height)
         ax.errorbar(*where, xerr=bar, fmt="o", color=PALETTE[1], **BAR_STYLE)
     ax.axvline(0.0, color=PALETTE[0], zorder=0)
-    ax.set_yticks(heights, [label(of_loss(row.quantity, problem)) for row in known])
+    ax.set_yticks(heights, [label(names.get(row.quantity, row.quantity)) for row in known])
     ax.set_ylim(-0.6, len(known) - 0.4)
     ax.set_xlabel(f"simulated/predicted − 1 in %, ± {BAR:g} s.e.")
     return ax
@@ -203,7 +208,8 @@ def named(results: xarray.Dataset, names: Mapping[str, str]) -> xarray.Dataset:
 def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
     """The theory's curves with the simulated points, or the gaps of one problem."""
     if not isinstance(result.problem, Grid):
-        return gaps(result.rows, ax, problem=result.problem)
+        measured = {row.quantity: of_loss(row.quantity, result.problem) for row in result.rows}
+        return gaps(result.rows, ax, names=measured)
     at_most(result.problem, 2)
     found, names = result.simulation, drawn(result.problem)
     mean, error = (

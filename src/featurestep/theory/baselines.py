@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import optimize
 
 from ..core.errors import InvalidProblem
 from ..core.extensions import LOSS, has_other_loss
@@ -203,6 +202,8 @@ def tuned_error(problem: Problem) -> float:
     logs = np.linspace(low, high, _RIDGE_POINTS)
     found = errors(logs)
     at = int(found.argmin())
+    from scipy import optimize  # slow to load
+
     near = optimize.minimize_scalar(
         lambda log: errors(np.array([log]))[0],
         bounds=(logs[max(at - 1, 0)], logs[min(at + 1, logs.size - 1)]),
