@@ -22,6 +22,9 @@ from .batches import Batch
 from .chain import averaged, coupled, field, t_matrix_change
 
 
+_CHUNK = 2_000_000  # elements of T times vectors at a time
+
+
 class Bulk(NamedTuple):
     """Solution of the chain: G on all fields, T at the nodes of every batch, Ξ and V."""
 
@@ -269,17 +272,21 @@ def _new_vectors(
     f, fields = change.functions, change.fields
     response = batch.ratio * bulk.whole  # φG
     into = response[np.ix_(change.inside, fields)]  # (2K, v)
-    shown = np.matmul(t_matrices, into) * f.T[:, None, :]  # (M, 2K, v)
-    flat = shown.reshape(-1, fields.size)
-    weighted = into * (f * law.weight).T[:, None, :]
-    noise = weighted.reshape(-1, fields.size).T @ flat
-    noise += response[np.ix_(fields, fields)] * ((f * law.weight) @ f.T)
+    noise = response[np.ix_(fields, fields)] * ((f * law.weight) @ f.T)
+    along = np.zeros((law.count, *into.shape), dtype=noise.dtype)  # E[f u T]φG
+    rows = max(1, _CHUNK // into.size)
+    for start in range(0, law.y.size, rows):
+        part = slice(start, start + rows)
+        shown = np.matmul(t_matrices[part], into) * f.T[part, None, :]  # (M, 2K, v)
+        weighted = into * (f * law.weight).T[part, None, :]
+        noise += weighted.reshape(-1, fields.size).T @ shown.reshape(-1, fields.size)
+        along += np.tensordot(law.first[:, part], shown, axes=1)
     overlaps = np.zeros((fields.size, old.count), dtype=noise.dtype)
     place = {row: i for i, row in enumerate(old.of_fields)}
     columns = np.array([place[row] for row in fields])
     inner = np.array([place[row] for row in change.inside])
     for u, first in enumerate(law.first):
-        overlaps[:, u * old.width + inner] = np.tensordot(first, shown, axes=1).T
+        overlaps[:, u * old.width + inner] = along[u].T
         overlaps[np.arange(fields.size), u * old.width + columns] += f @ first
     return overlaps, noise
 

@@ -29,7 +29,6 @@ from ..labels import fineness
 Target = Nonlinearity | AlignedTarget
 _NOISE_NODES = 11
 _CHUNK = 1_000_000  # points of laws of y at a time
-_LEAST_WEIGHT = 1e-15  # of a node of ξ, relative to the largest
 
 
 @dataclass(frozen=True)
@@ -194,12 +193,12 @@ def _gauss_rules(
     return nodes, weights, basis, weighted
 
 
-def product_rule(rules: list[Rule]) -> Rule:
-    """The product of rules, nodes (X, Q) and weights (X,), without nodes of no weight."""
+def product_rule(rules: list[Rule], least: float) -> Rule:
+    """The product of rules, nodes (X, Q) and weights (X,), without weights below `least`·max."""
     nodes, weight = np.zeros((1, 0)), np.ones(1)
     for x, w in rules:
         left = np.repeat(nodes, x.size, axis=0)
         nodes = np.concatenate([left, np.tile(x, len(nodes))[:, None]], axis=1)
         weight = np.multiply.outer(weight, w).ravel()
-    kept = weight > _LEAST_WEIGHT * weight.max()
+    kept = weight > least * weight.max()
     return nodes[kept], weight[kept] / weight[kept].sum()

@@ -18,7 +18,7 @@ from .laws import product_rule
 
 _NODES_BY_REACH = ((0.36, 11), (0.71, 13), (2.0, 15), (np.inf, 19))  # of continuous laws
 _SHARPEST_LABEL = 0.5  # scale in t at which labels may vary
-_SLOW = 2.0  # scale from which on Gauss nodes are enough
+_SLOW = 1.25  # scale from which on few Gauss nodes are enough
 _HALF_WIDTH = 8.0
 
 
@@ -30,12 +30,12 @@ class Fineness:
     first: int = 24  # nodes of y for a batch that meets weights without shift
     labels: int = 14  # nodes of y at every ξ, for one axis
     labels_of_many: int = 10  # the same for several axes
-    batch: float = 0.8  # spacing of ξ, in units of the scale
+    batch: float = 0.6  # spacing of ξ, in units of the scale
     readout: float = 0.5  # the same for the readout's samples
-    slow: int = 11  # Gauss nodes of ξ_i where functions vary slowly
+    tolerance: float = 1e-11  # of rules for slow functions, and of products of rules
 
 
-CONTINUOUS = Fineness(labels=7, labels_of_many=5, readout=0.8)  # for a law with many groups
+CONTINUOUS = Fineness(labels=7, labels_of_many=5, batch=0.8, readout=0.8, tolerance=1e-8)  # many groups
 
 
 def group_rule(law: Law, reach: float, finer: float) -> Rule:
@@ -47,8 +47,8 @@ def group_rule(law: Law, reach: float, finer: float) -> Rule:
     return bent_law(law.name, round(finer * count), rounded / (1.0 + 0.4 * rounded))
 
 
-def frame_rule(frame: Frame, spacing: float, slow: int) -> Rule:
-    """Nodes of ξ, (X, Q), and weights; `slow` Gauss nodes where functions vary slowly."""
+def frame_rule(frame: Frame, spacing: float, tolerance: float) -> Rule:
+    """Nodes of ξ, (X, Q), and weights."""
     norm = np.sqrt(frame.norm2)
     blur = max(float(np.linalg.eigvalsh(frame.across)[0]), _SHARPEST_LABEL)
     rules = []
@@ -56,7 +56,16 @@ def frame_rule(frame: Frame, spacing: float, slow: int) -> Rule:
         steepest = float((np.abs(frame.shift[:, i]) / norm).max())
         steepest = max(steepest, float(np.abs(frame.gamma[:, i]).max()) / blur)
         if steepest * _SLOW < 1.0:
-            rules.append(gauss_hermite(slow))
+            rules.append(gauss_hermite(_gauss_count(steepest, tolerance)))
         else:
             rules.append(trapezoid_normal(_HALF_WIDTH, spacing / float(np.hypot(1.0, steepest))))
-    return product_rule(rules)
+    return product_rule(rules, 1e-3 * tolerance)
+
+
+def _gauss_count(steepest: float, tolerance: float) -> int:
+    """Gauss nodes for functions of steepest·ξ_i, with polynomials of low degree as factors."""
+    count, left = 0, 1.0
+    while left > tolerance:
+        count += 1
+        left *= 0.5 * steepest**2 / count
+    return count + 2

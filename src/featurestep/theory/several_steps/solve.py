@@ -75,7 +75,7 @@ def make_batches(training: Training, groups: Rule, fineness: Fineness) -> list[B
     batches: list[Batch] = []
     for eta, rows in zip(training.step_sizes, training.batch_sizes, strict=True):
         if frame.axes:
-            rule = frame_rule(frame, fineness.batch, fineness.slow)
+            rule = frame_rule(frame, fineness.batch, fineness.tolerance)
             count = fineness.labels if frame.axes == 1 else fineness.labels_of_many
             law = joint_law(star, training.noise_std, frame.gamma, frame.across, rule, count)
         else:
@@ -96,7 +96,7 @@ def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSo
         changes[0] = Change(batches, 1, norm_variance=ROW_NORM_VARIANCE)
         initial = covariance(changes, without)[0] - free
     frame = batches[-1].after
-    xi, weight = frame_rule(frame, fineness.readout, fineness.slow)
+    xi, weight = frame_rule(frame, fineness.readout, fineness.tolerance)
     readout = Readout(
         n=training.n,
         d=training.d,
