@@ -111,12 +111,12 @@ def learnable(request: Request) -> None:
     "--best",
     multiple=True,
     metavar="NAME[=LOW:HIGH]",
-    help="what to choose: ridge, step_size, or both  [default: ridge]",
+    help="what to choose: ridge, step_size or both, or step_sizes  [default: ridge]",
 )
 @click.option("--minimise", metavar="ERROR", default="test_error", show_default=True)
 @asking()
 def optimum(request: Request, best: tuple[str, ...], minimise: str) -> None:
-    """The best ridge λ, step size η, or both.
+    """The best ridge λ, step size η, or both; the best sizes of several steps.
 
     A bounded search; when the best point lies on a bound, a note says so. --over repeats it along
     another field.
@@ -125,6 +125,7 @@ def optimum(request: Request, best: tuple[str, ...], minimise: str) -> None:
     Examples
       featurestep optimum --noise-std 0.5
       featurestep optimum --best ridge=1e-4:10 --best step_size --target "H1 + H2" --json
+      featurestep optimum --best step_sizes --steps 2 --activation relu --readout rademacher
       featurestep optimum --over noise_std=0:1:11 --plot ridges.pdf
     """
     searched = dict(map(_parse_search, best)) or {"ridge": None}

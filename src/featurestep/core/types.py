@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import xarray as xarray
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
+    from scipy import optimize as optimize
     from scipy import special as special
 else:
 
@@ -27,6 +28,7 @@ else:
             return value
 
     xarray = _Lazy("xarray")
+    optimize = _Lazy("scipy.optimize")
     special = _Lazy("scipy.special")
     Axes = Figure = Any
 

@@ -1,13 +1,16 @@
-"""`optimum`: the best ridge, step size or both, by a search on finer and finer grids."""
+"""`optimum`: the best ridge and step size, by finer and finer grids, or the best sizes of steps.
+
+Sizes of several steps are searched by the Nelder–Mead method from the best of equal sizes.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,23 +20,26 @@ from ..core.errors import InvalidProblem, NotConverged
 from ..core.extensions import LOSS, has_other_loss
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Progress, Result, over_grid, verb
-from ..core.types import FloatArray
+from ..core.types import FloatArray, optimize
 from .predict import solve
 from .prediction import LearnedFunction, LossPrediction, Prediction, answered, answered_loss
 
-SEARCHABLE = ("ridge", "step_size")
+SEARCHABLE = ("ridge", "step_size", "step_sizes")
 MEASURES = ("test_error", "train_loss", "train_mse")
 LOSS_MEASURES = ("test_error", "test_loss", "train_error", "train_loss", "train_objective")
 _COARSE = {1: 65, 2: 25}  # points along each field of the first grid, by number of fields
 _FINE = {1: 17, 2: 9}  # and of the following ones
 _PRECISION = 1e-6  # of the logarithm of the location
+_EQUAL_SIZES = 17  # points of the first search of `step_sizes`, all equal
+_SIMPLEX = 0.5  # its size, in logarithms
+_SIMPLEX_PRECISION = 1e-4  # of logarithms of sizes, at which it ends
 
 
 def _meanings(prediction: type[Result]) -> dict[str, str]:
     """Meanings of an optimum's numbers: the place, and the prediction there."""
     return {
         "ridge": "ridge λ: the best one, where it was searched",
-        "step_size": "step size η: the best one, where it was searched",
+        "step_size": "step size η: the best one, where it was searched; of several the first",
         **{name: f"there: {text}" for name, text in prediction.MEANINGS.items()},
         "evaluations": "number of problems that the search solved",
     }
@@ -44,7 +50,7 @@ class Optimum(Result):
     """The best point found, and which of the search's bounds it lies at.
 
     `problem` is the one at the optimum, `prediction` the prediction there, and `location` the
-    values of what was searched: `ridge`, `step_size` or both.
+    values of what was searched: `ridge`, `step_size` or both, or `step_sizes`.
     """
 
     MEANINGS: ClassVar[Mapping[str, str]] = _meanings(Prediction)
@@ -52,7 +58,7 @@ class Optimum(Result):
 
     problem: Problem
     value: float
-    location: dict[str, float]
+    location: dict[str, Any]
     at_boundary: tuple[str, ...]
     prediction: Any  # a Prediction or a LossPrediction, by the loss
     evaluations: int
@@ -93,7 +99,7 @@ class LossOptimum(Optimum):
     COLUMNS: ClassVar[tuple[str, ...]] = ("ridge", "step_size", "test_error", "test_loss")
 
 
-@verb(LOSS)
+@verb(LOSS, {"steps"})
 def optimum(
     problem: Problem | Grid,
     *,
@@ -105,8 +111,9 @@ def optimum(
     """Minimise an error over the ridge, the step size, or both, at a problem or along a grid.
 
     A coarse logarithmic grid finds the lowest region, finer and finer grids around the best point
-    its minimum. Each grid is one call of the engine.
-    Default bounds: ridge from 1e-6 to 100, from 1e-4 with another loss than the square; step size
+    its minimum. Each grid is one call of the engine. `step_sizes` is the best schedule: the size of
+    every step of a problem of several, alone or with the ridge, from the best of equal sizes.
+    Default bounds: ridge from 1e-6 to 100, from 1e-4 with another loss than the square; step sizes
     from 0.01 to 4√width.
     """
     any_loss = has_other_loss(problem)
@@ -133,7 +140,37 @@ def _search(
     """The optimum of one problem; of a `LossOptimum` by section 31 whatever the loss."""
     any_loss = kind is LossOptimum
     low, high = _checked_bounds(problem, names, bounds or {})
-    size = len(names)
+    search = _by_simplex if "step_sizes" in names else _by_grids
+    found = search(partial(_values, problem, names, minimise, any_loss), low, high)
+    if not math.isfinite(found.value):
+        raise NotConverged("no point of the search could be solved")
+    (there,) = _moved(problem, names, found.place[None])
+    (outcome,) = solve([there], any_loss=any_loss)
+    return kind(
+        problem=there,
+        value=found.value,
+        location={name: getattr(there, name) for name in names},
+        at_boundary=_at_boundary(_coordinates(problem, names), found.place, low, high),
+        prediction=answered_loss(outcome) if any_loss else answered(outcome),
+        evaluations=found.evaluations,
+        minimise=minimise,
+    )
+
+
+class _Found(NamedTuple):
+    """The lowest value of a search, where it is, in logarithms, and what it took."""
+
+    value: float
+    place: FloatArray
+    evaluations: int
+
+
+_Values = Callable[[FloatArray], FloatArray]  # (points, coordinates) ↦ (points,)
+
+
+def _by_grids(values: _Values, low: FloatArray, high: FloatArray) -> _Found:
+    """Search on finer and finer grids."""
+    size = low.size
     centre, spread, count = 0.5 * (low + high), 0.5 * (high - low), _COARSE[size]
     best, evaluations = math.inf, 0
     while True:
@@ -142,38 +179,74 @@ def _search(
             for a, b, c, s in zip(low, high, centre, spread, strict=True)
         ]
         points = np.array(list(itertools.product(*axes)))
-        values = _values(_moved(problem, names, points), minimise, any_loss)
+        there = values(points)
         evaluations += len(points)
-        if values.min() < best:
-            best, centre = float(values.min()), points[values.argmin()]
-        if not math.isfinite(best):
-            raise NotConverged("no point of the search could be solved")
-        if np.all(spread < _PRECISION):
-            break
+        if there.min() < best:
+            best, centre = float(there.min()), points[there.argmin()]
+        if not math.isfinite(best) or np.all(spread < _PRECISION):
+            return _Found(best, centre, evaluations)
         steps = np.array([axis[1] - axis[0] for axis in axes])
         spread, count = np.minimum(spread / 2, 1.5 * steps), _FINE[size]
-    (there,) = _moved(problem, names, centre[None])
-    (outcome,) = solve([there], any_loss=any_loss)
-    return kind(
-        problem=there,
-        value=best,
-        location={name: getattr(there, name) for name in names},
-        at_boundary=_at_boundary(names, centre, low, high),
-        prediction=answered_loss(outcome) if any_loss else answered(outcome),
-        evaluations=evaluations,
-        minimise=minimise,
+
+
+def _by_simplex(values: _Values, low: FloatArray, high: FloatArray) -> _Found:
+    """Search from the best point between the corners, where all coordinates are in proportion."""
+    share = np.linspace(0.0, 1.0, _EQUAL_SIZES)[:, None]
+    points = np.clip(low + share * (high - low), low, high)
+    there = values(points)
+    start = points[there.argmin()]
+    if not math.isfinite(there.min()):
+        return _Found(math.inf, start, len(points))
+    inward = np.where(start + _SIMPLEX <= high, _SIMPLEX, -_SIMPLEX)
+    options: Any = {
+        "initial_simplex": np.vstack([start, start + np.diag(inward)]),
+        "xatol": _SIMPLEX_PRECISION,
+        "fatol": 1e-9 * float(there.min()),
+    }
+
+    def value(place: FloatArray, *_: Any, **__: Any) -> float:
+        return float(values(place[None])[0])
+
+    found = optimize.minimize(
+        value,
+        start,
+        method="Nelder-Mead",
+        bounds=optimize.Bounds(low, high),
+        options=options,
+    )
+    return _Found(float(found.fun), np.asarray(found.x), len(points) + int(found.nfev))
+
+
+def _coordinates(problem: Problem, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The name of every coordinate: `step_sizes` has one for each step."""
+    return tuple(
+        each for name in names for each in [name] * (problem.steps if name == "step_sizes" else 1)
     )
 
 
 def _moved(problem: Problem, names: tuple[str, ...], logs: FloatArray) -> list[Problem]:
-    """The problem at other values of some fields, whose logarithms are given (points, fields)."""
-    values = np.exp(logs).tolist()
-    return [problem.replace(**dict(zip(names, row, strict=True))) for row in values]
+    """The problem at other values of some fields, whose logarithms are given.
+
+    logs: (points, coordinates).
+    """
+    found = []
+    for row in np.exp(logs).tolist():
+        values = iter(row)
+        changes: dict[str, Any] = {
+            name: tuple(itertools.islice(values, problem.steps))
+            if name == "step_sizes"
+            else next(values)
+            for name in names
+        }
+        found.append(problem.replace(**changes))
+    return found
 
 
-def _values(problems: Sequence[Problem], minimise: str, any_loss: bool) -> FloatArray:
-    """What is minimised, for each problem; infinite where it is refused."""
-    outcomes = solve(problems, any_loss=any_loss)
+def _values(
+    problem: Problem, names: tuple[str, ...], minimise: str, any_loss: bool, logs: FloatArray
+) -> FloatArray:
+    """What is minimised, at each point; infinite where it is refused."""
+    outcomes = solve(_moved(problem, names, logs), any_loss=any_loss)
     return np.array(
         [getattr(o, minimise) if isinstance(o, LearnedFunction) else math.inf for o in outcomes]
     )
@@ -183,21 +256,23 @@ def _at_boundary(
     names: tuple[str, ...], logs: FloatArray, low: FloatArray, high: FloatArray
 ) -> tuple[str, ...]:
     """A note for each field that is at a bound."""
-    return tuple(
+    notes = (
         f"widen the bounds: {name} is at its {side} bound {math.exp(end):.6g}, and the optimum may "
         "lie beyond"
         for name, x, *ends in zip(names, logs, low, high, strict=True)
         for side, end in zip(("lower", "upper"), ends, strict=True)
         if abs(x - end) <= 10 * _PRECISION
     )
+    return tuple(dict.fromkeys(notes))
 
 
 def _checked_names(over: Sequence[str]) -> tuple[str, ...]:
-    rule = f"must name one or both of {', '.join(SEARCHABLE)}"
+    rule = "must name ridge, step_size or both, or step_sizes, alone or with ridge"
     if not isinstance(over, (str, tuple, list)):
         raise InvalidProblem("over", rule, over)
     names = (over,) if isinstance(over, str) else tuple(over)
-    if not names or any(names.count(n) > 1 or n not in SEARCHABLE for n in names):
+    wrong = any(names.count(n) > 1 or n not in SEARCHABLE for n in names)
+    if not names or wrong or {"step_size", "step_sizes"} <= set(names):
         raise InvalidProblem("over", rule, over)
     return names
 
@@ -207,7 +282,8 @@ def _checked_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Logarithms of the bounds."""
     least = 1e-6 if problem.has_square_loss else 1e-4
-    default = {"ridge": (least, 1e2), "step_size": (1e-2, 4.0 * math.sqrt(problem.width))}
+    sizes = (1e-2, 4.0 * math.sqrt(problem.width))
+    default = {"ridge": (least, 1e2), "step_size": sizes, "step_sizes": sizes}
     if not isinstance(bounds, Mapping):
         raise InvalidProblem("bounds", "must map names to (low, high)", bounds)
     for name in bounds:
@@ -220,4 +296,6 @@ def _checked_bounds(
             low, high = (float(v) for v in pair)
         if not (0 < low < high < math.inf):
             raise InvalidProblem("bounds", rule, pair)
-    return np.log([p[0] for p in pairs]), np.log([p[1] for p in pairs])
+    found = dict(zip(names, pairs, strict=True))
+    every = np.array([found[name] for name in _coordinates(problem, names)])
+    return np.log(every[:, 0]), np.log(every[:, 1])

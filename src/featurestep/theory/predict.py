@@ -31,9 +31,10 @@ from .prediction import (
     answered_loss,
 )
 from .resolution import Effort, Resolution, choose
+from .several_steps.prediction import require_fresh_batches, solve_problem
 
 METHODS = ("exact", "isotropic")
-KNOWN = (LOSS,)  # fields beyond the plain problem, see core.extensions
+KNOWN = (LOSS, {"steps"})  # fields beyond the plain problem, see core.extensions
 SETTLED = 3e-7  # relative change under refinement that ends it
 MAX_REFINEMENTS = 6
 
@@ -49,12 +50,12 @@ def predict(
 def predict(
     problem: Problem | Grid, *, method: str = "exact", progress: Progress | None = None
 ) -> Prediction | LossPrediction | GridResult:
-    """Predict train and test errors after one gradient step (theory, sections 3, 11–20, 30–35).
+    """Predict train and test errors after gradient steps (theory, sections 3, 11–20, 30–35, 60–66).
 
     One problem gives a `Prediction`, or with another loss than the square or an intercept a
-    `LossPrediction`; a grid gives the same numbers over its fields, with a
-    `status` for each point ("ok" or the reason there is no number), and `progress(done, total)`
-    is called as its points are solved.
+    `LossPrediction`, or with several steps, on fresh batches, a `StepsPrediction`; a grid gives the
+    same numbers over its fields, with a `status` for each point ("ok" or the reason there is no
+    number), and `progress(done, total)` is called as its points are solved.
 
     `method` is "exact", for every step size, or "isotropic": the published approximation, which
     knows of each neuron its shift along the learned direction and its norm, for comparison.
@@ -65,7 +66,8 @@ def predict(
     0.108
     """
     one_of("method", method, METHODS)
-    require_known(require_problem(problem), "predict", *KNOWN)
+    require_fresh_batches(require_problem(problem))
+    require_known(problem, "predict", *KNOWN)
     any_loss = has_other_loss(problem)
     if isinstance(problem, Grid):
         return _predict_grid(problem, method, progress, any_loss)
@@ -109,9 +111,15 @@ def solve(
     if method == "isotropic" and any(problem.directions > 1 for problem in problems):
         rule = "must be exact for a target of several directions"
         raise InvalidProblem("method", rule, method)
+    if method == "isotropic" and any(problem.steps > 1 for problem in problems):
+        raise InvalidProblem("method", "must be exact for several steps", method)
+    effort = effort or Effort()
     batches = _Batches(problems, method, any_loss)
-    pending: dict[int, Effort] = dict.fromkeys(range(len(problems)), effort or Effort())
+    single = [i for i, problem in enumerate(problems) if problem.steps == 1]
+    pending: dict[int, Effort] = dict.fromkeys(single, effort)
     with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
+        for index in set(range(len(problems))).difference(single):
+            batches.outcomes[index] = solve_problem(problems[index], effort)
         for _ in range(MAX_REFINEMENTS):
             pending = batches.solve(pending)
             if not pending:

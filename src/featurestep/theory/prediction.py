@@ -19,7 +19,7 @@ from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.targets import AlignedTarget
 from .labels import KAPPA, MOST_DEGREE, WEIGHT, Degrees, label_moments, missed_by_degree
-from .validity import prediction_notes, train_loss_notes
+from .validity import lost_shift_notes, prediction_notes, train_loss_notes
 
 ACCEPTED = 1e-10  # residual of the fixed-point equations
 SELF_CHECK = 1e-9  # relative gap of the two training losses, or of two penalties
@@ -176,6 +176,75 @@ class Prediction(LearnedFunction):
         """The numbers and notes, ready for JSON."""
         several = {"alignments": list(self.alignments)} if self.problem.directions > 1 else {}
         return {**super().as_dict(), **several}
+
+
+class SteppedNetwork(Network, Protocol):
+    """A network after several steps: it is a function of Q coordinates ξ, and of s."""
+
+    def parts_at(self, xi: FloatArray) -> FloatArray:
+        """f_0 … f_r at places ξ (X, Q): (1 + r, X), in the target's directions as given."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StepsPrediction(Prediction):
+    """Predicted errors after several steps.
+
+    The weights have learned a space of Q directions, with coordinates ξ ~ N(0, I_Q) of an input.
+    `overlaps` (r, Q) are the cosines of the target's directions with its axes, `alignment` the
+    cosine of the target's direction with the space (of several, the largest). κ is the coordinate
+    along the target's projection on the space; the others are averaged over.
+    """
+
+    overlaps: FloatArray
+    shifts: FloatArray  # (K, Q) of every group along the axes
+    lost_shift: float  # root mean square of the shifts outside of the axes, relative to all
+
+    network: SteppedNetwork = field(repr=False, compare=False)
+
+    @property
+    def alignments(self) -> tuple[float, ...]:
+        """Cosines of the target's directions with the learned space."""
+        return tuple(float(cosine) for cosine in np.sqrt((self.overlaps**2).sum(axis=1)))
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """How far to trust it."""
+        return (*super().notes, *lost_shift_notes(self.lost_shift))
+
+    def learned_at(self, xi: npt.ArrayLike) -> FloatArray:
+        """f_0(ξ), f_1(ξ) … f_r(ξ) at ξ (…, Q), stacked along a new first axis.
+
+        The network computes f_0 + Σ s_k f_k, and noise; s_k is what ξ does not show of the target's
+        k-th direction.
+        """
+        at = np.asarray(xi, dtype=np.float64)
+        axes = self.overlaps.shape[1]
+        if at.ndim == 0 or at.shape[-1] != axes:
+            raise InvalidProblem(
+                "xi", f"must have {axes} coordinates along its last axis", at.shape
+            )
+        return self.network.parts_at(at.reshape(-1, axes)).reshape(-1, *at.shape[:-1])
+
+    def learned_parts(self, kappa: npt.ArrayLike) -> FloatArray:
+        self._require_one_direction()
+        return super().learned_parts(kappa)
+
+    def learned(self, kappa: npt.ArrayLike) -> FloatArray:
+        self._require_one_direction()
+        return super().learned(kappa)
+
+    def error_given(self, kappa: npt.ArrayLike) -> FloatArray:
+        self._require_one_direction()
+        return super().error_given(kappa)
+
+    def target_along(self, kappa: npt.ArrayLike) -> FloatArray:
+        self._require_one_direction()
+        return super().target_along(kappa)
+
+    def _require_one_direction(self) -> None:
+        if self.problem.directions > 1:
+            rule = "must have one direction for functions of κ after several steps (see learned_at)"
+            raise InvalidProblem("target", rule, self.problem.target)
 
 
 class FittedNetwork(Network, Protocol):

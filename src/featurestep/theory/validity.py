@@ -26,6 +26,10 @@ _QUADRATIC = 0.1  # min(n, N)/(d(d + 1)/2) from which quadratic functions of x a
 _QUADRATIC_GAP = 0.05  # relative gap that is then seen, in the median of such problems
 _NOTED = 0.02  # share of the loss that isotropic weights may leave out without a note
 _TESTED = 4.0  # steps in units of √N, up to which predictions are tested against networks
+_TESTED_STEPS = 1.5  # the same for each of several steps
+_FEW_FOR_STEPS = 4000  # samples below which terms of order 1/n have been seen after several steps
+_STEPS_GAP = 0.015  # relative gap that is then seen at n = 1000
+_LOST_SHIFT = 0.05  # root mean square of shifts, relative, that may be lost without a note
 _HELD = 0.02  # to within that much of the test error
 _HEAVY_ROW = 3.0  # mean square of a feature in the largest row of n, over that in all rows
 _BEYOND_EDGE = 0.02  # of the edge, that single samples must reach beyond to be noted
@@ -47,10 +51,41 @@ def prediction_notes(problem: Problem, weights: SpikedWeights, method: str) -> N
         return (*shared, *_isotropic_notes(problem, weights), *_exponent_notes(problem))
     return (
         *shared,
-        *_exponent_notes(problem),
+        *(_exponent_notes(problem) if problem.steps == 1 else _steps_notes(problem)),
         *_open_notes(problem),
         *_target_notes(problem),
     )
+
+
+def _steps_notes(problem: Problem) -> Notes:
+    """Several steps: sizes beyond those that were compared with networks, and finite sizes."""
+    largest = max(problem.step_sizes) / problem.width**0.5
+    notes = []
+    if problem.n < _FEW_FOR_STEPS:
+        size = _STEPS_GAP * _FEW / problem.n
+        text = (
+            f"expect an error of up to {size:.1%}: terms of order 1/n are left out, which grow "
+            "with the number of steps"
+        )
+        notes.append(Note(text, "several steps at small n", size))
+    if largest > _TESTED_STEPS + 1e-9:
+        text = (
+            f"check by simulation: predictions of several steps are tested up to {_TESTED_STEPS:g}"
+            f"√N each, and here the largest is {largest:.3g}√N"
+        )
+        notes.append(Note(text, "large steps", math.inf))
+    return tuple(notes)
+
+
+def lost_shift_notes(share: float) -> Notes:
+    """Shifts of continuous readout laws that lie outside of the axes that are kept."""
+    if share < _LOST_SHIFT:
+        return ()
+    text = (
+        f"check by simulation: {share:.1%} of the shifts of the weights lie outside of the three "
+        "directions that are kept, and are taken as noise"
+    )
+    return (Note(text, "many learned directions", math.inf),)
 
 
 def _target_notes(problem: Problem) -> Notes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -94,7 +94,7 @@ class Predict(TheoryTask):
 
     name = "predict"
     batch = 1000
-    known = (LOSS,)
+    known = (LOSS, {"steps"})
     probed = (*_PROBES, *_LOSS_PROBES)
     meanings = Prediction.MEANINGS
     loss_meanings = LossPrediction.MEANINGS

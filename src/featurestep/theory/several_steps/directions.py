@@ -21,7 +21,6 @@ from ...core.types import FloatArray, IntArray
 from .batches import Batch
 from .chain import averaged, coupled, field, t_matrix_change
 
-
 _CHUNK = 2_000_000  # elements of T times vectors at a time
 
 

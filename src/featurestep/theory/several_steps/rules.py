@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.errors import NotConverged
 from ...functions.quadrature import Rule, bent_law, gauss_hermite, trapezoid_normal
 from ...functions.readout import Law
 from .batches import Frame
@@ -35,7 +36,10 @@ class Fineness:
     tolerance: float = 1e-11  # of rules for slow functions, and of products of rules
 
 
-CONTINUOUS = Fineness(labels=7, labels_of_many=5, batch=0.8, readout=0.8, tolerance=1e-8)  # many groups
+# For laws with many groups; three axes after the second step ask for coarser rules.
+CONTINUOUS = Fineness(labels=7, labels_of_many=5, batch=0.8, readout=0.8, tolerance=1e-8)
+MANY_STEPS = Fineness(labels=7, labels_of_many=4, batch=1.0, readout=0.9, tolerance=1e-6)
+MOST_NODES = 40_000
 
 
 def group_rule(law: Law, reach: float, finer: float) -> Rule:
@@ -59,6 +63,11 @@ def frame_rule(frame: Frame, spacing: float, tolerance: float) -> Rule:
             rules.append(gauss_hermite(_gauss_count(steepest, tolerance)))
         else:
             rules.append(trapezoid_normal(_HALF_WIDTH, spacing / float(np.hypot(1.0, steepest))))
+    if np.prod([float(x.size) for x, _ in rules]) > MOST_NODES:
+        raise NotConverged(
+            "the activation varies too fast along the learned directions: more than "
+            f"{MOST_NODES} nodes would be needed"
+        )
     return product_rule(rules, 1e-3 * tolerance)
 
 

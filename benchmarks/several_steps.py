@@ -1,0 +1,109 @@
+"""Networks after two, three and four steps: the record that tests hold the theory to.
+
+    python -m benchmarks.several_steps --output tests/agreement/several_steps.json
+    python -m benchmarks.several_steps --compare tests/agreement/several_steps.json
+
+Problems are drawn by a seed: six activations, seven targets, three laws, both laws of the rows of
+W0, steps of ¼ to 1½ √N. An output that exists is continued. `--compare` draws nothing: today's
+predictions against a record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from featurestep import Problem, predict, simulate
+
+QUANTITIES = ("test_error", "train_loss", "train_mse")
+COUNT, SEED, DRAWS = 44, 20, 12
+N = 1500
+ACTIVATIONS = ("erf", "gelu", "relu", "sin(z+0.6)", "softplus", "tanh")
+TARGETS = ("H1", "H0/2 + H1", "H1 + H2/sqrt(2)", "sin", "tanh", "z1 + z1*z2", "z1 + z2 + z1*z2")
+SIZES = (0.25, 0.5, 1.0, 1.5)  # η/√N
+
+
+def problems(count: int = COUNT, seed: int = SEED) -> list[dict[str, Any]]:
+    """Fields of random problems; readouts with a continuous law take two steps."""
+    rng = np.random.default_rng(seed)
+
+    def one_of(values: Any, p: Any = None) -> Any:
+        return values[int(rng.choice(len(values), p=p))]
+
+    found = []
+    for _ in range(count):
+        readout = one_of(("constant", "rademacher", "gaussian"), (0.4, 0.45, 0.15))
+        steps = 2 if readout == "gaussian" else one_of((2, 3, 4), (0.45, 0.35, 0.2))
+        d, width = one_of((300, 500, 750)), one_of((750, 1125, 1500))
+        found.append(
+            {
+                "activation": one_of(ACTIVATIONS),
+                "target": one_of(TARGETS),
+                "readout": readout,
+                "initial": one_of(("sphere", "gaussian"), (0.75, 0.25)),
+                "centre": bool(rng.random() < 0.5),
+                "n": N,
+                "d": d,
+                "width": width,
+                "n_step": d * one_of((1, 2, 4)),
+                "step_sizes": [one_of(SIZES) * math.sqrt(width) for _ in range(steps)],
+                "ridge": one_of((0.01, 0.05, 0.2)),
+                "noise_std": one_of((0.1, 0.3)),
+            }
+        )
+    return found
+
+
+def simulated(fields: dict[str, Any], draws: int) -> dict[str, Any]:
+    """Means and standard errors of one problem's networks."""
+    found = simulate(Problem(**fields), seeds=draws)
+    row: dict[str, Any] = {"problem": fields, "seeds": draws}
+    for name in QUANTITIES:
+        values = np.asarray(found.values[name]).ravel()
+        row[name] = [float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))]
+    return row
+
+
+def gaps(record: list[dict[str, Any]], quantity: str) -> tuple[np.ndarray, np.ndarray]:
+    """z and relative gaps of today's predictions."""
+    z, relative = [], []
+    for row in record:
+        mean, error = row[quantity]
+        value = getattr(predict(Problem(**row["problem"])), quantity)
+        z.append((value - mean) / error)
+        relative.append(value / mean - 1.0)
+    return np.array(z), np.array(relative)
+
+
+def main() -> None:
+    """Draw networks, or compare predictions with a record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--compare", type=Path)
+    parser.add_argument("--draws", type=int, default=DRAWS)
+    asked = parser.parse_args()
+    if asked.compare:
+        record = json.loads(asked.compare.read_text())
+        for name in QUANTITIES:
+            z, relative = gaps(record, name)
+            print(
+                f"{name}: {z.size} problems, rms z {np.sqrt(np.mean(z**2)):.2f}, largest gap "
+                f"{np.abs(relative).max():.2%}"
+            )
+        return
+    record = json.loads(asked.output.read_text()) if asked.output.exists() else []
+    for fields in problems()[len(record) :]:
+        start = time.process_time()
+        record.append(simulated(fields, asked.draws))
+        asked.output.write_text(json.dumps(record, indent=1) + "\n")
+        print(len(record), fields["step_sizes"], f"{time.process_time() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
