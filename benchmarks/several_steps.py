@@ -4,8 +4,8 @@
     python -m benchmarks.several_steps --compare tests/agreement/several_steps.json
 
 Problems are drawn by a seed: six activations, seven targets, three laws, both laws of the rows of
-W0, steps of ¼ to 1½ √N. An output that exists is continued. `--compare` draws nothing: today's
-predictions against a record.
+W0, steps of ¼ to 1½ √N; eight draws of each or more. An output that exists is continued.
+`--compare` draws nothing: today's predictions against a record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from featurestep import Problem, predict, simulate
 
 QUANTITIES = ("test_error", "train_loss", "train_mse")
-COUNT, SEED, DRAWS = 44, 20, 12
+COUNT, SEED, DRAWS = 44, 20, 8
 N = 1500
 ACTIVATIONS = ("erf", "gelu", "relu", "sin(z+0.6)", "softplus", "tanh")
 TARGETS = ("H1", "H0/2 + H1", "H1 + H2/sqrt(2)", "sin", "tanh", "z1 + z1*z2", "z1 + z2 + z1*z2")

@@ -15,7 +15,7 @@ PROBLEMS = {  # one for each field
     "loss": Problem(**BASE, loss="logistic", target="H1", noise_std=0.5, readout="constant"),
     "intercept": Problem(**BASE, intercept=True, readout="constant"),
     "rows": Problem(**BASE, rows="same"),
-    "steps": Problem(**BASE, steps=2),
+    "steps": Problem(**BASE, steps=2, readout="constant"),
     "batches": Problem(**BASE, batches="same"),
     "covariance": Problem(**BASE, covariance="power(0.6)"),
 }
@@ -23,7 +23,7 @@ GRIDS = {
     "loss": Problem(**BASE).vary(loss=["square", "huber"]),
     "intercept": Problem(**BASE).vary(intercept=[False, True]),
     "rows": Problem(**BASE).vary(rows=["fresh", "same"]),
-    "steps": Problem(**BASE).vary(steps=[1, 2]),
+    "steps": Problem(**BASE, readout="constant").vary(steps=[1, 2]),
     "batches": Problem(**BASE).vary(batches=["fresh", "same"]),
     "covariance": Problem(**BASE).vary(covariance=[None, "power(0.6)"]),
 }
@@ -31,11 +31,11 @@ STEPS = {"rows", "steps", "batches"}
 LOSS = {"loss", "intercept"}
 # Every public verb, and the fields that it knows.
 VERBS: dict[str, tuple[Any, set[str]]] = {
-    "predict": (fs.predict, LOSS),
-    "compare": (lambda p: fs.compare(p, seeds=2, n_test=50), LOSS),
+    "predict": (fs.predict, LOSS | {"steps"}),
+    "compare": (lambda p: fs.compare(p, seeds=2, n_test=50), LOSS | {"steps"}),
     "limit": (fs.limit, set()),
     "baselines": (fs.baselines, LOSS),
-    "optimum": (lambda p: fs.optimum(p, bounds={"ridge": (0.05, 0.5)}), LOSS),
+    "optimum": (lambda p: fs.optimum(p, bounds={"ridge": (0.05, 0.5)}), LOSS | {"steps"}),
     "learnable": (fs.learnable, set()),
     "spectrum": (fs.spectrum, set()),
     "critical_steps": (fs.critical_steps, set()),
@@ -61,7 +61,7 @@ VERBS: dict[str, tuple[Any, set[str]]] = {
             known,
         )
         for task, known in (
-            ("predict", LOSS),
+            ("predict", LOSS | {"steps"}),
             ("limit", set()),
             ("baselines", LOSS),
             ("spectrum", set()),

@@ -2,7 +2,7 @@
 
 Functions of ξ_i vary at the scale ρ_g/|L_gi| at which a neuron's pre-activation does, and at that
 at which the label does. An equispaced rule resolves them with a spacing in proportion to that
-scale; an axis along which everything varies slowly takes few Gauss nodes.
+scale; where everything varies slowly along an axis, Gauss nodes are fewer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from .laws import product_rule
 
 _NODES_BY_REACH = ((0.36, 11), (0.71, 13), (2.0, 15), (np.inf, 19))  # of continuous laws
 _SHARPEST_LABEL = 0.5  # scale in t at which labels may vary
-_SLOW = 1.25  # scale from which on few Gauss nodes are enough
+_FREQUENCY = 4.0  # up to which functions of a pre-activation have parts that matter
+_MOST_GAUSS = 60  # nodes, beyond which an equispaced rule is better for sure
 _HALF_WIDTH = 8.0
 
 
@@ -59,10 +60,10 @@ def frame_rule(frame: Frame, spacing: float, tolerance: float) -> Rule:
     for i in range(frame.axes):
         steepest = float((np.abs(frame.shift[:, i]) / norm).max())
         steepest = max(steepest, float(np.abs(frame.gamma[:, i]).max()) / blur)
-        if steepest * _SLOW < 1.0:
-            rules.append(gauss_hermite(_gauss_count(steepest, tolerance)))
-        else:
-            rules.append(trapezoid_normal(_HALF_WIDTH, spacing / float(np.hypot(1.0, steepest))))
+        count = _gauss_count(_FREQUENCY * steepest, tolerance)
+        step = spacing / float(np.hypot(1.0, steepest))
+        few = count * step < 2.0 * _HALF_WIDTH
+        rules.append(gauss_hermite(count) if few else trapezoid_normal(_HALF_WIDTH, step))
     if np.prod([float(x.size) for x, _ in rules]) > MOST_NODES:
         raise NotConverged(
             "the activation varies too fast along the learned directions: more than "
@@ -74,7 +75,7 @@ def frame_rule(frame: Frame, spacing: float, tolerance: float) -> Rule:
 def _gauss_count(steepest: float, tolerance: float) -> int:
     """Gauss nodes for functions of steepest·ξ_i, with polynomials of low degree as factors."""
     count, left = 0, 1.0
-    while left > tolerance:
+    while left > tolerance and count < _MOST_GAUSS:
         count += 1
         left *= 0.5 * steepest**2 / count
     return count + 2
