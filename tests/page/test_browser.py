@@ -582,3 +582,82 @@ def test_titles_and_names_stand_clear_of_ticks(explorer: Explorer, width: int) -
         )
         assert len(rows) == 4
         assert len(set(rows)) == 1
+
+
+def test_the_browser_goes_back_by_presets_changes_and_whole_drags(explorer: Explorer) -> None:
+    page = explorer.open(QUICK).page
+    start = explorer.state
+    explorer.click("preset-descent")
+    explorer.type("ridge", "0.3")
+    slider = page.locator("#slide-noise_std").bounding_box()
+    across = slider["y"] + slider["height"] / 2
+    with explorer.answered():
+        page.mouse.move(slider["x"] + 0.3 * slider["width"], across)
+        page.mouse.down()
+        for share in (0.4, 0.5, 0.6, 0.7):
+            page.mouse.move(slider["x"] + share * slider["width"], across)
+            page.wait_for_timeout(150)
+        page.mouse.up()
+    dragged = explorer.state
+    assert dragged.noise_std > 1.0
+    descent = PRESETS["descent"].state
+    for expected in (descent.replace(ridge=0.3), descent, start):
+        with explorer.answered():
+            page.go_back()
+        assert explorer.state == expected
+        assert float(page.input_value("#box-ridge")) == expected.ridge
+    for _ in range(3):
+        with explorer.answered():
+            page.go_forward()
+    assert explorer.state == dragged
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_nothing_below_the_header_moves_when_texts_change(explorer: Explorer, width: int) -> None:
+    page = explorer.open(QUICK).page
+    page.set_viewport_size({"width": width, "height": 900})
+    place = "() => document.getElementById('panel-errors').getBoundingClientRect().top + scrollY"
+    places = set()
+    for name in PRESETS:
+        explorer.click(f"preset-{name}")
+        places.add(page.evaluate(place))
+    explorer.press("ridge")  # no caption
+    page.fill("#box-ridge", "-1")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#message:not(:empty)")
+    places.add(page.evaluate(place))
+    assert len(places) == 1
+
+
+def test_a_slider_is_as_wide_as_its_column_and_a_phone_shows_a_plot_first(
+    explorer: Explorer,
+) -> None:
+    page = explorer.open(QUICK).page
+    slider, box, label = (
+        page.locator(each).bounding_box()
+        for each in ("#slide-step_exponent", "#box-step_exponent", "label[for=box-step_exponent]")
+    )
+    room = box["x"] - label["x"] - 90  # the label's column
+    assert slider["width"] == pytest.approx(room - 2 * 8, abs=2)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_timeout(300)
+    graph, sheet = (page.locator(each).bounding_box() for each in ("#graph-spectrum", "#controls"))
+    assert graph["y"] > 0
+    assert graph["y"] + graph["height"] <= sheet["y"]
+
+
+def test_the_page_goes_on_after_the_server_was_away(explorer: Explorer) -> None:
+    page = explorer.open(QUICK).page
+    page.route("**/answers", lambda route: route.abort())
+    page.fill("#box-ridge", "0.7")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#message:not(:empty)")
+    assert "does not answer" in explorer.text("message")
+    page.unroute("**/answers")
+    page.wait_for_function("() => document.getElementById('message').textContent === ''")
+    explorer.settled()
+    assert explorer.state.ridge == 0.7
+    assert explorer.text("value-test_error") == words.number(
+        predict(explorer.state.problem).test_error
+    )
+    explorer.complaints = [text for text in explorer.complaints if "ERR_FAILED" not in text]

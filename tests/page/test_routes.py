@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from featurestep import predict
+from featurestep.page import routes
 from featurestep.page.address import address, listener
 from featurestep.page.server import MAX_BODY, Server
 from featurestep.page.state import LIMITS, MAX_QUERY, Number, State
 from featurestep.page.views import Views
 
 POSTS = ("/answers", "/simulation")
-GETS = ("/", "/plotly.min.js", "/assets/explore.js", "/featurestep.csv", "/docs/theory")
+GETS = ("/", "/plotly.min.js", "/assets/explore.js", "/featurestep.csv")
 
 
 class Client:
@@ -41,6 +42,13 @@ class Client:
     def ask(self, query: Any, seq: Any = 1, **rest: Any) -> Any:
         """What the page's controls ask for."""
         return self.post("/answers", {**question(query), "seq": seq, **rest})
+
+
+class Message(dict):  # type: ignore[type-arg]
+    """A package's metadata."""
+
+    def get_all(self, name: str) -> list[str]:
+        return [self[name]]
 
 
 def question(query: Any = "") -> dict[str, Any]:
@@ -103,11 +111,26 @@ def test_nothing_else_is_served(client: Client, path: str) -> None:
     assert client.get(path).status_code == 404
 
 
-def test_plotly_and_the_documentation_are_served_from_here(client: Client) -> None:
+def test_plotly_is_served_from_here(client: Client) -> None:
     script = client.get("/plotly.min.js")
     assert script.mimetype == "text/javascript"
     assert len(script.get_data()) > 10**6
-    assert "(19)" in client.get("/docs/theory").get_data(as_text=True)
+
+
+def test_links_to_the_documentation_open_pages(client: Client, tmp_path, monkeypatch) -> None:
+    """Those of the built site, else those of the repository, else none: never raw Markdown."""
+    monkeypatch.setattr(routes, "SITE", tmp_path)
+    assert "documentation:" not in client.get("/").get_data(as_text=True)
+    monkeypatch.setattr(
+        routes, "metadata", lambda name: Message({"Project-URL": "Repository, https://host/it"})
+    )
+    assert 'href="https://host/it/blob/main/docs/theory.md"' in client.get("/").get_data(
+        as_text=True
+    )
+    for name in ("index", "theory"):
+        (tmp_path / f"{name}.html").write_text(f"<h1>{name}</h1>")
+    assert 'href="/docs/theory.html"' in client.get("/").get_data(as_text=True)
+    assert client.get("/docs/theory.html").get_data(as_text=True) == "<h1>theory</h1>"
 
 
 def test_it_listens_on_this_machine_only() -> None:

@@ -99,8 +99,11 @@ def test_the_spectrum_is_the_engine_s() -> None:
         assert f"<b>{('κ', 'κ²')[spike.degree - 1]}</b> {spike.share:.0%}" in labels
     square = next(spike for spike in found.spikes if spike.degree == 2)
     assert square.share == square.power_overlaps[1] > square.overlaps[1] + 0.2
-    stems = [trace for trace in drawn["data"] if trace["name"] == "predicted spike"]
-    assert f"H<sub>2</sub> {found.spikes[1].overlaps[1]:.0%}" in stems[1]["hovertemplate"]
+    marks = [trace for trace in drawn["data"] if trace["name"] == "predicted spike"]
+    assert f"H<sub>2</sub> {found.spikes[1].overlaps[1]:.0%}" in marks[1]["hovertemplate"]
+    for mark in marks:  # on the axis: a density has no height there
+        assert mark["y"][0] == 0.0
+        assert mark["mode"] == "markers+text"
 
 
 def spectrum_data(**changes: object) -> dict[str, object]:
@@ -122,9 +125,9 @@ def test_an_atom_is_told_and_a_spike_at_the_end_is_named_to_its_left() -> None:
     right = spectrum_axis.spectrum_axes(state).right
     data = spectrum_data(spikes=[spike_data(0.98 * right, 0, 1.0)])
     drawn = spectrum_figure.figure(state, data)
-    (stem,) = [trace for trace in drawn["data"] if trace["name"] == "predicted spike"]
-    assert stem["text"][-1] == "<b>constant</b> 100%"
-    assert (stem["mode"], stem["textposition"]) == ("lines+text", "top left")
+    (mark,) = [trace for trace in drawn["data"] if trace["name"] == "predicted spike"]
+    assert mark["text"][-1] == "<b>constant</b> 100%"
+    assert (mark["mode"], mark["textposition"]) == ("markers+text", "top left")
     assert "25% of the values are 0" in written(drawn)
 
 
@@ -151,7 +154,9 @@ def test_a_simulation_is_laid_over_the_spectrum() -> None:
     assert "<b>κ</b> 90%" in texts
     assert "sim. 85%" in texts  # the mean over the draws
     dotted = [t for t in drawn["data"] if t.get("line", {}).get("dash") == "dot"]
-    assert len(dotted) == 2  # the prediction at the simulation's own n: bulk and spike
+    assert len(dotted) == 1  # the prediction at the simulation's own n: its bulk, and its spike
+    marks = [t for t in drawn["data"] if t["name"] == "predicted spike"]
+    assert [t["marker"]["size"][0] for t in marks] == [14, 8]
 
 
 def test_degrees_say_how_much_of_the_target_is_learned() -> None:
@@ -162,7 +167,7 @@ def test_degrees_say_how_much_of_the_target_is_learned() -> None:
     assert 0.2 < rows[1] < 0.8
     assert rows[2] is None
     told = words.sentence(point)
-    assert "the linear part well, the quadratic (" in told
+    assert "the linear part well and " in told
     assert "below the untrained network's" in told
 
 

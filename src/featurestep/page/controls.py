@@ -18,6 +18,7 @@ GROUPS = (
     ("Readout fit", "", ("ridge", "noise_std")),
     ("Network", "", ("activation", "centre", "readout", "residual", "initial")),
     ("Target", "σ_⋆", ("target", *COEFFICIENTS, "formula")),
+    ("Compare with", "", ("isotropic",)),
 )
 PANELS = {
     "spectrum": ("Spectrum", "singular values of the features"),

@@ -24,6 +24,7 @@ _LIMITS = {  # n → ∞
     "published_": ("published limit", "1px,3px"),
 }
 _CURVES = (("test_error", "test"), ("train_loss", "train"))
+_DASHES = {"test": "solid", "train": "12px,3px"}
 _NAMED = 4  # regimes with their degree written above
 _PEAKED = 8.0  # largest over smallest test error from which their axis is logarithmic
 _DECADES = 4.0  # of a logarithmic axis, at most
@@ -37,12 +38,17 @@ def figure(state: State, point: Any, curve: Any, stairs: Any, simulated: Any) ->
         if isinstance(stairs, list):
             traces += [_staircase(stairs, prefix, name, colour) for prefix in _LIMITS]
         if isinstance(curve, Mapping):
-            traces.append(PIN | line(curve["x"], curve[name], label, colour, width=2.6))
+            traces.append(
+                PIN | line(curve["x"], curve[name], label, colour, dash=_DASHES[label], width=2.6)
+            )
+        if name == "test_error" and isinstance(curve, Mapping) and "isotropic" in curve:
+            spiked = line(curve["x"], curve["isotropic"], "spiked random features", theme.muted)
+            traces.append(spiked | {"line": {**spiked["line"], "dash": "10px,4px,2px,4px"}})
         if isinstance(simulated, Mapping):
             traces += _simulated(simulated, name, label, colour, theme)
     flat = _baselines(state, point, curve, theme)
     up = _y_axis(curve, [*traces, *flat])
-    traces = [*_named(flat, up, curve), *traces]
+    traces = [*_named(flat, up, curve, theme.ink), *traces]
     if isinstance(point, Mapping) and (at := here(state)) is not None:
         edge = {"color": theme.paper, "width": 2}
         marker = {"color": [theme.test, theme.train], "size": 11, "line": edge}
@@ -93,7 +99,7 @@ def _baselines(state: State, point: Any, curve: Any, theme: Theme) -> list[Any]:
     return traces
 
 
-def _named(traces: list[Any], up: Figure, curve: Any) -> list[Any]:
+def _named(traces: list[Any], up: Figure, curve: Any, ink: str) -> list[Any]:
     """Level lines with their names on them: above, or below where the next one is close above.
 
     They stand at the right end, or at the left one where only there no curve is in their way.
@@ -112,7 +118,7 @@ def _named(traces: list[Any], up: Figure, curve: Any) -> list[Any]:
             any(low < scale(v) < high for each in ends for v in each[side] if v) for side in (0, 1)
         )
         first = right and not left
-        font = {"size": 12, "color": level["line"]["color"]}
+        font = {"size": 12, "color": ink}
         place = f"{'bottom' if tight else 'top'} {'right' if first else 'left'}"
         text = [level["name"], NOTHING] if first else [NOTHING, level["name"]]
         level |= {"mode": "lines+text", "text": text, "textposition": place, "textfont": font}

@@ -95,6 +95,8 @@ def curve(state: State, *, draft: bool = False) -> Data:
     if state.over != "exponent" and problems.base.step_size > 0:
         still = [untrained(problem) for problem in problems]
         answer["untrained"] = _column(solve(still, effort=effort), "test_error")
+    if state.isotropic and problems.base.directions == 1:
+        answer["isotropic"] = _column(solve(list(problems), method="isotropic"), "test_error")
     if state.over == "samples":
         answer |= _linear(list(problems))
     return answer

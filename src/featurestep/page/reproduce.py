@@ -68,7 +68,7 @@ def _command(problem: Problem, *, without: str = "") -> str:
     given = problem.given
     words = ["featurestep", "predict"]
     for name, value in given.items():
-        unset = value is None or (name == "step_scale" and value == 1.0)
+        unset = value is None or value == () or (name == "step_scale" and value == 1.0)
         if unset or name == without:
             continue
         if isinstance(value, bool):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, metadata, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Response, render_template, request, send_file
+from flask import Flask, Response, render_template, request, send_file, send_from_directory
 
-from ..core.errors import FeaturestepError, InvalidProblem
+from ..core.errors import FeaturestepError, InvalidProblem, install_command
 from . import reproduce
 from .controls import context
 from .jobs import Jobs
@@ -24,6 +24,7 @@ from .state import PLAIN, State
 from .views import VIEWS, Views
 
 _DOCUMENTS = ("theory", "explore", "spectrum", "sweep")
+SITE = Path(__file__).parents[3] / "build" / "docs"  # of a checkout, by `make docs`
 _YEAR = 365 * 24 * 3600
 Answer = dict[str, Any]
 _IDLE: Answer = {"job": None, "share": 0.0, "text": "", "done": False}  # of simulations
@@ -39,7 +40,7 @@ def make_app(views: Views, jobs: Jobs) -> Flask:
         "/plotly.min.js": lambda: send_file(script, "text/javascript", max_age=_YEAR),
         "/featurestep.csv": lambda: _data(views, "text/csv", reproduce.csv_text),
         "/featurestep.json": lambda: _data(views, "application/json", reproduce.json_text),
-        "/docs/<name>": document,
+        "/docs/<path:name>": document,
     }
     posts: dict[str, Callable[[], Answer]] = {
         "/answers": lambda: panels(views, latest, **checked(_body(), QUESTION)),
@@ -68,7 +69,7 @@ def front() -> str:
         state, wrong = State(), f"{error} (this is the default view)"
     known = context(state, told=bool(wrong))
     return render_template(
-        "page.html", plotly=version("plotly"), docs=list(documents()), message=wrong, **known
+        "page.html", plotly=version("plotly"), docs=documents(), message=wrong, **known
     )
 
 
@@ -133,18 +134,23 @@ def _data(views: Views, kind: str, text: Callable[[State, Answer], str]) -> Resp
     )
 
 
-def documents() -> dict[str, Path]:
-    """The documentation's pages: with the installed package, or in its sources."""
-    package = Path(__file__).parents[1]
-    folders = (package / "docs", package.parents[1] / "docs")
-    found = ((name, folder / f"{name}.md") for folder in folders for name in _DOCUMENTS)
-    return {name: path for name, path in found if path.is_file()}
+def documents() -> dict[str, str]:
+    """Addresses of the documentation's pages, by name: the built site's or the repository's."""
+    if (SITE / "index.html").is_file():
+        return {
+            name: f"/docs/{name}.html" for name in _DOCUMENTS if (SITE / f"{name}.html").is_file()
+        }
+    with contextlib.suppress(PackageNotFoundError):
+        urls = metadata("featurestep").get_all("Project-URL") or ()
+        known = dict(url.split(", ", 1) for url in urls)
+        if "Repository" in known:
+            return {name: f"{known['Repository']}/blob/main/docs/{name}.md" for name in _DOCUMENTS}
+    return {}
 
 
-def document(name: str) -> Response | tuple[str, int]:
-    """A page of the documentation, as it is written."""
-    path = documents().get(name)
-    return ("not found\n", 404) if path is None else send_file(path, "text/plain")
+def document(name: str) -> Response:
+    """A file of the built site."""
+    return send_from_directory(SITE, name)
 
 
 def _plotly() -> Path:
@@ -154,4 +160,5 @@ def _plotly() -> Path:
         script = Path(folder) / "package_data" / "plotly.min.js"
         if script.is_file():
             return script
-    raise FeaturestepError("the installed plotly has no plotly.min.js; reinstall featurestep[page]")
+    how = install_command("page")
+    raise FeaturestepError(f"the installed plotly has no plotly.min.js; reinstall it: {how}")

@@ -14,7 +14,7 @@ from .state import State
 from .theme import THEMES, Theme
 
 _CARRIED = ("constant", "κ", "κ²", "κ³", "κ⁴", "κ⁵", "κ⁶")
-_HEIGHTS = (0.74, 0.5)  # of spikes in turn, so that their names stand clear of each other
+_HEIGHTS = (0.06, 0.24)  # of spikes' names in turn, so that they stand clear of each other
 _NAME = 0.1  # of the axis, that half a name takes: nearer to the end or to a spike it goes left
 _CLEAR = 0.1  # squared overlap from which a simulated value is said to carry something
 Data = Mapping[str, Any]
@@ -28,7 +28,7 @@ class Carried(NamedTuple):
 
 
 def figure(state: State, data: Data, simulated: Data | None = None) -> figures.Figure:
-    """The bulk's density, with every spike as a labelled line."""
+    """The bulk's density, with every spike as a labelled mark on the axis."""
     theme = THEMES[state.theme]
     values = [spike["singular_value"] for spike in data["spikes"]]
     seen = [spike["singular_value"] for spike in simulated["spikes"]] if simulated else []
@@ -36,9 +36,9 @@ def figure(state: State, data: Data, simulated: Data | None = None) -> figures.F
     traces, notes, shapes = [_bulk(data, axes, theme)], list[Any](), list[Any]()
     traces.append(_corner("draft" if data["rough"] else figures.NOTHING, axes, theme))
     met, places = _by_rank(simulated), axes.place(values)
-    for rank, stem in enumerate(_stems(data, axes, theme)):
+    for rank, mark in enumerate(_marks(data, axes, theme)):
         tight = any(0.0 < other - places[rank] < _NAME for other in (*places, 1.0))
-        traces.append(stem | _label(data["spikes"][rank], met.pop(rank, None), theme, tight))
+        traces.append(mark | _label(data["spikes"][rank], met.pop(rank, None), theme, tight))
     if simulated is not None:
         traces[:0] = [_histogram(simulated, axes, theme)]
         traces += [*_other_size(state, simulated, axes, theme), _seen(simulated, met, axes, theme)]
@@ -74,22 +74,26 @@ def _corner(text: str, axes: SpectrumAxes, theme: Theme) -> figures.Figure:
     return {"type": "scatter", "mode": "text", "name": "", "hoverinfo": "skip", **place, **font}
 
 
-def _stems(
-    data: Data, axes: SpectrumAxes, theme: Theme, dash: str = "", share: float = 1.0
+def _marks(
+    data: Data, axes: SpectrumAxes, theme: Theme, *, small: bool = False
 ) -> list[figures.Figure]:
-    """The spikes, as lines up to a share of their usual heights."""
-    stems = []
+    """The spikes as triangles on the axis, hollow where not resolved; the names have a point above.
+
+    A density has no height at a spike, so that no line up to one is drawn.
+    """
+    found = []
     for rank, spike in enumerate(data["spikes"]):
-        at, height = spike["singular_value"], share * axes.top * _HEIGHTS[rank % len(_HEIGHTS)]
-        x = axes.place([at, at, at])  # with a point in the middle to hover over
-        how = dash or ("solid" if spike["resolved"] else "dot")
-        y, name = [0.0, height / 2, height], "predicted spike"
-        stem = figures.line(x, y, name, theme.train, dash=how, width=2.6)
+        at, height = spike["singular_value"], axes.top * _HEIGHTS[rank % len(_HEIGHTS)]
+        hollow = small or not spike["resolved"]
+        marker = {"symbol": "triangle-up", "size": [8 if small else 14, 0], "opacity": 1.0}
+        marker |= {"color": theme.paper if hollow else theme.train}
+        marker["line"] = {"color": theme.train, "width": 1.6}
+        x, y = axes.place([at, at]), [0.0, height]
         shares = overlaps_text([spike["constant_overlap"], *spike["overlaps"]])
         hover = f"s = {at:.4g}<br>{shares}<extra>spike</extra>"
-        shown = {"customdata": [at] * 3, "hovertemplate": hover, "showlegend": False}
-        stems.append({**stem, **shown, **figures.PIN})
-    return stems
+        shown = {"customdata": [at] * 2, "hovertemplate": hover, "cliponaxis": False}
+        found.append(figures.marks(x, y, "predicted spike", marker, **shown, **figures.PIN))
+    return found
 
 
 def overlaps_text(overlaps: Sequence[float]) -> str:
@@ -107,8 +111,8 @@ def _label(spike: Data, seen: Carried | None, theme: Theme, tight: bool) -> figu
         text += f"<br><span style='font-size:0.85em'>sim. {other}{seen.share:.0%}</span>"
     font = {"size": 14, "color": theme.ink}
     place = "top left" if tight else "top center"
-    texts = [figures.NOTHING, figures.NOTHING, text]
-    return {"mode": "lines+text", "text": texts, "textposition": place, "textfont": font}
+    texts = [figures.NOTHING, text]
+    return {"mode": "markers+text", "text": texts, "textposition": place, "textfont": font}
 
 
 def _by_rank(simulated: Data | None) -> dict[int, Carried]:
@@ -138,8 +142,7 @@ def _other_size(state: State, simulated: Data, axes: SpectrumAxes, theme: Theme)
     bulk = figures.line(
         axes.place(theory["s"]), theory["density"], name, theme.test, dash="dot", width=1.2
     )
-    stems = _stems(theory, axes, theme, "dot", 0.8)
-    return [{**bulk, "hoverinfo": "skip"}, *stems]
+    return [{**bulk, "hoverinfo": "skip"}, *_marks(theory, axes, theme, small=True)]
 
 
 def _seen(

@@ -126,6 +126,7 @@ class State:
     c3: float = _control(0.0, _COEFFICIENT, "degree 3", "c^⋆_3")
     c4: float = _control(0.0, _COEFFICIENT, "degree 4", "c^⋆_4")
     formula: str = _control("H1 + H2/sqrt(2)", Text(MAX_FORMULA), "target", "σ_⋆")
+    isotropic: bool = _control(False, Choice((True, False)), "spiked random features")
     over: str = _control("exponent", Choice(("exponent", "samples", "width", "ridge")))
     theme: str = _control("light", Choice(("light", "dark")))
 

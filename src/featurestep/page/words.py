@@ -49,20 +49,24 @@ def spikes(found: Sequence[Mapping[str, Any]]) -> str:
 
 def _degrees(point: Any) -> str:
     """Which parts of the target, along the learned direction, are learned."""
-    named: dict[str, list[str]] = {"well": [], "partly": [], "not at all": []}
+    well, partly, not_at_all = list[str](), list[str](), list[str]()
     for name, share in zip(NAMES[1:], shares(point["degrees"]), strict=True):
-        if share is not None and _PARTLY <= share < _LEARNED:
-            named["partly"].append(f"{name} ({share:.0%})")
-        elif share is not None:
-            named["well" if share >= _LEARNED else "not at all"].append(name)
-    told = [
-        f"the {_listed(names)} part{'s' * (len(names) > 1)} {how}"
-        for how, names in named.items()
-        if names
-    ]
-    if not told:
+        if share is None:
+            continue
+        if share >= _LEARNED:
+            well.append(name)
+        elif share >= _PARTLY:
+            partly.append(f"{share:.0%} of the {name} part")
+        else:
+            not_at_all.append(name)
+    told = [f"the {_listed(well)} part{'s' * (len(well) > 1)} well"] * bool(well) + partly
+    if not told and not not_at_all:
         return "The target has no part along the learned direction."
-    return f"Of the target it learns {', '.join(told)}."
+    missing = f"the {_listed(not_at_all)} part{'s' * (len(not_at_all) > 1)}" if not_at_all else ""
+    if not told:
+        return f"The network learns nothing of {missing} of the target."
+    rest = f"; nothing of {missing}" if missing else ""
+    return f"Of the target it learns {_listed(told)}{rest}."
 
 
 def _worth(point: Any) -> str:

@@ -15,6 +15,10 @@
   let pinned = null;
   let playing = false;
   let job = null;
+  let gesture = 0; // how often a hand has changed something: a drag counts once
+  let dragged = ""; // the slider under a hand
+  let listed = 0; // the gesture that the newest entry of the browser's history shows
+  const gestures = new Map(); // by query
   const told = known.told ? find("message").textContent : "";
   let first = ""; // the first query asked
 
@@ -78,6 +82,9 @@
 
   function ask() {
     current = new URLSearchParams(known.fields.map((name) => [name, reading(name)])).toString();
+    gestures.delete(current);
+    gestures.set(current, gesture);
+    if (gestures.size > 50) gestures.delete(gestures.keys().next().value);
     panels.offer(current); // before anything else: the server is at work meanwhile
     dress();
   }
@@ -85,6 +92,25 @@
   function apply(text) {
     for (const [name, value] of new URLSearchParams(text)) if (name !== "theme") put(name, value);
     ask();
+  }
+
+  /* What a hand does is one step of the browser's history; the answers of a drag replace each other in it. */
+  function remember(query) {
+    const address = `?${query}${pinned === null ? "" : "#pin=" + encodeURIComponent(pinned)}`;
+    const mine = gestures.get(query) ?? gesture;
+    if (mine === listed) history.replaceState(null, "", address);
+    else history.pushState(null, "", address);
+    listed = mine;
+  }
+
+  function goBack() {
+    listed = gesture += 1;
+    const text = location.search.slice(1) || known.start;
+    const theme = new URLSearchParams(text).get("theme");
+    if (theme) put("theme", theme);
+    const kept = new URLSearchParams(location.hash.slice(1)).get("pin");
+    if (kept !== pinned) pin(kept);
+    apply(text);
   }
 
   function move(name, at) {
@@ -108,7 +134,7 @@
       for (const [name, value] of new URLSearchParams(query)) if (name in known.numbers) slide(name, value);
     }
     for (const kind of ["csv", "json"]) find(`save-${kind}`).href = `/featurestep.${kind}?${query}`;
-    history.replaceState(null, "", `?${query}${pinned === null ? "" : "#pin=" + encodeURIComponent(pinned)}`);
+    remember(query);
   });
 
   function mark(name) {
@@ -122,6 +148,7 @@
     playing = !playing;
     find("play").textContent = playing ? "■ Stop" : "▶ Play α";
     if (!playing) return;
+    gesture += 1;
     put("step", "exponent");
     const started = performance.now();
     for (let at = 0; playing; ) {
@@ -203,25 +230,34 @@
     "copy-shell": () => copy("copy-shell", find("shell").textContent),
     "save-svg": () => panels.save("svg"),
     "save-png": () => panels.save("png"),
-    "toggle-theme": () => { put("theme", root.dataset.theme === "dark" ? "light" : "dark"); ask(); },
+    "toggle-theme": () => { gesture += 1; put("theme", root.dataset.theme === "dark" ? "light" : "dark"); ask(); },
   };
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button");
     if (!button) return;
     if (button.id in presses) presses[button.id]();
-    else if (button.id.startsWith("preset-")) apply(known.presets[button.id.slice("preset-".length)]);
+    else if (button.id.startsWith("preset-")) {
+      gesture += 1;
+      apply(known.presets[button.id.slice("preset-".length)]);
+    }
     else if (document.fullscreenElement) document.exitFullscreen();
     else if (button.dataset.panel) find(`panel-${button.dataset.panel}`).requestFullscreen();
   });
   document.addEventListener("input", ({ target }) => {
     if (!target.id.startsWith("slide-")) return;
     if (playing) play();
+    if (dragged !== target.id) gesture += 1;
+    dragged = target.id;
     move(target.id.slice("slide-".length), Number(target.value));
   });
   document.addEventListener("change", ({ target }) => {
-    if (!target.id.startsWith("slide-")) ask();
+    dragged = "";
+    if (target.id.startsWith("slide-")) return;
+    gesture += 1;
+    ask();
   });
+  window.addEventListener("popstate", goBack);
 
   for (const name of Object.keys(known.numbers)) slide(name, reading(name));
   ask();

@@ -4,6 +4,7 @@
 
   const WAIT = 30000; // ms after which an answer is given up
   const LATE = 400; // ms after which a panel that waits is dimmed
+  const RETRY = 2000; // ms after which a server that did not answer is asked again
   const REST = 250; // ms of rest after which a draft is followed by the full answer
   const BY_HAND = ["plotly_relayout", "plotly_restyle"]; // what Plotly tells of
   const AT_ONCE = { transition: { duration: 0 }, frame: { duration: 0, redraw: false }, mode: "immediate" };
@@ -68,8 +69,10 @@
   }
 
   async function settle(lane, answer) {
-    if (answer === null) write({ message: "the server does not answer; is `featurestep explore` still running?" });
-    else {
+    if (answer === null) {
+      write({ message: "the server does not answer; this page goes on when `featurestep explore` runs again" });
+      setTimeout(() => { if (!lane.call && !lane.busy) ask(lane, lane.asked, "draft", true); }, RETRY);
+    } else {
       if (lane.name === "main" || !answer.refused) write(answer.texts);
       for (const [id, figure] of Object.entries(answer.figures)) {
         const text = JSON.stringify(figure);
@@ -153,9 +156,10 @@
     if (!kept || kept.revision !== figure.layout.uirevision) return [];
     const axis = figure.layout.meta;
     const line = { color: figure.layout.xaxis.linecolor, width: 1.6 };
-    const grey = { name: "pinned", mode: "lines", fill: "none", opacity: 0.75, showlegend: false, hoverinfo: "skip", hovertemplate: undefined };
+    const grey = { name: "pinned", fill: "none", opacity: 0.75, showlegend: false, hoverinfo: "skip", hovertemplate: undefined };
     const across = (trace) => (axis ? trace.customdata.map((s) => place(s, axis)) : trace.x);
-    return kept.data.map((trace) => ({ ...trace, ...grey, x: across(trace), line: { ...trace.line, ...line } }));
+    const look = (trace) => (trace.marker ? { mode: "markers", marker: { ...trace.marker, line: line } } : { mode: "lines", line: { ...trace.line, ...line } });
+    return kept.data.map((trace) => ({ ...trace, ...grey, x: across(trace), ...look(trace) }));
   }
 
   function place(s, { bend, right, share }) {

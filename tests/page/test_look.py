@@ -1,0 +1,68 @@
+"""Colours that can be read, and curves that differ by more than their colour."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import featurestep.page
+from featurestep.page import errors_figure
+from featurestep.page.state import State
+from featurestep.page.theme import THEMES
+
+STYLES = (Path(featurestep.page.__file__).parent / "assets" / "explore.css").read_text()
+READABLE = 4.5  # WCAG 2, level AA
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def variables(selector: str) -> dict[str, str]:
+    block = re.search(re.escape(selector) + r" \{(.*?)\}", STYLES, re.DOTALL)
+    assert block is not None
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block.group(1)))
+
+
+PAIRS = [
+    *((text, ground) for text in ("ink", "muted", "accent") for ground in ("paper", "ground")),
+    ("accent-ink", "accent"),
+    ("alert", "alert-ground"),
+    ("alert", "paper"),
+]
+
+
+@pytest.mark.parametrize("selector", [":root", ':root[data-theme="dark"]'])
+@pytest.mark.parametrize(("text", "ground"), PAIRS)
+def test_texts_of_the_page_can_be_read(selector: str, text: str, ground: str) -> None:
+    found = variables(selector)
+    assert contrast(found[text], found[ground]) >= READABLE
+
+
+@pytest.mark.parametrize("theme", THEMES.values())
+def test_texts_of_figures_can_be_read(theme) -> None:
+    assert contrast(theme.ink, theme.paper) >= READABLE
+    assert contrast(theme.muted, theme.paper) >= READABLE
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_names_of_levels_are_written_in_ink_and_train_and_test_differ_by_dash(name: str) -> None:
+    state = State(theme=name)
+    levels = {"untrained": 1.0, "ridge_n_tuned": 0.8, "noise_floor": 0.1}
+    point = {"test_error": 0.5, "train_loss": 0.3, "baselines": levels}
+    curve = {"x": [0.0, 0.25, 0.5], "test_error": [0.9, 0.6, 0.5], "train_loss": [0.5, 0.4, 0.3]}
+    drawn = errors_figure.figure(state, point, curve, None, None)["data"]
+    named = [trace for trace in drawn if "textfont" in trace]
+    assert len(named) == len(levels)
+    assert {trace["textfont"]["color"] for trace in named} == {THEMES[name].ink}
+    test, train = (next(t for t in drawn if t["name"] == n) for n in ("test", "train"))
+    assert test["line"]["dash"] != train["line"]["dash"]
