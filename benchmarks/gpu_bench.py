@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from featurestep.bench import bench, grid_of, proportional
-from featurestep.simulation import estimate, simulate
+from featurestep.core.results import QUANTITIES
+from featurestep.simulation import estimate, make_backend, simulate
 from featurestep.simulation.arrays import philox
-from featurestep.simulation.arrays.backend import make_backend
-from featurestep.simulation.network.result import QUANTITIES
 
 
 def seconds(torch: Any, work: Callable[[], object]) -> float:

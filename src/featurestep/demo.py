@@ -27,8 +27,8 @@ EXPLANATION = (
     "(setting 2); in the limit of large n the curve becomes a staircase, which is not quite the "
     "published one because the step also changes the norms of the neurons."
 )
-_CURVE = 101  # points of each
-_FAR = 10_000  # times larger sizes, to show the smooth curve turn into the staircase
+_CURVE_POINTS = 101  # points of each
+_LARGE_FACTOR = 10_000  # times larger sizes, to show the smooth curve turn into the staircase
 _DEGREES = range(31)
 
 
@@ -54,9 +54,9 @@ def run_demo(
 
     `progress` is told the share of the work that is done.
     """
-    exponents = np.linspace(0.0, 0.5, _CURVE)
+    exponents = np.linspace(0.0, 0.5, _CURVE_POINTS)
     names = ("n", "d", "width", "n_step")
-    far = {name: getattr(base, name) * _FAR for name in names}
+    far = {name: getattr(base, name) * _LARGE_FACTOR for name in names}
     settings = []
     for which, (title, fields) in enumerate(SETTINGS):
         problem = base.replace(**fields)
@@ -107,7 +107,9 @@ def draw(base: Problem, settings: list[DemoCurves]) -> Axes:
             curve(setting.finite.dataset, error, ax)
             curve(setting.large.dataset, error, ax)
             ax.lines[0].set_label(f"n = {base.n:,}")
-            ax.lines[1].set(label=f"n = {base.n * _FAR:,}", color=PALETTE[1], linewidth=0.9)
+            ax.lines[1].set(
+                label=f"n = {base.n * _LARGE_FACTOR:,}", color=PALETTE[1], linewidth=0.9
+            )
             ax.set_xlim(0.0, 0.5)
             shade_regimes(ax, names=row == 0)
             staircase(setting.limits, error, ax, name=LIMIT_NAME)

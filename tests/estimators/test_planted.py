@@ -7,7 +7,7 @@ import pytest
 
 from featurestep import Setting, predict
 from featurestep.estimators import OneStepFeatures, OneStepRegressor
-from featurestep.simulation.arrays.backend import make_backend
+from featurestep.simulation import make_backend
 from featurestep.simulation.draws.draw import Draw
 from featurestep.simulation.draws.streams import Source, Streams
 

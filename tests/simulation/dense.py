@@ -11,8 +11,7 @@ import numpy as np
 
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import coefficients
-from featurestep.simulation import Setting
-from featurestep.simulation.arrays.backend import make_backend
+from featurestep.simulation import Setting, make_backend
 from featurestep.simulation.draws.draw import Draw
 from featurestep.simulation.draws.streams import Source, Streams
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featurestep.core.errors import SingularSystem
-from featurestep.simulation.arrays.backend import make_backend
+from featurestep.simulation import make_backend
 
 SIZE = 64
 

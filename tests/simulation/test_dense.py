@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from featurestep.core.problem import Problem
+from featurestep.core.results import QUANTITIES
 from featurestep.functions.activations import function
 from featurestep.simulation import Setting, Teacher, simulate
-from featurestep.simulation.network.result import QUANTITIES
 
 from .dense import dense, draw_of, trained_weights
 

@@ -7,12 +7,11 @@ import pytest
 
 from featurestep import Problem
 from featurestep.core.errors import NonFiniteFeatures
-from featurestep.simulation.arrays.backend import make_backend
+from featurestep.simulation import BLOCK_ROWS, Network, make_backend
 from featurestep.simulation.draws.draw import Block
-from featurestep.simulation.network.given import ROWS, Network
 from featurestep.simulation.network.step import gradient
 
-N_STEP, D, OUTPUTS = ROWS + 300, 7, 3  # more than one block
+N_STEP, D, OUTPUTS = BLOCK_ROWS + 300, 7, 3  # more than one block
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])

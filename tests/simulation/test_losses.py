@@ -15,9 +15,9 @@ from featurestep.simulation import (
     Setting,
     SingularSystem,
     estimate,
+    make_backend,
     simulate,
 )
-from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.network import convex
 from featurestep.simulation.network.losses import LOSSES as FUNCTIONS
 from featurestep.simulation.network.plan import Fit

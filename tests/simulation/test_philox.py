@@ -8,12 +8,11 @@ from scipy import stats
 
 from featurestep.core.errors import InvalidProblem
 from featurestep.core.problem import Problem
-from featurestep.simulation import Setting, simulate
-from featurestep.simulation.arguments import make_resources
+from featurestep.core.results import QUANTITIES
+from featurestep.simulation import Setting, make_resources, simulate
 from featurestep.simulation.draws.draw import Draw
 from featurestep.simulation.draws.setting import NORMAL, RowLaw
 from featurestep.simulation.draws.streams import STREAMS, DeviceSource, Streams
-from featurestep.simulation.network.result import QUANTITIES
 
 torch = pytest.importorskip("torch")
 philox = pytest.importorskip("featurestep.simulation.arrays.philox")

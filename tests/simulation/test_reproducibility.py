@@ -7,9 +7,9 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from featurestep.core.problem import Problem
+from featurestep.core.results import QUANTITIES
 from featurestep.simulation import Setting, estimate, simulate
 from featurestep.simulation.draws.streams import CHUNK, STREAMS, Streams
-from featurestep.simulation.network.result import QUANTITIES
 
 from .dense import draw_of
 

@@ -15,9 +15,9 @@ from featurestep import (
     simulate,
     simulated_spectrum,
 )
+from featurestep.simulation import make_backend
 from featurestep.simulation.arrays import backend as backends
 from featurestep.simulation.arrays import torch_backend
-from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.draws.draw import Draw
 from featurestep.simulation.draws.setting import corners
 from featurestep.simulation.draws.streams import Source, Streams

@@ -16,9 +16,9 @@ from featurestep.simulation import (
     InsufficientMemory,
     NonFiniteFeatures,
     estimate_spectrum,
+    make_backend,
     simulated_spectrum,
 )
-from featurestep.simulation.arrays.backend import make_backend
 from featurestep.simulation.arrays.gram import eigenvalues_and_top
 from featurestep.simulation.spectra import krylov as krylov_module
 from featurestep.simulation.spectra.krylov import BlockLanczos, gauss_rule

@@ -9,9 +9,9 @@ import pytest
 
 from featurestep.core.errors import InvalidProblem
 from featurestep.core.problem import Problem
+from featurestep.core.results import QUANTITIES
 from featurestep.functions.activations import function
 from featurestep.simulation import SingularSystem, simulate, simulated_spectrum
-from featurestep.simulation.network.result import QUANTITIES
 
 torch = pytest.importorskip("torch")
 VARIANTS = ("trained", "initial", "spiked:2", "gaussian", "gaussian+spiked:1", "srf")

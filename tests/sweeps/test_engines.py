@@ -124,7 +124,7 @@ def test_closing_an_engine_ends_its_workers(grid):
 
 @pytest.mark.parametrize("address", ["nowhere.json", "tcp://127.0.0.1:9", "???"])
 def test_a_scheduler_that_is_not_there_is_one_line(grid, address, monkeypatch):
-    monkeypatch.setattr(dask_cluster, "PATIENCE", "1s")
+    monkeypatch.setattr(dask_cluster, "CONNECT_TIMEOUT", "1s")
     with pytest.raises(EngineError, match=f"no Dask scheduler at {re.escape(address)}"):
         sweep(grid, tasks=["chore"], scheduler=address)
 

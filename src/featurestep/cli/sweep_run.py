@@ -20,7 +20,7 @@ from ..sweeps.store import Store
 from .output import show_json, show_notes, show_table
 from .progress import INTERRUPTED, watched
 
-_MOST_REASONS = 5
+_MAX_REASONS = 5
 
 
 def planned(file: str, *, workers: str | None = None, **asked: str | None) -> Plan:
@@ -135,5 +135,5 @@ def _reasons(found: SweepStatus) -> list[str]:
         f"{units} of {task} {state}: {error}"
         for (task, state, error), units in found.reasons.items()
     ]
-    more = len(told) - _MOST_REASONS
-    return told[:_MOST_REASONS] + ([f"{more} more reasons; --json has all"] if more > 0 else [])
+    more = len(told) - _MAX_REASONS
+    return told[:_MAX_REASONS] + ([f"{more} more reasons; --json has all"] if more > 0 else [])

@@ -15,7 +15,7 @@ from ..core.display import gibibytes
 from ..core.errors import InsufficientMemory, InvalidProblem
 from ..core.problem import RIDGE_RANGE, Problem
 from ..core.types import FloatArray
-from ..simulation import ROWS, Array, Network, make_backend, usable_memory
+from ..simulation import BLOCK_ROWS, Array, Network, make_backend, usable_memory
 from .inputs import InputMap, input_map
 from .readouts import LOSSES, outputs
 from .selection import Fitted, Judge, Plan, Rows, Sample, Verdict, train
@@ -186,8 +186,8 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _features_of(self, network: Network, X: Any) -> Iterator[tuple[slice, Array]]:
         """Features of some rows at a time."""
         W = network.backend.put(self.weights_)
-        for start in range(0, len(X), ROWS):
-            rows = slice(start, start + ROWS)
+        for start in range(0, len(X), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
             yield rows, network.features_of(self._inputs(X[rows]), W)
 
     def _inputs(self, X: Any) -> Any:

@@ -26,8 +26,8 @@ from .spectra import SpectrumBeside, beside
 
 DEGREES = tuple(range(HIGHEST + 1))
 EXPONENTS = tuple((1 + 4 * i) / 200 for i in range(25))  # none is an end of an interval
-LOOKED_AT = 12  # largest simulated eigenvalues with overlaps
-CARRIED = 0.05  # squared overlap below which a simulated spike carries no function of κ
+TOP_EIGENVALUES = 12  # largest simulated eigenvalues with overlaps
+MIN_OVERLAP = 0.05  # squared overlap below which a simulated spike carries no function of κ
 MEANINGS = {
     "published_count": "number of spikes as n → ∞; NaN where the regime has no degree",
     "predicted_count": "number of predicted spikes at this n, beyond the edge by the margin",
@@ -226,7 +226,7 @@ def _point(problem: Problem, seeds: tuple[int, ...], run: Mapping[str, Any]) -> 
         return replace(point, status=status_of(error))
     found = SpectrumBeside(problem, law, None)
     if seeds:
-        top = min(LOOKED_AT, problem.n, problem.width)
+        top = min(TOP_EIGENVALUES, problem.n, problem.width)
         found = beside(law, kept=True, seeds=seeds, variants=("trained",), top=top, **run)
     return replace(
         point,
@@ -254,7 +254,7 @@ def _simulated(found: SpectrumBeside) -> tuple[Degrees, ...]:
 def _carried(overlaps: list[FloatArray], centred: bool) -> Degrees:
     """Degrees by `carried_degrees`, None for a spike that carries no function of κ."""
     degrees = zip(carried_degrees(overlaps, centred), overlaps, strict=True)
-    return tuple(degree if row.max() >= CARRIED else None for degree, row in degrees)
+    return tuple(degree if row.max() >= MIN_OVERLAP else None for degree, row in degrees)
 
 
 def _column(name: str, points: tuple[PhasePoint, ...]) -> np.ndarray[Any, Any]:

@@ -18,7 +18,7 @@ from ..simulation import SEEDS, Setting, SimulatedSpectrum, simulated_spectrum, 
 from ..theory import Spectrum, spectrum
 from ..theory.spectra import shares
 
-TOP = 10  # simulated singular values with overlaps
+TOP_SINGULAR_VALUES = 10  # simulated singular values with overlaps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,7 +143,7 @@ def spectrum_beside(
 
 def top(problem: Problem) -> int:
     """How many simulated singular values get overlaps."""
-    return min(TOP, problem.n, problem.d, problem.width)
+    return min(TOP_SINGULAR_VALUES, problem.n, problem.d, problem.width)
 
 
 def beside(predicted: Spectrum, *, kept: bool = False, **options: Any) -> SpectrumBeside:

@@ -26,7 +26,7 @@ from .style import (
 
 LIMIT_NAME = "published limit"
 GROWN_NAME = "limit with norm growth"
-_NARROWEST = 0.01  # of the axis: regimes thinner than that are not shaded
+_MIN_REGIME_WIDTH = 0.01  # of the axis: regimes thinner than that are not shaded
 
 
 @styled
@@ -106,10 +106,10 @@ def dashes(second: bool = False) -> tuple[float, tuple[float, float]]:
 def shade_regimes(ax: Axes, *, names: bool = True) -> Axes:
     """Tint every other regime of the step exponent and write its degree ℓ above."""
     left, right = inside = ax.get_xlim()
-    for degree in range(1, int(1 / _NARROWEST)):
+    for degree in range(1, int(1 / _MIN_REGIME_WIDTH)):
         low, high = np.clip(interval(degree), left, right)
         share = (high - low) / (right - left)
-        if share < _NARROWEST:
+        if share < _MIN_REGIME_WIDTH:
             continue
         if degree % 2 == 0:
             ax.axvspan(low, high, color="0.93", linewidth=0, zorder=-1)

@@ -19,7 +19,7 @@ PANELS = {
     "predicted": "predicted at finite $n$",
     "simulated": "simulated",
 }
-MOST = 5  # spikes that have a colour of their own
+MAX_COLOURED_SPIKES = 5  # spikes that have a colour of their own
 _REFUSED = "0.8"
 
 
@@ -160,7 +160,10 @@ def phase(results: xarray.Dataset, axes: Sequence[Axes] | None = None) -> list[A
         simulated = ", simulated: mean" if "simulated" in kinds else ""
         bar.set_label(f"number of spikes{simulated}")
         bar.ax.tick_params(length=0)
-        bar.set_ticks(range(MOST + 1), labels=[*map(str, range(MOST)), f"≥ {MOST}"])
+        bar.set_ticks(
+            range(MAX_COLOURED_SPIKES + 1),
+            labels=[*map(str, range(MAX_COLOURED_SPIKES)), f"≥ {MAX_COLOURED_SPIKES}"],
+        )
     else:
         bar.set_label("learned (share of seeds)" if "simulated" in kinds else "learned")
         bar.set_ticks([0, 1], labels=["no", "yes"] if "simulated" not in kinds else ["0", "1"])
@@ -171,8 +174,10 @@ def _scale(counts: bool) -> dict[str, Any]:
     """Colours of counts, one for each and one for all beyond, or of shares; grey is unknown."""
     from matplotlib import colormaps
 
-    low, high = (-0.5, MOST + 0.5) if counts else (0, 1)
-    colours = colormaps["viridis"].resampled(MOST + 1) if counts else colormaps["Blues"]
+    low, high = (-0.5, MAX_COLOURED_SPIKES + 0.5) if counts else (0, 1)
+    colours = (
+        colormaps["viridis"].resampled(MAX_COLOURED_SPIKES + 1) if counts else colormaps["Blues"]
+    )
     return {"cmap": colours.with_extremes(bad=_REFUSED), "vmin": low, "vmax": high}
 
 

@@ -26,8 +26,8 @@ from .style import (
     styled,
 )
 
-BAR = 2.0  # half length of an error bar, in standard errors
-SIMULATED_NAME = f"simulated, ± {BAR:g} s.e."
+BAR_STANDARD_ERRORS = 2.0  # half length of an error bar, in standard errors
+SIMULATED_NAME = f"simulated, ± {BAR_STANDARD_ERRORS:g} s.e."
 ERRORS = ("train_loss", "test_error")
 LOSSES = ("test_loss", "test_error")  # with another loss than the square
 GAP = r"$\|F - F_\ell\|_{\mathrm{op}}/\sqrt{n}$"
@@ -74,7 +74,7 @@ def _add_bars(ax: Axes, mean: xarray.DataArray, error: xarray.DataArray, *, mark
     style: dict[str, Any] = {**BAR_STYLE, "fmt": marker, "clip_on": False, "zorder": 3}
     for i in range(count):
         colour = line_colour(i, count) if count > 1 or marker == "none" else PALETTE[1]
-        ax.errorbar(x, means[:, i], yerr=BAR * errors[:, i], color=colour, **style)
+        ax.errorbar(x, means[:, i], yerr=BAR_STANDARD_ERRORS * errors[:, i], color=colour, **style)
     if marker != "none":
         colour = PALETTE[1] if count == 1 else "0.3"
         style["label"] = SIMULATED_NAME
@@ -99,7 +99,7 @@ def points(
     style: dict[str, Any] = {**BAR_STYLE, "fmt": marker, "color": colour, "zorder": 3}
     for part, face in ((noted.astype(bool), "white"), (~noted.astype(bool), colour)):
         if part.any():
-            bars = BAR * error[part]
+            bars = BAR_STANDARD_ERRORS * error[part]
             ax.errorbar(x[part], mean[part], yerr=bars, markerfacecolor=face, **style)
     if name:
         ax.errorbar([], [], yerr=[], label=name, **style)
@@ -119,13 +119,13 @@ def gaps(
     heights = np.arange(len(known))[::-1]
     for height, row in zip(heights, known, strict=True):
         scale = 100.0 / (row.predicted or 1.0)
-        bar = BAR * row.standard_error * abs(scale)
+        bar = BAR_STANDARD_ERRORS * row.standard_error * abs(scale)
         where = (row.simulated * scale - 100.0, height)
         ax.errorbar(*where, xerr=bar, fmt="o", color=PALETTE[1], **BAR_STYLE)
     ax.axvline(0.0, color=PALETTE[0], zorder=0)
     ax.set_yticks(heights, [label(names.get(row.quantity, row.quantity)) for row in known])
     ax.set_ylim(-0.6, len(known) - 0.4)
-    ax.set_xlabel(f"simulated/predicted − 1 in %, ± {BAR:g} s.e.")
+    ax.set_xlabel(f"simulated/predicted − 1 in %, ± {BAR_STANDARD_ERRORS:g} s.e.")
     return ax
 
 
@@ -142,12 +142,12 @@ def draws(
         y = heights + 0.15 - 0.3 * i
         values = dataset[quantity].values  # (variant, seed)
         ax.plot(values.ravel(), np.repeat(y, seeds), ".", color="0.7", markersize=3, zorder=1)
-        bar = BAR * values.std(axis=1, ddof=1) / seeds**0.5 if seeds > 1 else None
+        bar = BAR_STANDARD_ERRORS * values.std(axis=1, ddof=1) / seeds**0.5 if seeds > 1 else None
         style: dict[str, Any] = {**BAR_STYLE, "color": PALETTE[i], "label": label(quantity)}
         ax.errorbar(values.mean(axis=1), y, xerr=bar, fmt="o", **style)
     ax.set_yticks(heights, names)
     ax.set_ylim(-0.6, len(names) - 0.4)
-    ax.set_xlabel(f"error (grey: seeds; bars: mean ± {BAR:g} s.e.)")
+    ax.set_xlabel(f"error (grey: seeds; bars: mean ± {BAR_STANDARD_ERRORS:g} s.e.)")
     legend_below(ax)
     return ax
 

@@ -18,7 +18,7 @@ from .style import PALETTE, new_axes, styled
 BULK: dict[str, Any] = {"fill": True, "color": "0.72", "label": "simulated", "zorder": 0}
 OUTSIDE: dict[str, Any] = {"linestyle": "none", "marker": 2, "color": "0.35", "markersize": 4}
 CARRIED = ("1", r"$\kappa$", *(rf"$\kappa^{k}$" for k in range(2, 7)))
-_NEAR = 2.5  # upper edges: spikes up to there share the bulk's linear axis
+_LINEAR_EDGES = 2.5  # upper edges: spikes up to there share the bulk's linear axis
 _BULK_SHARE = 0.62  # of the axis that the bulk takes where spikes lie far out
 _BINS = 40
 _PAIR = ("predicted", "simulated")
@@ -137,7 +137,7 @@ def _place(ax: Axes, edge: float, outer: Sequence[float], top: float) -> None:
     """Limits and scale of the axes: what lies far out is brought near by a logarithm."""
     furthest = max([edge, *outer])
     ax.set_ylim(0.0, 1.15 * top)
-    if furthest <= _NEAR * edge:
+    if furthest <= _LINEAR_EDGES * edge:
         ax.set_xlim(0.0, max(1.12 * edge, 1.08 * furthest))
         return
     bend, right = 1.08 * edge, 1.3 * furthest

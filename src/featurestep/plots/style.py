@@ -91,7 +91,7 @@ LABELS = {
     "class_floor": "with this activation and law",
     "class_floor_many": r"with both, $n_0/d \to \infty$",
 }
-_MOST_NAMES = 8  # of lines in a legend
+_MAX_LEGEND_LINES = 8  # of lines in a legend
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -137,7 +137,7 @@ def short(value: Any) -> str:
 
 def line_names(field: str, values: Any) -> list[str]:
     """What a field is on each line; of very many lines only some are named."""
-    stride = -(-len(values) // _MOST_NAMES)
+    stride = -(-len(values) // _MAX_LEGEND_LINES)
     return [
         "" if i % stride else f"{label(field)} = {short(value)}" for i, value in enumerate(values)
     ]

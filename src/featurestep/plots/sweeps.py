@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.errors import InvalidProblem
 from ..core.types import Axes, xarray
-from .simulation import BAR, BAR_STYLE
+from .simulation import BAR_STANDARD_ERRORS, BAR_STYLE
 from .style import (
     PALETTE,
     label,
@@ -140,7 +140,7 @@ def _rows(values: xarray.DataArray, along: Hashable) -> list[tuple[Any, Any]]:
         mean = values.mean("seed")
         if values.sizes["seed"] > 1:
             error = values.std("seed", ddof=1) / values.notnull().sum("seed") ** 0.5
-            bars = BAR * error.transpose(..., along).values.reshape(shape)
+            bars = BAR_STANDARD_ERRORS * error.transpose(..., along).values.reshape(shape)
     return list(zip(mean.transpose(..., along).values.reshape(shape), bars, strict=False))
 
 

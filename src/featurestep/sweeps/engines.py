@@ -24,7 +24,7 @@ from ..core.errors import CannotStart, EngineError, InvalidProblem, install_comm
 from ..core.threads import cores
 from ..processes import Call, WorkerPool
 from ..simulation import client_of
-from .job import MOST_DEATHS, Job, Report, run_alone, run_elsewhere, run_job
+from .job import MAX_WORKER_DEATHS, Job, Report, run_alone, run_elsewhere, run_job
 from .numerics import answers_of
 
 # Takes jobs and yields reports as they come in, in any order; together they cover every unit once.
@@ -36,7 +36,7 @@ GUARD = (
     "A script that its own worker processes import, as those of a local Dask cluster do, "
     "must call sweep below `if __name__ == '__main__':`."
 )
-IN_FLIGHT = 512  # jobs that the scheduler holds at a time
+MAX_JOBS_SUBMITTED = 512  # jobs that the scheduler holds at a time
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def after_death(job: Job, reason: str, trace: str = "") -> list[Job] | Report:
     deaths = job.deaths + 1
     if len(job.units) > 1 and deaths > 1:
         return job.halves(deaths - 1)
-    if deaths < MOST_DEATHS:
+    if deaths < MAX_WORKER_DEATHS:
         return [Job(job.units, deaths)]
     return job.lost(f"its worker died {deaths} times, the last time {reason}", trace)
 
@@ -173,7 +173,7 @@ def _landing(
     ended = distributed().as_completed(loop=client.loop)
 
     def top_up() -> None:
-        for job in islice(jobs, IN_FLIGHT - len(flight)):
+        for job in islice(jobs, MAX_JOBS_SUBMITTED - len(flight)):
             future = _submitted(client, job)
             flight[future] = job
             ended.add(future)
@@ -207,7 +207,7 @@ def _report(future: Any, job: Job) -> Report | None:
 def _local_client(workers: int | None) -> Iterator[Any]:
     """Single-threaded workers here, quiet, with their files in a folder that goes away."""
     settings = {
-        "distributed.scheduler.allowed-failures": MOST_DEATHS - 1,
+        "distributed.scheduler.allowed-failures": MAX_WORKER_DEATHS - 1,
         # Nannies restart their workers. A cluster that also counts the missing closes the nanny
         # of one that happens to be starting again just then, and in the end has none.
         "distributed.deploy.lost-worker-timeout": "1000 days",

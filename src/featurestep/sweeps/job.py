@@ -17,7 +17,7 @@ from ..simulation import InsufficientMemory
 from .numerics import TOLERANCE, Answers, answers_of, difference
 from .tasks import Task, Unit, Values
 
-MOST_DEATHS = 3  # of workers, before a unit is to blame
+MAX_WORKER_DEATHS = 3  # of workers, before a unit is to blame
 Status = Literal["ok", "refused", "failed"]
 
 

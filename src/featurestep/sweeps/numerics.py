@@ -21,7 +21,7 @@ MIN_SCALE = 1e-3  # numbers below are compared as if they had this size
 UNSTORED = "unstored"  # numerics of results that are kept in memory only
 _NOISE = {"margin": 100.0}  # a numerical derivative: so much less of its difference counts
 _ROUNDING = ("solver_residual", "self_check")  # quantities that consist of rounding errors
-_LENGTH = 16  # hexadecimal digits of a tag
+_TAG_DIGITS = 16  # hexadecimal digits of a tag
 
 Answers = Mapping[str, Mapping[str, float]]  # by probe and quantity
 
@@ -66,4 +66,4 @@ def difference(answers: Answers, others: Answers) -> float:
 
 def tag_of(answers: Answers) -> str:
     """The name of numerics, from the answers with which a store meets them first."""
-    return hashlib.sha256(encode(answers).encode()).hexdigest()[:_LENGTH]
+    return hashlib.sha256(encode(answers).encode()).hexdigest()[:_TAG_DIGITS]

@@ -129,7 +129,7 @@ def described(plan: Plan) -> dict[str, Any]:
 
 PARAMETER = "OUTPUT"  # as the command line calls the path
 _INT32 = np.iinfo(np.int32)
-_EXACT = 2**53  # whole numbers up to here are floats as well
+_MAX_EXACT_INTEGER = 2**53  # whole numbers up to here are floats as well
 
 
 def export(plan: Plan, store: Store, path: str | Path, *, provenance: bool = False) -> Path:
@@ -161,7 +161,7 @@ def _narrowed(dataset: xarray.Dataset) -> xarray.Dataset:
     for name, coordinate in dataset.coords.items():
         values = coordinate.values
         if np.issubdtype(values.dtype, np.integer) and values.max() > _INT32.max:
-            kind = float if values.max() <= _EXACT else str
+            kind = float if values.max() <= _MAX_EXACT_INTEGER else str
             changed[name] = (coordinate.dims, values.astype(kind))
     return dataset.assign_coords(changed)
 

@@ -62,7 +62,7 @@ class DriverLock:
 
 MISSING = "missing"  # the status of what is not stored
 LAYOUT = 2  # of the tables; a store with a higher one is refused, one with a lower one brought up
-APPLICATION = 0x66737470  # "fstp": how SQLite files tell whose they are
+APPLICATION_ID = 0x66737470  # "fstp": how SQLite files tell whose they are
 _NUMERICS_TABLE = """
 CREATE TABLE numerics (                    -- since layout 2
     id INTEGER PRIMARY KEY,
@@ -217,7 +217,7 @@ class Store:
 
     def _create(self) -> None:
         self._db.executescript(
-            f"BEGIN; {_TABLES} PRAGMA application_id = {APPLICATION}; "
+            f"BEGIN; {_TABLES} PRAGMA application_id = {APPLICATION_ID}; "
             f"PRAGMA user_version = {LAYOUT}; COMMIT;"
         )
 
@@ -228,7 +228,7 @@ class Store:
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not tables and not layout and not application:
             return 0
-        if application != APPLICATION:
+        if application != APPLICATION_ID:
             raise StoreError(f"{self._name} is not a store of featurestep")
         if layout > LAYOUT:
             raise StoreError(

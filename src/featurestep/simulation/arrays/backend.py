@@ -31,7 +31,7 @@ from .gram import (
     refuse_singular,
 )
 
-SHARE = 0.9  # of what is free now
+USABLE_SHARE = 0.9  # of what is free now
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Limits:
 def usable_memory() -> int | None:
     """Bytes: a share of what is free on the machine and in its control group; None if unknown."""
     found = [size for size in (_machine(), _control_group()) if size is not None]
-    return int(SHARE * min(found)) if found else None
+    return int(USABLE_SHARE * min(found)) if found else None
 
 
 def _machine() -> int | None:
@@ -81,8 +81,8 @@ def _control_group() -> int | None:
 
 Array = Any  # an array of the backend's library
 DTYPES = ("float64", "float32", "mixed")
-TILE = 1 << 16  # elements of one piece of elementwise work, small enough to stay in cache
-SLICE = 256  # rows of a matrix multiplied elementwise at a time, to keep temporaries small
+TILE_ELEMENTS = 1 << 16  # elements of one piece of elementwise work, small enough to stay in cache
+SLICE_ROWS = 256  # rows of a matrix multiplied elementwise at a time, to keep temporaries small
 
 
 class Factored(NamedTuple):
@@ -168,8 +168,8 @@ class Backend:
 
     def inner(self, left: Array, right: Array) -> Array:
         """⟨M, K⟩ of two matrices, in float64."""
-        pieces = range(0, len(left), SLICE)
-        products = (left[i : i + SLICE] * right[i : i + SLICE] for i in pieces)
+        pieces = range(0, len(left), SLICE_ROWS)
+        products = (left[i : i + SLICE_ROWS] * right[i : i + SLICE_ROWS] for i in pieces)
         return np.float64(sum(float(piece.sum()) for piece in products))
 
     def product(self, left: Array, right: Array, out: Array | None = None) -> Array:
@@ -269,7 +269,7 @@ class Backend:
         """f(rows of every array …), in place, in pieces that stay in cache."""
         rows = len(arrays[0])
         widest = max(array[0].size for array in arrays) if rows else 1
-        step = max(1, TILE // max(1, widest))
+        step = max(1, TILE_ELEMENTS // max(1, widest))
         team = workers()
         shares = team.size if parallel else 1
 

@@ -17,7 +17,7 @@ from ...core.errors import InvalidProblem, install_command
 from ...functions.activations import Erf, HermiteSum, PiecewiseLinear, Sine
 from ...functions.nonlinearity import Nonlinearity, Shifted
 from ...functions.sampled import Analytic, UserFunction
-from .backend import SHARE, Array, Backend, Factored, Limits, usable_memory
+from .backend import USABLE_SHARE, Array, Backend, Factored, Limits, usable_memory
 from .gram import EIGEN_FLOPS
 
 ROOT_TWO = 2.0**0.5
@@ -114,7 +114,7 @@ _NAMED: dict[str, _Pair] = {
 
 STRIPS, LEAST_STRIP = 8, 512  # of a Gram matrix's lower triangle, and the least width of one
 CUDA_EIGEN_FLOPS = 20.0  # an eigendecomposition takes as long as 60 factorisations there
-LANES = 2  # factorisations side by side on a GPU: one alone leaves much of it idle
+CUDA_STREAMS = 2  # factorisations side by side on a GPU: one alone leaves much of it idle
 PIECE_BYTES = {"cuda": 256 << 20, "torch": 1 << 20}  # of elementwise work done at a time
 
 
@@ -137,7 +137,9 @@ class TorchBackend(Backend):
         self._like = {"dtype": getattr(torch, dtype), "device": self.device}
         self._wide = {"dtype": torch.float64, "device": self.device}
         self._scratch: list[Array] = []
-        self._lanes = [torch.cuda.Stream(self.device) for _ in range(LANES * (device == "cuda"))]
+        self._lanes = [
+            torch.cuda.Stream(self.device) for _ in range(CUDA_STREAMS * (device == "cuda"))
+        ]
         self.at_once = max(1, len(self._lanes))
 
     @property
@@ -147,7 +149,7 @@ class TorchBackend(Backend):
             return Limits(batch=64 << 20, most=usable_memory())
         cuda = self.xp.cuda
         unused = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
-        free = int(SHARE * (cuda.mem_get_info(self.device)[0] + unused))
+        free = int(USABLE_SHARE * (cuda.mem_get_info(self.device)[0] + unused))
         return Limits(
             buffers=free // 8,
             grams=free // 2,

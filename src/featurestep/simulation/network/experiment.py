@@ -18,8 +18,8 @@ from ..draws.streams import Streams
 from .plan import GroupCost, default_test_size, group_cost, make_groups
 from .run import Count, GroupRun, uncounted
 
-SMALL = 2000  # samples and neurons up to which several draws are computed at once
-MOST_DRAWS = 128
+MAX_BATCHED_SIZE = 2000  # samples and neurons up to which several draws are computed at once
+MAX_DRAWS_AT_ONCE = 128
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,9 @@ class Experiment:
         limits = self.resources.backend.limits
         room = limits.batch if self.resources.max_memory is None else self.resources.max_memory
         sizes = [size for p in cost.group.points.values() for size in (p.n, p.width, p.n_step)]
-        if limits.batch == 0 or max(sizes) > SMALL or not cost.group.has_square_loss:
+        if limits.batch == 0 or max(sizes) > MAX_BATCHED_SIZE or not cost.group.has_square_loss:
             return 1
-        return max(1, min(len(self.draws.seeds), MOST_DRAWS, room // cost.memory))
+        return max(1, min(len(self.draws.seeds), MAX_DRAWS_AT_ONCE, room // cost.memory))
 
 
 def make_experiment(

@@ -16,7 +16,7 @@ from ..draws.setting import Setting
 from ..draws.streams import Source, Streams
 from .step import FeatureMaps, Terms, combine, refuse_infinite, scale, slopes
 
-ROWS = 1024  # of a sample in memory at a time
+BLOCK_ROWS = 1024  # of a sample in memory at a time
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Network:
         backend, n0 = self.backend, len(X)
         A = backend.put(self.initial_readouts.T / n0)  # (N, outputs)
         G, beta = backend.zeros(*W.shape), backend.zeros(A.shape[1], W.shape[1])
-        for start in range(0, n0, ROWS):
-            x, r = (backend.put(array[start : start + ROWS]) for array in (X, R))
+        for start in range(0, n0, BLOCK_ROWS):
+            x, r = (backend.put(array[start : start + BLOCK_ROWS]) for array in (X, R))
             P = backend.product(x, W)
             slopes(backend, self.problem, P)
             backend.each(scale, [P, backend.product(r, A)], True)
@@ -97,5 +97,5 @@ class Network:
 
 def sum_of_squares(values: Array) -> float:
     """Of all entries, in pieces so that no second copy is made."""
-    pieces = (values[i : i + ROWS] for i in range(0, len(values), ROWS))
+    pieces = (values[i : i + BLOCK_ROWS] for i in range(0, len(values), BLOCK_ROWS))
     return sum(float((piece * piece).sum()) for piece in pieces)

@@ -13,7 +13,7 @@ from ...core.errors import InvalidProblem
 from ...core.types import FloatArray
 from ..over_seeds import error_of_mean
 
-LEVELS = 500  # equal shares into which a measured mass is cut to smooth it
+QUANTILES = 500  # equal shares into which a measured mass is cut to smooth it
 
 
 class Measured(NamedTuple):
@@ -88,9 +88,9 @@ def density(found: Distribution, x: FloatArray, width: float) -> FloatArray:
     """
     out = np.tile(found.atom_mass * _gaussians(found.atoms, x, width), (len(found.rest), 1))
     for row, (knots, heights, _) in zip(out, found.rest, strict=True):
-        share = heights[-1] / LEVELS
+        share = heights[-1] / QUANTILES
         if share > 0.0:
-            points = np.interp((np.arange(LEVELS) + 0.5) * share, heights, knots) ** 2
+            points = np.interp((np.arange(QUANTILES) + 0.5) * share, heights, knots) ** 2
             row += share * _gaussians(points, x, width)
     return out
 

@@ -160,7 +160,7 @@ PROBES = 16  # vectors of a block; a product with so many costs little more than
 KEPT_PIECE = 1 << 21  # elements turned back to the run's precision at a time, to stay in cache
 DEVICE_PIECE = 1 << 27  # the same on a device, to be worth a launch
 FIRST_CHECK, CHECK_EVERY = 60, 5  # steps; the density wants the first ones anyway
-ZERO = 1e4  # rounding units of the largest eigenvalue up to which a node is 0
+ZERO_UNITS = 1e4  # rounding units of the largest eigenvalue up to which a node is 0
 TOLERANCE = {"float64": 1e-10, "float32": 1e-4}  # of ‖Av − λv‖/λ
 
 
@@ -309,7 +309,7 @@ def _distribution(
     rest, mass = values[known:], (matrix.side - known) / matrix.columns
     end = float(values[known - 1]) ** 0.5
     rules = [gauss_rule(rest, row[known:], lanczos.steps) for row in ritz.weights]
-    zero = ZERO * lanczos.precision * float(values[0])
+    zero = ZERO_UNITS * lanczos.precision * float(values[0])
     measured = tuple(_through(*rule, mass, zero, end) for rule in rules)
     zeros = matrix.columns - matrix.side
     return Distribution(matrix.columns, zeros, values[:known], measured)

@@ -27,10 +27,10 @@ from .krylov import PROBES, kept_piece, krylov_flops, likely_steps, most_steps
 from .singular import gram_flops, reduction_flops
 
 METHODS = ("auto", "dense", "krylov")
-DENSE_SIDE = 6000  # up to here the dense route takes seconds, and it gives every eigenvalue
-SLOW = 3.0  # a flop of a reduction or of a product with few vectors, against one of a large product
+MAX_DENSE_SIDE = 6000  # up to here the dense route takes seconds, and it gives every eigenvalue
+SLOW_FLOP_FACTOR = 3.0  # time of a flop of a reduction, or with few vectors, to a large product's
 KEPT_BYTES = {"float64": 8, "float32": 4}
-FUNCTIONS = 16  # at least as many as a left vector is compared with
+MIN_FUNCTIONS = 16  # at least as many as a left vector is compared with
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _best(fitting: list[Route], size: Size) -> Route:
     """Dense when it is small or takes less effort; else the first that fits."""
     dense = [route for route in fitting if route.method == "dense"]
     others = [route for route in fitting if route.method != "dense"]
-    if dense and (not others or size.side <= DENSE_SIDE or dense[0].effort <= others[0].effort):
+    if dense and (not others or size.side <= MAX_DENSE_SIDE or dense[0].effort <= others[0].effort):
         return dense[0]
     return others[0]
 
@@ -143,7 +143,7 @@ def _dense(size: Size, backend: Backend) -> Route:
     memory = held * backend.solver.itemsize + _functions(size)
     flops = size.feature_flops + gram + reduction
     on_cpu = backend.eigen_flops == EIGEN_FLOPS
-    slow = SLOW * reduction if on_cpu else backend.eigen_flops * size.side**3
+    slow = SLOW_FLOP_FACTOR * reduction if on_cpu else backend.eigen_flops * size.side**3
     return Route("dense", None, memory, flops, size.feature_flops + gram + slow)
 
 
@@ -161,12 +161,14 @@ def _krylov(size: Size, keep: str | None, backend: Backend) -> Route:
 
     flops = features(most_steps(m)) + krylov_flops(size.rows, size.columns, most_steps(m))
     likely = krylov_flops(size.rows, size.columns, likely_steps(m))
-    return Route("krylov", keep, memory, flops, features(likely_steps(m)) + SLOW * likely)
+    return Route(
+        "krylov", keep, memory, flops, features(likely_steps(m)) + SLOW_FLOP_FACTOR * likely
+    )
 
 
 def _functions(size: Size) -> int:
     """What left vectors are compared with, or its moments."""
-    return 8 * FUNCTIONS * size.side
+    return 8 * MIN_FUNCTIONS * size.side
 
 
 KNOWN = ALL - {"loss", "intercept"}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from ...core.errors import InvalidProblem
 from ...core.extensions import require_known
 from ...core.problem import Problem
 
@@ -73,10 +75,16 @@ class Task(ABC):
             yield units[start : start + self.batch]
 
     def compute_problems(self, problems: Mapping[str, Problem]) -> dict[str, Values | Exception]:
-        """Results of the first part at some problems, for `answer_probes`."""
-        part = self.parts[0]
-        units = [Unit(self, 0, problem, part, "", b"") for problem in problems.values()]
-        return dict(zip(problems, self.compute(units), strict=True))
+        """Results of the first part at some problems, for `answer_probes`.
+
+        Problems that the task refuses always are left out.
+        """
+        units = {}
+        for name, problem in problems.items():
+            with suppress(InvalidProblem):
+                self.check(problem)
+                units[name] = Unit(self, 0, problem, self.parts[0], "", b"")
+        return dict(zip(units, self.compute(list(units.values())), strict=True))
 
     @abstractmethod
     def compute(self, units: Sequence[Unit]) -> list[Values | Exception]:

@@ -42,6 +42,8 @@ _PROBES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # changes of the 
     "squared hinge": ({"loss": "squared_hinge", "n": 30}, {}),
     "hinge": ({"loss": "hinge", "intercept": True}, {}),
     "huber": ({"loss": "huber"}, {}),
+    "same rows": ({"rows": "same", "covariance": [2.0, 1.0, 0.5], "target_direction": 1}, {}),
+    "two steps": ({"steps": 2, "batches": "same", "covariance": "power(1)"}, {}),
 }
 _PROBE_VARIANTS = ("trained", "initial", "spiked:1", "gaussian", "srf")
 _FIRST_STORES: Mapping[str, Any] = {  # what is in the problem now, so that old keys hold
@@ -51,7 +53,7 @@ _FIRST_STORES: Mapping[str, Any] = {  # what is in the problem now, so that old 
     "steps": (1.0,),
     "batches": "fresh",
 }
-MOST_STEPS = 8  # step sizes of one job: enough to share a draw, few enough to spread the work
+MAX_STEP_SIZES = 8  # step sizes of one job: enough to share a draw, few enough to spread the work
 
 
 class Points(Grid):
@@ -147,8 +149,8 @@ class Simulate(Task):
             steps.setdefault((p.step_sizes, p.noise_std), []).append(unit)
         for steps in draws.values():
             moves = list(steps.values())
-            for start in range(0, len(moves), MOST_STEPS):
-                yield [unit for move in moves[start : start + MOST_STEPS] for unit in move]
+            for start in range(0, len(moves), MAX_STEP_SIZES):
+                yield [unit for move in moves[start : start + MAX_STEP_SIZES] for unit in move]
 
     def compute(self, units: Sequence[Unit]) -> list[Values | Exception]:
         points = _places(unit.problem for unit in units)

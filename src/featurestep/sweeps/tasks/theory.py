@@ -41,6 +41,10 @@ _PROBES: dict[str, dict[str, Any]] = {  # what each changes
     "two directions": {"target": "z1*z2 + z1", "readout": "uniform"},
     "large": {"n": 4000, "n_step": 2000, "d": 1000, "width": 3000, "step_exponent": 0.1},
     "no step": {"step_exponent": None, "step_size": 0.0},
+    "logistic": {"loss": "logistic", "flip": 0.1},
+    "same rows": {"rows": "same"},
+    "two steps": {"steps": 2},
+    "covariance": {"covariance": [2.0, 1.0, 0.5], "target_direction": 1},
 }
 _LOSS_PROBES: dict[str, dict[str, Any]] = {
     "logistic": {"loss": "logistic", "intercept": True, "noise_std": 0.3, "flip": 0.1},
