@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from featurestep import CriticalSteps, Problem
-from featurestep.theory.spectra.critical import CriticalStep
+from featurestep import CriticalStep, CriticalSteps, Problem
 
 CENTRED_RELU = Problem(
     activation="relu",

@@ -6,11 +6,9 @@ import json
 
 import pytest
 
-from featurestep import NotConverged, Problem, spectrum
+from featurestep import NotConverged, Problem, phase_diagram, simulated_spectrum, spectrum
 from featurestep.core.problem import FIELDS
 from featurestep.meeting import phase as phase_module
-from featurestep.meeting.phase import phase_diagram
-from featurestep.simulation import simulated_spectrum
 
 from .command import examples, run, run_json, run_until_work, stop
 from .problems import known_births

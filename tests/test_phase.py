@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 
 from benchmarks import spike_counts
-from featurestep import FeaturestepError, InvalidProblem, NotConverged, spectrum
+from featurestep import (
+    FeaturestepError,
+    InvalidProblem,
+    NotConverged,
+    phase_diagram,
+    simulated_spectrum,
+    spectrum,
+)
 from featurestep.core.problem import regime_of
 from featurestep.meeting import phase as module
 from featurestep.meeting import spectra
-from featurestep.meeting.phase import EXPONENTS, phase_diagram
-from featurestep.simulation import simulated_spectrum
+from featurestep.meeting.phase import EXPONENTS
 
 from .problems import CENTRED_RELU
 

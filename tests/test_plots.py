@@ -12,25 +12,24 @@ from matplotlib.figure import Figure
 
 from featurestep import baselines, limit, optimum, predict, simulate
 from featurestep import compare as compare_problems
-from featurestep.plots.curves import (
+from featurestep.plots import (
+    STYLE,
+    agreement,
     compare,
     curve,
     curves,
-    dashes,
-    learned,
-    shade_regimes,
-    staircase,
-)
-from featurestep.plots.simulation import agreement, draws, gaps, simulated
-from featurestep.plots.style import (
-    PALETTE,
-    STYLE,
+    draws,
     figure_of,
-    line_colour,
+    gaps,
+    learned,
     new_axes,
     render,
-    symbols,
+    shade_regimes,
+    simulated,
+    staircase,
 )
+from featurestep.plots.curves import dashes
+from featurestep.plots.style import PALETTE, line_colour, symbols
 
 from .problems import CENTRED_RELU
 

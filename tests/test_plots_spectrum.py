@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from featurestep import InvalidProblem, spectrum
-from featurestep.meeting.phase import phase_diagram
-from featurestep.plots.diagrams import MOST, phase, tracks
-from featurestep.plots.spectra import degree_colour, features, overlaps, panels, weights
-from featurestep.plots.style import figure_of, render
-from featurestep.simulation import simulated_spectrum
+from featurestep import InvalidProblem, phase_diagram, simulated_spectrum, spectrum
+from featurestep.plots import features, figure_of, overlaps, panels, phase, render, tracks, weights
+from featurestep.plots.diagrams import MAX_COLOURED_SPIKES
+from featurestep.plots.spectra import degree_colour
 
 from .problems import CENTRED_RELU, known_births
 
@@ -220,5 +218,5 @@ def test_nothing_is_clipped_at_column_width(theory, simulated):
 def test_the_colour_bar_of_counts_has_one_colour_for_each(diagram):
     (ax, *_) = phase(diagram.dataset)
     (mesh,) = ax.collections
-    assert mesh.get_cmap().N == MOST + 1
-    assert mesh.get_clim() == (-0.5, MOST + 0.5)
+    assert mesh.get_cmap().N == MAX_COLOURED_SPIKES + 1
+    assert mesh.get_clim() == (-0.5, MAX_COLOURED_SPIKES + 0.5)

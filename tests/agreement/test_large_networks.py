@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 
 from benchmarks.large_networks import QUANTITIES, cases, observed
-from featurestep import Problem, compare, predict
+from featurestep import Prediction, Problem, compare, predict
 from featurestep.theory import prediction
 from featurestep.theory.predict import solve
-from featurestep.theory.prediction import Prediction
 from tests.theory.perturbed import TERMS
 
 from .device import DEVICE

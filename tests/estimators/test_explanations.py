@@ -12,7 +12,7 @@ from featurestep import InvalidProblem, predict
 from featurestep.estimators import OneStepClassifier, OneStepRegressor
 from featurestep.estimators.directions import degree_shares, orthonormal_polynomials, stability
 from featurestep.estimators.expectation import departures_of_inputs, estimated_target
-from featurestep.plots.style import render
+from featurestep.plots import render
 
 from .planted import PROBLEM, planted
 

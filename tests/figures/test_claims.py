@@ -20,7 +20,7 @@ from featurestep.figures import (
     readout_law,
 )
 from featurestep.figures.base import agreement, below
-from featurestep.plots.style import render
+from featurestep.plots import render
 
 from .falsified import FALSE, TRUE, changed
 

@@ -8,10 +8,9 @@ import pytest
 import xarray
 from click.testing import CliRunner
 
-from featurestep import figures
+from featurestep import figures, simulate
 from featurestep.cli import main
 from featurestep.figures import FIGURES, FigureClaimFailed, base, double_descent
-from featurestep.simulation import simulate
 
 from .falsified import FALSE, TRUE, changed
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from featurestep.core.errors import NotConverged
+from featurestep import NotConverged
 from featurestep.core.types import FloatArray
 from featurestep.functions.roots import bracket_root, find_root
 

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from featurestep.core.errors import NotConverged
-from featurestep.core.problem import Problem
+from featurestep import NotConverged, Problem, Spectrum, spectrum
 from featurestep.page import parts, spectrum_figure, spectrum_panel, worker
 from featurestep.page.pool import Memory, Overtaken, Pool, Task
 from featurestep.page.questions import Latest
 from featurestep.page.state import State
 from featurestep.page.views import tasks_of
-from featurestep.theory.spectra import DRAFT, Spectrum, solve_spectrum, spectrum
+from featurestep.theory.spectra import DRAFT, solve_spectrum
 
 from .explorer import written
 

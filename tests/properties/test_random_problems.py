@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep import NotConverged, Problem
+from featurestep import NotConverged, Prediction, Problem
 from featurestep.theory.exact.fixed_point import ACCEPTED
 from featurestep.theory.predict import solve
-from featurestep.theory.prediction import SELF_CHECK, Outcome, Prediction
+from featurestep.theory.prediction import SELF_CHECK, Outcome
 from featurestep.theory.resolution import Effort
 from tests.draws import random_problem
 from tests.theory.perturbed import first_guess

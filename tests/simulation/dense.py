@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from featurestep import Setting
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import coefficients
-from featurestep.simulation import Setting, make_backend
+from featurestep.simulation import make_backend
 from featurestep.simulation.draws.draw import Draw
 from featurestep.simulation.draws.streams import Source, Streams
 

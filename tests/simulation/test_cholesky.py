@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.core.errors import SingularSystem
+from featurestep import SingularSystem
 from featurestep.simulation import make_backend
 
 SIZE = 64

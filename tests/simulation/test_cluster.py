@@ -10,10 +10,17 @@ import time
 import numpy as np
 import pytest
 
-from featurestep.core.errors import FeaturestepError, InvalidProblem
-from featurestep.core.problem import Problem
-from featurestep.meeting.comparison import compare
-from featurestep.simulation import Setting, SingularSystem, estimate, simulate, simulated_spectrum
+from featurestep import (
+    FeaturestepError,
+    InvalidProblem,
+    Problem,
+    Setting,
+    SingularSystem,
+    compare,
+    estimate,
+    simulate,
+    simulated_spectrum,
+)
 from featurestep.simulation.cluster import ClusterError, row_ranges
 
 distributed = pytest.importorskip("distributed")

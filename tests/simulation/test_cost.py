@@ -8,15 +8,14 @@ import sys
 import numpy as np
 import pytest
 
-from featurestep.core.problem import Problem
-from featurestep.simulation import estimate, simulate
+from featurestep import Problem, estimate, simulate
 
 PROBLEM = Problem(n=300, d=40, width=50, ridge=0.01, noise_std=0.2, step_size=2.0)
 VARIANTS = ("trained", "initial", "spiked:2", "gaussian", "srf")
 
 MEASURE = """
-from featurestep.core.problem import Problem
-from featurestep.simulation import Setting, estimate, simulate
+from featurestep import Problem
+from featurestep import Setting, estimate, simulate
 
 def status(field):
     with open("/proc/self/status") as lines:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.core.problem import Problem
+from featurestep import Problem, Setting, Teacher, function, simulate
 from featurestep.core.results import QUANTITIES
-from featurestep.functions.activations import function
-from featurestep.simulation import Setting, Teacher, simulate
 
 from .dense import dense, draw_of, trained_weights
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.core.errors import InvalidProblem
-from featurestep.core.problem import Problem
-from featurestep.simulation import NonFiniteFeatures, feature_gap
+from featurestep import InvalidProblem, NonFiniteFeatures, Problem, feature_gap
 
 from .dense import draw_of, features, whole
 

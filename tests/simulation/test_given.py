@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep import Problem
-from featurestep.core.errors import NonFiniteFeatures
+from featurestep import NonFiniteFeatures, Problem
 from featurestep.simulation import BLOCK_ROWS, Network, make_backend
 from featurestep.simulation.draws.draw import Block
 from featurestep.simulation.network.step import gradient

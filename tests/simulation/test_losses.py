@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 from scipy import optimize, special
 
-from featurestep.core.errors import InvalidProblem, NotConverged
-from featurestep.core.problem import BINARY_LOSSES, LOSSES, Problem
-from featurestep.core.results import LOSS_QUANTITIES, QUANTITIES
-from featurestep.simulation import (
+from featurestep import (
     InsufficientMemory,
+    InvalidProblem,
     NonFiniteFeatures,
+    NotConverged,
+    Problem,
     Setting,
     SingularSystem,
     estimate,
-    make_backend,
     simulate,
 )
+from featurestep.core.problem import BINARY_LOSSES, LOSSES
+from featurestep.core.results import LOSS_QUANTITIES, QUANTITIES
+from featurestep.simulation import make_backend
 from featurestep.simulation.network import convex
 from featurestep.simulation.network.losses import LOSSES as FUNCTIONS
 from featurestep.simulation.network.plan import Fit

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from featurestep.core.errors import InvalidProblem
-from featurestep.core.problem import Problem
+from featurestep import InvalidProblem, Problem, Setting, simulate
 from featurestep.core.results import QUANTITIES
-from featurestep.simulation import Setting, make_resources, simulate
+from featurestep.simulation import make_resources
 from featurestep.simulation.draws.draw import Draw
 from featurestep.simulation.draws.setting import NORMAL, RowLaw
 from featurestep.simulation.draws.streams import STREAMS, DeviceSource, Streams

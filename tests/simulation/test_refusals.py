@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.core.errors import InvalidProblem
-from featurestep.core.problem import Problem
-from featurestep.functions.activations import function
-from featurestep.simulation import (
+from featurestep import (
     InsufficientMemory,
+    InvalidProblem,
     NonFiniteFeatures,
+    Problem,
     Setting,
     SingularSystem,
     Teacher,
     estimate,
+    function,
     simulate,
 )
 from featurestep.simulation.draws.setting import MOVED

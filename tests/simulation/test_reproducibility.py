@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from featurestep.core.problem import Problem
+from featurestep import Problem, Setting, estimate, simulate
 from featurestep.core.results import QUANTITIES
-from featurestep.simulation import Setting, estimate, simulate
 from featurestep.simulation.draws.streams import CHUNK, STREAMS, Streams
 
 from .dense import draw_of

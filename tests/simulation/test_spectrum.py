@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermeval
 
-from featurestep.core.problem import Problem
-from featurestep.simulation import Setting, Teacher, simulated_spectrum
+from featurestep import Problem, Setting, Teacher, simulated_spectrum
 
 from .dense import beta_of, draw_of, features, trained_weights, whole
 

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from featurestep.core.borders import Border
-from featurestep.core.errors import InvalidProblem
-from featurestep.core.problem import Problem
+from featurestep import Border, InvalidProblem, Problem, find_spikes, simulated_spectrum, spectrum
 from featurestep.functions.nonlinearity import coefficients
-from featurestep.simulation import find_spikes, simulated_spectrum
-from featurestep.theory import spectrum
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 VARIANTS = ("trained", "initial", "weights", "initial_weights")

@@ -9,16 +9,17 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
-from featurestep.core.borders import Border
-from featurestep.core.errors import InvalidProblem, NotConverged
-from featurestep.core.problem import Problem
-from featurestep.simulation import (
+from featurestep import (
+    Border,
     InsufficientMemory,
+    InvalidProblem,
     NonFiniteFeatures,
+    NotConverged,
+    Problem,
     estimate_spectrum,
-    make_backend,
     simulated_spectrum,
 )
+from featurestep.simulation import make_backend
 from featurestep.simulation.arrays.gram import eigenvalues_and_top
 from featurestep.simulation.spectra import krylov as krylov_module
 from featurestep.simulation.spectra.krylov import BlockLanczos, gauss_rule
@@ -272,8 +273,8 @@ def test_gauss_rule_of_a_uniform_measure_is_legendre():
 
 
 MEASURE = """
-from featurestep.core.problem import Problem
-from featurestep.simulation import estimate_spectrum, simulated_spectrum
+from featurestep import Problem
+from featurestep import estimate_spectrum, simulated_spectrum
 
 def status(field):
     with open("/proc/self/status") as lines:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.core.problem import Problem
+from featurestep import Problem, simulate
 from featurestep.core.spiked import spiked_weights
-from featurestep.simulation import simulate
 from featurestep.simulation.network.step import gradient
 
 from .dense import draw_of, whole

@@ -7,11 +7,15 @@ import re
 import numpy as np
 import pytest
 
-from featurestep.core.errors import InvalidProblem
-from featurestep.core.problem import Problem
+from featurestep import (
+    InvalidProblem,
+    Problem,
+    SingularSystem,
+    function,
+    simulate,
+    simulated_spectrum,
+)
 from featurestep.core.results import QUANTITIES
-from featurestep.functions.activations import function
-from featurestep.simulation import SingularSystem, simulate, simulated_spectrum
 
 torch = pytest.importorskip("torch")
 VARIANTS = ("trained", "initial", "spiked:2", "gaussian", "gaussian+spiked:1", "srf")

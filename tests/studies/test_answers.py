@@ -9,7 +9,7 @@ import pytest
 import xarray
 
 from featurestep.figures import encoded
-from featurestep.plots.style import render
+from featurestep.plots import render
 from featurestep.studies import STUDIES, StudyClaimFailed, given_rows
 from featurestep.studies.base import close, larger
 from featurestep.studies.corruption import flipped, predicted_cosine

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from featurestep.core.errors import NotConverged
+from featurestep import NotConverged
 from featurestep.sweeps.tasks import Task, Unit, Values
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from featurestep import EngineError, sweep
 from featurestep.processes import process
 from featurestep.simulation import cluster as dask_cluster
-from featurestep.sweeps import EngineError, sweep
 from featurestep.sweeps.engines import EngineChoice, after_death, processes
 from featurestep.sweeps.job import Job, Report, run_job
 from featurestep.sweeps.plan import execute, make_plan

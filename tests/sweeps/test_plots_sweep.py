@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from featurestep import InvalidProblem
-from featurestep.plots.style import figure_of
-from featurestep.plots.sweeps import sweep_curves
-from featurestep.sweeps import sweep
+from featurestep import InvalidProblem, sweep
+from featurestep.plots import figure_of, sweep_curves
 
 SIMULATE = {"seeds": 2, "n_test": 50, "variants": ["trained", "initial"]}
 

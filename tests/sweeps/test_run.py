@@ -5,9 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep import InvalidProblem, Problem, baselines, limit, predict, simulate, spectrum
-from featurestep.simulation import SingularSystem
-from featurestep.sweeps import StoreError, sweep
+from featurestep import (
+    InvalidProblem,
+    Problem,
+    SingularSystem,
+    StoreError,
+    baselines,
+    limit,
+    predict,
+    simulate,
+    spectrum,
+    sweep,
+)
 from featurestep.sweeps.engines import serial
 from featurestep.sweeps.plan import execute, make_plan
 from featurestep.sweeps.spec import read_sweep

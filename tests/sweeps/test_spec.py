@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from featurestep import InvalidProblem, Problem, function
+from featurestep import InvalidProblem, Problem, Setting, Teacher, function
 from featurestep.functions.activations import HermiteSum
-from featurestep.simulation import Setting, Teacher
 from featurestep.sweeps.plan import make_plan
 from featurestep.sweeps.spec import load_sweep, read_sweep
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from featurestep.sweeps import StoreError, StoreInUse
+from featurestep import StoreError, StoreInUse
 from featurestep.sweeps.job import Outcome, Report
 from featurestep.sweeps.store import LAYOUT, MISSING, Store
 

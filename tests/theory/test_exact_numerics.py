@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep import Problem
+from featurestep import Prediction, Problem
 from featurestep.core.spiked import spiked_weights
 from featurestep.theory.exact.dyson import inverted
 from featurestep.theory.isotropic import left_out
 from featurestep.theory.predict import solve
-from featurestep.theory.prediction import ACCEPTED, SELF_CHECK, Outcome, Prediction
+from featurestep.theory.prediction import ACCEPTED, SELF_CHECK, Outcome
 from featurestep.theory.resolution import Effort
 from tests.draws import log_uniform, random_problem
 from tests.theory.perturbed import first_guess
