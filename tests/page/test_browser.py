@@ -589,6 +589,7 @@ def test_the_browser_goes_back_by_presets_changes_and_whole_drags(explorer: Expl
     start = explorer.state
     explorer.click("preset-descent")
     explorer.type("ridge", "0.3")
+    page.locator("#slide-noise_std").scroll_into_view_if_needed()
     slider = page.locator("#slide-noise_std").bounding_box()
     across = slider["y"] + slider["height"] / 2
     with explorer.answered():

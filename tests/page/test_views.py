@@ -172,6 +172,27 @@ def test_degrees_say_how_much_of_the_target_is_learned() -> None:
 
 
 @pytest.mark.parametrize(
+    ("learned", "text"),
+    [
+        (
+            (1.0, 0.5, 0.0),
+            "the linear part well and 50% of the quadratic part, and nothing of the ",
+        ),
+        ((0.5, 0.5, 0.5), "learns 50% of the linear part, 50% of the quadratic part and 50% of "),
+        ((0.0, 0.0, 0.0), "learns nothing: not the linear, quadratic and cubic parts."),
+        ((1.0, 1.0, 1.0), "learns the linear, quadratic and cubic parts well."),
+    ],
+)
+def test_every_mixture_of_learned_degrees_is_a_sentence(learned, text) -> None:
+    rows = [{"target": 1.0, "learned": share} for share in learned]
+    rest = [{"target": 0.0, "learned": 0.0}] * 3
+    point = {"degrees": [*rows, *rest], "test_error": 1.0, "step_size": 0.0}
+    assert text in words.sentence({**point, "baselines": {"untrained": 1.0}})
+    nothing = words.sentence({**point, "degrees": rest * 2, "baselines": {"untrained": 1.0}})
+    assert nothing.startswith("The target has no part along the learned direction.")
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         (0.0, "0"),

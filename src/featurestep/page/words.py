@@ -59,14 +59,17 @@ def _degrees(point: Any) -> str:
             partly.append(f"{share:.0%} of the {name} part")
         else:
             not_at_all.append(name)
-    told = [f"the {_listed(well)} part{'s' * (len(well) > 1)} well"] * bool(well) + partly
+    told = [f"{_parts(well)} well", *partly] if well else partly
     if not told and not not_at_all:
         return "The target has no part along the learned direction."
-    missing = f"the {_listed(not_at_all)} part{'s' * (len(not_at_all) > 1)}" if not_at_all else ""
     if not told:
-        return f"The network learns nothing of {missing} of the target."
-    rest = f"; nothing of {missing}" if missing else ""
+        return f"Of the target it learns nothing: not {_parts(not_at_all)}."
+    rest = f", and nothing of {_parts(not_at_all)}" if not_at_all else ""
     return f"Of the target it learns {_listed(told)}{rest}."
+
+
+def _parts(names: Sequence[str]) -> str:
+    return f"the {_listed(names)} part{'s' * (len(names) > 1)}"
 
 
 def _worth(point: Any) -> str:
