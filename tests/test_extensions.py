@@ -31,11 +31,14 @@ STEPS = {"rows", "steps", "batches"}
 LOSS = {"loss", "intercept"}
 # Every public verb, and the fields that it knows.
 VERBS: dict[str, tuple[Any, set[str]]] = {
-    "predict": (fs.predict, LOSS | {"steps"}),
-    "compare": (lambda p: fs.compare(p, seeds=2, n_test=50), LOSS | {"steps"}),
+    "predict": (fs.predict, LOSS | {"steps", "covariance"}),
+    "compare": (lambda p: fs.compare(p, seeds=2, n_test=50), LOSS | {"steps", "covariance"}),
     "limit": (fs.limit, set()),
     "baselines": (fs.baselines, LOSS),
-    "optimum": (lambda p: fs.optimum(p, bounds={"ridge": (0.05, 0.5)}), LOSS | {"steps"}),
+    "optimum": (
+        lambda p: fs.optimum(p, bounds={"ridge": (0.05, 0.5)}),
+        LOSS | {"steps", "covariance"},
+    ),
     "learnable": (fs.learnable, set()),
     "spectrum": (fs.spectrum, set()),
     "critical_steps": (fs.critical_steps, set()),
@@ -61,7 +64,7 @@ VERBS: dict[str, tuple[Any, set[str]]] = {
             known,
         )
         for task, known in (
-            ("predict", LOSS | {"steps"}),
+            ("predict", LOSS | {"steps", "covariance"}),
             ("limit", set()),
             ("baselines", LOSS),
             ("spectrum", set()),
@@ -89,12 +92,13 @@ def test_fields_that_a_verb_does_not_know_are_refused_in_one_line(name, field):
     [(name, field) for name, (_, known) in VERBS.items() for field in PLAIN if field in known],
 )
 def test_fields_that_a_verb_knows_are_answered(name, field):
-    if name != "sweep simulate":
+    if not name.startswith("sweep"):
         VERBS[name][0](PROBLEMS[field])
         return
-    options = {"seeds": 1, "n_test": 50}
-    found = fs.sweep(PROBLEMS[field], tasks={"simulate": options}, engine="serial")
-    assert set(found.simulate_status.values.ravel()) == {"ok"}
+    task = name.split()[1]
+    options = {"seeds": 1, "n_test": 50} if task == "simulate" else {}
+    found = fs.sweep(PROBLEMS[field], tasks={task: options}, engine="serial")
+    assert set(found[f"{task}_status"].values.ravel()) == {"ok"}
 
 
 def test_every_verb_is_in_the_table():

@@ -120,7 +120,7 @@ def _information(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     def changed(samples: Any, state: Any, ridge: Any = None) -> Any:
         found = evaluate(samples, state, ridge)
         information = factor * found.information
-        blocks = fixed_point.solve_blocks(samples.step.initial_factor, state.xi, information)
+        blocks = fixed_point.bulk_blocks(samples.step, state.xi, information)
         return replace(found, information=information, blocks=blocks)
 
     monkeypatch.setattr(fixed_point, "evaluate", changed)
@@ -130,7 +130,7 @@ SECTION_3: dict[str, Patch] = {
     "(7) χ": _property("mapped_chi"),
     "(8) V̂1": _information,
     "(8) V̂2": _field(solve, "build_columns", "spread_in_v2"),
-    "(9) V1": _field(fixed_point, "solve_blocks", "phi_phi"),
+    "(9) V1": _field(fixed_point, "bulk_blocks", "phi_phi"),
     "(10) V2": _property("demand"),
     "(11) learned function": _result(regression, "solved"),
     "(12) E0": _result(regression, "misfit"),

@@ -52,6 +52,16 @@ def beta_norm_squared(
     return c_star_1**2 + (c_1**2 if full else 0.0) + phi_step * residual_square
 
 
+def covariance_averages(problem: Problem) -> tuple[float, float, float]:
+    """Σ s_c²t_c, Σ s_ct_c and M_2, for ‖b‖² and γ of (91); 1 for isotropic inputs."""
+    covariance = problem.input_covariance
+    if covariance is None:
+        return 1.0, 1.0, 1.0
+    values, mass = covariance.eigenvalues, problem.target_law.class_mass(covariance)
+    second = float(covariance.counts @ values**2 / problem.d)
+    return float(mass @ values**2), float(mass @ values), second
+
+
 def linear_part(star: Nonlinearity | AlignedTarget) -> tuple[float, float]:
     """c⋆_0 = E y, and c⋆_1 or, for several directions, ‖E[y z]‖ of (45)."""
     if isinstance(star, AlignedTarget):
@@ -61,21 +71,27 @@ def linear_part(star: Nonlinearity | AlignedTarget) -> tuple[float, float]:
 
 
 def spiked_weights(problem: Problem) -> SpikedWeights:
-    """The scalars of a problem's step, with γ = c⋆_1/‖β‖ (eq. 2)."""
+    """The scalars of a problem's step, with γ = c⋆_1/‖β‖ (eqs. 2, 91).
+
+    With a covariance ‖Σ^½β‖ takes the place of ‖β‖, and drift and growth are those of (93) to
+    leading order.
+    """
     sigma, star = problem.sigma, problem.star
     c = coefficients(sigma, 2)
     mean, slope = linear_part(star)
     full = problem.residual == "full"
     square = star.second_moment + problem.label_variance + (sigma.second_moment if full else 0.0)
-    norm = float(np.sqrt(beta_norm_squared(slope, c[1], problem.phi_step, square, full)))
+    along, overlap, spread = covariance_averages(problem)
+    phi = problem.phi_step * spread
+    norm = float(np.sqrt(beta_norm_squared(slope * along**0.5, c[1], phi, square, full)))
     root_width = problem.width**0.5
     step = problem.step_size / root_width  # η a_j for g = 1
     return SpikedWeights(
         residual_square=square,
         beta_norm=norm,
-        alignment=slope / norm,
+        alignment=slope * overlap / norm,
         unit_shift=float(c[1]) * step * norm,
-        unit_drift=2.0 * float(c[2]) * step * mean,
-        unit_growth=step**2 * problem.phi_step * square * sigma.slope_variance,
+        unit_drift=2.0 * float(c[2]) * step * mean * spread,
+        unit_growth=step**2 * phi * square * sigma.slope_variance,
         correlation=float(c[1]) / (norm * root_width) if full else 0.0,
     )

@@ -21,6 +21,7 @@ from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Progress, over_grid, require_problem
 from ..core.spiked import spiked_weights
 from ..core.threads import one_thread
+from .exact.inputs import class_count
 from .exact.solve import block_size, solve_block, solve_loss_block
 from .prediction import (
     LearnedFunction,
@@ -34,7 +35,7 @@ from .resolution import Effort, Resolution, choose
 from .several_steps.prediction import require_fresh_batches, solve_problem
 
 METHODS = ("exact", "isotropic")
-KNOWN = (LOSS, {"steps"})  # fields beyond the plain problem, see core.extensions
+KNOWN = (LOSS, {"steps"}, {"covariance"})  # fields beyond the plain problem, see core.extensions
 SETTLED = 3e-7  # relative change under refinement that ends it
 MAX_REFINEMENTS = 6
 
@@ -131,6 +132,18 @@ def solve(
     return [outcome for outcome in batches.outcomes if outcome is not None]
 
 
+def _check_covariance(problem: Problem, method: str) -> None:
+    """Refuse what the theory of inputs with a covariance does not have."""
+    if problem.covariance is None:
+        return
+    if method != "exact":
+        raise InvalidProblem("method", "must be exact with a covariance", method)
+    if problem.residual != "labels":
+        raise InvalidProblem("residual", "must be labels with a covariance", problem.residual)
+    if problem.directions > 1:
+        raise InvalidProblem("target", "must have one direction with a covariance", problem.target)
+
+
 class _Batches:
     """Problems, and the latest outcome of each."""
 
@@ -159,6 +172,7 @@ class _Batches:
                 problem.law,
                 problem.residual if problem.step_size else "labels",
                 problem.initial,
+                class_count(problem),
                 problem.loss,
                 problem.intercept,
                 resolution,
@@ -172,6 +186,7 @@ class _Batches:
         for index, effort in pending.items():
             problem = self.problems[index]
             try:
+                _check_covariance(problem, self.method)
                 found[index] = choose(problem, spiked_weights(problem), effort)
             except FeaturestepError as error:
                 self.outcomes[index] = error

@@ -17,6 +17,7 @@ from ..core.results import Note
 from ..core.spiked import SpikedWeights
 from ..functions.nonlinearity import coefficients
 from ..functions.targets import AlignedTarget
+from .exact.inputs import largest_share
 from .isotropic import left_out
 from .resolution import growth_degree
 
@@ -35,6 +36,8 @@ _HEAVY_ROW = 3.0  # mean square of a feature in the largest row of n, over that 
 _BEYOND_EDGE = 0.02  # of the edge, that single samples must reach beyond to be noted
 _CLOSE = 3.0  # distance of two spikes, in √(2/min(n, N)) of their place, below which draws mix them
 _UNRESOLVED = 1e-6  # share of the eigenvalues, or of the density, that may go unresolved
+_VISIBLE_SHARE = 0.03  # of one direction in a neuron's variance, from which it is noted
+_LEAST_GAP, _GAP_OF_SHARE = 0.1, 0.8  # relative gaps seen there: at least, and by that share
 _TRAIN_TERM = 6.0  # times 1/d, the largest relative gap of a training loss that was seen
 _TRAIN_NOTED = 0.01
 Notes = tuple[Note, ...]
@@ -54,6 +57,7 @@ def prediction_notes(problem: Problem, weights: SpikedWeights, method: str) -> N
         *(_exponent_notes(problem) if problem.steps == 1 else _steps_notes(problem)),
         *_open_notes(problem),
         *_target_notes(problem),
+        *_covariance_notes(problem, weights),
     )
 
 
@@ -86,6 +90,19 @@ def lost_shift_notes(share: float) -> Notes:
         "directions that are kept, and are taken as noise"
     )
     return (Note(text, "many learned directions", math.inf),)
+
+
+def _covariance_notes(problem: Problem, weights: SpikedWeights) -> Notes:
+    """Single directions of the inputs with a visible share of a neuron's variance."""
+    share = largest_share(problem, weights)
+    if share < _VISIBLE_SHARE:
+        return ()
+    size = max(_LEAST_GAP, _GAP_OF_SHARE * share)
+    text = (
+        f"expect an error of up to {size:.0%}: one direction of the inputs carries {share:.1%} of "
+        "a neuron's variance after the step, and is taken for one of many"
+    )
+    return (Note(text, "single directions of the inputs", size),)
 
 
 def _target_notes(problem: Problem) -> Notes:

@@ -94,7 +94,7 @@ class Predict(TheoryTask):
 
     name = "predict"
     batch = 1000
-    known = (LOSS, {"steps"})
+    known = (LOSS, {"steps"}, {"covariance"})
     meanings = Prediction.MEANINGS
     loss_meanings = LossPrediction.MEANINGS
 

@@ -16,7 +16,8 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.targets import AlignedTarget
 from ..labels import Labels, label_moments, pairs
-from .dyson import covariance_without_readout
+from .classes import covariance_before_readout
+from .inputs import NormProducts
 from .step import Step
 
 
@@ -57,7 +58,10 @@ def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns
         tilt = 2.0 * curvature * a * beside
     fields = [means, _along(step, k * slope, k * tilt), *_across(step, slope, tilt)]
     fields.append(_plain(step, curvature))
-    if step.is_gaussian:
+    if step.classes is not None:
+        means[0][:] += _class_bend(sigma, step, step.classes.norms, kappa)
+        fields.append(_plain(step, step.shift_slope[:, None, :] * k * slope))  # (105)
+    elif step.is_gaussian:
         longer, further = step.norm_slope[:, None, :], step.shift_slope[:, None, :] * k
         means[0][:] += _bend(sigma, step, kappa) / step.d[:, None, None]
         fields.append(_plain(step, longer * curvature + further * slope))
@@ -86,7 +90,7 @@ def anisotropy(step: Step) -> Anisotropy:
     """The diagonal of (24) at Ṽ = 0."""
     rows, size = step.k.shape
     count = 1 + step.directions  # of the fields τ, ψ_1 … ψ_r
-    bulk = covariance_without_readout(step).matrix[:, : count * size, : count * size]
+    bulk = covariance_before_readout(step).matrix[:, : count * size, : count * size]
     own = np.einsum("bigkg->bikg", bulk.reshape(rows, count, size, count, size))
     return Anisotropy(own[:, 0, 0], own[:, 0, 1:], own[:, 1:, 1:])
 
@@ -141,6 +145,20 @@ def _bend(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> FloatArray:
     return np.asarray(
         0.25 * longer**2 * higher[4] + longer * further * higher[3] + further**2 * higher[2]
     )
+
+
+def _class_bend(
+    sigma: Nonlinearity, step: Step, norms: NormProducts, kappa: FloatArray
+) -> FloatArray:
+    """What the spread of w_jᵀΣ^kw_j over neurons adds to their mean, (B, Q, K) (eq. 108)."""
+    higher = sigma.derivative_means(
+        step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None], 4
+    )
+    further = step.shift_slope[:, None, :] * kappa[:, None]
+    own, shared = norms.own[:, None, :], norms.shared[:, None, :]
+    plain = norms.plain[:, None, None]
+    bend = 0.25 * own * higher[4] + shared * further * higher[3] + plain * further**2 * higher[2]
+    return np.asarray(bend / step.d[:, None, None])
 
 
 def build_labels(star: Nonlinearity | AlignedTarget, step: Step, kappa: FloatArray) -> Labels:

@@ -267,7 +267,7 @@ def covariance(
     """
     size = step.k.shape[1]
     inside = p_hat_index(size)
-    on_beta, on_directions = _on_beta(step), _on_directions(step)
+    on_beta, on_directions = fields_on_beta(step), fields_on_directions(step)
     response = step.phi[:, None, None, None] * matmul(blocks.whole[:, None], on_beta)
     inner = response[:, :, inside]  # (B, 3, 2K, f)
     powers = step.r[:, None, :] ** np.arange(7)[:, None]  # (B, 7, M)
@@ -288,7 +288,7 @@ def covariance(
     both = both.reshape(rows, 6 * size, 6 * size)
     flat = inner.reshape(rows, 6 * size, fields)
     matrix += matmul(transposed(flat), both, flat)
-    along = _along_beta(step) if step.is_isotropic else on_beta[:, 0]
+    along = along_beta(step) if step.is_isotropic else on_beta[:, 0]
     own = matmul(blocks.whole[:, :size], along)  # in rows p
     with_means = (
         -(step.output_slope[:, None] * step.a)[:, :, None] * own * np.sqrt(step.d)[:, None, None]
@@ -304,7 +304,7 @@ def covariance_without_readout(step: Step) -> Covariance:
     return covariance(step, nothing, blocks, t_matrices)
 
 
-def _along_beta(step: Step) -> FloatArray:
+def along_beta(step: Step) -> FloatArray:
     """τ = φ·β/‖β‖ and ψ_1 ∋ −(γ/q)φ·β/‖β‖ as multiples of β, (B, 3K, f)."""
     rows, size = step.k.shape
     along = np.zeros((rows, 3 * size, (2 + step.directions) * size))
@@ -314,7 +314,7 @@ def _along_beta(step: Step) -> FloatArray:
     return along
 
 
-def _on_beta(step: Step) -> FloatArray:
+def fields_on_beta(step: Step) -> FloatArray:
     """Fields as combinations of β_1, β_2, β_3, (B, 3, 3K, f); zero for isotropic weights."""
     rows, size = step.k.shape
     on_beta = np.zeros((rows, 3, 3 * size, (2 + step.directions) * size))
@@ -322,14 +322,14 @@ def _on_beta(step: Step) -> FloatArray:
         return on_beta
     g = np.arange(size)
     p, hat, delta = g, 2 * size + g, (1 + step.directions) * size + g
-    on_beta[:, 0] = _along_beta(step)
+    on_beta[:, 0] = along_beta(step)
     for j in range(3):
         on_beta[:, j, p, delta] = step.norm_on_weights[:, :, j]
         on_beta[:, j, hat, delta] = step.norm_on_noise[:, :, j]
     return on_beta
 
 
-def _on_directions(step: Step) -> FloatArray:
+def fields_on_directions(step: Step) -> FloatArray:
     """Parts of the fields along the target's directions, (B, S, 3K, f) (eq. 48).
 
     ψ_1 = (φ·θ_1 − γτ)/q and ψ_i = φ·θ_i. For isotropic weights τ = φ·θ_1 and ψ = φ·θ_2, with θ_1
@@ -353,6 +353,7 @@ class Forces:
 
     self_energy: FloatArray  # (B, 3K, 3K) added to Ξ
     response: FloatArray  # (B, K, K) added to d·G_φφ, as an answer along φ
+    shift: FloatArray | None = None  # (B, 3K, 3K) added to the mean of G over classes
 
 
 def forces(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
+from .classes import ClassCovariance, class_change, class_forces
 from .columns import Columns
 from .dyson import Covariance, forces, matmul, p_hat_index, symmetric, t_matrix_change, transposed
 from .fixed_point import Evaluation, robust_fixed_point
@@ -58,13 +59,16 @@ class Adjoint:
         root = np.sqrt(at.state.v2 / step.d[:, None])
         scaled = dual * np.tile(root, fields)  # x̃
         special = scaled[:, size : (3 + step.directions) * size]
-        self.forces = forces(step, found, at.t_matrices, special, scaled[:, :size])
+        if isinstance(found, ClassCovariance):
+            self.forces = class_forces(step, found, at.t_matrices, special)
+        else:
+            self.forces = forces(step, found, at.t_matrices, special, scaled[:, :size])
         answer = self.forces.response
         self.bulk_force = root[:, :, None] * answer * root[:, None, :]
         self.bulk_force -= fitted_bulk_gram(step, coefficients)
         work = (dual * coefficients).reshape(len(step), fields, size).sum(axis=1)
         self.group_force = np.einsum("bgh,bhg->bg", at.information, answer) - work
-        self.whole = at.blocks.whole
+        self.whole = at.blocks.whole if step.classes is None else at.class_whole
 
     def reply(
         self,
@@ -85,7 +89,10 @@ class Adjoint:
         changed = root[:, :, None] * asked * root[:, None, :] + mean * information
         pushed = change.copy()
         pushed[:, size : 2 * size, size : 2 * size] -= changed
-        moved = matmul(whole, pushed, whole)
+        if self.forces.shift is None:
+            moved = matmul(whole, pushed, whole)
+        else:
+            moved = class_change(step, whole, pushed) + self.forces.shift[rows]
         answer = moved[:, size : 2 * size, size : 2 * size]
         degrees = np.einsum("bgh,bhg->bg", changed, at.blocks.phi_phi[rows])
         degrees += np.einsum("bgh,bhg->bg", information, answer)

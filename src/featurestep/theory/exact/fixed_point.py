@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.types import BoolArray, FloatArray, IntArray
+from .classes import bulk_blocks, class_blocks
 from .columns import Columns
 from .dyson import (
     Blocks,
     averaged,
     matmul,
-    solve_blocks,
     symmetric,
     t_matrix,
     t_matrix_without_readout,
@@ -89,6 +89,11 @@ class Evaluation:
     def t_matrices(self) -> FloatArray:
         """T(r) of (22), (B, M, 2K, 2K)."""
         return t_matrix(self.samples.step, self.blocks.coupled)
+
+    @cached_property
+    def class_whole(self) -> FloatArray:
+        """G_c of (94) on (p, φ, φ̂), (B, C, 3K, 3K)."""
+        return class_blocks(self.samples.step, self.state.xi, self.information).whole
 
     @cached_property
     def degrees(self) -> FloatArray:
@@ -161,7 +166,7 @@ def evaluate(
         mass=mass,
         direction=direction,
         information=information,
-        blocks=solve_blocks(step.initial_factor, state.xi, information),
+        blocks=bulk_blocks(step, state.xi, information),
     )
 
 

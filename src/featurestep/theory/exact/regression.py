@@ -24,7 +24,7 @@ class RegressionFit:
 
 
 def field_covariance(samples: Samples, v2: FloatArray, found: Covariance) -> FloatArray:
-    """C of all fields A, τ, ψ_i, Δ (, Ω), (B, F, F) (eq. 40 for Ω)."""
+    """C of all fields A, τ, ψ_i, Δ (, Ω), (B, F, F) (eqs. 40, 105)."""
     step = samples.step
     size = step.k.shape[1]
     count = samples.columns.plain.shape[2]
@@ -38,7 +38,13 @@ def field_covariance(samples: Samples, v2: FloatArray, found: Covariance) -> Flo
     scaled[:, :size, special] = cross
     scaled[:, special, :size] = transposed(cross)
     scaled[:, norms + g, norms + g] += step.norm_variance
-    if step.is_gaussian:
+    if step.classes is not None:
+        norm = step.classes.norms
+        omega = norms + size + g
+        scaled[:, norms + g, norms + g] += 2.0 * norm.own
+        scaled[:, omega, omega] = 2.0 * norm.plain[:, None]
+        scaled[:, norms + g, omega] = scaled[:, omega, norms + g] = 2.0 * norm.shared
+    elif step.is_gaussian:
         scaled[:, norms + size + g, norms + size + g] = 2.0
     root = np.tile(np.sqrt(v2 / step.d[:, None]), count // size)
     return np.asarray(root[:, :, None] * scaled * root[:, None, :])

@@ -20,11 +20,12 @@ from ..isotropic import isotropic_step
 from ..labels import Labels
 from ..prediction import Groups, LossPrediction, Outcome, Prediction, checked, checked_loss
 from ..resolution import Effort, Resolution, Roughness, choose
+from .classes import bulk_covariance
 from .columns import Columns, build_columns, build_labels
 from .convex import Fitting, Sides, Unknowns, sides
 from .convex_solver import ConvexSolution, Rules
 from .convex_solver import solve as solve_losses
-from .dyson import covariance, matmul
+from .dyson import matmul
 from .errors import Errors, fluctuations, solve_errors
 from .fixed_point import Samples, Solution, solve
 from .label_rules import FINE, Orders, label_rule
@@ -105,7 +106,7 @@ def solve_rows(
     labels = build_labels(problem.star, step, kappa)
     solution = solve(Samples(step, columns, kappa, weight), slack)
     at = solution.at
-    found = covariance(step, at.information, at.blocks, at.t_matrices)
+    found = bulk_covariance(step, at.information, at.blocks, at.t_matrices)
     fitted = fit(at, labels, found)
     errors = solve_errors(at, found, fitted, slack)
     return BlockSolution(rows, groups, step, solution, fitted, errors, labels)

@@ -18,6 +18,16 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, coefficients, gaussian_panels
 from ...functions.quadrature import Rule, gauss_hermite
 from ..labels import across_alignment
+from .inputs import (
+    HIGHEST,
+    Classes,
+    beside_variance,
+    coherent_norms,
+    input_classes,
+    input_moments,
+    step_classes,
+    trace_products,
+)
 from .residuals import Noise, residual_law, typical_law
 
 OFFSETS = 7  # values of the initial output's random mean (41)
@@ -40,6 +50,8 @@ class SlopeMoments(NamedTuple):
     own_output_h2: float  # E[zψH_2]
     slope_cubic: float  # E[σ′(z³ − 2z)]
     slope2_h2: float  # E[σ′²H_2]
+    slope_h3: float  # E[σ′H_3] = 24c_4
+    psi2_h2: float  # E[ψ²H_2]
 
     @property
     def z_psi_h(self) -> float:
@@ -81,6 +93,8 @@ def slope_moments(sigma: Nonlinearity) -> SlopeMoments:
         own_output_h2=float(w @ (z * psi * (z**2 - 1.0))),
         slope_cubic=float(w @ (slope * (z**3 - 2.0 * z))),
         slope2_h2=float(w @ (slope**2 * (z**2 - 1.0))),
+        slope_h3=float(w @ (slope * (z**3 - 3.0 * z))),
+        psi2_h2=float(w @ (psi**2 * (z**2 - 1.0))),
     )
 
 
@@ -148,12 +162,15 @@ class Step:
     is_full: bool
     is_gaussian: bool  # rows of W0 drawn from N(0, I/d)
     is_isotropic: bool = False  # weights without structure beside β: theory/isotropic.py
+    classes: Classes | None = None  # of coordinates, for inputs with a covariance
 
     def take(self, rows: Any) -> Step:
         """The same for some of the rows."""
         values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        classes = values.pop("classes")
         flags = ("is_full", "is_gaussian", "is_isotropic")
-        return Step(**{n: v if n in flags else v[rows] for n, v in values.items()})
+        taken = {n: v if n in flags else v[rows] for n, v in values.items()}
+        return Step(**taken, classes=None if classes is None else classes.take(rows))
 
     @property
     def directions(self) -> int:
@@ -182,7 +199,9 @@ def residual_noise(row: ProblemRow) -> Noise:
 def build_step(
     rows: Sequence[ProblemRow], groups: Rule, count: int, *, samples: float | None = None
 ) -> Step:
-    """The constants of rows that share all but numbers (eqs. 19, 21, 25, 26a, 26b, 38, 43).
+    """Constants of rows (eqs. 19, 21, 25, 26a, 26b, 38, 43, 92, 93, 100, 101).
+
+    Rows share all but numbers.
 
     `count` is the number of nodes for the law of r.
 
@@ -209,8 +228,12 @@ def build_step(
     full = uses_initial_output(first)
     lean = s.c1 if full else 0.0
     # The frame of (45): of the target's directions the first alone has an overlap with β.
-    beta = np.sqrt(overlaps[:, 0, 1] ** 2 + lean**2 + phi * moments[:, 2])  # (1)
-    gamma = overlaps[:, 0, 1] / beta
+    found = [input_classes(problem) for problem in problems]
+    inputs = input_moments(found)
+    m = inputs.powers[:, :, None]  # (B, 7, 1)
+    along = overlaps[:, 0, 1] ** 2 * inputs.target[:, 2]
+    beta = np.sqrt(along + lean**2 + phi * moments[:, 2] * inputs.powers[:, 2])  # (1), (91)
+    gamma = overlaps[:, 0, 1] * inputs.target[:, 1] / beta
     across = across_alignment(gamma)
     a = g / np.sqrt(width)[:, None]  # (B, K)
     e = eta[:, None] * a
@@ -220,11 +243,16 @@ def build_step(
     k = 2.0 * s.c2 * e
     drift = kept + k * mean
     spread = e**2 * phi[:, None] * square * s.slope_variance
-    norm = np.maximum(np.sqrt(drift**2 + spread), _SHORTEST)  # (4), (42)
+    growth = kept**2 + 2.0 * kept * k * mean * m[:, 2] + (k * mean) ** 2 * m[:, 3]
+    norm = np.maximum(np.sqrt(growth + spread * m[:, 2]), _SHORTEST)  # (4), (42), (93)
     lean_shift = lean / beta[:, None]  # f_1
-    linear, quadratic = 2.0 * e * drift, e**2 * phi[:, None]  # α, β̃ of (25)
-    delta = quadratic * s.noise_variance
+    seen_along = kept * m[:, 2] + k * mean * m[:, 3]  # Λ of (99); 1 + k m_1 at Σ = I
+    linear, quadratic = 2.0 * e * seen_along, e**2 * phi[:, None] * m[:, 2]  # α, β̃ of (25), (100)
+    delta = e**2 * phi[:, None] * s.noise_variance
     zero = np.zeros_like(e)
+    shift_slope = 0.5 * s.z2_psi * e * beta[:, None]
+    initial = 1.0 + s.slope_h3 * e * mean * seen_along + 0.5 * quadratic * square * s.psi2_h2
+    coherent = coherent_norms(initial, k * mean)
     return Step(
         n=n,
         d=d,
@@ -246,11 +274,13 @@ def build_step(
         norm_on_weights=np.stack([linear * s.z2_psi, quadratic * s.z_psi2, zero], axis=2),
         norm_on_noise=(phi[:, None] * e)[:, :, None]
         * np.stack([zero, linear * s.z_psi_h, quadratic * s.psi2_h], axis=2),
-        norm_variance=_norm_variance(s, linear, quadratic, spread, phi, moments),
-        sample_norm=_trace_products(k, delta, phi, moments) * (2.0 / d)[:, None, None],
+        norm_variance=_norm_variance(s, linear, quadratic, spread, phi, moments, m)
+        + 4.0 * spread * beside_variance(kept, k * mean, m),
+        sample_norm=trace_products(k, delta, phi, moments, inputs.powers)
+        * (2.0 / d)[:, None, None],
         norm_slope=drift * (1.0 + e * mean * s.slope_cubic)
         + quadratic * square * (0.5 * s.slope2_h2 - s.c1 * s.z2_psi),
-        shift_slope=0.5 * s.z2_psi * e * beta[:, None],
+        shift_slope=shift_slope,
         r=np.stack([law.nodes for law in seen]),
         r_weight=np.stack([law.weight for law in seen]),
         r_first=np.stack([law.first for law in seen]),
@@ -259,6 +289,7 @@ def build_step(
         r_overlaps=overlaps,
         is_full=full,
         is_gaussian=first.initial == "gaussian",
+        classes=step_classes(found, inputs, coherent, first.initial == "gaussian"),
     )
 
 
@@ -280,8 +311,12 @@ def _norm_variance(
     spread: FloatArray,
     phi: FloatArray,
     moments: FloatArray,
+    m: FloatArray,
 ) -> FloatArray:
-    """d·Var_g: variance of a neuron's norm that is not linear in its weights (eq. 27)."""
+    """d·Var_g: variance of a neuron's norm that is not linear in its weights (eqs. 27, 102).
+
+    Without what initial weights and other samples add with a covariance; `m`: M_k, (B, 7, 1).
+    """
     one, mixed, two = s.nonlinear_products
     b = moments[:, :, None]
     samples = (
@@ -289,7 +324,7 @@ def _norm_variance(
         + 2.0 * linear * quadratic * b[:, 3] * mixed
         + quadratic**2 * b[:, 4] * two
     )
-    return np.asarray(phi[:, None] * samples + 2.0 * spread**2)
+    return np.asarray(phi[:, None] * samples + 2.0 * spread**2 * m[:, 4])
 
 
 def sample_norm_of_radius(step: Step) -> FloatArray:
@@ -309,32 +344,5 @@ def bulk_products(step: Step) -> FloatArray:
     moments = np.einsum("bjm,bm->bj", powers, step.r_weight)
     kept = step.initial_factor  # K_g = kept²[(I + (k/kept)S)² + (δ/kept²)S2]
     scale = (kept[:, :, None] * kept[:, None, :]) ** 2
-    return scale * _trace_products(step.k / kept, step.delta / kept**2, step.phi, moments)
-
-
-def _trace_products(
-    k: FloatArray, delta: FloatArray, phi: FloatArray, moments: FloatArray
-) -> FloatArray:
-    """tr(K_gK_h)/d from the free cumulants of S and S2 (section 14)."""
-    m, b2, b3, b4 = (moments[:, j, None, None] for j in (1, 2, 3, 4))
-    f = phi[:, None, None]
-    two, three, four = f * b2, f**2 * b3, f**3 * b4
-    s2 = two + m**2
-    s3 = three + 3.0 * two * m + m**3
-    s4 = four + 4.0 * three * m + 2.0 * two**2 + 6.0 * two * m**2 + m**4
-    mixed = f * b3 + m * b2
-    mixed2 = f**2 * b4 + f * b2**2 + 2.0 * f * b3 * m + m**2 * b2
-    square = f * b4 + b2**2
-    kg, kh = k[:, :, None], k[:, None, :]
-    dg, dh = delta[:, :, None], delta[:, None, :]
-    return np.asarray(
-        1.0
-        + 2.0 * (kg + kh) * m
-        + (kg**2 + kh**2 + 4.0 * kg * kh) * s2
-        + 2.0 * kg * kh * (kg + kh) * s3
-        + kg**2 * kh**2 * s4
-        + (dg + dh) * b2
-        + 2.0 * (kg * dh + kh * dg) * mixed
-        + (kg**2 * dh + kh**2 * dg) * mixed2
-        + dg * dh * square
-    )
+    unit = np.ones((len(step), HIGHEST + 1))
+    return scale * trace_products(step.k / kept, step.delta / kept**2, step.phi, moments, unit)

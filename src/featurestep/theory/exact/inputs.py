@@ -1,0 +1,248 @@
+"""Inputs with a covariance: classes of coordinates, and moments of Σ (sections 30, 33, 34).
+
+Few classes stand for a smooth spectrum: the largest eigenvalues one by one, the others in bins that
+grow geometrically.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.covariance import resolve_covariance, target_law
+from ...core.problem import Problem
+from ...core.spiked import SpikedWeights, linear_part
+from ...core.types import FloatArray
+from ...functions.nonlinearity import coefficients
+
+SINGLE, BINS = 8, 16  # classes of a smooth spectrum: errors of 1e-3 for power laws up to 0.9
+HIGHEST = 6  # of the moments M_k
+_LETTERS = ((), (1,), (1, 1), (2,))  # 1, S, S² and S2 as products of S̃_p
+
+
+class NormProducts(NamedTuple):
+    """R_gᵀ𝓜R_g, (𝓜R_g)_1 and 𝓜_11 of (103), (104): how w_jᵀΣ^kw_j vary over neurons, times d/2."""
+
+    own: FloatArray  # (B, K)
+    shared: FloatArray  # (B, K)
+    plain: FloatArray  # (B,)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """C classes of coordinates: eigenvalues s_c of Σ, shares f_c, the target's masses t_c."""
+
+    eigenvalue: FloatArray  # (B, C)
+    share: FloatArray  # (B, C)
+    mass: FloatArray  # (B, C)
+    norms: NormProducts
+
+    def take(self, rows: Any) -> Classes:
+        """The same for some of the rows."""
+        norms = NormProducts(*(part[rows] for part in self.norms))
+        return Classes(self.eigenvalue[rows], self.share[rows], self.mass[rows], norms)
+
+
+class InputMoments(NamedTuple):
+    """Averages over coordinates; all are 1 for isotropic inputs."""
+
+    powers: FloatArray  # (B, 7) M_k = Σ f_cs_c^k, k = 0 … 6
+    target: FloatArray  # (B, 3) Σ t_cs_c^k, k = 0 … 2
+
+
+Parts = tuple[FloatArray, FloatArray, FloatArray]  # s, f and t of the classes of one problem
+
+
+def input_classes(problem: Problem) -> Parts | None:
+    """Eigenvalues, shares and masses of a problem's classes, (C,) each; None if isotropic."""
+    if problem.covariance is None:
+        return None
+    law = (problem.target_exponent, problem.target_mass, problem.target_direction)
+    return _input_classes(problem.covariance, problem.d, *law)
+
+
+def class_count(problem: Problem) -> int:
+    """How many classes a problem has; 0 for isotropic inputs."""
+    parts = input_classes(problem)
+    return 0 if parts is None else len(parts[0])
+
+
+@lru_cache(maxsize=256)
+def _input_classes(spec: Any, d: int, exponent: float, mass: Any, direction: Any) -> Parts:
+    covariance = resolve_covariance(spec, d)
+    law = target_law(covariance, exponent, mass, direction)
+    order = np.argsort(-covariance.eigenvalues, kind="stable")
+    values, counts = covariance.eigenvalues[order], covariance.counts[order].astype(float)
+    masses = law.class_mass(covariance)[order]
+    if len(values) > SINGLE + BINS:
+        ends = np.geomspace(SINGLE, len(values), BINS + 1)
+        starts = np.unique(np.concatenate([np.arange(SINGLE), np.rint(ends).astype(int)]))[:-1]
+        values = np.add.reduceat(values * counts, starts)
+        counts, masses = np.add.reduceat(counts, starts), np.add.reduceat(masses, starts)
+        values = values / counts
+    return values, counts / d, masses
+
+
+def input_moments(found: Sequence[Parts | None]) -> InputMoments:
+    """M_k, and the same weighted with the target's mass (eq. 90)."""
+    powers, target = np.ones((len(found), HIGHEST + 1)), np.ones((len(found), 3))
+    for row, parts in enumerate(found):
+        if parts is not None:
+            values, shares, masses = parts
+            each = values ** np.arange(HIGHEST + 1)[:, None]
+            powers[row], target[row] = each @ shares, each[:3] @ masses
+    return InputMoments(powers, target)
+
+
+def step_classes(
+    found: Sequence[Parts | None], inputs: InputMoments, coherent: FloatArray, gaussian: bool
+) -> Classes | None:
+    """The classes of rows that have equally many; `coherent` is R_g of (103), (B, K, 3)."""
+    parts = [each for each in found if each is not None]
+    if not parts:
+        return None
+    values, shares, masses = (np.stack(each) for each in zip(*parts, strict=True))
+    return Classes(values, shares, masses, norm_products(inputs, coherent, gaussian))
+
+
+def norm_products(inputs: InputMoments, coherent: FloatArray, gaussian: bool) -> NormProducts:
+    """𝓜 between what neurons see of their initial norms w_jᵀΣ^kw_j (eq. 104)."""
+    orders = np.arange(1, 4)
+    matrix = inputs.powers[:, np.add.outer(orders, orders)]
+    if not gaussian:
+        each = inputs.powers[:, orders]
+        matrix = matrix - each[:, :, None] * each[:, None, :]
+    seen = np.einsum("bkl,bgl->bgk", matrix, coherent)
+    return NormProducts((seen * coherent).sum(axis=2), seen[:, :, 0], matrix[:, 0, 0])
+
+
+def coherent_norms(first: FloatArray, k_mean: FloatArray) -> FloatArray:
+    """R_g: how a neuron's norm follows w_jᵀΣ^kw_j, k = 1, 2, 3, (B, K, 3) (eq. 103).
+
+    first: 1 + 24c_4em_1Λ + ½e²φ0b_2M_2E[ψ²H_2]; k_mean: k m_1.
+    """
+    return np.stack([first, 2.0 * k_mean, k_mean**2], axis=2)
+
+
+def beside_variance(kept: FloatArray, k_mean: FloatArray, powers: FloatArray) -> FloatArray:
+    """V⊥_g, what a sample sees of a neuron's norm beside its pre-activation (eq. 99).
+
+    powers: M_k, (B, 7, 1).
+    """
+    along = kept * powers[:, 2] + k_mean * powers[:, 3]
+    square = kept**2 * powers[:, 3] + 2.0 * kept * k_mean * powers[:, 4] + k_mean**2 * powers[:, 5]
+    return np.asarray(np.maximum(square - along**2, 0.0))
+
+
+def class_variances(values: FloatArray, k_mean: FloatArray, spread: FloatArray) -> FloatArray:
+    """k_gc, variances of neurons in one direction of every class, (K, C) (eq. 109).
+
+    values: s_c, (C,); k_mean: k_gm_1, (K,); spread: e_g²φ0b_2 Var σ′, (K,).
+    """
+    s, k_mean, spread = values, k_mean[:, None], spread[:, None]
+    return np.asarray(s + 2.0 * k_mean * s**2 + k_mean**2 * s**3 + spread * s**2)
+
+
+def largest_share(problem: Problem, weights: SpikedWeights) -> float:
+    """ϖ, the largest share of one direction in a neuron's variance after the step (eq. 114)."""
+    parts = input_classes(problem)
+    if parts is None:
+        return 0.0
+    values, shares, _ = parts
+    law = problem.law
+    g = np.array(law.values if law.is_finite else (-3.0, 3.0))
+    c_2 = float(coefficients(problem.sigma, 2)[2])
+    e = problem.step_size / problem.width**0.5 * g
+    k_mean = 2.0 * c_2 * e * linear_part(problem.star)[0]
+    square = problem.phi_step * weights.residual_square
+    variances = class_variances(values, k_mean, e**2 * square * problem.sigma.slope_variance)
+    norms = variances @ shares
+    return float((variances / norms[:, None]).max() / problem.d)
+
+
+def trace_products(
+    k: FloatArray, delta: FloatArray, phi: FloatArray, moments: FloatArray, powers: FloatArray
+) -> FloatArray:
+    """tr(K_gK_h)/d from free moments of Σ, S and S2, (B, K, K) (eq. 108b).
+
+    K_g = Σ^½[(I + k_gS)² + δ_gS2]Σ^½; moments: E r^j, (B, ≥ 5); powers: M_k, (B, 7).
+    """
+    one = np.ones_like(k)
+    factors = np.stack([one, 2.0 * k, k**2, delta], axis=2)  # (B, K, 4) of 1, S, S², S2
+    words = np.empty((len(k), 4, 4))
+    for i, j in product(range(4), repeat=2):
+        words[:, i, j] = _free_moment(_LETTERS[i], _LETTERS[j], phi, moments, powers)
+    return np.asarray(factors @ words @ factors.transpose(0, 2, 1))
+
+
+def _free_moment(
+    left: tuple[int, ...],
+    right: tuple[int, ...],
+    phi: FloatArray,
+    moments: FloatArray,
+    powers: FloatArray,
+) -> FloatArray:
+    """⟨Σ A Σ A′⟩, (B,), with A and A′ products of Σ^½S̃_pΣ^½: a sum over noncrossing partitions."""
+    letters = left + right
+    if not letters:
+        return powers[:, 2]
+    gap = 2 if left and right else 3
+    exponents = [gap if i in (0, len(left)) else 1 for i in range(len(letters))]
+    total = np.zeros(len(phi))
+    for blocks, complement in _noncrossing(len(letters)):
+        term = np.ones(len(phi))
+        for block in blocks:
+            term = term * phi ** (len(block) - 1) * moments[:, sum(letters[i] for i in block)]
+        for block in complement:
+            order = sum(exponents[(i + 1) % len(letters)] for i in block)
+            term = term * powers[:, order]
+        total += term
+    return total
+
+
+Partition = tuple[tuple[int, ...], ...]
+
+
+@lru_cache(maxsize=8)
+def _noncrossing(count: int) -> tuple[tuple[Partition, Partition], ...]:
+    """Noncrossing partitions of 0 … count − 1, each with its Kreweras complement."""
+    found = []
+    for labels in product(range(count), repeat=count):
+        first_seen = list(dict.fromkeys(labels))
+        if first_seen != list(range(len(first_seen))):
+            continue  # each partition once
+        blocks = tuple(tuple(i for i in range(count) if labels[i] == each) for each in first_seen)
+        crossing = any(
+            labels[a] == labels[c] != labels[b] == labels[d]
+            for a in range(count)
+            for b in range(a + 1, count)
+            for c in range(b + 1, count)
+            for d in range(c + 1, count)
+        )
+        if not crossing:
+            found.append((blocks, _kreweras(blocks, count)))
+    return tuple(found)
+
+
+def _kreweras(blocks: Partition, count: int) -> Partition:
+    """Cycles of π⁻¹ after the cyclic shift."""
+    before = {}  # π⁻¹
+    for block in blocks:
+        for i, each in enumerate(block):
+            before[each] = block[i - 1]
+    left, cycles = set(range(count)), []
+    while left:
+        start = at = min(left)
+        cycle = []
+        while at in left:
+            left.remove(at)
+            cycle.append(at)
+            at = before[(at + 1) % count]
+        assert at == start
+        cycles.append(tuple(cycle))
+    return tuple(cycles)

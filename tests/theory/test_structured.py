@@ -1,0 +1,181 @@
+"""Inputs with a covariance: an independent program, identities, and free moments of matrices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from featurestep import InvalidProblem, Problem, optimum, predict
+from featurestep.core.spiked import spiked_weights
+from featurestep.theory.exact.inputs import input_classes, largest_share, trace_products
+from featurestep.theory.exact.step import ProblemRow, build_step
+
+VALUES = json.loads((Path(__file__).parent / "struct_values.json").read_text())
+BASE = Problem(
+    activation="relu",
+    target="H1 + H2/2",
+    n=800,
+    d=400,
+    width=600,
+    step_size=12.0,
+    ridge=0.02,
+    noise_std=0.2,
+    readout="rademacher",
+)
+
+
+def problem_of(value: dict[str, Any]) -> Problem:
+    p = value["problem"]
+    classes = p["classes"]
+    return Problem(
+        **{name: p[name] for name in ("activation", "target", "centre", "n", "d")},
+        width=p["N"],
+        n_step=p["n0"],
+        step_size=p["s"] * p["N"] ** 0.5,
+        ridge=p["lam"],
+        noise_std=p["noise"],
+        readout=p["law"] if isinstance(p["law"], str) else [tuple(pair) for pair in p["law"]],
+        covariance=[(s, f) for s, f, _ in classes],
+        target_mass=[t for _, _, t in classes],
+    )
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: value["problem"]["name"])
+def test_an_independent_program_finds_the_same(value):
+    found, expected = predict(problem_of(value)), value["base"]
+    assert found.test_error == pytest.approx(expected["test"], rel=1e-5)
+    assert found.train_loss == pytest.approx(expected["train_loss"], rel=1e-5)
+    assert found.train_mse == pytest.approx(expected["train_mse"], rel=1e-5)
+    assert found.readout_norm**2 == pytest.approx(expected["norm"], rel=1e-5)
+
+
+INSIDE = [  # but for a law without groups, and a kink across which the other program averages
+    value for value in VALUES[:-1] if value["problem"]["target"] != "relu"
+]
+
+
+@pytest.mark.parametrize("value", INSIDE, ids=lambda value: value["problem"]["name"])
+def test_constants_of_the_step(value):
+    problem, inside = problem_of(value), value["base"]["inside"]
+    g = (np.array(problem.law.values), np.array(problem.law.probabilities))
+    step = build_step([ProblemRow(problem)], g, 20)
+    close = {"rel": 1e-7, "abs": 1e-9}
+    assert step.beta[0] == pytest.approx(inside["norm_b"], **close)
+    assert step.alignment[0] == pytest.approx(inside["gamma"], **close)
+    assert step.shift[0] == pytest.approx(inside["u"], **close)
+    assert step.norm[0] ** 2 == pytest.approx(inside["rho2"], **close)
+    assert step.norm_variance[0] / problem.d == pytest.approx(inside["var"], **close)
+    norms = step.classes.norms
+    assert 2.0 * norms.own[0] / problem.d == pytest.approx(inside["var_R"], **close)
+    assert 2.0 * norms.shared[0] / problem.d == pytest.approx(inside["cov_R1"], **close)
+    assert 2.0 * norms.plain[0] / problem.d == pytest.approx(inside["var_11"], **close)
+    assert step.sample_norm[0] == pytest.approx(np.array(inside["s_gh"]), **close)
+    assert spiked_weights(problem).alignment == pytest.approx(inside["gamma"], **close)
+    assert spiked_weights(problem).beta_norm == pytest.approx(inside["norm_b"], **close)
+
+
+CASES = {
+    "relu": {},
+    "no step": {"step_size": 0.0},
+    "shifted sine": {"activation": "sin(z+0.6)", "readout": "constant"},
+    "gaussian law": {"activation": "tanh", "readout": "gaussian", "n": 500},
+    "gaussian rows": {"initial": "gaussian", "activation": "gelu"},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_class_is_the_isotropic_theory(name):
+    plain = BASE.replace(**CASES[name])
+    expected = predict(plain)
+    for covariance in ([(3.0, 1.0)], [(1.0, 0.3), (1.0, 0.7)]):
+        found = predict(plain.replace(covariance=covariance))
+        for quantity in ("test_error", "train_loss", "train_mse", "readout_norm"):
+            value = getattr(found, quantity)
+            assert value == pytest.approx(getattr(expected, quantity), rel=1e-8)
+
+
+def test_splitting_a_class_changes_nothing():
+    two = BASE.replace(covariance=[(3.0, 0.25), (1 / 3, 0.75)], target_mass=(0.5, 0.5))
+    parts = [(3.0, 0.1), (3.0, 0.15), (1 / 3, 0.75)]
+    three = BASE.replace(covariance=parts, target_mass=(0.2, 0.3, 0.5))
+    assert predict(three).test_error == pytest.approx(predict(two).test_error, rel=1e-11)
+
+
+def test_the_loss_grows_with_the_ridge_by_the_square_of_the_readout():
+    """dL/dλ = ‖â‖², through the whole adjoint."""
+    p, step = BASE.replace(covariance="power(0.5)"), 1e-4
+    up, down = (predict(p.replace(ridge=p.ridge * (1 + e))).train_loss for e in (step, -step))
+    assert (up - down) / (2 * step * p.ridge) == pytest.approx(predict(p).readout_norm ** 2, 1e-6)
+
+
+def test_few_classes_stand_for_a_smooth_spectrum():
+    p = BASE.replace(covariance="power(0.6)", d=1000, n=2000, width=1500)
+    values, shares, mass = input_classes(p)
+    assert len(values) == 24
+    assert (shares.sum(), shares @ values, mass.sum()) == pytest.approx((1.0, 1.0, 1.0))
+    assert np.all(np.diff(values) < 0.0)
+    law = p.target_law.class_mass(p.input_covariance)
+    assert mass[:8] == pytest.approx(law[:8])
+
+
+def test_free_moments_are_those_of_matrices():
+    """tr(K_gK_h)/d of drawn matrices, to five standard errors over eight draws."""
+    rng, d, n0 = np.random.default_rng(0), 300, 450
+    s = np.repeat([2.5, 0.5], [75, 225])
+    powers = np.array([[np.mean(s**k) for k in range(7)]])
+    k, delta = np.array([[0.3, -0.4]]), np.array([[0.2, 0.1]])
+    x, w = np.polynomial.hermite_e.hermegauss(20)
+    r_moments = np.array([[w @ (0.5 + x) ** j / w.sum() for j in range(7)]])
+    draws = []
+    for _ in range(8):
+        X, r = rng.standard_normal((n0, d)) * np.sqrt(s), 0.5 + rng.standard_normal(n0)
+        S, S2 = ((X.T * r**p) @ X / n0 for p in (1, 2))
+        root = np.sqrt(s)
+        K = [
+            root[:, None] * (np.linalg.matrix_power(np.eye(d) + a * S, 2) + b * S2) * root
+            for a, b in zip(k[0], delta[0], strict=True)
+        ]
+        draws.append([[np.trace(x @ y) / d for y in K] for x in K])
+    mean, error = np.mean(draws, axis=0), np.std(draws, axis=0, ddof=1) / 8**0.5
+    found = trace_products(k, delta, np.array([d / n0]), r_moments, powers)[0]
+    assert np.all(np.abs(found - mean) < 5.0 * error + 0.01 * np.abs(mean))
+
+
+def test_visible_directions_are_noted():
+    p = BASE.replace(covariance="power(0.9)")
+    share = largest_share(p, spiked_weights(p))
+    assert share > 0.1
+    assert any("one direction of the inputs" in note for note in predict(p).notes)
+    flat = BASE.replace(covariance=[(2.0, 0.5), (1.0, 0.5)], step_size=1.0)
+    assert largest_share(flat, spiked_weights(flat)) < 0.03
+    assert not any("one direction" in note for note in predict(flat).notes)
+    assert largest_share(BASE, spiked_weights(BASE)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"residual": "full", "centre": True}, "residual must be labels with a covariance"),
+        ({"target": "z1 + z1*z2"}, "target must have one direction with a covariance"),
+    ],
+)
+def test_what_is_not_known_is_refused(fields, message):
+    with pytest.raises(InvalidProblem, match=message):
+        predict(BASE.replace(covariance="power(0.5)", **fields))
+    with pytest.raises(InvalidProblem, match="method must be exact with a covariance"):
+        predict(BASE.replace(covariance="power(0.5)"), method="isotropic")
+
+
+def test_grids_and_optima():
+    p = BASE.replace(covariance=[(3.0, 0.25), (1 / 3, 0.75)])
+    grid = p.vary(covariance=[None, "power(0.3)", p.covariance], ridge=[0.02, 0.1])
+    found = predict(grid)
+    assert set(found.statuses) == {"ok"}
+    errors = found.dataset.test_error.values
+    assert errors[2, 0] == pytest.approx(predict(p).test_error, rel=1e-12)
+    best = optimum(p, over="ridge")
+    assert best.value <= errors[2].min()
