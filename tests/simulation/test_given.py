@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featurestep import NonFiniteFeatures, Problem
-from featurestep.simulation import BLOCK_ROWS, Network, make_backend
+from featurestep.simulation import BLOCK_ROWS, NetworkOnRows, make_backend
 from featurestep.simulation.draws.draw import Block
 from featurestep.simulation.network.step import gradient
 
@@ -18,7 +18,7 @@ def test_the_step_is_the_sum_of_the_outputs_own_gradients(activation):
     problem = Problem(
         activation=activation, n=1, n_step=N_STEP, d=D, width=40, step_size=1.0, ridge=1.0
     )
-    network = Network(problem, make_backend("cpu", "float64"), seed=3, outputs=OUTPUTS)
+    network = NetworkOnRows(problem, make_backend("cpu", "float64"), seed=3, outputs=OUTPUTS)
     rng = np.random.default_rng(0)
     X, R = rng.standard_normal((N_STEP, D)), rng.standard_normal((N_STEP, OUTPUTS))
     found = network.step(network.W0, X, R)
@@ -34,6 +34,6 @@ def test_the_step_is_the_sum_of_the_outputs_own_gradients(activation):
 
 def test_a_gradient_that_overflows_is_refused():
     problem = Problem(activation="relu", n=1, d=2, width=4, step_size=1.0, ridge=1.0)
-    network = Network(problem, make_backend("cpu", "float64"), seed=0, outputs=1)
+    network = NetworkOnRows(problem, make_backend("cpu", "float64"), seed=0, outputs=1)
     with pytest.raises(NonFiniteFeatures, match="the gradient is not finite"):
         network.step(network.W0, np.full((5, 2), 1e200), np.full((5, 1), 1e200))

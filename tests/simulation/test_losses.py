@@ -22,7 +22,7 @@ from featurestep.core.results import LOSS_QUANTITIES, QUANTITIES
 from featurestep.simulation import make_backend
 from featurestep.simulation.network import convex
 from featurestep.simulation.network.losses import LOSSES as FUNCTIONS
-from featurestep.simulation.network.plan import Fit
+from featurestep.simulation.network.plan import ReadoutFit
 
 from .dense import draw_of, whole
 from .plain_losses import labels, plain
@@ -46,7 +46,7 @@ def fitted(n, N, *, loss, ridge, intercept, seed=0, device="cpu"):
     if loss in BINARY_LOSSES:
         y = np.where(y >= 0.0, 1.0, -1.0)
     backend = make_backend(device, "float64")
-    by_samples = Fit(n, ridge, 0.0, loss, intercept).by_samples(N)
+    by_samples = ReadoutFit(n, ridge, 0.0, loss, intercept).by_samples(N)
     features = convex.Features(backend, backend.put(F), by_samples=by_samples)
     found = convex.fit_readout(features, y, loss=loss, ridge=ridge, intercept=intercept)
     return F, y, found

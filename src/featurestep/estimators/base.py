@@ -15,10 +15,10 @@ from ..core.display import gibibytes
 from ..core.errors import InsufficientMemory, InvalidProblem
 from ..core.problem import RIDGE_RANGE, Problem
 from ..core.types import FloatArray
-from ..simulation import BLOCK_ROWS, Array, Network, make_backend, usable_memory
+from ..simulation import BLOCK_ROWS, Array, NetworkOnRows, make_backend, usable_memory
 from .inputs import InputMap, input_map
 from .readouts import LOSSES, outputs
-from .selection import Fitted, Judge, Plan, Rows, Sample, Verdict, train
+from .selection import Fitted, Judge, Rows, Sample, SearchPlan, Verdict, train
 
 SPLITS = ("reuse", "half")
 FLOATS = [np.float64, np.float32]
@@ -183,7 +183,7 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self, X, y, dtype=FLOATS, ensure_min_samples=SMALLEST, **rules
         )
 
-    def _features_of(self, network: Network, X: Any) -> Iterator[tuple[slice, Array]]:
+    def _features_of(self, network: NetworkOnRows, X: Any) -> Iterator[tuple[slice, Array]]:
         """Features of some rows at a time."""
         W = network.backend.put(self.weights_)
         for start in range(0, len(X), BLOCK_ROWS):
@@ -193,10 +193,10 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _inputs(self, X: Any) -> Any:
         return np.ascontiguousarray(self.input_map_(X))
 
-    def _network_of(self) -> Network:
+    def _network_of(self) -> NetworkOnRows:
         """The network at its start, drawn again rather than kept."""
         backend = make_backend(self.device, self._dtype)
-        return Network(
+        return NetworkOnRows(
             self._problem(self.input_map_.d), backend, seed=self.seed_, outputs=self._outputs
         )
 
@@ -212,11 +212,11 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             **given,
         )
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> SearchPlan:
         one_of("split", self.split, SPLITS)
         ridge = _given("ridge", self.ridge)
         step = _given("step_size", self.step_size)
-        return Plan(
+        return SearchPlan(
             steps=whole_number("steps", self.steps),
             step_size=None if step is None else non_negative("step_size", step),
             ridge=None
@@ -282,7 +282,7 @@ def weighted_rows(
     return X[kept], Y[kept], None if classes is None else classes[kept], w / w.mean()
 
 
-def refuse_too_large(width: int, X: Any, plan: Plan) -> None:
+def refuse_too_large(width: int, X: Any, plan: SearchPlan) -> None:
     """InsufficientMemory before anything is allocated that does not fit.
 
     Counted: three arrays of projections and features, three of the Gram matrix's size (four with

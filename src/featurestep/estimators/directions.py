@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.types import FloatArray
-from ..simulation import Array, Network, slopes
+from ..simulation import Array, NetworkOnRows, slopes
 from .readouts import outputs
 
 SPLITS = 20
@@ -90,7 +90,7 @@ class LearnedCurve:
 
 
 def learned_curve(
-    network: Network, W: Array, readout: tuple[FloatArray, float], place: Along, X: Any
+    network: NetworkOnRows, W: Array, readout: tuple[FloatArray, float], place: Along, X: Any
 ) -> LearnedCurve:
     """Rows are moved along the regression of x on κ to each κ, and the outputs averaged.
 
@@ -127,7 +127,7 @@ def degree_shares(kappa: FloatArray, values: FloatArray) -> dict[int | str, floa
     return {**shares, "higher": max(1.0 - float(parts.sum()), 0.0)}
 
 
-def gradient_squares(network: Network, W: Array, a_hat: FloatArray, X: Any) -> FloatArray:
+def gradient_squares(network: NetworkOnRows, W: Array, a_hat: FloatArray, X: Any) -> FloatArray:
     """∂f/∂z of every output on some rows: (outputs, rows, d)."""
     backend = network.backend
     rows = np.linspace(0, len(X) - 1, min(GRADIENT_ROWS, len(X))).astype(int)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.types import FloatArray
-from ..simulation import Array, Network, Step, sum_of_squares
+from ..simulation import Array, GradientStep, NetworkOnRows, sum_of_squares
 from .leave_one_out import held_out
 from .readouts import Readouts, centred, mean_eigenvalue, outputs, readouts
 
@@ -57,7 +57,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """What the user asked for."""
 
     steps: int
@@ -94,18 +94,20 @@ class Fitted:
 class Path:
     """The network after steps of several sizes on some rows, and its features on others."""
 
-    def __init__(self, network: Network, plan: Plan, sample: Sample, step_rows: Rows) -> None:
+    def __init__(
+        self, network: NetworkOnRows, plan: SearchPlan, sample: Sample, step_rows: Rows
+    ) -> None:
         self.network, self.plan = network, plan
         self.X, self.R = sample.X[step_rows], sample.R[step_rows]
-        self.first: Step = self._first()
+        self.first: GradientStep = self._first()
         self.unit = self._unit()
 
-    def _first(self) -> Step:
+    def _first(self) -> GradientStep:
         network = self.network
         if self.plan.step_size != 0.0:
             return network.step(network.W0, self.X, self.R)
         nothing = network.backend.zeros(*network.W0.shape)
-        return Step(nothing, np.asarray(self.R.T @ self.X / len(self.X), dtype=np.float64))
+        return GradientStep(nothing, np.asarray(self.R.T @ self.X / len(self.X), dtype=np.float64))
 
     def _unit(self) -> float:
         """The step whose change of the pre-activations has their own size; 0 if no step has."""
@@ -140,8 +142,8 @@ class Path:
 
 
 def train(
-    network: Network,
-    plan: Plan,
+    network: NetworkOnRows,
+    plan: SearchPlan,
     sample: Sample,
     halves: tuple[Rows, Rows],
     judge: Judge,
@@ -174,8 +176,8 @@ def train(
 
 
 def _select(
-    network: Network,
-    plan: Plan,
+    network: NetworkOnRows,
+    plan: SearchPlan,
     sample: Sample,
     halves: tuple[Rows, Rows],
     path: Path,
@@ -188,7 +190,7 @@ def _select(
 
 
 def _by_leave_one_out(
-    network: Network, plan: Plan, path: Path, sample: Sample, rows: Rows, judge: Judge
+    network: NetworkOnRows, plan: SearchPlan, path: Path, sample: Sample, rows: Rows, judge: Judge
 ) -> Selection:
     """One factorisation for each step size, exact for all ridges."""
     Y, w = sample.Y[rows], sample.w[rows]
@@ -205,8 +207,8 @@ def _by_leave_one_out(
 
 
 def _by_held_out_half(
-    network: Network,
-    plan: Plan,
+    network: NetworkOnRows,
+    plan: SearchPlan,
     sample: Sample,
     halves: tuple[Rows, Rows],
     path: Path,
@@ -235,8 +237,8 @@ def _by_held_out_half(
 
 
 def _fitted(
-    network: Network,
-    plan: Plan,
+    network: NetworkOnRows,
+    plan: SearchPlan,
     F: Array,
     sample: Sample,
     rows: Rows,
@@ -256,7 +258,7 @@ def _fitted(
     )
 
 
-def _multiples(plan: Plan, network: Network) -> FloatArray:
+def _multiples(plan: SearchPlan, network: NetworkOnRows) -> FloatArray:
     """Ridges to try as multiples of their scale."""
     if plan.ridge is not None:
         return np.ones(1)

@@ -12,7 +12,7 @@ from ..core.types import FloatArray
 from ..simulation import (
     Array,
     MatrixSpectrum,
-    Network,
+    NetworkOnRows,
     RowBlock,
     RowMatrix,
     dense_spectrum,
@@ -47,7 +47,7 @@ class FeatureSpikes:
 
 
 def feature_spikes(
-    network: Network, W: Array, X: Any, places: list[Along], seed: int
+    network: NetworkOnRows, W: Array, X: Any, places: list[Along], seed: int
 ) -> FeatureSpikes:
     """Of the trained and the untrained network on the same rows."""
     rng = np.random.default_rng(seed)
@@ -77,7 +77,7 @@ def _norms_beside(W: FloatArray, places: list[Along]) -> FloatArray:
     return np.asarray(np.linalg.norm(W - (W @ span) @ span.T, axis=1))
 
 
-def _border(network: Network, shuffled: Any, W: Array) -> Border:
+def _border(network: NetworkOnRows, shuffled: Any, W: Array) -> Border:
     """Of the bulk that these weights have on inputs without dependence."""
     edge = float(_spectrum(network, shuffled, W, np.ones((len(shuffled), 1))).top[0])
     scale = _scale(len(shuffled), network.problem.width)
@@ -89,7 +89,7 @@ def _scale(n: int, N: int) -> float:
     return float((n**0.5 + N**0.5) ** (-2 / 3) * float(n * N) ** (-1 / 6))
 
 
-def _spectrum(network: Network, X: Any, W: Array, functions: FloatArray) -> MatrixSpectrum:
+def _spectrum(network: NetworkOnRows, X: Any, W: Array, functions: FloatArray) -> MatrixSpectrum:
     """Of FᵀF/n, and what the first left vectors have of functions (n, …) of the rows."""
     F = network.features_of(X, W)
     n, N = F.shape

@@ -15,7 +15,7 @@ from .draws.setting import Setting, refuse_moved
 from .network.convex import Features, fit_readout
 from .network.equivalence import FeatureGap, feature_gap
 from .network.experiment import Estimate
-from .network.given import BLOCK_ROWS, Network, Step, sum_of_squares
+from .network.given import BLOCK_ROWS, GradientStep, NetworkOnRows, sum_of_squares
 from .network.plan import default_test_size, group_key
 from .network.readout import ridge_readouts, smaller_gram
 from .network.result import ALIGNMENT, Simulation

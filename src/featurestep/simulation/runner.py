@@ -13,15 +13,15 @@ from .network.by_rows import Task
 from .network.experiment import Experiment
 from .network.run import Count
 
-Plan = TypeVar("Plan", bound=Experiment)
-Outcome = TypeVar("Outcome")  # the numbers of a task: a group on some of the seeds
+Planned = TypeVar("Planned", bound=Experiment)
+TaskOutcome = TypeVar("TaskOutcome")  # the numbers of a task: a group on some of the seeds
 Found = TypeVar("Found")
 
 
-class Runner(ABC, Generic[Plan, Outcome, Found]):
+class Runner(ABC, Generic[Planned, TaskOutcome, Found]):
     """Runs the tasks of an experiment, and counts flops; a subclass says what a task finds."""
 
-    def __init__(self, experiment: Plan, progress: Progress | None) -> None:
+    def __init__(self, experiment: Planned, progress: Progress | None) -> None:
         self.experiment = experiment
         self.progress = progress
         self.total = experiment.estimate.flops
@@ -31,7 +31,7 @@ class Runner(ABC, Generic[Plan, Outcome, Found]):
 
     @staticmethod
     @abstractmethod
-    def execute(experiment: Plan, task: Task, count: Count) -> Outcome:
+    def execute(experiment: Planned, task: Task, count: Count) -> TaskOutcome:
         """The numbers of a task; `count` is told the flops as they are done."""
 
     @abstractmethod
@@ -39,11 +39,11 @@ class Runner(ABC, Generic[Plan, Outcome, Found]):
         """True if the work of a group is sums over rows, which workers can share."""
 
     @abstractmethod
-    def execute_by_rows(self, cluster: Cluster, task: Task) -> Outcome:
+    def execute_by_rows(self, cluster: Cluster, task: Task) -> TaskOutcome:
         """The numbers of one draw, its rows over all workers."""
 
     @abstractmethod
-    def place(self, task: Task, outcome: Outcome) -> None:
+    def place(self, task: Task, outcome: TaskOutcome) -> None:
         """Keep the numbers of a task."""
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Runner(ABC, Generic[Plan, Outcome, Found]):
         if self.progress is not None:
             self.progress(self.done + self.saved, self.total)
 
-    def _end(self, task: Task, outcome: Outcome) -> None:
+    def _end(self, task: Task, outcome: TaskOutcome) -> None:
         """Keep what a task found, and count what it was promised."""
         index, seeds = task
         self.place(task, outcome)

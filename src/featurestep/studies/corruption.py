@@ -21,7 +21,7 @@ from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_above
 from ..simulation import slopes
 from .base import close, larger
-from .given_rows import FittedReadout, Layer, best_readout, network_of, stepped
+from .given_rows import BestReadout, Layer, best_readout, network_of, stepped
 
 FRACTIONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
 KINDS = ("by chance", "adversarial")
@@ -67,7 +67,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
 
 def _fits(
     d: int, kind: str, fraction: float, seed: int
-) -> Iterator[tuple[Layer, FittedReadout, Sample]]:
+) -> Iterator[tuple[Layer, BestReadout, Sample]]:
     """Each model's layer and readout, and the test rows with what they should give."""
     rng, n = np.random.default_rng(seed), 10 * d
     X = [rng.standard_normal((size, d)) for size in (n, n, 2000)]
@@ -102,7 +102,7 @@ def _pushes(d: int, told: Progress, seed: int) -> dict[str, Any]:
     return {"pushed": (("model", "radius"), pushed), "slope_along": ("model", along)}
 
 
-def _slopes(layer: Layer, readout: FittedReadout, X: FloatArray) -> FloatArray:
+def _slopes(layer: Layer, readout: BestReadout, X: FloatArray) -> FloatArray:
     """∂f/∂x, (rows, d)."""
     network = layer.network
     P = network.project(X, network.backend.put(layer.W))
@@ -112,7 +112,7 @@ def _slopes(layer: Layer, readout: FittedReadout, X: FloatArray) -> FloatArray:
 
 def _pushed(
     layer: Layer,
-    readout: FittedReadout,
+    readout: BestReadout,
     X: FloatArray,
     z: FloatArray,
     slope: FloatArray,

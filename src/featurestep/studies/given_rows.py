@@ -10,7 +10,7 @@ import numpy as np
 from ..core.errors import InvalidProblem, install_command
 from ..core.problem import Problem
 from ..core.types import FloatArray
-from ..simulation import Network, make_backend, ridge_readouts, sum_of_squares
+from ..simulation import NetworkOnRows, make_backend, ridge_readouts, sum_of_squares
 
 RIDGES = tuple(10.0 ** np.arange(-5.0, 1.1, 0.5))  # times the mean eigenvalue over n
 
@@ -19,7 +19,7 @@ RIDGES = tuple(10.0 ** np.arange(-5.0, 1.1, 0.5))  # times the mean eigenvalue o
 class Layer:
     """A first layer after its step: W = W0 + ηG."""
 
-    network: Network
+    network: NetworkOnRows
     W: FloatArray  # (N, d)
     beta: FloatArray  # (d,)
 
@@ -28,15 +28,15 @@ class Layer:
         return np.asarray(self.network.features_of(X, self.network.backend.put(self.W)))
 
 
-def network_of(d: int, *, width: int, activation: str, seed: int) -> Network:
+def network_of(d: int, *, width: int, activation: str, seed: int) -> NetworkOnRows:
     """A centred network on d inputs with a Gaussian readout at the start."""
     problem = Problem(
         activation=activation, n=1, d=d, width=width, step_size=0.0, ridge=1.0, centre=True
     )
-    return Network(problem, make_backend("cpu", "float64"), seed=seed, outputs=1)
+    return NetworkOnRows(problem, make_backend("cpu", "float64"), seed=seed, outputs=1)
 
 
-def stepped(network: Network, X: FloatArray, y: FloatArray, *, size: float) -> Layer:
+def stepped(network: NetworkOnRows, X: FloatArray, y: FloatArray, *, size: float) -> Layer:
     """After one step on these rows, with the labels as residual.
 
     `size` is that of the change of the pre-activations in units of themselves; 0 is no step.
@@ -49,7 +49,7 @@ def stepped(network: Network, X: FloatArray, y: FloatArray, *, size: float) -> L
 
 
 @dataclass(frozen=True)
-class FittedReadout:
+class BestReadout:
     """The fitted readout with the smallest error on the test rows."""
 
     error: float  # mean square of what is missed there
@@ -60,7 +60,7 @@ class FittedReadout:
 
 def best_readout(
     train: tuple[FloatArray, FloatArray], test: tuple[FloatArray, FloatArray]
-) -> FittedReadout:
+) -> BestReadout:
     """Ridge regression with a free intercept; the best of several ridges, on the test rows.
 
     Every model of a study has its best ridge, so that none wins by the choice of it.
@@ -76,7 +76,7 @@ def best_readout(
         a_hat = np.asarray(a[:, 0])
         guess = (test[0] - mean) @ a_hat + offset
         error = float(np.mean((guess - test[1]) ** 2))
-        found.append(FittedReadout(error, a_hat, offset - float(mean @ a_hat), guess))
+        found.append(BestReadout(error, a_hat, offset - float(mean @ a_hat), guess))
     return min(found, key=lambda one: one.error)
 
 

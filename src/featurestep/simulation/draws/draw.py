@@ -37,7 +37,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampleRange:
     """Which rows: the stream they come from, its part, and how many."""
 
     stream: str
@@ -46,7 +46,7 @@ class Sample:
     first_row: int = 0  # where they lie among the shuffled rows of a user's array
     start: int = 0  # rows before this one are left to others; a multiple of CHUNK
 
-    def within(self, rows: tuple[int, int]) -> Sample:
+    def within(self, rows: tuple[int, int]) -> SampleRange:
         """Some of its rows, from the first to before the last."""
         return replace(self, start=rows[0], count=rows[1])
 
@@ -135,35 +135,35 @@ class Draw:
         drawn = self.source.each(lambda streams: law.sample(streams.generator("readout"), N))
         return np.asarray(drawn / N**0.5)
 
-    def readout_sample(self, n: int) -> Sample:
+    def readout_sample(self, n: int) -> SampleRange:
         """The sample the readout is fitted on; smaller ones are its first rows."""
-        return Sample("data", READOUT_PART, n)
+        return SampleRange("data", READOUT_PART, n)
 
-    def step_sample(self, step: int) -> Sample:
+    def step_sample(self, step: int) -> SampleRange:
         """The sample of a gradient step."""
         n0 = self.problem.n_step
         same_batch = self.problem.batches == "same"
         batch = 0 if same_batch else step
         if self.problem.rows == "same" and batch == 0:
-            return Sample("data", READOUT_PART, n0)
+            return SampleRange("data", READOUT_PART, n0)
         last = 0 if isinstance(self.setting.inputs, str) else len(self.setting.inputs)
-        return Sample("data", FIRST_STEP_PART + batch, n0, last - (batch + 1) * n0)
+        return SampleRange("data", FIRST_STEP_PART + batch, n0, last - (batch + 1) * n0)
 
-    def test_sample(self) -> Sample:
+    def test_sample(self) -> SampleRange:
         """Fresh rows for the test error."""
         if isinstance(self.setting.inputs, str):
-            return Sample("test", 0, self.n_test)
+            return SampleRange("test", 0, self.n_test)
         used = sum(_batches(self.problem)) * self.problem.n_step
-        return Sample("test", 0, self.n_test, len(self.setting.inputs) - used - self.n_test)
+        return SampleRange("test", 0, self.n_test, len(self.setting.inputs) - used - self.n_test)
 
-    def blocks(self, sample: Sample, rows: int) -> Iterator[Block]:
+    def blocks(self, sample: SampleRange, rows: int) -> Iterator[Block]:
         """The sample in blocks of rows; the inputs' memory is reused from block to block."""
         for start in range(sample.start, sample.count, rows):
             X = self._inputs(sample, start, min(rows, sample.count - start))
             clean, noise = self._labels(sample, start, X)
             yield Block(start, X, clean, noise)
 
-    def _inputs(self, sample: Sample, start: int, rows: int) -> Array:
+    def _inputs(self, sample: SampleRange, start: int, rows: int) -> Array:
         d = self.problem.d
         if isinstance(self.setting.inputs, str):
             clusters = self.setting.mixture
@@ -212,7 +212,7 @@ class Draw:
         count = len(self.setting.inputs)
         return self.source.each(lambda streams: streams.generator("data").permutation(count))
 
-    def _labels(self, sample: Sample, start: int, X: Array) -> tuple[Array, Array]:
+    def _labels(self, sample: SampleRange, start: int, X: Array) -> tuple[Array, Array]:
         clean = self._target(self.backend.wide(self.backend.product(X, self._on_device)))
         if sample.stream == "test":
             return clean, 0.0 * clean
@@ -222,7 +222,7 @@ class Draw:
             return self._signs(sample, start, clean, noise), 0.0 * clean
         return clean, noise
 
-    def _signs(self, sample: Sample, start: int, clean: Array, noise: Array) -> Array:
+    def _signs(self, sample: SampleRange, start: int, clean: Array, noise: Array) -> Array:
         """y = sign(σ⋆ + noise_std · noise), some of them flipped (theory, eq. 71)."""
         ones = 0.0 * clean + 1.0
         y = self.backend.where(clean + self.problem.noise_std * noise >= 0.0, ones, -ones)
@@ -252,7 +252,7 @@ class Draw:
                 raise NonFiniteFeatures(f"the target is not finite at projections {where}")
         return values
 
-    def _corrupt(self, sample: Sample, start: int, clean: Array) -> Array:
+    def _corrupt(self, sample: SampleRange, start: int, clean: Array) -> Array:
         if self.setting.corrupted == 0:
             return clean
         shape = (clean.shape[-1], 1 + self.directions.shape[-2])

@@ -16,8 +16,8 @@ from ..cluster import Arrays, Cluster, Range
 from .experiment import Experiment
 from .plan import solve_flops
 from .readout import solve_primal
-from .run import TRAIN, Count, GroupRun, Outcome, Weights
-from .step import FeatureKey, Gradient, residual_basis
+from .run import TRAIN, Count, GroupOutcome, GroupRun, Weights
+from .step import FeatureKey, StepGradient, residual_basis
 
 Task = tuple[int, slice]  # a group, and some of the seeds
 Make = Callable[[], GroupRun]  # what is sent to a worker: a run is made where it runs
@@ -29,7 +29,9 @@ def shares_rows(experiment: Experiment, index: int) -> bool:
     return one_step and not cost.held and len(cost.primal) == 1
 
 
-def outcome_by_rows(cluster: Cluster, experiment: Experiment, task: Task, count: Count) -> Outcome:
+def outcome_by_rows(
+    cluster: Cluster, experiment: Experiment, task: Task, count: Count
+) -> GroupOutcome:
     """A group on one seed in three rounds over its rows: gradient, normal equations, test.
 
     `count` is told the flops as they end.
@@ -52,7 +54,7 @@ def outcome_by_rows(cluster: Cluster, experiment: Experiment, task: Task, count:
     done = cluster.submit(_finished, make, gradient, solved, errors)
     out, flops = cluster.result(done)
     count(flops)
-    return cast("Outcome", out)
+    return cast("GroupOutcome", out)
 
 
 def weights_after(run: GroupRun, gradient: Arrays | None) -> Weights:
@@ -60,7 +62,7 @@ def weights_after(run: GroupRun, gradient: Arrays | None) -> Weights:
     if gradient is None:
         return run.weights()
     arrays, half = [run.backend.put(np.array(array)) for array in gradient], len(gradient) // 2
-    return run.weights(Gradient(tuple(arrays[:half]), tuple(arrays[half:])))
+    return run.weights(StepGradient(tuple(arrays[:half]), tuple(arrays[half:])))
 
 
 def gradient_part(make: Make, rows: Range) -> Arrays:
@@ -83,8 +85,8 @@ def _equations_part(
     return [array for key in keys for array in sums[key].parts()]
 
 
-def _solved(make: Make, keys: Sequence[FeatureKey], sums: Arrays) -> Outcome:
-    run, out = make(), Outcome()
+def _solved(make: Make, keys: Sequence[FeatureKey], sums: Arrays) -> GroupOutcome:
+    run, out = make(), GroupOutcome()
     n = run.cost.primal[0]
     for place, key in enumerate(keys):
         equations = run.normal_equations()
@@ -93,16 +95,16 @@ def _solved(make: Make, keys: Sequence[FeatureKey], sums: Arrays) -> Outcome:
     return out.with_readouts(run.backend.get)
 
 
-def _joined(solved: Sequence[Outcome]) -> Outcome:
+def _joined(solved: Sequence[GroupOutcome]) -> GroupOutcome:
     """The solutions of all passes."""
-    out = Outcome()
+    out = GroupOutcome()
     for each in solved:
         out.solutions.update(each.solutions)
     return out
 
 
 def _errors_part(
-    make: Make, gradient: Arrays | None, solved: Sequence[Outcome], rows: Range
+    make: Make, gradient: Arrays | None, solved: Sequence[GroupOutcome], rows: Range
 ) -> Arrays:
     run = make()
     joined = _joined(solved).with_readouts(run.backend.solver.put)
@@ -112,8 +114,8 @@ def _errors_part(
 
 
 def _finished(
-    make: Make, gradient: Arrays | None, solved: Sequence[Outcome], errors: Arrays
-) -> tuple[Outcome, int]:
+    make: Make, gradient: Arrays | None, solved: Sequence[GroupOutcome], errors: Arrays
+) -> tuple[GroupOutcome, int]:
     """Everything but the readouts themselves, and the flops of the solves."""
     run, out = make(), _joined(solved)
     run.put_errors(dict(zip(out.solutions, errors, strict=True)), out)

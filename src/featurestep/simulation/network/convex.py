@@ -19,8 +19,8 @@ from ...core.types import FloatArray
 from ...functions.roots import find_root
 from ..arrays.backend import Array, Backend
 from .losses import LOSSES, Loss, sample_error, weighted
-from .plan import SCALED_ROWS, Fit
-from .readout import Fitted, refuse_non_finite
+from .plan import SCALED_ROWS, ReadoutFit
+from .readout import FittedReadout, refuse_non_finite
 
 GRADIENT = 1e-9  # largest gradient at a solution, relative to that at a = 0
 AIM = 1e-12  # where the iteration ends; below `GRADIENT` it also ends when it makes no progress
@@ -32,7 +32,7 @@ _FLAT = 1e-300  # weights below this count as 0
 _TO_BORDER = 0.995  # of the longest interior-point step
 
 
-class Readout(NamedTuple):
+class ConvexReadout(NamedTuple):
     """A fitted readout; the next ridge's fit may start from it."""
 
     a: FloatArray  # (N,)
@@ -182,7 +182,7 @@ class NeuronSystem(System):
 
 
 @dataclass
-class ConvexSolution(Fitted):
+class ConvexNumbers(FittedReadout):
     """Of another loss than the square, or with an intercept: its numbers."""
 
     intercept: float
@@ -194,11 +194,13 @@ class ConvexSolution(Fitted):
     test_error: float | None = None
 
 
-def convex_solution(fit: Fit, backend: Backend, found: Readout, y: FloatArray) -> ConvexSolution:
+def convex_solution(
+    fit: ReadoutFit, backend: Backend, found: ConvexReadout, y: FloatArray
+) -> ConvexNumbers:
     """The numbers of a fitted readout on its training samples."""
     loss = float(LOSSES[fit.loss].value(y, found.f).mean())
     square = float(found.a @ found.a)
-    return ConvexSolution(
+    return ConvexNumbers(
         fit=fit,
         a_hat=backend.put(found.a),
         intercept=found.b,
@@ -209,9 +211,9 @@ def convex_solution(fit: Fit, backend: Backend, found: Readout, y: FloatArray) -
     )
 
 
-def along_ridges(fits: Sequence[Fit]) -> Iterator[list[Fit]]:
+def along_ridges(fits: Sequence[ReadoutFit]) -> Iterator[list[ReadoutFit]]:
     """Fits that differ in their ridge only, largest first: each starts from the one before."""
-    paths: dict[Fit, list[Fit]] = {}
+    paths: dict[ReadoutFit, list[ReadoutFit]] = {}
     for fit in fits:
         paths.setdefault(fit._replace(ridge=0.0), []).append(fit)
     for path in paths.values():
@@ -226,8 +228,8 @@ def fit_readout(
     ridge: float,
     intercept: bool,
     weights: FloatArray | None = None,
-    start: Readout | None = None,
-) -> Readout:
+    start: ConvexReadout | None = None,
+) -> ConvexReadout:
     """The minimum of eq. 70 for labels y (n,); `start` is a solution of a neighbouring ridge.
 
     weights: (n,), factors of the samples' losses; not for the hinge.
@@ -243,8 +245,13 @@ def fit_readout(
 
 
 def _newton(
-    F: Features, y: FloatArray, loss: Loss, shift: float, intercept: bool, start: Readout | None
-) -> Readout:
+    F: Features,
+    y: FloatArray,
+    loss: Loss,
+    shift: float,
+    intercept: bool,
+    start: ConvexReadout | None,
+) -> ConvexReadout:
     """Newton's method with a line search, until the gradient is `AIM` of that at a = 0."""
     coordinates = np.zeros(F.n if F.by_samples else F.N) if start is None else start.coordinates
     b = 0.0 if start is None else start.b
@@ -258,7 +265,7 @@ def _newton(
         gradient, at_b = F.across(slopes) + shift * a, slopes.sum() if intercept else 0.0
         relative = float(np.hypot(np.linalg.norm(gradient), at_b)) / (scale or 1.0)
         if relative <= AIM or (relative <= GRADIENT and relative > 0.5 * last):
-            return Readout(a, b, f, coordinates, steps, relative)
+            return ConvexReadout(a, b, f, coordinates, steps, relative)
         last = relative
         w = loss.curvature(y, f)
         if intercept:
@@ -329,7 +336,7 @@ class _Interior(NamedTuple):
         return self.s * self.alpha, self.xi * (1.0 - self.alpha)
 
 
-def _interior_point(F: Features, y: FloatArray, shift: float, intercept: bool) -> Readout:
+def _interior_point(F: Features, y: FloatArray, shift: float, intercept: bool) -> ConvexReadout:
     """The hinge's fit by Mehrotra's method, until the duality gap is `AIM_OF_GAP`.
 
     Unknowns: 0 < α < 1 with a = Fᵀ(yα)/shift, the intercept, and slacks of s − ξ = yf − 1. It is
@@ -339,7 +346,7 @@ def _interior_point(F: Features, y: FloatArray, shift: float, intercept: bool) -
     theta = float(np.clip(shift * F.n / max(float(pull @ pull), 1e-300), 0.01, 0.5))
     a = theta * pull / shift
     at = _Interior(np.full(F.n, theta), *_slacks(y, F.outputs(a)), 0.0)
-    best = Readout(a, 0.0, F.outputs(a), at.alpha, 0, np.inf)
+    best = ConvexReadout(a, 0.0, F.outputs(a), at.alpha, 0, np.inf)
     for steps in range(MAX_STEPS):
         a = F.across(y * at.alpha) / shift
         f = F.outputs(a) + at.b
@@ -350,7 +357,7 @@ def _interior_point(F: Features, y: FloatArray, shift: float, intercept: bool) -
         gap = (objective - dual + abs(at.b * unbalanced)) / objective
         stalls = best.residual <= DUALITY_GAP and gap > 0.5 * best.residual
         if gap < best.residual:
-            best = Readout(a, at.b, f, y * at.alpha / shift, steps, gap)
+            best = ConvexReadout(a, at.b, f, y * at.alpha / shift, steps, gap)
         if gap <= AIM_OF_GAP or stalls:
             break
         system = _InteriorSystem(F, y, at, f, shift, unbalanced if intercept else None)

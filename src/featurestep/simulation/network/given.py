@@ -20,14 +20,14 @@ BLOCK_ROWS = 1024  # of a sample in memory at a time
 
 
 @dataclass(frozen=True)
-class Step:
+class GradientStep:
     """The sum of the outputs' gradients, and β of each."""
 
     G: Array  # (N, d)
     beta: FloatArray  # (outputs, d)
 
 
-class Network:
+class NetworkOnRows:
     """f(x) = Aσ(Wx), A of shape (outputs, N): one initial readout for each output."""
 
     def __init__(self, problem: Problem, backend: Backend, *, seed: int, outputs: int) -> None:
@@ -52,7 +52,7 @@ class Network:
         )
         return np.stack([self._draw.readout, *draws])
 
-    def step(self, W: Array, X: Any, R: FloatArray) -> Step:
+    def step(self, W: Array, X: Any, R: FloatArray) -> GradientStep:
         """Σ_k (1/n0)[(a_k r_kᵀ) ∘ σ′(WXᵀ)]X over the outputs k (theory, section 1).
 
         The sum over k is taken inside, [(ARᵀ) ∘ σ′(WXᵀ)]X with A (N, outputs), so that outputs cost
@@ -69,9 +69,9 @@ class Network:
             backend.add_product(G, P, x)
             backend.add_product(beta, r, x)
         refuse_infinite(G)
-        return Step(G, backend.get(beta) / n0)
+        return GradientStep(G, backend.get(beta) / n0)
 
-    def stepped(self, first: Step, X: Any, R: FloatArray, eta: float, steps: int) -> Array:
+    def stepped(self, first: GradientStep, X: Any, R: FloatArray, eta: float, steps: int) -> Array:
         """W after so many steps of size η on the same rows, the first of which is known."""
         W = combine(
             self.backend, [(self.W0, 1.0), (first.G, eta)], self.backend.empty(*self.W0.shape)

@@ -29,7 +29,7 @@ from .step import FeatureKey, Move, Variant, feature_key, residual_basis
 Slot = tuple[int, int]  # variant, point: where a number goes in the result
 
 
-class Fit(NamedTuple):
+class ReadoutFit(NamedTuple):
     """One fit of the readout on given features."""
 
     n: int
@@ -54,7 +54,7 @@ class Group:
     setting: Setting
     n_test: int
     points: dict[int, Problem] = field(default_factory=dict)
-    fits: dict[FeatureKey, dict[Fit, list[Slot]]] = field(default_factory=dict)
+    fits: dict[FeatureKey, dict[ReadoutFit, list[Slot]]] = field(default_factory=dict)
 
     @property
     def has_square_loss(self) -> bool:
@@ -111,14 +111,14 @@ class Group:
         sizes = self.sizes(dual)
         return [key for key in self.fits if not self.by_size(key).keys().isdisjoint(sizes)]
 
-    def by_side(self, key: FeatureKey) -> dict[tuple[int, bool], list[Fit]]:
+    def by_side(self, key: FeatureKey) -> dict[tuple[int, bool], list[ReadoutFit]]:
         """Fits by their sample size and whether their matrices are (n, n); see `convex`."""
-        found: dict[tuple[int, bool], list[Fit]] = {}
+        found: dict[tuple[int, bool], list[ReadoutFit]] = {}
         for fit in self.fits[key]:
             found.setdefault((fit.n, fit.by_samples(self.problem.width)), []).append(fit)
         return found
 
-    def by_size(self, key: FeatureKey) -> dict[int, list[Fit]]:
+    def by_size(self, key: FeatureKey) -> dict[int, list[ReadoutFit]]:
         """The fits on some features by their sample size, ascending."""
         sizes = sorted({fit.n for fit in self.fits[key]})
         return {n: [fit for fit in self.fits[key] if fit.n == n] for n in sizes}
@@ -135,7 +135,7 @@ def make_groups(
         for number, variant in enumerate(variants):
             key = feature_key(variant, problem)
             fits = group.fits.setdefault(key, {})
-            fit = Fit(
+            fit = ReadoutFit(
                 problem.n, problem.ridge, problem.noise_std, problem.loss, bool(problem.intercept)
             )
             fits.setdefault(fit, []).append((number, index))
@@ -166,7 +166,7 @@ MIN_ROWS = 256
 SCALED_ROWS = 1024  # rows that a weighted Gram matrix scales at a time
 
 
-def solve_flops(size: int, fits: Collection[Fit], backend: Backend) -> int:
+def solve_flops(size: int, fits: Collection[ReadoutFit], backend: Backend) -> int:
     """Flops of all the ridges and right-hand sides on one Gram matrix."""
     ridges = len({fit.ridge for fit in fits})
     solves = 2 * size * size * len(fits)
@@ -175,7 +175,7 @@ def solve_flops(size: int, fits: Collection[Fit], backend: Backend) -> int:
     return int(CHOLESKY_FLOPS * ridges * size**3) + solves
 
 
-def convex_flops(fit: Fit, width: int) -> int:
+def convex_flops(fit: ReadoutFit, width: int) -> int:
     """Flops of a fit with another loss, as promised.
 
     For as many steps as its loss takes on most problems; the true number is not known before.
@@ -364,6 +364,6 @@ class Shape:
         first = 2 * (1 + residual_basis(self.group.levels)) * self.n0 * self.N * self.d
         return first + (self.steps - 1) * len(self.group.moves) * 4 * self.n0 * self.N * self.d
 
-    def _fit_flops(self, n: int, fits: list[Fit]) -> int:
+    def _fit_flops(self, n: int, fits: list[ReadoutFit]) -> int:
         dual = 2 * n * self.N * len(fits) if n <= self.N else 0
         return solve_flops(min(n, self.N), fits, self.backend) + dual

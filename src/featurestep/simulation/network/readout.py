@@ -10,19 +10,19 @@ import numpy as np
 from ...core.errors import NonFiniteFeatures
 from ...core.types import FloatArray
 from ..arrays.backend import Array, Backend
-from .plan import Fit
+from .plan import ReadoutFit
 
 
 @dataclass
-class Fitted:
+class FittedReadout:
     """One fitted readout; its numbers are arrays where there are several draws."""
 
-    fit: Fit
+    fit: ReadoutFit
     a_hat: Array  # (N,)
 
 
 @dataclass
-class Solution(Fitted):
+class RidgeSolution(FittedReadout):
     """Of ridge regression."""
 
     train_loss: FloatArray
@@ -63,7 +63,9 @@ class NormalEquations:
         return S[..., 0, 0] + 2.0 * noise * S[..., 0, 1] + noise**2 * S[..., 1, 1]
 
 
-def solve_primal(sums: NormalEquations, fits: Sequence[Fit], *, last: bool) -> list[Solution]:
+def solve_primal(
+    sums: NormalEquations, fits: Sequence[ReadoutFit], *, last: bool
+) -> list[RidgeSolution]:
     """â = (FᵀF + λnI)⁻¹Fᵀy for fits of one n; the last fits may use up the Gram matrix.
 
     The loss is (yᵀy − yᵀFâ)/n: no second pass over the features is needed. It loses as many
@@ -73,7 +75,7 @@ def solve_primal(sums: NormalEquations, fits: Sequence[Fit], *, last: bool) -> l
     refuse_non_finite(backend, sums.gram)
     moments = backend.wide(sums.moments)  # (N, 2)
 
-    def side(fit: Fit) -> Array:
+    def side(fit: ReadoutFit) -> Array:
         return moments[..., 0] + fit.noise * moments[..., 1]
 
     out = []
@@ -94,9 +96,9 @@ def solve_dual(
     backend: Backend,
     gram: Array,
     F: Array,
-    labels: Callable[[Fit], Array],
-    fits: Sequence[Fit],
-) -> list[Solution]:
+    labels: Callable[[ReadoutFit], Array],
+    fits: Sequence[ReadoutFit],
+) -> list[RidgeSolution]:
     """â = Fᵀα with α = (FFᵀ + λnI)⁻¹y, for fits of one n ≤ N; the residual y − Fâ is λnα.
 
     `backend` is the solver's, and gram is its own; F may be of another precision.
@@ -139,16 +141,20 @@ def ridge_readouts(backend: Backend, F: Array, Y: Array, ridges: Sequence[float]
 
 
 def _solution(
-    fit: Fit, a_hat: Array, loss: FloatArray, mse: FloatArray, square: FloatArray
-) -> Solution:
+    fit: ReadoutFit, a_hat: Array, loss: FloatArray, mse: FloatArray, square: FloatArray
+) -> RidgeSolution:
     if not (np.isfinite(loss) & np.isfinite(mse) & np.isfinite(square)).all():
         raise NonFiniteFeatures(f"the readout at ridge {fit.ridge:.3g} is not finite")
-    return Solution(fit, a_hat, loss, mse, np.sqrt(square))
+    return RidgeSolution(fit, a_hat, loss, mse, np.sqrt(square))
 
 
 def _by_ridge(
-    backend: Backend, gram: Array, fits: Sequence[Fit], side: Callable[[Fit], Array], last: bool
-) -> Iterable[tuple[list[Fit], Array, Array]]:
+    backend: Backend,
+    gram: Array,
+    fits: Sequence[ReadoutFit],
+    side: Callable[[ReadoutFit], Array],
+    last: bool,
+) -> Iterable[tuple[list[ReadoutFit], Array, Array]]:
     """For each ridge its fits, their right sides as columns b, and (gram + λnI)⁻¹b."""
     ridges = sorted({fit.ridge for fit in fits})
     by_ridge = [[fit for fit in fits if fit.ridge == ridge] for ridge in ridges]

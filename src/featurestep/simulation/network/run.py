@@ -18,13 +18,13 @@ import numpy as np
 from ...core.errors import NonFiniteFeatures
 from ...core.types import FloatArray
 from ..arrays.backend import Array
-from ..draws.draw import Block, Draw, Sample
+from ..draws.draw import Block, Draw, SampleRange
 from ..draws.setting import NORMAL
 from .convex import Features, along_ridges, convex_solution, fit_readout
 from .losses import expected_over_labels
-from .plan import Fit, GroupCost, convex_flops, solve_flops
+from .plan import GroupCost, ReadoutFit, convex_flops, solve_flops
 from .readout import NormalEquations, solve_dual, solve_primal
-from .step import FeatureKey, FeatureMaps, Gradient, Move, combine, gradient, weights_in_basis
+from .step import FeatureKey, FeatureMaps, Move, StepGradient, combine, gradient, weights_in_basis
 
 Count = Callable[[int], None]
 Alignment = Mapping[str, Any]  # numbers by name, or arrays over several draws
@@ -101,7 +101,7 @@ class Trainer:
         N = self.group.problem.width
         return [self.backend.empty(*self.lead, rows, N) for _ in range(self.cost.buffers)]
 
-    def weights(self, first: Gradient | None = None) -> Weights:
+    def weights(self, first: StepGradient | None = None) -> Weights:
         """W0 and what the steps made of it; the first gradient may be known, and is used up."""
         W0, levels = self.draw.initial_weights(), self.group.levels
         if not self.group.steps_needed:
@@ -115,7 +115,7 @@ class Trainer:
             out.beta[noise] = combine(self.backend, pairs, row)
         return out
 
-    def _shared(self, W0: Array, first: Gradient) -> Weights:
+    def _shared(self, W0: Array, first: StepGradient) -> Weights:
         """W = W0 + ηG: two products (three for several noise levels) serve every step size."""
         out = Weights([W0, *first.G])
         overlaps = Overlaps(out.matrices, self.draw)
@@ -126,7 +126,7 @@ class Trainer:
             out.alignment[sizes, noise] = [overlaps.of(terms, overlaps.weighted[0])]
         return out
 
-    def _separate(self, W0: Array, first: Gradient) -> Weights:
+    def _separate(self, W0: Array, first: StepGradient) -> Weights:
         """Each W on its own, after all its steps."""
         out = Weights([W0] if self.group.initial_needed else [])
         (start,) = Overlaps([W0], self.draw).weighted
@@ -146,7 +146,7 @@ class Trainer:
             out.alignment[sizes, noise] = path
         return out
 
-    def gradient(self, W: Array, sample: Sample, levels: tuple[float, ...]) -> Gradient:
+    def gradient(self, W: Array, sample: SampleRange, levels: tuple[float, ...]) -> StepGradient:
         """Over the rows of a sample; those of its parts add up."""
         problem = self.group.problem
         blocks = self.draw.blocks(sample, self.cost.rows)
@@ -161,7 +161,7 @@ TRAIN, TEST = 0, 1  # parts of the stream `equivalent`
 
 
 @dataclass
-class Outcome:
+class GroupOutcome:
     """The numbers of a group on one draw, or arrays of them over several."""
 
     solutions: defaultdict[FeatureKey, list[Any]] = field(  # Solution or ConvexSolution
@@ -169,13 +169,13 @@ class Outcome:
     )
     alignment: dict[Move, list[Alignment]] = field(default_factory=dict)
 
-    def with_readouts(self, change: Callable[[Array], Array]) -> Outcome:
+    def with_readouts(self, change: Callable[[Array], Array]) -> GroupOutcome:
         """The same with the fitted readouts somewhere else."""
         for key, found in self.solutions.items():  # lists may be another outcome's too
             self.solutions[key] = [replace(each, a_hat=change(each.a_hat)) for each in found]
         return self
 
-    def light(self) -> Outcome:
+    def light(self) -> GroupOutcome:
         """Its numbers alone, without the readouts: what is worth sending."""
         return self.with_readouts(lambda a_hat: None)
 
@@ -185,7 +185,7 @@ def uncounted(flops: int) -> None:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ProjectedRows:
     """Rows of a sample, projected on the weights, with their labels in float64."""
 
     start: int
@@ -195,7 +195,7 @@ class Rows:
     clean: Array  # (rows,): y = clean + noise_std · noise
     noise: Array
 
-    def labels(self, fit: Fit) -> Array:
+    def labels(self, fit: ReadoutFit) -> Array:
         """y of the fit's own size and noise level."""
         return self.clean[..., : fit.n] + fit.noise * self.noise[..., : fit.n]
 
@@ -208,10 +208,10 @@ class GroupRun(Trainer):
         self.maps = FeatureMaps(self.group.problem, draw.readout, draw.backend)
         self.equivalent = any(key.base == "gaussian" for key in self.group.fits)
 
-    def execute(self) -> Outcome:
+    def execute(self) -> GroupOutcome:
         """Steps, fits, test."""
         weights = self.weights()
-        outcome = Outcome(alignment=weights.alignment)
+        outcome = GroupOutcome(alignment=weights.alignment)
         held = [self._held(weights)] if self.cost.held else []
         if not self.group.has_square_loss:
             for key in self.group.fits:
@@ -228,12 +228,14 @@ class GroupRun(Trainer):
         self.put_errors(self.squared_errors(weights, self.draw.test_sample(), outcome), outcome)
         return outcome
 
-    def blocks(self, weights: Weights, sample: Sample, part: int) -> Iterator[Rows]:
+    def blocks(self, weights: Weights, sample: SampleRange, part: int) -> Iterator[ProjectedRows]:
         """A sample in blocks of rows, all in the same buffers."""
         for block in self.draw.blocks(sample, self.cost.rows):
             yield self._project(weights, block, part, _cut(self.buffers, 0, block.rows))
 
-    def _project(self, weights: Weights, block: Block, part: int, out: list[Array]) -> Rows:
+    def _project(
+        self, weights: Weights, block: Block, part: int, out: list[Array]
+    ) -> ProjectedRows:
         p, rows = self.group.problem, block.rows
         for matrix, target in zip(weights.matrices, out, strict=False):
             self.backend.product(block.X, matrix, target)
@@ -242,9 +244,9 @@ class GroupRun(Trainer):
         if self.equivalent:
             at = ("equivalent", part, block.start)
             out[-2][:] = self.draw.source.rows(*at, (rows, p.width), NORMAL, reuse=False)
-        return Rows(block.start, weights, out, kappa, block.clean, block.noise)
+        return ProjectedRows(block.start, weights, out, kappa, block.clean, block.noise)
 
-    def _held(self, weights: Weights) -> Rows:
+    def _held(self, weights: Weights) -> ProjectedRows:
         """The readout's sample with all its projections in memory."""
         n, join = self.cost.held, self.backend.join
         whole = self.room(n)
@@ -254,9 +256,9 @@ class GroupRun(Trainer):
         ]
         kappa = {noise: join([each.kappa[noise] for each in parts], -2) for noise in weights.beta}
         clean, noise = (join([getattr(each, y) for each in parts], -1) for y in ("clean", "noise"))
-        return Rows(0, weights, whole, kappa, clean, noise)
+        return ProjectedRows(0, weights, whole, kappa, clean, noise)
 
-    def features(self, key: FeatureKey, rows: Rows) -> Array:
+    def features(self, key: FeatureKey, rows: ProjectedRows) -> Array:
         """The features of a key, in the last of the rows' buffers."""
         *arrays, out = rows.buffers
         if key.base == "trained":
@@ -265,7 +267,7 @@ class GroupRun(Trainer):
         P0, Z = arrays[0], arrays[-1]  # XW0ᵀ and normals, whenever a key asks for them
         return self.maps.untrained(key, P0, rows.kappa.get(key.noise), Z, out)
 
-    def _fit_dual(self, key: FeatureKey, rows: Rows, out: Outcome) -> None:
+    def _fit_dual(self, key: FeatureKey, rows: ProjectedRows, out: GroupOutcome) -> None:
         """Fits with n ≤ N, from FFᵀ of the largest of them."""
         N, solver = self.group.problem.width, self.backend.solver
         sizes = {n: fits for n, fits in self.group.by_size(key).items() if n <= N}
@@ -276,7 +278,9 @@ class GroupRun(Trainer):
             out.solutions[key] += solve_dual(solver, gram, F, rows.labels, fits)
             self.count(solve_flops(size, fits, self.backend) + 2 * size * N * len(fits))
 
-    def _fit_primal(self, keys: Sequence[FeatureKey], sample: Iterable[Rows], out: Outcome) -> None:
+    def _fit_primal(
+        self, keys: Sequence[FeatureKey], sample: Iterable[ProjectedRows], out: GroupOutcome
+    ) -> None:
         """FᵀF accumulated over rows, for all keys of a pass at once: memory without n.
 
         It is solved at every sample size on the way.
@@ -296,7 +300,7 @@ class GroupRun(Trainer):
                         out.solutions[key] += solve_primal(sums[key], fits, last=last)
                         self.count(solve_flops(N, fits, self.backend))
 
-    def _fit_convex(self, key: FeatureKey, rows: Rows, out: Outcome) -> None:
+    def _fit_convex(self, key: FeatureKey, rows: ProjectedRows, out: GroupOutcome) -> None:
         """Fits with other losses, from features that are held whole; progress as promised."""
         N, solver = self.group.problem.width, self.backend.solver
         F = solver.cast(self.features(key, rows))
@@ -313,7 +317,7 @@ class GroupRun(Trainer):
                     out.solutions[key].append(convex_solution(fit, solver, found, y))
                     self.count(convex_flops(fit, N))
 
-    def _test_convex(self, weights: Weights, out: Outcome) -> None:
+    def _test_convex(self, weights: Weights, out: GroupOutcome) -> None:
         """Expected loss and error over the labels of the test rows, for every readout."""
         p, solver = self.group.problem, self.backend.solver
         stacked = {
@@ -343,7 +347,7 @@ class GroupRun(Trainer):
         return NormalEquations(self.backend, self.group.problem.width, self.lead)
 
     def squared_errors(
-        self, weights: Weights, sample: Sample, out: Outcome
+        self, weights: Weights, sample: SampleRange, out: GroupOutcome
     ) -> dict[FeatureKey, FloatArray]:
         """Sums over test rows of (σ⋆ − f)², for every readout."""
         N, solver = self.group.problem.width, self.backend.solver
@@ -360,7 +364,7 @@ class GroupRun(Trainer):
                 self.count(2 * N * predicted.shape[-2] * predicted.shape[-1])
         return {key: self.backend.get(total) for key, total in sums.items()}  # each (fits,)
 
-    def put_errors(self, sums: Mapping[FeatureKey, FloatArray], out: Outcome) -> None:
+    def put_errors(self, sums: Mapping[FeatureKey, FloatArray], out: GroupOutcome) -> None:
         """Test errors from the sums over all test rows.
 
         E(y − f)² = E(σ⋆ − f)² + noise_std²: the second term is exact, only the first sampled.

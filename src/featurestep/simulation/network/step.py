@@ -24,7 +24,7 @@ from ..draws.draw import Block
 
 
 @dataclass(frozen=True)
-class Gradient:
+class StepGradient:
     """G and β for each residual of a basis."""
 
     G: tuple[Array, ...]  # each (N, d)
@@ -49,7 +49,7 @@ def gradient(
     blocks: Iterable[Block],
     levels: tuple[float, ...],
     buffers: tuple[Array, Array],
-) -> Gradient:
+) -> StepGradient:
     """G = (1/n0)[(a rᵀ) ∘ σ′(WX0ᵀ)]X0 and β = X0ᵀr/n0, in row blocks.
 
     r = y0 for `labels`, y0 − f(X0) for `full`.
@@ -75,7 +75,7 @@ def gradient(
         backend.each(scale, [G[index], factors], True)
         beta[index][:] = beta[index] / n0
         refuse_infinite(G[index])
-    return Gradient(G, beta)
+    return StepGradient(G, beta)
 
 
 def refuse_infinite(G: Array) -> None:

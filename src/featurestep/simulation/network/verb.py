@@ -22,7 +22,7 @@ from ..runner import Runner
 from .by_rows import Task, outcome_by_rows, shares_rows
 from .experiment import Estimate, Experiment, make_experiment
 from .result import ALIGNMENT, Simulation
-from .run import Count, Outcome
+from .run import Count, GroupOutcome
 
 
 def simulate(
@@ -110,7 +110,7 @@ def estimate(
     return costed(make, resources).estimate
 
 
-class SimulationRunner(Runner[Experiment, Outcome, Simulation]):
+class SimulationRunner(Runner[Experiment, GroupOutcome, Simulation]):
     """Fits and tests the readouts of every group, and puts the numbers in place."""
 
     def __init__(self, experiment: Experiment, progress: Progress | None) -> None:
@@ -129,17 +129,17 @@ class SimulationRunner(Runner[Experiment, Outcome, Simulation]):
                 self.values[name] = np.zeros((points, seeds, steps))
 
     @staticmethod
-    def execute(experiment: Experiment, task: Task, count: Count) -> Outcome:
+    def execute(experiment: Experiment, task: Task, count: Count) -> GroupOutcome:
         """The numbers of a task, without the readouts."""
         return experiment.run(*task, count).execute().light()
 
     def shares_rows(self, index: int) -> bool:
         return shares_rows(self.experiment, index)
 
-    def execute_by_rows(self, cluster: Cluster, task: Task) -> Outcome:
+    def execute_by_rows(self, cluster: Cluster, task: Task) -> GroupOutcome:
         return outcome_by_rows(cluster, self.experiment, task, self.count)
 
-    def place(self, task: Task, outcome: Outcome) -> None:
+    def place(self, task: Task, outcome: GroupOutcome) -> None:
         """The numbers of a task."""
         index, seeds = task
         group = self.experiment.groups[index].group

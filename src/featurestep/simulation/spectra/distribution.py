@@ -16,7 +16,7 @@ from ..over_seeds import error_of_mean
 QUANTILES = 500  # equal shares into which a measured mass is cut to smooth it
 
 
-class Measured(NamedTuple):
+class MeasuredMass(NamedTuple):
     """A cumulative function, linear in the singular value between its knots."""
 
     knots: FloatArray  # singular values, ascending
@@ -31,7 +31,7 @@ class Distribution:
     columns: int  # of the matrix: how many eigenvalues there are
     zeros: int  # of them 0 for the matrix's shape alone
     atoms: FloatArray  # eigenvalues known one by one, descending
-    rest: tuple[Measured, ...]
+    rest: tuple[MeasuredMass, ...]
 
     @property
     def atom_mass(self) -> float:
@@ -41,7 +41,7 @@ class Distribution:
 
 def all_known(values: FloatArray, columns: int) -> Distribution:
     """Every eigenvalue of a matrix that its shape does not make 0: one measurement of nothing."""
-    nothing = Measured(*np.zeros((3, 1)))
+    nothing = MeasuredMass(*np.zeros((3, 1)))
     return Distribution(columns, columns - len(values), values, (nothing,))
 
 

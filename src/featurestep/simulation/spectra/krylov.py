@@ -25,7 +25,7 @@ from ...core.types import FloatArray
 from ...functions.quadrature import gauss_from_measure
 from ..arrays.backend import Array, Backend, make_backend
 from ..draws.streams import Streams
-from .distribution import Distribution, Measured, all_known
+from .distribution import Distribution, MeasuredMass, all_known
 from .singular import MatrixSpectrum, RowBlock, RowMatrix, VectorOverlaps, absent, apply_gram
 
 Apply = Callable[[Array], Array]
@@ -317,7 +317,7 @@ def _distribution(
 
 def _through(
     nodes: FloatArray, weights: FloatArray, mass: float, least: float, end: float
-) -> Measured:
+) -> MeasuredMass:
     """A cumulative function through the middle of every step of a quadrature.
 
     At a node the true function lies within that node's step (Chebyshev, Markov, Stieltjes).
@@ -328,7 +328,7 @@ def _through(
     nodes, steps = nodes[~zero], weights[~zero]
     start = float(np.sum(weights[zero]))
     heights = start + np.cumsum(steps) - 0.5 * steps
-    return Measured(
+    return MeasuredMass(
         np.concatenate([[0.0], np.minimum(np.sqrt(nodes), end), [end]]),
         np.concatenate([[start], heights, [mass]]),
         np.concatenate([steps[:1], steps, steps[-1:]]) / 2.0 if len(steps) else np.zeros(2),
