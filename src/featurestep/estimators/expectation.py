@@ -15,6 +15,7 @@ from ..theory import Prediction
 from .directions import DEGREES
 
 _SIGNIFICANT = 2.0  # standard errors of a coefficient that counts
+_EQUAL_VARIANCES = 0.8  # effective directions, as a share of d, that count as all
 _LEAST_COSINE = 0.1  # below it nothing can be said about the target beyond noise
 
 
@@ -62,21 +63,50 @@ def estimated_target(kappa: FloatArray, y: FloatArray, cosine: float) -> tuple[H
     return target, float(np.sqrt(max(1.0 - explained, 1e-12)))
 
 
-def departures_of_inputs(X: Any, kappa: FloatArray) -> tuple[str, ...]:
-    """In words and numbers, where the inputs are not N(0, I); empty when they could be."""
+def estimated_covariance(X: Any) -> FloatArray | None:
+    """The covariance of rows, (d, d), by Ledoit and Wolf's shrinkage; None if it could be I.
+
+    Without shrinkage the eigenvalues of few rows scatter though those of the law are equal.
+    """
     Z = np.asarray(X, dtype=np.float64)
     Z = Z - Z.mean(axis=0)
+    if effective_directions(Z) >= _EQUAL_VARIANCES * Z.shape[1]:
+        return None
+    from sklearn.covariance import ledoit_wolf  # slow to load
+
+    return np.asarray(ledoit_wolf(Z, assume_centered=True)[0])
+
+
+def alignment(cosine: float, covariance: FloatArray | None) -> float:
+    """γ, the correlation of κ with the target's argument, for a random direction of the target.
+
+    cosine: between β and β⋆ for that covariance, as halves of the rows show it. β is
+    c⋆_1Σβ⋆ + noise of covariance φ0b_2Σ, which gives both.
+    """
+    if covariance is None or cosine <= 0.0:
+        return cosine
+    values = np.linalg.eigvalsh(covariance)
+    values = values / values.mean()
+    second, third = float(np.mean(values**2)), float(np.mean(values**3))
+    return float(second / np.sqrt(third + second**2 * (1.0 / cosine**2 - 1.0)))
+
+
+def effective_directions(Z: FloatArray) -> float:
+    """(tr Σ)²/tr Σ² of centred rows, without the part that the sampling adds to tr Σ²."""
     n, d = Z.shape
-    notes = []
     total = float(np.sum(Z**2)) / n
     gram = Z @ Z.T if n < d else Z.T @ Z
-    squares = float(np.sum(gram**2)) / n**2 - total**2 / n  # tr Σ² without its sampling part
-    effective = total**2 / squares if squares > 0 else float(d)
-    if effective < 0.8 * d:
-        notes.append(
-            f"the inputs are correlated: their covariance counts as {effective:.0f} of {d} "
-            "directions; the theory has equal variance in all"
-        )
+    squares = float(np.sum(gram**2)) / n**2 - total**2 / n
+    return total**2 / squares if squares > 0 else float(d)
+
+
+def departures_of_inputs(X: Any, kappa: FloatArray) -> tuple[str, ...]:
+    """In words and numbers, where the inputs are not Gaussian; empty when they could be."""
+    Z = np.asarray(X, dtype=np.float64)
+    Z = Z - Z.mean(axis=0)
+    n = len(Z)
+    notes = []
+    total, effective = float(np.sum(Z**2)) / n, effective_directions(Z)
     lengths = np.sum(Z**2, axis=1) / max(total, np.finfo(float).tiny)
     spread, gaussian = float(lengths.std()), (2.0 / max(effective, 1.0)) ** 0.5
     if spread > 1.5 * gaussian and spread > 0.05:

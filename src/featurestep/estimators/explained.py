@@ -22,7 +22,13 @@ from .directions import (
     learned_curve,
     stability,
 )
-from .expectation import Expectation, departures_of_inputs, estimated_target
+from .expectation import (
+    Expectation,
+    alignment,
+    departures_of_inputs,
+    estimated_covariance,
+    estimated_target,
+)
 from .selection import Rows, Sample
 from .spikes import FeatureSpikes, feature_spikes
 
@@ -78,7 +84,10 @@ class Explained(OneStepBase):
 
     @cached_property
     def theory_(self) -> tuple[Expectation, ...]:
-        """For each output on its own: what the theory expects, and what it does not know."""
+        """For each output on its own: what the theory expects, and what it does not know.
+
+        It has the covariance of the rows, where their variance is not the same in all directions.
+        """
         check_is_fitted(self)
         cosines = self.direction_stability_.cosine
         step, rows = self._halves
@@ -87,10 +96,13 @@ class Explained(OneStepBase):
         # In units of these rows' own spread: its fluctuation is shared by the coefficients.
         spread = np.sqrt(np.mean(Y**2, axis=0))
         Y = Y / np.where(spread > 0, spread, 1.0)
+        covariance = estimated_covariance(self._sample.X)
         found = []
         for k, place in enumerate(self._places()):
             kappa = along(place.beta, X)(X)
-            target, noise_std = estimated_target(kappa, Y[:, k], float(cosines[k]))
+            target, noise_std = estimated_target(
+                kappa, Y[:, k], alignment(float(cosines[k]), covariance)
+            )
             problem = self._problem(
                 self.input_map_.d,
                 n=len(rows),
@@ -99,6 +111,7 @@ class Explained(OneStepBase):
                 ridge=self.ridge_,
                 target=target,
                 noise_std=noise_std,
+                covariance=covariance,
             )
             prediction = predict(problem)
             notes = (*departures_of_inputs(X, kappa), *self._own_departures())
