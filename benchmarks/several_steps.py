@@ -1,11 +1,14 @@
 """Networks after two, three and four steps: the record that tests hold the theory to.
 
     python -m benchmarks.several_steps --output tests/agreement/several_steps.json
+    python -m benchmarks.several_steps --moved-shifts --draws 40 --output FILE
     python -m benchmarks.several_steps --compare tests/agreement/several_steps.json
 
 Problems are drawn by a seed: six activations, seven targets, three laws, both laws of the rows of
 W0, steps of ¼ to 1½ √N; eight draws of each or more. An output that exists is continued.
-`--compare` draws nothing: today's predictions against a record.
+`--compare` draws nothing: today's predictions against a record. `--moved-shifts` draws two other
+problems (tests/agreement/moved_shifts.json): shifts that norms move matter most there, with
+opposite signs.
 """
 
 from __future__ import annotations
@@ -60,6 +63,26 @@ def problems(count: int = COUNT, seed: int = SEED) -> list[dict[str, Any]]:
     return found
 
 
+def moved_shifts() -> list[dict[str, Any]]:
+    """Fields of two problems in which moved shifts matter."""
+    return [
+        {
+            "activation": activation,
+            "target": "H1",
+            "readout": "rademacher",
+            "centre": True,
+            "n": 1000,
+            "d": 500,
+            "width": 1500,
+            "n_step": 2000,
+            "step_sizes": [1.5 * math.sqrt(1500)] * 2,
+            "ridge": 0.02,
+            "noise_std": 0.1,
+        }
+        for activation in ("sin(z+0.6)", "erf")
+    ]
+
+
 def simulated(fields: dict[str, Any], draws: int) -> dict[str, Any]:
     """Means and standard errors of one problem's networks."""
     found = simulate(Problem(**fields), seeds=draws)
@@ -87,6 +110,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--compare", type=Path)
     parser.add_argument("--draws", type=int, default=DRAWS)
+    parser.add_argument("--moved-shifts", action="store_true")
     asked = parser.parse_args()
     if asked.compare:
         record = json.loads(asked.compare.read_text())
@@ -98,7 +122,8 @@ def main() -> None:
             )
         return
     record = json.loads(asked.output.read_text()) if asked.output.exists() else []
-    for fields in problems()[len(record) :]:
+    every = moved_shifts() if asked.moved_shifts else problems()
+    for fields in every[len(record) :]:
         start = time.process_time()
         record.append(simulated(fields, asked.draws))
         asked.output.write_text(json.dumps(record, indent=1) + "\n")

@@ -6,7 +6,14 @@ import numpy as np
 import xarray
 
 from featurestep.demo import SETTINGS
-from featurestep.figures import double_descent, exponent, learning_curves, maximal_step, readout_law
+from featurestep.figures import (
+    double_descent,
+    exponent,
+    learning_curves,
+    maximal_step,
+    readout_law,
+    two_steps,
+)
 from featurestep.figures.alignment import DEGREES
 
 NAN = float("nan")
@@ -212,6 +219,30 @@ def large_steps():
     )
 
 
+def two_outliers():
+    """Two outliers at every pair of exponents; four in the limit."""
+    x = list(two_steps.EXPONENTS)
+    pairs, ranks = np.ones((len(x), len(x))), two_steps.TOP
+    places = pairs[..., None] * np.array([8.0, 3.0, *[np.nan] * (ranks - 2)])
+    values = np.array([8.0, 3.0, *[2.0] * (ranks - 2)]) * np.linspace(0.99, 1.01, 3)[:, None]
+    axes = ("first", "second")
+    return xarray.Dataset(
+        {
+            "limit": (axes, 4 * pairs),
+            "predicted_count": (axes, 2 * pairs),
+            "edge": (axes, 2.2 * pairs),
+            "predicted": ((*axes, "rank"), places),
+            "simulated": ((*axes, "seed", "rank"), pairs[..., None, None] * values),
+            "simulated_count": ((*axes, "seed"), 2 * pairs[..., None] * np.ones(3)),
+            "overlap": (
+                ("batches", "draw"),
+                np.array([[0.07], [0.19]]) * np.linspace(0.9, 1.1, 8),
+            ),
+        },
+        {"first": x, "second": x, "batches": list(two_steps.REUSED)},
+    )
+
+
 def changed(data, name, where, value):
     """The data with one entry changed."""
     copy = data.copy(deep=True)
@@ -231,6 +262,7 @@ TRUE = {
     "learning-curves": curves,
     "readout-law": laws,
     "maximal-step": large_steps,
+    "two-steps": two_outliers,
 }
 # figure, variable, entry, value, words of the claim that this contradicts
 FALSE = [
@@ -267,4 +299,14 @@ FALSE = [
     ("maximal-step", "exact", {"case": 1, "ratio": 2, "step": 7}, 1.3, "sine: network within"),
     ("maximal-step", "simulated", {"case": 1, "ratio": 0, "step": 0}, NAN, "sine: network within"),
     ("maximal-step", "isotropic", {"case": 0, "ratio": 2}, 1.1, "spiked random features are off"),
+    (
+        "two-steps",
+        "simulated_count",
+        {"first": 1, "second": 2, "seed": 0},
+        3,
+        "as predicted, at 16",
+    ),
+    ("two-steps", "simulated", {"first": 0, "second": 0, "rank": 1}, 3.4, "where predicted"),
+    ("two-steps", "predicted_count", {"first": 3, "second": 3}, 5, "than in the limit"),
+    ("two-steps", "overlap", {"batches": 1}, 0.07, "information exponent 2"),
 ]

@@ -104,6 +104,7 @@ _FIGURES: dict[str, tuple[Any, ...]] = {  # title, module, first arguments of it
     "maximal-step": (
         "test error at steps of order √N, exactly and by spiked random features", "maximal_step",
     ),
+    "two-steps": ("outliers of the weights after two steps", "two_steps"),
 }  # fmt: skip
 FIGURES = {
     name: PaperFigure(name, title, **functions_of(f"{__name__}.{module}", *first))

@@ -37,6 +37,7 @@ class Frame:
     gamma: FloatArray  # (r, Q) Γ_ki = θ_k·ê_i
     across: FloatArray  # (r, r) R = (I − ΓΓᵀ)^½, symmetric: q for one direction
     products: FloatArray  # (K, K) tr(K_gK_h)/d
+    strengths: FloatArray  # (K,) all Λ_i of (164), the largest first
 
     @property
     def axes(self) -> int:
@@ -63,6 +64,7 @@ def initial_frame(size: int, directions: int) -> Frame:
         gamma=np.zeros((directions, 0)),
         across=np.eye(directions),
         products=np.ones((size, size)),
+        strengths=np.zeros(size),
     )
 
 
@@ -167,6 +169,7 @@ class _Axes(NamedTuple):
     left: FloatArray
     gamma: FloatArray
     across: FloatArray
+    strengths: FloatArray
 
 
 def _frame(
@@ -174,23 +177,26 @@ def _frame(
 ) -> tuple[_Vectors, FloatArray, _Axes]:
     """Axes of the shifts after the step, and their parts along the frame before (eqs. 164, 165)."""
     gram = shifts.products(shifts, law, ratio)
-    combine = _orthonormal(gram, share, MAX_AXES, _LEAST_AXIS)  # C, (K, Q)
+    combine, strengths = _orthonormal(gram, share, MAX_AXES, _LEAST_AXIS)  # C, (K, Q)
     axes = _Vectors(combine.T @ shifts.coordinates, shifts.functions @ combine)
     shift = gram @ combine
     gamma = frame.target @ axes.coordinates.T
     values, vectors = np.linalg.eigh(gamma @ gamma.T)
     across = (vectors * across_alignment(np.sqrt(np.maximum(values, 0.0)))) @ vectors.T
     left = np.maximum(np.diag(gram) - (shift**2).sum(axis=1), 0.0)
-    return axes, combine.T @ _padded(frame), _Axes(shift, left, gamma, across)
+    return axes, combine.T @ _padded(frame), _Axes(shift, left, gamma, across, strengths)
 
 
-def _orthonormal(gram: FloatArray, share: FloatArray, most: int, least: float) -> FloatArray:
-    """C with ê_i = Σ_g C_gi b_g orthonormal, (K, Q), for vectors with this Gram matrix."""
+def _orthonormal(
+    gram: FloatArray, share: FloatArray, most: int, least: float
+) -> tuple[FloatArray, FloatArray]:
+    """C with ê_i = Σ_g C_gi b_g orthonormal, (K, Q), for a Gram matrix of vectors, and all Λ_i."""
     root = np.sqrt(share)
     values, vectors = np.linalg.eigh(root[:, None] * gram * root)
     values, vectors = values[::-1], vectors[:, ::-1]
     kept = values[:most] > max(least * values[0], 1e-300)
-    return np.asarray(root[:, None] * vectors[:, :most][:, kept] / np.sqrt(values[:most][kept]))
+    combine = root[:, None] * vectors[:, :most][:, kept] / np.sqrt(values[:most][kept])
+    return combine, np.maximum(values, 0.0)
 
 
 def _rest(frame: Frame, after: _Axes, axes: _Vectors) -> _Vectors:
@@ -256,7 +262,7 @@ def _moved_axes(
 ) -> tuple[FloatArray, FloatArray]:
     """f′_k (M, k) and c_gk (k, K) of the shifts that norms move (eq. 177)."""
     gram = moved.products(moved, law, ratio)
-    combine = _orthonormal(gram, share, MAX_AXES, _LEAST_MOVED)
+    combine, _ = _orthonormal(gram, share, MAX_AXES, _LEAST_MOVED)
     return moved.functions @ combine, (gram @ combine).T
 
 
