@@ -238,6 +238,23 @@ def bent_law(law: str, count: int, bend: float, end: float | None = None) -> Rul
     return _frozen(nodes / np.sqrt(1.0 - (bend * nodes) ** 2), weights)
 
 
+@lru_cache(maxsize=64)
+def split_law(law: str, count: int, bend: float) -> Rule:
+    """The same for functions of g that are smooth on either side of 0 only, `count` nodes on each.
+
+    Functions of |g| would slow the convergence of a rule for all g down to powers of its size.
+    """
+    end = float(np.sqrt(3.0)) if law == "uniform" else 9.6
+    g, w = panels(np.linspace(0.0, end, 25), 16)
+    w = w * normal_density(g) if law == "gaussian" else w
+    rule = gauss_from_measure(g / np.sqrt(1.0 + (bend * g) ** 2), w / w.sum(), count)
+    nodes = rule.nodes / np.sqrt(1.0 - (bend * rule.nodes) ** 2)
+    return _frozen(
+        np.concatenate([-nodes[::-1], nodes]),
+        0.5 * np.concatenate([rule.weights[::-1], rule.weights]),
+    )
+
+
 def largest_expected(count: float) -> float:
     """The size that `_EXPECTED_BEYOND` of `count` normal variables are expected to exceed."""
     return -normal_quantile(0.5 * _EXPECTED_BEYOND / max(count, 2.0))

@@ -80,7 +80,7 @@ def residual_law(
     if isinstance(star, MeanSign) and noise.leaning is None:
         return _law_of_signs(star)
     target = _target_law(star, samples)
-    added, w_x = _noise_rule(noise, samples)
+    added, w_x = noise_rule(noise, samples)
 
     def both(of_target: FloatArray, of_noise: FloatArray) -> FloatArray:
         return np.multiply.outer(of_target, of_noise).ravel()
@@ -132,7 +132,8 @@ def _typical_rule(samples: float) -> Rule:
     return truncated_normal(largest_expected(samples), 1.0, 1.0, _SPACING)
 
 
-def _target_rule(star: Nonlinearity) -> Rule:
+def target_rule(star: Nonlinearity) -> Rule:
+    """Values of t and their probabilities, fine enough for the target."""
     if not star.kinks and not star.breaks(10.0).size:
         return trapezoid_normal(10.0, 0.1)
     z, w = gaussian_panels(star)
@@ -140,11 +141,11 @@ def _target_rule(star: Nonlinearity) -> Rule:
     return z[keep], w[keep] / w[keep].sum()
 
 
-def _noise_rule(noise: Noise, samples: float | None) -> Rule:
+def noise_rule(noise: Noise, samples: float | None, count: int = _NOISE_NODES) -> Rule:
     """Values of what is added to the target, its mean apart, and their probabilities."""
     if noise.variance == 0.0:
         return np.zeros(1), np.ones(1)
-    x, w = gauss_hermite(_NOISE_NODES) if samples is None else _typical_rule(samples)
+    x, w = gauss_hermite(count) if samples is None else _typical_rule(samples)
     return np.sqrt(noise.variance) * x, w
 
 
@@ -154,7 +155,7 @@ def _target_law(star: Nonlinearity | AlignedTarget, samples: float | None) -> Re
     if isinstance(star, MeanSign):
         return _law_of_signs(star)
     if isinstance(star, Nonlinearity):
-        t, w = _target_rule(star) if samples is None else _typical_rule(samples)
+        t, w = target_rule(star) if samples is None else _typical_rule(samples)
         y, along = star(t), (w * t)[None]
         powers = y ** np.arange(MOST_MOMENT + 1)[:, None]
         return ResidualLaw(y, w, along, (along * t)[None], powers @ w, along @ powers[:4].T)

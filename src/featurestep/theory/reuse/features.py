@@ -1,0 +1,310 @@
+"""Features of the readout's rows: of rows that the step has seen, and of others.
+
+The pre-activation of a neuron on a row that the step has seen contains the row itself: it is
+u_gκ + ω + e_gφ0 r σ′(z), with z the one before the step and ω = c_gz + ς_gζ (54). The feature is
+averaged over z here, over ζ by the activation's own averages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core.types import FloatArray
+from ...functions.nonlinearity import Nonlinearity, Shifted
+from ...functions.quadrature import normal_density, panels, trapezoid_normal
+from ...functions.sampled import Sampled
+from ..exact.columns import anisotropy
+from ..exact.step import SlopeMoments, Step, slope_moments
+from .rows import ONE, RowClass
+
+_SMALLEST_SPREAD = 1e-4  # of ζ: a smaller one is not told from it to 1e-8
+_END, _PANELS_END = 8.5, 8.0  # of z, for activations without and with kinks
+_STEEP = 8.0  # e φ0 r from which on nodes of z are closer
+_NEGLIGIBLE = 1e-9  # probability of a node of r
+_PANEL_ORDER = 8
+_GRID = 0.025  # of arguments at which smooth activations are averaged
+_STENCIL = np.arange(-2.0, 4.0)
+_AROUND = np.array([-5.0, -1.7, 0.0, 1.7, 5.0])  # edges around a kink, in units of its width
+
+
+@dataclass(frozen=True)
+class Features:
+    """Averages on the nodes of a class of rows, of K groups."""
+
+    mean: FloatArray  # (M, Q, K) m_g
+    slopes: FloatArray  # (M, Q, 3K) a1, a2 and φ0 e r o: ℓ of (57) over √D
+    spread: FloatArray  # (M, Q, K) ν_g²
+    norms: FloatArray  # (2, M, Q, K) n¹ and n² of (63)
+    noise: FloatArray  # (2, M, Q, K) X^a of (65)
+    on_weights: FloatArray  # (2, M, K) Z^a
+    on_noise: FloatArray  # (2, M, K) Y^a
+    pair: FloatArray  # (M, Q, K) φ0 e r υ of (66b)
+    sample_norms: FloatArray  # (3, M, Q, K) n⁰, n², n¹ of (67)
+    squares: FloatArray  # (3, M, Q, K) column of A along t² − 1, ts̃ and s̃² − 1, of (37)
+
+
+@dataclass(frozen=True)
+class StepNumbers:
+    """Constants of the step of one problem, (K,) where they depend on the group."""
+
+    n_step: float
+    phi: float  # φ0
+    d: float
+    e: FloatArray
+    k: FloatArray
+    delta: FloatArray
+    drift: FloatArray  # c_g = 1 + k_g m_1
+    spread: FloatArray  # ς_g
+    norm: FloatArray  # ρ_g
+    shift: FloatArray  # u_g
+    neurons: FloatArray
+    r_moments: FloatArray  # (7,)
+    norm_variance: FloatArray  # C¹¹
+    sample_norm: FloatArray  # (K, K) s_gh
+    anisotropy: FloatArray  # (3, 3, K) of ‖x‖², xᵀ(I + kS)x and xᵀKx along t² − 1, ts̃, s̃² − 1
+
+    @classmethod
+    def of(cls, step: Step, sigma: Nonlinearity) -> StepNumbers:
+        """Those of the first row of a step."""
+        moments = step.r_moments[0]
+        variance = slope_moments(sigma).slope_variance
+        phi = float(step.phi[0])
+        e = step.e[0]
+        return cls(
+            n_step=float(step.d[0] / phi),
+            phi=phi,
+            d=float(step.d[0]),
+            e=e,
+            k=step.k[0],
+            delta=step.delta[0],
+            drift=1.0 + step.k[0] * moments[1],
+            spread=np.abs(e) * np.sqrt(phi * moments[2] * variance),
+            norm=step.norm[0],
+            shift=step.shift[0],
+            neurons=step.neurons[0],
+            r_moments=moments,
+            norm_variance=step.norm_variance[0],
+            sample_norm=step.sample_norm[0],
+            anisotropy=_anisotropy(step),
+        )
+
+
+def _anisotropy(step: Step) -> FloatArray:
+    """How ‖x‖², xᵀ(I + kS)x and xᵀK_gx depend on t and s̃, as (37): (3, 3, K).
+
+    Along β⋆ and b̂, the rest of β: β⋆·x_i = t_i and b̂·x_i = s̃_i + r_i√(φ0/b_2) in S, of (61).
+    """
+    gamma, q, k = step.alignment[0], step.across[0], step.k[0]
+    b, phi = step.r_moments[0], step.phi[0]
+    seen = anisotropy(step)
+    along, mixed, across = seen.along[0], seen.mixed[0, 0], seen.across[0, 0, 0]
+    whole = np.array(
+        [
+            gamma**2 * along + 2.0 * gamma * q * mixed + q**2 * across,
+            2.0 * (gamma * q * (along - across) + (q**2 - gamma**2) * mixed),
+            q**2 * along - 2.0 * gamma * q * mixed + gamma**2 * across,
+        ]
+    )
+    parts = [
+        step.r_second[0, 0, 0] @ step.r[0],
+        2.0 * np.sqrt(phi / b[2]) * step.r_overlaps[0, 0, 2],
+        b[1] + phi * b[3] / b[2],
+    ]
+    own = np.array([1.0, 0.0, 1.0])[:, None] * np.ones_like(k)
+    return np.stack([own, own + k * np.array(parts)[:, None], whole])
+
+
+def step_features(
+    sigma: Nonlinearity, step: StepNumbers, rows: RowClass, spacing: float
+) -> Features:
+    """Features on rows that the step has seen (eqs. 54–56, 63, 65, 66b).
+
+    `spacing` is that of the nodes of z.
+    """
+    s = slope_moments(sigma)
+    likely = np.abs(rows.by_residual[:, ONE, ONE]) > _NEGLIGIBLE
+    steep = np.abs(step.e) * step.phi * np.abs(rows.r[likely]).max() / _STEEP
+    finer = spacing / np.maximum(steep, 1.0)
+    found = [_of_group(sigma, s, step, rows, g, finer[g]) for g in range(step.e.size)]
+    table = _Averages(*(np.stack(part, axis=-1) for part in zip(*found, strict=True)))
+    e, c, phi = step.e, step.drift, step.phi
+    r = rows.r[:, None, None]  # (M, 1, 1)
+    own = e * phi * r
+    mean, slope = table.mean, table.slope
+    noise_slope = own * slope  # e φ0 r a2
+    old = table.with_z - c * slope - 2.0 * s.c2 * noise_slope
+    spread = table.square - mean**2 - table.with_z**2 - (step.spread * slope) ** 2
+    spread += -2.0 * noise_slope * table.with_h + noise_slope**2 * s.noise_variance
+    correlation = table.with_h - noise_slope * s.noise_variance  # o
+    first = 0.5 * table.curvature
+    second = table.slope_with_z - 2.0 * c * first
+    radius = 0.5 * table.with_h2 - c * second - c**2 * first
+    radius += own * (table.slope_with_psi + s.c1 * slope)
+    on_weights, on_noise, products = _increments(s, step, rows.r)
+    linear, quadratic = 2.0 * e * c * r, e**2 * phi * r**2
+    own_norm = linear * table.with_z_psi + quadratic * table.with_psi2
+    own_norm += 2.0 * e * r * step.spread**2 * table.slope_with_psi
+    noise = np.stack([own_norm, e * r * table.with_z_psi])
+    noise -= noise_slope * products[:, :, None, :]
+    norms = np.stack([radius, second, first])
+    return Features(
+        mean=mean,
+        slopes=np.concatenate([old, slope, own * correlation], axis=-1),
+        spread=np.maximum(spread, 0.0),
+        norms=np.stack([first, second]),
+        noise=phi * noise,
+        on_weights=on_weights,
+        on_noise=on_noise,
+        pair=own * table.slope_with_psi,
+        sample_norms=norms,
+        squares=np.einsum("amqg,ajg->jmqg", norms, step.anisotropy) / step.d,
+    )
+
+
+def _increments(
+    s: SlopeMoments, step: StepNumbers, r: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Z^a, Y^a and E[hf^a], (2, M, K): what one row adds to a neuron's norms (eq. 64)."""
+    e, phi, at = step.e, step.phi, r[:, None]
+    linear, quadratic = 2.0 * e * step.drift * at, e**2 * phi * at**2
+    on_weights = np.stack([linear * s.z2_psi + quadratic * s.z_psi2, e * at * s.z2_psi])
+    products = np.stack([linear * s.z_psi_h + quadratic * s.psi2_h, e * at * s.z_psi_h])
+    return on_weights, phi * e * at * products, products
+
+
+def norm_noise(sigma: Nonlinearity, step: StepNumbers) -> FloatArray:
+    """C^{ab} of (65), (2, 2, K)."""
+    s = slope_moments(sigma)
+    one, mixed, _ = s.nonlinear_products
+    b = step.r_moments
+    e, phi = step.e, step.phi
+    linear, quadratic = 2.0 * e * step.drift, e**2 * phi
+    cross = phi * e * (linear * b[2] * one + quadratic * b[3] * mixed)
+    return np.array([[step.norm_variance, cross], [cross, phi * e**2 * b[2] * one]])
+
+
+def other_features(sigma: Nonlinearity, step: StepNumbers, kappa: FloatArray) -> Features:
+    """Features on rows that the step has not seen, of (5), as a class with one node of r."""
+    mean, slope, second, spread = sigma.averages(step.norm, step.shift * kappa[:, None], 2)[:, None]
+    nothing = np.zeros_like(mean)
+    both = np.stack([nothing, nothing])
+    curvature = 0.5 * second
+    return Features(
+        mean=mean,
+        slopes=np.concatenate([nothing, slope, nothing], axis=-1),
+        spread=spread,
+        norms=np.stack([curvature, nothing]),
+        noise=both,
+        on_weights=both[:, :, 0],
+        on_noise=both[:, :, 0],
+        pair=nothing,
+        sample_norms=np.stack([nothing, nothing, curvature]),
+        squares=curvature * step.anisotropy[2][:, None, None, :] / step.d,
+    )
+
+
+class _Averages(NamedTuple):
+    """Averages of f = σ(·) of (54) over z and ζ, (M, Q) of one group or (M, Q, K) of all."""
+
+    mean: FloatArray  # E f
+    with_z: FloatArray  # E[zf]
+    with_h: FloatArray  # E[hf]
+    with_h2: FloatArray  # E[(z² − 1)f]
+    with_z_psi: FloatArray  # E[f[zψ]_nl]
+    with_psi2: FloatArray  # E[f[ψ²]_nl]
+    slope: FloatArray  # E σ′(·)
+    slope_with_z: FloatArray  # E[zσ′(·)]
+    slope_with_psi: FloatArray  # E[ψ(z)σ′(·)]
+    curvature: FloatArray  # E σ″(·)
+    square: FloatArray  # E f²
+
+
+def _of_group(
+    sigma: Nonlinearity, s: SlopeMoments, step: StepNumbers, rows: RowClass, g: int, spacing: float
+) -> _Averages:
+    """The averages of one group."""
+    e, c, width = step.e[g], step.drift[g], max(step.spread[g], _SMALLEST_SPREAD)
+    r, kappa = rows.r[:, None, None], rows.kappa[:, None]
+    place = step.shift[g] * kappa
+    own = e * step.phi * r
+    if sigma.kinks:
+        edges = np.linspace(-_PANELS_END, _PANELS_END, 1 + round(2.0 / spacing))
+        z, w = _panels_around_kinks(sigma, edges, place[None, :, :], own, c, width)
+    else:
+        z, w = trapezoid_normal(_END, spacing)
+    slope = sigma.derivative(z)
+    psi = slope - s.c1
+    h = psi - 2.0 * s.c2 * z
+    first = z * psi - 2.0 * s.c2 - s.z2_psi * z
+    second = psi**2 - s.slope_variance - s.z_psi2 * z
+    basis = np.stack([np.ones_like(z), z, h, z**2 - 1.0, first, second], axis=-1) * w[..., None]
+    tilted = np.stack([np.ones_like(z), z, psi], axis=-1) * w[..., None]
+    value, tilt, bend, spread = _smoothed(sigma, width, place + c * z + own * slope)
+    square = value**2 + (width * tilt) ** 2 + spread
+    parts = [_product(value, basis), _product(tilt, tilted)]
+    parts += [_product(bend, w[..., None]), _product(square, w[..., None])]
+    return _Averages(*np.moveaxis(np.concatenate(parts, axis=-1), -1, 0))
+
+
+def _smoothed(sigma: Nonlinearity, width: float, at: FloatArray) -> FloatArray:
+    """Averages of σ(at + width·ζ) over ζ: mean, slope, second derivative, spread (4, *shape).
+
+    Quadratures are made on a grid, and interpolated by polynomials of degree 5.
+    """
+    base = sigma.base if isinstance(sigma, Shifted) else sigma
+    if sigma.kinks or not isinstance(base, Sampled):
+        return sigma.averages(np.float64(width), at, 2)
+    low = float(at.min()) - 3.0 * _GRID
+    count = int(np.ceil((float(at.max()) - low) / _GRID)) + 5
+    table = sigma.averages(np.float64(width), low + _GRID * np.arange(count), 2)
+    windows = np.lib.stride_tricks.sliding_window_view(table, _STENCIL.size, axis=1)
+    local = windows @ np.linalg.inv(np.vander(_STENCIL, increasing=True)).T  # (4, cells, 6)
+    place = (at.ravel() - low) / _GRID
+    cell = np.floor(place).astype(np.intp) - 2
+    offset = place - cell - 2.0
+    found = np.empty((4, at.size))
+    for values, polynomial in zip(found, local, strict=True):
+        chosen = polynomial[cell]  # (points, 6)
+        values[:] = chosen[:, -1]
+        for k in range(_STENCIL.size - 2, -1, -1):
+            values *= offset
+            values += chosen[:, k]
+    return found.reshape(4, *at.shape)
+
+
+def _product(values: FloatArray, functions: FloatArray) -> FloatArray:
+    """Σ_z values (M, Q, Z) × functions (Z, F) or (M, Q, Z, F): (M, Q, F)."""
+    if functions.ndim == 2:
+        return np.asarray(values @ functions)
+    return np.asarray(np.matmul(values[..., None, :], functions)[..., 0, :])
+
+
+def _panels_around_kinks(
+    sigma: Nonlinearity,
+    edges: FloatArray,
+    place: FloatArray,
+    own: FloatArray,
+    c: float,
+    width: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Nodes of z and weights, (M, Q, Z): cut at the kinks, dense where the feature has one.
+
+    Between two kinks of σ the slope σ′(z) hardly varies: with it, place + cz + own·σ′(z) is at a
+    kink at one z, and ζ smooths the feature there over width/c.
+    """
+    kinks = np.array(sigma.kinks)
+    middles = np.concatenate([[kinks[0] - 1.0], 0.5 * (kinks[1:] + kinks[:-1]), [kinks[-1] + 1.0]])
+    drift = np.copysign(max(abs(c), 1e-3), c)
+    reached = place[..., None] + own[..., None] * sigma.derivative(middles)  # (M, Q, 1, pieces)
+    at = (kinks[:, None] - reached[..., None, :]) / drift
+    at = at.reshape(*at.shape[:2], -1)
+    spread = min(width / abs(drift), 2.0)
+    around = (at[..., None] + spread * _AROUND).reshape(*at.shape[:2], -1)
+    fixed = np.unique(np.concatenate([edges, kinks]))
+    fixed = np.broadcast_to(fixed, (*at.shape[:2], fixed.size))
+    edges = np.concatenate([fixed, np.clip(around, edges[0], edges[-1])], axis=-1)
+    z, w = panels(np.sort(edges, axis=-1), _PANEL_ORDER)
+    return z, w * normal_density(z)

@@ -1,0 +1,300 @@
+"""The readout's fit on rows of all classes: (62), (66), (66b) and (67).
+
+Fields are A (means), v_⋆, v_b and ϑ (3K each: the bulk along β⋆, along the rest of β, and the shift
+that β = Xᵀr/n makes), Δ¹, Δ², Δ̂¹, Δ̂² (norms of neurons and their conjugates) and Υ (pairs of rows).
+All but A are in scaled units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...core.types import FloatArray
+from ...functions.nonlinearity import Nonlinearity
+from ..exact.dyson import p_hat_index
+from .features import Features, StepNumbers, norm_noise
+from .fixed_point import ClassValues, Evaluation, Gradients
+from .rows import ONE, RowClass, S, T, Y
+
+
+class Fields:
+    """Places of the fields of K groups in the vector of unknowns, 15K of them."""
+
+    def __init__(self, groups: int) -> None:
+        sizes = [1, 3, 3, 3, 1, 1, 1, 1, 1]
+        ends = np.cumsum([0, *sizes]) * groups
+        parts = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        self.means, self.star, self.beside, self.constraint = parts[:4]
+        self.norms, self.conjugates = parts[4:6], parts[6:8]
+        self.pair = parts[8]
+        self.count = int(ends[-1])
+
+
+@dataclass(frozen=True)
+class Readout:
+    """The stationary point of (62), and the training loss."""
+
+    fields: Fields
+    coefficients: FloatArray  # (15K,)
+    objective: float  # n L_tr/n_step
+
+
+def class_columns(
+    at: Evaluation, rows: RowClass, features: Features, own: ClassValues
+) -> tuple[FloatArray, FloatArray]:
+    """Columns that do not depend on t and s̃, (M, Q, 15K), and that of v_⋆ and v_b, (M, Q, 3K)."""
+    size = at.pencil.groups
+    places = Fields(size)
+    unit = 1.0 / np.sqrt(at.pencil.step.n_step)
+    scaled = unit * at.root
+    plain = np.zeros((*own.shrink.shape, places.count), dtype=own.response.dtype)
+    plain[..., places.means] = features.mean
+    plain[..., places.constraint] = unit * rows.r[:, None, None] * own.effective
+    for a in (0, 1):
+        plain[..., places.norms[a]] = scaled * features.norms[a]
+        plain[..., places.conjugates[a]] = scaled * features.noise[a]
+        plain[..., places.conjugates[a]] += unit * (
+            own.response[..., :size] * features.on_weights[a][:, None]
+            + own.response[..., 2 * size :] * features.on_noise[a][:, None]
+        )
+    plain[..., places.pair] = scaled * features.pair
+    return plain, unit * own.effective
+
+
+def sample_norm_products(step: StepNumbers) -> FloatArray:
+    """(2/d)Σ^{ab}_gh, (3, 3, K, K), covariances of a row's norms over rows (eq. 67)."""
+    b, phi, d = step.r_moments, step.phi, step.d
+    k, delta = step.k, step.delta
+    m = b[1]
+    second = phi * b[2] + m**2
+    third = phi**2 * b[3] + 3.0 * phi * b[2] * m + m**3
+    mixed = phi * b[3] + m * b[2]
+    kg, kh = k[:, None], k[None, :]
+    one = np.ones((k.size, k.size))
+    found = np.empty((3, 3, k.size, k.size))
+    found[0, 0] = one
+    found[0, 1] = one * step.drift
+    found[0, 2] = one * step.norm**2
+    found[1, 1] = 1.0 + (kg + kh) * m + kg * kh * second
+    found[1, 2] = 1.0 + (kg + 2.0 * kh) * m + (2.0 * kg * kh + kh**2) * second
+    found[1, 2] += kg * kh**2 * third + delta * b[2] + kg * delta * mixed
+    for a in range(3):
+        for c in range(a):
+            found[a, c] = found[c, a].T
+    found *= 2.0 / d
+    found[2, 2] = step.sample_norm
+    return found
+
+
+def fit(at: Evaluation, sigma: Nonlinearity) -> Readout:
+    """Solve (62) with the fields of (66) and (66b) (eqs. 62, 66)."""
+    pencil = at.pencil
+    size, places = pencil.groups, Fields(pencil.groups)
+    matrix = quadratic_terms(at, sigma) / pencil.step.n_step
+    right = np.zeros(places.count, dtype=matrix.dtype)
+    constant = 0.0
+    star, beside = places.star, places.beside
+    products = sample_norm_products(pencil.step)
+    for (rows, features), own in zip(pencil.classes, at.classes, strict=True):
+        if not rows.readout_share:
+            continue
+        plain, bulk = class_columns(at, rows, features, own)
+        weight = rows.readout_share * own.shrink[..., None, None] * rows.moments
+        flat, tilted = plain.reshape(-1, places.count), bulk.reshape(-1, 3 * size)
+        w = weight.reshape(-1, 4, 4)
+        matrix += flat.T @ (flat * w[:, ONE, ONE, None])
+        for where, i in ((star, T), (beside, S)):
+            cross = flat.T @ (tilted * w[:, ONE, i, None])
+            matrix[:, where] += cross
+            matrix[where, :] += cross.T
+            right[where] += tilted.T @ w[:, i, Y]
+        matrix[star, star] += tilted.T @ (tilted * w[:, T, T, None])
+        matrix[beside, beside] += tilted.T @ (tilted * w[:, S, S, None])
+        mixed = tilted.T @ (tilted * w[:, T, S, None])
+        matrix[star, beside] += mixed
+        matrix[beside, star] += mixed
+        right += flat.T @ w[:, ONE, Y]
+        _add_squares(matrix, right, rows, features, own, (flat, tilted))
+        constant = constant + w[:, Y, Y].sum()
+        norms = features.sample_norms.reshape(3, -1, size)
+        own_weight = w[:, ONE, ONE, None]
+        gram = np.einsum("ajg,bjh->abgh", norms * own_weight, norms)
+        matrix[places.means, places.means] += (products * gram).sum(axis=(0, 1))
+    scale = np.ones(places.count, dtype=matrix.dtype)
+    scale[places.means] = np.sqrt(at.v2)
+    solution = scale * np.linalg.solve(scale[:, None] * matrix * scale, scale * right)
+    # At the stationary point, to second order in the rounding of the solution.
+    objective = constant - 2.0 * right @ solution + solution @ matrix @ solution
+    return Readout(places, solution, objective)
+
+
+def _add_squares(
+    matrix: FloatArray,
+    right: FloatArray,
+    rows: RowClass,
+    features: Features,
+    own: ClassValues,
+    columns: tuple[FloatArray, FloatArray],
+) -> None:
+    """Add what (37) adds to the column of A, in place."""
+    flat, tilted = columns
+    size = features.mean.shape[-1]
+    places = Fields(size)
+    weight = rows.readout_share * own.shrink[..., None, None] * rows.squares
+    bent = np.einsum("jmqg,mqji->mqig", features.squares, weight).reshape(-1, 7, size)
+    right[places.means] += bent[:, Y].sum(axis=0)
+    cross = bent[:, ONE].T @ flat
+    for where, i in ((places.star, T), (places.beside, S)):
+        cross[:, where] += bent[:, i].T @ tilted
+    matrix[places.means] += cross
+    matrix[:, places.means] += cross.T
+    own_part = features.squares.reshape(3, -1, size).transpose(1, 0, 2)
+    matrix[places.means, places.means] += np.einsum("jig,jih->gh", bent[:, 4:], own_part)
+
+
+def quadratic_terms(at: Evaluation, sigma: Nonlinearity) -> FloatArray:
+    """Half the Hessian of the terms of (62), (66) and (66b) beside the rows' misfit."""
+    pencil = at.pencil
+    step, size = pencil.step, pencil.groups
+    places = Fields(size)
+    matrix = np.zeros((places.count, places.count), dtype=at.g.dtype)
+    index = np.arange(places.count)
+    inverse = at.inverse
+    ratio = step.r_moments[2] / step.phi
+    matrix[index[places.means], index[places.means]] = 1.0 / at.v2
+    matrix[places.star, places.star] = pencil.base
+    matrix[places.beside, places.beside] = at.state.xi
+    matrix[places.constraint, places.beside] = np.sqrt(ratio) * inverse
+    matrix[places.beside, places.constraint] = np.sqrt(ratio) * inverse
+    matrix[places.constraint, places.constraint] = -ratio * inverse
+    matrix[index[places.pair], index[places.pair]] = 1.0
+    noise = norm_noise(sigma, step)
+    for a in (0, 1):
+        hat = index[places.conjugates[a]]
+        norm = index[places.norms[a]]
+        matrix[norm, hat] = matrix[hat, norm] = 1.0
+        for b in (0, 1):
+            matrix[hat, index[places.conjugates[b]]] -= noise[a, b]
+    for (rows, features), own in zip(pencil.classes, at.classes, strict=True):
+        if rows.step_share:
+            _add_step_rows(matrix, at, places, rows, features, own)
+    return matrix
+
+
+def _add_step_rows(
+    matrix: FloatArray,
+    at: Evaluation,
+    places: Fields,
+    rows: RowClass,
+    features: Features,
+    own: ClassValues,
+) -> None:
+    """The terms −E[cᵀT_Nc], −2E[gᵀ(I + ΓT_N)(tv_⋆ + rϑ)] and −E[gᵀΓ_Ng] of the step's rows."""
+    size = at.pencil.groups
+    inside = p_hat_index(size)
+    moments = rows.step_share * rows.by_residual
+    wheres = {T: places.star, S: places.beside, Y: places.constraint}
+    index = np.arange(places.count)
+    for i, left in wheres.items():
+        for j, right in wheres.items():
+            block = np.ix_(index[left][inside], index[right][inside])
+            matrix[block] -= np.tensordot(moments[:, i, j], own.t_matrices, 1)
+    forward = np.broadcast_to(np.eye(3 * size), (rows.r.size, 3 * size, 3 * size)).copy()
+    forward = forward.astype(at.g.dtype)
+    forward[..., inside] += np.matmul(at.gamma[:, inside], own.t_matrices)  # I + ΓT_N
+    whole = np.matmul(forward, at.gamma)  # Γ_N
+    p, hat = slice(0, size), slice(2 * size, 3 * size)
+    for a in (0, 1):
+        z, y = features.on_weights[a], features.on_noise[a]  # (M, K)
+        for i, where in ((T, places.star), (Y, places.constraint)):
+            weight = moments[:, ONE, i]
+            block = np.einsum("m,mg,mgf->gf", weight, z, forward[:, p])
+            block += np.einsum("m,mg,mgf->gf", weight, y, forward[:, hat])
+            matrix[places.conjugates[a], where] -= block
+            matrix[where, places.conjugates[a]] -= block.T
+        for b in (0, 1):
+            z_b, y_b = features.on_weights[b], features.on_noise[b]
+            block = np.zeros((size, size), dtype=at.g.dtype)
+            for left, one in ((p, z), (hat, y)):
+                for right, other in ((p, z_b), (hat, y_b)):
+                    block += np.einsum(
+                        "m,mg,mgh,mh->gh", moments[:, ONE, ONE], one, whole[:, left, right], other
+                    )
+            matrix[places.conjugates[a], places.conjugates[b]] -= block
+
+
+def add_gradients_of_objective(at: Evaluation, fitted: Readout, total: Gradients) -> None:
+    """Add the derivatives of n L_tr/n_step at the fitted fields by the parts of an evaluation."""
+    pencil = at.pencil
+    step, size = pencil.step, pencil.groups
+    places, x = fitted.fields, fitted.coefficients
+    unit = 1.0 / np.sqrt(step.n_step)
+    inside = p_hat_index(size)
+    star, beside, constraint = x[places.star], x[places.beside], x[places.constraint]
+    hats = np.stack([x[where] for where in places.conjugates])  # (2, K)
+    total.log_v2 -= x[places.means] ** 2 / at.v2 / step.n_step
+    ratio = step.r_moments[2] / step.phi
+    both = np.outer(constraint, beside)
+    total.xi += np.outer(beside, beside) / step.n_step
+    total.xi -= np.sqrt(ratio) * (both + both.T) / step.n_step
+    total.xi += ratio * np.outer(constraint, constraint) / step.n_step
+    products = sample_norm_products(step)
+    for (rows, features), own, out in zip(
+        pencil.classes, at.classes, total.classes, strict=True
+    ):
+        pulls = np.zeros((rows.r.size, 3 * size), dtype=x.dtype)  # g(r) of (66)
+        pulls[:, :size] = np.einsum("ag,amg->mg", hats, features.on_weights)
+        pulls[:, 2 * size :] = np.einsum("ag,amg->mg", hats, features.on_noise)
+        if rows.readout_share:
+            missed, by_shown = _missed(at, fitted, rows, features, own)
+            use = features.sample_norms * x[places.means]
+            missed = missed + np.einsum("abgh,amqg,bmqh->mq", products, use, use) * (
+                rows.moments[:, :, ONE, ONE]
+            )
+            out.shrink += rows.readout_share * missed
+            given = -2.0 * rows.readout_share * own.shrink[..., None] * by_shown * unit
+            out.effective += given[..., 0, None] * rows.r[:, None, None] * constraint
+            out.effective += given[..., 1, None] * star + given[..., 2, None] * beside
+            out.response += given[..., 0, None] * pulls[:, None]
+            seen = np.einsum("ag,amqg->mqg", hats, features.noise)
+            seen += np.einsum(
+                "ag,amqg->mqg", np.stack([x[where] for where in places.norms]), features.norms
+            )
+            seen += features.pair * x[places.pair]
+            total.log_v2 += 0.5 * at.root * np.tensordot(given[..., 0], seen, 2)
+        if rows.step_share:
+            moments = rows.step_share * rows.by_residual / step.n_step
+            c = np.stack([star, beside, constraint])[:, inside]
+            spread = moments[:, T:, T:]
+            out.t_matrices -= np.einsum("mij,ip,jq->mpq", spread, c, c)
+            driven = np.einsum("mi,if->mf", moments[:, ONE, [T, Y]], np.stack([star, constraint]))
+            reach = pulls @ at.gamma  # Γg
+            plain = moments[:, ONE, ONE]
+            cross = reach[:, inside, None] * driven[:, None, inside]
+            out.t_matrices -= cross + np.swapaxes(cross, -1, -2)
+            own_part = reach[:, inside, None] * reach[:, None, inside]
+            out.t_matrices -= plain[:, None, None] * own_part
+            turned = np.zeros_like(pulls)
+            turned[:, inside] = np.matmul(own.t_matrices, driven[:, inside, None])[..., 0]
+            again = np.zeros_like(pulls)
+            again[:, inside] = np.matmul(own.t_matrices, reach[:, inside, None])[..., 0]
+            total.gamma -= 2.0 * pulls.T @ (turned + plain[:, None] * again)
+            total.gamma -= (plain[:, None] * pulls).T @ pulls
+
+
+def _missed(
+    at: Evaluation, fitted: Readout, rows: RowClass, features: Features, own: ClassValues
+) -> tuple[FloatArray, FloatArray]:
+    """E[(y − f)²; node], (M, Q), and E[(1, t, s̃)(y − f); node], (M, Q, 3), noise apart."""
+    plain, bulk = class_columns(at, rows, features, own)
+    x, places = fitted.coefficients, fitted.fields
+    shown = np.stack(
+        [plain @ x, bulk @ x[places.star], bulk @ x[places.beside], -np.ones(own.shrink.shape)], -1
+    )
+    left = -np.einsum("mqij,mqj->mqi", rows.moments, shown)
+    bent = np.einsum("jmqg,g->mqj", features.squares, x[places.means])
+    beside = np.einsum("mqj,mqji->mqi", bent, rows.squares)
+    missed = ((2.0 * beside[..., :4] - left) * shown).sum(axis=-1)
+    return missed + (beside[..., 4:] * bent).sum(axis=-1), left[..., :3] - beside[..., :3]

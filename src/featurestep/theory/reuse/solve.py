@@ -1,0 +1,167 @@
+"""Predictions for readouts that are fitted on rows of the step: sections 22–27."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...core.problem import Problem
+from ...core.spiked import spiked_weights
+from ...core.types import FloatArray
+from ..exact.solve import SolvedNetwork
+from ..exact.step import ProblemRow, Step, build_step
+from ..prediction import Groups, Prediction
+from .features import StepNumbers, other_features, step_features
+from .fixed_point import (
+    Evaluation,
+    Gradients,
+    Pencil,
+    Solution,
+    State,
+    add_gradients_of_map,
+    carried_back,
+    solve,
+    solve_adjoint,
+)
+from .readout import Readout, add_gradients_of_objective, fit
+from .rows import other_rows, step_rows
+from .rules import Rules
+
+@dataclass(frozen=True)
+class Shares:
+    """Rows of the step alone, of both and of the readout alone."""
+
+    step: float
+    both: float
+    readout: float
+
+
+def build_pencil(problem: Problem, step: Step, rules: Rules, shares: Shares) -> Pencil:
+    """The rows of a problem, by classes, with their features."""
+    numbers = StepNumbers.of(step, problem.sigma)
+    star, noise = problem.sigma_star, problem.noise_std
+    direction = float(step.alignment[0]), float(step.across[0])
+    total = shares.step + shares.both
+    classes = []
+    for step_share, readout_share in ((shares.both, shares.both), (shares.step, 0.0)):
+        if step_share:
+            rows = step_rows(
+                star,
+                noise,
+                *direction,
+                rules.kappa,
+                rules.residuals,
+                step_share=step_share / total,
+                readout_share=readout_share / total,
+            )
+            features = step_features(problem.sigma, numbers, rows, rules.pre_activation)
+            classes.append((rows, features))
+    if shares.readout:
+        share = shares.readout / total
+        rows = other_rows(star, noise, *direction, rules.kappa, readout_share=share)
+        classes.append((rows, other_features(problem.sigma, numbers, rules.kappa)))
+    return Pencil(numbers, problem.n * problem.ridge, classes)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors of a readout that was fitted on rows of any class."""
+
+    train_loss: float
+    train_mse: float
+    readout_squares: FloatArray  # (K,) P_g
+    bulk_gram: FloatArray  # (K, K) Q_gh of (13), on test rows
+
+
+def solve_errors(at: Evaluation, fitted: Readout, n: int, ridge: float) -> Errors:
+    """Errors by one adjoint solution, whatever the source (eqs. 68, 69).
+
+    A source on test rows enters (59) and (60) as a class of rows does: its derivative is that of
+    the loss by Ξ_φφ and by the denominators of V2, hence P_g and Q. With weight w² on the training
+    rows it is the derivative by w of everything but χ.
+    """
+    size, n_step = at.pencil.groups, at.pencil.step.n_step
+    total = Gradients.zero(at)
+    add_gradients_of_objective(at, fitted, total)
+    adjoint = solve_adjoint(at, carried_back(at, total))
+    add_gradients_of_map(at, adjoint, total)
+    ratio = n_step / n
+    parts = zip(total.classes, at.classes, strict=True)
+    mse = ratio * sum(float((out.shrink * own.shrink**2).sum()) for out, own in parts)
+    pull = -n_step * adjoint.log_v2 / at.demand
+    bulk = slice(size, 2 * size)
+    both = 0.5 * (pull[:, None] + pull) * at.gamma[bulk, bulk] - adjoint.xi[bulk, bulk]
+    gram = at.root[:, None] * both * at.root
+    return Errors(ratio * fitted.objective, mse, pull * at.v2, gram)
+
+
+def predict_rows(problem: Problem, rules: Rules, shares: Shares) -> Prediction:
+    """The prediction for one problem, not checked."""
+    step = build_step([ProblemRow(problem)], rules.groups, rules.residuals)
+    found = solve(build_pencil(problem, step, rules, shares))
+    fitted = fit(found.at, problem.sigma)
+    errors = solve_errors(found.at, fitted, problem.n, problem.ridge)
+    return _prediction(problem, step, rules, found, fitted, errors)
+
+
+def _fields(step: Step, at: Evaluation, fitted: Readout) -> FloatArray:
+    """The fields A, τ, ψ and Δ¹ that test rows see, (4, K), in the units of (29)."""
+    places, x = fitted.fields, fitted.coefficients
+    size = at.pencil.groups
+    bulk = slice(size, 2 * size)
+    unit = at.root / np.sqrt(at.pencil.step.n_step)
+    star, beside = unit * x[places.star][bulk], unit * x[places.beside][bulk]
+    gamma, q = step.alignment[0], step.across[0]
+    return np.stack(
+        [
+            x[places.means],
+            gamma * star + q * beside,
+            q * star - gamma * beside,
+            unit * x[places.norms[0]],
+        ]
+    )
+
+
+def _prediction(
+    problem: Problem, step: Step, rules: Rules, found: Solution, fitted: Readout, errors: Errors
+) -> Prediction:
+    fields = _fields(step, found.at, fitted)
+    square = float(errors.readout_squares.sum())
+    network = SolvedNetwork(
+        [ProblemRow(problem)],
+        rules.groups,
+        rules.residuals,
+        "exact",
+        fields.reshape(1, -1),
+        errors.readout_squares[None],
+        errors.bulk_gram[None],
+    )
+    kappa, weight = rules.test
+    weights = spiked_weights(problem)
+    check = abs((errors.train_mse + problem.ridge * square) / errors.train_loss - 1.0)
+    return Prediction(
+        problem=problem,
+        test_error=float(network.error(kappa) @ weight),
+        train_loss=errors.train_loss,
+        train_mse=errors.train_mse,
+        readout_norm=float(np.sqrt(max(square, 0.0))),
+        alignment=weights.alignment,
+        beta_norm=weights.beta_norm,
+        test_error_sd=0.0,
+        groups=Groups(
+            g=rules.groups[0],
+            neurons=step.neurons[0],
+            shift=step.shift[0],
+            norm=step.norm[0],
+            use=fields[0],
+            along=fields[1],
+            across=fields[2],
+        ),
+        method="exact",
+        solver_residual=found.residual,
+        iterations=found.iterations,
+        self_check=float(check),
+        nodes=int(rules.kappa.size),
+        network=network,
+    )
