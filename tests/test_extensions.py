@@ -31,13 +31,16 @@ STEPS = {"rows", "steps", "batches"}
 LOSS = {"loss", "intercept"}
 # Every public verb, and the fields that it knows.
 VERBS: dict[str, tuple[Any, set[str]]] = {
-    "predict": (fs.predict, LOSS | {"steps", "covariance"}),
-    "compare": (lambda p: fs.compare(p, seeds=2, n_test=50), LOSS | {"steps", "covariance"}),
+    "predict": (fs.predict, LOSS | {"steps", "covariance", "rows"}),
+    "compare": (
+        lambda p: fs.compare(p, seeds=2, n_test=50),
+        LOSS | {"steps", "covariance", "rows"},
+    ),
     "limit": (fs.limit, set()),
-    "baselines": (fs.baselines, LOSS),
+    "baselines": (fs.baselines, LOSS | {"rows"}),
     "optimum": (
         lambda p: fs.optimum(p, bounds={"ridge": (0.05, 0.5)}),
-        LOSS | {"steps", "covariance"},
+        LOSS | {"steps", "covariance", "rows"},
     ),
     "learnable": (fs.learnable, set()),
     "spectrum": (fs.spectrum, set()),
@@ -64,9 +67,9 @@ VERBS: dict[str, tuple[Any, set[str]]] = {
             known,
         )
         for task, known in (
-            ("predict", LOSS | {"steps", "covariance"}),
+            ("predict", LOSS | {"steps", "covariance", "rows"}),
             ("limit", set()),
-            ("baselines", LOSS),
+            ("baselines", LOSS | {"rows"}),
             ("spectrum", set()),
             ("simulate", set(PLAIN)),
         )

@@ -39,7 +39,9 @@ class Baselines(Result):
         "untrained": "the same network with step 0 (random features)",
         "ridge_n": "ridge regression on the raw inputs, n samples, the same ridge",
         "ridge_n_tuned": "the same with its best ridge",
-        "ridge_all": "ridge regression on the raw inputs, n + n_step samples, the same ridge",
+        "ridge_all": (
+            "ridge regression on the raw inputs, n + n_step samples (n with rows same), the same ridge"
+        ),
         "ridge_all_tuned": "the same with its best ridge",
         "best_linear": "the best linear function of x",
         "best_affine": "the best linear function of x plus a constant",
@@ -83,7 +85,9 @@ class LossBaselines(Result):
         "the same ridge",
         "linear_n_loss": "its mean loss on fresh samples",
         "linear_n_tuned": "the same with the ridge that makes its error least",
-        "linear_all": "the same loss on the raw inputs, n + n_step samples, the same ridge",
+        "linear_all": (
+            "the same loss on the raw inputs, n + n_step samples (n with rows same), the same ridge"
+        ),
         "linear_all_tuned": "the same with the ridge that makes its error least",
         "best_linear": "the best linear function of x, or sign of one",
         "best_affine": "the best linear function of x plus a constant, or sign of one",
@@ -110,7 +114,7 @@ class LossBaselines(Result):
         return size_notes(self.problem)
 
 
-@verb(LOSS)
+@verb(LOSS, {"rows"})
 def baselines(
     problem: Problem | Grid, *, progress: Progress | None = None
 ) -> Any:  # Baselines or LossBaselines, by the loss, or a GridResult
@@ -137,7 +141,7 @@ def baselines_given(problem: Problem, untrained_error: float) -> Baselines:
     noise = problem.noise_std**2
     signal, rest = _linear_signal(problem, problem.star)
     never, linear_beside = left_by_kappa(problem)
-    few, many = problem.phi, problem.d / (problem.n + problem.n_step)
+    few, many = problem.phi, problem.d / _all_rows(problem)
     return Baselines(
         problem=problem,
         untrained=untrained_error,
@@ -188,7 +192,7 @@ def on_inputs(problem: Problem, n: int) -> Problem:
 
 
 def _on_all_inputs(problem: Problem) -> Problem:
-    return on_inputs(problem, problem.n + problem.n_step)
+    return on_inputs(problem, _all_rows(problem))
 
 
 def tuned_error(problem: Problem) -> float:
@@ -254,6 +258,11 @@ def _best_squares(problem: Problem) -> dict[str, float]:
         "best_given_direction": sum(left_by_kappa(problem)) + noise,
         "bayes_error": noise,
     }
+
+
+def _all_rows(problem: Problem) -> int:
+    """Rows of the step and of the readout."""
+    return problem.n + (problem.n_step if problem.rows == "fresh" else 0)
 
 
 def marchenko_pastur(phi: float, lam: float) -> tuple[float, float]:

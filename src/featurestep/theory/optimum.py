@@ -99,7 +99,7 @@ class LossOptimum(Optimum):
     COLUMNS: ClassVar[tuple[str, ...]] = ("ridge", "step_size", "test_error", "test_loss")
 
 
-@verb(LOSS, {"steps"}, {"covariance"})
+@verb(LOSS, {"steps"}, {"covariance"}, {"rows"})
 def optimum(
     problem: Problem | Grid,
     *,
@@ -112,7 +112,8 @@ def optimum(
 
     A coarse logarithmic grid finds the lowest region, finer and finer grids around the best point
     its minimum. Each grid is one call of the engine. `step_sizes` is the best schedule: the size of
-    every step of a problem of several, alone or with the ridge, from the best of equal sizes.
+    every step of a problem of several, alone or with the ridge, from the best of equal sizes. These,
+    and problems with rows `same`, are searched by the Nelder–Mead method.
     Default bounds: ridge from 1e-6 to 100, from 1e-4 with another loss than the square; step sizes
     from 0.01 to 4√width.
     """
@@ -140,7 +141,8 @@ def _search(
     """The optimum of one problem; of a `LossOptimum` by section 31 whatever the loss."""
     any_loss = kind is LossOptimum
     low, high = _checked_bounds(problem, names, bounds or {})
-    search = _by_simplex if "step_sizes" in names else _by_grids
+    slow = "step_sizes" in names or problem.rows == "same"
+    search = _by_simplex if slow else _by_grids
     found = search(partial(_values, problem, names, minimise, any_loss), low, high)
     if not math.isfinite(found.value):
         raise NotConverged("no point of the search could be solved")

@@ -32,10 +32,12 @@ from .prediction import (
     answered_loss,
 )
 from .resolution import Effort, Resolution, choose
+from .reuse.solve import solve_reused
 from .several_steps.prediction import require_fresh_batches, solve_problem
 
 METHODS = ("exact", "isotropic")
-KNOWN = (LOSS, {"steps"}, {"covariance"})  # fields beyond the plain problem, see core.extensions
+# Fields beyond the plain problem, see core.extensions.
+KNOWN = (LOSS, {"steps"}, {"covariance"}, {"rows"})
 SETTLED = 3e-7  # relative change under refinement that ends it
 MAX_REFINEMENTS = 6
 
@@ -60,6 +62,9 @@ def predict(
 
     `method` is "exact", for every step size, or "isotropic": the published approximation, which
     knows of each neuron its shift along the learned direction and its norm, for comparison.
+
+    With `rows="same"` the readout is fitted on the rows of the step (theory, sections 26–29), for
+    the residual `labels`, rows of W0 on the sphere and targets of one direction.
 
     >>> from featurestep import Problem, predict
     >>> p = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01, noise_std=0.1)
@@ -114,13 +119,17 @@ def solve(
         raise InvalidProblem("method", rule, method)
     if method == "isotropic" and any(problem.steps > 1 for problem in problems):
         raise InvalidProblem("method", "must be exact for several steps", method)
+    if method == "isotropic" and any(map(_has_reused_rows, problems)):
+        raise InvalidProblem("method", "must be exact with rows same", method)
     effort = effort or Effort()
     batches = _Batches(problems, method, any_loss)
-    single = [i for i, problem in enumerate(problems) if problem.steps == 1]
-    pending: dict[int, Effort] = dict.fromkeys(single, effort)
+    plain = [i for i, p in enumerate(problems) if p.steps == 1 and not _has_reused_rows(p)]
+    pending: dict[int, Effort] = dict.fromkeys(plain, effort)
     with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
-        for index in set(range(len(problems))).difference(single):
-            batches.outcomes[index] = solve_problem(problems[index], effort)
+        for index in sorted(set(range(len(problems))).difference(plain)):
+            problem = problems[index]
+            solve_one = solve_reused if _has_reused_rows(problem) else solve_problem
+            batches.outcomes[index] = solve_one(problem, effort)
         for _ in range(MAX_REFINEMENTS):
             pending = batches.solve(pending)
             if not pending:
@@ -142,6 +151,11 @@ def _check_covariance(problem: Problem, method: str) -> None:
         raise InvalidProblem("residual", "must be labels with a covariance", problem.residual)
     if problem.directions > 1:
         raise InvalidProblem("target", "must have one direction with a covariance", problem.target)
+
+
+def _has_reused_rows(problem: Problem) -> bool:
+    """True if the step has seen the readout's rows; without a step it does not matter."""
+    return problem.rows == "same" and problem.step_size > 0.0
 
 
 class _Batches:

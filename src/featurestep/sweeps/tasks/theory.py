@@ -94,7 +94,7 @@ class Predict(TheoryTask):
 
     name = "predict"
     batch = 1000
-    known = (LOSS, {"steps"}, {"covariance"})
+    known = (LOSS, {"steps"}, {"covariance"}, {"rows"})
     meanings = Prediction.MEANINGS
     loss_meanings = LossPrediction.MEANINGS
 
@@ -140,7 +140,7 @@ class BaselinesTask(TheoryTask):
     """Test errors of simpler predictors."""
 
     name = "baselines"
-    known = (LOSS,)
+    known = (LOSS, {"rows"})
     probed = tuple(  # those of other losses take a second or two each
         name for name, changes in _PROBES.items() if changes.get("loss", "huber") == "huber"
     )

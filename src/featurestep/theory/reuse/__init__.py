@@ -1,1 +1,1 @@
-"""The readout fitted on rows that the step has seen: sections 22–27 of the theory."""
+"""The readout fitted on rows that the step has seen: sections 26–29 of the theory."""

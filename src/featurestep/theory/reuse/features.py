@@ -127,7 +127,7 @@ def step_features(
     s = slope_moments(sigma)
     likely = np.abs(rows.by_residual[:, ONE, ONE]) > _NEGLIGIBLE
     steep = np.abs(step.e) * step.phi * np.abs(rows.r[likely]).max() / _STEEP
-    finer = spacing / np.maximum(steep, 1.0)
+    finer = spacing / np.maximum(steep, 1.0) if not sigma.kinks else np.full(steep.size, spacing)
     found = [_of_group(sigma, s, step, rows, g, finer[g]) for g in range(step.e.size)]
     table = _Averages(*(np.stack(part, axis=-1) for part in zip(*found, strict=True)))
     e, c, phi = step.e, step.drift, step.phi
@@ -256,10 +256,11 @@ def _smoothed(sigma: Nonlinearity, width: float, at: FloatArray) -> FloatArray:
     """
     base = sigma.base if isinstance(sigma, Shifted) else sigma
     if sigma.kinks or not isinstance(base, Sampled):
-        return sigma.averages(np.float64(width), at, 2)
+        return sigma.averages(np.array(width), at, 2)
     low = float(at.min()) - 3.0 * _GRID
     count = int(np.ceil((float(at.max()) - low) / _GRID)) + 5
-    table = sigma.averages(np.float64(width), low + _GRID * np.arange(count), 2)
+    grid = low + _GRID * np.arange(count, dtype=np.float64)
+    table = sigma.averages(np.array(width), grid, 2)
     windows = np.lib.stride_tricks.sliding_window_view(table, _STENCIL.size, axis=1)
     local = windows @ np.linalg.inv(np.vander(_STENCIL, increasing=True)).T  # (4, cells, 6)
     place = (at.ravel() - low) / _GRID

@@ -130,7 +130,7 @@ def evaluate(pencil: Pencil, state: State) -> Evaluation:
     step = pencil.step
     v2 = np.exp(state.log_v2)
     root = np.sqrt(v2 / step.phi)
-    g = np.linalg.inv(pencil.base - state.xi)
+    g = np.asarray(np.linalg.inv(pencil.base - state.xi), dtype=state.xi.dtype)
     gamma = step.phi * g
     classes = [_evaluate_class(pencil, rows, f, v2, root, gamma) for rows, f in pencil.classes]
     return Evaluation(pencil, state, v2, root, g, gamma, classes)
@@ -153,9 +153,7 @@ def _evaluate_class(
     response = effective @ gamma
     chi = features.spread @ v2 + (column * response).sum(axis=-1)
     weight = rows.readout_share * rows.moments[:, :, ONE, ONE]
-    return ClassValues(
-        t_matrices, column, reached, effective, response, 1.0 / (1.0 + chi), weight
-    )
+    return ClassValues(t_matrices, column, reached, effective, response, 1.0 / (1.0 + chi), weight)
 
 
 def _t_matrices(step: StepNumbers, r: FloatArray, gamma: FloatArray) -> FloatArray:
@@ -213,9 +211,7 @@ def add_gradients_of_map(at: Evaluation, adjoint: State, total: Gradients) -> No
     pull = -adjoint.log_v2 / at.demand  # by V2_g times the denominator
     total.log_v2 += adjoint.log_v2 + pull * at.v2 * pencil.ridge
     wide = np.tile(n_step * pull, 3)
-    for (rows, features), own, out in zip(
-        pencil.classes, at.classes, total.classes, strict=True
-    ):
+    for (rows, features), own, out in zip(pencil.classes, at.classes, total.classes, strict=True):
         share = rows.step_share * rows.by_residual[:, ONE, ONE]
         out.t_matrices += share[:, None, None] * adjoint.xi[inside[:, None], inside]
         weight = own.weight * own.shrink

@@ -8,6 +8,7 @@ All but A are in scaled units.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,8 +16,10 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ..exact.dyson import p_hat_index
 from .features import Features, StepNumbers, norm_noise
-from .fixed_point import ClassValues, Evaluation, Gradients
+from .fixed_point import ClassGradients, ClassValues, Evaluation, Gradients
 from .rows import ONE, RowClass, S, T, Y
+
+OneClass = tuple[RowClass, Features, ClassValues]
 
 
 class Fields:
@@ -25,7 +28,7 @@ class Fields:
     def __init__(self, groups: int) -> None:
         sizes = [1, 3, 3, 3, 1, 1, 1, 1, 1]
         ends = np.cumsum([0, *sizes]) * groups
-        parts = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        parts = [slice(a, b) for a, b in pairwise(ends)]
         self.means, self.star, self.beside, self.constraint = parts[:4]
         self.norms, self.conjugates = parts[4:6], parts[6:8]
         self.pair = parts[8]
@@ -89,45 +92,50 @@ def sample_norm_products(step: StepNumbers) -> FloatArray:
 
 
 def fit(at: Evaluation, sigma: Nonlinearity) -> Readout:
-    """Solve (62) with the fields of (66) and (66b) (eqs. 62, 66)."""
+    """Fit the readout: the stationary point of all fields at once (eqs. 57, 62)."""
     pencil = at.pencil
-    size, places = pencil.groups, Fields(pencil.groups)
+    places = Fields(pencil.groups)
     matrix = quadratic_terms(at, sigma) / pencil.step.n_step
     right = np.zeros(places.count, dtype=matrix.dtype)
     constant = 0.0
-    star, beside = places.star, places.beside
-    products = sample_norm_products(pencil.step)
     for (rows, features), own in zip(pencil.classes, at.classes, strict=True):
-        if not rows.readout_share:
-            continue
-        plain, bulk = class_columns(at, rows, features, own)
-        weight = rows.readout_share * own.shrink[..., None, None] * rows.moments
-        flat, tilted = plain.reshape(-1, places.count), bulk.reshape(-1, 3 * size)
-        w = weight.reshape(-1, 4, 4)
-        matrix += flat.T @ (flat * w[:, ONE, ONE, None])
-        for where, i in ((star, T), (beside, S)):
-            cross = flat.T @ (tilted * w[:, ONE, i, None])
-            matrix[:, where] += cross
-            matrix[where, :] += cross.T
-            right[where] += tilted.T @ w[:, i, Y]
-        matrix[star, star] += tilted.T @ (tilted * w[:, T, T, None])
-        matrix[beside, beside] += tilted.T @ (tilted * w[:, S, S, None])
-        mixed = tilted.T @ (tilted * w[:, T, S, None])
-        matrix[star, beside] += mixed
-        matrix[beside, star] += mixed
-        right += flat.T @ w[:, ONE, Y]
-        _add_squares(matrix, right, rows, features, own, (flat, tilted))
-        constant = constant + w[:, Y, Y].sum()
-        norms = features.sample_norms.reshape(3, -1, size)
-        own_weight = w[:, ONE, ONE, None]
-        gram = np.einsum("ajg,bjh->abgh", norms * own_weight, norms)
-        matrix[places.means, places.means] += (products * gram).sum(axis=(0, 1))
+        if rows.readout_share:
+            constant = constant + _add_readout_rows(matrix, right, at, (rows, features, own))
     scale = np.ones(places.count, dtype=matrix.dtype)
     scale[places.means] = np.sqrt(at.v2)
     solution = scale * np.linalg.solve(scale[:, None] * matrix * scale, scale * right)
     # At the stationary point, to second order in the rounding of the solution.
     objective = constant - 2.0 * right @ solution + solution @ matrix @ solution
-    return Readout(places, solution, objective)
+    return Readout(places, solution, float(objective))
+
+
+def _add_readout_rows(
+    matrix: FloatArray, right: FloatArray, at: Evaluation, one: OneClass
+) -> float:
+    """Add the misfit on one class of the readout's rows, in place; return E[wy²] on them."""
+    rows, features, own = one
+    size = at.pencil.groups
+    places = Fields(size)
+    plain, bulk = class_columns(at, rows, features, own)
+    flat, tilted = plain.reshape(-1, places.count), bulk.reshape(-1, 3 * size)
+    w = (rows.readout_share * own.shrink[..., None, None] * rows.moments).reshape(-1, 4, 4)
+    matrix += flat.T @ (flat * w[:, ONE, ONE, None])
+    right += flat.T @ w[:, ONE, Y]
+    wheres = ((places.star, T), (places.beside, S))
+    for where, i in wheres:
+        cross = flat.T @ (tilted * w[:, ONE, i, None])
+        matrix[:, where] += cross
+        matrix[where, :] += cross.T
+        right[where] += tilted.T @ w[:, i, Y]
+        for other, j in wheres:
+            matrix[where, other] += tilted.T @ (tilted * w[:, i, j, None])
+    _add_squares(matrix, right, rows, features, own, (flat, tilted))
+    norms = features.sample_norms.reshape(3, -1, size)
+    weighted = norms * w[:, ONE, ONE, None]
+    gram = np.einsum("ajg,bjh->abgh", weighted, norms, optimize=True)
+    products = sample_norm_products(at.pencil.step)
+    matrix[places.means, places.means] += (products * gram).sum(axis=(0, 1))
+    return float(w[:, Y, Y].sum())
 
 
 def _add_squares(
@@ -155,7 +163,7 @@ def _add_squares(
 
 
 def quadratic_terms(at: Evaluation, sigma: Nonlinearity) -> FloatArray:
-    """Half the Hessian of the terms of (62), (66) and (66b) beside the rows' misfit."""
+    """Half the Hessian of all terms beside the misfit on the readout's rows (eq. 66)."""
     pencil = at.pencil
     step, size = pencil.step, pencil.groups
     places = Fields(size)
@@ -199,8 +207,8 @@ def _add_step_rows(
     index = np.arange(places.count)
     for i, left in wheres.items():
         for j, right in wheres.items():
-            block = np.ix_(index[left][inside], index[right][inside])
-            matrix[block] -= np.tensordot(moments[:, i, j], own.t_matrices, 1)
+            place = np.ix_(index[left][inside], index[right][inside])
+            matrix[place] -= np.tensordot(moments[:, i, j], own.t_matrices, 1)
     forward = np.broadcast_to(np.eye(3 * size), (rows.r.size, 3 * size, 3 * size)).copy()
     forward = forward.astype(at.g.dtype)
     forward[..., inside] += np.matmul(at.gamma[:, inside], own.t_matrices)  # I + ΓT_N
@@ -227,61 +235,75 @@ def _add_step_rows(
 
 def add_gradients_of_objective(at: Evaluation, fitted: Readout, total: Gradients) -> None:
     """Add the derivatives of n L_tr/n_step at the fitted fields by the parts of an evaluation."""
-    pencil = at.pencil
-    step, size = pencil.step, pencil.groups
-    places, x = fitted.fields, fitted.coefficients
-    unit = 1.0 / np.sqrt(step.n_step)
-    inside = p_hat_index(size)
-    star, beside, constraint = x[places.star], x[places.beside], x[places.constraint]
-    hats = np.stack([x[where] for where in places.conjugates])  # (2, K)
+    step, places, x = at.pencil.step, fitted.fields, fitted.coefficients
+    beside, constraint = x[places.beside], x[places.constraint]
     total.log_v2 -= x[places.means] ** 2 / at.v2 / step.n_step
     ratio = step.r_moments[2] / step.phi
     both = np.outer(constraint, beside)
     total.xi += np.outer(beside, beside) / step.n_step
     total.xi -= np.sqrt(ratio) * (both + both.T) / step.n_step
     total.xi += ratio * np.outer(constraint, constraint) / step.n_step
-    products = sample_norm_products(step)
     for (rows, features), own, out in zip(
-        pencil.classes, at.classes, total.classes, strict=True
+        at.pencil.classes, at.classes, total.classes, strict=True
     ):
-        pulls = np.zeros((rows.r.size, 3 * size), dtype=x.dtype)  # g(r) of (66)
-        pulls[:, :size] = np.einsum("ag,amg->mg", hats, features.on_weights)
-        pulls[:, 2 * size :] = np.einsum("ag,amg->mg", hats, features.on_noise)
         if rows.readout_share:
-            missed, by_shown = _missed(at, fitted, rows, features, own)
-            use = features.sample_norms * x[places.means]
-            missed = missed + np.einsum("abgh,amqg,bmqh->mq", products, use, use) * (
-                rows.moments[:, :, ONE, ONE]
-            )
-            out.shrink += rows.readout_share * missed
-            given = -2.0 * rows.readout_share * own.shrink[..., None] * by_shown * unit
-            out.effective += given[..., 0, None] * rows.r[:, None, None] * constraint
-            out.effective += given[..., 1, None] * star + given[..., 2, None] * beside
-            out.response += given[..., 0, None] * pulls[:, None]
-            seen = np.einsum("ag,amqg->mqg", hats, features.noise)
-            seen += np.einsum(
-                "ag,amqg->mqg", np.stack([x[where] for where in places.norms]), features.norms
-            )
-            seen += features.pair * x[places.pair]
-            total.log_v2 += 0.5 * at.root * np.tensordot(given[..., 0], seen, 2)
+            _add_readout_gradients(at, fitted, (rows, features, own), total, out)
         if rows.step_share:
-            moments = rows.step_share * rows.by_residual / step.n_step
-            c = np.stack([star, beside, constraint])[:, inside]
-            spread = moments[:, T:, T:]
-            out.t_matrices -= np.einsum("mij,ip,jq->mpq", spread, c, c)
-            driven = np.einsum("mi,if->mf", moments[:, ONE, [T, Y]], np.stack([star, constraint]))
-            reach = pulls @ at.gamma  # Γg
-            plain = moments[:, ONE, ONE]
-            cross = reach[:, inside, None] * driven[:, None, inside]
-            out.t_matrices -= cross + np.swapaxes(cross, -1, -2)
-            own_part = reach[:, inside, None] * reach[:, None, inside]
-            out.t_matrices -= plain[:, None, None] * own_part
-            turned = np.zeros_like(pulls)
-            turned[:, inside] = np.matmul(own.t_matrices, driven[:, inside, None])[..., 0]
-            again = np.zeros_like(pulls)
-            again[:, inside] = np.matmul(own.t_matrices, reach[:, inside, None])[..., 0]
-            total.gamma -= 2.0 * pulls.T @ (turned + plain[:, None] * again)
-            total.gamma -= (plain[:, None] * pulls).T @ pulls
+            _add_step_gradients(at, fitted, (rows, features, own), total, out)
+
+
+def _pulls(fitted: Readout, features: Features) -> FloatArray:
+    """g(r) of (66), (M, 3K)."""
+    hats = np.stack([fitted.coefficients[where] for where in fitted.fields.conjugates])
+    on_weights = np.einsum("ag,amg->mg", hats, features.on_weights)
+    on_noise = np.einsum("ag,amg->mg", hats, features.on_noise)
+    return np.concatenate([on_weights, np.zeros_like(on_weights), on_noise], axis=1)
+
+
+def _add_readout_gradients(
+    at: Evaluation, fitted: Readout, one: OneClass, total: Gradients, out: ClassGradients
+) -> None:
+    """Derivatives of the misfit on one class of the readout's rows."""
+    rows, features, own = one
+    places, x = fitted.fields, fitted.coefficients
+    missed, by_shown = _missed(at, fitted, rows, features, own)
+    use = features.sample_norms * x[places.means]
+    products = sample_norm_products(at.pencil.step)
+    norms = np.einsum("abgh,amqg,bmqh->mq", products, use, use, optimize=True)
+    out.shrink += rows.readout_share * (missed + norms * rows.moments[:, :, ONE, ONE])
+    unit = 1.0 / np.sqrt(at.pencil.step.n_step)
+    given = -2.0 * unit * rows.readout_share * own.shrink[..., None] * by_shown
+    out.effective += given[..., 0, None] * rows.r[:, None, None] * x[places.constraint]
+    out.effective += given[..., 1, None] * x[places.star] + given[..., 2, None] * x[places.beside]
+    out.response += given[..., 0, None] * _pulls(fitted, features)[:, None]
+    hats = np.stack([x[where] for where in places.conjugates])
+    direct = np.stack([x[where] for where in places.norms])
+    seen = np.einsum("ag,amqg->mqg", hats, features.noise) + features.pair * x[places.pair]
+    seen += np.einsum("ag,amqg->mqg", direct, features.norms)
+    total.log_v2 += 0.5 * at.root * np.tensordot(given[..., 0], seen, 2)
+
+
+def _add_step_gradients(
+    at: Evaluation, fitted: Readout, one: OneClass, total: Gradients, out: ClassGradients
+) -> None:
+    """Derivatives of the terms that `_add_step_rows` adds."""
+    rows, features, own = one
+    places, x = fitted.fields, fitted.coefficients
+    inside = p_hat_index(at.pencil.groups)
+    pulls = _pulls(fitted, features)
+    moments = rows.step_share * rows.by_residual / at.pencil.step.n_step
+    plain = moments[:, ONE, ONE]
+    c = np.stack([x[places.star], x[places.beside], x[places.constraint]])
+    driven = moments[:, ONE, [T, Y]] @ c[[0, 2]]
+    reach = pulls @ at.gamma  # Γg
+    cross = reach[:, inside, None] * driven[:, None, inside]
+    out.t_matrices -= np.einsum("mij,ip,jq->mpq", moments[:, T:, T:], c[:, inside], c[:, inside])
+    out.t_matrices -= cross + np.swapaxes(cross, -1, -2)
+    out.t_matrices -= plain[:, None, None] * (reach[:, inside, None] * reach[:, None, inside])
+    turned = np.zeros_like(pulls)
+    both = driven[:, inside, None] + (plain[:, None] * reach[:, inside])[..., None]
+    turned[:, inside] = np.matmul(own.t_matrices, both)[..., 0]
+    total.gamma -= 2.0 * pulls.T @ turned + (plain[:, None] * pulls).T @ pulls
 
 
 def _missed(

@@ -119,7 +119,9 @@ def other_rows(
     moments = np.matmul(values, weighted.transpose(0, 2, 1))
     moments[:, Y, Y] += noise_std**2 * moments[:, ONE, ONE]
     every = np.concatenate([values, quadratic], axis=1)
-    squares = np.matmul(quadratic * (weight[:, None] * density).T[:, None], np.swapaxes(every, 1, 2))
+    squares = np.matmul(
+        quadratic * (weight[:, None] * density).T[:, None], np.swapaxes(every, 1, 2)
+    )
     return RowClass(np.zeros(1), kappa, moments[None], squares[None], 0.0, readout_share)
 
 

@@ -16,7 +16,6 @@ from ..exact.solve import MORE_R_NODES, r_nodes
 from ..labels import across_alignment
 from ..resolution import Effort, choose, finite_groups, growth_degree
 
-MAX_GROUPS = 64
 _END = 7.2  # of κ
 _SPACING = 0.4  # of κ, at most
 _PER_WIDTH = 0.8  # spacing over q, the width of κ given t
@@ -25,8 +24,8 @@ _PRE_ACTIVATION = 0.25
 _R_NODES, _MORE_R_NODES = 34, 60  # of r for a small step, and where r has heavy tails
 _MOST_R_NODES = 200
 _FAR = 5.0  # of t and of the noise, for the largest r that matters
-# (reach of the step, nodes on either side of g = 0 up to it) for activations with kinks
-_SPLIT_BY_REACH = ((0.25, 8), (0.5, 10), (1.0, 12), (1.42, 13), (2.0, 15), (2.83, 19), (4.0, 25))
+# (reach of the step, nodes on either side of g = 0 up to it)
+_NODES_BY_REACH = ((0.25, 8), (0.5, 10), (1.0, 12), (1.42, 13), (2.0, 15), (2.83, 19), (4.01, 25))
 
 
 @dataclass(frozen=True)
@@ -43,21 +42,14 @@ class Rules:
 def choose_rules(problem: Problem, refine: float = 1.0) -> Rules:
     """Rules for one problem, or `refine` times as many nodes: results must not depend on it."""
     weights = spiked_weights(problem)
-    resolution = choose(problem, weights, Effort(groups=refine, nodes=refine))
-    groups = resolution.group_rule()
-    if finite_groups(problem) is None and problem.sigma.kinks:
-        groups = _split(problem, weights, refine)
-    if groups[0].size > MAX_GROUPS:
-        raise NotConverged(
-            f"the readout law would need {groups[0].size} groups of neurons for readouts on rows "
-            f"of the step (at most {MAX_GROUPS}): the step is too large"
-        )
+    nodes = choose(problem, weights, Effort(nodes=refine)).node_rule()
+    groups = finite_groups(problem) or _groups(problem, weights, refine)
     return Rules(
         groups=groups,
         kappa=_kappa(problem, weights, groups[0], refine),
         residuals=round(refine * _residual_nodes(problem)),
         pre_activation=_PRE_ACTIVATION / refine,
-        test=resolution.node_rule(),
+        test=nodes,
     )
 
 
@@ -67,25 +59,32 @@ def _residual_nodes(problem: Problem) -> int:
     far = float(np.abs(problem.sigma_star(np.array([-_FAR, _FAR]))).max())
     far += _FAR * problem.noise_std
     own = problem.step_size / math.sqrt(problem.width) * problem.phi_step * far
-    count = (_MORE_R_NODES if heavy else _R_NODES) * (1.0 + own / 30.0)
+    count = (_MORE_R_NODES if heavy else _R_NODES) * (1.0 + own / 60.0)
     if problem.sigma.kinks:  # smoothed over a width that is smaller than e φ0 r by √φ0
         count += 10.0 * problem.phi_step
     return min(round(count), _MOST_R_NODES)
 
 
-def _split(problem: Problem, weights: SpikedWeights, refine: float) -> Rule:
-    """Nodes on either side of g = 0, where the noise that smooths a kink vanishes like |g|."""
+def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> Rule:
+    """Nodes of a continuous readout law, on either side of g = 0.
+
+    Close to 0 features vary fast with g on rows with large r, and the noise that smooths a kink
+    vanishes like |g|.
+    """
     reach = max(abs(weights.unit_shift), abs(weights.unit_drift), math.sqrt(weights.unit_growth))
     rounded = 2.0 ** (0.5 * math.ceil(2.0 * math.log2(max(reach, 2.0**-6))))
-    count = next((count for most, count in _SPLIT_BY_REACH if rounded <= most), 33)
+    count = next((count for most, count in _NODES_BY_REACH if rounded <= most), None)
+    if count is None:
+        raise NotConverged(
+            "the step is too large for readouts on rows of the step with a continuous readout law: "
+            f"it moves neurons by {reach:.3g} of their weights (at most 4)"
+        )
     return split_law(
         problem.law.name, math.ceil(count * refine), 0.8 * rounded / (1.0 + 0.4 * rounded)
     )
 
 
-def _kappa(
-    problem: Problem, weights: SpikedWeights, g: FloatArray, refine: float
-) -> FloatArray:
+def _kappa(problem: Problem, weights: SpikedWeights, g: FloatArray, refine: float) -> FloatArray:
     """Equispaced nodes of κ."""
     across = float(across_alignment(np.array(weights.alignment)))
     steepest = float((np.abs(weights.shift(g)) / weights.norm(g)).max())

@@ -1,4 +1,4 @@
-"""Predictions for readouts that are fitted on rows of the step: sections 22–27."""
+"""Predictions for readouts that are fitted on rows of the step: sections 26–29."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.errors import FeaturestepError, InvalidProblem, NotConverged
 from ...core.problem import Problem
 from ...core.spiked import spiked_weights
 from ...core.types import FloatArray
 from ..exact.solve import SolvedNetwork
 from ..exact.step import ProblemRow, Step, build_step
-from ..prediction import Groups, Prediction
+from ..prediction import Groups, Outcome, Prediction, checked
+from ..resolution import Effort
 from .features import StepNumbers, other_features, step_features
 from .fixed_point import (
     Evaluation,
     Gradients,
     Pencil,
     Solution,
-    State,
     add_gradients_of_map,
     carried_back,
     solve,
@@ -26,7 +27,29 @@ from .fixed_point import (
 )
 from .readout import Readout, add_gradients_of_objective, fit
 from .rows import other_rows, step_rows
-from .rules import Rules
+from .rules import Rules, choose_rules
+
+
+def solve_reused(problem: Problem, effort: Effort) -> Outcome:
+    """The prediction for a problem with rows `same`, or the error that refuses it."""
+    try:
+        _require_known(problem)
+        rules = choose_rules(problem, effort.nodes)
+        return checked(predict_rows(problem, rules, Shares(0.0, problem.n, 0.0)))
+    except FeaturestepError as error:
+        return error
+    except np.linalg.LinAlgError as error:
+        return NotConverged(f"a linear system was singular ({error})")
+
+
+def _require_known(problem: Problem) -> None:
+    """Refuse what is not known for readouts on rows of the step."""
+    for name, known in (("residual", "labels"), ("initial", "sphere")):
+        if getattr(problem, name) != known:
+            raise InvalidProblem(name, f"must be {known} with rows same", getattr(problem, name))
+    if problem.teacher is not None:
+        raise InvalidProblem("target", "must have one direction with rows same", problem.target)
+
 
 @dataclass(frozen=True)
 class Shares:
@@ -74,7 +97,7 @@ class Errors:
     bulk_gram: FloatArray  # (K, K) Q_gh of (13), on test rows
 
 
-def solve_errors(at: Evaluation, fitted: Readout, n: int, ridge: float) -> Errors:
+def solve_errors(at: Evaluation, fitted: Readout, n: int) -> Errors:
     """Errors by one adjoint solution, whatever the source (eqs. 68, 69).
 
     A source on test rows enters (59) and (60) as a class of rows does: its derivative is that of
@@ -101,7 +124,7 @@ def predict_rows(problem: Problem, rules: Rules, shares: Shares) -> Prediction:
     step = build_step([ProblemRow(problem)], rules.groups, rules.residuals)
     found = solve(build_pencil(problem, step, rules, shares))
     fitted = fit(found.at, problem.sigma)
-    errors = solve_errors(found.at, fitted, problem.n, problem.ridge)
+    errors = solve_errors(found.at, fitted, problem.n)
     return _prediction(problem, step, rules, found, fitted, errors)
 
 

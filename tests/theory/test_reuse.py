@@ -1,0 +1,196 @@
+"""Readouts on rows of the step: values of another program, and what the equations imply."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from featurestep import InvalidProblem, Problem, predict
+from featurestep.theory.exact import columns
+from featurestep.theory.exact.solve import SolvedNetwork
+from featurestep.theory.predict import solve
+from featurestep.theory.prediction import Prediction, answered
+from featurestep.theory.resolution import Effort
+from featurestep.theory.reuse import features
+from featurestep.theory.reuse.rules import choose_rules
+from featurestep.theory.reuse.solve import Shares, predict_rows
+
+VALUES = json.loads((Path(__file__).parent / "reuse_values.json").read_text())["problems"]
+ERRORS = ("test_error", "train_loss", "train_mse")
+ACTIVATIONS = ("tanh", "erf", "relu", "gelu", "softplus", "sin", "hard_tanh", "leaky_relu")
+TARGETS = ("tanh", "H1", "H1 + 0.7*H2", "relu", "sin", "0.5*H0 + H1")
+
+
+@pytest.fixture
+def without_curvature(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without (37), on either kind of row."""
+    find, own = columns.anisotropy, features._anisotropy
+
+    def none(step: Any) -> columns.Anisotropy:
+        return columns.Anisotropy(*(0.0 * part for part in find(step)))
+
+    monkeypatch.setattr(columns, "anisotropy", none)
+    monkeypatch.setattr(features, "_anisotropy", lambda step: 0.0 * own(step))
+
+
+def _problem(value: dict[str, Any], **changes: Any) -> Problem:
+    names = ("readout", "centre", "noise_std", "ridge", "n", "d", "width", "step_size")
+    given = {name: value[name] for name in names}
+    activation = value["activation"].replace("+.6", "+0.6")
+    target = value["target"].replace("sqrt(2)", f"{2**0.5!r}")
+    return Problem(activation=activation, target=target, **{**given, "rows": "same", **changes})
+
+
+@pytest.mark.parametrize("value", VALUES, ids=[f"{v['activation']}-{v['s']}" for v in VALUES])
+def test_values_of_another_program(value: dict[str, Any], without_curvature: None) -> None:
+    found = predict(_problem(value))
+    for name in ERRORS:
+        assert getattr(found, name) == pytest.approx(value[name], rel=1e-5)
+    assert found.self_check < 1e-11
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"n_step": 3000, "d": 1000, "readout": "constant"},
+        {"activation": "gelu", "target": "H1 + 0.5*H2", "n_step": 1500, "d": 800},
+        {"activation": "relu", "target": "relu", "n_step": 1000, "d": 800},
+    ],
+    ids=["tanh", "gelu", "relu"],
+)
+def test_separate_rows_give_the_fresh_engine(
+    fields: dict[str, Any], without_curvature: None
+) -> None:
+    """Two classes of rows, one of the step and one of the readout: (62) replaces (24) and (29)."""
+    plain = {"n": 2000, "width": 1500, "step_size": 38.0, "ridge": 0.05, "noise_std": 0.3}
+    problem = Problem(**{**plain, "readout": "rademacher", **fields})
+    (fresh,) = solve([problem], effort=Effort(nodes=2.0, residuals=2.0))
+    shares = Shares(step=problem.n_step, both=0.0, readout=problem.n)
+    found = predict_rows(problem, choose_rules(problem, 1.6), shares)
+    for name in (*ERRORS, "readout_norm"):
+        assert getattr(found, name) == pytest.approx(getattr(answered(fresh), name), rel=1e-8)
+
+
+def test_curvature_of_the_step_changes_fresh_rows_as_in_the_fresh_engine() -> None:
+    """With (37), whose square the two engines treat differently, by 1/d²."""
+    problem = Problem(n=2000, d=1000, width=1500, step_size=38.0, ridge=0.05, readout="constant")
+    found = predict_rows(problem, choose_rules(problem), Shares(problem.n, 0.0, problem.n))
+    for name in ERRORS:
+        assert getattr(found, name) == pytest.approx(getattr(predict(problem), name), rel=2e-5)
+
+
+def _drawn(seed: int, laws: tuple[str, ...], sizes: tuple[float, float] = (0.1, 3.0)) -> Problem:
+    rng = np.random.default_rng([27, seed])
+    n = int(rng.choice([800, 1500, 4000]))
+    d, width = (round(n * np.exp(rng.uniform(*np.log(sizes)))) for _ in range(2))
+    return Problem(
+        activation=str(rng.choice(ACTIVATIONS)),
+        target=str(rng.choice(TARGETS)),
+        n=n,
+        d=d,
+        width=width,
+        step_size=float(rng.choice([0.1, 0.25, 0.5, 1.0, 2.0])) * width**0.5,
+        ridge=float(10 ** rng.uniform(-4.0, 1.0)),
+        noise_std=float(rng.choice([0.0, 0.1, 0.5])),
+        readout=str(rng.choice(laws)),
+        centre=bool(rng.random() < 0.4),
+        rows="same",
+    )
+
+
+def _refused(count: int, laws: tuple[str, ...]) -> list[Problem]:
+    """Problems that are refused; every other one has its self-check."""
+    refused = []
+    for seed in range(count):
+        problem = _drawn(seed, laws)
+        (found,) = solve([problem])
+        if not isinstance(found, Prediction):
+            refused.append(problem)
+            continue
+        assert found.self_check < 1e-9
+        assert found.train_mse < found.train_loss < problem.star.second_moment + 1.0
+        assert found.test_error > problem.noise_std**2
+    return refused
+
+
+def test_random_problems_are_solved() -> None:
+    assert not _refused(60, ("constant", "rademacher"))
+
+
+@pytest.mark.slow
+def test_two_thousand_random_problems_are_solved() -> None:
+    assert len(_refused(2000, ("constant", "rademacher"))) < 10
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_results_do_not_depend_on_nodes(seed: int) -> None:
+    problem = _drawn(1000 + seed, ("constant", "rademacher"), (0.2, 1.2))
+    coarse, fine = (answered(solve([problem], effort=Effort(nodes=k))[0]) for k in (1.0, 1.5))
+    for name in ERRORS:
+        assert getattr(coarse, name) == pytest.approx(getattr(fine, name), rel=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_results_do_not_depend_on_groups(activation: str) -> None:
+    problem = Problem(
+        activation=activation,
+        target="H1 + 0.5*H2",
+        n=2000,
+        d=1500,
+        width=1500,
+        step_size=1500**0.5,
+        ridge=0.05,
+        noise_std=0.3,
+        readout="gaussian",
+        rows="same",
+    )
+    rules, finer = choose_rules(problem), choose_rules(problem, 1.3)
+    shares = Shares(0.0, problem.n, 0.0)
+    coarse = predict_rows(problem, rules, shares)
+    fine = predict_rows(problem, replace(rules, groups=finer.groups), shares)
+    for name in ERRORS:
+        assert getattr(coarse, name) == pytest.approx(getattr(fine, name), rel=2e-6)
+
+
+def test_squared_norm_is_the_derivative_by_the_ridge() -> None:
+    problem = _problem(VALUES[0])
+    step = 1e-4 * problem.ridge
+    low, high = (predict(problem.replace(ridge=problem.ridge + k * step)) for k in (-1, 1))
+    slope = (high.train_loss - low.train_loss) / (2.0 * step)
+    assert predict(problem).readout_norm ** 2 == pytest.approx(slope, rel=1e-6)
+
+
+def test_error_given_kappa_averages_to_the_test_error() -> None:
+    found = predict(_problem(VALUES[5]))
+    assert isinstance(found.network, SolvedNetwork)
+    kappa = np.linspace(-7.0, 7.0, 281)
+    weight = np.exp(-0.5 * kappa**2)
+    mean = float(found.error_given(kappa) @ weight / weight.sum())
+    assert mean == pytest.approx(found.test_error, rel=1e-8)
+
+
+def test_without_step_rows_do_not_matter() -> None:
+    problem = Problem(n=600, d=300, width=400, step_size=0.0, ridge=0.1)
+    same = predict(problem.replace(rows="same"))
+    assert same.test_error == predict(problem).test_error
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"residual": "full"}, "residual must be labels with rows same"),
+        ({"initial": "gaussian"}, "initial must be sphere with rows same"),
+        ({"target": "z1 + z1*z2"}, "target must have one direction with rows same"),
+    ],
+)
+def test_what_is_not_known_is_refused(changes: dict[str, Any], said: str) -> None:
+    problem = Problem(n=400, d=200, width=300, step_size=10.0, ridge=0.1, rows="same")
+    with pytest.raises(InvalidProblem, match=said):
+        predict(problem.replace(**changes))
+    with pytest.raises(InvalidProblem, match="method must be exact with rows same"):
+        predict(problem, method="isotropic")
