@@ -40,7 +40,7 @@ class Baselines(Result):
         "ridge_n": "ridge regression on the raw inputs, n samples, the same ridge",
         "ridge_n_tuned": "the same with its best ridge",
         "ridge_all": (
-            "ridge regression on the raw inputs, n + n_step samples (n with rows same), the same ridge"
+            "ridge regression on the raw inputs, all samples (n + n_step, or n with rows same)"
         ),
         "ridge_all_tuned": "the same with its best ridge",
         "best_linear": "the best linear function of x",
@@ -86,7 +86,7 @@ class LossBaselines(Result):
         "linear_n_loss": "its mean loss on fresh samples",
         "linear_n_tuned": "the same with the ridge that makes its error least",
         "linear_all": (
-            "the same loss on the raw inputs, n + n_step samples (n with rows same), the same ridge"
+            "the same loss on the raw inputs, all samples (n + n_step, or n with rows same)"
         ),
         "linear_all_tuned": "the same with the ridge that makes its error least",
         "best_linear": "the best linear function of x, or sign of one",

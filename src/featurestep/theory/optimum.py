@@ -112,8 +112,8 @@ def optimum(
 
     A coarse logarithmic grid finds the lowest region, finer and finer grids around the best point
     its minimum. Each grid is one call of the engine. `step_sizes` is the best schedule: the size of
-    every step of a problem of several, alone or with the ridge, from the best of equal sizes. These,
-    and problems with rows `same`, are searched by the Nelder–Mead method.
+    every step of a problem of several, alone or with the ridge, from the best of equal sizes.
+    These, and problems with rows `same`, are searched by the Nelder–Mead method.
     Default bounds: ridge from 1e-6 to 100, from 1e-4 with another loss than the square; step sizes
     from 0.01 to 4√width.
     """
