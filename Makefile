@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := $(VENV)/.demo
-DEV := $(VENV)/.dev
+# The tests of torch are skipped without it: continuous integration (CI=true) installs it as well.
+EXTRA := $(if $(filter true,$(CI)),ci,dev)
+DEV := $(VENV)/.$(EXTRA)
 JOBS ?= 2
 # Each worker has one thread of BLAS: two of them on two cores must not wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
@@ -28,7 +30,7 @@ $(DEMO): pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(DEV): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRA)]'
 	@touch $(DEMO) $@
 
 demo: $(DEMO)  ## predicted errors of the two published settings: a table and demo/*.png

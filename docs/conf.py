@@ -33,7 +33,7 @@ exclude_patterns = [
 nitpicky = False
 default_role = "literal"  # docstrings quote code with single backticks
 
-myst_enable_extensions = ["dollarmath", "amsmath", "attrs_inline", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "amsmath", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 myst_dmath_double_inline = True
 suppress_warnings = ["myst.header"]  # README-like pages begin at their own level

@@ -139,4 +139,18 @@ def test_one_version() -> None:
     citation = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert citation is not None
     assert project["version"] == featurestep.__version__ == citation[1]
-    assert f"## [{featurestep.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(
+        rf"^## \[{re.escape(featurestep.__version__)}\] - \d{{4}}-\d{{2}}-\d{{2}}$",
+        (ROOT / "CHANGELOG.md").read_text(),
+        re.MULTILINE,
+    )
+    assert f"version = {{{featurestep.__version__}}}" in (ROOT / "README.md").read_text()
+
+
+def test_the_readme_says_how_many_inaccurate_predictions_have_a_note() -> None:
+    rows = [line.split("|") for line in (ROOT / "docs/validity-map.md").read_text().splitlines()]
+    off = {row[1].strip(" *"): row[-2].strip() for row in rows if len(row) == 9}
+    words = (
+        f"{off['with a note']} of the {off['all']} problems that are surely off by more than 3 %"
+    )
+    assert words in (ROOT / "README.md").read_text()

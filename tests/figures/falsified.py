@@ -36,6 +36,7 @@ def spectrum():
             "spike_degree": (("exponent", "rank"), degrees),
             "spike_share": (("exponent", "rank"), 0.9 + 0.0 * spikes),
             "predicted_count": ("exponent", [0, 1, 2, 3]),
+            "count_without_factor": ("exponent", [0, 0, 1, 1]),
             "border": ("exponent", [1.5] * 4),
             "largest": (("exponent", "seed", "top"), largest),
             "simulated_count": (("exponent", "seed"), np.arange(4)[:, None] * np.ones(3, int)),

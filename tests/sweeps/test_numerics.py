@@ -118,6 +118,7 @@ def test_probes_go_through_every_module_that_computes(name):
 
 
 def test_a_device_has_probes_of_its_own():
+    pytest.importorskip("torch")
     on_device = TASKS["simulate"](device="torch")
     assert on_device.probes != TASKS["simulate"]().probes
     assert {*answers_of(on_device)} - {*answers_of(TASKS["simulate"]())} == {"drawn on a device"}

@@ -100,6 +100,8 @@ def _make(one: PaperFigure, quick: bool, output: str) -> FigureClaimFailed | Non
     for kind, content in contents.items():
         write_in(output, f"{one.name}.{kind}", content)
     click.echo(f"{one.name}: {one.title}")
+    if "setting" in data.attrs:
+        click.echo(f"  setting: {data.attrs['setting']}")
     claims = tuple(one.claims(data))
     for claim in claims:
         click.echo(f"  {'holds' if claim.holds else 'FAILS'}: {claim.text}")
