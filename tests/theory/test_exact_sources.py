@@ -83,7 +83,7 @@ def loss(found: BlockSolution, *, source: np.ndarray | float = 0.0, ridge: float
     weight = samples.weight * (1.0 + source * (1.0 + state.chi[0]))
     step = replace(found.step, ridge=found.step.ridge + ridge)
     at = solve(Samples(step, samples.columns, samples.kappa, weight)).at
-    fields = covariance(step, at.information, at.blocks, at.t_matrices)
+    fields = covariance(step, at.information, at.blocks, at.average)
     return float(fit(at, found.labels, fields).train_loss[0])
 
 

@@ -62,7 +62,7 @@ def bulk_covariance(
 ) -> Covariance:
     """Covariances of the fields τ, ψ and Δ, with classes of coordinates where there are any."""
     if step.classes is None:
-        return covariance(step, information, blocks, t_matrices)
+        return covariance(step, information, blocks, partial(averaged, matrices=t_matrices))
     return class_covariance(step, information, t_matrices)
 
 

@@ -298,7 +298,7 @@ def mapped(fitting: Fitting, unknowns: Unknowns) -> Mapped:
     at = sides(fitting, unknowns)
     state = State(unknowns.v2, at.output.influence[..., 0], unknowns.xi)
     found = evaluate(samples, state, mass=at.mass)
-    fields = covariance(step, found.information, found.blocks, found.t_matrices)
+    fields = covariance(step, found.information, found.blocks, found.average)
     readout = newton_readout(at, found, field_covariance(samples, unknowns.v2, fields))
     adjoint = Adjoint(found, fields, readout.dual, readout.coefficients)
     d = step.d[:, None, None]

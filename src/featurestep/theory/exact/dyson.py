@@ -11,8 +11,9 @@ of a quadratic form of them, are the same sums for all fields.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ...core.types import FloatArray, IntArray
 from .step import Step
 
 _ORDERS = (1, 2, 3)  # of β_j
+Average = Callable[[FloatArray], FloatArray]  # weights (B, …, M) of r ↦ Σ_m w_m T(r_m)
 
 
 def matmul(*factors: FloatArray) -> FloatArray:
@@ -257,13 +259,11 @@ class Covariance:
         return np.asarray(self.matrix + matmul(transposed(self.with_means), self.with_means))
 
 
-def covariance(
-    step: Step, information: FloatArray, blocks: Blocks, t_matrices: FloatArray
-) -> Covariance:
+def covariance(step: Step, information: FloatArray, blocks: Blocks, average: Average) -> Covariance:
     """Covariances of the fields τ, ψ_1 … ψ_r and Δ (eqs. 24, 28, 35, 47).
 
-    For the bulk's G and T(r), with Ṽ as `information`: ⟨β_i|β_j⟩, ⟨β_j|θ⟩ and ⟨θ|θ′⟩, each the
-    same sum over what a field is made of.
+    For the bulk's G and averages of T(r), with Ṽ as `information`: ⟨β_i|β_j⟩, ⟨β_j|θ⟩ and ⟨θ|θ′⟩,
+    each the same sum over what a field is made of.
     """
     size = step.k.shape[1]
     inside = p_hat_index(size)
@@ -271,9 +271,9 @@ def covariance(
     response = step.phi[:, None, None, None] * matmul(blocks.whole[:, None], on_beta)
     inner = response[:, :, inside]  # (B, 3, 2K, f)
     powers = step.r[:, None, :] ** np.arange(7)[:, None]  # (B, 7, M)
-    orders = averaged(step.r_weight[:, None] * powers[:, 2:], t_matrices)  # E[r^n T], n = 2 … 6
-    first = averaged(step.r_first[:, :, None] * powers[:, None, 1:4], t_matrices)
-    second = averaged(step.r_second, t_matrices)
+    orders = average(step.r_weight[:, None] * powers[:, 2:])  # E[r^n T], n = 2 … 6
+    first = average(step.r_first[:, :, None] * powers[:, None, 1:4])
+    second = average(step.r_second)
     h = special_response(step, information, second)
     overlaps = on_directions + np.einsum("bsj,bjpf->bspf", step.r_overlaps[:, :, 1:], on_beta)
     overlaps[:, :, inside] += matmul(first, inner[:, None]).sum(axis=2)
@@ -301,7 +301,7 @@ def covariance_without_readout(step: Step) -> Covariance:
     t_matrices = t_matrix_without_readout(step)
     nothing = np.zeros((len(step), step.k.shape[1], step.k.shape[1]))
     blocks = solve_blocks(step.initial_factor, averaged(step.r_weight, t_matrices), nothing)
-    return covariance(step, nothing, blocks, t_matrices)
+    return covariance(step, nothing, blocks, partial(averaged, matrices=t_matrices))
 
 
 def along_beta(step: Step) -> FloatArray:
@@ -443,9 +443,9 @@ class Symmetric:
         lower = operator[..., self.second * self.size + self.first]
         return np.where(self.first == self.second, upper, upper + lower)
 
-    def both(self, operator: FloatArray, other: Symmetric) -> FloatArray:
-        """An operator from all elements of the others to all elements of these."""
-        return self.rows(other.columns(operator))
+    def halved(self, operator: FloatArray) -> FloatArray:
+        """Columns of diagonal elements halved: an operator that has counted them twice."""
+        return np.asarray(operator * np.where(self.first == self.second, 0.5, 1.0))
 
 
 @lru_cache(maxsize=64)

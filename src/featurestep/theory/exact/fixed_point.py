@@ -90,6 +90,10 @@ class Evaluation:
         """T(r) of (22), (B, M, 2K, 2K)."""
         return t_matrix(self.samples.step, self.blocks.coupled)
 
+    def average(self, weights: FloatArray) -> FloatArray:
+        """Σ_m w_m T(r_m) for weights (B, …, M), (B, …, 2K, 2K)."""
+        return averaged(weights, self.t_matrices)
+
     @cached_property
     def class_whole(self) -> FloatArray:
         """G_c of (94) on (p, φ, φ̂), (B, C, 3K, 3K)."""
@@ -127,7 +131,7 @@ class Evaluation:
     @cached_property
     def mapped_xi(self) -> FloatArray:
         """Ξ = E_r T(r), (B, 2K, 2K) (eq. 22)."""
-        return averaged(self.samples.step.r_weight, self.t_matrices)
+        return self.average(self.samples.step.r_weight)
 
     @cached_property
     def residual(self) -> FloatArray:

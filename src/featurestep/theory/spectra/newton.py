@@ -6,10 +6,20 @@ spectrum, because Ξ is among the unknowns.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
-from ...core.types import FloatArray
-from ..exact.dyson import diagonals, matmul, p_hat_index, solved, symmetric, transposed
+from ...core.types import FloatArray, IntArray
+from ..exact.dyson import (
+    Symmetric,
+    diagonals,
+    matmul,
+    p_hat_index,
+    solved,
+    symmetric,
+    transposed,
+)
 from ..exact.fixed_point import Evaluation, State
 from ..exact.step import Step
 
@@ -49,28 +59,31 @@ def respond(
 
     Sources (B, K), (B, Q), (B, 2K, 2K) stand on the right of the equations of V2, χ and Ξ;
     `diagonal` (B, K) multiplies the change of log V2. One dense system in the symmetric matrices
-    dG_φφ and dΞ and in log V2: of size K(K+1)/2 + K(2K+1) + K, whatever the number of nodes.
+    dG_φφ and dΞ and in log V2: of size K(K+1)/2 + K(2K+1) + K, whatever the number of nodes, or
+    K(K+1) + K where c_2 = 0 and Ξ lives on φ̂ alone.
     """
     step, columns, blocks = found.samples.step, found.samples.columns, found.blocks
     size = step.k.shape[1]
-    few, many = symmetric(size), symmetric(2 * size)
+    fields = np.arange(0 if np.any(step.k) else size, 2 * size)  # of (p, φ̂) that Ξ lives on
+    few, many = symmetric(size), symmetric(fields.size)
     own = few.count + many.count
     first, second, third = slice(0, few.count), slice(few.count, own), slice(own, own + size)
-    inside, outside = p_hat_index(size), np.arange(size, 2 * size)
-    whole, b = blocks.whole, found.direction
-    coupled, across = whole[:, inside[:, None], inside], whole[:, inside[:, None], outside]
+    inside, b = p_hat_index(size)[fields], found.direction
+    coupled = blocks.whole[:, inside[:, None], inside]
+    across = blocks.whole[:, inside, size : 2 * size]
     # Answers of dG_φφ and dΞ to −dṼ.
-    kept = few.both(_kronecker(blocks.phi_phi, blocks.phi_phi), few)
-    forth = many.both(_repeated(step, found.t_matrices, across), few)
-    answers = np.concatenate([kept, forth], axis=1)
+    repeated = _congruence(found.t_matrices[..., fields[:, None], fields], _r_weights(step))
+    moved = _between(across, many, few)  # X ↦ AXAᵀ and back, but for the diagonal elements
+    kept = _congruence(blocks.phi_phi[:, None])
+    answers = np.concatenate([kept, matmul(repeated, few.halved(moved))], axis=1)
     plain = b[..., few.first] * b[..., few.second]
     in_chi = np.where(few.first == few.second, plain, 2.0 * plain)  # dχ/dG_φφ, (B, Q, ·)
     carried = -matmul(answers, few.rows(_half_sums(found.information)))
     carried[:, first] += few.rows(_half_sums(blocks.phi_phi))
     d, neurons = step.d[:, None, None], step.neurons[:, :, None]
     matrix = np.zeros((len(b), own + size, own + size), dtype=b.dtype)
-    matrix[:, first, second] = -few.both(_kronecker(*[transposed(across)] * 2), many)
-    matrix[:, second, second] = -many.both(_repeated(step, found.t_matrices, coupled), many)
+    matrix[:, first, second] = -many.halved(transposed(moved))
+    matrix[:, second, second] = -matmul(repeated, _congruence(coupled[:, None]))
     matrix[:, :own, third] = -carried
     matrix[:, third, second] = many.columns(_degrees_by_xi(found, across)) / neurons
     matrix[:, third, third] = -_coupling(found) / neurons
@@ -91,51 +104,67 @@ def respond(
     if nodes is not None:
         right += matmul(rows, nodes[:, :, None])[:, :, 0]
     if bulk is not None:
-        right[:, second] += many.upper(bulk)
+        right[:, second] += many.upper(bulk[:, fields[:, None], fields])
     answer = solved(matrix, right)
     chi = matmul(in_chi, answer[:, first, None]) + matmul(noise, answer[:, third, None])
     chi = chi[:, :, 0] if nodes is None else chi[:, :, 0] + nodes
-    return State(answer[:, third], chi, many.whole(answer[:, second]))
+    xi = np.zeros((len(b), 2 * size, 2 * size), dtype=b.dtype)
+    xi[:, fields[:, None], fields] = many.whole(answer[:, second])
+    return State(answer[:, third], chi, xi)
 
 
 def _coupling(found: Evaluation) -> FloatArray:
     """Change of group g's degrees of freedom with log V2_h beyond scaling, (B, K, K)."""
-    own, asked = found.blocks.phi_phi, found.information
-    size = own.shape[1]
-    halves = _half_sums(asked)
-    moved = -matmul(_kronecker(own, own), halves)  # dG_φφ
-    by_asking = matmul(own[:, None], _matrices(halves, size))
-    by_answer = matmul(asked[:, None], _matrices(moved, size))
-    change = np.einsum("bkgg->bgk", by_asking + by_answer)
-    degrees = np.einsum("bgh,bhg->bg", asked, own)
+    own, asked = found.blocks.phi_phi[:, None], found.information[:, None]
+    halves = _matrices(_half_sums(found.information), own.shape[-1])
+    moved = -matmul(own, halves, own)  # dG_φφ
+    change = np.einsum("bkgg->bgk", matmul(own, halves) + matmul(asked, moved))
+    degrees = np.einsum("bkgh,bkhg->bg", asked, own)
     return np.asarray(found.samples.step.d[:, None, None] * (diagonals(degrees) - change))
 
 
 def _degrees_by_xi(found: Evaluation, across: FloatArray) -> FloatArray:
-    """d∂[ṼG_φφ]_gg/∂Ξ, (B, K, 4K²)."""
-    left = matmul(found.information, transposed(across))  # (B, K, 2K)
+    """d∂[ṼG_φφ]_gg/∂Ξ, (B, K, F²) for Ξ on F fields."""
+    left = matmul(found.information, transposed(across))  # (B, K, F)
     product = left[:, :, :, None] * transposed(across)[:, :, None, :]
-    rows, size = left.shape[:2]
-    flat = product.reshape(rows, size, 4 * size * size)
+    flat = product.reshape(*left.shape[:2], -1)
     return np.asarray(found.samples.step.d[:, None, None] * flat)
 
 
-def _repeated(step: Step, t_matrices: FloatArray, side: FloatArray) -> FloatArray:
-    """φ0 E[(TG)⊗(TG)] for columns `side` of G, (B, 4K², c²)."""
-    turned = matmul(t_matrices, side[:, None])  # (B, M, 2K, c)
-    rows, count, height, width = turned.shape
-    weighted = turned * (step.phi[:, None] * step.r_weight)[:, :, None, None]
-    flat = (rows, count, height * width)
-    product = matmul(transposed(weighted.reshape(flat)), turned.reshape(flat))
-    product = product.reshape(rows, height, width, height, width)
-    return np.asarray(product.transpose(0, 1, 3, 2, 4)).reshape(rows, height**2, width**2)
+def _r_weights(step: Step) -> FloatArray:
+    """φ0 times the weights of r, (B, M)."""
+    return np.asarray(step.phi[:, None] * step.r_weight)
 
 
-def _kronecker(a: FloatArray, b: FloatArray) -> FloatArray:
-    """a ⊗ b on rows and columns of matrices laid out one after the other."""
-    product = a[:, :, None, :, None] * b[:, None, :, None, :]
-    rows, i, k, j, m = product.shape
-    return np.asarray(product.reshape(rows, i * k, j * m))
+def _congruence(matrices: FloatArray, weight: FloatArray | None = None) -> FloatArray:
+    """X ↦ Σ_m w_m T_m X T_mᵀ on symmetric X, for symmetric T (B, M, F, F): (B, P, P).
+
+    In elements i ≤ j of X, P of them: no array of F⁴ numbers is made.
+    """
+    pairs = symmetric(matrices.shape[-1])
+    upper = pairs.upper(matrices)  # (B, M, P)
+    weighted = upper if weight is None else upper * weight[:, :, None]
+    product = matmul(transposed(weighted), upper).reshape(len(upper), -1)
+    straight, crossed = _pairings(pairs.size)
+    return pairs.halved(product.take(straight, axis=1) + product.take(crossed, axis=1))
+
+
+@lru_cache(maxsize=64)
+def _pairings(size: int) -> tuple[IntArray, IntArray]:
+    """Where T_ia T_jb and T_ib T_ja stand among products of elements, for i ≤ j and a ≤ b."""
+    pairs = symmetric(size)
+    place = pairs.whole(np.arange(pairs.count, dtype=np.float64)).astype(np.intp)
+    (i, a), (j, b) = (np.ix_(each, each) for each in (pairs.first, pairs.second))
+    count = pairs.count
+    return place[i, a] * count + place[j, b], place[i, b] * count + place[j, a]
+
+
+def _between(matrix: FloatArray, left: Symmetric, right: Symmetric) -> FloatArray:
+    """A_ig A_jh + A_ih A_jg for pairs i ≤ j and g ≤ h, (B, ·, ·)."""
+    i, j = matrix[:, left.first], matrix[:, left.second]
+    g, h = right.first, right.second
+    straight = i.take(g, axis=2) * j.take(h, axis=2)
+    return np.asarray(straight + i.take(h, axis=2) * j.take(g, axis=2))
 
 
 def _half_sums(matrix: FloatArray) -> FloatArray:

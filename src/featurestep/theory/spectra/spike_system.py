@@ -10,7 +10,7 @@ found by giving all such groups the same small D, and scaled to the D_g of their
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from ..exact.step import Step
 _SMALL_ROOT = 1e-5  # √|D| of groups without weight: effects of the order of its square are left out
 _MAX_TRACE = 6.0  # of |V2|/N, in units of what it is far away: beyond, neurons do not test the bulk
 _PASSES = 3  # through (22): what groups without weight add to Ξ is explicit, order by order
+_POWERS = np.arange(1, 5)[:, None]  # of r in T(r) of groups without weight
 _GROUPWISE = (
     "neurons", "a", "e", "k", "delta", "initial_factor", "norm", "shift", "norm_on_weights",
     "norm_on_noise", "norm_variance", "norm_slope", "shift_slope",
@@ -81,7 +82,7 @@ class SpikeGroups:
     samples: Samples  # of one row
 
     @cached_property
-    def unseen(self) -> Covariance:
+    def without_readout(self) -> Covariance:
         """Covariances of their fields where there is no readout, explicitly."""
         return covariance_without_readout(self.samples.step)
 
@@ -99,7 +100,9 @@ def groups_in_bulk(found: Evaluation, spike_groups: SpikeGroups | None) -> Group
     return GroupsInBulk(
         samples=replace(few, step=step, columns=few.columns.take(rows)),
         v2=v2,
-        covariance=covariance(step, found.information.real, blocks, t_matrices),
+        covariance=covariance(
+            step, found.information.real, blocks, partial(averaged, matrices=t_matrices)
+        ),
         mass=mass,
         is_outside=np.zeros(v2.shape, dtype=bool),
     )
@@ -128,12 +131,12 @@ def _weightless(
     direction = np.concatenate([scaled, _SMALL_ROOT * columns.slope], axis=2)
     information = -matmul(transposed(direction), direction * mass[:, :, None])
     expansion = _Expansion(few, step, t_few)
-    total = expansion.xi(None)
-    for _ in range(_PASSES):
-        blocks = solve_blocks(both.initial_factor, total, information)
-        total = expansion.xi(blocks.coupled)
-    blocks = solve_blocks(both.initial_factor, total, information)
-    found = covariance(both, information, blocks, expansion.t_matrices(blocks.coupled))
+    coupled = None
+    for _ in range(1 + _PASSES):
+        xi = expansion.average(few.r_weight, coupled)
+        blocks = solve_blocks(both.initial_factor, xi, information)
+        coupled = blocks.coupled
+    found = covariance(both, information, blocks, partial(expansion.average, coupled=coupled))
     zeta = -np.einsum("bgh,bhg->bg", information, blocks.phi_phi)[:, size:] / _SMALL_ROOT**2
     noise = matmul(mass[:, None, :], columns.spread)[:, 0]
     free = (few.n * z)[:, None]
@@ -143,11 +146,11 @@ def _weightless(
     picked = _index(size + np.arange(wide), size + wide, 2 + few.directions)
     root = np.sqrt(-own / few.d[:, None]) / _SMALL_ROOT
     across = np.tile(root, 2 + few.directions)
-    unseen = many.unseen
-    matrix = found.matrix[:, picked[:, None], picked] - unseen.matrix
-    with_means = found.with_means[:, size:][:, :, picked] - unseen.with_means
-    matrix = unseen.matrix + across[:, :, None] * matrix * across[:, None, :]
-    with_means = unseen.with_means + root[:, :, None] * with_means * across[:, None, :]
+    without_readout = many.without_readout
+    matrix = found.matrix[:, picked[:, None], picked] - without_readout.matrix
+    with_means = found.with_means[:, size:][:, :, picked] - without_readout.with_means
+    matrix = without_readout.matrix + across[:, :, None] * matrix * across[:, None, :]
+    with_means = without_readout.with_means + root[:, :, None] * with_means * across[:, None, :]
     return GroupsInBulk(
         samples=replace(many.samples, step=step, columns=columns),
         v2=own,
@@ -175,38 +178,32 @@ class _Expansion:
         self.wide, self.count = wide, size + wide
         self.inside = _index(np.arange(size), self.count, 2)
         self.outside = _index(size + np.arange(wide), self.count, 2)
-        powers = few.r[:, None, :] ** np.arange(5)[:, None]  # (B, 5, M)
-        weighted = few.r_weight[:, None, :] * powers
-        self.moments = weighted.sum(axis=2)
-        self.t_moments = averaged(weighted, t_few)  # E[r^n T_ff], (B, 5, 2K, 2K)
 
-    def xi(self, coupled: FloatArray | None) -> FloatArray:
-        """Ξ = E T of all groups for G on (p, φ̂); where many and few do not meet without one."""
-        total = self._blocks(
-            self.t_moments[:, 0], self._free(self.moments[:, 1], self.moments[:, 2])
-        )
-        if coupled is None:
-            return total
-        across, change = self._gamma(coupled)
-        seen = [matmul(t, across) for t in np.moveaxis(self.t_moments, 1, 0)]
-        inner = [
-            self.moments[:, n, None, None] * change + matmul(transposed(across), seen[n])
-            for n in range(5)
-        ]
-        mixed = self._right(seen[1], seen[2])
-        outer = self._both(inner[2], inner[3], inner[4])
-        return self._added(total, mixed, outer)
+    def average(self, weights: FloatArray, coupled: FloatArray | None) -> FloatArray:
+        """Σ_m w_m T(r_m) of all groups for weights (B, …, M) and G on (p, φ̂): (B, …, 2C, 2C).
 
-    def t_matrices(self, coupled: FloatArray) -> FloatArray:
-        """T(r) of all groups for G on (p, φ̂), (B, M, 2C, 2C)."""
-        across, change = (part[:, None] for part in self._gamma(coupled))
-        r = self.step.r[:, :, None, None]
-        seen = matmul(self.t_few, across)
-        inner = change + matmul(transposed(across), seen)
-        mixed = self._right(r * seen, r**2 * seen)
-        outer = self._both(r**2 * inner, r**3 * inner, r**4 * inner)
-        total = self._blocks(self.t_few, self._free(self.step.r, self.step.r**2))
-        return self._added(total, mixed, outer)
+        Without G many and few do not meet.
+        """
+        powers = self.step.r.reshape(len(weights), *[1] * (weights.ndim - 1), -1) ** _POWERS
+        weighted = weights[..., None, :] * powers  # (B, …, 4, M)
+        moments = weighted.sum(axis=-1)
+        total = np.zeros((*weights.shape[:-1], 2 * self.count, 2 * self.count))
+        total[..., self.inside[:, None], self.inside] = averaged(weights, self.t_few)
+        outer = self._free(moments[..., 0], moments[..., 1])
+        if coupled is not None:
+            across, change = (
+                part.reshape(len(part), *[1] * (weights.ndim - 1), *part.shape[1:])
+                for part in self._gamma(coupled)
+            )  # for every moment of every weight
+            seen = matmul(averaged(weighted, self.t_few), across)
+            further = moments[..., 1:, None, None] * change
+            further += matmul(transposed(across), seen[..., 1:, :, :])
+            mixed = self._right(seen[..., 0, :, :], seen[..., 1, :, :])
+            outer += self._both(*(further[..., n, :, :] for n in range(3)))
+            total[..., self.inside[:, None], self.outside] = mixed
+            total[..., self.outside[:, None], self.inside] = transposed(mixed)
+        total[..., self.outside[:, None], self.outside] = outer
+        return total
 
     def _gamma(self, coupled: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Γ_fm and ΔΓ."""
@@ -236,18 +233,6 @@ class _Expansion:
         """A_1·first·A_1 + A_1·second·A_2 + A_2·second·A_1 + A_2·third·A_2."""
         left, right = self._right(first, second), self._right(second, third)
         return transposed(self._right(transposed(left), transposed(right)))
-
-    def _blocks(self, few: FloatArray, many: FloatArray) -> FloatArray:
-        total = np.zeros((*few.shape[:-2], 2 * self.count, 2 * self.count))
-        total[..., self.inside[:, None], self.inside] = few
-        total[..., self.outside[:, None], self.outside] = many
-        return total
-
-    def _added(self, total: FloatArray, mixed: FloatArray, outer: FloatArray) -> FloatArray:
-        total[..., self.inside[:, None], self.outside] = mixed
-        total[..., self.outside[:, None], self.inside] = transposed(mixed)
-        total[..., self.outside[:, None], self.outside] += outer
-        return total
 
 
 def _index(groups: IntArray, count: int, fields: int) -> IntArray:
