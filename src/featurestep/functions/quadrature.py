@@ -20,7 +20,7 @@ Rule = tuple[FloatArray, FloatArray]  # nodes and weights
 Centres = tuple[tuple[float, float], ...]  # (centre, scale) of a stretched rule
 GAUSS_HERMITE_MAX = 200  # nodes; NumPy's weights overflow not far beyond
 _FINE_COUNT = 120  # Gauss nodes that stand for a continuous law as a discrete measure
-_FINE_COUNT_LIMIT = 0.5  # largest `bend` that they resolve
+_FINE_COUNT_LIMIT = 0.5  # largest `rate` that they resolve
 
 # Of the truncated normal law.
 _EXPECTED_BEYOND = 0.5  # expected number of samples beyond the end of the rule
@@ -213,29 +213,29 @@ def gauss_law(law: str, count: int) -> Rule:
     return _frozen(np.sqrt(3.0) * x, 0.5 * w)
 
 
-def _fine_law(law: str, bend: float) -> Rule:
-    """A continuous law as a discrete measure, for functions that saturate beyond |g| = 1/bend."""
-    if bend < _FINE_COUNT_LIMIT:
+def _fine_law(law: str, rate: float) -> Rule:
+    """A continuous law as a discrete measure, for functions that saturate beyond |g| = 1/rate."""
+    if rate < _FINE_COUNT_LIMIT:
         return gauss_law(law, _FINE_COUNT)
     if law == "uniform":
-        return stretched_uniform(0.5 / bend, 1.0, 0.12)
-    return stretched_normal(((0.0, 0.5 / bend),), 1.0, 0.12, 9.5)
+        return stretched_uniform(0.5 / rate, 1.0, 0.12)
+    return stretched_normal(((0.0, 0.5 / rate),), 1.0, 0.12, 9.5)
 
 
 @lru_cache(maxsize=64)
-def bent_law(law: str, count: int, bend: float, end: float | None = None) -> Rule:
-    """Rule of a continuous readout law for functions of g that saturate beyond |g| = 1/bend.
+def saturating_gauss_law(law: str, count: int, rate: float, end: float | None = None) -> Rule:
+    """Rule of a continuous readout law for functions of g that saturate beyond |g| = 1/rate.
 
-    A Gauss rule in t = g/√(1 + (bend·g)²), in which such functions are close to polynomials. With
+    A Gauss rule in t = g/√(1 + (rate·g)²), in which such functions are close to polynomials. With
     an `end`, ±end are nodes (Lobatto).
     """
-    g, w = _fine_law(law, bend)
-    t = g / np.sqrt(1.0 + (bend * g) ** 2)
-    last = None if end is None else end / np.sqrt(1.0 + (bend * end) ** 2)
+    g, w = _fine_law(law, rate)
+    t = g / np.sqrt(1.0 + (rate * g) ** 2)
+    last = None if end is None else end / np.sqrt(1.0 + (rate * end) ** 2)
     rule = gauss_from_measure(t, w, count, ends=None if last is None else (-last, last))
     nodes = 0.5 * (rule.nodes - rule.nodes[::-1])  # the law is even, so are they
     weights = 0.5 * (rule.weights + rule.weights[::-1])
-    return _frozen(nodes / np.sqrt(1.0 - (bend * nodes) ** 2), weights)
+    return _frozen(nodes / np.sqrt(1.0 - (rate * nodes) ** 2), weights)
 
 
 @lru_cache(maxsize=64)

@@ -3,9 +3,10 @@
 A neuron's features depend on κ through u_g κ with u_g = u·g, smoothed at scale ρ_g: functions of κ
 vary near 0 at scale 1/u (and near the kinks of a target), and functions of g do the same. Rules in
 κ are equispaced in a stretched variable, and the number of nodes grows with log u only. In g few
-Gauss nodes are enough up to steps of about 2√N (`bent_law`); larger steps take a stretched rule
-too. Scales are rounded to powers of √2, so that many problems share their rules and are solved in
-one batch. A solution that varies too fast from node to node is solved again on finer rules.
+Gauss nodes are enough up to steps of about 2√N (`saturating_gauss_law`); larger steps take a
+stretched rule too. Scales are rounded to powers of √2, so that many problems share their rules and
+are solved in one batch. A solution that varies too fast from node to node is solved again on finer
+rules.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..core.spiked import SpikedWeights
 from ..core.types import FloatArray
 from ..functions.activations import HermiteSum
 from ..functions.nonlinearity import Nonlinearity, Shifted, coefficients
-from ..functions.quadrature import Rule, bent_law, stretched_normal, stretched_uniform
+from ..functions.quadrature import Rule, saturating_gauss_law, stretched_normal, stretched_uniform
 from ..functions.targets import AlignedTarget
 
 GroupKey = tuple[Callable[..., Rule], tuple[Any, ...]]  # the function of a rule, its arguments
@@ -32,16 +33,28 @@ NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 MOST_GROUPS = 600
 MOST_NODES = 16_000
 ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolves, per spacing
-ROUGH_BENT = 3.0  # the same from node to node of `bent_law`
+ROUGH_GAUSS = 3.0  # the same from node to node of `saturating_gauss_law`
 ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
-_BENT_COUNTS = (7, 9, 11, 13, 15, 19, 25)  # nodes of `bent_law`; few sizes, for large batches
+_GAUSS_COUNTS = (
+    7,
+    9,
+    11,
+    13,
+    15,
+    19,
+    25,
+)  # nodes of `saturating_gauss_law`; few sizes, for large batches
 # (reach of the step, nodes up to it). Errors were below 3e-7 on the random problems with which the
 # numbers were chosen; of 301 others 298 were below 1e-6, the largest 3.4e-6.
 _NODES_BY_REACH = ((0.09, 7), (0.18, 9), (0.36, 11), (0.71, 13), (1.0, 15), (1.42, 19), (2.0, 25))
 _SMALL_REACH = 0.09  # up to which 7 nodes do for any width
 _NODE_SPACING = 0.58
+# Shift beyond which 1/(1 + χ) varies at 0.4ρ/u up to |κ| = 3ρ/u, where an activation saturates: the
+# nodes are twice as dense there.
+_STEEP_SHIFT = 1.5
 _GROUP_SPACING = 0.65  # of a stretched rule in g: errors stay below 1e-6
+_WIDTH_REFINEMENT = 0.16  # of it for every factor of ten by which the width exceeds 10⁴
 _OSCILLATION_SPACING = 1.5  # the same where an activation oscillates, times the shift
 _UNIFORM_EXTRA = 13  # nodes of the uniform law beyond those of an equispaced rule
 _TAIL = 4.5  # where the Gaussian law is cut off, at least
@@ -125,7 +138,7 @@ def choose(problem: Problem, weights: SpikedWeights, effort: Effort) -> Resoluti
     """Rules for one problem at one effort."""
     groups = _groups(problem, weights, effort.groups)
     nodes = _nodes(problem, weights, effort.nodes)
-    rough = ROUGH_BENT if groups[0] is bent_law else ROUGH_GROUPS * _GROUP_SPACING
+    rough = ROUGH_GAUSS if groups[0] is saturating_gauss_law else ROUGH_GROUPS * _GROUP_SPACING
     return Resolution(groups, nodes, rough, effort.slack, effort.residuals)
 
 
@@ -175,10 +188,11 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
         return _values, finite
     u = abs(weights.unit_shift)
     reach = max(u, _largest_drift(problem, weights), math.sqrt(weights.unit_growth))
-    bent = _bent_nodes(problem, weights, reach, refine)
-    if bent is not None:
-        return bent
-    spacing = _GROUP_SPACING / refine
+    few = _few_gauss_nodes(problem, weights, reach, refine)
+    if few is not None:
+        return few
+    wide = max(0.0, math.log10(problem.width) - 4.0)  # smaller terms are seen
+    spacing = _GROUP_SPACING / (refine * (1.0 + _WIDTH_REFINEMENT * wide))
     scale = rounded_down(0.5 / max(reach, 1e-300))
     widest = 1.0
     if problem.sigma.oscillates:
@@ -199,7 +213,7 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
     return stretched_normal, (centres, widest, spacing, end)
 
 
-def _bent_nodes(
+def _few_gauss_nodes(
     problem: Problem, weights: SpikedWeights, reach: float, refine: float
 ) -> GroupKey | None:
     """Few nodes for a step that is not too large; None where they do not resolve the law.
@@ -210,14 +224,14 @@ def _bent_nodes(
     rounded = 2.0 ** (0.5 * math.ceil(2.0 * math.log2(max(reach, 2.0**-6))))
     needed = next((count for most, count in _NODES_BY_REACH if rounded <= most), math.inf)
     if rounded > _SMALL_REACH:
-        needed += 2.0 * max(0.0, math.log10(problem.width) - 4.0)  # smaller terms are seen
+        needed += 2.0 * max(0.0, math.log10(problem.width) - 4.0)  # as in `_groups`
     needed *= 1.0 + 0.5 * (growth_degree(problem.sigma) - 1) * rounded
     if problem.sigma.oscillates:
         needed *= 1.0 + abs(weights.unit_shift)
-    count = next((count for count in _BENT_COUNTS if needed * refine <= count), None)
+    count = next((count for count in _GAUSS_COUNTS if needed * refine <= count), None)
     if count is None or _largest_drift(problem, weights) * _TAIL > 0.3:
         return None
-    return bent_law, (problem.law.name, count, rounded / (1.0 + 0.4 * rounded))
+    return saturating_gauss_law, (problem.law.name, count, rounded / (1.0 + 0.4 * rounded))
 
 
 def _largest_drift(problem: Problem, weights: SpikedWeights) -> float:
@@ -245,7 +259,8 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     u = abs(weights.unit_shift) * largest
     scale = 0.5 / u if u > 0 else 1.0
     far = max((abs(k) for k in sigma.kinks), default=0.0)
-    centres = ((0.0, rounded_down(scale)),) * max(1, math.ceil(far / 2))
+    copies = max(1 if u <= _STEEP_SHIFT else 2, math.ceil(far / 2))
+    centres = ((0.0, rounded_down(scale)),) * copies
     widest = rounded_down(1.0 / u) if sigma.oscillates and u > 0 else 1.0
     end = 8.75 + 0.25 * (growth_degree(problem.star) + growth_degree(sigma))
     spacing = _NODE_SPACING / refine

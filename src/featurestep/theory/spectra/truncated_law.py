@@ -29,12 +29,12 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, coefficients
 from ...functions.quadrature import (
     Rule,
-    bent_law,
     gauss_from_measure,
     gauss_hermite,
     gauss_law,
     largest_expected,
     normal_quantile,
+    saturating_gauss_law,
     stretched_uniform,
     truncated_normal,
     truncated_normal_size,
@@ -57,7 +57,10 @@ _BULK_GROUPS = (5, 6)  # that are enough, but for bulks that are apart
 _LARGE_STEP = 1.25  # η/√N from which on it takes the latter
 _MIN_GROUP = 0.02  # share of neurons: groups of fewer lie outside the bulk of the others
 _MAX_SEPARATION = {False: 0.03, True: 0.5}  # of groups: up to that many, and beyond
-_BEND = {True: 0.5, False: 0.3}  # of `bent_law` over a step's reach, if σ is bounded or not
+_SATURATION = {
+    True: 0.5,
+    False: 0.3,
+}  # of `saturating_gauss_law` over a step's reach, if σ is bounded or not
 _OUTER_RADIUS = 20.0  # |z| at which a bounded activation has taken its largest values
 _KAPPA_NODES = 7  # for a group's mean square
 _MIN_SHARE = 0.002  # of neurons or samples that is not to be cut off from the rest
@@ -240,13 +243,13 @@ def _gauss_groups(problem: Problem, weights: SpikedWeights, count: int) -> Rule:
     the weights, and the largest decide on the edge: the outermost stay where Gauss nodes lie.
     """
     bounded = _is_bounded(problem.sigma)
-    law, bend = problem.law, _BEND[bounded] * _reach(weights)
+    law, rate = problem.law, _SATURATION[bounded] * _reach(weights)
     if law.is_finite:
         g, share = np.array(law.values), np.array(law.probabilities)
-        rule = gauss_from_measure(g / np.sqrt(1.0 + (bend * g) ** 2), share, count)
-        return rule.nodes / np.sqrt(1.0 - (bend * rule.nodes) ** 2), rule.weights
+        rule = gauss_from_measure(g / np.sqrt(1.0 + (rate * g) ** 2), share, count)
+        return rule.nodes / np.sqrt(1.0 - (rate * rule.nodes) ** 2), rule.weights
     end = None if bounded else float(gauss_law(law.name, count)[0][-1])
-    return bent_law(law.name, count, bend, end)
+    return saturating_gauss_law(law.name, count, rate, end)
 
 
 def _is_bounded(sigma: Nonlinearity) -> bool:
@@ -288,7 +291,7 @@ def _node_rule(problem: Problem, weights: SpikedWeights, refinement: float) -> N
         problem, truncated_normal_size(end, scale, widest, spacing), MOST_NODES, "nodes"
     )
     kappa, weight = truncated_normal(end, scale, widest, spacing)
-    if not has_heavy_tails(problem):
+    if not is_norm_spread_visible(problem):
         return Nodes(kappa, weight)
     z, share = gauss_hermite(_RADIUS_NODES)
     cube = 2.0 / (9.0 * problem.d)  # Wilson and Hilferty: (‖x‖²/d)^(1/3) is normal
@@ -305,7 +308,7 @@ def _refuse_if_many(problem: Problem, count: int, most: int, what: str) -> None:
         )
 
 
-def has_heavy_tails(problem: Problem) -> bool:
+def is_norm_spread_visible(problem: Problem) -> bool:
     """Whether the spread of ‖x‖, 1/√(2d), makes that of a row's power visible.
 
     By |d log/d log r| at r = 1 of a row's mean square beside w·x: of ν², μ² and (m − c_0)².
