@@ -1,4 +1,7 @@
-"""Predicted spectra, and simulated ones by the Krylov route beside the dense one."""
+"""Predicted spectra, and simulated ones by the Krylov route beside the dense one.
+
+python -c "from benchmarks.spectrum_bench import random_problems as r; r()"   # this table alone
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from featurestep.core.errors import NotConverged
 from featurestep.core.problem import Problem
 from featurestep.simulation import SimulatedSpectrum, estimate_spectrum, simulated_spectrum
 from featurestep.theory import spectrum
+from tests.draws import random_problem
 
 from .simulate_bench import peak_of
 
@@ -21,6 +26,8 @@ LARGE = Problem(
 )
 SMALL = LARGE.replace(n=600, d=300, width=600)
 POINTS = np.linspace(0.05, 6.0, 100)
+RANDOM, SEED = 100, 2511
+SLOW = 5.0  # seconds that one spectrum in a hundred may exceed
 
 
 PREDICTED = Problem(
@@ -42,6 +49,52 @@ def predicted() -> None:
             found.curve(400)
             seconds.append(time.perf_counter() - start)
         print(f"{law:12s} {min(seconds):6.3f} s, {len(found.spikes)} spike(s)", flush=True)
+
+
+class Solved(NamedTuple):
+    """One random problem: its law, seconds of processor time, how it was answered."""
+
+    law: str
+    seconds: float
+    answer: str  # "resolved", "smoothed" or "refused"
+
+
+def solved_at_random(count: int = RANDOM, seed: int = SEED) -> list[Solved]:
+    """Spectra of problems of the whole domain with steps up to 4√width, as `critical` searches."""
+    rng = np.random.default_rng(seed)
+    spectrum(PREDICTED)  # loads libraries
+    found = []
+    for _ in range(count):
+        problem = random_problem(rng, largest=4.0)
+        law = "finite" if problem.law.is_finite else "continuous"
+        start = time.process_time()
+        try:
+            answer = "smoothed" if spectrum(problem).is_smoothed else "resolved"
+        except NotConverged:
+            answer = "refused"
+        found.append(Solved(law, time.process_time() - start, answer))
+    return found
+
+
+def random_problems() -> None:
+    """Processor time of spectra over random problems, refused ones among them."""
+    found = solved_at_random()
+    print(f"{RANDOM} random problems (seed {SEED}), processor time of one spectrum")
+    print(
+        f"{'readout law':14s}{'problems':>9}{'refused':>9}{'smoothed':>9}{'median':>9}{'worst':>9}"
+    )
+    for law, goal in (("finite", 0.3), ("continuous", 1.0)):
+        own = [each for each in found if each.law == law]
+        seconds = [each.seconds for each in own]
+        refused, smoothed = (
+            sum(each.answer == answer for each in own) for answer in ("refused", "smoothed")
+        )
+        print(
+            f"{law:14s}{len(own):9d}{refused:9d}{smoothed:9d}{np.median(seconds):7.2f} s"
+            f"{max(seconds):7.2f} s  (goal of the median {goal} s)"
+        )
+    slow = sum(each.seconds > SLOW for each in found)
+    print(f"above {SLOW:.0f} s: {slow} of {RANDOM} (goal 1)", flush=True)
 
 
 class Run(NamedTuple):
@@ -99,6 +152,8 @@ def simulated() -> None:
 
 def main() -> None:
     predicted()
+    print()
+    random_problems()
     print()
     simulated()
 
