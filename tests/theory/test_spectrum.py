@@ -16,7 +16,7 @@ from featurestep.theory.spectra.edges import is_filled, right_edge
 from featurestep.theory.spectra.equations import Equations
 from featurestep.theory.spectra.result import weight_spectrum
 from featurestep.theory.spectra.spikes import strengths
-from featurestep.theory.spectra.truncated_law import build_model, has_heavy_tails
+from featurestep.theory.spectra.truncated_law import build_model, is_norm_spread_visible
 from featurestep.theory.validity import close_spikes_notes
 
 RELU = {"activation": "relu", "centre": True, "target": "H1 + H2/sqrt(2)", "ridge": 0.1}
@@ -255,9 +255,21 @@ def test_an_upper_edge_is_where_the_solution_turns(changes):
     equations = Equations(first.samples)
     edge = right_edge(equations)
     assert abs(equations.ratio_slope(edge.at)) < 1e-6 * equations.ratio_slope(edge.path[-1])
-    inside = equations.lowered(np.array([0.999 * edge.location]))
+    inside = equations.on_real_axis(np.array([0.999 * edge.location]))
     assert is_filled(equations, inside)[0]
     assert not spectrum(first.problem).is_smoothed
+
+
+def test_an_edge_is_found_above_a_narrow_part_of_the_bulk():
+    """Neighbours have neighbouring edges; a search that passes over the part ends at 4.55."""
+    fields = {"activation": "erf", "target": "H1 + .5985*H2 + .6621*H3", "noise_std": 0.3133}
+    fields |= {"ridge": 0.1, "step_exponent": 0.3865, "step_scale": 0.7653}
+    sizes = ((5656, 22658, 14759), (6346, 25422, 16560))
+    edges = []
+    for n, d, width in sizes:
+        model = build_model(Problem(n=n, d=d, width=width, **fields))
+        edges.append(right_edge(Equations(model.samples)).location)
+    assert edges == pytest.approx([5.065, 5.175], rel=1e-3)
 
 
 def test_two_bulks_are_found():
@@ -414,8 +426,8 @@ def test_typical_rules_end_early_and_keep_moments(count):
 def test_fluctuating_norms_lift_a_spike_of_steep_activations():
     # Σ_j c_2 H_2(w_j·x) ≈ N c_2(‖x‖²/d − 1): a spike of strength 2c_2²N/d at every n
     wide = untrained("H1 + 2*H2", 4000, 400, 8000)
-    assert has_heavy_tails(wide)
-    assert not has_heavy_tails(untrained("tanh", 4000, 400, 8000))
+    assert is_norm_spread_visible(wide)
+    assert not is_norm_spread_visible(untrained("tanh", 4000, 400, 8000))
     assert len(spectrum(wide).spikes) == 1
 
 

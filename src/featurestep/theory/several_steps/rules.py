@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.errors import NotConverged
-from ...functions.quadrature import Rule, bent_law, gauss_hermite, trapezoid_normal
+from ...functions.quadrature import Rule, gauss_hermite, saturating_gauss_law, trapezoid_normal
 from ...functions.readout import Law
 from .batches import Frame
 from .laws import product_rule
@@ -49,7 +49,7 @@ def group_rule(law: Law, reach: float, finer: float) -> Rule:
         return np.array(law.values), np.array(law.probabilities)
     count = next(count for most, count in _NODES_BY_REACH if reach <= most)
     rounded = float(2.0 ** (0.5 * np.ceil(2.0 * np.log2(np.clip(reach, 2.0**-6, 4.0)))))
-    return bent_law(law.name, round(finer * count), rounded / (1.0 + 0.4 * rounded))
+    return saturating_gauss_law(law.name, round(finer * count), rounded / (1.0 + 0.4 * rounded))
 
 
 def frame_rule(frame: Frame, spacing: float, tolerance: float) -> Rule:

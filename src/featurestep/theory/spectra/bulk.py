@@ -27,11 +27,13 @@ from .equations import Branch, ComplexArray, Equations, joined
 _COMPLETE = 1e-7  # mass that may be missing without a search for it
 _SCAN = 48
 _NEXT = 1e-5  # relative distance from an edge of places next to it
-_ISLAND = 1.0  # eigenvalues of an interval too small to be resolved further
+_STEPS_TO_DOUBLE = 3  # of Newton's method, from interpolated solutions
+_MOST_PARTS = 4  # bulks of a few groups of neurons; more are smoothed
+_MIN_EIGENVALUES = 1.0  # eigenvalues of an interval too small to be resolved further
 _CORE_NODES, _CORE_ERROR = 64, 1e-3  # from which on a density that is steep next to 0 is stretched
 SMOOTHING = 0.004  # δ of a smoothed bulk, over its width
 _FIRST_SMOOTHING = 0.01  # where its lower end is looked for
-_FIRST_VIEW, _SMOOTHED_NODES = 48, 128
+_FIRST_NODES, _SMOOTHED_NODES = 48, 128
 _MAX_SLOPE = 0.15  # δ over s at most
 _DESCENTS = (6, 16)  # steps down from high above
 _NEGLIGIBLE_DENSITY = 0.02  # of the largest
@@ -182,12 +184,20 @@ def bulk(equations: Equations, atom: float, top: Edge) -> tuple[Interval, ...]:
     """
     low = float(np.sqrt(left_edge(equations, atom, top.location)))
     parts = list(_intervals(equations, low, float(np.sqrt(top.location)), equations.accuracy.depth))
+    _refuse_many(len(parts))
     complete = 1.0 - max(_COMPLETE, equations.accuracy.density)
     if atom + sum(part.mass for part in parts) < complete:
         gaps = [(below.high, above.low) for below, above in pairwise(parts)]
         for gap in gaps:
-            parts.extend(_islands(equations, *gap))
+            parts.extend(_missed_intervals(equations, *gap))
+            _refuse_many(len(parts))
     return tuple(sorted(parts, key=lambda part: part.low))
+
+
+def _refuse_many(parts: int) -> None:
+    """Refuse more parts than a bulk has: that many are those of single nodes of κ."""
+    if parts > _MOST_PARTS:
+        raise NotConverged(f"the bulk has more than {_MOST_PARTS} parts")
 
 
 def _intervals(
@@ -202,7 +212,12 @@ def _intervals(
         part = _interval(equations, known, span, error)
         most = part.profile.size >= equations.accuracy.most_nodes
         fine = error < equations.accuracy.density
-        if fine or most or part.mass * equations.width < _ISLAND:
+        if (
+            fine
+            or most
+            or part.mass * equations.width < _MIN_EIGENVALUES
+            or _is_too_costly(equations, known)
+        ):
             return (part,)
         if low == 0.0 and np.isinf(core) and known.z.size >= _CORE_NODES and error > _CORE_ERROR:
             return _intervals(equations, low, high, depth, _core(equations, high))
@@ -217,6 +232,11 @@ def _intervals(
     return tuple(parts)
 
 
+def _is_too_costly(equations: Equations, known: Branch) -> bool:
+    """True if twice the nodes would take more than half of the work that is left."""
+    return _STEPS_TO_DOUBLE * equations.cost(2 * known.z.size) > 0.5 * equations.work_left
+
+
 def _core(equations: Equations, high: float) -> float:
     """Where the density of singular values has fallen by a tenth from its value next to 0."""
     s = np.geomspace(_NEXT * high, high, _SCAN)[:-1]
@@ -225,7 +245,7 @@ def _core(equations: Equations, high: float) -> float:
 
 
 def _physical(equations: Equations, places: FloatArray) -> Branch:
-    found = equations.lowered(places**2)
+    found = equations.on_real_axis(places**2)
     return found.resolved("the density of the bulk was not resolved")
 
 
@@ -242,8 +262,10 @@ def _split(
 def _changes(equations: Equations, branch: Branch) -> list[float]:
     """Edges between neighbouring places of which one lies in the bulk and one does not."""
     filled = is_filled(equations, branch)
+    changes = np.flatnonzero(filled[1:] != filled[:-1])
+    _refuse_many(changes.size // 2)
     found = []
-    for j in np.flatnonzero(filled[1:] != filled[:-1]):
+    for j in changes:
         inside, outside = (j, j + 1) if filled[j] else (j + 1, j)
         edge = gap_edge(equations, branch.take([inside]), branch.take([outside]))
         found.append(float(np.sqrt(edge)))
@@ -256,7 +278,7 @@ def _pairs(ends: list[float]) -> list[tuple[float, float]]:
     return sorted((ends[k + 1], ends[k]) for k in range(0, len(ends), 2))
 
 
-def _islands(equations: Equations, low: float, high: float) -> list[Interval]:
+def _missed_intervals(equations: Equations, low: float, high: float) -> list[Interval]:
     """Parts of the bulk inside a gap, which the nodes around it have missed."""
     places = np.geomspace(high, low, _SCAN + 2)[1:-1]
     found: list[Interval] = []
@@ -309,9 +331,9 @@ def _predicted(known: Branch, span: Span) -> Branch:
 def smoothed_bulk(equations: Equations, edge: float, atom: float) -> Interval:
     """The whole bulk as one interval, its gaps and edges smoothed."""
     top = float(np.sqrt(edge))
-    s = 0.5 * top * (1.0 - np.cos(angles(_FIRST_VIEW)))
+    s = 0.5 * top * (1.0 - np.cos(angles(_FIRST_NODES)))
     w = _raised(s, _FIRST_SMOOTHING * top)
-    first = _seen_from_above(equations, w)
+    first = _solved_above(equations, w)
     rough = _density_below(equations, first, w, atom)
     low = _lower_end(s, rough, top)
     reaches_zero = rough[0] > _TOUCHING_DENSITY * rough.max()
@@ -319,7 +341,7 @@ def smoothed_bulk(equations: Equations, edge: float, atom: float) -> Interval:
     theta = span.angles(_SMOOTHED_NODES // span.images)
     finer = span.places(theta)[::-1]
     w = _raised(finer, SMOOTHING * (top - low))
-    branch = _seen_from_above(equations, w, _carried(first, s, finer, w))
+    branch = _solved_above(equations, w, _interpolated_branch(first, s, finer, w))
     density = _density_below(equations, branch, w, atom)[::-1]
     profile = span.whole(density / np.sin(theta))
     return Interval(low, top, span.scale, span.core, profile, SMOOTHING)
@@ -330,14 +352,14 @@ def _raised(s: FloatArray, height: float) -> ComplexArray:
     return np.asarray(s + 1j * np.minimum(height, _MAX_SLOPE * s))
 
 
-def _seen_from_above(equations: Equations, w: ComplexArray, start: Branch | None = None) -> Branch:
+def _solved_above(equations: Equations, w: ComplexArray, start: Branch | None = None) -> Branch:
     """The physical solution at z = w², from nearby or else down from far above."""
     z, tolerance = w**2, equations.accuracy.accepted
     found = equations.far(z) if start is None else equations.at(z, start, tolerance)
     for steps in _DESCENTS:
         lost = np.flatnonzero(~_is_physical(found))
         if lost.size:
-            found = found.replaced(lost, equations.descended(z[lost], steps, tolerance))
+            found = found.replaced(lost, equations.above_real_axis(z[lost], steps, tolerance))
     if not np.all(_is_physical(found)):
         raise NotConverged("the bulk was not resolved", residual=float(found.residual.max()))
     return found
@@ -355,7 +377,9 @@ def _is_physical(branch: Branch) -> npt.NDArray[np.bool_]:
     return np.asarray(branch.converged & whole)
 
 
-def _carried(branch: Branch, old: FloatArray, new: FloatArray, w: ComplexArray) -> Branch:
+def _interpolated_branch(
+    branch: Branch, old: FloatArray, new: FloatArray, w: ComplexArray
+) -> Branch:
     """Solutions seen above the places `old`, interpolated to w above the places `new`."""
     z, size = w**2, branch.state.xi.shape[1]
     v2 = _between(old, branch.v2 * branch.z[:, None], new) / z[:, None]

@@ -18,10 +18,12 @@ from ...functions.roots import find_root
 from .equations import Branch, Equations
 
 _GROWTH = 1.8  # of |Y| from step to step
+_LEAST_FACTOR = 1.02  # of |Y| where a turning point is expected
 _MOST_STEPS = 500
 _NOTHING = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins at 0
 _FRACTIONS = np.geomspace(1e-1, _NOTHING, 9)  # of it, to look for the pole of an atom at 0
 _JUMP = 0.01  # of dz/dY at the ends of a search for its root: if more is left there is none
+_SECTIONS, _MOST_REFINEMENTS = 8, 13  # of the way to the edge of a gap: 8^-13 is rounding
 _LOST = "an edge of the bulk was not resolved"
 _EMPTY = 1e-6  # of |m|: a smaller imaginary part is none
 
@@ -68,7 +70,7 @@ def left_edge(equations: Equations, atom: float, high: float) -> float:
 def _from_inside(equations: Equations, high: float) -> float:
     """The lower end by scanning the bulk itself, where the way to it was lost."""
     x = np.geomspace(_NOTHING * equations.size, high, 60)[:-1]
-    found = equations.lowered(x)
+    found = equations.on_real_axis(x)
     filled = np.flatnonzero(found.converged & is_filled(equations, found))
     if filled.size == 0:
         raise NotConverged("the lower edge of the bulk was not found")
@@ -86,17 +88,17 @@ def is_filled(equations: Equations, branch: Branch) -> npt.NDArray[np.bool_]:
 
 def gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
     """Where the density vanishes between a place inside the bulk and one outside."""
-    for _ in range(40):
+    for _ in range(_MOST_REFINEMENTS):
         found = edge_near(equations, inside)
-        between = sorted((inside.z[0].real, outside.z[0].real))
-        if found is not None and between[0] <= found.z[0].real <= between[1]:
+        ends = inside.z[0].real, outside.z[0].real
+        if found is not None and min(ends) <= found.z[0].real <= max(ends):
             return float(found.z[0].real)
-        middle = 0.5 * (inside.z[0].real + outside.z[0].real)
-        here = equations.lowered(np.array([middle])).resolved(_LOST)
-        if is_filled(equations, here)[0]:
-            inside = here
-        else:
-            outside = here
+        between = equations.on_real_axis(np.linspace(*ends, _SECTIONS + 1)[1:-1]).resolved(_LOST)
+        first = int(np.argmin([*is_filled(equations, between), False]))  # place outside the bulk
+        if first > 0:
+            inside = between.take([first - 1])
+        if first < between.z.size:
+            outside = between.take([first])
     return float(inside.z[0].real)
 
 
@@ -154,10 +156,12 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
     here, slope = start, equations.ratio_slope(start)
     path = [start]
     level, growth = equations.ratio(start), _GROWTH
+    known = [(level, slope)]
+    factor = growth  # on Y, from `here` to the place that is tried
     for _ in range(_MOST_STEPS):
         if growth - 1.0 < 1e-5:
             return None
-        there, far_slope = equations.at_ratio(level * growth, here)
+        there, far_slope = equations.at_ratio(level * factor, here)
         if (
             not there.converged[0]
             or not _same_side(equations, here, there)
@@ -166,19 +170,51 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
                 and (there.z - here.z)[0].real * level <= 0.0  # over two turns at once
             )
         ):
-            growth = growth**0.5
+            growth = factor = factor**0.5
             continue
         if far_slope <= 0.0:
-            turn = _turning_point(equations, here, slope, there, far_slope)
+            turn = _first_turning_point(equations, here, slope, there, far_slope)
             if turn is not None:
                 return Edge(turn, tuple(path))
-            growth = growth**0.5  # the way led to another solution
+            growth = factor = factor**0.5  # the way led to another solution
             continue
-        here, slope, level = there, far_slope, level * growth
+        if factor > _LEAST_FACTOR and _is_turn_expected(known, level * factor):
+            factor = factor**0.5  # a narrow part of the bulk may lie between
+            continue
+        here, slope, level = there, far_slope, level * factor
         path.append(here)
+        known.append((level, slope))
+        factor = growth
         if here.z[0].real < 0.0 and abs(here.z[0]) < _NOTHING * equations.size:
             return None
     return None
+
+
+def _first_turning_point(
+    equations: Equations, a: Branch, slope_a: float, b: Branch, slope_b: float
+) -> Branch | None:
+    """The turning point next to `a`, where a narrow part of the bulk makes several before `b`."""
+    turn = _turning_point(equations, a, slope_a, b, slope_b)
+    begin = equations.ratio(a)
+    for share in (0.25, 0.5, 0.75):
+        if turn is None:
+            return None
+        level = begin * (equations.ratio(turn) / begin) ** share
+        there, slope = equations.at_ratio(level, a)
+        if there.converged[0] and slope <= 0.0:
+            turn = _turning_point(equations, a, slope_a, there, slope)
+    return turn
+
+
+def _is_turn_expected(known: list[tuple[float, float]], level: float) -> bool:
+    """True if Y² dz/dY, extrapolated from two places in log|Y|, is negative at a level."""
+    if len(known) < 2:
+        return False
+    (first, second), place = known[-2:], np.log(abs(level))
+    logs = np.log([abs(first[0]), abs(second[0])])
+    values = [slope * ratio**2 for ratio, slope in (first, second)]
+    rise = (values[1] - values[0]) / (logs[1] - logs[0])
+    return bool(values[1] + rise * (place - logs[1]) < 0.0)
 
 
 def _same_side(equations: Equations, a: Branch, b: Branch) -> bool:

@@ -12,7 +12,7 @@ not notice (`at_ratio`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ...core.errors import NotConverged
 from ...core.types import FloatArray
-from ..exact.dyson import averaged, t_matrix_without_readout
+from ..exact.dyson import Blocks, averaged, t_matrix_without_readout
 from ..exact.fixed_point import Evaluation, Samples, State, evaluate
 from .newton import newton_step, ridge_response
 
@@ -31,7 +31,8 @@ _MAX_ITERATIONS = 60
 # Work of one evaluation with Newton's step, in µs: measured for 1 to 8 groups.
 _CALL_COST = 250.0
 _PLACE_COST = 20.0
-_GROUP_COST = 0.6  # times K⁴
+_GROUP_COST = 0.3  # times K⁴
+_NODE_COST = 0.04  # times K²Q
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Accuracy:
     reach: float = 1.0004  # factor to which the reach of single samples is found
     descent: int = 20  # steps from the upper half-plane down to the bulk
     last_height: float = 1e-6  # of the last of them, relative to the place
-    work: float = 4e6  # at most for edge and bulk, in µs
+    work: float = 2e6  # at most for edge and bulk, in µs
+    smoothing_work: float = 4.5e6  # at most for a smoothed bulk after that
 
     @property
     def difference(self) -> float:
@@ -83,6 +85,7 @@ DRAFT = Accuracy(
     descent=6,
     last_height=0.03,
     work=2e6,
+    smoothing_work=2e6,
 )
 
 
@@ -167,7 +170,8 @@ class Equations:
         rows = self._power @ step.neurons[0] / self.width
         self.size, self.largest_row = float(samples.weight @ rows), float(rows.max())
         self.work_left = accuracy.work
-        self._place_cost = _PLACE_COST + _GROUP_COST * size**4
+        nodes = _NODE_COST * size**2 * samples.kappa.size
+        self._place_cost = _PLACE_COST + _GROUP_COST * size**4 + nodes
         self._free_xi = averaged(
             step.r_weight, t_matrix_without_readout(step)
         )  # Ξ at Ṽ = 0, where T is explicit
@@ -201,12 +205,16 @@ class Equations:
 
     def evaluate(self, branch: Branch) -> Evaluation:
         """The equations at these places, solved or not."""
-        self.work_left -= _CALL_COST + branch.z.size * self._place_cost
+        self.work_left -= self.cost(branch.z.size)
         if self.work_left < 0.0:
             raise NotConverged(
                 "the bulk was not resolved within the work allowed: it has too many parts"
             )
         return evaluate(self.samples, branch.state, -branch.z)
+
+    def cost(self, places: int) -> float:
+        """Work of one step of Newton's method at some places, in µs."""
+        return float(_CALL_COST + places * self._place_cost)
 
     def far(self, z: ComplexArray) -> Branch:
         """The solution for |z| beyond the spectrum, to leading order."""
@@ -236,8 +244,9 @@ class Equations:
             going &= np.isfinite(found.residual)
             if not np.any(going):
                 break
+            if not np.all(going):
+                active, state, found = active[going], state.take(going), _taken(found, going)
             step = _or_nan(newton_step, found)
-            active, step, state = active[going], step.take(going), state.take(going)
             factor = damping(step)
             v2[active] = state.v2 * (1.0 + factor * step.v2)
             chi[active] = state.chi + factor * step.chi
@@ -248,14 +257,14 @@ class Equations:
         """d/dz of log V2, χ and Ξ."""
         return _or_nan(ridge_response, self.evaluate(branch))
 
-    def lowered(self, x: FloatArray) -> Branch:
+    def on_real_axis(self, x: FloatArray) -> Branch:
         """The physical solution on the real axis, continued down from the upper half-plane."""
         x = np.asarray(x, dtype=np.float64)
         height = self.accuracy.last_height * x
-        above = self.descended(x + 1j * height, self.accuracy.descent, _PASSING_TOLERANCE)
+        above = self.above_real_axis(x + 1j * height, self.accuracy.descent, _PASSING_TOLERANCE)
         return self._follow(x.astype(np.complex128), above, tolerance=self.accuracy.residual)
 
-    def descended(self, z: ComplexArray, steps: int, tolerance: float) -> Branch:
+    def above_real_axis(self, z: ComplexArray, steps: int, tolerance: float) -> Branch:
         """The physical solution at places in the upper half-plane, from high above them."""
         high = 4.0 * max(self.size, float(np.abs(z.real).max(initial=0.0)))
         branch = self.at(z.real + 1j * high, self.far(z.real + 1j * high))
@@ -268,7 +277,7 @@ class Equations:
         self, z: ComplexArray, start: Branch, *, tolerance: float, depth: int = 6
     ) -> Branch:
         """Go to z; places where the step was too long are reached by halves."""
-        found = self.at(z, self._ahead(z, start), tolerance)
+        found = self.at(z, self._extrapolated(z, start), tolerance)
         wrong = (
             ~(found.residual <= max(tolerance, self.accuracy.accepted))
             | ~_is_above(found)
@@ -283,7 +292,7 @@ class Equations:
         again = self._follow(z[rows], near, tolerance=tolerance, depth=depth - 1)
         return found.replaced(rows, again)
 
-    def _ahead(self, z: ComplexArray, start: Branch) -> Branch:
+    def _extrapolated(self, z: ComplexArray, start: Branch) -> Branch:
         """The tangent at known solutions, followed to z; V2 by no more than 0.7 of itself."""
         slope, step = self.slope(start), (z - start.z)[:, None]
         near = np.abs(slope.v2 * step).max(axis=1) < 0.7
@@ -351,6 +360,16 @@ class Equations:
             branch.state.xi + factor * xi,
         )
         return replace(branch, z=branch.z + factor * dz, state=state).real()
+
+
+def _taken(found: Evaluation, rows: Any) -> Evaluation:
+    """The evaluation at some of its places, with T(r)."""
+    blocks = Blocks(*(getattr(found.blocks, field.name)[rows] for field in fields(Blocks)))
+    names = ("ridge", "shrink", "mass", "direction", "information")
+    arrays = {name: getattr(found, name)[rows] for name in names}
+    part = replace(found, state=found.state.take(rows), blocks=blocks, **arrays)
+    part.__dict__["t_matrices"] = found.t_matrices[rows]
+    return part
 
 
 def _off_solution(found: Evaluation) -> State:

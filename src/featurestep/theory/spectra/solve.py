@@ -50,59 +50,65 @@ def solve_spectrum(
     the first reason where even that fails.
     """
     with one_thread(), np.errstate(all="ignore"):
-        found = edge_and_spikes(build_model(problem, accuracy, refinement=refinement), accuracy)
+        edge_spikes = edge_and_spikes(
+            build_model(problem, accuracy, refinement=refinement), accuracy
+        )
         try:
-            return found, _resolved(found, accuracy)
+            return edge_spikes, _resolved(edge_spikes, accuracy)
         except NotConverged as error:
-            found = replace(found, smoothed=True)
-            found.equations.work_left = accuracy.work
+            edge_spikes = replace(edge_spikes, smoothed=True)
+            edge_spikes.equations.work_left = accuracy.smoothing_work
             try:
-                return found, _smoothed(found)
+                return edge_spikes, _smoothed(edge_spikes)
             except NotConverged:
                 raise error from None
 
 
-def _resolved(found: EdgeAndSpikes, accuracy: Accuracy) -> Spectrum:
+def _resolved(edge_spikes: EdgeAndSpikes, accuracy: Accuracy) -> Spectrum:
     """With the bulk in all its parts, if mass and second moment are what they must be."""
-    atom = found.model.atom
-    parts = bulk(found.equations, atom, found.end)
-    result = _result(found, parts, _notes_on(atom, parts, accuracy.density))
+    atom = edge_spikes.model.atom
+    parts = bulk(edge_spikes.equations, atom, edge_spikes.end)
+    result = _result(edge_spikes, parts, _notes_on(atom, parts, accuracy.density))
     return _checked(result, accuracy.mass, accuracy.moment)
 
 
-def _smoothed(found: EdgeAndSpikes) -> Spectrum:
+def _smoothed(edge_spikes: EdgeAndSpikes) -> Spectrum:
     """With the bulk as one smoothed interval."""
-    part = smoothed_bulk(found.equations, found.edge, found.model.atom)
-    notes = smoothing_notes(found.model.atom + part.mass, SMOOTHING)
-    return _checked(_result(found, (part,), notes), SMOOTHED_MASS_ERROR, SMOOTHED_MOMENT_ERROR)
+    part = smoothed_bulk(edge_spikes.equations, edge_spikes.edge, edge_spikes.model.atom)
+    notes = smoothing_notes(edge_spikes.model.atom + part.mass, SMOOTHING)
+    return _checked(
+        _result(edge_spikes, (part,), notes), SMOOTHED_MASS_ERROR, SMOOTHED_MOMENT_ERROR
+    )
 
 
-def _result(found: EdgeAndSpikes, parts: tuple[Interval, ...], notes: Sequence[str]) -> Spectrum:
-    model = found.model
+def _result(
+    edge_spikes: EdgeAndSpikes, parts: tuple[Interval, ...], notes: Sequence[str]
+) -> Spectrum:
+    model = edge_spikes.model
     mean, mean_square = model.moments()
     return Spectrum(
         problem=model.problem,
         intervals=parts,
         atom=model.atom,
-        spikes=found.spikes,
-        edge_scale=found.scale,
-        entry_reach=found.reach,
+        spikes=edge_spikes.spikes,
+        edge_scale=edge_spikes.scale,
+        entry_reach=edge_spikes.reach,
         weights=weight_spectrum(model.samples.step),
-        notes=(*found.notes, *notes),
+        notes=(*edge_spikes.notes, *notes),
         mean=mean,
         mean_square=mean_square,
     )
 
 
-def _checked(found: Spectrum, mass_error: float, moment_error: float) -> Spectrum:
-    gap = abs(found.moment(2) / found.mean_square - 1.0)
-    if not (abs(found.mass - 1.0) <= mass_error and gap <= moment_error):
+def _checked(result: Spectrum, mass_error: float, moment_error: float) -> Spectrum:
+    gap = abs(result.moment(2) / result.mean_square - 1.0)
+    if not (abs(result.mass - 1.0) <= mass_error and gap <= moment_error):
         raise InconsistentSolution(
-            f"the bulk was not resolved: mass {found.mass:.8f} with its atom, second moment off "
+            f"the bulk was not resolved: mass {result.mass:.8f} with its atom, second moment off "
             f"by {gap:.1g}",
-            residual=max(abs(found.mass - 1.0), gap),
+            residual=max(abs(result.mass - 1.0), gap),
         )
-    return found
+    return result
 
 
 def _notes_on(atom: float, parts: tuple[Interval, ...], tolerance: float) -> Notes:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -175,11 +175,22 @@ def _places(model: Model, equations: Equations, edge: Edge, count: int) -> Branc
 
     Roots in t = √(z/E − 1), in which an eigenvalue of P is smooth down to the edge E.
     """
-    known = joined(_brackets(model, equations, edge))
-    tops = _eigenvalues(model, equations, known)[:, ::-1][:, :count]
-    row, rank = np.argmax(tops > 0.0, axis=0), np.arange(count)  # the highest below each spike
-    ends = np.sqrt(known.z.real / edge.location - 1.0)
-    near = known.take(row - 1)
+    known = _brackets(model, equations, edge)
+
+    @cache
+    def largest(row: int) -> FloatArray:
+        return _eigenvalues(model, equations, known[row])[0, ::-1][:count]
+
+    rows, row = [], 1
+    for rank in range(count):  # the highest place below each spike
+        while not largest(row)[rank] > 0.0:
+            row += 1
+        rows.append(row)
+    pairs = [(row, row - 1) for row in rows]
+    places = np.array([[known[row].z[0].real for row in pair] for pair in pairs])
+    ends = np.sqrt(places / edge.location - 1.0)
+    values = np.array([[largest(row)[rank] for row in pair] for rank, pair in enumerate(pairs)])
+    near = joined([known[row - 1] for row in rows])
 
     def solved_at(t: FloatArray) -> Branch:
         z = edge.location * (1.0 + t**2) + 0j
@@ -190,10 +201,15 @@ def _places(model: Model, equations: Equations, edge: Edge, count: int) -> Branc
         near = solved_at(t)
         return _own_eigenvalues(model, equations, near)
 
-    values = tops[row, rank], tops[row - 1, rank]
-    relative = equations.accuracy.spike
+    low, high = ends.T
     return solved_at(
-        find_root(own_eigenvalues, ends[row], ends[row - 1], values=values, relative=relative)
+        find_root(
+            own_eigenvalues,
+            low,
+            high,
+            values=(values[:, 0], values[:, 1]),
+            relative=equations.accuracy.spike,
+        )
     )
 
 
