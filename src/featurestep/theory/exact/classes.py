@@ -9,6 +9,7 @@ they have the factors s_c^a and s_c^½.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 
