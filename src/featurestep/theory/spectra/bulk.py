@@ -246,7 +246,7 @@ def _core(equations: Equations, high: float) -> float:
 
 def _physical(equations: Equations, places: FloatArray) -> Branch:
     found = equations.on_real_axis(places**2)
-    return found.resolved("the density of the bulk was not resolved")
+    return found.require_converged("the density of the bulk was not resolved")
 
 
 def _split(
@@ -291,10 +291,10 @@ def _doubled(equations: Equations, known: Branch, span: Span) -> tuple[Branch, f
     """Twice the nodes, and how far the old ones were from predicting the density on them."""
     guess = _predicted(known, span)
     found = equations.at(guess.z, guess, equations.accuracy.accepted)
-    lost = ~found.converged | (found.v2.imag.sum(axis=1) < 0.0)
-    lost |= ~is_filled(equations, found)  # a gap, or a real solution met by accident
-    if np.any(lost):
-        found = found.replaced(lost, _physical(equations, np.sqrt(found.z[lost].real)))
+    failed = ~found.converged | (found.v2.imag.sum(axis=1) < 0.0)
+    failed |= ~is_filled(equations, found)  # a gap, or another, real solution
+    if np.any(failed):
+        found = found.replaced(failed, _physical(equations, np.sqrt(found.z[failed].real)))
     s = np.sqrt(found.z.real)
     density, expected = (
         s * span.slope(s) * equations.trace(b).imag for b in (found, guess)
@@ -334,9 +334,9 @@ def smoothed_bulk(equations: Equations, edge: float, atom: float) -> Interval:
     s = 0.5 * top * (1.0 - np.cos(angles(_FIRST_NODES)))
     w = _raised(s, _FIRST_SMOOTHING * top)
     first = _solved_above(equations, w)
-    rough = _density_below(equations, first, w, atom)
-    low = _lower_end(s, rough, top)
-    reaches_zero = rough[0] > _TOUCHING_DENSITY * rough.max()
+    first_density = _density_below(equations, first, w, atom)
+    low = _lower_end(s, first_density, top)
+    reaches_zero = first_density[0] > _TOUCHING_DENSITY * first_density.max()
     span = Span(low, top, "mirrored" if reaches_zero else "linear", np.inf)
     theta = span.angles(_SMOOTHED_NODES // span.images)
     finer = span.places(theta)[::-1]
@@ -357,9 +357,9 @@ def _solved_above(equations: Equations, w: ComplexArray, start: Branch | None = 
     z, tolerance = w**2, equations.accuracy.accepted
     found = equations.far(z) if start is None else equations.at(z, start, tolerance)
     for steps in _DESCENTS:
-        lost = np.flatnonzero(~_is_physical(found))
-        if lost.size:
-            found = found.replaced(lost, equations.above_real_axis(z[lost], steps, tolerance))
+        failed = np.flatnonzero(~_is_physical(found))
+        if failed.size:
+            found = found.replaced(failed, equations.above_real_axis(z[failed], steps, tolerance))
     if not np.all(_is_physical(found)):
         raise NotConverged("the bulk was not resolved", residual=float(found.residual.max()))
     return found
@@ -380,7 +380,7 @@ def _is_physical(branch: Branch) -> npt.NDArray[np.bool_]:
 def _interpolated_branch(
     branch: Branch, old: FloatArray, new: FloatArray, w: ComplexArray
 ) -> Branch:
-    """Solutions seen above the places `old`, interpolated to w above the places `new`."""
+    """Solutions above the places `old`, interpolated to w above the places `new`."""
     z, size = w**2, branch.state.xi.shape[1]
     v2 = _between(old, branch.v2 * branch.z[:, None], new) / z[:, None]
     xi = _between(old, branch.state.xi.reshape(old.size, -1), new).reshape(-1, size, size)

@@ -20,17 +20,17 @@ from .equations import Branch, Equations
 _GROWTH = 1.8  # of |Y| from step to step
 _LEAST_FACTOR = 1.02  # of |Y| where a turning point is expected
 _MOST_STEPS = 500
-_NOTHING = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins at 0
-_FRACTIONS = np.geomspace(1e-1, _NOTHING, 9)  # of it, to look for the pole of an atom at 0
+_NEGLIGIBLE = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins at 0
+_FRACTIONS = np.geomspace(1e-1, _NEGLIGIBLE, 9)  # of it, to look for the pole of an atom at 0
 _JUMP = 0.01  # of dz/dY at the ends of a search for its root: if more is left there is none
 _SECTIONS, _MOST_REFINEMENTS = 8, 13  # of the way to the edge of a gap: 8^-13 is rounding
-_LOST = "an edge of the bulk was not resolved"
-_EMPTY = 1e-6  # of |m|: a smaller imaginary part is none
+_NOT_RESOLVED = "an edge of the bulk was not resolved"
+_NO_DENSITY = 1e-6  # of |m|: a smaller imaginary part is none
 
 
 @dataclass(frozen=True)
 class Edge:
-    """The solution at an edge, and those met on the way to it, farthest first."""
+    """The solution at an edge, and those on the path to it, farthest first."""
 
     at: Branch
     path: tuple[Branch, ...]
@@ -68,8 +68,8 @@ def left_edge(equations: Equations, atom: float, high: float) -> float:
 
 
 def _from_inside(equations: Equations, high: float) -> float:
-    """The lower end by scanning the bulk itself, where the way to it was lost."""
-    x = np.geomspace(_NOTHING * equations.size, high, 60)[:-1]
+    """The lower end by scanning the bulk itself, where the path to it was not followed."""
+    x = np.geomspace(_NEGLIGIBLE * equations.size, high, 60)[:-1]
     found = equations.on_real_axis(x)
     filled = np.flatnonzero(found.converged & is_filled(equations, found))
     if filled.size == 0:
@@ -83,7 +83,7 @@ def _from_inside(equations: Equations, high: float) -> float:
 def is_filled(equations: Equations, branch: Branch) -> npt.NDArray[np.bool_]:
     """Whether places lie inside the bulk."""
     m = equations.trace(branch)
-    return np.asarray(m.imag > _EMPTY * np.abs(m))
+    return np.asarray(m.imag > _NO_DENSITY * np.abs(m))
 
 
 def gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
@@ -93,7 +93,9 @@ def gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
         ends = inside.z[0].real, outside.z[0].real
         if found is not None and min(ends) <= found.z[0].real <= max(ends):
             return float(found.z[0].real)
-        between = equations.on_real_axis(np.linspace(*ends, _SECTIONS + 1)[1:-1]).resolved(_LOST)
+        between = equations.on_real_axis(np.linspace(*ends, _SECTIONS + 1)[1:-1]).require_converged(
+            _NOT_RESOLVED
+        )
         first = int(np.argmin([*is_filled(equations, between), False]))  # place outside the bulk
         if first > 0:
             inside = between.take([first - 1])
@@ -176,7 +178,7 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
             turn = _first_turning_point(equations, here, slope, there, far_slope)
             if turn is not None:
                 return Edge(turn, tuple(path))
-            growth = factor = factor**0.5  # the way led to another solution
+            growth = factor = factor**0.5  # the path led to another solution
             continue
         if factor > _LEAST_FACTOR and _is_turn_expected(known, level * factor):
             factor = factor**0.5  # a narrow part of the bulk may lie between
@@ -185,7 +187,7 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
         path.append(here)
         known.append((level, slope))
         factor = growth
-        if here.z[0].real < 0.0 and abs(here.z[0]) < _NOTHING * equations.size:
+        if here.z[0].real < 0.0 and abs(here.z[0]) < _NEGLIGIBLE * equations.size:
             return None
     return None
 
@@ -258,7 +260,7 @@ def _reached(
     if found.converged[0]:
         return found, slope
     if depth == 0:
-        raise NotConverged(_LOST, residual=float(found.residual[0]))
+        raise NotConverged(_NOT_RESOLVED, residual=float(found.residual[0]))
     middle, _ = _reached(equations, 0.5 * (equations.ratio(start) + level), start, depth - 1)
     return _reached(equations, level, middle, depth - 1)
 
@@ -276,9 +278,9 @@ def edge_scale(equations: Equations, edge: Edge) -> float:
         ends = [equations.at_ratio(level + sign * step, start)[0] for sign in (-1.0, 1.0)]
         if not all(end.converged[0] for end in ends):
             continue
-        bend = sum(float(end.z[0].real) - edge.location for end in ends) / step**2  # z″
+        second = sum(float(end.z[0].real) - edge.location for end in ends) / step**2  # z″
         m = [float(equations.trace(end)[0].real) for end in ends]
         slope = (m[1] - m[0]) / (2.0 * step)
-        root = abs(slope) * np.sqrt(2.0 / abs(bend))
+        root = abs(slope) * np.sqrt(2.0 / abs(second))
         return float((root * equations.width) ** (-2.0 / 3.0))
     raise NotConverged("the density next to the edge of the bulk was not resolved")

@@ -117,7 +117,7 @@ class Branch:
         """Some of the places."""
         return Branch(self.z[rows], self.state.take(rows), self.residual[rows], self.accepted)
 
-    def resolved(self, otherwise: str) -> Branch:
+    def require_converged(self, otherwise: str) -> Branch:
         """The same if every place is a solution; NotConverged says what went wrong if not."""
         if not np.all(self.converged):
             raise NotConverged(otherwise, residual=float(self.residual.max()))

@@ -115,11 +115,11 @@ def respond(
 
 def _coupling(found: Evaluation) -> FloatArray:
     """Change of group g's degrees of freedom with log V2_h beyond scaling, (B, K, K)."""
-    own, asked = found.blocks.phi_phi[:, None], found.information[:, None]
+    own, information = found.blocks.phi_phi[:, None], found.information[:, None]
     halves = _matrices(_half_sums(found.information), own.shape[-1])
     moved = -matmul(own, halves, own)  # dG_φφ
-    change = np.einsum("bkgg->bgk", matmul(own, halves) + matmul(asked, moved))
-    degrees = np.einsum("bkgh,bkhg->bg", asked, own)
+    change = np.einsum("bkgg->bgk", matmul(own, halves) + matmul(information, moved))
+    degrees = np.einsum("bkgh,bkhg->bg", information, own)
     return np.asarray(found.samples.step.d[:, None, None] * (diagonals(degrees) - change))
 
 

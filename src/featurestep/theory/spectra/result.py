@@ -305,8 +305,10 @@ class WeightSpectrum:
     def border(self) -> Border:
         """Where a spike begins, as an eigenvalue of WᵀW: z − E = ½z″(m − m_E)² at the edge."""
         m, high = self._upper, self.edges[1] ** 2
-        bend = 2.0 * (self.ratio * (self.square / (1.0 + self.square * m)) ** 3).sum() - 2.0 / m**3
-        return border_of(high, float(np.sqrt(2.0 / bend) * self.d) ** (-2.0 / 3.0))
+        second = (
+            2.0 * (self.ratio * (self.square / (1.0 + self.square * m)) ** 3).sum() - 2.0 / m**3
+        )
+        return border_of(high, float(np.sqrt(2.0 / second) * self.d) ** (-2.0 / 3.0))
 
     @property
     def _lower(self) -> float:

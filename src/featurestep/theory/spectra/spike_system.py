@@ -195,10 +195,10 @@ class _Expansion:
                 part.reshape(len(part), *[1] * (weights.ndim - 1), *part.shape[1:])
                 for part in self._gamma(coupled)
             )  # for every moment of every weight
-            seen = matmul(averaged(weighted, self.t_few), across)
+            products = matmul(averaged(weighted, self.t_few), across)
             further = moments[..., 1:, None, None] * change
-            further += matmul(transposed(across), seen[..., 1:, :, :])
-            mixed = self._right(seen[..., 0, :, :], seen[..., 1, :, :])
+            further += matmul(transposed(across), products[..., 1:, :, :])
+            mixed = self._right(products[..., 0, :, :], products[..., 1, :, :])
             outer += self._both(*(further[..., n, :, :] for n in range(3)))
             total[..., self.inside[:, None], self.outside] = mixed
             total[..., self.outside[:, None], self.inside] = transposed(mixed)

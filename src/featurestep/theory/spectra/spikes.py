@@ -40,7 +40,7 @@ _FACTOR = 4.0  # of z, from place to place beyond the way to the edge
 _MAX_EXPECTED = 0.05  # eigenvalues of single entries or samples in a draw beyond the reach
 _MAX_ENTRY, _ENTRY_POINTS = 8.5, 341  # values of z for single entries, of r for single samples
 _MAX_REACH = 4.0  # in edges
-_LOST = "a spike was not resolved from the bulk"
+_NOT_RESOLVED = "a spike was not resolved from the bulk"
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,9 @@ def strengths(model: Model, count: int, *, smoothed: bool = False) -> FloatArray
         place = end.at
         if smoothed:
             z = np.array([_reach(model, equations, end) + 0j])
-            place = equations.at(z, end.path[-1]).resolved("the end of the bulk was not resolved")
+            place = equations.at(z, end.path[-1]).require_converged(
+                "the end of the bulk was not resolved"
+            )
         values = strengths_at(model, equations, place)[:count]
     return np.pad(values, (0, count - values.size))
 
@@ -194,7 +196,7 @@ def _places(model: Model, equations: Equations, edge: Edge, count: int) -> Branc
 
     def solved_at(t: FloatArray) -> Branch:
         z = edge.location * (1.0 + t**2) + 0j
-        return equations.at(z, near.scaled_to(z)).resolved(_LOST)
+        return equations.at(z, near.scaled_to(z)).require_converged(_NOT_RESOLVED)
 
     def own_eigenvalues(t: FloatArray) -> FloatArray:
         nonlocal near
@@ -226,7 +228,7 @@ def _slopes(model: Model, equations: Equations, places: Branch, edge: Edge) -> F
     ends = []
     for sign in (-1.0, 1.0):
         near = equations.at(edge.location * (1.0 + (t + sign * step) ** 2) + 0j, places)
-        ends.append(_own_eigenvalues(model, equations, near.resolved(_LOST)))
+        ends.append(_own_eigenvalues(model, equations, near.require_converged(_NOT_RESOLVED)))
     slope = (ends[1] - ends[0]) / (4.0 * t * step * edge.location)
     return np.where(slope < 0.0, slope, -np.inf)
 
@@ -238,7 +240,7 @@ def _brackets(model: Model, equations: Equations, edge: Edge) -> list[Branch]:
         z = _FACTOR * places[0].z
         if z[0].real > 1e15 * edge.location:
             raise NotConverged("a spike was not bracketed")
-        places.insert(0, equations.at(z, places[0].scaled_to(z)).resolved(_LOST))
+        places.insert(0, equations.at(z, places[0].scaled_to(z)).require_converged(_NOT_RESOLVED))
     return [*places, edge.at]
 
 
@@ -247,7 +249,7 @@ def _outlier(
 ) -> Outlier:
     """Location and squared overlaps −Res T_ff/E f² (eq. 18) of a spike.
 
-    `slope` is that of its eigenvalue with z, and `carried` the vector seen at every κ, of either
+    `slope` is that of its eigenvalue with z, and `carried` the vector at every κ, of either
     sign: its function is the one that goes along with the Hermite polynomial it has most of.
     """
     scale = -equations.n / (z * slope)
