@@ -32,7 +32,7 @@ _MAX_ITERATIONS = 60
 _CALL_COST = 250.0
 _PLACE_COST = 20.0
 _GROUP_COST = 0.3  # times K⁴
-_NODE_COST = 0.04  # times K²Q
+_NODE_COST = 0.01  # times K²Q
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Accuracy:
     reach: float = 1.0004  # factor to which the reach of single samples is found
     descent: int = 20  # steps from the upper half-plane down to the bulk
     last_height: float = 1e-6  # of the last of them, relative to the place
-    work: float = 2e6  # at most for edge and bulk, in µs
+    work: float = 2.5e6  # at most for edge and bulk, in µs
     smoothing_work: float = 4.5e6  # at most for a smoothed bulk after that
 
     @property
