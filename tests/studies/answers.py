@@ -104,6 +104,7 @@ def other_inputs():
         {
             "draws": (("inputs", "variant", "seed"), drawn(means)),
             "predicted": (("inputs", "variant"), theory),
+            "with_covariance": (("inputs", "variant"), 0.5 * (theory + means)),
         },
         {"inputs": list(universality.INPUTS), "variant": list(universality.VARIANTS)},
     )
@@ -231,6 +232,10 @@ FALSE = [
         {"inputs": "digits, standardised"},
         0.16,
         "digits, standardised: the error",
+    ),
+    *(
+        ("universality", "with_covariance", {"inputs": name}, 1.0, f"{name}: the theory with their")
+        for name in universality.SHAPED
     ),
     ("universality", "draws", {"inputs": "digits, whitened"}, 0.4, "digits, whitened: the error"),
     *(

@@ -2,7 +2,7 @@
 
 Coordinates of other laws, clusters, and the images of scikit-learn's digits: raw (one scale for
 all pixels), each pixel standardised, and whitened. The target and its direction are planted, so
-that theory for N(0, I) inputs says what to expect.
+that the theory says what to expect: for N(0, I) inputs, and for images also with their covariance.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from .given_rows import digits
 
 LAWS = ("gaussian", "rademacher", "uniform", "student_t(5)", "student_t(2.5)", "mixture(2, 3)")
 WHITE = "digits, whitened"
-IMAGES = ("gaussian, d = 61", "digits, raw", "digits, standardised", WHITE)
+SHAPED = ("digits, raw", "digits, standardised")
+IMAGES = ("gaussian, d = 61", *SHAPED, WHITE)
 INPUTS = (*LAWS, *IMAGES)
 HEAVY = "student_t(2.5)"
 VARIANTS = ("trained", "initial")
+PREDICTIONS = ("predicted", "with_covariance")
 SHARE = 0.04
 FAR, NEAR = 0.1, 0.15
 # Bounded, so that a few far inputs do not make the labels' variance; c⋆_1 and c⋆_2 ≠ 0.
@@ -94,9 +96,15 @@ def _errors(X: FloatArray, quick: bool, seeds: int, told: Progress, name: str) -
         progress=told,
     )
     both = (asked, asked.replace(step_size=0.0))
+    plain = [predict(each).test_error for each in both]
+    shaped = plain
+    if name in SHAPED:
+        covariance = inputs.T @ inputs / len(inputs)
+        shaped = [predict(each.replace(covariance=covariance)).test_error for each in both]
     return {
         "draws": (("variant", "seed"), found.values["test_error"]),
-        "predicted": ("variant", [predict(each).test_error for each in both]),
+        "predicted": ("variant", plain),
+        "with_covariance": ("variant", shaped),
     }
 
 
@@ -107,11 +115,14 @@ def draw(data: xarray.Dataset, ax: Axes) -> None:
     for index, variant in enumerate(VARIANTS):
         at = data.sel(variant=variant)
         ax.plot(x, at["predicted"], "_", color=PALETTE[index], markersize=16)
+        shaped = [INPUTS.index(name) for name in SHAPED]
+        ax.plot(shaped, at["with_covariance"][shaped], "x", color=PALETTE[index], markersize=5)
         points(ax, x, *over_seeds(at["draws"]), colour=PALETTE[index], name=variant)
     ax.set_xticks(x, INPUTS, rotation=30, ha="right")
     ax.set_ylabel(label("test_error"))
     ax.plot([], [], "_", color="0.3", markersize=10, label="theory for N(0, I)")
-    legend_above(ax, columns=3)
+    ax.plot([], [], "x", color="0.3", markersize=5, label="with the covariance")
+    legend_above(ax, columns=4)
 
 
 def gap(data: xarray.Dataset, inputs: str, other: str) -> float:
@@ -136,6 +147,12 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
             words, holds = f"at most {NEAR:.0%} either way", abs(value) <= NEAR
         text = f"{name}: the error is {value:+.0%} from that of Gaussian inputs"
         yield Claim(f"{text} ({words})", holds)
+    for name in SHAPED:
+        at = data.sel(inputs=name)
+        mean = at["draws"].mean("seed")
+        plain, shaped = (float(np.abs(at[of] / mean - 1.0).max()) for of in PREDICTIONS)
+        text = f"{name}: the theory with their covariance is {shaped:.0%} off, that for N(0, I)"
+        yield Claim(f"{text} {plain:.0%}", shaped < plain)
     for name in (LAWS[0], *IMAGES):
         draws = data["draws"].sel(inputs=name)
         what = f"{name}: the step helps, untrained against trained"

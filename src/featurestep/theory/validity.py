@@ -14,7 +14,7 @@ from itertools import pairwise
 from ..core.borders import MARGIN
 from ..core.problem import Problem
 from ..core.results import Note
-from ..core.spiked import SpikedWeights
+from ..core.spiked import SpikedWeights, linear_part
 from ..functions.nonlinearity import coefficients
 from ..functions.targets import AlignedTarget
 from .exact.inputs import largest_share
@@ -38,6 +38,8 @@ _CLOSE = 3.0  # distance of two spikes, in √(2/min(n, N)) of their place, belo
 _UNRESOLVED = 1e-6  # share of the eigenvalues, or of the density, that may go unresolved
 _VISIBLE_SHARE = 0.03  # of one direction in a neuron's variance, from which it is noted
 _LEAST_GAP, _GAP_OF_SHARE = 0.1, 0.8  # relative gaps seen there: at least, and by that share
+_LEARNED_PRODUCTS = 0.5  # share of products of two inputs in a Gram matrix, over the ridge
+_MEAN_GAP = 0.25  # seen with centred activations, where they learn a target's mean
 _TRAIN_TERM = 6.0  # times 1/d, the largest relative gap of a training loss that was seen
 _TRAIN_NOTED = 0.01
 Notes = tuple[Note, ...]
@@ -95,14 +97,25 @@ def lost_shift_notes(share: float) -> Notes:
 def _covariance_notes(problem: Problem, weights: SpikedWeights) -> Notes:
     """Single directions of the inputs with a visible share of a neuron's variance."""
     share = largest_share(problem, weights)
-    if share < _VISIBLE_SHARE:
-        return ()
-    size = max(_LEAST_GAP, _GAP_OF_SHARE * share)
-    text = (
-        f"expect an error of up to {size:.0%}: one direction of the inputs carries {share:.1%} of "
-        "a neuron's variance after the step, and is taken for one of many"
-    )
-    return (Note(text, "single directions of the inputs", size),)
+    notes = []
+    if share >= _VISIBLE_SHARE:
+        size = max(_LEAST_GAP, _GAP_OF_SHARE * share)
+        text = (
+            f"expect an error of up to {size:.0%}: one direction of the inputs carries "
+            f"{share:.1%} of a neuron's variance after the step, and is taken for one of many"
+        )
+        notes.append(Note(text, "single directions of the inputs", size))
+    c = coefficients(problem.sigma, 2)
+    products = 4.0 * min(problem.n, problem.width) * float(c[2]) ** 2 * share**2
+    if products >= _LEARNED_PRODUCTS * problem.ridge:
+        mean = abs(float(c[0])) < 1e-9 and abs(linear_part(problem.star)[0]) > 1e-9
+        size = _MEAN_GAP if mean else _LEAST_GAP
+        text = (
+            f"expect an error of up to {size:.0%}: products of two strong directions of the inputs "
+            "are learned without a step, and are taken for noise"
+        )
+        notes.append(Note(text, "products of strong directions", size))
+    return tuple(notes)
 
 
 def _target_notes(problem: Problem) -> Notes:
