@@ -34,7 +34,10 @@ def made_up() -> xarray.Dataset:
             ),
             "standard_error": (("case", "steps"), np.full((3, 4), 0.02)),
             "share": (("case", "direction", "after"), share),
-            "predicted": (("case", "first"), [[1.25, 0.61], [2.4, 1.81], [1.3, 1.21]]),
+            "predicted": (
+                ("case", "first"),
+                [[1.25, 0.61, 0.41], [2.4, 1.81, 1.22], [1.3, 1.21, 1.18]],
+            ),
             "floor": ("case", [0.05, 1.06, 1.04]),
             "floor_second": ("case", [0.04, 0.04, 1.04]),
         },
@@ -49,6 +52,7 @@ def made_up() -> xarray.Dataset:
 
 FALSE = [
     ("simulated", {"case": 0, "steps": 1}, 0.8, "one stair: one step within"),
+    ("predicted", {"case": 0, "first": 2}, 0.6, "one stair: two steps within"),
     ("simulated", {"case": 1, "steps": 1}, 1.0, "two stairs: one step reaches"),
     ("simulated", {"case": 1, "steps": 3}, 1.03, "go below the floor of one"),
     ("simulated", {"case": 2, "steps": 3}, 0.9, "a leap: after 3 steps"),

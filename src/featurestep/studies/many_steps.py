@@ -24,6 +24,7 @@ from ..theory import predict
 from .base import close, larger
 
 STEPS = (1, 2, 3, 4, 6, 8)
+PREDICTED = (1, 2, 3)  # numbers of fresh steps whose error is predicted too
 BATCHES = ("fresh", "same")
 RANKS = 8
 STANDS_OUT = 1.5  # times the singular value of rank RANKS: a spike
@@ -57,7 +58,8 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
     single = simulate(asked.vary(step_size=sizes), seeds=seeds).values["test_error"][0]
     data = data.assign(
         single=(("steps", "seed"), single),  # one step as large as all of them
-        predicted=predict(asked).test_error,
+        predicted=("fresh_steps", [predict(asked.replace(steps=k)).test_error for k in PREDICTED]),
+        fresh_steps=list(PREDICTED),
         untrained=predict(asked.replace(step_size=0.0)).test_error,
     )
     return data.assign_attrs(**sizes_of(asked), seeds=seeds)
@@ -86,7 +88,8 @@ def draw(data: xarray.Dataset, left: Axes, right: Axes) -> None:
         mean, error = over_seeds(draws)
         left.plot(STEPS, mean, style, color=colour, linewidth=0.8, label=name)
         points(left, np.array(STEPS), mean, error, colour=colour)
-    left.plot([1], [float(data["predicted"])], "_", color="0.2", markersize=14, label="theory")
+    theory = data["predicted"]
+    left.plot(theory["fresh_steps"], theory, "_", color="0.2", markersize=14, label="theory")
     left.axhline(float(data["untrained"]), color="0.6", linewidth=0.7, label="untrained, theory")
     left.set_ylabel(label("test_error"))
     legend_below(left, shared=True, ncols=5)
@@ -114,7 +117,11 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     """What the answer says."""
     fresh, same = (data["draws"].sel(batches=batches) for batches in BATCHES)
     one, two, four, six, eight = (fresh.sel(steps=k) for k in (1, 2, 4, 6, 8))
-    yield close("one step", data["predicted"], one, share=SHARE)
+    first, *later = data["predicted"].values
+    yield close("one step", first, one, share=SHARE)
+    for steps, predicted in zip(PREDICTED[1:], later, strict=True):
+        words = f"{steps} fresh steps, relative to one"
+        yield close(words, predicted / first, fresh.sel(steps=steps) / one, share=SHARE)
     yield larger("a second fresh step helps", one, two)
     yield larger("after 4 steps fresh batches beat reused ones", same.sel(steps=4), four)
     yield larger("one step as large as 8 is worse", data["single"].sel(steps=8), eight)

@@ -1,7 +1,7 @@
 """What do several steps learn that one cannot? Targets with one stair, two, and a missing one.
 
-Theory has the first step: its error, and the floor (52) that no single step goes below. Later
-steps, on fresh samples with the labels as residual, are simulated.
+Theory has the error of the first two steps, and the floor (52) that no single step goes below. The
+third, on fresh samples with the labels as residual as all are, is simulated.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ def _simulated(
 
 
 def _predicted(quick: bool, told: Progress, case: StairTarget) -> dict[str, Any]:
-    """Theory of no step and of the first one, and the floors."""
+    """Theory of no step, of one and of two, and the floors."""
     asked = problem(case, quick)
-    found, both = learnable(asked), (asked.replace(step_size=0.0), asked)
-    predicted = ("first", [predict(each).test_error for each in both])
+    found, some = learnable(asked), (asked.replace(step_size=0.0), asked, asked.replace(steps=2))
+    predicted = ("first", [predict(each).test_error for each in some])
     return {"predicted": predicted, "floor": found.floor, "floor_second": found.floor_second}
 
 
@@ -121,7 +121,7 @@ def _errors(ax: Axes, data: xarray.Dataset) -> None:
         floor = float(at["floor"])
         ax.plot(at["steps"], at["simulated"], color=colour, linewidth=0.8, label=case.title)
         points(ax, at["steps"], at["simulated"], at["standard_error"], colour=colour)
-        ax.plot([0, 1], at["predicted"], "_", color=colour, markersize=16, markeredgewidth=1.6)
+        ax.plot(range(3), at["predicted"], "_", color=colour, markersize=16, markeredgewidth=1.6)
         ax.plot([0.6, STEPS + 0.2], [floor] * 2, color=colour, linewidth=0.8, linestyle=_DASHES)
     ax.plot([], [], "_", color="0.3", markersize=10, label="theory")
     ax.plot([], [], color="0.3", linewidth=0.8, linestyle=_DASHES, label="floor of one step")
@@ -157,11 +157,17 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
 def _first_step(at: xarray.Dataset, case: StairTarget) -> Iterator[Claim]:
     before = float(at["simulated"].values[0])
     value, error = (float(at[name].values[1]) for name in ("simulated", "standard_error"))
-    start, theory = map(float, at["predicted"].values)
+    start, theory, second = map(float, at["predicted"].values)
     yield Claim(
         f"{case.name}: one step within {CLOSE_ERRORS:g} s.e. or {CLOSE_SHARE:.0%} of the theory "
         f"({value:.3f} for {theory:.3f}; before it {before:.3f} for {start:.3f})",
         abs(value - theory) <= max(CLOSE_ERRORS * error, CLOSE_SHARE * theory),
+    )
+    value_2, error_2 = (float(at[name].values[2]) for name in ("simulated", "standard_error"))
+    yield Claim(
+        f"{case.name}: two steps within {CLOSE_ERRORS:g} s.e. or {CLOSE_SHARE:.0%} of the theory "
+        f"({value_2:.3f} for {second:.3f})",
+        abs(value_2 - second) <= max(CLOSE_ERRORS * error_2, CLOSE_SHARE * second),
     )
     text = f"{case.name}: one step reaches {value:.3f}, above its floor {at_floor(at):.3f}"
     yield Claim(text, value > at_floor(at))

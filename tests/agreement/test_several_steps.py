@@ -1,0 +1,115 @@
+"""Two, three and four steps: predictions against networks, recorded and new.
+
+The records are written by `benchmarks.several_steps`: problems of n = 1500 drawn by a seed, and two
+in which shifts that norms move matter most.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.several_steps import gaps, moved_shifts, problems
+from featurestep import Problem, compare
+from featurestep.theory.several_steps import directions, solve
+
+FOLDER = Path(__file__).parent
+RECORD = json.loads((FOLDER / "several_steps.json").read_text())
+MOVED = json.loads((FOLDER / "moved_shifts.json").read_text())
+LARGEST, RMS = 0.02, 1.4
+
+
+def test_the_records_are_of_these_problems() -> None:
+    expected = json.loads(json.dumps(problems()))
+    assert [row["problem"] for row in RECORD] == expected[: len(RECORD)]
+    assert [row["problem"] for row in MOVED] == json.loads(json.dumps(moved_shifts()))
+    assert {len(row["problem"]["step_sizes"]) for row in RECORD} == {2, 3, 4}
+    assert min(row["problem"]["n"] for row in RECORD) >= 1500
+
+
+@pytest.mark.parametrize("quantity", ["test_error", "train_loss", "train_mse"])
+def test_predictions_agree_with_the_record(quantity: str) -> None:
+    """Gaps beyond two standard errors of the networks' means are below 2 %."""
+    z, relative = gaps(RECORD, quantity)
+    assert np.sqrt(np.mean(z**2)) < RMS
+    error = np.abs(relative / z)
+    assert np.max(np.abs(relative) - 2.0 * error) < LARGEST
+
+
+def without_own_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = directions._own_effect
+
+    def zero(*arguments: Any) -> Any:
+        return np.zeros_like(nothing(*arguments))
+
+    monkeypatch.setattr(directions, "_own_effect", zero)
+
+
+def without_moved_shift(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = solve.make_step
+
+    def fixed(*arguments: Any) -> Any:
+        batch = made(*arguments)
+        return replace(
+            batch,
+            moved=np.zeros_like(batch.moved),
+            moved_axes=batch.moved_axes[:, :0],
+            moved_parts=batch.moved_parts[:0],
+        )
+
+    monkeypatch.setattr(solve, "make_step", fixed)
+
+
+def with_half_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = directions.Change.energy
+    monkeypatch.setattr(directions.Change, "energy", lambda *a: np.zeros_like(whole(*a)))
+
+
+def test_moved_shifts_agree_with_networks() -> None:
+    z, relative = gaps(MOVED, "test_error")
+    assert np.sqrt(np.mean(z**2)) < RMS
+    assert np.abs(relative).max() < LARGEST
+
+
+@pytest.mark.parametrize("ablated", [without_own_terms, without_moved_shift, with_half_of_it])
+def test_no_term_can_be_left_out(ablated: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it both criteria of agreement fail."""
+    ablated(monkeypatch)
+    z, relative = gaps(MOVED, "test_error")
+    assert np.sqrt(np.mean(z**2)) > 1.5 * RMS
+    assert np.abs(relative).max() > LARGEST
+
+
+SMALL: list[dict[str, Any]] = [
+    {"activation": activation, "target": target, "readout": readout, "step_sizes": sizes}
+    for activation, target, readout, sizes in (
+        ("relu", "H1 + H2/sqrt(2)", "constant", (9.0, 6.0)),
+        ("relu", "H1", "rademacher", (12.0, 12.0)),
+        ("gelu", "sin", "constant", (9.0, 9.0, 9.0)),
+        ("gelu", "z1 + z1*z2", "rademacher", (12.0, 12.0)),
+        ("tanh", "H1", "gaussian", (12.0, 6.0)),
+        ("tanh", "tanh", "constant", (12.0, 12.0, 6.0)),
+        ("erf", "H1", "rademacher", (12.0, 12.0)),
+        ("erf", "H0/2 + H1", "constant", (9.0, 9.0, 9.0, 9.0)),
+        ("softplus", "sin", "rademacher", (9.0, 12.0)),
+        ("softplus", "H1 + H2/sqrt(2)", "constant", (9.0, 9.0)),
+        ("sin(z+0.6)", "H1", "rademacher", (12.0, 12.0)),
+        ("sin(z+0.6)", "tanh", "constant", (6.0, 6.0, 6.0)),
+    )
+]
+
+
+def test_small_networks() -> None:
+    """A dozen problems of n = 300: within what the theory's own notes admit."""
+    z = []
+    for fields in SMALL:
+        problem = Problem(**fields, n=300, d=100, width=150, n_step=300, ridge=0.05, noise_std=0.3)
+        found = compare(problem, seeds=16)
+        assert found.agrees(), found
+        z += [row.z for row in found.rows if row.quantity == "test_error"]
+    assert np.sqrt(np.mean(np.square(z))) < 2.0
