@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as command
+from benchmarks import spectrum_bench
 from docs.tools import generate
 
 
@@ -23,6 +24,13 @@ def test_a_table_is_recorded_with_its_machine_and_command(
     assert "load average" in machine
     assert asked == "python -m benchmarks sweep"
     assert table == "1000 units  0.2 s"
+
+
+def test_spectra_of_random_problems_are_timed() -> None:
+    (one,) = spectrum_bench.solved_at_random(1)
+    assert one.law == "finite"
+    assert one.answer == "resolved"
+    assert one.seconds > 0.0
 
 
 def test_an_unknown_table_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
