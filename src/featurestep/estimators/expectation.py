@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.errors import InvalidProblem, NotConverged
 from ..core.problem import Problem
 from ..core.types import FloatArray
 from ..functions.activations import HermiteSum
 from ..functions.nonlinearity import factorials
-from ..theory import Prediction
+from ..theory import Prediction, predict
 from .directions import DEGREES
 
 _SIGNIFICANT = 2.0  # standard errors of a coefficient that counts
@@ -61,6 +62,24 @@ def estimated_target(kappa: FloatArray, y: FloatArray, cosine: float) -> tuple[H
         explained = 1.0
     target = HermiteSum("estimated", tuple(c.tolist()))
     return target, float(np.sqrt(max(1.0 - explained, 1e-12)))
+
+
+def predicted(problem: Problem, *, intercept: bool, same_rows: bool) -> Prediction:
+    """The theory's answer with an intercept and on the step's rows, as far as it has one.
+
+    Where both together, or one of them, are refused or do not converge, the other or none is left.
+    """
+    fields = {"intercept": intercept, "rows": "same" if same_rows else "fresh"}
+    plain = {"intercept": False, "rows": "fresh"}
+    for name in ("", "rows", "intercept"):  # what is given up
+        try:
+            asked = problem.replace(**{**fields, **({name: plain[name]} if name else {})})
+            found: Prediction = predict(asked)
+        except (InvalidProblem, NotConverged):
+            continue
+        return found
+    last: Prediction = predict(problem)
+    return last
 
 
 def estimated_covariance(X: Any) -> FloatArray | None:

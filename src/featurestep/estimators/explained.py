@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -9,9 +10,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.errors import InvalidProblem
+from ..core.problem import Problem
 from ..core.types import Axes, FloatArray
 from ..plots.style import PALETTE, line_colour, new_axes, styled
-from ..theory import predict
 from .base import OneStepBase
 from .directions import (
     Along,
@@ -28,8 +29,9 @@ from .expectation import (
     departures_of_inputs,
     estimated_covariance,
     estimated_target,
+    predicted,
 )
-from .selection import Rows, Sample
+from .selection import Rows, Sample, cross_validated
 from .spikes import FeatureSpikes, feature_spikes
 
 PANELS = 3
@@ -99,7 +101,7 @@ class Explained(OneStepBase):
         covariance = estimated_covariance(self._sample.X)
         found = []
         for k, place in enumerate(self._places()):
-            kappa = along(place.beta, X)(X)
+            kappa = self._fresh_kappa(k, place)
             target, noise_std = estimated_target(
                 kappa, Y[:, k], alignment(float(cosines[k]), covariance)
             )
@@ -113,11 +115,27 @@ class Explained(OneStepBase):
                 noise_std=noise_std,
                 covariance=covariance,
             )
-            prediction = predict(problem)
-            notes = (*departures_of_inputs(X, kappa), *self._own_departures())
+            prediction = predicted(
+                problem, intercept=bool(self.fit_intercept), same_rows=self.split == "reuse"
+            )
+            problem = prediction.problem
+            notes = (*departures_of_inputs(X, kappa), *self._own_departures(problem))
             departures = (*notes, *prediction.notes)
             found.append(Expectation(problem, prediction, self._measured(), departures))
         return tuple(found)
+
+    def _fresh_kappa(self, output: int, place: Along) -> FloatArray:
+        """κ of the readout's rows, (n,), of mean 0 and variance 1, as of rows new to the step.
+
+        Where the step has seen them, each row's own part of β is taken out: exact, as β is a sum.
+        """
+        step, rows = self._halves
+        X = np.asarray(self._sample.X[rows], dtype=np.float64)
+        kappa = X @ place.beta
+        if self.split == "reuse":
+            kappa -= np.sum(X**2, axis=1) * self._sample.R[rows, output] / len(step)
+        kappa -= kappa.mean()
+        return np.asarray(kappa / (kappa.std() or 1.0))
 
     def _remember(self, sample: Sample, halves: tuple[Rows, Rows]) -> None:
         self._sample, self._halves = sample, halves
@@ -144,19 +162,26 @@ class Explained(OneStepBase):
     def _measured(self) -> float | None:
         if self.selection_ is None or self._outputs > 1:
             return None
+        if self.split == "reuse":  # the selection's readouts have half of the rows
+            plan = replace(self._plan(), step_size=self.step_size_, ridge=self.ridge_)
+            return cross_validated(self._network_of(), plan, self._sample, self._halves[1])
         return float(self.selection_.losses[self.selection_.best])
 
-    def _own_departures(self) -> tuple[str, ...]:
+    def _own_departures(self, problem: Problem) -> tuple[str, ...]:
         """Where this estimator does what the theory does not."""
         checks = (
             (self._outputs > 1, f"{self._outputs} outputs share the network; the theory has one"),
-            (self.split == "reuse", "the readout reuses the step's rows; the theory's are fresh"),
-            (self.steps > 1, f"{self.steps} steps; the theory takes one"),
             (
-                bool(self.fit_intercept),
-                "the intercept is free; the theory has none, and expects more error where the "
-                "target has an even part",
+                self.split == "reuse" and problem.rows == "fresh",
+                "the readout reuses the step's rows; the theory has fresh ones where there is an "
+                "intercept or the step is very large",
             ),
+            (
+                bool(self.fit_intercept) and not problem.intercept,
+                "the intercept is free; the theory's answer is for none, and expects more error "
+                "where the target has an even part",
+            ),
+            (self.steps > 1, f"{self.steps} steps; the theory takes one"),
         )
         return tuple(text for departs, text in checks if departs)
 

@@ -193,7 +193,7 @@ class OneStepClassifier(ClassifierMixin, Explained):  # type: ignore[misc]
         found = super()._measured()
         if found is None or self.loss == "logistic":
             return None
-        return found / float(self.label_scale_[0] ** 2)
+        return found if self.split == "reuse" else found / float(self.label_scale_[0] ** 2)
 
 
 @documented

@@ -23,6 +23,7 @@ RIDGES = {
     "float64": 10.0 ** np.arange(-6.0, 2.1, 0.5),
     "float32": 10.0 ** np.arange(-4.0, 2.1, 0.5),
 }
+FOLDS = 5  # of an error that is measured after the choice
 
 Rows = np.ndarray[tuple[int], np.dtype[np.intp]]
 
@@ -234,6 +235,21 @@ def _by_held_out_half(
         ridges *= min(len(kept), width) / min(len(rows), width)
     table = np.array(verdicts)  # (steps, ridges, 2)
     return Selection("held-out half", sizes, ridges, table[..., 0], table[..., 1])
+
+
+def cross_validated(network: NetworkOnRows, plan: SearchPlan, sample: Sample, rows: Rows) -> float:
+    """Error of a plan with step size and ridge on held-out fifths, in the labels' variance."""
+    assert plan.step_size is not None
+    missed = np.zeros((len(rows), sample.Y.shape[1]))
+    for fold in range(FOLDS):
+        held = rows[fold::FOLDS]
+        kept = np.setdiff1d(rows, held)
+        W = Path(network, plan, sample, kept).weights(plan.step_size)
+        F, tested = (network.features_of(sample.X[each], W) for each in (kept, held))
+        ((a_hat, offset),) = _fitted(network, plan, F, sample, kept, np.ones(1))[0]
+        guess = outputs(network.backend, tested, a_hat) + offset
+        missed[fold::FOLDS] = guess - sample.Y[held]
+    return float(np.mean(missed**2) / np.mean(sample.Y[rows].var(axis=0)))
 
 
 def _fitted(
