@@ -13,13 +13,12 @@ from typing import cast
 import numpy as np
 
 from ..cluster import Arrays, Cluster, Range
-from .experiment import Experiment
+from .experiment import Experiment, Task
 from .plan import solve_flops
 from .readout import solve_primal
 from .run import TRAIN, Count, GroupOutcome, GroupRun, Weights
 from .step import FeatureKey, StepGradient, residual_basis
 
-Task = tuple[int, slice]  # a group, and some of the seeds
 Make = Callable[[], GroupRun]  # what is sent to a worker: a run is made where it runs
 
 

@@ -18,9 +18,8 @@ from ..arguments import SEEDS, checked_progress, costed, make_draws, make_resour
 from ..arrays.backend import make_backend
 from ..cluster import Cluster, connected
 from ..draws.setting import Setting
-from ..runner import Runner
-from .by_rows import Task, outcome_by_rows, shares_rows
-from .experiment import Estimate, Experiment, make_experiment
+from .by_rows import outcome_by_rows, shares_rows
+from .experiment import Estimate, Experiment, Runner, Task, make_experiment
 from .result import ALIGNMENT, Simulation
 from .run import Count, GroupOutcome
 

@@ -12,10 +12,8 @@ from ...core.results import GridResult, Progress, over_grid, verb
 from ..arguments import SEEDS, checked_progress, costed, make_draws, make_resources
 from ..cluster import Cluster, connected
 from ..draws.setting import Setting
-from ..network.by_rows import Task
-from ..network.experiment import Estimate
+from ..network.experiment import Estimate, Runner, Task
 from ..network.run import Count
-from ..runner import Runner
 from .plan import KNOWN, OF_WEIGHTS, SpectrumPlan, make_plan
 from .result import SimulatedSpectrum
 from .run import SpectrumRun, found_by_rows, shares_rows
