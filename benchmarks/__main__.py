@@ -19,6 +19,7 @@ from pathlib import Path
 
 from benchmarks import (
     gpu_bench,
+    losses_bench,
     page_bench,
     predict_bench,
     simulate_bench,
@@ -30,6 +31,7 @@ from featurestep.bench import machine
 RESULTS = Path(__file__).parent / "results"
 TABLES: dict[str, Callable[[], None]] = {
     "predict": predict_bench.main,
+    "losses": losses_bench.main,
     "simulate": simulate_bench.main,
     "spectrum": spectrum_bench.main,
     "sweep": sweep_bench.main,

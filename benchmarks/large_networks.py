@@ -70,14 +70,15 @@ def cases(count: int = COUNT, seed: int = 2310) -> list[dict[str, Any]]:
 
 
 def observed(
-    fields: dict[str, Any], seeds: int, device: str, quantities: Sequence[str] = QUANTITIES
+    fields: dict[str, Any], seeds: int | range, device: str, quantities: Sequence[str] = QUANTITIES
 ) -> dict[str, Any]:
     """Means and standard errors over the seeds."""
     found = simulate(Problem(**fields), seeds=seeds, device=device)
-    table: dict[str, Any] = {"seeds": seeds}
+    count = len(found.seeds)
+    table: dict[str, Any] = {"seeds": count}
     for name in quantities:
         (each,) = found.values[name]  # one variant
-        table[name] = [float(each.mean()), float(each.std(ddof=1) / math.sqrt(seeds))]
+        table[name] = [float(each.mean()), float(each.std(ddof=1) / math.sqrt(count))]
     return table
 
 

@@ -8,6 +8,7 @@ import xarray
 from featurestep.studies import (
     activations,
     beyond_half,
+    classification,
     corruption,
     full_training,
     many_steps,
@@ -137,6 +138,34 @@ def wrong_labels():
     )
 
 
+def signs_as_labels():
+    steps = np.array([0.32, 0.3, 0.28, 0.26, 0.25])
+    small = np.stack([0.9 * steps + 0.1, steps + 0.1])
+    flips = np.array([0.26, 0.28, 0.3, 0.33])
+    both = {
+        "": ("step", np.stack([steps, steps])),
+        "_small": ("step", small),
+        "_flipped": ("flip", np.stack([flips, flips])),
+    }
+    arrays = {f"predicted{name}": (("loss", dim), level) for name, (dim, level) in both.items()}
+    for name, (dim, level) in both.items():
+        arrays[f"draws{name}"] = (("loss", dim, "seed"), drawn(level))
+    normal = [classification._normal(level) for level in classification.LEVELS]
+    arrays |= {
+        "offset": ("network", [0.1, -0.1, 0.05, -0.04]),
+        "below": (("network", "level"), np.tile(normal, (4, 1))),
+        "best_affine": 0.08,
+        "bayes_error": 0.07,
+    }
+    coordinates = {
+        "loss": list(classification.LOSSES),
+        "step": list(classification.STEPS),
+        "flip": list(classification.FLIPS),
+        "level": list(classification.LEVELS),
+    }
+    return xarray.Dataset(arrays, coordinates)
+
+
 def trained_to_the_end():
     one = [[0.6, 0.4, 0.2, 0.65], [0.5, 0.1, 0.08, 0.2], [0.5, 0.06, 0.05, 0.05]]
     two = [[0.6, 0.5, 0.25, 0.55], [0.5, 0.2, 0.15, 0.14], [0.5, 0.12, 0.1, 0.05]]
@@ -178,6 +207,7 @@ TRUE = {
     "many-steps": more_steps,
     "universality": other_inputs,
     "corruption": wrong_labels,
+    "classification": signs_as_labels,
     "full-training": trained_to_the_end,
     "three-layers": a_middle_layer,
 }
@@ -245,6 +275,23 @@ FALSE = [
         ("universality", "draws", {"inputs": name, "variant": "initial"}, 0.05, f"{name}: the step")
         for name in ("gaussian", *universality.IMAGES)
     ),
+    *(
+        ("classification", f"predicted{kind}", {"loss": name, dim: at}, 0.5, f"{name}, {words}")
+        for name in classification.LOSSES
+        for kind, dim, at, words in (
+            ("", "step", 0.5, "best ridge"),
+            ("_small", "step", 0.5, "small ridge"),
+            ("_flipped", "flip", 0.2, "flips"),
+        )
+    ),
+    ("classification", "draws", {"loss": "logistic", "step": 0.0}, 0.3, "at 0√N against 0.25√N"),
+    ("classification", "draws", {"loss": "logistic", "step": 1.0}, 0.3, "at 0.25√N against 1√N"),
+    ("classification", "draws_small", {"loss": "squares", "step": 1.0}, 0.3, "η = √N: squares"),
+    ("classification", "predicted", {"loss": "squares", "step": 1.0}, 0.27, "squares and logistic"),
+    ("classification", "best_affine", {}, 0.3, "above that of the best half-space"),
+    ("classification", "draws_flipped", {"loss": "logistic", "flip": 0.1}, 0.26, "flipped against"),
+    ("classification", "offset", {}, 0.4, "from their predicted mean"),
+    ("classification", "below", {"level": 1.0}, 0.8, "differ from the normal law"),
     ("corruption", "predicted_cosine", {"kind": "by chance"}, 0.2, "cosine, by chance"),
     ("corruption", "predicted_cosine", {"kind": "adversarial"}, 0.1, "cosine, adversarial"),
     (

@@ -314,7 +314,7 @@ def test_random_problems_converge():
 
 @pytest.mark.slow
 def test_many_random_problems_converge():
-    check_random(8, 200, 1)
+    check_random(8, 2000, 9)
 
 
 def test_grids_are_their_points():

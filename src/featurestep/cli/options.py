@@ -86,7 +86,7 @@ _FIELDS: Rows = {
     "loss": (
         "NAME",
         "loss of the readout's fit: square or huber, or for labels sign(σ⋆(β⋆·x) + ε) logistic, "
-        "squared_hinge or hinge",
+        "squared_hinge, hinge or square_signs",
     ),
     "intercept": ("", "fit an intercept too, without penalty"),
     "flip": ("SHARE", "share of labels ±1 whose sign is changed at random"),

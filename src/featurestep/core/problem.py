@@ -35,8 +35,8 @@ from .grid import unknown_field
 RESIDUALS = ("labels", "full")
 INITIALS = ("sphere", "gaussian")
 SAMPLES = ("fresh", "same")
-LOSSES = ("square", "logistic", "squared_hinge", "hinge", "huber")
-BINARY_LOSSES = ("logistic", "squared_hinge", "hinge")  # of labels ±1
+BINARY_LOSSES = ("logistic", "squared_hinge", "hinge", "square_signs")  # of labels ±1
+LOSSES = ("square", *BINARY_LOSSES, "huber")
 RIDGE_RANGE = ("must be in [1e-15, 1e12]", lambda v: 1e-15 <= v <= 1e12)
 NOISE_RANGE = ("must be at most 1e6", lambda v: v <= 1e6)
 STEP_RANGE = ("must be at most 1e12", lambda v: v <= 1e12)
@@ -84,7 +84,7 @@ class Problem:
         Subtract E σ(z) from the activation.
     loss
         Of the readout's fit: `square`, `huber`, or, for labels y = sign(σ⋆(β⋆·x) + ε), `logistic`,
-        `squared_hinge` or `hinge` (theory, section 30).
+        `squared_hinge`, `hinge` or `square_signs`, ½(y − f)² of these (theory, section 30).
     intercept
         Fit an intercept too, without penalty.
     flip

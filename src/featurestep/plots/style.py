@@ -41,6 +41,7 @@ _LOSS_NAMES = {
     "logistic": "log loss",
     "squared_hinge": "squared hinge loss",
     "hinge": "hinge loss",
+    "square_signs": r"loss $\frac{1}{2}(y - f)^2$",
     "huber": "Huber loss",
 }
 LABELS = {

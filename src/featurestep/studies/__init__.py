@@ -54,6 +54,10 @@ _STUDIES = {  # what it shows, what it asks
         "One step against the same network trained to the end, on the same rows",
         "What does one step leave to a network whose layers are both trained to the end?",
     ),
+    "classification": (
+        "Signs as labels: 0/1 errors by step, loss and flips, and the law of the output",
+        "At which step does one step help the 0/1 error, is the logistic loss better than squares?",
+    ),
     "three-layers": (
         "One step on the middle layer of three: errors and what the spikes carry",
         "Do spikes appear when the middle of three layers takes the step? What is in them?",

@@ -43,13 +43,15 @@ def _huber(y: FloatArray, f: FloatArray) -> FloatArray:
     return np.asarray(0.5 * u**2 - 0.5 * np.maximum(u - HUBER_WIDTH, 0.0) ** 2)
 
 
+_SQUARE = Loss(
+    value=lambda y, f: 0.5 * (f - y) ** 2,
+    slope=lambda y, f: f - y,
+    curvature=lambda y, f: np.ones_like(f),
+    steps=2,
+)
 LOSSES = {
-    "square": Loss(
-        value=lambda y, f: 0.5 * (f - y) ** 2,
-        slope=lambda y, f: f - y,
-        curvature=lambda y, f: np.ones_like(f),
-        steps=2,
-    ),
+    "square": _SQUARE,
+    "square_signs": _SQUARE,
     "huber": Loss(
         value=_huber,
         slope=lambda y, f: np.clip(f - y, -HUBER_WIDTH, HUBER_WIDTH),

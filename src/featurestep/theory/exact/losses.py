@@ -184,6 +184,24 @@ class MarginLoss(Loss):
         return Measured(test, train, special.ndtr(-m / sd), special.ndtr(-pushed / sd))
 
 
+class SquareSigns(MarginLoss):
+    """½(y − f)² = ½(1 − yf)²."""
+
+    slope_at_zero = 1.0
+
+    def bends(self, chi: FloatArray) -> tuple[FloatArray, ...]:
+        return ()
+
+    def margin_proximal(self, m: FloatArray, at: Output) -> Proximal:
+        c = 1.0 / (1.0 + at.influence)
+        square = (1.0 - m) ** 2 + at.variance
+        return Proximal(c * (1.0 - m), np.broadcast_to(c, m.shape), c * c * square)
+
+    def margin_losses(self, m: FloatArray, at: Output) -> tuple[FloatArray, FloatArray]:
+        square = 0.5 * ((1.0 - m) ** 2 + at.variance)
+        return square, square / (1.0 + at.influence) ** 2
+
+
 class SquaredHinge(MarginLoss):
     """½(1 − yf)₊² (eq. 87)."""
 
@@ -349,5 +367,6 @@ LOSSES: dict[str, Loss] = {
     "logistic": Logistic(),
     "squared_hinge": SquaredHinge(),
     "hinge": Hinge(),
+    "square_signs": SquareSigns(),
     "huber": Huber(),
 }
