@@ -20,9 +20,9 @@ from ..figures import Claim, Report
 from ..figures.base import drawn, over, over_seeds
 from ..plots.simulation import points
 from ..plots.style import PALETTE, legend_above
-from ..simulation import Features, Network, fit_readout, make_backend, simulate
+from ..simulation import Features, NetworkOnRows, fit_readout, make_backend, simulate
 from ..theory import LossPrediction, baselines, predict
-from .base import APART, close, larger
+from .base import MIN_SEPARATION, close, larger
 
 LOSSES = {"logistic": "logistic", "squares": "square_signs"}
 STEPS = (0.0, 0.25, 0.5, 1.0, 2.0)  # η/√N
@@ -126,7 +126,7 @@ def _outputs(d: int, told: Progress, seed: int) -> dict[str, Any]:
     """
     problem, prediction = tuned(problem_of(d))
     rng, backend = np.random.default_rng(seed), make_backend("cpu", "float64")
-    network = Network(problem, backend, seed=seed, outputs=1)
+    network = NetworkOnRows(problem, backend, seed=seed, outputs=1)
     X, y = _sample(problem, problem.n_step, rng)
     step = network.step(network.W0, X, y[:, None])
     W = backend.put(np.asarray(network.W0 + problem.step_size * step.G))
@@ -174,9 +174,9 @@ def draw(data: xarray.Dataset, *panels: Axes) -> None:
     panels[0].set_xlabel(r"step $\eta/\sqrt{N}$")
     panels[0].set_ylabel("test error (0/1)")
     panels[1].set_xlabel("share of flipped labels")
-    panels[1].set_ylabel("test error (0/1) on labels not flipped")
+    panels[1].set_ylabel("0/1 error, not flipped labels")
     panels[2].set_xlabel("share of a normal variable below")
-    panels[2].set_ylabel(r"share of outputs below, given $\kappa$")
+    panels[2].set_ylabel("share of outputs below")
     for ax in panels:
         legend_above(ax, columns=1, fontsize=6)
 
@@ -213,7 +213,7 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     yield larger(what, *(logistic["draws_flipped"].sel(flip=flip) for flip in (0.1, 0.0)))
     mean, error = map(float, over_seeds(data["offset"].rename(network="seed")))
     text = f"outputs are {mean:+.3f} ± {error:.3f} standard deviations from their predicted mean"
-    yield Claim(f"{text}, 0 within {APART:g} s.e.", abs(mean) <= APART * error)
+    yield Claim(f"{text}, 0 within {MIN_SEPARATION:g} s.e.", abs(mean) <= MIN_SEPARATION * error)
     normal = np.array([_normal(level) for level in LEVELS])
     gap = float(np.abs(data["below"].mean("network") - normal).max())
     text = f"shares of outputs below levels differ from the normal law's by up to {gap:.4f}"
