@@ -23,7 +23,10 @@ LOGISTIC = Problem(**BASE, loss="logistic", target="H1", noise_std=0.5)
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"loss": "cubic"}, "loss must be one of square, logistic, squared_hinge, hinge, huber"),
+        (
+            {"loss": "cubic"},
+            "loss must be one of square, logistic, squared_hinge, hinge, square_signs, huber",
+        ),
         ({"intercept": 1}, "intercept must be True or False; got 1"),
         ({"flip": 0.1}, "flip must be 0 unless labels are signs"),
         ({"loss": "huber", "flip": 0.1}, "flip must be 0 unless labels are signs"),

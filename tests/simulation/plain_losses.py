@@ -11,25 +11,28 @@ from scipy import optimize, special
 
 from .dense import draw_of, features, normals, whole
 
-BINARY = ("logistic", "squared_hinge", "hinge")
+BINARY = ("logistic", "squared_hinge", "hinge", "square_signs")
 VALUE = {
     "square": lambda y, f: 0.5 * (y - f) ** 2,
     "huber": lambda y, f: special.huber(1.0, y - f),
     "logistic": lambda y, f: np.logaddexp(0.0, -y * f),
     "squared_hinge": lambda y, f: 0.5 * np.maximum(0.0, 1.0 - y * f) ** 2,
     "hinge": lambda y, f: np.maximum(0.0, 1.0 - y * f),
+    "square_signs": lambda y, f: 0.5 * (y - f) ** 2,
 }
 SLOPE = {
     "square": lambda y, f: f - y,
     "huber": lambda y, f: np.where(np.abs(f - y) < 1.0, f - y, np.sign(f - y)),
     "logistic": lambda y, f: -y / (1.0 + np.exp(y * f)),
     "squared_hinge": lambda y, f: np.where(y * f < 1.0, f - y, 0.0),
+    "square_signs": lambda y, f: f - y,
 }
 CURVATURE = {
     "square": lambda y, f: 1.0 + 0.0 * f,
     "huber": lambda y, f: 1.0 * (np.abs(f - y) < 1.0),
     "logistic": lambda y, f: 1.0 / (2.0 + np.exp(f) + np.exp(-f)),
     "squared_hinge": lambda y, f: 1.0 * (y * f < 1.0),
+    "square_signs": lambda y, f: 1.0 + 0.0 * f,
 }
 
 

@@ -50,7 +50,7 @@ def draw(problem: Problem, seed: int, n_test: int = 8000) -> dict[str, float]:
 
 
 def loss(y, f, name):
-    if name == "square":
+    if name in ("square", "square_signs"):
         return 0.5 * (y - f) ** 2
     if name == "huber":
         u = np.abs(y - f)

@@ -19,6 +19,7 @@ from featurestep import (
     function,
     predict,
 )
+from featurestep.core.problem import BINARY_LOSSES
 from featurestep.theory.exact import convex
 from featurestep.theory.exact.label_rules import label_rule
 from featurestep.theory.exact.losses import LOSSES, SIGNS, Output, logistic_prox
@@ -213,7 +214,7 @@ def test_the_logistic_proximal_point(chi):
 def test_averages_over_the_output(name, chi):
     """Closed forms and lattices against a fine sum over ω, of proximal points by minimisation."""
     loss = LOSSES[name]
-    binary = name in ("logistic", "squared_hinge", "hinge")
+    binary = name in BINARY_LOSSES
     mean = np.array([-3.0, -0.4, 0.2, 1.5, 8.0])[None, None]
     variance, noise = np.full((1, 1, 1), 0.7), np.full((1, 1, 1), 0.0 if binary else 0.3)
     y = SIGNS[:, None, None, None] if binary else np.full((1, 1, 1, 1), 0.6)
@@ -240,7 +241,7 @@ def test_averages_over_the_output(name, chi):
 def _prox(name, y, omega, chi):
     """argmin ℓ(y, f) + (f − ω)²/2χ, by cases."""
     u = y - omega
-    if name == "square":
+    if name in ("square", "square_signs"):
         return omega + chi / (1.0 + chi) * u
     if name == "huber":
         return omega + np.where(np.abs(u) <= 1.0 + chi, chi / (1.0 + chi) * u, chi * np.sign(u))
