@@ -68,6 +68,7 @@ SETS = {
     "multi index": multi_index,
     "MNIST": mnist,
 }
+NUMBERS = ("diabetes", "single index", "multi index")  # sets whose labels are no classes
 
 
 def one_step(split):
@@ -80,13 +81,19 @@ def one_step(split):
     return make
 
 
+def logistic(name, classes):
+    """One step with reused rows and a logistic readout."""
+    from featurestep.estimators import OneStepClassifier
+
+    return OneStepClassifier(width=WIDTHS.get(name, WIDTH), loss="logistic", random_state=0)
+
+
 def random_features(name, classes):
     """The same network without a step; its readout has all rows, its ridge is tuned by folds."""
     from featurestep.estimators import OneStepClassifier, OneStepRegressor
 
     kind = OneStepClassifier if classes else OneStepRegressor
-    width = WIDTHS.get(name, WIDTH)
-    return kind(width=width, split="reuse", step_size=0.0, random_state=0)
+    return kind(width=WIDTHS.get(name, WIDTH), step_size=0.0, random_state=0)
 
 
 def ridge(name, classes):
@@ -179,9 +186,11 @@ def _gammas(name):
     return list(np.array([0.03, 0.1, 0.3, 1.0]) / d)
 
 
+OF_CLASSES = ("one step, logistic",)  # models for classes alone
 MODELS = {
-    "one step, half": one_step("half"),
     "one step, reuse": one_step("reuse"),
+    "one step, half": one_step("half"),
+    "one step, logistic": logistic,
     "random features": random_features,
     "ridge": ridge,
     "RBF features + ridge": rbf_sampler,
