@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from featurestep.theory.exact.solve import SolvedNetwork
 from featurestep.theory.predict import solve
 from featurestep.theory.prediction import Prediction, answered
 from featurestep.theory.resolution import Effort
-from featurestep.theory.reuse import features
+from featurestep.theory.reuse import features, readout
 from featurestep.theory.reuse.rules import choose_rules
 from featurestep.theory.reuse.solve import Shares, predict_rows
 
+Patch = Callable[[pytest.MonkeyPatch], None]
 VALUES = json.loads((Path(__file__).parent / "reuse_values.json").read_text())["problems"]
 ERRORS = ("test_error", "train_loss", "train_mse")
 ACTIVATIONS = ("tanh", "erf", "relu", "gelu", "softplus", "sin", "hard_tanh", "leaky_relu")
@@ -82,6 +84,79 @@ def test_curvature_of_the_step_changes_fresh_rows_as_in_the_fresh_engine() -> No
     found = predict_rows(problem, choose_rules(problem), Shares(problem.n, 0.0, problem.n))
     for name in ERRORS:
         assert getattr(found, name) == pytest.approx(getattr(predict(problem), name), rel=2e-5)
+
+
+def _without(*names: str) -> Patch:
+    """Features of rows of the step without some of their parts."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        build = features.step_features
+
+        def changed(*args: Any) -> features.Features:
+            found = build(*args)
+            return replace(found, **{name: 0.0 * getattr(found, name) for name in names})
+
+        monkeypatch.setattr("featurestep.theory.reuse.solve.step_features", changed)
+
+    return patch
+
+
+def _without_slope(part: int) -> Patch:
+    """Without a1 (part 0) or o (part 2) in ℓ of (57)."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        build = features.step_features
+
+        def changed(*args: Any) -> features.Features:
+            found = build(*args)
+            slopes = found.slopes.copy()
+            size = slopes.shape[-1] // 3
+            slopes[..., part * size : (part + 1) * size] = 0.0
+            return replace(found, slopes=slopes)
+
+        monkeypatch.setattr("featurestep.theory.reuse.solve.step_features", changed)
+
+    return patch
+
+
+def _without_constraint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the field ϑ: it gets a penalty that leaves nothing of it, and v_b that of v_⋆."""
+    build = readout.quadratic_terms
+
+    def changed(*args: Any) -> Any:
+        matrix = build(*args)
+        where = readout.Fields(args[0].pencil.groups).constraint
+        beside = readout.Fields(args[0].pencil.groups).beside
+        matrix[beside, beside] = args[0].pencil.base
+        matrix[where] = matrix[:, where] = 0.0
+        index = np.arange(len(matrix))[where]
+        matrix[index, index] = 1e14
+        return matrix
+
+    monkeypatch.setattr(readout, "quadratic_terms", changed)
+
+
+REMOVED: dict[str, Patch] = {
+    "pairs Υ": _without("pair"),
+    "norms Δ": _without("norms", "noise", "on_weights", "on_noise"),
+    "correlation o": _without_slope(2),
+    "correlation a1": _without_slope(0),
+    "constraint ϑ": _without_constraint,
+}
+
+
+def unchecked(problem: Problem) -> Prediction:
+    """The prediction, whatever its self-check says."""
+    return predict_rows(problem, choose_rules(problem), Shares(0.0, problem.n, 0.0))
+
+
+@pytest.mark.parametrize("term", REMOVED)
+def test_values_show_every_term(
+    term: str, monkeypatch: pytest.MonkeyPatch, without_curvature: None
+) -> None:
+    REMOVED[term](monkeypatch)
+    value = VALUES[2]
+    assert abs(unchecked(_problem(value)).train_loss / value["train_loss"] - 1.0) > 1e-3
 
 
 def _drawn(seed: int, laws: tuple[str, ...], sizes: tuple[float, float] = (0.1, 3.0)) -> Problem:
