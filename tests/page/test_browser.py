@@ -34,6 +34,7 @@ CONTROLS: dict[str, tuple[Act, set[str]]] = {
     "readout": (lambda e: e.choose("readout", "uniform"), ALL),
     "centre": (lambda e: e.flip("centre"), ALL),
     "residual": (lambda e: e.tick("residual", "full, y − f"), ALL),
+    "isotropic": (lambda e: e.flip("isotropic"), {"errors"}),
     "over": (lambda e: e.choose("over", "λ"), {"errors"}),
 }
 

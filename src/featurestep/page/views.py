@@ -115,7 +115,7 @@ def tasks_of(state: State, how: str = "full") -> dict[str, Task]:
 
 @lru_cache(maxsize=64)
 def _queries(state: State) -> dict[str, str]:
-    point = state.replace(theme=PLAIN.theme, over=PLAIN.over)
+    point = state.replace(theme=PLAIN.theme, over=PLAIN.over, isotropic=PLAIN.isotropic)
     queries = {"curve": curve_key(state), "point": point.to_query()}
     if state.over == "exponent":
         queries["stairs"] = queries["curve"]
