@@ -36,6 +36,7 @@ _MAX_VALUE = 1e9  # of |f| near 0
 _REACH = 12.0  # standard deviations over which averages are taken
 _PANEL_BLOCK = 1 << 17  # elements of one (points × nodes) block of panels
 _EQUISPACED_BLOCK = 1 << 16  # the same for equispaced nodes, small enough to stay in cache
+_BLOCK_ROWS = 32  # of one product
 _EQUISPACED_MAX_RHO = 6.0  # the equispaced rule up to this ρ, panels beyond
 _EQUISPACED_MIN_RHO = 1.0  # below it no finer nodes: the density grows off the real line too
 
@@ -195,24 +196,35 @@ def _rho_intervals(rho: FloatArray) -> Iterator[tuple[IntArray, float]]:
 def _averages_by_rule(
     f: Function, rho: FloatArray, t: FloatArray, order: int, rule: Rule
 ) -> FloatArray:
-    """E[f(ρz + t)H_k(z)] for k = 0 … order, then the spread: (order + 2, P), all by one rule."""
+    """E[f(ρz + t)H_k(z)] for k = 0 … order, then the spread: (order + 2, P), all by one rule.
+
+    Products take rows in blocks of one size, the last one filled up: BLAS chooses its kernel by the
+    sizes of a product, and the digits of a row would depend on how many rows there are beside it.
+    """
     z, w = rule
+    count = t.size
+    rho, t = (np.append(each, np.repeat(each[-1:], -count % _BLOCK_ROWS)) for each in (rho, t))
     out = np.empty((order + 2, t.size))
     projections = (w * hermite_polynomials(max(order, 2), z)[1:]).T
-    # Products with two columns: those with one give a row digits that depend on the rows beside it.
-    weights = np.stack([w, w], axis=1)
-    rows = max(1, _EQUISPACED_BLOCK // z.size)
+    weights = np.stack([w, w], axis=1)  # two columns: one is another kernel again
+    rows = _BLOCK_ROWS * max(1, _EQUISPACED_BLOCK // (z.size * _BLOCK_ROWS))
     for start in range(0, t.size, rows):
         block = slice(start, start + rows)
         points = np.multiply.outer(rho[block], z)  # (rows, nodes)
         points += t[block, None]
         values = f(points)
-        out[0, block] = mean = (values @ weights)[:, 0]
+        out[0, block] = mean = _by_blocks(values, weights)[:, 0]
         values -= mean[:, None]  # E H_k = 0: less is lost to rounding when ρ is small
-        out[1:-1, block] = (values @ projections).T[:order]
-        out[-1, block] = (np.square(values, out=values) @ weights)[:, 0]
+        out[1:-1, block] = _by_blocks(values, projections).T[:order]
+        out[-1, block] = _by_blocks(np.square(values, out=values), weights)[:, 0]
     out[-1] = np.maximum(out[-1] - out[1] ** 2, 0.0)
-    return out
+    return out[:, :count]
+
+
+def _by_blocks(values: FloatArray, matrix: FloatArray) -> FloatArray:
+    """values @ matrix, (rows, columns), by products of _BLOCK_ROWS rows each."""
+    blocks = values.reshape(-1, _BLOCK_ROWS, values.shape[1])
+    return np.asarray(np.matmul(blocks, matrix).reshape(len(values), -1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
