@@ -30,7 +30,7 @@ from ..functions.targets import AlignedTarget
 GroupKey = tuple[Callable[..., Rule], tuple[Any, ...]]  # the function of a rule, its arguments
 NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 
-MOST_GROUPS = 600
+MOST_GROUPS = 750
 MOST_NODES = 16_000
 ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolves, per spacing
 ROUGH_GAUSS = 3.0  # the same from node to node of `saturating_gauss_law`
@@ -53,7 +53,7 @@ _NODE_SPACING = 0.58
 # Shift beyond which 1/(1 + χ) varies at 0.4ρ/u up to |κ| = 3ρ/u, where an activation saturates: the
 # nodes are twice as dense there.
 _STEEP_SHIFT = 1.5
-_GROUP_SPACING = 0.65  # of a stretched rule in g: errors stay below 1e-6
+_GROUP_SPACING = 0.52  # of a stretched rule in g: errors stay below 1e-6
 _WIDTH_REFINEMENT = 0.16  # of it for every factor of ten by which the width exceeds 10⁴
 _OSCILLATION_SPACING = 1.5  # the same where an activation oscillates, times the shift
 _UNIFORM_EXTRA = 13  # nodes of the uniform law beyond those of an equispaced rule
@@ -192,6 +192,8 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
     if few is not None:
         return few
     wide = max(0.0, math.log10(problem.width) - 4.0)  # smaller terms are seen
+    if problem.sigma.oscillates:  # its nodes are close for another reason
+        wide = 0.0
     spacing = _GROUP_SPACING / (refine * (1.0 + _WIDTH_REFINEMENT * wide))
     scale = rounded_down(0.5 / max(reach, 1e-300))
     widest = 1.0
