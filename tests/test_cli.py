@@ -243,7 +243,7 @@ def test_a_number_that_is_not_finite_is_null_with_a_status(monkeypatch):
 
 
 def test_demo_prints_a_table_and_saves_the_figure(tmp_path, monkeypatch):
-    monkeypatch.setattr("featurestep.demo._CURVE", 11)
+    monkeypatch.setattr("featurestep.demo._CURVE_POINTS", 11)
     sizes = ("--n", "200", "--d", "60", "--width", "100", "--seeds", "2")
     text = run("demo", "--output", str(tmp_path / "new" / "folder"), *sizes)
     path = tmp_path / "new" / "folder" / "demo.png"
