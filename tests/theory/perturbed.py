@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from featurestep.theory.exact import columns, dyson, errors, fixed_point, regression, solve
+from featurestep.theory.exact import columns, degrees, dyson, errors, fixed_point, regression, solve
 
 Patch = Callable[[pytest.MonkeyPatch, float], None]
 
@@ -125,6 +125,49 @@ def _information(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
     monkeypatch.setattr(fixed_point, "evaluate", changed)
 
+
+def _parts(name: str) -> Patch:
+    """Columns of fields."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+        find = getattr(degrees.FieldColumns, name)
+
+        def changed(self: Any) -> Any:
+            return [degrees.Parts(*(factor * part for part in field)) for field in find(self)]
+
+        monkeypatch.setattr(degrees.FieldColumns, name, changed)
+
+    return patch
+
+
+def _norms(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    find = regression.QuadraticBlock.norms.func
+    monkeypatch.setattr(
+        regression.QuadraticBlock, "norms", property(lambda self: factor * find(self))
+    )
+
+
+def _own_shift(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    find = degrees.FieldColumns._own_shift
+
+    def changed(self: Any, sigma: Any) -> None:
+        find(self, sigma)
+        self.x0, self.x1 = factor * self.x0, factor * self.x1
+
+    monkeypatch.setattr(degrees.FieldColumns, "_own_shift", changed)
+
+
+HIGHER_TERMS: dict[str, Patch] = {
+    "dimension (134)": _result(degrees, "dimension"),
+    "radial factor (135)": _result(degrees.Tables, "_radial"),
+    "μ (136)": _result(degrees.Tables, "slope"),
+    "tables of blocks (136)": _result(degrees.Tables, "of_degree"),
+    "noise (137)": _result(degrees.Tables, "spread"),
+    "fields of degree 2 (140)": _parts("square"),
+    "fields of degree 3 (142)": _parts("cube"),
+    "norms in the block (149)": _norms,
+    "own shift (151)": _own_shift,
+}
 
 SECTION_3: dict[str, Patch] = {
     "(7) χ": _property("mapped_chi"),

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import poly2herme
 
-from featurestep import Problem
+from featurestep import Prediction, Problem
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import coefficients, factorials
 from featurestep.functions.quadrature import Rule
 from featurestep.theory.exact.columns import build_columns, build_labels
-from featurestep.theory.exact.solve import BlockSolution, r_nodes, solve_rows
+from featurestep.theory.exact.solve import BlockSolution, r_nodes, solve_block, solve_rows
 from featurestep.theory.exact.step import rows_of, slope_moments
 from featurestep.theory.isotropic import isotropic_step
 from featurestep.theory.limits import learned_powers, traces
@@ -46,15 +46,27 @@ def untrained(problem: Problem) -> Numbers:
 
 
 def exact_answer(
-    problem: Problem, *, finite: bool = True, count: int | None = None
+    problem: Problem, *, finite: bool = True, count: int | None = None, radial: bool = False
 ) -> BlockSolution:
-    """The exact weight side for one problem, with or without the terms of order 1/d."""
+    """The exact weight side for one problem, with or without the terms of order 1/d.
+
+    Without `radial` terms of higher degrees in n/d² and 1/d are left out (sections 50–53).
+    """
     resolution = choose(problem, spiked_weights(problem), Effort())
     groups, nodes = resolution.group_rule(), resolution.node_rule()
     with pytest.MonkeyPatch.context() as patch:
         for term in () if finite else ("sample norms (29)", "finite d (37)"):
             TERMS[term](patch, 0.0)
-        return solve_rows(rows_of(problem), groups, nodes, count or r_nodes(problem))
+        count = count or r_nodes(problem)
+        return solve_rows(rows_of(problem), groups, nodes, count, radial=radial)
+
+
+def without_higher_degrees(problem: Problem) -> Prediction:
+    """The prediction with the terms of sections 50–53 left out, d → ∞ apart from (37)."""
+    resolution = choose(problem, spiked_weights(problem), Effort())
+    (found,), _ = solve_block([problem], resolution, "exact", radial=False)
+    assert isinstance(found, Prediction)
+    return found
 
 
 def exact_numbers(problem: Problem, *, finite: bool = True) -> Numbers:

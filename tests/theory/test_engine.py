@@ -102,8 +102,15 @@ def test_step_zero_equals_the_scalar_road(
 
 
 def test_published_check_value() -> None:
+    """Of the limit: at d = 10,000 terms of order 1/d are just visible."""
     problem = Problem(
-        n=20000, d=10000, width=15000, step_size=0.0, ridge=0.01, noise_std=0.1, readout="constant"
+        n=2_000_000,
+        d=1_000_000,
+        width=1_500_000,
+        step_size=0.0,
+        ridge=0.01,
+        noise_std=0.1,
+        readout="constant",
     )
     prediction = predict(problem)
     assert prediction.test_error == pytest.approx(0.1594, abs=5e-5)

@@ -100,11 +100,13 @@ def slope(found: BlockSolution, size: float, **direction: Any) -> float:
     return (4 * difference(size / 2) - difference(size)) / 3
 
 
+@pytest.mark.parametrize("radial", [False, True])
 @pytest.mark.parametrize("case", EXACT)
-def test_exact_errors_are_derivatives_of_the_loss(case: str) -> None:
-    """The adjoint of `sources` against differences of the loss."""
-    problem = Problem(**{**BASE, **EXACT[case]})
-    found = exact_answer(problem)
+def test_exact_errors_are_derivatives_of_the_loss(case: str, radial: bool) -> None:
+    """The adjoint of `sources` against differences of the loss, without and with higher degrees."""
+    sizes = {"d": 70, "n_step": 300} if radial else {}
+    problem = Problem(**{**BASE, **EXACT[case], **sizes})
+    found = exact_answer(problem, radial=radial)
     at, errors = found.solution.at, found.errors
     weight, kappa = at.samples.weight, at.samples.kappa
     for measure in measures(kappa, at.state.chi[0]).values():

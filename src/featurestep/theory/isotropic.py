@@ -72,6 +72,7 @@ def isotropic_step(rows: Sequence[ProblemRow], groups: Rule) -> Step:
         r_second=np.tile(np.eye(_DIRECTIONS)[None, :, :, None], (count, 1, 1, 1)),
         r_moments=np.zeros((count, 7)),
         r_overlaps=np.zeros((count, _DIRECTIONS, 4)),
+        target=np.zeros((count, 4)),
         is_full=False,
         is_gaussian=False,
         is_isotropic=True,

@@ -47,6 +47,12 @@ class Labels:
     linear: FloatArray  # (B, r, Q) y_1i
     square: FloatArray  # (B, P, Q) y_ik = E[(s_is_k − δ_ik)y], in the order of `pairs`
     rest: FloatArray  # (B, Q) E y² − y_0² − Σy_1i²
+    cubic: FloatArray | None = None  # (B, Q) E[h_3(s)y], for a target of one direction
+
+    def twice(self) -> Labels:
+        """The same at all nodes of κ two times, one after the other."""
+        parts = (self.mean, self.linear, self.square, self.rest, self.cubic)
+        return Labels(*(p if p is None else np.concatenate([p, p], axis=-1) for p in parts))
 
 
 def pairs(count: int) -> list[tuple[int, int]]:
@@ -68,8 +74,9 @@ def label_moments(
         return Labels(*(np.stack(part) for part in zip(*found, strict=True)))
     across = across_alignment(alignment)[:, None]
     y0, slope, rest = star.moments(across, alignment[:, None] * kappa)
-    curved = star.derivative_means(across, alignment[:, None] * kappa, 2)[2]
-    return Labels(y0, (across * slope)[:, None], (across**2 * curved)[:, None], rest)
+    curved, third = star.derivative_means(across, alignment[:, None] * kappa, 3)[2:]
+    square, cubic = (across**2 * curved)[:, None], across**3 * third / np.sqrt(6.0)
+    return Labels(y0, (across * slope)[:, None], square, rest, cubic)
 
 
 Moments = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

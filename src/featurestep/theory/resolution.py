@@ -150,11 +150,16 @@ class Roughness:
     groups: FloatArray  # of log(V2/N)
 
     @classmethod
-    def of(cls, chi: FloatArray, v2: FloatArray, kappa: FloatArray) -> Roughness:
-        """From χ (B, Q) and V2/N (B, K)."""
+    def of(cls, chi: FloatArray, v2: FloatArray, kappa: FloatArray, size: int) -> Roughness:
+        """From χ (B, jQ) at nodes of κ (Q,) and V2/N (B, jK), j times one after the other.
+
+        `size` is the number K of groups of the readout law.
+        """
         inner = np.abs(kappa) < _INNER
-        nodes = np.abs(np.diff(np.log1p(chi[:, inner]), axis=1)).max(axis=1)
-        groups = np.abs(np.diff(np.log(v2), axis=1)).max(axis=1, initial=0.0)
+        chi = np.log1p(chi.reshape(len(chi), -1, kappa.size)[..., inner])
+        nodes = np.abs(np.diff(chi, axis=2)).max(axis=(1, 2))
+        each = np.log(v2).reshape(len(v2), -1, size)
+        groups = np.abs(np.diff(each, axis=2)).max(axis=(1, 2), initial=0.0)
         return cls(nodes, groups)
 
     def of_problems(self, count: int) -> Roughness:

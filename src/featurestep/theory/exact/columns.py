@@ -3,12 +3,16 @@
 Given κ and s (the rest of the target's directions) a field contributes B_0 + Σ s_iB_1i +
 Σ (s_is_k − δ_ik)B_2ik, i ≤ k, to the output. Fields are A (means), τ and ψ_1 … ψ_r (bulk directions
 along β and beside it), Δ (norms) and, for rows of W0 that are not normalised, Ω (initial norms).
+At finite d nodes are pairs of κ and the norm of a sample, and there are fields of degree 2 and 3 in
+(κ, s) with parts B_3 (`degrees`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+import math
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,14 +20,29 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.targets import AlignedTarget
 from ..labels import Labels, label_moments, pairs
-from .classes import covariance_before_readout
+from .degrees import (
+    FieldColumns,
+    HigherFields,
+    Parts,
+    RadialNodes,
+    Sector,
+    Tables,
+    averages_of,
+    build_sectors,
+    higher_fields,
+)
+from .dyson import matmul, symmetric
 from .inputs import NormProducts
 from .step import Step
+from .weight_covariance import pair_covariance, weight_covariance
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Arrays at Q values of κ; fields in the order A, τ, ψ_1 … ψ_r, Δ (, Ω), K of each."""
+    """Arrays at Q nodes of κ, or of κ and h; fields are A, τ, ψ_1 … ψ_r, Δ (, Ω), K of each.
+
+    At finite d those of degree 2, (κκ), (κs), (ss), and of degree 3 follow in the place of Ω.
+    """
 
     slope: FloatArray  # (B, Q, K) μ_g
     spread: FloatArray  # (B, Q, K) ν_g², as it enters χ
@@ -32,14 +51,63 @@ class Columns:
     plain: FloatArray  # (B, Q, F) B_0
     linear: FloatArray  # (B, r, Q, F) B_1i
     square: FloatArray  # (B, P, Q, F) B_2ik, pairs i ≤ k
+    cubic: FloatArray | None = None  # (B, Q, F) B_3, in units of h_3(s)
+    sectors: tuple[Sector, ...] = ()  # blocks of degree 2 and 3
+    higher: HigherFields | None = None  # covariances of the fields of degree 2 and 3
+    kept_products: FloatArray | None = None  # `products` of the columns that these were taken from
 
-    def take(self, rows: object) -> Columns:
+    @cached_property
+    def products(self) -> FloatArray:
+        """Products of two groups' tables, g ≤ h, of μ and of every sector: (B, Q, (1 + S)K(K+1)/2).
+
+        What the resolvent sees of the features: averages over samples are sums over its rows, and
+        χ is a sum over its columns.
+        """
+        if self.kept_products is not None:
+            return self.kept_products
+        pairs = symmetric(self.slope.shape[2])
+        tables = [self.slope, *(sector.table for sector in self.sectors)]
+        every = [table[..., pairs.first] * table[..., pairs.second] for table in tables]
+        return np.concatenate(every, axis=2) if len(every) > 1 else every[0]
+
+    def summed(self, weight: FloatArray) -> FloatArray:
+        """Σ over nodes of `weight` (B, Q) times products of two groups' tables, (B, 1 + S, K, K)."""
+        pairs = symmetric(self.slope.shape[2])
+        flat = matmul(weight[:, None, :], self.products)
+        return pairs.whole(flat.reshape(len(flat), -1, pairs.count))
+
+    def contracted(self, forms: FloatArray) -> FloatArray:
+        """Σ t_gt_h times forms (B, 1 + S, K, K) at every node, (B, Q)."""
+        pairs = symmetric(self.slope.shape[2])
+        twice = np.where(pairs.first == pairs.second, 1.0, 2.0) * pairs.upper(forms)
+        return matmul(self.products, twice.reshape(len(forms), -1, 1))[:, :, 0]
+
+    def bare(self) -> Columns:
+        """The same without fields: what the fixed point needs."""
+        none = self.plain[:, :, :0]
+        return Columns(
+            self.slope, self.spread, self.spread_in_v2, none, none, none, none,
+            sectors=self.sectors, kept_products=self.products,
+        )  # fmt: skip
+
+    def take(self, rows: Any) -> Columns:
         """The same for some of the rows."""
-        return Columns(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        sectors, higher = arrays.pop("sectors"), arrays.pop("higher")
+        return Columns(
+            **{name: part if part is None else part[rows] for name, part in arrays.items()},
+            sectors=tuple(sector.take(rows) for sector in sectors),
+            higher=None if higher is None else higher.take(rows),
+        )
 
 
 def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns:
-    """Columns of all fields at the given κ (Q,) (eqs. 5, 39, 44)."""
+    """Columns of all fields at the given κ (Q,) (eqs. 5, 39, 44).
+
+    With the norms of samples as a variable they are at all κ with h = 1, then at all with h = −1.
+    """
+    if step.is_radial:
+        return _radial_columns(sigma, step, kappa)
     norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
     mean, slope, second, spread = sigma.averages(norm, place, 2)
     curvature = 0.5 * second
@@ -69,6 +137,46 @@ def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns
     return Columns(slope, spread, spread, curvature, *stacked)
 
 
+def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns:
+    """The columns at finite d, for a target of one direction."""
+    nodes = RadialNodes.of(kappa)
+    seen = averages_of(sigma, step, kappa)
+    weights = weight_covariance(step)
+    tables = Tables(step, seen, nodes, weights.special[:, :, 0, 0])
+    found = FieldColumns(sigma, step, seen, nodes, weights)
+    means, (tau, psi) = found.means(), found.linear()
+    curvature = 0.5 * seen.s[2]
+    if step.is_full:  # a neuron's own direction in β (44)
+        a, (along, beside) = step.a[:, None, :], own_direction(step)
+        tilt = 2.0 * curvature * a * beside  # ℓ
+        means = Parts(
+            means.b0 + a * along * nodes.kappa * seen.s[1] - curvature * a**2 * (2.0 - along**2),
+            means.b1 + 2.0 * nodes.kappa * curvature * a**2 * along * beside,
+            means.b2 - math.sqrt(2.0) * curvature * (a * beside) ** 2,
+        )
+        tau = tau._replace(b1=nodes.kappa * tilt)
+        psi = psi._replace(b0=tilt, b2=math.sqrt(2.0) * tilt)
+    every = [means, tau, psi, found.norms(), *found.square(), *found.cube()]
+    zero = np.zeros_like(curvature)
+    plain, linear, square, cubic = (
+        np.concatenate([zero + part for part in parts], axis=-1)
+        for parts in zip(*every, strict=True)
+    )
+    spread = tables.spread()
+    return Columns(
+        slope=tables.slope(),
+        spread=spread,
+        spread_in_v2=spread,
+        curvature=curvature,
+        plain=plain,
+        linear=linear[:, None],
+        square=math.sqrt(0.5) * square[:, None],
+        cubic=cubic,
+        sectors=build_sectors(step, tables, weights),
+        higher=higher_fields(step, weights),
+    )
+
+
 _Field = tuple[FloatArray, FloatArray, FloatArray]  # B_0, B_1 and B_2 of one field
 
 
@@ -88,10 +196,7 @@ class Anisotropy(NamedTuple):
 
 def anisotropy(step: Step) -> Anisotropy:
     """The diagonal of (24) at Ṽ = 0."""
-    rows, size = step.k.shape
-    count = 1 + step.directions  # of the fields τ, ψ_1 … ψ_r
-    bulk = covariance_before_readout(step).matrix[:, : count * size, : count * size]
-    own = np.einsum("bigkg->bikg", bulk.reshape(rows, count, size, count, size))
+    own = np.moveaxis(pair_covariance(step), 1, -1)  # (B, 1 + r, 1 + r, K)
     return Anisotropy(own[:, 0, 0], own[:, 0, 1:], own[:, 1:, 1:])
 
 
@@ -164,4 +269,5 @@ def _class_bend(
 def build_labels(star: Nonlinearity | AlignedTarget, step: Step, kappa: FloatArray) -> Labels:
     """Moments of the labels given κ, with the label noise: (6), (50)."""
     found = label_moments(star, step.alignment, kappa)
-    return replace(found, rest=found.rest + step.noise[:, None])
+    found = replace(found, rest=found.rest + step.noise[:, None])
+    return found.twice() if step.is_radial else found

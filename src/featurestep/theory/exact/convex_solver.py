@@ -426,7 +426,9 @@ def _summary(rules: Rules, found: Fixed, levels: IntArray) -> ConvexSolution:
         nodes[rows] = fitting.samples.kappa.size
         intercept[rows] = at.plain_intercept
         share = at.unknowns.v2 / fitting.samples.step.neurons
-        seen = Roughness.of(at.output.influence[..., 0], share, fitting.samples.kappa)
+        seen = Roughness.of(
+            at.output.influence[..., 0], share, fitting.samples.kappa, share.shape[1]
+        )
         roughness.nodes[rows], roughness.groups[rows] = seen.nodes, seen.groups
     squares = (unknowns.v2 * unknowns.relative).sum(axis=1)
     penalty = rules.step.ridge * squares

@@ -3,13 +3,15 @@
 The training loss is a function of the weight 1/(1+χ) of every sample, and its derivative by that
 weight is the sample's error: E[(y − f)²|κ] serves test error, training error and any other measure
 of κ at once. Through the fixed point it is the solution of the adjoint of the linearised equations
-(7), (8), (22), (23). They derive from a free energy, so that their adjoint is their tangent: the
-change of (V2, V1) when the readout's loss is added to the free energy. dV2 gives P_g = Σ_{j∈g} â_j²
-and dV1 gives Q; dχ is what fluctuations add to the misfit, v of (13).
+(7), (8), (22), (23), (131)–(133). They derive from a free energy, so that their adjoint is their
+tangent: the change of (V2, V1) when the readout's loss is added to the free energy. dV2 gives
+P_g = Σ_{j∈g} â_j² and dV1 gives Q; dχ is what fluctuations add to the misfit, v of (13). Blocks of
+higher degrees add to dχ as the linear one does, each with a matrix for its table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +20,8 @@ from ...core.types import FloatArray, IntArray
 from .classes import ClassCovariance, class_change, class_forces
 from .columns import Columns
 from .dyson import Covariance, forces, matmul, p_hat_index, symmetric, t_matrix_change, transposed
-from .fixed_point import Evaluation, robust_fixed_point
-from .regression import RegressionFit
+from .fixed_point import Evaluation, SectorAt, outer_root, robust_fixed_point
+from .regression import RegressionFit, quadratic_block
 from .step import Step
 
 TOLERANCE = 1e-12
@@ -33,6 +35,7 @@ class Errors:
     by_kappa: FloatArray  # (B, Q) E[(y − f)²|κ]
     readout_squares: FloatArray  # (B, K) P_g = Σ_{j∈g} â_j²
     bulk_gram: FloatArray  # (B, K, K) Q_gh of (13)
+    higher_grams: tuple[FloatArray, ...] = ()  # the same for tables of sectors, and for s_2
 
 
 def solve_errors(
@@ -68,7 +71,17 @@ class Adjoint:
         self.bulk_force -= fitted_bulk_gram(step, coefficients)
         work = (dual * coefficients).reshape(len(step), fields, size).sum(axis=1)
         self.group_force = np.einsum("bgh,bhg->bg", at.information, answer) - work
+        self.square_force: FloatArray | None = None  # on nE[s_2s_2ᵀ/(1 + χ)]
+        block = quadratic_block(at)
+        if block is not None:
+            each = scaled.reshape(len(step), fields, size)
+            answer = block.force(each[:, 3], scaled[:, 4 * size : 7 * size])
+            self.group_force += np.einsum("bgh,bhg->bg", block.information, answer)
+            own = coefficients.reshape(len(step), fields, size)[:, 4:7]
+            self.square_force = root[:, :, None] * answer * root[:, None, :]
+            self.square_force -= matmul(transposed(own), own)
         self.whole = at.blocks.whole if step.classes is None else at.class_whole
+        self.bare = at.samples.columns.bare()
 
     def reply(
         self,
@@ -77,16 +90,19 @@ class Adjoint:
         relative: FloatArray,
         change: FloatArray,
         squares: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """d log V2 and dG for dΞ, `change`, and the weights n w⟨g²⟩ of samples, `squares`."""
-        at, size, columns = self.at, self.size, self.at.samples.columns
-        v2, slope = at.state.v2[rows], columns.slope[rows]
-        demand = -matmul(squares[:, None, :], columns.spread[rows])[:, 0]
-        asked = -matmul(transposed(slope), slope * squares[:, :, None])
-        root = np.sqrt(v2 / step.d[:, None])
+    ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+        """d log V2, dG and the sectors' changes of response.
+
+        For dΞ, `change`, and the weights n w⟨g²⟩ of samples, `squares`.
+        """
+        at, size, columns = self.at, self.size, self.bare
+        columns = columns if rows.size == len(self.step) else columns.take(rows)
+        v2 = at.state.v2[rows]
+        demand = -matmul(squares[:, None, :], columns.spread)
+        asked = -columns.summed(squares) * outer_root(v2)
         information, whole = at.information[rows], self.whole[rows]
         mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
-        changed = root[:, :, None] * asked * root[:, None, :] + mean * information
+        changed = asked[:, 0] / step.d[:, None, None] + mean * information
         pushed = change.copy()
         pushed[:, size : 2 * size, size : 2 * size] -= changed
         if self.forces.shift is None:
@@ -96,13 +112,39 @@ class Adjoint:
         answer = moved[:, size : 2 * size, size : 2 * size]
         degrees = np.einsum("bgh,bhg->bg", changed, at.blocks.phi_phi[rows])
         degrees += np.einsum("bgh,bhg->bg", information, answer)
+        higher = [
+            _sector_reply(
+                each, rows, relative, asked[:, i] / each.sector.dimension[rows, None, None]
+            )
+            for i, each in enumerate(at.sectors, 1)
+        ]
         total = (
-            v2 * demand
+            v2 * demand[:, 0]
             + step.d[:, None] * degrees
             - relative * at.degrees[rows]
             + self.group_force[rows]
         )
-        return -total / step.neurons, moved
+        for answer, each in zip(higher, at.sectors, strict=True):
+            total += answer[1] - relative * each.degrees[rows]
+        return -total / step.neurons, moved, [answer for answer, _ in higher]
+
+
+def _sector_reply(
+    at: SectorAt, rows: IntArray, relative: FloatArray, asked: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Change of a sector's response and of its degrees of freedom, (B, K, K) and (B, K).
+
+    asked: the change of its information at fixed V2, (B, K, K).
+    """
+    every = rows.size == len(at.information)
+    sector = at.sector
+    products, weight = (x if every else x[rows] for x in (sector.products, sector.weight))
+    information, inverse = at.information[rows], at.inverse[rows]
+    mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
+    changed = asked + mean * information
+    moved = (-weight * matmul(inverse, products * changed[:, None], inverse)).sum(axis=1)
+    own = (changed * at.response[rows] + information * moved).sum(axis=2)
+    return moved, sector.dimension[rows, None] * own
 
 
 def fitted_bulk_gram(step: Step, coefficients: FloatArray) -> FloatArray:
@@ -113,10 +155,22 @@ def fitted_bulk_gram(step: Step, coefficients: FloatArray) -> FloatArray:
     return matmul(transposed(bulk), bulk)
 
 
-def fluctuations(columns: Columns, bulk_gram: FloatArray, squares: FloatArray) -> FloatArray:
-    """v of (13) at every node: Σ μ_gμ_h Q_gh + Σ ν_g² P_g, (B, Q)."""
-    linear = np.einsum("bqg,bqg->bq", matmul(columns.slope, bulk_gram), columns.slope)
-    return np.asarray(linear + matmul(columns.spread, squares[:, :, None])[:, :, 0])
+def fluctuations(
+    columns: Columns,
+    bulk_gram: FloatArray,
+    squares: FloatArray,
+    higher_grams: Sequence[FloatArray] = (),
+) -> FloatArray:
+    """v of (13) at every node: Σ μ_gμ_h Q_gh + Σ ν_g² P_g, (B, Q).
+
+    `higher_grams` are the same for the tables of the sectors and, last, for s_2.
+    """
+    total = matmul(columns.spread, squares[:, :, None])[:, :, 0]
+    count = len(columns.sectors)
+    total = total + columns.contracted(np.stack([bulk_gram, *higher_grams[:count]], axis=1))
+    for form in higher_grams[count:]:
+        total = total + 4.0 * (matmul(columns.curvature, form) * columns.curvature).sum(axis=2)
+    return np.asarray(total)
 
 
 class _SquareLoss(Adjoint):
@@ -124,15 +178,19 @@ class _SquareLoss(Adjoint):
 
     def __init__(self, at: Evaluation, found: Covariance, fitted: RegressionFit) -> None:
         super().__init__(at, found, fitted.dual, fitted.coefficients)
-        self.fitted = fitted
+        self.misfit = fitted.misfit
+        if self.square_force is not None:
+            bent = 2.0 * at.samples.columns.curvature
+            self.misfit = self.misfit + (matmul(bent, self.square_force) * bent).sum(axis=2)
 
     def solve(self, slack: float) -> Errors:
         """The solution of the adjoint equations, and the errors that follow from it."""
         step, size = self.step, self.size
         every = np.arange(len(step))
+        none = np.zeros((len(step), size, size))
         nothing = _packed(
             np.zeros((len(step), size)),
-            np.zeros((len(step), size, size)),
+            [none] * (1 + len(self.at.sectors)),
             np.zeros((len(step), 2 * size, 2 * size)),
         )
         first = self.image(1, nothing, every)
@@ -144,61 +202,72 @@ class _SquareLoss(Adjoint):
             tolerance=slack * TOLERANCE,
             accepted=slack * ACCEPTED,
         )
-        relative, response, _ = _unpacked(found.state, size)
-        bulk = self._bulk(relative, response, every)
-        change = self._chi(relative, bulk, every)
-        return Errors(self.fitted.misfit + change, self.at.state.v2 * relative, bulk)
+        relative, responses, _ = _unpacked(found.state, size)
+        bulk, *higher = self._grams(relative, responses, every)
+        change = self._chi(relative, [bulk, *higher], every)
+        squares = self.at.state.v2 * relative
+        last = () if self.square_force is None else (self.square_force,)
+        return Errors(self.misfit + change, squares, bulk, (*higher, *last))
 
-    def _bulk(self, relative: FloatArray, response: FloatArray, rows: IntArray) -> FloatArray:
-        """dV1, (B, K, K)."""
+    def _grams(
+        self, relative: FloatArray, responses: list[FloatArray], rows: IntArray
+    ) -> list[FloatArray]:
+        """dV1 and the same for the tables of the sectors, (B, K, K) each."""
         root = np.sqrt(self.at.state.v2[rows])
-        own = self.at.blocks.phi_phi[rows]
         mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
-        changed = response + mean * own
-        return np.asarray(root[:, :, None] * changed * root[:, None, :] + self.bulk_force[rows])
+        at_rest = [self.at.blocks.phi_phi, *(each.response for each in self.at.sectors)]
+        found = [
+            root[:, :, None] * (response + mean * own[rows]) * root[:, None, :]
+            for response, own in zip(responses, at_rest, strict=True)
+        ]
+        found[0] = found[0] + self.bulk_force[rows]
+        return found
 
-    def _chi(self, relative: FloatArray, bulk: FloatArray, rows: IntArray) -> FloatArray:
+    def _chi(self, relative: FloatArray, grams: list[FloatArray], rows: IntArray) -> FloatArray:
         """dχ at every node, (B, Q)."""
-        columns = self.at.samples.columns
-        part = columns if rows.size == len(self.step) else columns.take(rows)
-        return fluctuations(part, bulk, self.at.state.v2[rows] * relative)
+        part = self.bare if rows.size == len(self.step) else self.bare.take(rows)
+        return fluctuations(part, grams[0], self.at.state.v2[rows] * relative, grams[1:])
 
     def image(self, sweeps: int, state: FloatArray, rows: IntArray) -> FloatArray:
         """The linearised map with the gradients of the readout's loss as source."""
         step = self.step if rows.size == len(self.step) else self.step.take(rows)
-        relative, response, xi = _unpacked(state, self.size)
+        relative, responses, xi = _unpacked(state, self.size)
         change = self.forces.self_energy[rows] + padded(xi, self.size)
         for _ in range(sweeps):
-            squares = self._squares(rows, relative, response)
-            relative, moved = self.reply(step, rows, relative, change, squares)
-            response = moved[:, self.size : 2 * self.size, self.size : 2 * self.size]
+            squares = self._squares(rows, relative, responses)
+            relative, moved, higher = self.reply(step, rows, relative, change, squares)
+            own = moved[:, self.size : 2 * self.size, self.size : 2 * self.size]
+            responses = [own, *higher]
         inside = p_hat_index(self.size)
         coupled = moved[:, inside[:, None], inside]
         t_matrices = self.at.t_matrices
         if rows.size < len(self.step):
             t_matrices = t_matrices[rows]
         again = t_matrix_change(step, t_matrices, coupled)
-        return _packed(relative, response, again)
+        return _packed(relative, responses, again)
 
-    def _squares(self, rows: IntArray, relative: FloatArray, response: FloatArray) -> FloatArray:
+    def _squares(
+        self, rows: IntArray, relative: FloatArray, responses: list[FloatArray]
+    ) -> FloatArray:
         """n w (E0 + v)/(1 + χ)² of every node."""
         at = self.at
-        bulk = self._bulk(relative, response, rows)
-        error = self.fitted.misfit[rows] + self._chi(relative, bulk, rows)
+        grams = self._grams(relative, responses, rows)
+        error = self.misfit[rows] + self._chi(relative, grams, rows)
         return np.asarray(at.mass[rows] * at.shrink[rows] * error)
 
 
-def _packed(groups: FloatArray, response: FloatArray, xi: FloatArray) -> FloatArray:
-    """d log V2, dG_φφ and dΞ as one vector a row: symmetric matrices by their upper triangles."""
-    upper = [symmetric(matrix.shape[-1]).upper(matrix) for matrix in (response, xi)]
+def _packed(groups: FloatArray, responses: list[FloatArray], xi: FloatArray) -> FloatArray:
+    """d log V2, dG_φφ, the sectors' and dΞ as one vector a row: upper triangles of matrices."""
+    upper = [symmetric(matrix.shape[-1]).upper(matrix) for matrix in (*responses, xi)]
     return np.concatenate([groups, *upper], axis=1)
 
 
-def _unpacked(state: FloatArray, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """d log V2 (B, K), dG_φφ (B, K, K) and dΞ (B, 2K, 2K) of vectors."""
+def _unpacked(state: FloatArray, size: int) -> tuple[FloatArray, list[FloatArray], FloatArray]:
+    """d log V2 (B, K), dG_φφ and those of sectors (B, K, K), and dΞ (B, 2K, 2K) of vectors."""
     few, many = symmetric(size), symmetric(2 * size)
-    groups, response, xi = np.split(state, [size, size + few.count], axis=1)
-    return groups, few.whole(response), many.whole(xi)
+    groups, middle, xi = np.split(state, [size, state.shape[1] - many.count], axis=1)
+    responses = np.split(middle, middle.shape[1] // few.count, axis=1)
+    return groups, [few.whole(response) for response in responses], many.whole(xi)
 
 
 def padded(xi: FloatArray, size: int) -> FloatArray:

@@ -1,8 +1,8 @@
-"""The fixed point of the resolvent: (7), (8), (22) and (23), one evaluation for every solver.
+"""The fixed point of the resolvent: (7), (8), (22), (23) and (131)–(133), for every solver.
 
 The state of a problem is V2 (traces of the resolvent over the groups of neurons), χ (a sample's
-own influence, at nodes of κ) and Ξ (self-energy of the weights' bulk). `evaluate` gives everything
-that the equations say at a state, for real λ and for complex λ = −z. At real λ > 0 the state is
+own influence, at nodes of κ) and Ξ (self-energy of the weights' bulk). Blocks of higher degrees,
+the sectors of `degrees`, need no unknowns of their own. `evaluate` gives everything that the equations say at a state, for real λ and for complex λ = −z. At real λ > 0 the state is
 found by Anderson's acceleration (`solve`), for any number of groups; spectra follow it to complex λ
 by Newton's method (`spectra.newton`).
 
@@ -13,7 +13,7 @@ energy through Ṽ alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -22,14 +22,15 @@ import numpy as np
 from ...core.types import BoolArray, FloatArray, IntArray
 from .classes import bulk_blocks, class_blocks
 from .columns import Columns
+from .degrees import Sector
 from .dyson import (
     Blocks,
     averaged,
+    inverted,
     matmul,
     symmetric,
     t_matrix,
     t_matrix_without_readout,
-    transposed,
 )
 from .step import Step
 
@@ -73,6 +74,33 @@ class State:
 
 
 @dataclass(frozen=True)
+class SectorAt:
+    """Blocks of one degree at one state: Ṽ_P = ffᵀ∘Ṽ with the factors f of block P (eq. 131)."""
+
+    sector: Sector
+    information: FloatArray  # (B, K, K) Ṽ of the sector's table
+
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """X_P = (I + Ṽ_P)⁻¹, (B, P, K, K)."""
+        seen = self.sector.products * self.information[:, None]
+        if seen.shape[-1] == 1:
+            return np.asarray(1.0 / (1.0 + seen))
+        return inverted(np.eye(seen.shape[-1]) + seen)
+
+    @cached_property
+    def response(self) -> FloatArray:
+        """Σ_P share ffᵀ∘X_P, the blocks' part of χ between √V2 t (B, K, K) (eq. 132)."""
+        return np.asarray((self.sector.weight * self.inverse).sum(axis=1))
+
+    @cached_property
+    def degrees(self) -> FloatArray:
+        """Σ_P dim_P[Ṽ_PX_P]_gg, (B, K) (eq. 133)."""
+        own = (self.information * self.response).sum(axis=2)
+        return np.asarray(self.sector.dimension[:, None] * own)
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Equations (7), (8), (22) and (23) at one state."""
 
@@ -81,9 +109,14 @@ class Evaluation:
     state: State
     shrink: FloatArray  # (B, Q) 1/(1 + χ)
     mass: FloatArray  # (B, Q) n w/(1 + χ)
-    direction: FloatArray  # (B, Q, K) μ√V2
     information: FloatArray  # (B, K, K) Ṽ = √D V̂1 √D
     blocks: Blocks
+    sectors: tuple[SectorAt, ...] = ()
+
+    @property
+    def direction(self) -> FloatArray:
+        """μ√V2, (B, Q, K)."""
+        return np.asarray(self.samples.columns.slope * np.sqrt(self.state.v2)[:, None, :])
 
     @cached_property
     def t_matrices(self) -> FloatArray:
@@ -111,7 +144,8 @@ class Evaluation:
         columns, step = self.samples.columns, self.samples.step
         noise = matmul(self.mass[:, None, :], columns.spread_in_v2)[:, 0]  # V̂2 of (8)
         free_part = (step.n * self.ridge)[:, None]
-        return np.asarray(self.state.v2 * (free_part + noise) + self.degrees)
+        found = self.state.v2 * (free_part + noise) + self.degrees
+        return np.asarray(sum((sector.degrees for sector in self.sectors), found))
 
     @cached_property
     def mapped_v2(self) -> FloatArray:
@@ -121,12 +155,12 @@ class Evaluation:
     @cached_property
     def mapped_chi(self) -> FloatArray:
         """χ(κ) = Σ μ_gμ_h V1_gh + Σ ν_g² V2_g, (B, Q) (eq. 7)."""
-        response = matmul(self.direction, self.blocks.phi_phi)
-        linear = (response * self.direction).sum(axis=2)
-        if not np.iscomplexobj(linear):
-            linear = np.maximum(linear, 0.0)
+        own = [self.blocks.phi_phi, *(sector.response for sector in self.sectors)]
+        blocks = self.samples.columns.contracted(np.stack(own, axis=1) * outer_root(self.state.v2))
+        if not np.iscomplexobj(blocks):
+            blocks = np.maximum(blocks, 0.0)
         noise = matmul(self.samples.columns.spread, self.state.v2[:, :, None])[:, :, 0]
-        return np.asarray(linear + noise)
+        return np.asarray(blocks + noise)
 
     @cached_property
     def mapped_xi(self) -> FloatArray:
@@ -159,19 +193,25 @@ def evaluate(
     shrink = 1.0 / (1.0 + state.chi)
     if mass is None:
         mass = step.n[:, None] * samples.weight * shrink
-    direction = columns.slope * np.sqrt(state.v2)[:, None, :]
-    scaled = direction * (mass / step.d[:, None])[:, :, None]
-    information = matmul(transposed(direction), scaled)
+    dimensions = np.stack([step.d, *(sector.dimension for sector in columns.sectors)], axis=1)
+    seen = columns.summed(mass) * outer_root(state.v2) / dimensions[:, :, None, None]
+    information = seen[:, 0]
     return Evaluation(
         samples=samples,
         ridge=step.ridge if ridge is None else ridge,
         state=state,
         shrink=shrink,
         mass=mass,
-        direction=direction,
         information=information,
         blocks=bulk_blocks(step, state.xi, information),
+        sectors=tuple(SectorAt(sector, seen[:, 1 + i]) for i, sector in enumerate(columns.sectors)),
     )
+
+
+def outer_root(v2: FloatArray) -> FloatArray:
+    """√V2_g√V2_h, (B, 1, K, K)."""
+    root = np.sqrt(v2)
+    return np.asarray(root[:, None, :, None] * root[:, None, None, :])
 
 
 @dataclass(frozen=True)
@@ -189,11 +229,11 @@ def solve(samples: Samples, slack: float = 1.0) -> Solution:
     Anderson's acceleration in log V2, log(1 + χ) and Ξ. Ξ costs most: V2 and χ are updated a few
     times for each update of Ξ.
     """
-    step = samples.step
+    step, bare = samples.step, replace(samples, columns=samples.columns.bare())
     pack = Packing(step.k.shape[1], samples.kappa.size)
 
     def image(sweeps: int, states: FloatArray, rows: IntArray) -> FloatArray:
-        part = samples if rows.size == len(step) else samples.take(rows)
+        part = bare if rows.size == len(step) else bare.take(rows)
         state = pack.state(states)
         for _ in range(sweeps):
             found = evaluate(part, state)
@@ -240,6 +280,8 @@ def _guess(samples: Samples) -> State:
     """Features taken as pure noise of their size, and the bulk without readout."""
     step, columns = samples.step, samples.columns
     power = columns.slope**2 * step.norm[:, None, :] ** 2 + columns.spread
+    for sector in columns.sectors:
+        power = power + sector.table**2
     mean = np.einsum("q,bqk->bk", samples.weight, power)
     v2 = noise_only(step.n, step.ridge, step.neurons, mean)
     xi = averaged(step.r_weight, t_matrix_without_readout(step))

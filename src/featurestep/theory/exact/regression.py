@@ -1,15 +1,22 @@
-"""The regression of the labels on the fields' columns (29), without inverting C."""
+"""The regression of the labels on the fields' columns (29), without inverting C.
+
+At finite d fields of degree 2 and 3 join it; those of degree 2 lie in the block of that degree, as
+τ and ψ lie in the linear one (148), and the norms of neurons share one coordinate with it (149).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from ...core.types import FloatArray
 from ..labels import Labels, pairs
 from .columns import Columns
-from .dyson import Covariance, matmul, solved, transposed
+from .degrees import HigherFields
+from .dyson import Covariance, diagonals, inverted, matmul, solved, transposed
 from .fixed_point import Evaluation, Samples
 
 
@@ -23,8 +30,10 @@ class RegressionFit:
     train_loss: FloatArray  # (B,) L_tr
 
 
-def field_covariance(samples: Samples, v2: FloatArray, found: Covariance) -> FloatArray:
-    """C of all fields A, τ, ψ_i, Δ (, Ω), (B, F, F) (eqs. 40, 105)."""
+def field_covariance(
+    samples: Samples, v2: FloatArray, found: Covariance, block: QuadraticBlock | None = None
+) -> FloatArray:
+    """C of all fields A, τ, ψ_i, Δ (, Ω, or those of higher degrees), (B, F, F) (eqs. 40, 105)."""
     step = samples.step
     size = step.k.shape[1]
     count = samples.columns.plain.shape[2]
@@ -46,8 +55,105 @@ def field_covariance(samples: Samples, v2: FloatArray, found: Covariance) -> Flo
         scaled[:, norms + g, omega] = scaled[:, omega, norms + g] = 2.0 * norm.shared
     elif step.is_gaussian:
         scaled[:, norms + size + g, norms + size + g] = 2.0
+    if block is not None:
+        scaled[:, norms : norms + size, norms : norms + size] += block.norms
+        square = slice(norms + size, norms + 4 * size)
+        scaled[:, square, square] = block.square
+        cube = samples.columns.higher.cube if samples.columns.higher else np.zeros(0)
+        every = norms + 4 * size + size * np.arange(4)
+        for i, row in enumerate(every):
+            for j, column in enumerate(every):
+                scaled[:, row + g, column + g] = cube[:, :, i, j]
     root = np.tile(np.sqrt(v2 / step.d[:, None]), count // size)
     return np.asarray(root[:, :, None] * scaled * root[:, None, :])
+
+
+class QuadraticBlock:
+    """Fields of degree 2 and norms of neurons in the block of degree 2, at Ṽ_q = √D V̂_q √D.
+
+    information: (B, K, K), V̂_q = nE[s_2s_2ᵀ/(1+χ)].
+    """
+
+    def __init__(self, higher: HigherFields, d: FloatArray, information: FloatArray) -> None:
+        self.higher, self.information, self.d = higher, information, d
+        rows, size, count, _ = higher.square.shape
+        whole = np.zeros((rows, count, size, count, size))
+        g = np.arange(size)
+        whole[:, :, g, :, g] = np.moveaxis(higher.square, 1, 0)
+        seen = np.zeros_like(whole)
+        i = np.arange(count)
+        seen[:, i, :, i, :] = information
+        shape = (rows, count * size, count * size)
+        flat = whole.reshape(shape)
+        matrix = np.eye(count * size) + matmul(flat, seen.reshape(shape))
+        self.covariance = matmul(inverted(matrix), flat)
+        self.size, self.count = size, count
+
+    @property
+    def square(self) -> FloatArray:
+        """C of (κκ), (κs), (ss) in units of D, (B, 3K, 3K) (eq. 148)."""
+        inside = 3 * self.size
+        return self.covariance[:, :inside, :inside]
+
+    @cached_property
+    def _norm_parts(self) -> NormParts:
+        """X_a, L and N⁻¹ of (149)."""
+        kappa = self.higher.bulk[..., :, None]  # (B, a, K, 1)
+        across = kappa * np.swapaxes(kappa, 2, 3)
+        v = (self.information / (self.d + 2.0)[:, None, None])[:, None]
+        x = across * inverted(np.eye(self.size) + across * v)
+        p = self.higher.share[:, :, None, None]
+        left = (p * x / np.swapaxes(kappa, 2, 3)).sum(axis=1)
+        own = (p * x / across).sum(axis=1)
+        return NormParts(x, matmul(inverted(own), transposed(left)), left, kappa)
+
+    @cached_property
+    def norms(self) -> FloatArray:
+        """Z(Y(V) − Y(0))Z, what the block takes of the norms of neurons, (B, K, K) (eq. 149)."""
+        x, solution, left, kappa = self._norm_parts
+        p = self.higher.share[:, :, None, None]
+        y = 2.0 * ((p * x).sum(axis=1) - matmul(left, solution))
+        mean = (p * kappa).sum(axis=1)[..., 0]
+        free = 2.0 * ((p * kappa**2).sum(axis=1)[..., 0] - mean**2)
+        root = np.sqrt(self.higher.norm_share)
+        return np.asarray(root[:, :, None] * (y - diagonals(free)) * root[:, None, :])
+
+    def force(self, norms: FloatArray, square: FloatArray) -> FloatArray:
+        """Minus the gradient of x̃ᵀCx̃ by Ṽ_q, (B, K, K), for x̃ of Δ (B, K) and (B, 3K)."""
+        rows = len(norms)
+        padded = np.zeros((rows, self.count * self.size))
+        padded[:, : 3 * self.size] = square
+        answer = matmul(self.covariance, padded[:, :, None]).reshape(rows, self.count, self.size)
+        found = matmul(transposed(answer), answer)
+        x, solution, _, kappa = self._norm_parts
+        z = np.sqrt(self.higher.norm_share) * norms
+        rest = z[:, None] - matmul(solution, z[:, :, None])[:, None, :, 0] / kappa[..., 0]
+        moved = matmul(x, rest[..., None])[..., 0]  # (B, a, K)
+        weighted = (2.0 * self.higher.share / (self.d + 2.0)[:, None])[:, :, None] * moved
+        return found + matmul(transposed(weighted), moved)
+
+
+class NormParts(NamedTuple):
+    """Matrices of (149)."""
+
+    x: FloatArray  # (B, a, K, K) X_a
+    solution: FloatArray  # (B, K, K) N⁻¹Lᵀ
+    left: FloatArray  # (B, K, K) L
+    kappa: FloatArray  # (B, a, K, 1)
+
+
+def _product(left: FloatArray, right: FloatArray, weight: FloatArray) -> FloatArray:
+    """Σ over nodes of left ⊗ right."""
+    return matmul(transposed(left), right * weight[:, :, None])
+
+
+def quadratic_block(at: Evaluation) -> QuadraticBlock | None:
+    """The fields' share of the block of degree 2 at a solution of the fixed point."""
+    columns, step = at.samples.columns, at.samples.step
+    if columns.higher is None:
+        return None
+    second = 2.0 * columns.curvature * np.sqrt(at.state.v2 / step.d[:, None])[:, None, :]
+    return QuadraticBlock(columns.higher, step.d, _product(second, second, at.mass))
 
 
 def gram(samples: Samples, mass: FloatArray) -> FloatArray:
@@ -55,31 +161,45 @@ def gram(samples: Samples, mass: FloatArray) -> FloatArray:
     step, columns, kappa = samples.step, samples.columns, samples.kappa
     size = step.k.shape[1]
     means, along = slice(0, size), slice(size, 2 * size)
-
-    def product(left: FloatArray, right: FloatArray, weight: FloatArray) -> FloatArray:
-        return matmul(transposed(left), right * weight[:, :, None])
-
-    total = product(columns.plain, columns.plain, mass)
-    if step.is_full:
+    total = _product(columns.plain, columns.plain, mass)
+    if step.is_full or columns.higher is not None:
         for part, norm in zip(
             _parts(columns.square), _pair_variances(step.directions), strict=True
         ):
-            total = total + product(part, part, norm * mass)
+            total = total + _product(part, part, norm * mass)
     for part in _parts(columns.linear):
-        total = total + product(part, part, mass)
+        total = total + _product(part, part, mass)
+    bent = _product(columns.curvature, columns.curvature, mass)
+    if columns.higher is not None:
+        return _radial_gram(samples, mass, total, bent)
     # Blocks in which parts cancel, or belong to the sample norms, are written by themselves.
     own = columns.plain[:, :, means]
-    bent = product(columns.curvature, columns.curvature, mass)
-    total[:, means, means] = product(own, own, mass) + step.sample_norm * bent
-    total[:, along, along] = product(columns.slope, columns.slope, mass * (kappa**2 - 1.0))
+    total[:, means, means] = _product(own, own, mass) + step.sample_norm * bent
+    total[:, along, along] = _product(columns.slope, columns.slope, mass * (kappa**2 - 1.0))
     tilted = np.zeros_like(bent)
     if step.is_full:
         tilt = columns.plain[:, :, 2 * size : 3 * size]
-        total[:, along, along] += product(tilt, tilt, mass * kappa**2)
-        tilted = product(tilt, tilt, mass)
+        total[:, along, along] += _product(tilt, tilt, mass * kappa**2)
+        tilted = _product(tilt, tilt, mass)
     for i in range(step.directions):
         across = slice((2 + i) * size, (3 + i) * size)
         total[:, across, across] = (3.0 if i == 0 else 1.0) * tilted
+    return total
+
+
+def _radial_gram(
+    samples: Samples, mass: FloatArray, total: FloatArray, bent: FloatArray
+) -> FloatArray:
+    """𝒢 with the norms of samples as a variable: −V̂1 on τ and ψ, −V̂_q on fields of degree 2."""
+    step, columns = samples.step, samples.columns
+    size = step.k.shape[1]
+    if columns.cubic is not None:
+        total = total + _product(columns.cubic, columns.cubic, mass)
+    total[:, :size, :size] += step.sample_norm * bent
+    linear = _product(columns.slope, columns.slope, mass)
+    for field, seen in ((1, linear), (2, linear), *((i, 4.0 * bent) for i in (4, 5, 6))):
+        own = slice(field * size, (field + 1) * size)
+        total[:, own, own] -= seen
     return total
 
 
@@ -97,15 +217,18 @@ def fit(at: Evaluation, labels: Labels, found: Covariance) -> RegressionFit:
     """Solve the regression at a solution of the fixed point (eqs. 11, 29)."""
     step, columns = at.samples.step, at.samples.columns
     mass = at.mass
-    c = field_covariance(at.samples, at.state.v2, found)
+    block = quadratic_block(at)
+    c = field_covariance(at.samples, at.state.v2, found, block)
     right = _moment(columns.plain, mass * labels.mean)
     for of, seen in ((columns.linear, labels.linear), (columns.square, labels.square)):
         for i, part in enumerate(_parts(of)):
             right = right + _moment(part, mass * seen[:, i])
+    if columns.cubic is not None:
+        right = right + _moment(columns.cubic, mass * labels.cubic)
     dual, coefficients = solve_fields(c, gram(at.samples, mass), right)
     missed = misfit(columns, labels, step.sample_norm, coefficients)
     # The objective itself: to first order it does not feel the rounding of the solution.
-    penalty = (dual * coefficients).sum(axis=1) - _bulk_information(at, coefficients)
+    penalty = (dual * coefficients).sum(axis=1) - _bulk_information(at, block, coefficients)
     loss = ((mass * missed).sum(axis=1) + penalty) / step.n
     return RegressionFit(dual=dual, coefficients=coefficients, misfit=missed, train_loss=loss)
 
@@ -126,13 +249,20 @@ def solve_fields(
     return answer / scale, scale * matmul(shape, answer[:, :, None])[:, :, 0]
 
 
-def _bulk_information(at: Evaluation, coefficients: FloatArray) -> FloatArray:
-    """τᵀV̂1τ + Σψ_iᵀV̂1ψ_i, (B,)."""
+def _bulk_information(
+    at: Evaluation, block: QuadraticBlock | None, coefficients: FloatArray
+) -> FloatArray:
+    """τᵀV̂1τ + Σψ_iᵀV̂1ψ_i, and the same with V̂_q for fields of degree 2, (B,)."""
     step = at.samples.step
     size, fields = step.k.shape[1], 1 + step.directions
-    root = np.tile(np.sqrt(step.d[:, None] / at.state.v2), fields)
-    scaled = (coefficients[:, size : (1 + fields) * size] * root).reshape(len(step), fields, size)
-    return np.asarray((matmul(scaled, at.information) * scaled).sum(axis=(1, 2)))
+    root = np.sqrt(step.d[:, None] / at.state.v2)[:, None, :]
+    every = coefficients.reshape(len(step), -1, size) * root
+    scaled = every[:, 1 : 1 + fields]
+    total = (matmul(scaled, at.information) * scaled).sum(axis=(1, 2))
+    if block is not None:
+        scaled = every[:, 2 + fields : 5 + fields]
+        total = total + (matmul(scaled, block.information) * scaled).sum(axis=(1, 2))
+    return np.asarray(total)
 
 
 def _moment(columns: FloatArray, values: FloatArray) -> FloatArray:
@@ -145,16 +275,24 @@ def misfit(
     """E[(y − B·X)²|κ] with the term of the sample norms, (B, Q) (eq. 12)."""
     size = columns.slope.shape[2]
     use = coefficients[:, :size]
+    bent = columns.curvature * use[:, None, :]
     missed = labels.rest + (labels.mean - _shown(columns.plain, coefficients)) ** 2
+    missed = missed + np.einsum("bqg,bqg->bq", matmul(bent, sample_norm), bent)
+    has_own = columns.higher is None  # what A has along s is in the sample norms
     for i, part in enumerate(_parts(columns.linear)):
-        own = _shown(part[:, :, :size], use)
-        missed = missed + (labels.linear[:, i] - _shown(part, coefficients)) ** 2 - own**2
+        missed = missed + (labels.linear[:, i] - _shown(part, coefficients)) ** 2
+        if has_own:
+            missed = missed - _shown(part[:, :, :size], use) ** 2
     norms = _pair_variances(columns.linear.shape[1])
     for i, (part, norm) in enumerate(zip(_parts(columns.square), norms, strict=True)):
-        shown, own = _shown(part, coefficients), _shown(part[:, :, :size], use)
-        missed = missed - 2.0 * labels.square[:, i] * shown + norm * (shown**2 - own**2)
-    bent = columns.curvature * use[:, None, :]
-    return np.asarray(missed + np.einsum("bqg,bqg->bq", matmul(bent, sample_norm), bent))
+        shown = _shown(part, coefficients)
+        missed = missed - 2.0 * labels.square[:, i] * shown + norm * shown**2
+        if has_own:
+            missed = missed - norm * _shown(part[:, :, :size], use) ** 2
+    if columns.cubic is not None:
+        shown = _shown(columns.cubic, coefficients)
+        missed = missed - 2.0 * labels.cubic * shown + shown**2
+    return np.asarray(missed)
 
 
 def _shown(columns: FloatArray, coefficients: FloatArray) -> FloatArray:

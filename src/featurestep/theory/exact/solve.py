@@ -78,15 +78,19 @@ def _far_values(star: Nonlinearity | AlignedTarget) -> FloatArray:
 def block_size(resolution: Resolution, problem: Problem, method: str) -> int:
     """How many problems to solve at once."""
     size, nodes = resolution.sizes
+    if method != "isotropic" and problem.directions == 1:
+        size, nodes = size * (1 + (problem.initial == "gaussian")), 2 * nodes
     cells = max(R_NODES * (2 * size) ** 2, 4 * size * nodes)
     return max(1, BLOCK // (cells * len(rows_of(problem, method))))
 
 
-def step_of(rows: Sequence[ProblemRow], groups: Rule, count: int, method: str) -> Step:
+def step_of(
+    rows: Sequence[ProblemRow], groups: Rule, count: int, method: str, radial: bool = True
+) -> Step:
     """The step's constants by a method; `count` nodes of r for exact weights."""
     if method == "isotropic":
         return isotropic_step(rows, groups)
-    return build_step(rows, groups, count)
+    return build_step(rows, groups, count, radial=radial and rows[0].problem.directions == 1)
 
 
 def solve_rows(
@@ -97,13 +101,19 @@ def solve_rows(
     *,
     method: str = "exact",
     slack: float = 1.0,
+    radial: bool = True,
 ) -> BlockSolution:
-    """Solve rows that share all but numbers: the way from (19) to (32)."""
+    """Solve rows that share all but numbers: the way from (19) to (32).
+
+    Without `radial` terms of higher degrees in n/d² and 1/d are left out (sections 50–53).
+    """
     problem = rows[0].problem
     kappa, weight = nodes
-    step = step_of(rows, groups, count, method)
+    step = step_of(rows, groups, count, method, radial)
     columns = build_columns(problem.sigma, step, kappa)
     labels = build_labels(problem.star, step, kappa)
+    if step.is_radial:
+        kappa, weight = np.tile(kappa, 2), np.tile(0.5 * weight, 2)
     solution = solve(Samples(step, columns, kappa, weight), slack)
     at = solution.at
     found = bulk_covariance(step, at.information, at.blocks, at.t_matrices)
@@ -113,16 +123,16 @@ def solve_rows(
 
 
 def solve_block(
-    problems: Sequence[Problem], resolution: Resolution, method: str
+    problems: Sequence[Problem], resolution: Resolution, method: str, *, radial: bool = True
 ) -> tuple[list[Outcome], Roughness]:
     """Outcomes of problems that share their rules, and how rough the solutions are on them."""
     groups, nodes = resolution.group_rule(), resolution.node_rule()
     count = round(resolution.residuals * max(r_nodes(problem) for problem in problems))
     rows = [row for problem in problems for row in rows_of(problem, method)]
     slack = resolution.slack
-    found = solve_rows(rows, groups, nodes, count, method=method, slack=slack)
+    found = solve_rows(rows, groups, nodes, count, method=method, slack=slack, radial=radial)
     state = found.solution.at.state
-    rough = Roughness.of(state.chi, state.v2 / found.step.neurons, nodes[0])
+    rough = Roughness.of(state.chi, state.v2 / found.step.neurons, nodes[0], groups[0].size)
     each = len(rows) // len(problems)
     outcomes = [
         checked(_prediction(found, slice(i * each, (i + 1) * each), method), slack)
@@ -253,18 +263,10 @@ class LossNetwork(NamedTuple):
         return found
 
 
-def _across(fields: FloatArray, step: Step) -> FloatArray:
-    """ψ_g, (K,), or for several directions (r, K)."""
-    size, count = step.k.shape[1], step.directions
-    across = fields[2 * size : (2 + count) * size]
-    return across if count == 1 else across.reshape(count, size)
-
-
 def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
     """Errors of one problem, the mean over its rows, with the worst residual of any (eq. 14)."""
     weights = spiked_weights(found.rows[rows][0].problem)
     step, at, offsets = found.step, found.solution.at, found.rows[rows]
-    size = step.k.shape[1]
     weight, part = at.samples.weight, np.array([row.share for row in offsets])
     given = found.errors.by_kappa[rows]
     test = given @ weight
@@ -274,7 +276,14 @@ def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
     check = np.abs((mse + step.ridge[rows] * squares.sum(axis=1)) / loss - 1.0).max()
     mean = float(part @ test)
     coefficients = found.fitted.coefficients[rows]
-    fields = part @ coefficients
+    # A group of long and one of short initial rows belong to the same g.
+    split = (-1, found.groups[0].size)
+    fields = (part @ coefficients).reshape(-1, step.k.shape[1])
+    fields = fields.reshape(len(fields), *split).sum(axis=1)
+    halves = step.k.shape[1] // split[1]
+    shift, norm = (
+        (part @ x[rows]).reshape(split).sum(axis=0) / halves for x in (step.shift, step.norm)
+    )
     return Prediction(
         problem=offsets[0].problem,
         test_error=mean,
@@ -286,12 +295,12 @@ def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
         test_error_sd=float(np.sqrt(part @ (test - mean) ** 2)),
         groups=Groups(
             g=found.groups[0],
-            neurons=step.neurons[rows][0],
-            shift=part @ step.shift[rows],
-            norm=part @ step.norm[rows],
-            use=fields[:size],
-            along=fields[size : 2 * size],
-            across=_across(fields, step),
+            neurons=step.neurons[rows][0].reshape(split).sum(axis=0),
+            shift=shift,
+            norm=norm,
+            use=fields[0],
+            along=fields[1],
+            across=fields[2] if step.directions == 1 else fields[2 : 2 + step.directions],
         ),
         method=method,
         solver_residual=float(found.solution.residual[rows].max()),
@@ -306,6 +315,7 @@ def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
             coefficients,
             squares,
             found.errors.bulk_gram[rows],
+            tuple(part[rows] for part in found.errors.higher_grams),
         ),
     )
 
@@ -317,28 +327,34 @@ class SolvedNetwork(NamedTuple):
     groups: Rule
     r_nodes: int
     method: str
-    coefficients: FloatArray  # (R, F) of the fields A, τ, ψ_1 … ψ_r, Δ (, Ω), K of each
+    coefficients: FloatArray  # (R, F) of the fields A, τ, ψ_1 … ψ_r, Δ …, K of each
     readout_squares: FloatArray  # (R, K) P_g
     bulk_gram: FloatArray  # (R, K, K) Q_gh
+    higher_grams: tuple[FloatArray, ...]  # (R, K, K) the same for blocks of higher degrees
 
     def parts(self, kappa: FloatArray) -> FloatArray:
         """E[f|κ] and E[s_i f|κ]."""
         _, columns, share = self._columns(kappa)
         plain = matmul(columns.plain, self.coefficients[:, :, None])[:, :, 0]
         linear = matmul(columns.linear, self.coefficients[:, None, :, None])[..., 0]
-        return np.concatenate([(share @ plain)[None], np.tensordot(share, linear, axes=1)])
+        found = np.concatenate([(share @ plain)[None], np.tensordot(share, linear, axes=1)])
+        return _over_norms(found, kappa.size)
 
     def error(self, kappa: FloatArray) -> FloatArray:
         """E[(y − f)²|κ], the misfit and the variance v of the output (eq. 13)."""
         step, columns, share = self._columns(kappa)
         labels = build_labels(self.rows[0].problem.star, step, kappa)
         missed = misfit(columns, labels, step.sample_norm, self.coefficients)
-        return np.asarray(
-            share @ (missed + fluctuations(columns, self.bulk_gram, self.readout_squares))
-        )
+        varied = fluctuations(columns, self.bulk_gram, self.readout_squares, self.higher_grams)
+        return _over_norms(share @ (missed + varied), kappa.size)
 
     def _columns(self, kappa: FloatArray) -> tuple[Step, Columns, FloatArray]:
         """The step, its columns at κ, and the probabilities of the initial offsets."""
         step = step_of(self.rows, self.groups, self.r_nodes, self.method)
         share = np.array([row.share for row in self.rows])
         return step, build_columns(self.rows[0].problem.sigma, step, kappa), share
+
+
+def _over_norms(values: FloatArray, count: int) -> FloatArray:
+    """Means over the norms of samples of values at so many κ, or at (κ, h): (…, Q)."""
+    return np.asarray(values.reshape(*values.shape[:-1], -1, count).mean(axis=-2))

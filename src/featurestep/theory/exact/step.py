@@ -16,7 +16,7 @@ import numpy as np
 from ...core.problem import Problem
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, coefficients, gaussian_panels
-from ...functions.quadrature import Rule, gauss_hermite
+from ...functions.quadrature import Rule, gauss_hermite, normal_density, panels
 from ..labels import across_alignment
 from .inputs import (
     HIGHEST,
@@ -62,6 +62,31 @@ class SlopeMoments(NamedTuple):
     def psi2_h(self) -> float:
         """E[ψ²h] of (26b)."""
         return self.psi3 - 2.0 * self.c2 * self.z_psi2
+
+
+class RowMoments(NamedTuple):
+    """Averages over z of σ′(az) for initial weights of norm a."""
+
+    mean: Any  # E σ′(az)
+    slope: Any  # E[zσ′(az)]: 2c_2 at a = 1
+    variance: Any  # Var σ′(az)
+
+
+@lru_cache(maxsize=4096)
+def row_moments(sigma: Nonlinearity, norm: float) -> RowMoments:
+    """The moments of one activation at one norm of the initial weights."""
+    s = slope_moments(sigma)
+    if norm == 1.0:
+        return RowMoments(s.c1, 2.0 * s.c2, s.slope_variance)
+    # E σ^(k)(az), k = 1, 2: E σ′ and E[zσ′]/a; E σ′² by panels cut where σ′ jumps.
+    means = sigma.derivative_means(np.array(norm), np.array(0.0), 2)
+    inside = sigma.breaks(16.0) / norm
+    edges = np.concatenate([np.linspace(-16.0, 16.0, 33), inside[np.abs(inside) < 16.0]])
+    z, w = panels(np.unique(edges), 16)
+    slope = sigma.derivative(norm * z)
+    first = float(means[1])
+    second = norm * float(means[2]) if s.c2 else 0.0
+    return RowMoments(first, second, float((w * normal_density(z)) @ (slope - first) ** 2))
 
 
 @lru_cache(maxsize=256)
@@ -159,16 +184,18 @@ class Step:
     r_second: FloatArray  # (B, S, S, M)
     r_moments: FloatArray  # (B, 7)
     r_overlaps: FloatArray  # (B, S, 4)
+    target: FloatArray  # (B, 4) c⋆_0 … c⋆_3 of a target of one direction
     is_full: bool
-    is_gaussian: bool  # rows of W0 drawn from N(0, I/d)
+    is_gaussian: bool  # rows of W0 drawn from N(0, I/d), their norms a field Ω (39)
     is_isotropic: bool = False  # weights without structure beside β: theory/isotropic.py
     classes: Classes | None = None  # of coordinates, for inputs with a covariance
+    is_radial: bool = False  # norms of samples and of rows are nodes and groups: section 51
 
     def take(self, rows: Any) -> Step:
         """The same for some of the rows."""
         values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         classes = values.pop("classes")
-        flags = ("is_full", "is_gaussian", "is_isotropic")
+        flags = ("is_full", "is_gaussian", "is_isotropic", "is_radial")
         taken = {n: v if n in flags else v[rows] for n, v in values.items()}
         return Step(**taken, classes=None if classes is None else classes.take(rows))
 
@@ -197,7 +224,12 @@ def residual_noise(row: ProblemRow) -> Noise:
 
 
 def build_step(
-    rows: Sequence[ProblemRow], groups: Rule, count: int, *, samples: float | None = None
+    rows: Sequence[ProblemRow],
+    groups: Rule,
+    count: int,
+    *,
+    samples: float | None = None,
+    radial: bool = False,
 ) -> Step:
     """Constants of rows (eqs. 19, 21, 25, 26a, 26b, 38, 43, 92, 93, 100, 101).
 
@@ -206,7 +238,8 @@ def build_step(
     `count` is the number of nodes for the law of r.
 
     With `samples` the nodes of r are those of a law cut off at what so many samples reach; moments
-    stay those of the full law.
+    stay those of the full law. With `radial` the norm of a sample is left to the nodes (κ, h), and
+    every group of Gaussian rows is cut in two, those of the long rows first.
     """
     first = rows[0].problem
     s = slope_moments(first.sigma)
@@ -218,9 +251,13 @@ def build_step(
             typical_law(residual_law(star, residual_noise(row), count, samples), law)
             for row, law in zip(rows, laws, strict=True)
         ]
-    g, share = groups
     problems = [row.problem for row in rows]
     n, d, width = (np.array([float(getattr(p, name)) for p in problems]) for name in _SIZES)
+    gaussian = first.initial == "gaussian"
+    (g, share), row_norm = groups, np.ones((n.size, groups[0].size))
+    if radial and gaussian:
+        (g, share), row_norm = _split_by_norm(groups, d)
+    of_rows = _of_rows(first.sigma, row_norm)
     eta = np.array([p.step_size for p in problems])
     phi = d / np.array([float(p.n_step) for p in problems])
     moments = np.stack([law.moments for law in laws])
@@ -238,21 +275,25 @@ def build_step(
     a = g / np.sqrt(width)[:, None]  # (B, K)
     e = eta[:, None] * a
     own = _own_output(s, first, a, width, d) if full else np.zeros_like(a)
-    kept = 1.0 - e * own
+    kept = row_norm - e * own
     mean, square = moments[:, 1, None], moments[:, 2, None]
-    k = 2.0 * s.c2 * e
+    k = of_rows.slope * e
     drift = kept + k * mean
-    spread = e**2 * phi[:, None] * square * s.slope_variance
+    spread = e**2 * phi[:, None] * square * of_rows.variance
     growth = kept**2 + 2.0 * kept * k * mean * m[:, 2] + (k * mean) ** 2 * m[:, 3]
     norm = np.maximum(np.sqrt(growth + spread * m[:, 2]), _SHORTEST)  # (4), (42), (93)
     lean_shift = lean / beta[:, None]  # f_1
     seen_along = kept * m[:, 2] + k * mean * m[:, 3]  # Λ of (99); 1 + k m_1 at Σ = I
     linear, quadratic = 2.0 * e * seen_along, e**2 * phi[:, None] * m[:, 2]  # α, β̃ of (25), (100)
-    delta = e**2 * phi[:, None] * s.noise_variance
+    delta = e**2 * phi[:, None] * np.maximum(of_rows.variance - of_rows.slope**2, 0.0)
     zero = np.zeros_like(e)
     shift_slope = 0.5 * s.z2_psi * e * beta[:, None]
     initial = 1.0 + s.slope_h3 * e * mean * seen_along + 0.5 * quadratic * square * s.psi2_h2
     coherent = coherent_norms(initial, k * mean)
+    factor = kept if radial else np.ones_like(k)
+    traces = _trace_products(factor, k, delta, phi, moments, inputs.powers)
+    if radial:  # the norm of a sample, which all groups share, is left to its nodes
+        traces = traces - (norm[:, :, None] * norm[:, None, :]) ** 2
     return Step(
         n=n,
         d=d,
@@ -270,14 +311,13 @@ def build_step(
         delta=delta,
         initial_factor=kept,
         norm=norm,
-        shift=s.c1 * e * beta[:, None] - a * lean_shift,
+        shift=of_rows.mean * e * beta[:, None] - a * lean_shift,
         norm_on_weights=np.stack([linear * s.z2_psi, quadratic * s.z_psi2, zero], axis=2),
         norm_on_noise=(phi[:, None] * e)[:, :, None]
         * np.stack([zero, linear * s.z_psi_h, quadratic * s.psi2_h], axis=2),
         norm_variance=_norm_variance(s, linear, quadratic, spread, phi, moments, m)
         + 4.0 * spread * beside_variance(kept, k * mean, m),
-        sample_norm=trace_products(k, delta, phi, moments, inputs.powers)
-        * (2.0 / d)[:, None, None],
+        sample_norm=traces * (2.0 / d)[:, None, None],
         norm_slope=drift * (1.0 + e * mean * s.slope_cubic)
         + quadratic * square * (0.5 * s.slope2_h2 - s.c1 * s.z2_psi),
         shift_slope=shift_slope,
@@ -287,13 +327,38 @@ def build_step(
         r_second=np.stack([law.second for law in seen]),
         r_moments=moments,
         r_overlaps=overlaps,
+        target=np.tile(_target_coefficients(star), (n.size, 1)),
         is_full=full,
-        is_gaussian=first.initial == "gaussian",
-        classes=step_classes(found, inputs, coherent, first.initial == "gaussian"),
+        is_gaussian=gaussian and not radial,
+        classes=step_classes(found, inputs, coherent, gaussian),
+        is_radial=radial,
     )
 
 
 _SIZES = ("n", "d", "width")
+
+
+def _target_coefficients(star: Nonlinearity | AlignedTarget) -> FloatArray:
+    """c⋆_0 … c⋆_3 of a target of one direction; zeros for several, which (151) leaves out."""
+    return np.asarray(coefficients(star, 3)) if isinstance(star, Nonlinearity) else np.zeros(4)
+
+
+def _split_by_norm(groups: Rule, d: FloatArray) -> tuple[Rule, FloatArray]:
+    """Groups of Gaussian rows, each cut in two by the norm of its rows, and these norms (B, 2K).
+
+    ‖w_j‖² = 1 + ω with ω = ±√(2/d) stands for its law, of (143).
+    """
+    g, share = groups
+    omega = np.sqrt(2.0 / d)[:, None] * np.repeat([1.0, -1.0], g.size)
+    split = np.tile(g, 2), np.tile(0.5 * share, 2)
+    return split, np.sqrt(np.maximum(1.0 + omega, _SHORTEST))
+
+
+def _of_rows(sigma: Nonlinearity, norms: FloatArray) -> RowMoments:
+    """Moments of σ′(az) for the norms a of initial weights, (B, K) each (eq. 143)."""
+    values, where = np.unique(norms, return_inverse=True)
+    found = np.array([row_moments(sigma, float(value)) for value in values])  # (·, 3)
+    return RowMoments(*found[where.reshape(norms.shape)].transpose(2, 0, 1))
 
 
 def _own_output(
@@ -342,7 +407,18 @@ def bulk_products(step: Step) -> FloatArray:
     """tr(K_gK_h)/d, (B, K, K), for the law of r that the step's nodes stand for."""
     powers = step.r[:, None, :] ** np.arange(5)[:, None]
     moments = np.einsum("bjm,bm->bj", powers, step.r_weight)
-    kept = step.initial_factor  # K_g = kept²[(I + (k/kept)S)² + (δ/kept²)S2]
-    scale = (kept[:, :, None] * kept[:, None, :]) ** 2
     unit = np.ones((len(step), HIGHEST + 1))
-    return scale * trace_products(step.k / kept, step.delta / kept**2, step.phi, moments, unit)
+    return _trace_products(step.initial_factor, step.k, step.delta, step.phi, moments, unit)
+
+
+def _trace_products(
+    factor: FloatArray,
+    k: FloatArray,
+    delta: FloatArray,
+    phi: FloatArray,
+    moments: FloatArray,
+    powers: FloatArray,
+) -> FloatArray:
+    """tr(K_gK_h)/d for K_g = (a_g + k_gS)² + δ_gS2 with the `factor` a on the initial weights."""
+    scale = (factor[:, :, None] * factor[:, None, :]) ** 2
+    return scale * trace_products(k / factor, delta / factor**2, phi, moments, powers)

@@ -1,0 +1,366 @@
+"""Degrees 2 and 3 of the features at finite d: blocks of coordinates, fields, norms (130)–(151).
+
+The part of degree k of a feature has about d^k/k! coordinates, and with that many samples and
+neurons the readout learns functions of degree k in all directions. In the resolvent each degree is
+one more block of coordinates beside the linear one; of the target it learns the parts of degree 2
+and 3 in (κ, s), which are fields. Every table is a function of κ and of the norm of the sample,
+‖x‖²/d = 1 + h√(2/d) with h = ±1. All of it vanishes as d → ∞ at fixed n/d and N/d.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.types import FloatArray
+from ...functions.nonlinearity import Nonlinearity, coefficients, hermite_polynomials
+from .step import Step
+from .weight_covariance import WeightCovariance
+
+DEGREES = (2, 3)  # that have blocks and fields
+_HIGHEST_POWER = 12.0  # of ‖x‖²/d in ν²
+_FEWEST_INPUTS = 4.0  # directions of an input that (134)–(142) take for granted
+_STEP = 1e-4  # relative, of the difference quotient in (137)
+
+
+@dataclass(frozen=True)
+class Sector:
+    """Coordinates of one degree: blocks that share a table, up to a factor for each group.
+
+    Block P has a share of the sector's `dimension` and the table share^½·factor·table of (131).
+    """
+
+    dimension: FloatArray  # (B,)
+    table: FloatArray  # (B, Q, K) t_g(κ, h)
+    share: FloatArray  # (B, P)
+    factor: FloatArray  # (B, P, K)
+
+    def take(self, rows: Any) -> Sector:
+        """The same for some of the rows."""
+        return Sector(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+    @cached_property
+    def products(self) -> FloatArray:
+        """ffᵀ of every block for its factors f, (B, P, K, K)."""
+        return np.asarray(self.factor[..., :, None] * self.factor[..., None, :])
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """share·ffᵀ of every block, (B, P, K, K)."""
+        return np.asarray(self.share[..., None, None] * self.products)
+
+
+class HigherFields(NamedTuple):
+    """Covariances of the fields of degree 2 and 3 in units of D_g, before the readout's own part.
+
+    Of degree 2 are (κκ), (κs), (ss) and, behind them, what the step mixes with them.
+    """
+
+    square: FloatArray  # (B, K, c, c)
+    cube: FloatArray  # (B, K, 4, 4): (κκκ), (κκs), (κss), (sss)
+    share: FloatArray  # (B, a) nodes of the bulk for (149)
+    bulk: FloatArray  # (B, a, K)
+    norm_share: FloatArray  # (B, K) Z² of (149)
+
+    def take(self, rows: Any) -> HigherFields:
+        """The same for some of the rows."""
+        return HigherFields(*(part[rows] for part in self))
+
+
+class RadialNodes(NamedTuple):
+    """Nodes (κ, h): all κ with h = 1, then all with h = −1."""
+
+    kappa: FloatArray  # (2Q, 1)
+    h: FloatArray  # (2Q, 1)
+
+    @classmethod
+    def of(cls, kappa: FloatArray) -> RadialNodes:
+        """The nodes for κ (Q,)."""
+        sign = np.repeat([1.0, -1.0], kappa.size)
+        return cls(np.tile(kappa, 2)[:, None], sign[:, None])
+
+
+class Averages(NamedTuple):
+    """s_k = E σ^(k)(ρz + uκ) of (130) for k = 0 … 5 at nodes (κ, h), and what is above degree 3."""
+
+    s: list[FloatArray]  # each (B, 2Q, K)
+    tail: FloatArray  # (B, 2Q, K) variance above degree 3
+    power: FloatArray  # (B, 2Q, K) p of (137)
+
+
+def averages_of(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Averages:
+    """Means of derivatives and what of the variance is above degree 3 (eq. 130)."""
+    norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
+    found = sigma.averages(norm, place, 5)
+
+    def above(at: FloatArray, scale: float) -> FloatArray:
+        v = (scale * norm) ** 2
+        return np.maximum(at[-1] - v**2 * at[2] ** 2 / 2.0 - v**3 * at[3] ** 2 / 6.0, 0.0)
+
+    tail = above(found, 1.0)
+    up, down = (above(sigma.averages(x * norm, place, 3), x) for x in (1 + _STEP, 1 - _STEP))
+    with np.errstate(all="ignore"):
+        power = (up - down) / (4.0 * _STEP * tail)
+    power = np.clip(np.nan_to_num(power), 0.0, _HIGHEST_POWER)
+    twice = [np.concatenate([part, part], axis=1) for part in (*found[:6], tail, power)]
+    return Averages(twice[:6], twice[6], twice[7])
+
+
+def inputs(step: Step) -> FloatArray:
+    """d, (B,), or the least for which two directions of an input leave others."""
+    return np.maximum(step.d, _FEWEST_INPUTS)
+
+
+def dimension(d: FloatArray, degree: int) -> FloatArray:
+    """Number of traceless coordinates of a degree, as floats (eq. 134)."""
+
+    def choose(top: FloatArray, count: int) -> FloatArray:
+        found = np.ones_like(top)
+        for i in range(count):
+            found = found * (top - i) / (i + 1)
+        return found
+
+    lower = choose(d + degree - 3, degree - 2)
+    return np.asarray(choose(d + degree - 1, degree) - lower)
+
+
+class Tables:
+    """What the resolvent sees of a feature at nodes (κ, h) (eqs. 135, 136, 137)."""
+
+    def __init__(self, step: Step, seen: Averages, nodes: RadialNodes, along: FloatArray) -> None:
+        self.s, self.seen = seen.s, seen
+        self.d, self.v = inputs(step)[:, None, None], step.norm[:, None, :] ** 2
+        self.h = nodes.h
+        self.radius = 1.0 + self.h * np.sqrt(2.0 / self.d)  # R, (B, 2Q, 1)
+        self.shift = (nodes.kappa**2 - 1.0) * along[:, None, :] / self.d  # Sh
+
+    def _radial(self, degree: int) -> FloatArray:
+        """a_k^{(k)} of (135)."""
+        lowered = self.h - degree * np.sqrt(2.0 / self.d)
+        return np.asarray(self.v * np.sqrt(2.0 / (self.d + 2 * degree)) * lowered)
+
+    def _power(self, power: Any) -> FloatArray:
+        """R^p over its mean."""
+        up, down = 1.0 + np.sqrt(2.0 / self.d), np.maximum(1.0 - np.sqrt(2.0 / self.d), 1e-3)
+        own = np.where(self.h > 0, up, down)
+        return np.asarray(own**power * 2.0 / (up**power + down**power))
+
+    def slope(self) -> FloatArray:
+        """μ(κ, h)."""
+        bent = 0.5 * self.s[3] * (self._radial(1) + self.shift)
+        return np.asarray(np.sqrt(np.maximum(self.radius, 1e-3)) * (self.s[1] + bent))
+
+    def of_degree(self, k: int) -> FloatArray:
+        """t_k(κ, h)."""
+        factor = np.ones_like(self.d)
+        for i in range(k):
+            factor = factor * (self.d - 2 + i) / (self.d - 2 + 2 * i)
+        bent = 0.5 * self.s[k + 2] * (self._radial(k) + self.shift)
+        legs = np.maximum(1.0 + k * self.shift / self.v, 0.0) * self._power(k)
+        size = np.sqrt(self.v**k * factor * legs / math.factorial(k))
+        return np.asarray(size * (self.s[k] + bent))
+
+    def spread(self) -> FloatArray:
+        """ν²(κ, h): of degrees above those with a block."""
+        tail = self.seen.tail.copy()
+        for k in DEGREES:
+            bent = (0.5 * self.s[k + 2]) ** 2 * 2.0 / (self.d + 2 * k)
+            tail -= self.v ** (k + 2) * bent / math.factorial(k)
+        p = self.seen.power
+        legs = np.maximum(1.0 + p * self.shift / self.v, 0.0)
+        return np.asarray(np.maximum(tail, 0.0) * self._power(p) * legs)
+
+
+def build_sectors(step: Step, tables: Tables, weights: WeightCovariance) -> tuple[Sector, ...]:
+    """Blocks of degree 2, one for each pair of nodes of the bulk, and of degree 3 (eq. 147)."""
+    pairs = list(combinations_with_replacement(range(weights.share.shape[1]), 2))
+    first, second = np.array(pairs).T
+    share = weights.share[:, first] * weights.share[:, second] * np.where(first == second, 1, 2)
+    factor = np.sqrt(weights.bulk[:, first] * weights.bulk[:, second]) / step.norm[:, None] ** 2
+    one = np.ones((len(step), 1))
+    plain = np.ones((len(step), 1, step.norm.shape[1]))
+    return (
+        Sector(dimension(inputs(step), 2), tables.of_degree(2), share, factor),
+        Sector(dimension(inputs(step), 3), tables.of_degree(3), one, plain),
+    )
+
+
+def _symmetric_square(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """X ↦ KXK on symmetric matrices in an orthonormal basis, and K itself in it.
+
+    matrix: (…, m, m). The basis begins with (11), (12), (22).
+    """
+    size = matrix.shape[-1]
+    pairs = sorted(combinations_with_replacement(range(size), 2), key=lambda p: (max(p), min(p)))
+    i, j = np.array(pairs).T
+    scale = np.where(i == j, math.sqrt(0.5), 1.0)
+    a, b, c, d = (matrix[..., x[:, None], y] for x, y in ((i, i), (j, j), (i, j), (j, i)))
+    square = (a * b + c * d) * scale[:, None] * scale
+    return square, matrix[..., i, j] * np.where(i == j, 1.0, math.sqrt(2.0))
+
+
+def _symmetric_cube(matrix: FloatArray) -> FloatArray:
+    """The same for cubic forms in two variables, (…, 4, 4): κ³, κ²s, κs², s³ of (139)."""
+    x, y = matrix[..., 0, :], matrix[..., 1, :]  # linear forms
+    counts = (3, 2, 1, 0)  # of κ
+    found = np.zeros((*matrix.shape[:-2], 4, 4))
+    for row, a in enumerate(counts):
+        form = np.ones((*matrix.shape[:-2], 1))  # coefficients by the number of κ, ascending
+        for line in [x] * a + [y] * (3 - a):
+            grown = np.zeros((*form.shape[:-1], form.shape[-1] + 1))
+            grown[..., 1:] += form * line[..., 0, None]
+            grown[..., :-1] += form * line[..., 1, None]
+            form = grown
+        for column, b in enumerate(counts):
+            norm = math.factorial(b) * math.factorial(3 - b)
+            norm /= math.factorial(a) * math.factorial(3 - a)
+            found[..., row, column] = form[..., b] * math.sqrt(norm)
+    return found
+
+
+def higher_fields(step: Step, weights: WeightCovariance) -> HigherFields:
+    """Covariances of the fields of degree 2 and 3 without the readout (eq. 139).
+
+    The last three members are what the norms of neurons share with the block of degree 2 (149).
+    """
+    d = inputs(step)[:, None, None, None]
+    square, trace = _symmetric_square(weights.special)
+    square = (square - trace[..., :, None] * trace[..., None, :] / d) / (d + 2.0)
+    untrained = ~np.any(step.e, axis=1)  # nothing is mixed with (κκ), (κs), (ss)
+    square[untrained, :, :3, 3:] = square[untrained, :, 3:, :3] = 0.0
+    cube = _symmetric_cube(weights.special[..., :2, :2]) / ((d + 2.0) * (d + 4.0))
+    second = np.einsum("ba,bak->bk", weights.share, weights.bulk**2)
+    apart = 2.0 * (second - step.norm**4)  # Y(0)
+    share = step.norm_variance / np.maximum(apart, 1e-300)
+    share = np.where(apart > 1e-13, np.minimum(share, 1.0), 0.0)
+    return HigherFields(square, cube, weights.share, weights.bulk, share)
+
+
+class Parts(NamedTuple):
+    """B_0 … B_3 of one field: its columns are Σ_b h_b(s)B_b(κ, h), each (B, 2Q, K) or 0."""
+
+    b0: Any = 0.0
+    b1: Any = 0.0
+    b2: Any = 0.0
+    b3: Any = 0.0
+
+
+class FieldColumns:
+    """Columns of the fields A, τ, ψ, Δ and of degrees 2 and 3 (eqs. 140, 141, 142, 150, 151)."""
+
+    def __init__(
+        self,
+        sigma: Nonlinearity,
+        step: Step,
+        seen: Averages,
+        nodes: RadialNodes,
+        weights: WeightCovariance,
+    ) -> None:
+        self.step, self.s = step, seen.s
+        self.k, self.h = nodes
+        self.d, self.v = inputs(step)[:, None, None], step.norm[:, None, :] ** 2
+        pair = weights.special[:, :, :2, :2]
+        self.along, self.mixed, self.across = (
+            pair[:, None, :, i, j] for i, j in ((0, 0), (0, 1), (1, 1))
+        )
+        inverse = np.linalg.inv(pair)
+        self.inverse = self.v[..., None, None] * inverse[:, None]  # v𝒦⁻¹, (B, 1, K, 2, 2)
+        self.own_norm = np.eye(2) - self.inverse  # J
+        self.pair = pair[:, None]
+        self.hermite = hermite_polynomials(4, self.k)
+        self.radius = np.sqrt(2.0 * (self.d - 2.0)) * self.h  # of the other directions, (B, 2Q, 1)
+        self._own_shift(sigma)
+
+    def _own_shift(self, sigma: Nonlinearity) -> None:
+        """x_0 and x_1 of (151), and the direction n of β⋆ in units of 𝒦^½."""
+        step, s = self.step, self.s
+        c = coefficients(sigma, 4)
+        e = step.e[:, None, :]
+        c1, c2, c3 = (step.target[:, i, None, None] for i in (1, 2, 3))
+        kept = (step.initial_factor + step.k * step.r_moments[:, 1, None])[:, None, :]  # g0
+        turned = kept + 4.0 * e * c[2] * c2
+        moved = 12.0 * kept * e * c[3] * c1
+        constant = 36.0 * (e * c[3] * c1) ** 2 + 48.0 * kept * e * c[4] * c2
+        self.x0 = 0.5 * s[2] * constant + s[4] * moved**2 / 8.0
+        self.x1 = s[1] * 6.0 * e * c[3] * (c1 + 3.0 * c3) + 0.5 * s[3] * turned * moved
+        self.gamma, self.q = step.alignment[:, None, None], step.across[:, None, None]
+        values, vectors = np.linalg.eigh(self.pair)
+        root = np.einsum("...ij,...j,...kj->...ik", vectors, values**-0.5, vectors)
+        towards = np.stack([step.alignment, step.across], axis=1)[:, None, None, :]
+        self.towards = np.einsum("...ij,...j->...i", root, towards)  # n, (B, 1, K, 2)
+
+    def means(self) -> Parts:
+        """A."""
+        m1 = 0.5 * self.s[2]
+        around = self.radius * self.v / self.d + (self.k**2 - 1.0) * self.along / self.d
+        trace = np.einsum("...ij,...ji->...", self.own_norm, self.pair)
+        shifted = m1 * trace + self.x0 + self.gamma * self.k * self.x1
+        return Parts(
+            self.s[0] + m1 * around + shifted / self.d,
+            2.0 * m1 * self.k * self.mixed / self.d,
+            math.sqrt(2.0) * m1 * self.across / self.d,
+        )
+
+    def linear(self) -> tuple[Parts, Parts]:
+        """τ and ψ."""
+        bent = 0.5 * self.s[3]
+        far = self.d + 2.0
+        radial = self.radius * self.v / far
+        tau = self.k * (self.s[1] + bent * (radial + (self.k**2 - 3.0) * self.along / far))
+        psi = self.s[1] + bent * (radial + (self.k**2 - 1.0) * self.along / far)
+        other = bent * self.across / far
+        return (
+            Parts(tau, b2=math.sqrt(2.0) * self.k * other),
+            Parts(b1=psi, b3=math.sqrt(6.0) * other),
+        )
+
+    def norms(self) -> Parts:
+        """Δ."""
+        return Parts(0.5 * self.s[2])
+
+    def square(self) -> list[Parts]:
+        """(κκ), (κs) and (ss)."""
+        s2, far = self.s[2], 0.5 * self.s[4] / (self.d + 4.0)
+        h, k = self.hermite, self.k
+        radial = self.v * self.radius
+        two, six = math.sqrt(2.0), math.sqrt(6.0)
+        h2 = h[2] / two
+        parts = [
+            [s2 * h2 + far * (self.along * h[4] / two + h2 * radial), 0.0,
+             far * h2 * two * self.across, 0.0],
+            [0.0, s2 * k + far * (self.along * h[3] + k * radial), 0.0,
+             far * k * six * self.across],
+            [0.0, 0.0, s2 + far * (self.along * (k**2 - 1.0) + radial), 0.0],
+        ]  # fmt: skip
+        for part, (i, j) in zip(parts, ((0, 0), (0, 1), (1, 1)), strict=True):
+            size = 1.0 if i != j else math.sqrt(0.5)
+            norm = (
+                self.own_norm[..., i, j] - self.inverse[..., i, j] * np.sqrt(2.0 / self.d) * self.h
+            )
+            along = 2.0 * size * self.towards[..., i] * self.towards[..., j]
+            part[0] = part[0] + size * s2 * norm + along * (self.x0 + self.x1 * self.gamma * k)
+            part[1] = part[1] + along * self.x1 * self.q
+        return [Parts(*part) for part in parts]
+
+    def cube(self) -> list[Parts]:
+        """(κκκ), (κκs), (κss) and (sss)."""
+        s3, k = self.s[3], self.k
+        radial = self.radius / (self.d + 2.0)
+        rest = 1.0 - 3.0 / (self.d + 2.0)
+        h2, h3 = self.hermite[2] / math.sqrt(2.0), self.hermite[3] / math.sqrt(6.0)
+        root, two = np.sqrt(rest), math.sqrt(2.0)
+        outer = 3.0 * radial / np.sqrt(6.0 * rest)
+        return [
+            Parts(
+                s3 * (h3 * root - k * outer),
+                b2=-s3 * 3.0 * k / ((self.d + 2.0) * np.sqrt(3.0 * rest)),
+            ),
+            Parts(b1=s3 * (h2 - radial / two)),
+            Parts(b0=-s3 * k * radial / two, b2=s3 * k),
+            Parts(b1=-s3 * outer, b3=s3 * root),
+        ]

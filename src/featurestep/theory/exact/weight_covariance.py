@@ -1,0 +1,218 @@
+"""Covariances K_g of the weights after the step, as quadratic coordinates see them: (144)–(146).
+
+Products of coordinates see K_g ⊗ K_g. Two reductions of S and S2 are enough: Gauss nodes for the
+bulk, and the special directions (β, s) with one step of Lanczos' method beside them. Both need
+moments of S only, which are coefficients of power series in the resolvent's trace: with
+1/x = 1/g + F(g), the coefficient of x^n in any series Ψ(g) is that of g^(n−1) in Ψ′(1 + gF)^n/n
+(Lagrange). Series are in the variable (S − ⟨S⟩)/√Var S, in which nothing is large or small.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core.types import FloatArray
+from .dyson import covariance_without_readout, diagonals, matmul
+from .step import Step
+
+NODES = 4  # of the bulk
+_LENGTH = 2 * NODES  # of the series
+_SMALLEST = 1e-12
+
+
+class WeightCovariance(NamedTuple):
+    """K_g at nodes of the bulk, and on the special directions; the first two are (β, s)."""
+
+    share: FloatArray  # (B, a) p_a
+    bulk: FloatArray  # (B, a, K) K_ga
+    special: FloatArray  # (B, K, m, m)
+
+
+def weight_covariance(step: Step) -> WeightCovariance:
+    """Both reductions for every group."""
+    turned = bool(np.any(step.k))  # else c_2 = 0, and S2 takes the place of S
+    series = _Series(step, 1 if turned else 2)
+    place, share = _gauss_nodes(series.trace)
+    node = series.mean[:, None] + series.size[:, None] * place  # λ_a of S, or of S2
+    a, k, delta = (x[:, None, :] for x in (step.initial_factor, step.k, step.delta))
+    if turned:
+        beside = np.maximum(_on_nodes(place, share, series.with_square), 0.0)
+        bulk = (a + k * node[:, :, None]) ** 2 + delta * beside[:, :, None]
+    else:
+        bulk = a**2 + delta * np.maximum(node, 0.0)[:, :, None]
+    return WeightCovariance(share, bulk, _special(step, series, turned))
+
+
+def pair_covariance(step: Step) -> FloatArray:
+    """K_ββ, K_βs and K_ss of (37), the diagonal of (24) at Ṽ = 0: (B, K, 1 + r, 1 + r)."""
+    rows, size = step.k.shape
+    count = 1 + step.directions  # of the fields τ, ψ_1 … ψ_r
+    bulk = covariance_without_readout(step).matrix[:, : count * size, : count * size]
+    return np.einsum("bigkg->bgik", bulk.reshape(rows, count, size, count, size))
+
+
+class _Series:
+    """Moments of S (power 1) or of S2 (power 2) in units of their standard deviation (eq. 144)."""
+
+    def __init__(self, step: Step, power: int) -> None:
+        self.step, self.power = step, power
+        laws = np.stack([step.r_weight, step.r_first[:, 0], step.r_second[:, 0, 0]], axis=1)
+        powers = step.r[:, None, :] ** np.arange(power * _LENGTH + 3)[:, None]
+        self.averages = np.einsum("bfm,bjm->bfj", laws, powers)  # E[t^f r^j]
+        self.mean = self.averages[:, 0, power]
+        variance = step.phi * self.averages[:, 0, 2 * power]
+        self.size = np.sqrt(np.maximum(variance, 1e-300))
+        plain, along = self._averaged(0, power), self._averaged(2, power)
+        shifted = plain.copy()
+        shifted[:, 0] -= self.mean
+        base = _one_plus(shifted / self.size[:, None])
+        self.powers = [base]
+        for _ in range(_LENGTH - 1):
+            self.powers.append(_product(self.powers[-1], base))
+        self.special = _shifted(_inverse(_one_plus((plain - along) / self.size[:, None])))  # H
+        self.overlap = self._averaged(1, 1)
+        self.second = self._averaged(0, 2)
+        linear = np.zeros_like(plain)
+        linear[:, 1] = 1.0
+        self.trace = self._moments(linear, _LENGTH)  # ⟨S^p⟩, p = 0 … 7
+        self.with_square = self._moments(_shifted(self.second), NODES)  # ⟨S^pS2⟩
+
+    def _averaged(self, along: int, order: int) -> FloatArray:
+        """F of (144) in g: φ0^m E[t^b r^{pm + j}] over the size^m."""
+        m = np.arange(_LENGTH)
+        scale = (self.step.phi / self.size)[:, None] ** m
+        return np.asarray(scale * self.averages[:, along, self.power * m + order])
+
+    def _moments(self, series: FloatArray, count: int) -> FloatArray:
+        """Coefficients of x, x², … in a series in g without constant term, (B, count)."""
+        slope = series[:, 1:] * np.arange(1, _LENGTH)
+        found = [
+            (slope[:, :n] * self.powers[n - 1][:, n - 1 :: -1][:, : slope[:, :n].shape[1]]).sum(1)
+            / n
+            for n in range(1, count + 1)
+        ]
+        return np.stack(found, axis=1)
+
+    def on_pair(self, count: int) -> FloatArray:
+        """⟨·|S^p|·⟩ on (β/‖β‖, s), p = 0 … count − 1: (B, count, 2, 2)."""
+        phi = self.step.phi[:, None]
+        mixed = _product(self.overlap, self.special)
+        own = phi * _shifted(self.second) + _product(self.overlap, mixed)
+        parts = (self._moments(part, count) for part in (own, mixed, self.special))
+        return on_frame(self.step, *parts)
+
+
+def on_frame(step: Step, own: FloatArray, mixed: FloatArray, star: FloatArray) -> FloatArray:
+    """⟨β|·|β⟩, ⟨β|·|β⋆⟩ and ⟨β⋆|·|β⋆⟩, (B, …), on the orthonormal pair (β/‖β‖, s)."""
+    shape = (-1, *[1] * (own.ndim - 1))
+    beta, gamma, q = (x.reshape(shape) for x in (step.beta, step.alignment, step.across))
+    own, mixed = own / beta**2, mixed / beta
+    cross = (mixed - gamma * own) / q
+    rest = (star - 2.0 * gamma * mixed + gamma**2 * own) / q**2
+    return np.stack([np.stack([own, cross], axis=-1), np.stack([cross, rest], axis=-1)], axis=-2)
+
+
+def _product(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Of two power series (B, L), cut off."""
+    length = a.shape[-1]
+    found = a[:, :1] * b
+    for i in range(1, length):
+        found[:, i:] += a[:, i, None] * b[:, : length - i]
+    return found
+
+
+def _inverse(a: FloatArray) -> FloatArray:
+    """1/a for a power series that begins with 1."""
+    found = np.zeros_like(a)
+    found[:, 0] = 1.0
+    for i in range(1, a.shape[-1]):
+        found[:, i] = -(a[:, 1 : i + 1] * found[:, i - 1 :: -1][:, :i]).sum(axis=1)
+    return found
+
+
+def _shifted(a: FloatArray) -> FloatArray:
+    """g times a power series in g."""
+    return np.concatenate([np.zeros((len(a), 1)), a[:, :-1]], axis=1)
+
+
+def _one_plus(a: FloatArray) -> FloatArray:
+    """1 + g times a power series in g."""
+    found = _shifted(a)
+    found[:, 0] = 1.0
+    return found
+
+
+def _gauss_nodes(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights (B, 4) of the Gauss rule of moments (B, 8) (eq. 145).
+
+    Chebyshev's algorithm for the recurrence of orthogonal polynomials, whose matrix has the nodes
+    for eigenvalues.
+    """
+    above, row = np.zeros_like(moments), moments
+    alpha, beta = [moments[:, 1]], []
+    for k in range(1, NODES):
+        last = row
+        lower = beta[-1] if beta else np.zeros(len(moments))
+        row = np.zeros_like(moments)
+        inside = slice(k, 2 * NODES - k)
+        row[:, inside] = (
+            last[:, k + 1 : 2 * NODES - k + 1]
+            - alpha[-1][:, None] * last[:, inside]
+            - lower[:, None] * above[:, inside]
+        )
+        above = last
+        own = np.maximum(row[:, k], _SMALLEST)
+        alpha.append(row[:, k + 1] / own - last[:, k] / np.maximum(last[:, k - 1], _SMALLEST))
+        beta.append(own / np.maximum(last[:, k - 1], _SMALLEST))
+    matrix = diagonals(np.stack(alpha, axis=1))
+    index = np.arange(NODES - 1)
+    matrix[:, index, index + 1] = matrix[:, index + 1, index] = np.sqrt(np.stack(beta, axis=1))
+    place, vectors = np.linalg.eigh(matrix)
+    return place, vectors[:, 0] ** 2
+
+
+def _on_nodes(place: FloatArray, share: FloatArray, moments: FloatArray) -> FloatArray:
+    """f_a with Σ p_af_aλ_a^p = moments, (B, 4), of (145)."""
+    powers = np.swapaxes(place[:, :, None] ** np.arange(NODES), 1, 2)
+    weighted = np.linalg.solve(powers, moments[:, :, None])[:, :, 0]
+    return np.asarray(weighted / np.maximum(share, _SMALLEST))
+
+
+def _special(step: Step, series: _Series, turned: bool) -> FloatArray:
+    """K_g on (β, s) and on what S makes of them, (B, K, 4, 4) (eq. 146).
+
+    For `full`, whose β contains the direction of the initial readout, on the pair alone.
+    """
+    if step.is_full:
+        return pair_covariance(step)
+    _, m1, m2, m3 = np.moveaxis(series.on_pair(4), 1, 0)
+    values, vectors = np.linalg.eigh(m2 - matmul(m1, m1))
+    root = np.sqrt(np.maximum(values, _SMALLEST))
+    b = matmul(vectors * root[:, None, :], np.swapaxes(vectors, 1, 2))
+    b_inverse = matmul(vectors / root[:, None, :], np.swapaxes(vectors, 1, 2))
+    inner = m3 - matmul(m1, m2) - matmul(m2, m1) + matmul(m1, m1, m1)
+    corner = matmul(b_inverse, inner, b_inverse)
+    s = np.concatenate(
+        [np.concatenate([m1, b], axis=2), np.concatenate([b, corner], axis=2)], axis=1
+    )
+    s = series.size[:, None, None] * s + series.mean[:, None, None] * np.eye(4)
+    a, k, delta = (x[:, :, None, None] for x in (step.initial_factor, step.k, step.delta))
+    if not turned:
+        return np.asarray(a**2 * np.eye(4) + delta * s[:, None])
+    square = np.zeros_like(s)
+    square[:, :2, :2] = _square_on_pair(step, series.averages)
+    square[:, 2, 2] = square[:, 3, 3] = series.averages[:, 0, 2]
+    moved = a * np.eye(4) + k * s[:, None]
+    return np.asarray(matmul(moved, moved) + delta * square[:, None])
+
+
+def _square_on_pair(step: Step, averages: FloatArray) -> FloatArray:
+    """S2 on (β, s), of (146), (B, 2, 2)."""
+    phi, c = step.phi, step.r_overlaps[:, 0, 1]
+    star, cross = averages[:, 2, 2], averages[:, 1, 3]  # E[t²r²], E[tr³]
+    b2, b4 = averages[:, 0, 2], averages[:, 0, 4]
+    mixed = c * star + phi * cross
+    own = c**2 * star + phi * b2**2 + 2.0 * phi * c * cross + phi**2 * b4
+    return on_frame(step, own, mixed, star)
