@@ -72,12 +72,22 @@ ONE = r"\d+[a-z]?(?:[–-]\d+[a-z]?)?"
 CITED = re.compile(rf"\beqs?\.\s+({ONE}(?:(?:,\s*|\s+and\s+|\s+to\s+){ONE})*)")
 
 
-EQUATIONS = ((1, 88), (90, 109), (114, 114), (160, 181))  # first and last of each topic
-TOPICS = ((1, 35), (40, 43), (60, 66))  # the same for sections
+EQUATIONS = (
+    (1, 88),
+    (90, 109),
+    (114, 114),
+    (130, 137),
+    (139, 151),
+    (160, 181),
+)  # first and last number of each topic
+TOPICS = ((1, 35), (40, 43), (50, 53), (60, 66))  # the same for sections
 
 
 def test_the_theory_is_numbered_without_gaps() -> None:
-    """But for the numbers between topics: one step, other losses, several steps."""
+    """But for the numbers between topics: one step, other losses, small d, several steps.
+
+    Small d leaves out (138) of its derivation.
+    """
     for found, blocks in ((filter(str.isdigit, TAGS), EQUATIONS), (SECTIONS, TOPICS)):
         expected = [k for first, last in blocks for k in range(first, last + 1)]
         assert sorted(map(int, found)) == expected

@@ -55,9 +55,9 @@ def test_linear_ridge_against_simulation(name: str) -> None:
 def test_identity_network_of_great_width_is_linear_ridge() -> None:
     """With σ the identity and N → ∞ the untrained network is ridge on the raw inputs, λ = N/d·λ."""
     wide = Problem(
-        n=600,
-        d=300,
-        width=3 * 10**8,
+        n=600 * 1000,
+        d=300 * 1000,
+        width=3 * 10**11,
         step_size=0.0,
         ridge=1e6 * 0.1,
         noise_std=0.3,

@@ -1,8 +1,8 @@
 """Exact weights against check values from an independent program.
 
 `exact_values.json` has sixteen problems, and for those without random offset and with a finite law
-what their solutions are made of. They are of the theory for d → ∞ with the terms (37) and (39)–(40b):
-blocks and fields of degree 2 and 3 are left out.
+what their solutions are made of. They are of the theory for d → ∞ with the terms (37) and
+(39)–(40b): blocks and fields of degree 2 and 3 are left out.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import coefficients
 from featurestep.theory.labels import KAPPA, WEIGHT
 from featurestep.theory.resolution import Effort
+from tests.theory.roads import without_higher_degrees
 
 MODULE = import_module("featurestep.theory.learnable")
 
@@ -215,7 +216,7 @@ def test_learned_parts_follow_the_directions() -> None:
 def test_parts_of_one_direction_explain_its_misfit() -> None:
     """E(y − f)² without fluctuations is below the test error, and contains what parts miss."""
     p = Problem(**BASE, target="H1 + H2/sqrt(2)")
-    found = predict(p)
+    found = without_higher_degrees(p)
     two = predict(p.replace(target=Teacher(2, lambda z: z[:, 1] + (z[:, 1] ** 2 - 1.0) / 2**0.5)))
     one_parts, two_parts = found.learned_parts(KAPPA), two.learned_parts(KAPPA)
     size = float(WEIGHT @ one_parts[0] ** 2)

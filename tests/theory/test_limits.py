@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from featurestep import InvalidProblem, Problem, function, limit, predict
 from featurestep.core.spiked import spiked_weights
 from featurestep.theory.limits import learned_powers, spike_functions, traces
-from tests.theory.roads import closed_test_gain, closed_train_gain
+from tests.theory.roads import closed_test_gain, closed_train_gain, without_higher_degrees
 
 SHIFTED = function(lambda s: np.tanh(s + 0.5), name="shifted_tanh")
 BASE = Problem(n=1000, d=500, width=700, step_exponent=0.1, ridge=0.03, noise_std=0.3)
@@ -132,8 +132,9 @@ def test_uncentred_activation_has_its_mean_as_a_spike_from_the_start() -> None:
 
 
 def test_degree_zero_is_the_untrained_network() -> None:
+    """Without the terms of order 1/d, which the limit does not have."""
     problem = BASE.replace(target="H1 + H2")
-    untrained = predict(problem.replace(step_size=0.0))
+    untrained = without_higher_degrees(problem.replace(step_size=0.0))
     assert limit(problem, 0).test_error == pytest.approx(untrained.test_error, rel=1e-9)
     assert limit(problem, 0).train_loss == pytest.approx(untrained.train_loss, rel=1e-9)
     assert limit(problem, 0).test_gain == 0.0

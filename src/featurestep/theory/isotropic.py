@@ -22,6 +22,7 @@ from ..functions.quadrature import Rule
 from .exact.step import ProblemRow, Step, slope_moments
 from .labels import across_alignment
 
+_RADIAL = 2.0  # variance of ‖x‖²/d, times d: what the norm of a sample is worth
 _DIRECTIONS = 2  # special ones: β itself, and what β⋆ has beside it
 
 
@@ -83,7 +84,7 @@ def left_out(problem: Problem, weights: SpikedWeights) -> float:
     """The largest term that isotropic weights leave out, in units of the loss (section 16)."""
     sigma = problem.sigma
     if sigma.slope_variance == 0.0:  # affine: weights beside β act through W·x alone
-        return 0.0
+        return _order_one_over_d(problem)
     s = slope_moments(sigma)
     law = problem.law
     size = math.sqrt(sigma.second_moment)
@@ -114,15 +115,14 @@ def bulk_left_out(problem: Problem, weights: SpikedWeights) -> float:
 
 
 def _order_one_over_d(problem: Problem) -> float:
-    """Size of the terms of order 1/d, (37) and the sample norms.
+    """Size of the terms of order 1/d: (37), the sample norms, blocks of degree 2 and 3.
 
-    They enter through E σ″ times what the readout makes of the features' means. That is of order
-    1/u for a small shift u, so that with c_2 ≠ 0 they are not small however large d is.
+    The first two enter through E σ″ times what the readout makes of the features' means. That is of
+    order 1/u for a small shift u, so that with c_2 ≠ 0 they are not small however large d is.
     """
     s = slope_moments(problem.sigma)
-    if s.c2 == 0.0:
-        return s.z2_psi**2 / problem.d
-    if problem.step_size > 0.0:
+    if s.c2 != 0.0 and problem.step_size > 0.0:
         return 1.0
     means = (s.c2 / s.c0) ** 2 / problem.d if s.c0 else 0.0
-    return float(means + s.c2**2 * problem.width / problem.d**2)
+    quadratic = s.c2**2 * max(problem.n, problem.width) / problem.d**2
+    return float(means + quadratic + (_RADIAL + s.z2_psi**2) / problem.d)

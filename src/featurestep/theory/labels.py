@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -47,12 +47,16 @@ class Labels:
     linear: FloatArray  # (B, r, Q) y_1i
     square: FloatArray  # (B, P, Q) y_ik = E[(s_is_k − δ_ik)y], in the order of `pairs`
     rest: FloatArray  # (B, Q) E y² − y_0² − Σy_1i²
-    cubic: FloatArray | None = None  # (B, Q) E[h_3(s)y], for a target of one direction
+    cubic: FloatArray | None = field(default=None, kw_only=True)  # (B, Q) E[h_3(s)y], r = 1
 
     def twice(self) -> Labels:
         """The same at all nodes of κ two times, one after the other."""
-        parts = (self.mean, self.linear, self.square, self.rest, self.cubic)
-        return Labels(*(p if p is None else np.concatenate([p, p], axis=-1) for p in parts))
+
+        def twice(part: FloatArray) -> FloatArray:
+            return np.concatenate([part, part], axis=-1)
+
+        parts = (twice(part) for part in (self.mean, self.linear, self.square, self.rest))
+        return Labels(*parts, cubic=None if self.cubic is None else twice(self.cubic))
 
 
 def pairs(count: int) -> list[tuple[int, int]]:
@@ -76,7 +80,7 @@ def label_moments(
     y0, slope, rest = star.moments(across, alignment[:, None] * kappa)
     curved, third = star.derivative_means(across, alignment[:, None] * kappa, 3)[2:]
     square, cubic = (across**2 * curved)[:, None], across**3 * third / np.sqrt(6.0)
-    return Labels(y0, (across * slope)[:, None], square, rest, cubic)
+    return Labels(y0, (across * slope)[:, None], square, rest, cubic=cubic)
 
 
 Moments = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
+
 from ..core.borders import MARGIN
 from ..core.problem import Problem
 from ..core.results import Note
@@ -18,12 +20,18 @@ from ..core.spiked import SpikedWeights, linear_part
 from ..functions.nonlinearity import coefficients
 from ..functions.targets import AlignedTarget
 from .exact.inputs import largest_share
+from .exact.step import build_step, has_higher_degrees, rows_of
+from .exact.weight_covariance import weight_covariance
 from .isotropic import left_out
 from .resolution import growth_degree
 
 _SMALL = 50  # smallest size without a note
 _FEW = 1000  # samples below which terms of order 1/n have been seen
 _QUADRATIC = 0.1  # min(n, N)/(d(d + 1)/2) from which quadratic functions of x are learned
+_OVERLAP = 0.04  # K_ββ/d from which gaps of its size have been seen
+_MOVED, _MOVED_GAP = 0.15, 0.45  # V_1/√d of (151), and the gap that was seen over it
+_MANY_INPUTS = 1000  # d above which neither is reached by steps of order √N
+_R_NODES = 14
 _QUADRATIC_GAP = 0.05  # relative gap that is then seen, in the median of such problems
 _NOTED = 0.02  # share of the loss that isotropic weights may leave out without a note
 _TESTED = 4.0  # steps in units of √N, up to which predictions are tested against networks
@@ -46,17 +54,23 @@ _TRAIN_NOTED = 0.01
 Notes = tuple[Note, ...]
 
 
-def prediction_notes(problem: Problem, weights: SpikedWeights, method: str) -> Notes:
-    """Notes on a prediction made by `method`."""
-    shared = (
-        *size_notes(problem),
-        *quadratic_notes(problem),
-        *_direction_notes(problem, weights),
-    )
+def spectrum_notes(problem: Problem, weights: SpikedWeights) -> Notes:
+    """Notes on spectra, which have no blocks of degree 2 and 3."""
+    return prediction_notes(problem, weights, "exact", blocks=False)
+
+
+def prediction_notes(
+    problem: Problem, weights: SpikedWeights, method: str, *, blocks: bool = True
+) -> Notes:
+    """Notes on a prediction made by `method`, with or without blocks of degree 2 and 3."""
+    shared = (*size_notes(problem), *_direction_notes(problem, weights))
     if method == "isotropic":
-        return (*shared, *_isotropic_notes(problem, weights), *_exponent_notes(problem))
+        quadratic = quadratic_notes(problem)
+        return (*shared, *quadratic, *_isotropic_notes(problem, weights), *_exponent_notes(problem))
+    blocks = blocks and has_higher_degrees(problem)
     return (
         *shared,
+        *(overlap_notes(problem) if blocks else quadratic_notes(problem)),
         *(_exponent_notes(problem) if problem.steps == 1 else _steps_notes(problem)),
         *_open_notes(problem),
         *_target_notes(problem),
@@ -156,10 +170,35 @@ def size_notes(problem: Problem) -> Notes:
     return (Note(text, "small sizes", 1.0 / smallest),)
 
 
+def overlap_notes(problem: Problem) -> Notes:
+    """Expansions of sections 51–53 in what a neuron has along the learned direction.
+
+    K_ββ/d is the variance of that overlap, and V_1 of (151) moves a neuron's norm with it. Sizes
+    are the largest gaps seen in the record of `benchmarks.small_d`.
+    """
+    if problem.step_size == 0.0 or problem.d > _MANY_INPUTS:
+        return ()
+    groups = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
+    step = build_step(rows_of(problem)[:1], groups, _R_NODES, radial=True)
+    along = weight_covariance(step).special[0, :, 0, 0]
+    overlap = float(along.mean()) / problem.d
+    c, star = coefficients(problem.sigma, 3), coefficients(problem.sigma_star, 1)
+    moved = 12.0 * abs(step.e[0, 0] * c[3] * star[1]) / problem.d**0.5
+    size = max(overlap * (overlap > _OVERLAP), _MOVED_GAP * moved * (moved > _MOVED))
+    if size == 0.0:
+        return ()
+    text = (
+        f"expect an error of up to {size:.0%}: at d = {problem.d} this step gives single neurons "
+        f"large overlaps with the learned direction (variance {overlap:.2g}), and only their first "
+        "effects are included"
+    )
+    return (Note(text, "overlaps at small d", size),)
+
+
 def quadratic_notes(problem: Problem) -> Notes:
     """n and N of the order of d², where random features learn quadratic functions of the inputs.
 
-    The theory is for n and N of the order of d. Seen in the record of `benchmarks.validity`.
+    For answers without blocks of degree 2. Seen in the record of `benchmarks.validity`.
     """
     c_2 = float(coefficients(problem.sigma, 2)[2])
     share = min(problem.n, problem.width) / (problem.d * (problem.d + 1) / 2)

@@ -10,7 +10,7 @@ At finite d nodes are pairs of κ and the norm of a sample, and there are fields
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -51,6 +51,7 @@ class Columns:
     plain: FloatArray  # (B, Q, F) B_0
     linear: FloatArray  # (B, r, Q, F) B_1i
     square: FloatArray  # (B, P, Q, F) B_2ik, pairs i ≤ k
+    _: KW_ONLY
     cubic: FloatArray | None = None  # (B, Q, F) B_3, in units of h_3(s)
     sectors: tuple[Sector, ...] = ()  # blocks of degree 2 and 3
     higher: HigherFields | None = None  # covariances of the fields of degree 2 and 3
@@ -71,7 +72,7 @@ class Columns:
         return np.concatenate(every, axis=2) if len(every) > 1 else every[0]
 
     def summed(self, weight: FloatArray) -> FloatArray:
-        """Σ over nodes of `weight` (B, Q) times products of two groups' tables, (B, 1 + S, K, K)."""
+        """Σ over nodes of `weight` (B, Q) times products of two groups, (B, 1 + S, K, K)."""
         pairs = symmetric(self.slope.shape[2])
         flat = matmul(weight[:, None, :], self.products)
         return pairs.whole(flat.reshape(len(flat), -1, pairs.count))
@@ -92,10 +93,11 @@ class Columns:
 
     def take(self, rows: Any) -> Columns:
         """The same for some of the rows."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        arrays: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         sectors, higher = arrays.pop("sectors"), arrays.pop("higher")
+        kept: dict[str, Any] = {k: v if v is None else v[rows] for k, v in arrays.items()}
         return Columns(
-            **{name: part if part is None else part[rows] for name, part in arrays.items()},
+            **kept,
             sectors=tuple(sector.take(rows) for sector in sectors),
             higher=None if higher is None else higher.take(rows),
         )

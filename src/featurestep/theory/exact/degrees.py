@@ -25,6 +25,7 @@ from .weight_covariance import WeightCovariance
 DEGREES = (2, 3)  # that have blocks and fields
 _HIGHEST_POWER = 12.0  # of ‖x‖²/d in ν²
 _FEWEST_INPUTS = 4.0  # directions of an input that (134)–(142) take for granted
+_LARGEST_OVERLAP = 0.2  # share of a neuron's square along κ up to which tables are expanded in it
 _STEP = 1e-4  # relative, of the difference quotient in (137)
 
 
@@ -100,7 +101,8 @@ def averages_of(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Averages:
 
     def above(at: FloatArray, scale: float) -> FloatArray:
         v = (scale * norm) ** 2
-        return np.maximum(at[-1] - v**2 * at[2] ** 2 / 2.0 - v**3 * at[3] ** 2 / 6.0, 0.0)
+        lower = v**2 * at[2] ** 2 / 2.0 + v**3 * at[3] ** 2 / 6.0
+        return np.asarray(np.maximum(at[-1] - lower, 0.0))
 
     tail = above(found, 1.0)
     up, down = (above(sigma.averages(x * norm, place, 3), x) for x in (1 + _STEP, 1 - _STEP))
@@ -129,6 +131,11 @@ def dimension(d: FloatArray, degree: int) -> FloatArray:
     return np.asarray(choose(d + degree - 1, degree) - lower)
 
 
+def _legs(x: FloatArray) -> FloatArray:
+    """1 + x, continued to x < −½ such that it stays positive and its slope continuous."""
+    return np.where(x > -0.5, 1.0 + x, 0.5 * np.exp(2.0 * np.minimum(x, -0.5) + 1.0))
+
+
 class Tables:
     """What the resolvent sees of a feature at nodes (κ, h) (eqs. 135, 136, 137)."""
 
@@ -137,7 +144,8 @@ class Tables:
         self.d, self.v = inputs(step)[:, None, None], step.norm[:, None, :] ** 2
         self.h = nodes.h
         self.radius = 1.0 + self.h * np.sqrt(2.0 / self.d)  # R, (B, 2Q, 1)
-        self.shift = (nodes.kappa**2 - 1.0) * along[:, None, :] / self.d  # Sh
+        overlap = np.minimum(along[:, None, :] / self.d, _LARGEST_OVERLAP * self.v)
+        self.shift = (nodes.kappa**2 - 1.0) * overlap  # Sh
 
     def _radial(self, degree: int) -> FloatArray:
         """a_k^{(k)} of (135)."""
@@ -161,7 +169,7 @@ class Tables:
         for i in range(k):
             factor = factor * (self.d - 2 + i) / (self.d - 2 + 2 * i)
         bent = 0.5 * self.s[k + 2] * (self._radial(k) + self.shift)
-        legs = np.maximum(1.0 + k * self.shift / self.v, 0.0) * self._power(k)
+        legs = _legs(k * self.shift / self.v) * self._power(k)
         size = np.sqrt(self.v**k * factor * legs / math.factorial(k))
         return np.asarray(size * (self.s[k] + bent))
 
@@ -172,7 +180,7 @@ class Tables:
             bent = (0.5 * self.s[k + 2]) ** 2 * 2.0 / (self.d + 2 * k)
             tail -= self.v ** (k + 2) * bent / math.factorial(k)
         p = self.seen.power
-        legs = np.maximum(1.0 + p * self.shift / self.v, 0.0)
+        legs = _legs(p * self.shift / self.v)
         return np.asarray(np.maximum(tail, 0.0) * self._power(p) * legs)
 
 
@@ -217,9 +225,8 @@ def _symmetric_cube(matrix: FloatArray) -> FloatArray:
             grown[..., :-1] += form * line[..., 1, None]
             form = grown
         for column, b in enumerate(counts):
-            norm = math.factorial(b) * math.factorial(3 - b)
-            norm /= math.factorial(a) * math.factorial(3 - a)
-            found[..., row, column] = form[..., b] * math.sqrt(norm)
+            ratio = math.comb(3, a) / math.comb(3, b)
+            found[..., row, column] = form[..., b] * math.sqrt(ratio)
     return found
 
 

@@ -124,9 +124,9 @@ class Adjoint:
             - relative * at.degrees[rows]
             + self.group_force[rows]
         )
-        for answer, each in zip(higher, at.sectors, strict=True):
-            total += answer[1] - relative * each.degrees[rows]
-        return -total / step.neurons, moved, [answer for answer, _ in higher]
+        for (_, freedom), each in zip(higher, at.sectors, strict=True):
+            total += freedom - relative * each.degrees[rows]
+        return -total / step.neurons, moved, [change for change, _ in higher]
 
 
 def _sector_reply(

@@ -2,9 +2,10 @@
 
 The state of a problem is V2 (traces of the resolvent over the groups of neurons), χ (a sample's
 own influence, at nodes of κ) and Ξ (self-energy of the weights' bulk). Blocks of higher degrees,
-the sectors of `degrees`, need no unknowns of their own. `evaluate` gives everything that the equations say at a state, for real λ and for complex λ = −z. At real λ > 0 the state is
-found by Anderson's acceleration (`solve`), for any number of groups; spectra follow it to complex λ
-by Newton's method (`spectra.newton`).
+the sectors of `degrees`, need no unknowns of their own. `evaluate` gives everything that the
+equations say at a state, for real λ and for complex λ = −z. At real λ > 0 the state is found by
+Anderson's acceleration (`solve`), for any number of groups; spectra follow it to complex λ by
+Newton's method (`spectra.newton`).
 
 In place of (23) for ζ stands D_gζ_g = [ṼG_φφ]_gg, which follows from it: D enters the bulk's free
 energy through Ṽ alone.

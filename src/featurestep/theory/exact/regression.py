@@ -223,7 +223,7 @@ def fit(at: Evaluation, labels: Labels, found: Covariance) -> RegressionFit:
     for of, seen in ((columns.linear, labels.linear), (columns.square, labels.square)):
         for i, part in enumerate(_parts(of)):
             right = right + _moment(part, mass * seen[:, i])
-    if columns.cubic is not None:
+    if columns.cubic is not None and labels.cubic is not None:
         right = right + _moment(columns.cubic, mass * labels.cubic)
     dual, coefficients = solve_fields(c, gram(at.samples, mass), right)
     missed = misfit(columns, labels, step.sample_norm, coefficients)
@@ -289,7 +289,7 @@ def misfit(
         missed = missed - 2.0 * labels.square[:, i] * shown + norm * shown**2
         if has_own:
             missed = missed - norm * _shown(part[:, :, :size], use) ** 2
-    if columns.cubic is not None:
+    if columns.cubic is not None and labels.cubic is not None:
         shown = _shown(columns.cubic, coefficients)
         missed = missed - 2.0 * labels.cubic * shown + shown**2
     return np.asarray(missed)

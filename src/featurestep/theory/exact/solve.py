@@ -78,7 +78,7 @@ def _far_values(star: Nonlinearity | AlignedTarget) -> FloatArray:
 def block_size(resolution: Resolution, problem: Problem, method: str) -> int:
     """How many problems to solve at once."""
     size, nodes = resolution.sizes
-    if method != "isotropic" and problem.directions == 1:
+    if method != "isotropic" and has_higher_degrees(problem):
         size, nodes = size * (1 + (problem.initial == "gaussian")), 2 * nodes
     cells = max(R_NODES * (2 * size) ** 2, 4 * size * nodes)
     return max(1, BLOCK // (cells * len(rows_of(problem, method))))
@@ -90,7 +90,7 @@ def step_of(
     """The step's constants by a method; `count` nodes of r for exact weights."""
     if method == "isotropic":
         return isotropic_step(rows, groups)
-    return build_step(rows, groups, count, radial=radial and rows[0].problem.directions == 1)
+    return build_step(rows, groups, count, radial=radial and has_higher_degrees(rows[0].problem))
 
 
 def solve_rows(
@@ -316,6 +316,7 @@ def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
             squares,
             found.errors.bulk_gram[rows],
             tuple(part[rows] for part in found.errors.higher_grams),
+            step.is_radial,
         ),
     )
 
@@ -331,6 +332,7 @@ class SolvedNetwork(NamedTuple):
     readout_squares: FloatArray  # (R, K) P_g
     bulk_gram: FloatArray  # (R, K, K) Q_gh
     higher_grams: tuple[FloatArray, ...]  # (R, K, K) the same for blocks of higher degrees
+    radial: bool
 
     def parts(self, kappa: FloatArray) -> FloatArray:
         """E[f|κ] and E[s_i f|κ]."""
@@ -350,7 +352,7 @@ class SolvedNetwork(NamedTuple):
 
     def _columns(self, kappa: FloatArray) -> tuple[Step, Columns, FloatArray]:
         """The step, its columns at κ, and the probabilities of the initial offsets."""
-        step = step_of(self.rows, self.groups, self.r_nodes, self.method)
+        step = step_of(self.rows, self.groups, self.r_nodes, self.method, self.radial)
         share = np.array([row.share for row in self.rows])
         return step, build_columns(self.rows[0].problem.sigma, step, kappa), share
 

@@ -17,6 +17,7 @@ from ...core.problem import Problem
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, coefficients, gaussian_panels
 from ...functions.quadrature import Rule, gauss_hermite, normal_density, panels
+from ...functions.targets import AlignedTarget
 from ..labels import across_alignment
 from .inputs import (
     HIGHEST,
@@ -142,6 +143,12 @@ def uses_initial_output(problem: Problem) -> bool:
     return problem.residual == "full" and problem.step_size > 0.0
 
 
+def has_higher_degrees(problem: Problem) -> bool:
+    """True if predictions of the problem know of functions of degree 2 and 3 (section 50)."""
+    one = problem.directions == 1 and problem.steps == 1 and problem.rows == "fresh"
+    return one and problem.covariance is None and problem.has_square_loss
+
+
 def rows_of(problem: Problem, method: str = "exact") -> list[ProblemRow]:
     """The values of the initial offset whose weighted mean is the answer (eq. 41)."""
     centred = slope_moments(problem.sigma).c0 == 0.0
@@ -255,7 +262,7 @@ def build_step(
     n, d, width = (np.array([float(getattr(p, name)) for p in problems]) for name in _SIZES)
     gaussian = first.initial == "gaussian"
     (g, share), row_norm = groups, np.ones((n.size, groups[0].size))
-    if radial and gaussian:
+    if radial and gaussian and s.slope_variance > 0.0:  # affine: only W·x matters
         (g, share), row_norm = _split_by_norm(groups, d)
     of_rows = _of_rows(first.sigma, row_norm)
     eta = np.array([p.step_size for p in problems])

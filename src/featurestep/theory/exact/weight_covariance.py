@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.types import FloatArray
-from .dyson import covariance_without_readout, diagonals, matmul
+from .classes import covariance_before_readout
+from .dyson import diagonals, matmul
 from .step import Step
 
 NODES = 4  # of the bulk
@@ -49,8 +50,9 @@ def pair_covariance(step: Step) -> FloatArray:
     """K_ββ, K_βs and K_ss of (37), the diagonal of (24) at Ṽ = 0: (B, K, 1 + r, 1 + r)."""
     rows, size = step.k.shape
     count = 1 + step.directions  # of the fields τ, ψ_1 … ψ_r
-    bulk = covariance_without_readout(step).matrix[:, : count * size, : count * size]
-    return np.einsum("bigkg->bgik", bulk.reshape(rows, count, size, count, size))
+    bulk = covariance_before_readout(step).matrix[:, : count * size, : count * size]
+    own = np.einsum("bigkg->bgik", bulk.reshape(rows, count, size, count, size))
+    return np.asarray(own)
 
 
 class _Series:
@@ -151,7 +153,8 @@ def _gauss_nodes(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
     for eigenvalues.
     """
     above, row = np.zeros_like(moments), moments
-    alpha, beta = [moments[:, 1]], []
+    alpha: list[FloatArray] = [moments[:, 1]]
+    beta: list[FloatArray] = []
     for k in range(1, NODES):
         last = row
         lower = beta[-1] if beta else np.zeros(len(moments))

@@ -28,7 +28,7 @@ from ...functions.roots import find_root
 from ..limits import learned_powers
 from ..predict import predict, solve
 from ..prediction import Prediction, answered
-from ..validity import prediction_notes
+from ..validity import spectrum_notes
 from .result import HIGHEST
 from .solve import solve_spectrum
 from .spikes import EdgeAndSpikes, edge_and_spikes, strengths
@@ -166,7 +166,7 @@ def _exponent(problem: Problem, step: float | None) -> float | None:
 
 
 def _notes(problem: Problem) -> tuple[str, ...]:
-    return prediction_notes(problem, spiked_weights(problem), "exact")
+    return spectrum_notes(problem, spiked_weights(problem))
 
 
 def _places(largest: float, count: int) -> FloatArray:

@@ -43,7 +43,7 @@ from ..exact.columns import Columns, build_columns
 from ..exact.fixed_point import Samples
 from ..exact.step import ProblemRow, Step, build_step, bulk_products, sample_norm_of_radius
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
-from ..validity import prediction_notes
+from ..validity import spectrum_notes
 from .equations import FULL, Accuracy
 from .spike_system import SpikeGroups
 
@@ -147,7 +147,7 @@ def build_model(problem: Problem, accuracy: Accuracy = FULL, *, refinement: floa
         spike_groups=spike_groups,
         varies=variance is not None,
         atom=_atom(problem),
-        notes=prediction_notes(problem, weights, "exact"),
+        notes=spectrum_notes(problem, weights),
     )
 
 
