@@ -132,6 +132,7 @@ def table(found: Sequence[Point]) -> str:
         )
         name = name if high < math.inf else f"min(n, N) ≥ {low:g}·d²/2"
         split(name, lambda p, low=low, high=high: low <= p.quadratic < high)  # type: ignore[misc]
+    split("no polynomial", lambda p: p.family != "polynomial")
     split(
         f"no polynomial, min(n, N) < {QUADRATIC[1]:g}·d²/2",
         lambda p: p.family != "polynomial" and p.quadratic < QUADRATIC[1],

@@ -12,6 +12,7 @@ from featurestep.figures import (
     learning_curves,
     maximal_step,
     readout_law,
+    small_d,
     two_steps,
 )
 from featurestep.figures.alignment import DEGREES
@@ -148,6 +149,22 @@ def double():
     )
 
 
+def small_sizes():
+    samples = [round(2500 * ratio) for ratio in small_d.RATIOS]
+    level = 2.0 * np.array(samples, dtype=float) ** -0.25
+    return xarray.Dataset(
+        {
+            "predicted": ("n", level),
+            "simulated": ("n", level * 1.001),
+            "standard_error": ("n", 0.01 * level),
+            "curve": ("curve_n", level),
+            "limit": ("curve_n", 3.0 * level),
+        },
+        {"n": samples, "curve_n": samples},
+        attrs={"d": 50},
+    )
+
+
 def curves():
     cases = [case.activation for case in learning_curves.CASES]
     samples, shifts = list(learning_curves.SAMPLES), list(learning_curves.SHIFTS)
@@ -260,6 +277,7 @@ TRUE = {
     "alignment": alignment,
     "equivalence": equivalence,
     "double-descent": double,
+    "small-d": small_sizes,
     "learning-curves": curves,
     "readout-law": laws,
     "maximal-step": large_steps,
@@ -289,6 +307,9 @@ FALSE = [
     ("double-descent", "simulated", {"width": 3, "ridge": 0}, 9.0, "the peak"),
     ("double-descent", "simulated", {"width": 4, "ridge": 2}, 0.9, "times"),
     ("double-descent", "simulated", {"width": 0, "ridge": 1}, 0.9, "test error"),
+    ("small-d", "simulated", {"n": 4}, 0.2, "the error falls"),
+    ("small-d", "limit", {"curve_n": 8}, 0.2, "limit of large d"),
+    ("small-d", "simulated", {"n": 0}, 0.9, "test error"),
     ("learning-curves", "simulated", {"case": 0, "samples": 0}, 1.5, "spiked model"),
     ("learning-curves", "kernel", {"case": 1}, 0.01, "kernel ridge nowhere"),
     ("learning-curves", "best_linear", {"case": 0}, 0.01, "best linear"),

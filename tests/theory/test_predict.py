@@ -221,10 +221,23 @@ def test_results_are_frozen() -> None:
 def test_many_samples_for_the_dimension_are_told_where_the_activation_has_a_quadratic_part() -> (
     None
 ):
-    """From min(n, N) = 0.1 d²/2 on, quadratic random features count: seen in the validity map."""
-    few = BASE.replace(activation="relu", centre=True, n=1210, d=64, width=575, n_step=1118)
+    """Blocks of degree 2 are for one direction: for several there is a note from 0.1 d²/2 on."""
+    one = BASE.replace(activation="relu", centre=True, n=1210, d=64, width=575, n_step=1118)
+    assert not [note for note in predict(one).notes if "quadratic functions" in note]
+    few = one.replace(target="z1 + z2^2")
     told = [note for note in predict(few).notes if "quadratic functions" in note]
     assert "0.28" in told[0]
     for changes in ({"activation": "tanh"}, {"d": 640}, {"width": 150}):
         notes = predict(few.replace(**changes)).notes
         assert not [note for note in notes if "quadratic functions" in note]
+
+
+def test_large_overlaps_at_small_d_are_told() -> None:
+    """The expansion of sections 51–53 is one in a neuron's overlap with the learned direction."""
+    small = BASE.replace(
+        activation="relu", target="H1 + H2/sqrt(2)", n=1500, d=40, width=1000, n_step=80,
+        readout="constant", step_size=2.0 * 1000**0.5,
+    )  # fmt: skip
+    assert [note for note in predict(small).notes if "large overlaps" in note]
+    for changes in ({"step_size": 1.0}, {"d": 400, "n_step": 800}):
+        assert not [n for n in predict(small.replace(**changes)).notes if "large overlaps" in n]

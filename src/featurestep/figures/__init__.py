@@ -99,6 +99,7 @@ _FIGURES: dict[str, tuple[Any, ...]] = {  # title, module, first arguments of it
     "alignment": ("overlaps of the singular vectors with polynomials of κ", "alignment"),
     "equivalence": ("trained, spiked and Gaussian features as n grows", "equivalence"),
     "double-descent": ("the untrained network against its width", "double_descent"),
+    "small-d": ("the untrained network with n of the order of d²", "small_d"),
     "learning-curves": ("learning curves at the maximal step", "learning_curves"),
     "readout-law": ("test error against the exponent for four readout laws", "readout_law"),
     "maximal-step": (

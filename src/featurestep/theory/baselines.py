@@ -48,7 +48,7 @@ class Baselines(Result):
         "best_given_direction": "the best function of κ, the input along the learned direction",
         "best_given_direction_and_linear": (
             "the best function of κ, plus the target's other directions times functions of κ: "
-            "no readout of these features reaches less"
+            "no readout of these features reaches less while n and N are far below d²"
         ),
         "noise_floor": "the variance of the label noise",
     }

@@ -124,5 +124,5 @@ def _order_one_over_d(problem: Problem) -> float:
     if s.c2 != 0.0 and problem.step_size > 0.0:
         return 1.0
     means = (s.c2 / s.c0) ** 2 / problem.d if s.c0 else 0.0
-    quadratic = s.c2**2 * max(problem.n, problem.width) / problem.d**2
+    quadratic = s.c2**2 * min(problem.n, problem.width) / problem.d**2
     return float(means + quadratic + (_RADIAL + s.z2_psi**2) / problem.d)

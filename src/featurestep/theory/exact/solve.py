@@ -31,7 +31,14 @@ from .fixed_point import Samples, Solution, solve
 from .label_rules import FINE, Orders, label_rule
 from .losses import LOSSES
 from .regression import RegressionFit, fit, misfit
-from .step import ProblemRow, Step, build_step, rows_of, uses_initial_output
+from .step import (
+    ProblemRow,
+    Step,
+    build_step,
+    has_higher_degrees,
+    rows_of,
+    uses_initial_output,
+)
 
 BLOCK = 400_000  # rows × elements of T(r) of one batch
 R_NODES, MORE_R_NODES = 14, 36  # of the law of r, and where it has heavy tails
