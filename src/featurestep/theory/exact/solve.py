@@ -338,8 +338,8 @@ class SolvedNetwork(NamedTuple):
     coefficients: FloatArray  # (R, F) of the fields A, τ, ψ_1 … ψ_r, Δ …, K of each
     readout_squares: FloatArray  # (R, K) P_g
     bulk_gram: FloatArray  # (R, K, K) Q_gh
-    higher_grams: tuple[FloatArray, ...]  # (R, K, K) the same for blocks of higher degrees
-    radial: bool
+    higher_grams: tuple[FloatArray, ...] = ()  # (R, K, K) the same for blocks of higher degrees
+    radial: bool = False
 
     def parts(self, kappa: FloatArray) -> FloatArray:
         """E[f|κ] and E[s_i f|κ]."""
