@@ -20,6 +20,7 @@ from featurestep.theory.resolution import Effort
 from featurestep.theory.reuse import features, readout
 from featurestep.theory.reuse.rules import choose_rules
 from featurestep.theory.reuse.solve import Shares, predict_rows
+from tests.theory.roads import without_higher_degrees
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 VALUES = json.loads((Path(__file__).parent / "reuse_values.json").read_text())["problems"]
@@ -71,19 +72,20 @@ def test_separate_rows_give_the_fresh_engine(
     """Two classes of rows, one of the step and one of the readout: (62) replaces (24) and (29)."""
     plain = {"n": 2000, "width": 1500, "step_size": 38.0, "ridge": 0.05, "noise_std": 0.3}
     problem = Problem(**{**plain, "readout": "rademacher", **fields})
-    (fresh,) = solve([problem], effort=Effort(nodes=2.0, residuals=2.0))
+    fresh = without_higher_degrees(problem, Effort(nodes=2.0, residuals=2.0))
     shares = Shares(step=problem.n_step, both=0.0, readout=problem.n)
     found = predict_rows(problem, choose_rules(problem, 1.6), shares)
     for name in (*ERRORS, "readout_norm"):
-        assert getattr(found, name) == pytest.approx(getattr(answered(fresh), name), rel=1e-8)
+        assert getattr(found, name) == pytest.approx(getattr(fresh, name), rel=1e-8)
 
 
 def test_curvature_of_the_step_changes_fresh_rows_as_in_the_fresh_engine() -> None:
     """With (37), whose square the two engines treat differently, by 1/d²."""
     problem = Problem(n=2000, d=1000, width=1500, step_size=38.0, ridge=0.05, readout="constant")
     found = predict_rows(problem, choose_rules(problem), Shares(problem.n, 0.0, problem.n))
+    fresh = without_higher_degrees(problem)
     for name in ERRORS:
-        assert getattr(found, name) == pytest.approx(getattr(predict(problem), name), rel=2e-5)
+        assert getattr(found, name) == pytest.approx(getattr(fresh, name), rel=2e-5)
 
 
 def _without(*names: str) -> Patch:

@@ -145,7 +145,8 @@ def uses_initial_output(problem: Problem) -> bool:
 
 def has_higher_degrees(problem: Problem) -> bool:
     """True if predictions of the problem know of functions of degree 2 and 3 (section 50)."""
-    one = problem.directions == 1 and problem.steps == 1 and problem.rows == "fresh"
+    fresh = problem.rows == "fresh" or problem.step_size == 0.0
+    one = problem.directions == 1 and problem.steps == 1 and fresh
     return one and problem.covariance is None and problem.has_square_loss
 
 
