@@ -365,7 +365,7 @@ class Equations:
 def _taken(found: Evaluation, rows: Any) -> Evaluation:
     """The evaluation at some of its places, with T(r)."""
     blocks = Blocks(*(getattr(found.blocks, field.name)[rows] for field in fields(Blocks)))
-    names = ("ridge", "shrink", "mass", "direction", "information")
+    names = ("ridge", "shrink", "mass", "information")
     arrays = {name: getattr(found, name)[rows] for name in names}
     part = replace(found, state=found.state.take(rows), blocks=blocks, **arrays)
     part.__dict__["t_matrices"] = found.t_matrices[rows]
