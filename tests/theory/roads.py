@@ -61,10 +61,12 @@ def exact_answer(
         return solve_rows(rows_of(problem), groups, nodes, count, radial=radial)
 
 
-def without_higher_degrees(problem: Problem, effort: Effort | None = None) -> Prediction:
+def without_higher_degrees(
+    problem: Problem, effort: Effort | None = None, method: str = "exact"
+) -> Prediction:
     """The prediction with the terms of sections 50–53 left out, d → ∞ apart from (37)."""
     resolution = choose(problem, spiked_weights(problem), effort or Effort())
-    (found,), _ = solve_block([problem], resolution, "exact", radial=False)
+    (found,), _ = solve_block([problem], resolution, method, radial=False)
     assert isinstance(found, Prediction)
     return found
 

@@ -14,6 +14,7 @@ from featurestep.theory.prediction import ACCEPTED, SELF_CHECK, Outcome
 from featurestep.theory.resolution import Effort
 from tests.draws import log_uniform, random_problem
 from tests.theory.perturbed import first_guess
+from tests.theory.roads import without_higher_degrees
 
 NAMES = ("test_error", "train_loss", "train_mse", "readout_norm")
 
@@ -81,7 +82,10 @@ def test_a_singular_matrix_spoils_no_other() -> None:
 
 
 def test_isotropic_weights_are_right_where_little_is_left_out() -> None:
-    """Steps of every size: where section 16 says that nothing is lost, the two methods agree."""
+    """Steps of every size: where section 16 says that nothing is lost, the two methods agree.
+
+    Terms of higher degrees have their own treatment of the step (sections 50–53).
+    """
     rng = np.random.default_rng(32)
     drawn: list[Problem] = []
     while len(drawn) < 40:
@@ -92,6 +96,9 @@ def test_isotropic_weights_are_right_where_little_is_left_out() -> None:
         problem = problem.replace(step_size=size * problem.width**0.5)
         if problem.law.is_finite and left_out(problem, spiked_weights(problem)) < 5e-5:
             drawn.append(problem)
-    isotropic, exact = (solve(drawn, method=method) for method in ("isotropic", "exact"))
+    isotropic, exact = (
+        [without_higher_degrees(problem, method=method) for problem in drawn]
+        for method in ("isotropic", "exact")
+    )
     errors = ("test_error", "train_loss")
     assert values(isotropic, errors) == pytest.approx(values(exact, errors), rel=1e-4)

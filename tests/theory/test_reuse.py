@@ -51,7 +51,9 @@ def _problem(value: dict[str, Any], **changes: Any) -> Problem:
 
 @pytest.mark.parametrize("value", VALUES, ids=[f"{v['activation']}-{v['s']}" for v in VALUES])
 def test_values_of_another_program(value: dict[str, Any], without_curvature: None) -> None:
-    found = predict(_problem(value))
+    problem = _problem(value)
+    # Without a step rows are as good as fresh, and their theory has terms of higher degrees.
+    found = predict(problem) if value["s"] else without_higher_degrees(problem)
     for name in ERRORS:
         assert getattr(found, name) == pytest.approx(value[name], rel=1e-5)
     assert found.self_check < 1e-11
