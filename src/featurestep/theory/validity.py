@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -178,12 +179,7 @@ def overlap_notes(problem: Problem) -> Notes:
     """
     if problem.step_size == 0.0 or problem.d > _MANY_INPUTS:
         return ()
-    groups = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
-    step = build_step(rows_of(problem)[:1], groups, _R_NODES, radial=True)
-    along = weight_covariance(step).special[0, :, 0, 0]
-    overlap = float(along.mean()) / problem.d
-    c, star = coefficients(problem.sigma, 3), coefficients(problem.sigma_star, 1)
-    moved = 12.0 * abs(step.e[0, 0] * c[3] * star[1]) / problem.d**0.5
+    overlap, moved = _overlap(problem.replace(ridge=1.0))
     size = max(overlap * (overlap > _OVERLAP), _MOVED_GAP * moved * (moved > _MOVED))
     if size == 0.0:
         return ()
@@ -193,6 +189,18 @@ def overlap_notes(problem: Problem) -> Notes:
         "effects are included"
     )
     return (Note(text, "overlaps at small d", size),)
+
+
+@lru_cache(maxsize=4096)
+def _overlap(problem: Problem) -> tuple[float, float]:
+    """K_ββ/d and V_1/√d of the weights after the step; they do not depend on the ridge."""
+    groups = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
+    step = build_step(rows_of(problem)[:1], groups, _R_NODES, radial=True)
+    along = weight_covariance(step).special[0, :, 0, 0]
+    overlap = float(along.mean()) / problem.d
+    c, star = coefficients(problem.sigma, 3), coefficients(problem.sigma_star, 1)
+    moved = 12.0 * abs(step.e[0, 0] * c[3] * star[1]) / problem.d**0.5
+    return overlap, moved
 
 
 def quadratic_notes(problem: Problem) -> Notes:
