@@ -23,6 +23,8 @@ from docs.tools.pages import ROOT
         ("took ... s, 1.50", "took 3.2 s, 1.50", True),
         ("1.2e-05", "1.3e-05", True),
         ("1.2e-05", "1.2e-04", False),
+        ("residual 6.75e-14", "residual 6.57e-14", True),  # rounding, of this processor
+        ("residual 6.75e-14", "residual 6.57e-08", False),
         ("−0.5", "-0.5", True),
         ("H1 + H2", "H1 + H3", False),  # a digit in a name is no number
         ("[0.1 0.2]", "[0.1 0.2 0.3]", False),
