@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import (
+    files_bench,
     gpu_bench,
     losses_bench,
     page_bench,
@@ -37,6 +38,7 @@ TABLES: dict[str, Callable[[], None]] = {
     "sweep": sweep_bench.main,
     "gpu": gpu_bench.main,
     "page": page_bench.main,
+    "files": files_bench.main,
 }
 
 
