@@ -1,11 +1,14 @@
 """Networks after two, three and four steps: the record that tests hold the theory to.
 
     python -m benchmarks.several_steps --output tests/agreement/several_steps.json
+    python -m benchmarks.several_steps --error 0.007 --output tests/agreement/several_steps.json
     python -m benchmarks.several_steps --moved-shifts --draws 40 --output FILE
     python -m benchmarks.several_steps --compare tests/agreement/several_steps.json
 
 Problems are drawn by a seed: six activations, seven targets, three laws, both laws of the rows of
-W0, steps of ¼ to 1½ √N; eight draws of each or more. An output that exists is continued.
+W0, steps of ¼ to 1½ √N; eight draws of each or more. An output that exists is continued. `--error`
+adds draws to every problem of a record whose mean test error has a larger relative standard error:
+the error bar alone decides, not the gap.
 `--compare` draws nothing: today's predictions against a record. `--moved-shifts` draws two other
 problems (tests/agreement/moved_shifts.json): shifts that norms move matter most there, with
 opposite signs.
@@ -83,13 +86,35 @@ def moved_shifts() -> list[dict[str, Any]]:
     ]
 
 
-def simulated(fields: dict[str, Any], draws: int) -> dict[str, Any]:
+def simulated(fields: dict[str, Any], first: int, draws: int) -> dict[str, Any]:
     """Means and standard errors of one problem's networks."""
-    found = simulate(Problem(**fields), seeds=draws)
+    found = simulate(Problem(**fields), seeds=range(first, first + draws))
     row: dict[str, Any] = {"problem": fields, "seeds": draws}
     for name in QUANTITIES:
         values = np.asarray(found.values[name]).ravel()
         row[name] = [float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))]
+    return row
+
+
+def pooled(row: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Means and standard errors of the draws of two rows of one problem."""
+    counts = np.array([row["seeds"], other["seeds"]])
+    total = int(counts.sum())
+    found = {"problem": row["problem"], "seeds": total}
+    for name in QUANTITIES:
+        means, errors = np.array([row[name], other[name]]).T
+        mean = float(counts @ means) / total
+        squares = counts * (counts - 1) @ errors**2 + counts @ (means - mean) ** 2
+        found[name] = [mean, math.sqrt(squares / (total - 1) / total)]
+    return found
+
+
+def extended(row: dict[str, Any], error: float) -> dict[str, Any]:
+    """A row with draws added until its test error's relative standard error is at most `error`."""
+    while (relative := row["test_error"][1] / row["test_error"][0]) > error:
+        missing = math.ceil(row["seeds"] * ((relative / error) ** 2 - 1.0))
+        draws = min(max(missing, 2), row["seeds"])
+        row = pooled(row, simulated(row["problem"], row["seeds"], draws))
     return row
 
 
@@ -110,6 +135,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--compare", type=Path)
     parser.add_argument("--draws", type=int, default=DRAWS)
+    parser.add_argument("--error", type=float)
     parser.add_argument("--moved-shifts", action="store_true")
     asked = parser.parse_args()
     if asked.compare:
@@ -125,9 +151,13 @@ def main() -> None:
     every = moved_shifts() if asked.moved_shifts else problems()
     for fields in every[len(record) :]:
         start = time.process_time()
-        record.append(simulated(fields, asked.draws))
+        record.append(simulated(fields, 0, asked.draws))
         asked.output.write_text(json.dumps(record, indent=1) + "\n")
         print(len(record), fields["step_sizes"], f"{time.process_time() - start:.0f} s", flush=True)
+    for index, row in enumerate(record if asked.error else []):
+        record[index] = extended(row, asked.error)
+        asked.output.write_text(json.dumps(record, indent=1) + "\n")
+        print(index, record[index]["seeds"], flush=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ import pytest
 
 from benchmarks.several_steps import gaps, moved_shifts, problems
 from featurestep import Problem, compare
+from featurestep.simulation import simulated_spectrum
 from featurestep.theory.several_steps import directions, solve
+from featurestep.theory.several_steps.weights import weight_outliers
 
 FOLDER = Path(__file__).parent
 RECORD = json.loads((FOLDER / "several_steps.json").read_text())
@@ -113,3 +115,43 @@ def test_small_networks() -> None:
         assert found.agrees(), found
         z += [row.z for row in found.rows if row.quantity == "test_error"]
     assert np.sqrt(np.mean(np.square(z))) < 2.0
+
+
+OUTLIERS = [  # activation, target, readout, exponents of the steps
+    ("sin(z+0.6)", "H1", "gaussian", (0.45, 0.45)),
+    ("relu", "H1 + H2/sqrt(2)", "rademacher", (0.4, 0.45)),
+    ("gelu", "sin", "constant", (0.3, 0.4, 0.4)),
+    ("tanh", "z1 + z1*z2", "rademacher", (0.45, 0.4)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("activation", "target", "readout", "exponents"), OUTLIERS)
+def test_outliers_of_the_weights_and_their_overlaps(
+    activation: str, target: str, readout: str, exponents: tuple[float, ...]
+) -> None:
+    """The largest singular value of W within 2 %, its overlap with the target within 3 s.e.
+
+    2 % of the overlap are allowed beside: the bulk is taken as isotropic.
+    """
+    width = 3000
+    problem = Problem(
+        activation=activation,
+        target=target,
+        readout=readout,
+        n=4000,
+        d=2000,
+        width=width,
+        n_step=4000,
+        step_sizes=tuple(width**exponent for exponent in exponents),
+        ridge=0.1,
+        noise_std=0.3,
+    )
+    found = weight_outliers(problem)
+    run = simulated_spectrum(problem, seeds=4, variants=["weights"], top=1)
+    values = np.asarray(run.singular_values("weights"))[:, 0]
+    overlaps = np.asarray(run.direction_overlaps("weights")["target"])[:, 0]
+    error = overlaps.std(ddof=1) / 2.0
+    assert values.mean() == pytest.approx(found.singular_values[0], rel=0.02)
+    expected = found.target_overlaps[0]
+    assert abs(overlaps.mean() - expected) < 3.0 * error + 0.02 * expected

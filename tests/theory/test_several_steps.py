@@ -29,6 +29,7 @@ from featurestep.theory.predict import solve
 from featurestep.theory.resolution import Effort
 from featurestep.theory.several_steps.rules import Fineness
 from featurestep.theory.several_steps.solve import StepsSolution, Training, solve_steps
+from featurestep.theory.several_steps.weights import weight_outliers
 from tests.theory.roads import without_higher_degrees
 
 VALUES: list[dict[str, Any]] = json.loads(
@@ -317,3 +318,38 @@ def test_notes_say_what_was_not_compared_with_networks() -> None:
     large = predict(STEPPED.replace(step_sizes=(30.0, 70.0)))
     assert "large steps" in [note.kind for note in large.notes]
     assert not predict(STEPPED.replace(n=8000, d=4000, width=6000, n_step=8000)).notes
+
+
+@pytest.mark.parametrize(
+    ("activation", "d", "width"), [("relu", 100, 400), ("gelu", 200, 800), ("tanh", 400, 400)]
+)
+def test_a_vanishing_step_changes_no_more_than_the_note_says(
+    activation: str, d: int, width: int
+) -> None:
+    """Terms of degree 2 and 3 are in the theory of one step only."""
+    problem = Problem(
+        activation=activation,
+        target="H1",
+        n=2 * d,
+        d=d,
+        width=width,
+        n_step=2 * d,
+        step_size=20.0,
+        ridge=0.1,
+    )
+    one, two = predict(problem), predict(problem.replace(step_sizes=(20.0, 1e-6)))
+    (allowed,) = (note.size for note in two.notes if note.kind == "several steps at small n")
+    gap = abs(two.test_error / one.test_error - 1.0)
+    assert 1e-6 < gap < allowed
+
+
+def test_outliers_of_the_weights_and_what_they_have_of_the_target() -> None:
+    """Two axes of a law with two groups; a step of size 0 leaves the overlap of one step."""
+    problem = STEPPED.replace(readout="rademacher")
+    found = weight_outliers(problem)
+    assert np.all(found.singular_values > found.edge)
+    assert np.all(np.diff(found.singular_values) < 0.0)
+    assert np.all((found.target_overlaps >= 0.0) & (found.target_overlaps < 1.0))
+    one = weight_outliers(problem.replace(step_sizes=(20.0, 0.0)))
+    alignment = predict(problem.replace(step_sizes=(20.0, 0.0))).alignment
+    assert 0.9 * alignment**2 < one.target_overlaps[0] < alignment**2

@@ -87,7 +87,7 @@ def _steps_notes(problem: Problem) -> Notes:
         size = _STEPS_GAP * _FEW / problem.n
         text = (
             f"expect an error of up to {size:.1%}: terms of order 1/n are left out, which grow "
-            "with the number of steps"
+            "with the number of steps, and those of degree 2 and 3 in the bulk of the weights"
         )
         notes.append(Note(text, "several steps at small n", size))
     if largest > _TESTED_STEPS + 1e-9:

@@ -27,6 +27,9 @@ class WeightOutliers:
 
     edge: float
     singular_values: FloatArray
+    # Squared overlaps of right singular vectors with the target's directions, of as many as have an
+    # axis in the frame: three at most.
+    target_overlaps: FloatArray
 
     @property
     def count(self) -> int:
@@ -35,7 +38,11 @@ class WeightOutliers:
 
 
 def weight_outliers(problem: Problem) -> WeightOutliers:
-    """Outliers of the weights after all steps on fresh batches, at finite sizes."""
+    """Outliers of the weights after all steps on fresh batches, at finite sizes.
+
+    A right singular vector has the squared overlap 1 − (N/d + θ²)/(θ²(1 + θ²)) with ê_i, where
+    θ² = NΛ_i/ρ², and |Γ_i|² of it is along the target.
+    """
     fineness = fineness_of(problem, Effort(groups=_GROUPS))
     groups = group_rule(problem.law, reach(problem), fineness.groups)
     frame = make_batches(training_of(problem), groups, fineness)[-1].after
@@ -44,7 +51,10 @@ def weight_outliers(problem: Problem) -> WeightOutliers:
     signal = problem.width * frame.strengths / square  # θ²
     signal = signal[signal**2 > ratio]
     places = np.sqrt(square * (1.0 + signal) * (ratio + signal) / signal)
-    return WeightOutliers(float(np.sqrt(square) * (1.0 + np.sqrt(ratio))), places)
+    seen = 1.0 - (ratio + signal) / (signal * (1.0 + signal))
+    along = (frame.gamma**2).sum(axis=0)[: signal.size]
+    edge = float(np.sqrt(square) * (1.0 + np.sqrt(ratio)))
+    return WeightOutliers(edge, places, seen[: along.size] * along)
 
 
 def outliers_in_the_limit(first: float, second: float) -> int:
