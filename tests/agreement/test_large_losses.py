@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.large_losses import QUANTITIES, cases
 from benchmarks.large_networks import observed
-from featurestep import Problem
+from featurestep import Problem, simulate
 from featurestep.theory import prediction
 from featurestep.theory.exact import convex, convex_solver, losses
 from featurestep.theory.predict import solve
@@ -50,12 +50,52 @@ def test_the_record_is_of_these_problems():
     assert len(RECORD) >= 40
 
 
-def test_predictions_agree_with_the_record():
-    found = predictions()
+@pytest.fixture(scope="module")
+def right() -> list[LossPrediction]:
+    return predictions()
+
+
+def test_predictions_agree_with_the_record(right):
     for quantity in MEASURES:
-        z, gaps = scores(found, quantity)
+        z, gaps = scores(right, quantity)
         assert rms(z) <= BOUND, quantity
         assert gaps.max() <= LARGEST, quantity
+
+
+def test_errors_of_small_outputs_have_a_random_offset(right):
+    """The two problems of the record whose outputs are as small as the offset's spread."""
+    noted = 0
+    for found, row in zip(right, RECORD, strict=True):
+        if not any(note.kind == "small outputs with an offset" for note in found.notes):
+            continue
+        noted += 1
+        for quantity, share in zip(
+            ("test_error", "train_error"), found.offset_effects, strict=True
+        ):
+            mean, error = row[quantity]
+            assert abs(mean - getattr(found, quantity) * (1.0 + share)) < 2.5 * error, quantity
+    assert noted >= 2
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_networks_have_a_random_offset(intercept):
+    """Small networks with an intercept, and without one."""
+    problem = Problem(
+        n=300, d=150, width=200, n_step=600, step_size=10.0, ridge=1.0, activation="sigmoid",
+        target="H1", noise_std=0.3, readout="constant", loss="logistic",
+        intercept=intercept, centre=True,
+    )  # fmt: skip
+    (found,) = solve([problem])
+    (seen,) = simulate(problem, seeds=range(40), n_test=1000).values["test_error"]
+    mean, error = seen.mean(), seen.std(ddof=1) / seen.size**0.5
+    effect, _ = found.offset_effects
+    assert abs(mean - found.test_error * (1.0 + effect)) < 3.0 * error
+    if intercept:
+        assert mean - found.test_error > 6.0 * error
+        assert round(effect, 2) == 0.59
+        assert round(mean / found.test_error - 1.0, 2) == 0.59
+    else:
+        assert effect < 1e-6
 
 
 @pytest.mark.slow

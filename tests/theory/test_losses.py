@@ -122,6 +122,8 @@ SQUARE = [
     {"activation": "relu", "readout": "rademacher", "initial": "gaussian", "target": "H0/2 + H1"},
     {"activation": "gelu", "readout": "gaussian", "step_size": 10.0},
     {"activation": "relu", "step_size": 0.0},
+    {"activation": "tanh", "readout": "constant", "residual": "full"},
+    {"activation": "gelu", "readout": "rademacher", "residual": "full", "target": "H1 + H2/2"},
 ]
 SIZES = {"n": 2000, "d": 1000, "width": 1500, "n_step": 3000, "step_size": 30.0, "ridge": 0.02}
 
@@ -165,10 +167,20 @@ IDENTITY = [
     {"loss": "huber", "target": "H1 + H2/2", "noise_std": 0.5, "activation": "gelu"},
     {"loss": "huber", "target": "relu", "noise_std": 0.2, "intercept": True, "centre": True},
     {"loss": "square", "target": "H1 + H2/2", "intercept": True, "initial": "gaussian"},
+    {"loss": "square_signs", "target": "H0/2 + H1", "noise_std": 0.2, "intercept": True},
+    *(
+        {"loss": loss, "target": "H0/2 + H1", "noise_std": 0.3, "residual": "full", "centre": True}
+        for loss in LOSSES
+    ),
+    {"loss": "logistic", "target": "tanh", "residual": "full", "readout": "rademacher"},
 ]
 
 
-@pytest.mark.parametrize("fields", IDENTITY, ids=lambda f: f"{f['loss']} {f['target']}")
+def identity_name(fields: dict[str, Any]) -> str:
+    return " ".join(fields.get(name, "") for name in ("loss", "target", "residual")).strip()
+
+
+@pytest.mark.parametrize("fields", IDENTITY, ids=identity_name)
 def test_the_objective_changes_with_the_ridge_by_half_the_norm(fields):
     """The check of the adjoint pass (86): it needs P and Q, and all that they are made of."""
     problem = Problem(**{**SIZES, "readout": "constant", **fields})

@@ -19,7 +19,7 @@ from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.targets import AlignedTarget
 from .labels import KAPPA, MOST_DEGREE, WEIGHT, Degrees, label_moments, missed_by_degree
-from .validity import lost_shift_notes, prediction_notes, train_loss_notes
+from .validity import lost_shift_notes, offset_notes, prediction_notes, train_loss_notes
 
 ACCEPTED = 1e-10  # residual of the fixed-point equations
 SELF_CHECK = 1e-9  # relative gap of the two training losses, or of two penalties
@@ -256,6 +256,12 @@ class FittedNetwork(Network, Protocol):
     def probability(self, output: FloatArray) -> FloatArray:
         """P(y = 1|output), (O,)."""
 
+    def offset_variance(self) -> float:
+        """Variance over draws of the constant that a fit adds to all outputs."""
+
+    def errors_with(self, variance: float) -> FloatArray:
+        """Test and training error if outputs vary by so much more, (2,)."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LossPrediction(LearnedFunction):
@@ -294,7 +300,19 @@ class LossPrediction(LearnedFunction):
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """How far to trust it."""
-        return (*super().notes, *train_loss_notes(self.problem))
+        notes = (*super().notes, *train_loss_notes(self.problem))
+        return (*notes, *offset_notes(self.offset_effects)) if self.problem.is_binary else notes
+
+    @cached_property
+    def offset_effects(self) -> tuple[float, float]:
+        """What the random offset of a fit adds to test and training errors of signs, relatively.
+
+        The intercept, or the mean of the features, follows the labels that were drawn: a term of
+        order 1/n, which the errors do not contain. It counts where outputs are small.
+        """
+        without, with_it = map(self.network.errors_with, (0.0, self.network.offset_variance()))
+        test, train = with_it / np.maximum(without, 1e-300) - 1.0
+        return float(test), float(train)
 
     @property
     def settling(self) -> tuple[float, float]:

@@ -52,6 +52,7 @@ _LEARNED_PRODUCTS = 0.5  # share of products of two inputs in a Gram matrix, ove
 _MEAN_GAP = 0.25  # seen with centred activations, where they learn a target's mean
 _TRAIN_TERM = 6.0  # times 1/d, the largest relative gap of a training loss that was seen
 _TRAIN_NOTED = 0.01
+_OFFSET_NOTED = 0.005  # relative change of a test error by the random offset of a fit
 Notes = tuple[Note, ...]
 
 
@@ -157,6 +158,19 @@ def train_loss_notes(problem: Problem) -> Notes:
         "left out, which test losses do not feel"
     )
     return (Note(text, "training losses at small d", size),)
+
+
+def offset_notes(effects: tuple[float, float]) -> Notes:
+    """Test and training errors of signs where the offset of a fit varies as outputs do."""
+    test, train = effects
+    if abs(test) < _OFFSET_NOTED:
+        return ()
+    text = (
+        f"expect test errors of networks to differ by {test:+.1%} and training errors by "
+        f"{train:+.1%}: the offset of a fit varies with the labels that were drawn, and outputs "
+        "are small"
+    )
+    return (Note(text, "small outputs with an offset", abs(test)),)
 
 
 def size_notes(problem: Problem) -> Notes:

@@ -255,10 +255,34 @@ class LossNetwork(NamedTuple):
         whole = self.share @ mean
         return np.stack([whole, np.sqrt(self.share @ second - whole**2)])
 
+    def _at_nodes(self) -> Sides:
+        """The same at nodes of averages over κ."""
+        return self._sides(choose(self.problem, spiked_weights(self.problem), Effort()).node_rule())
+
+    def offset_variance(self) -> float:
+        """Variance over draws of the constant that a fit adds to all outputs, to order 1/n.
+
+        E⟨g²⟩/n over (E⟨h⟩ + 1/nC)²: of an intercept C = ∞, of features with a mean E_κ m_g, which
+        serve as one, C = Σ_g (E_κ m_g)² V2_g; 0 if there is neither.
+        """
+        at = self._at_nodes()
+        n, weight = self.problem.n, at.fitting.samples.weight
+        curvature, square = at.averages.h @ weight, at.averages.g_square @ weight  # (R,)
+        if not self.problem.intercept:
+            allowed = n * (at.fitting.means**2 * self.unknowns.v2).sum(axis=1)
+            curvature = curvature + 1.0 / np.maximum(allowed, 1e-100)
+        return float(self.share @ (square / curvature**2)) / n
+
+    def errors_with(self, variance: float) -> FloatArray:
+        """Test and training error if outputs vary by so much more than they do."""
+        at = self._at_nodes()
+        output = at.output._replace(variance=at.output.variance + variance)
+        found = replace(at, output=output).measured
+        return np.array([self.share @ found.test_error, self.share @ found.train_error])
+
     def probability(self, output: FloatArray) -> FloatArray:
         """P(y = 1|output), by the law of κ, s and the label."""
-        nodes = choose(self.problem, spiked_weights(self.problem), Effort()).node_rule()
-        at = self._sides(nodes)
+        at = self._at_nodes()
         sd = np.sqrt(at.output.variance)  # (R, Q, 1)
         weight = at.fitting.labels.weight * at.fitting.samples.weight[:, None] / sd
         weight = weight * self.share[:, None, None]  # (2, R, Q, S)
