@@ -58,3 +58,49 @@ def test_more_samples_in_the_step_help_with_two_directions() -> None:
 def test_double_descent_peaks_where_the_width_meets_n() -> None:
     curve = parts.curve(PRESETS["descent"].state)
     assert curve["x"][int(np.argmax(curve["test_error"]))] == 1.0
+
+
+def test_the_same_rows_twice_against_one_half_for_each() -> None:
+    preset = PRESETS["same"]
+    state = preset.state
+    halves = state.replace(rows="fresh", n=state.n // 2, phi=2 * state.phi)
+    assert (halves.problem.d, halves.problem.width) == (state.problem.d, state.problem.width)
+    twice, half = (predict(each.problem).test_error for each in (state, halves))
+    assert f"All {state.n:,} rows" in preset.text
+    assert f"the test error is {twice:.3f}. With one half" in preset.text
+    assert f"it is {half:.3f}." in preset.text
+
+
+def test_errors_of_the_classification() -> None:
+    preset = PRESETS["classes"]
+    point = parts.point(preset.state)
+    simpler = point["baselines"]
+    assert f"{100 * point['test_error']:.1f} % of new signs are wrong" in preset.text
+    assert f"{100 * simpler['untrained']:.1f} % without the step" in preset.text
+    assert f"{100 * simpler['linear_n_tuned']:.1f} % with logistic regression" in preset.text
+
+
+def test_two_steps_against_one() -> None:
+    preset = PRESETS["two"]
+    state, one = preset.state, preset.state.replace(steps=1)
+    both, first, large = (
+        predict(each.problem).test_error for each in (state, one, one.replace(step_ratio=2.0))
+    )
+    assert f"{state.n:,} fresh samples each: the test error is {both:.2f}" in preset.text
+    assert f"after the first step {first:.2f}, and {large:.2f} after one step" in preset.text
+    assert f"with all {2 * state.n:,}" in preset.text
+
+
+def test_small_d_against_the_same_ratios_at_larger_sizes() -> None:
+    preset = PRESETS["small"]
+    problem = preset.state.problem
+    sizes = {name: 100 * getattr(problem, name) for name in ("n", "d", "width")}
+    larger = problem.replace(**sizes, step_size=10 * problem.step_size)
+    small, large = predict(problem).test_error, predict(larger).test_error
+    assert f"At d = {problem.d} " in preset.text
+    assert f"d(d + 1)/2 = {problem.d * (problem.d + 1) // 2:,} quadratic" in preset.text
+    assert problem.n == problem.width
+    assert f"n = N = {problem.n:,}" in preset.text
+    assert f"The test error is {small:.2f}; with 100 times the sizes" in preset.text
+    assert f"it is {large:.2f}." in preset.text
+    assert parts.point(preset.state)["baselines"]["untrained"] < 1.0  # the best linear function's

@@ -13,9 +13,10 @@ from .state import COEFFICIENTS, LABELS, LIMITS, NUMBERS, Choice, Number, State,
 from .words import TILES
 
 GROUPS = (
-    ("Gradient step", "", ("step", "step_exponent", "step_scale", "step_size")),
+    ("Gradient step", "", ("step", "step_exponent", "step_scale", "step_size", "steps")),
     ("Sizes", "", ("n", "phi", "psi", "step_ratio")),
-    ("Readout fit", "", ("ridge", "noise_std")),
+    ("Readout fit", "", ("rows", "ridge", "loss", "intercept")),
+    ("Data", "", ("noise_std", "covariance")),
     ("Network", "", ("activation", "centre", "readout", "residual", "initial")),
     ("Target", "σ_⋆", ("target", *COEFFICIENTS, "formula")),
     ("Compare with", "", ("isotropic",)),
@@ -33,9 +34,20 @@ WORDS = {
     "full": "full, y − f",
     "sphere": "unit sphere",
     "sliders": "Hermite sum",
+    "fresh": "fresh",
+    "same": "the step's",
+    "square_signs": "square, labels ±1",
+    "logistic": "logistic, labels ±1",
+    "squared_hinge": "squared hinge, labels ±1",
+    "hinge": "hinge, labels ±1",
+    "huber": "Huber",
+    "identity": "identity",
+    "power_half": "eigenvalue i ∝ 1/√i",
+    "power_one": "eigenvalue i ∝ 1/i",
+    "two_levels": "10 % eleven times larger",
 }
 OVER = {"exponent": "α", "samples": "n/d", "width": "N/n", "ridge": "λ"}
-_LISTS = ("activation", "readout", "over")  # choices of many words
+_LISTS = ("activation", "readout", "over", "loss", "covariance")  # choices of many words
 _PLAIN = str.maketrans("", "", "_^")
 _TAGS = {"": "i", "_": "sub", "^": "sup"}
 

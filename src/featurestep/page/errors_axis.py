@@ -8,16 +8,28 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.axes import read_axis
+from ..core.extensions import LOSS, departing
 from ..core.problem import Grid, Problem
 from ..core.types import FloatArray
 from .state import State
 
 FIELDS = {"exponent": "step_exponent", "samples": "n", "width": "width", "ridge": "ridge"}
 POINTS = {"exponent": 31, "samples": 33, "width": 33, "ridge": 31}  # of a curve, by its axis
-_DRAFTED = 9  # points of its draft
+_SLOW, _SLOWEST = 13, 7  # where a point takes longer, and with a continuous readout law
+_DRAFTED, _DRAFTED_SLOW, _DRAFTED_SLOWEST = 9, 5, 3  # points of its draft
 _NEAR_PEAK = (0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25)  # of n over N, or N over n
 _DRAFTED_PEAK = (0.9, 1.0, 1.1)
 _SPAN = 10  # of sizes, either way
+
+
+def errors(state: State) -> tuple[str, str]:
+    """The two numbers that the errors' panel draws, by their names in a prediction.
+
+    `train_loss` of ridge regression is what it minimises; with another loss or an intercept the
+    training error has the test error's unit, and the loss need not.
+    """
+    is_ridge = state.loss == "square" and not state.intercept
+    return "test_error", "train_loss" if is_ridge else "train_error"
 
 
 def base(state: State) -> Problem:
@@ -46,7 +58,7 @@ def axis_text(state: State, count: int | None = None, peak: Sequence[float] = _N
 
     Over sizes there are points around the peak of double descent, where n meets N.
     """
-    count = POINTS[state.over] if count is None else count
+    count = _by_speed(state, POINTS[state.over], _SLOW, _SLOWEST) if count is None else count
     if state.over == "exponent":
         low, high = exponents(state)
         return f"step_exponent={low:g}:{high:g}:{1 + round((count - 1) * (high - low) / 0.5)}"
@@ -61,6 +73,13 @@ def axis_text(state: State, count: int | None = None, peak: Sequence[float] = _N
     return f"{FIELDS[state.over]}={','.join(map(str, sizes))}"
 
 
+def _by_speed(state: State, plain: int, slow: int, slowest: int) -> int:
+    """A number of points, by how long one takes."""
+    if departing(state.problem).keys() <= LOSS:
+        return plain
+    return slow if state.readout in ("constant", "rademacher") else slowest
+
+
 def _unit(state: State, problem: Problem) -> int:
     """What sizes are counted in on the axis."""
     return {"samples": problem.d, "width": problem.n}.get(state.over, 1)
@@ -69,7 +88,8 @@ def _unit(state: State, problem: Problem) -> int:
 def grid(state: State, count: int | None = None, *, draft: bool = False) -> Grid:
     """The problems along the errors' axis: those of the curve or its draft, or `count` of them."""
     if draft:
-        text = axis_text(state, _DRAFTED, _DRAFTED_PEAK)
+        count = _by_speed(state, _DRAFTED, _DRAFTED_SLOW, _DRAFTED_SLOWEST)
+        text = axis_text(state, count, _DRAFTED_PEAK)
     else:
         text = axis_text(state, count, _NEAR_PEAK if count is None else ())
     name, values = read_axis("axis", text)

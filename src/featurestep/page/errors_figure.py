@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.problem import interval
-from .errors_axis import exponents, here
+from ..core.extensions import departing
+from ..core.problem import BINARY_LOSSES, interval
+from .errors_axis import errors, exponents, here
 from .figures import AXES, NOTHING, PIN, Figure, frame, line, marks, note, open_squares
 from .spectrum_axis import nice
 from .state import State
@@ -18,12 +19,15 @@ _BASELINES = {  # by their names in `theory.baselines`
     "ridge_n_tuned": ("tuned ridge on n inputs", "dashdot"),
     "kernel": ("kernel ridge", "6px,2px"),
     "noise_floor": ("noise floor", "dot"),
+    "linear_n_tuned": ("tuned linear fit on n inputs", "dashdot"),
+    "bayes_error": ("least error", "dot"),
 }
+_LEVELS = ("noise_floor", "bayes_error")  # the same along every axis
 _LIMITS = {  # n → ∞
     "": ("limit with norm growth", "4px,3px"),
     "published_": ("published limit", "1px,3px"),
 }
-_CURVES = (("test_error", "test"), ("train_loss", "train"))
+_CURVES = ("test", "train")
 _DASHES = {"test": "solid", "train": "12px,3px"}
 _NAMED = 4  # regimes with their degree written above
 _PEAKED = 8.0  # largest over smallest test error from which their axis is logarithmic
@@ -34,7 +38,8 @@ def figure(state: State, point: Any, curve: Any, stairs: Any, simulated: Any) ->
     """Train and test error along the axis, their limits, the baselines and the current point."""
     theme = THEMES[state.theme]
     traces: list[Any] = []
-    for (name, label), colour in zip(_CURVES, (theme.test, theme.train), strict=True):
+    names = errors(state)
+    for name, label, colour in zip(names, _CURVES, (theme.test, theme.train), strict=True):
         if isinstance(stairs, list):
             traces += [_staircase(stairs, prefix, name, colour) for prefix in _LIMITS]
         if isinstance(curve, Mapping):
@@ -47,19 +52,20 @@ def figure(state: State, point: Any, curve: Any, stairs: Any, simulated: Any) ->
         if isinstance(simulated, Mapping):
             traces += _simulated(simulated, name, label, colour, theme)
     flat = _baselines(state, point, curve, theme)
-    up = _y_axis(curve, [*traces, *flat])
-    traces = [*_named(flat, up, curve, theme.ink), *traces]
+    up = _y_axis(state, curve, [*traces, *flat])
+    traces = [*_named(flat, up, curve, names, theme.ink), *traces]
     if isinstance(point, Mapping) and (at := here(state)) is not None:
         edge = {"color": theme.paper, "width": 2}
         marker = {"color": [theme.test, theme.train], "size": 11, "line": edge}
-        both = [point[name] for name, _ in _CURVES]
+        both = [point[name] for name in names]
         traces.append(marks([at, at], both, "here", marker, hoverinfo="skip"))
-    shapes, notes = _regimes(theme) if state.over == "exponent" else ([], [])
+    published = state.over == "exponent" and not departing(state.problem)
+    shapes, notes = _regimes(theme) if published else ([], [])
     low, high = exponents(state)
     across: Figure = {"title": AXES[state.over], "type": "log"}
     if state.over == "exponent":
         across |= {"type": "linear", "range": [low - 0.008, high + 0.008]}
-    ranks = [*(label for _, label in _CURVES), "published", "limit"]
+    ranks = [*_CURVES, "published", "limit"]
     for trace in traces:
         first = (rank for rank, name in enumerate(ranks) if trace["name"].startswith(name))
         trace["legendrank"] = next(first, len(ranks))
@@ -68,17 +74,20 @@ def figure(state: State, point: Any, curve: Any, stairs: Any, simulated: Any) ->
     return drawn
 
 
-def _y_axis(curve: Any, traces: list[Any]) -> Figure:
+def _y_axis(state: State, curve: Any, traces: list[Any]) -> Figure:
     """From 0, or logarithmic where a peak of the test error would flatten everything else."""
+    title = "test error, train loss" if "train_loss" in errors(state) else "test and train error"
+    if state.loss in BINARY_LOSSES:
+        title = "share of wrong signs"
     values = [value for trace in traces for value in trace["y"] if value is not None]
     top = 1.03 * max(values, default=1.0)
     found = [v for v in curve["test_error"] if v] if isinstance(curve, Mapping) else []
     if not found or max(found) < _PEAKED * min(found):
-        return {"title": "test error, train loss", "range": [0.0, nice(top)]}
+        return {"title": title, "range": [0.0, nice(top)]}
     low = max(min(value for value in values if value > 0.0) / 1.2, top * 10.0**-_DECADES)
     ends = [math.log10(low), math.log10(1.2 * top)]
     ticks = {"dtick": 1, "exponentformat": "power", "minexponent": 0}
-    return {"title": "test error, train loss", "type": "log", "range": ends, **ticks}
+    return {"title": title, "type": "log", "range": ends, **ticks}
 
 
 def _baselines(state: State, point: Any, curve: Any, theme: Theme) -> list[Any]:
@@ -89,17 +98,23 @@ def _baselines(state: State, point: Any, curve: Any, theme: Theme) -> list[Any]:
     low, high = exponents(state)
     if state.over != "exponent":
         low, high = (curve["x"][0], curve["x"][-1]) if isinstance(curve, Mapping) else (0.1, 10.0)
-    for (name, (label, dash)), colour in zip(_BASELINES.items(), theme.baselines, strict=True):
+    for (name, (label, dash)), colour in zip(_BASELINES.items(), _colours(theme), strict=True):
         value = point["baselines"].get(name, 0.0)
         if state.over != "exponent" and isinstance(curve, Mapping) and name in curve:
             traces.append(line(curve["x"], curve[name], label, colour, dash=dash))
-        elif value > 0.0 and (state.over == "exponent" or name == "noise_floor"):
+        elif value > 0.0 and (state.over == "exponent" or name in _LEVELS):
             level = line([low, high], [value, value], label, colour, dash=dash)
             traces.append({**level, "showlegend": False})
     return traces
 
 
-def _named(traces: list[Any], up: Figure, curve: Any, ink: str) -> list[Any]:
+def _colours(theme: Theme) -> tuple[str, ...]:
+    """Of the simpler predictors; those of another loss take the colours of the square's."""
+    untrained, ridge, kernel, floor = theme.baselines
+    return untrained, ridge, kernel, floor, ridge, floor
+
+
+def _named(traces: list[Any], up: Figure, curve: Any, names: Sequence[str], ink: str) -> list[Any]:
     """Level lines with their names on them: above, or below where the next one is close above.
 
     They stand at the right end, or at the left one where only there no curve is in their way.
@@ -110,7 +125,7 @@ def _named(traces: list[Any], up: Figure, curve: Any, ink: str) -> list[Any]:
     heights = [scale(level["y"][0]) for level in levels]
     room = 0.08 * (up["range"][1] - up["range"][0])
     third = len(curve["x"]) // 3 if isinstance(curve, Mapping) else 0
-    ends = [(curve[name][:third], curve[name][-third:]) for name, _ in _CURVES] if third else []
+    ends = [(curve[name][:third], curve[name][-third:]) for name in names] if third else []
     for rank, (level, y) in enumerate(zip(levels, heights, strict=True)):
         tight = rank + 1 < len(levels) and heights[rank + 1] - y < room
         low, high = (y - room, y) if tight else (y, y + room)

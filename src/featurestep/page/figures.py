@@ -15,6 +15,7 @@ Figure = dict[str, Any]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
 NOTHING = "\u200b"  # for texts that come and go: what was empty Plotly may not write any more
 PIN = {"meta": "pin"}  # of curves that the page may keep to compare with
+_BEST = {"logistic": "best, log-odds given κ", "hinge": "best, sign of E[y|κ]"}
 AXES = {
     "exponent": "step exponent α",
     "samples": "samples over dimension, n/d",
@@ -37,11 +38,14 @@ def note(text: str, x: float, y: float, theme: Theme, **rest: Any) -> Figure:
 
 
 def learned(state: State, point: Any) -> Figure:
-    """M(κ) over E[y|κ]."""
+    """M(κ) over E[y|κ], or over the best output for another loss."""
     theme = THEMES[state.theme]
     traces = []
     if isinstance(point, Mapping):
-        best = line(point["kappa"], point["best"], "best, E[y|κ]", theme.muted, dash="6px,3px")
+        if why := point["undrawn"].get("learned"):
+            return message(state, why)
+        name = _BEST.get(state.loss, "best, E[y|κ]")
+        best = line(point["kappa"], point["best"], name, theme.muted, dash="6px,3px")
         found = line(point["kappa"], point["learned"], "learned, M(κ)", theme.test, width=2.4)
         traces = [best, found | PIN]
     axis = {"title": "input along the learned direction, κ", "range": [-3.05, 3.05]}

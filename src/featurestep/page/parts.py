@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FeaturestepError, InvalidProblem
+from ..core.extensions import departing, require_known
 from ..core.problem import Problem, interval
 from ..core.results import status_of
 from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import gauss_hermite
-from ..theory import Limit, Prediction, limit
-from ..theory.baselines import baselines_given, kernel_error, tuned_ridge, untrained
+from ..theory import Limit, LossPrediction, Prediction, limit
+from ..theory.baselines import baselines, baselines_given, kernel_error, tuned_ridge, untrained
 from ..theory.limits import spike_functions
-from ..theory.predict import predict, solve
-from ..theory.prediction import Outcome
+from ..theory.predict import KNOWN, predict, solve
+from ..theory.prediction import LearnedFunction, Outcome
 from ..theory.resolution import Effort
-from .errors_axis import axis, grid
+from .errors_axis import axis, errors, grid
 from .state import State
 from .words import DEGREES
 
@@ -29,44 +30,94 @@ STAIRS, ROUGH_STAIRS = 8, 3  # regimes drawn, in full and as a draft: beyond, th
 Data = dict[str, Any]
 _ROUGH = Effort(groups=0.4, nodes=0.6, slack=1e8, residuals=0.72, alike=True)  # of up to 0.4 %
 _KAPPA = np.linspace(-3.0, 3.0, 61)
+_CERTAIN = 0.999  # mean label up to which its log-odds are drawn
 BASELINES = ("untrained", "ridge_n_tuned", "best_given_direction", "noise_floor")
 
 
 def point(state: State, *, draft: bool = False) -> Data:
     """The current point: its errors, what it has learned, and how far to trust it.
 
-    A draft is the same: one prediction takes some milliseconds.
+    A draft is the same, without the simpler predictors of another loss than the square: one
+    prediction takes some milliseconds, and these a second. What a panel cannot show is named in
+    `undrawn`, by the panel, with the reason.
     """
     problem = state.problem
-    found, still = _predicted(problem), _predicted(untrained(problem))
-    simpler = baselines_given(problem, still.test_error).as_dict()
+    found = _predicted(problem)
     regime = problem.regime
-    nodes, weight = gauss_hermite(120)
-    learned = found.learned(np.concatenate([_KAPPA, nodes]))  # once: most of it is not per point
-    return {
+    data = {
         **found.numbers,
         "beta_norm": found.beta_norm,
         "notes": list(found.notes),
         **{name: getattr(problem, name) for name in ("step_size", "n", "d", "width", "n_step")},
         "degree": regime.degree,
         "regime": regime.text,
-        "baselines": {name: simpler[name] for name in BASELINES},
-        "kappa": _KAPPA.tolist(),
-        "learned": learned[: _KAPPA.size].tolist(),
-        "best": found.target_along(_KAPPA).tolist(),
-        "degrees": _degrees(found, nodes, weight, learned[_KAPPA.size :]),
+        "is_binary": problem.is_binary,
+        "baselines": _simpler(problem, draft=draft),
     }
+    try:
+        return {**data, **_along_direction(found)}
+    except InvalidProblem as error:  # a target of several directions after several steps
+        return {**data, "degrees": [], "undrawn": dict.fromkeys(("learned", "degrees"), str(error))}
 
 
 @lru_cache(maxsize=16)
-def _predicted(problem: Problem) -> Prediction:
+def _predicted(problem: Problem) -> Prediction | LossPrediction:
     """Kept: what has no step is the same while the step moves."""
-    found: Prediction = predict(problem)
+    found: Prediction | LossPrediction = predict(problem)
     return found
 
 
+def _simpler(problem: Problem, *, draft: bool) -> Data:
+    """Test errors of simpler predictors, as far as they are known for this problem."""
+    still = _predicted(untrained(problem)).test_error
+    if not problem.has_square_loss:
+        found = {} if draft else _loss_baselines(problem)
+        return {"untrained": still, **found}
+    if problem.covariance is not None:  # ridge regression is known for isotropic inputs
+        return {"untrained": still, "noise_floor": problem.noise_std**2}
+    known = baselines_given(problem, still).as_dict()
+    names = [name for name in BASELINES if problem.steps == 1 or name != "best_given_direction"]
+    return {name: known[name] for name in names}
+
+
+@lru_cache(maxsize=16)
+def _loss_baselines(problem: Problem) -> Data:
+    """Errors of the linear fit with its best ridge, of the best function of κ, and the least."""
+    found = baselines(problem)
+    names = ("linear_n_tuned", "best_given_direction", "bayes_error")
+    return {name: getattr(found, name) for name in names}
+
+
+def _along_direction(found: Prediction | LossPrediction) -> Data:
+    """What is learned of the learned direction, beside the best function of it.
+
+    That of a logistic fit has log-odds, of a hinge the sign of the mean label.
+    """
+    problem = found.problem
+    nodes, weight = gauss_hermite(120)
+    learned = found.learned(np.concatenate([_KAPPA, nodes]))  # once: most of it is not per point
+    best = found.target_along(_KAPPA)
+    if problem.loss == "logistic":
+        best = 2.0 * np.arctanh(np.clip(best, -_CERTAIN, _CERTAIN))
+    elif problem.loss == "hinge":
+        best = np.sign(best)
+    data = {
+        "kappa": _KAPPA.tolist(),
+        "learned": learned[: _KAPPA.size].tolist(),
+        "best": best.tolist(),
+    }
+    if problem.is_binary:
+        why = f"with loss {problem.loss} the output is no estimate of the labels: see their errors"
+        return {**data, "degrees": [], "undrawn": {"degrees": why}}
+    degrees = _degrees(found, nodes, weight, learned[_KAPPA.size :])
+    return {**data, "degrees": degrees, "undrawn": {}}
+
+
 def _degrees(
-    found: Prediction, kappa: FloatArray, weight: FloatArray, learned: FloatArray
+    found: Prediction | LossPrediction,
+    kappa: FloatArray,
+    weight: FloatArray,
+    learned: FloatArray,
 ) -> list[Data]:
     """Of each degree: how much E[y|κ] has, and how much M(κ), given on nodes."""
     basis = normalised_hermite(DEGREES, kappa) * weight  # (degrees, nodes)
@@ -83,21 +134,22 @@ def curve(state: State, *, draft: bool = False) -> Data:
     A draft has a third of the points, and fewer groups of neurons than meet the eye.
     """
     problems = grid(state, draft=draft)
+    require_known(problems, "predict", *KNOWN)
     effort = _ROUGH if draft else None
+    plain = not departing(problems)
     outcomes = solve(list(problems), effort=effort)
     refused = [outcome for outcome in outcomes if isinstance(outcome, FeaturestepError)]
     answer: Data = {
         "x": axis(state, problems).tolist(),
-        "test_error": _column(outcomes, "test_error"),
-        "train_loss": _column(outcomes, "train_loss"),
+        **{name: _column(outcomes, name) for name in errors(state)},
         "refused": status_of(refused[0]) if refused else "",
     }
     if state.over != "exponent" and problems.base.step_size > 0:
         still = [untrained(problem) for problem in problems]
         answer["untrained"] = _column(solve(still, effort=effort), "test_error")
-    if state.isotropic and problems.base.directions == 1:
+    if state.isotropic and plain and problems.base.directions == 1:
         answer["isotropic"] = _column(solve(list(problems), method="isotropic"), "test_error")
-    if state.over == "samples":
+    if state.over == "samples" and departing(problems).keys() <= {"rows", "steps"}:
         answer |= _linear(list(problems))
     return answer
 
@@ -111,7 +163,7 @@ def _linear(problems: Sequence[Problem]) -> Data:
 
 
 def _column(outcomes: Sequence[Outcome], name: str) -> list[float | None]:
-    return [float(getattr(o, name)) if isinstance(o, Prediction) else None for o in outcomes]
+    return [float(getattr(o, name)) if isinstance(o, LearnedFunction) else None for o in outcomes]
 
 
 def stairs(state: State, *, draft: bool = False) -> list[Data]:

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
+from ..core.extensions import departing
 from ..core.problem import Problem
-from .errors_axis import FIELDS, axis_text, base, here
+from .errors_axis import FIELDS, axis_text, base, errors, here
 from .figures import AXES
 from .state import State
 
@@ -34,7 +35,7 @@ def python_lines(state: State) -> str:
         f"curve = predict({curve_base}.vary({name}={_values(spaced)}))",
         "print(curve.test_error.values)",
     ]
-    if state.over == "exponent":
+    if state.over == "exponent" and not departing(state.problem):
         steps = "limit(problem, degree, norm_growth=growth).test_error"
         lines.append("for growth in (False, True):")
         lines.append(f"    print([{steps} for degree in (1, 2, 3)])")
@@ -74,8 +75,15 @@ def _command(problem: Problem, *, without: str = "") -> str:
         if isinstance(value, bool):
             words.append(f"--{name}" if value else f"--no-{name}")
         else:
-            words += [f"--{name.replace('_', '-')}", str(value)]
+            words += [f"--{name.replace('_', '-')}", _option_text(value)]
     return shlex.join(words)
+
+
+def _option_text(value: Any) -> str:
+    """A value as its option takes it: a list of (eigenvalue, share) as eigenvalue:share,…"""
+    if isinstance(value, tuple):
+        return ",".join(":".join(map(str, pair)) for pair in value)
+    return str(value)
 
 
 def csv_text(state: State, answers: Mapping[str, Any]) -> str:
@@ -83,23 +91,23 @@ def csv_text(state: State, answers: Mapping[str, Any]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     x = AXES[state.over].split(",")[-1].strip()
-    errors = ("test_error", "train_loss")
-    writer.writerow(["series", x, *errors, *(f"{name}_standard_error" for name in errors)])
+    names = errors(state)
+    writer.writerow(["series", x, *names, *(f"{name}_standard_error" for name in names)])
     point, curve = answers.get("point"), answers.get("curve")
     if isinstance(point, Mapping):
-        writer.writerow(["here", here(state), *(point[name] for name in errors), "", ""])
+        writer.writerow(["here", here(state), *(point[name] for name in names), "", ""])
     if isinstance(curve, Mapping):
-        for row in zip(curve["x"], *(curve[name] for name in errors), strict=True):
+        for row in zip(curve["x"], *(curve[name] for name in names), strict=True):
             writer.writerow(["finite n", *row, "", ""])
     stairs = answers.get("stairs")
     for series, prefix in (("limit with norm growth", ""), ("published limit", "published_")):
         for step in stairs if isinstance(stairs, list) else ():
             for edge in (step["low"], step["high"]):
-                values = (step[prefix + name] for name in errors)
+                values = (step[prefix + name] for name in names)
                 writer.writerow([series, edge, *values, "", ""])
     simulated = answers.get("simulated")
     if isinstance(simulated, Mapping):
-        columns: Sequence[str] = (*errors, *(f"{name}_error" for name in errors))
+        columns: Sequence[str] = (*names, *(f"{name}_error" for name in names))
         series = f"simulated n={simulated['n']}"
         for row in zip(simulated["x"], *(simulated[name] for name in columns), strict=True):
             writer.writerow([series, *row])

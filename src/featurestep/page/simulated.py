@@ -11,7 +11,7 @@ from ..core.errors import FeaturestepError
 from ..processes import report_progress
 from ..simulation import SimulatedSpectrum, simulate, simulated_spectrum
 from ..theory.spectra import spectrum
-from .errors_axis import axis, grid
+from .errors_axis import axis, errors, grid
 from .spectrum_panel import as_data
 from .state import State
 from .worker import Refused
@@ -44,7 +44,7 @@ def simulated(state: State, count: int, seeds: int, report: Tell) -> dict[str, A
         "seconds": found.wall_time,
         "spectrum": _spectrum(state, report),
     }
-    for name in ("test_error", "train_loss"):
+    for name in errors(state):
         data[name] = mean[name].values.tolist()
         data[f"{name}_error"] = error[name].values.tolist()
     return data
@@ -52,7 +52,7 @@ def simulated(state: State, count: int, seeds: int, report: Tell) -> dict[str, A
 
 def _spectrum(state: State, report: Tell) -> dict[str, Any] | None:
     """A histogram of the bulk, each draw's values beyond it, and the prediction at this n."""
-    problem = state.problem
+    problem = state.features.problem
     try:
         theory = spectrum(problem)
     except FeaturestepError:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import NotConverged
+from ..core.extensions import require_known
 from ..core.spiked import spiked_weights
 from ..theory.spectra import DRAFT, Spectrum, Spike, solve_spectrum
 from ..theory.spectra import spectrum as solve
@@ -22,6 +23,7 @@ def spectrum(state: State, how: str = "full") -> dict[str, Any]:
     """Bulk and spikes of the features' singular values, in full, or as a draft."""
     if how == "full":
         return as_data(state, solve(state.problem))
+    require_known(state.problem, "spectrum")
     try:
         found = solve_spectrum(state.problem, DRAFT)[1]
     except NotConverged:

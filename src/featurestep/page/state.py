@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from ..core.errors import InvalidProblem
-from ..core.problem import INITIALS, RESIDUALS, Problem
+from ..core.problem import BINARY_LOSSES, INITIALS, LOSSES, RESIDUALS, SAMPLES, Problem
 from ..functions.activations import NAMED
 
 MAX_QUERY = 2000
@@ -99,6 +99,12 @@ def _control(default: Any, limits: Limits, word: str = "", sign: str = "") -> An
 
 _COEFFICIENT = Number(-2.0, 2.0, step=0.05)
 _LAWS = Choice(("gaussian", "rademacher", "constant", "uniform"))
+COVARIANCES: Mapping[str, Any] = {  # spectra of the inputs to choose from
+    "identity": None,
+    "power_half": "power(0.5)",
+    "power_one": "power(1)",
+    "two_levels": ((5.5, 0.1), (0.5, 0.9)),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,12 +115,17 @@ class State:
     step_exponent: float = _control(0.4, Number(0.0, 0.5, step=0.005), "exponent", "α")
     step_scale: float = _control(1.0, Number(0.05, 20.0, log=True), "scale", "η/n^α")
     step_size: float = _control(10.0, Number(0.01, 1000.0, log=True, zero=True), "step size", "η")
+    steps: int = _control(1, Number(1, 4, whole=True, step=1.0), "steps", "T")
     n: int = _control(2000, Number(100, 1_000_000, log=True, whole=True), "samples", "n")
     phi: float = _control(0.3, Number(0.05, 20.0, log=True), "d/n", "φ")
     psi: float = _control(0.6, Number(0.05, 20.0, log=True), "d/N", "ψ")
     step_ratio: float = _control(1.0, Number(0.1, 100.0, log=True), "step", "n_0/n")  # n_step/n
     ridge: float = _control(0.1, Number(1e-6, 1e3, log=True, step=0.05), "ridge", "λ")
     noise_std: float = _control(0.0, Number(0.0, 3.0, step=0.05), "noise", "σ_ε")
+    loss: str = _control("square", Choice(LOSSES), "loss")
+    intercept: bool = _control(False, Choice((True, False)), "intercept")
+    rows: str = _control("fresh", Choice(SAMPLES), "rows")
+    covariance: str = _control("identity", Choice(tuple(COVARIANCES)), "covariance", "Σ")
     activation: str = _control("relu", Choice(tuple(NAMED)), "activation", "σ")
     centre: bool = _control(True, Choice((True, False)), "centred", "E σ = 0")
     readout: str = _control("gaussian", _LAWS, "readout law")
@@ -182,7 +193,8 @@ class State:
         step: dict[str, Any] = {"step_size": self.step_size}
         if self.step == "exponent":
             step = {"step_exponent": self.step_exponent, "step_scale": self.step_scale}
-        n_step = max(1, round(self.step_ratio * self.n))
+        ratio = self.step_ratio if self.rows == "fresh" else 1.0  # the same rows are as many
+        n_step = max(1, round(ratio * self.n))
         step["n_step"] = None if n_step == self.n else n_step
         return Problem.from_ratios(
             activation=self.activation,
@@ -196,8 +208,19 @@ class State:
             residual=self.residual,
             initial=self.initial,
             centre=self.centre,
+            loss=self.loss,
+            intercept=self.intercept,
+            rows=self.rows,
+            steps=self.steps,
+            covariance=COVARIANCES[self.covariance],
             **step,
         )
+
+    @property
+    def features(self) -> State:
+        """The state as far as the features after the step depend on it: real labels, any fit."""
+        loss = self.loss if self.loss in BINARY_LOSSES else PLAIN.loss
+        return self.replace(loss=loss, intercept=self.intercept and loss != PLAIN.loss)
 
     @property
     def exponent(self) -> float | None:

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from ..core.errors import InvalidProblem
+from ..core.extensions import departing
 from ..processes import Wanted, always
 from . import errors_figure, figures, reproduce, spectrum_figure, words
 from .errors_axis import exponents
-from .pool import Memory, Pool, Task
+from .pool import Memory, Pool, Task, TooSlow
 from .questions import LANES
 from .state import NUMBERS, PLAIN, State
 from .theme import THEMES
@@ -77,6 +79,10 @@ class Views:
         task = tasks.pop("spectrum")
         if lane == "main":
             found = dict(zip(tasks, self.fast.ask(list(tasks.values()), wanted), strict=True))
+            if isinstance(found["point"], InvalidProblem):
+                raise found["point"]
+            if isinstance(found["curve"], TooSlow):
+                found["curve"] = self._drafted(tasks["curve"], found["curve"], wanted)
             kept = self._simulated.get(Task("errors", curve_key(state)))
             rough = any(each.how != "full" for each in tasks.values())
             return {**found, "simulated": kept}, "full" * rough
@@ -90,6 +96,13 @@ class Views:
         kept = self._simulated.get(Task("spectrum", task.query))
         found = {"spectrum": spectrum, "simulated_spectrum": kept}
         return found, "full" * (task.how != "full")
+
+    def _drafted(self, task: Task, late: TooSlow, wanted: Wanted) -> Any:
+        """The draft of a curve whose full one takes too long, or what was found in its place."""
+        if task.how != "full":
+            return late
+        (draft,) = self.fast.ask([task._replace(how="draft")], wanted)
+        return draft if isinstance(draft, Mapping) else late
 
     def tasks(self, state: State, how: str) -> dict[str, Task]:
         """What to compute: each part as asked, or in full where that is remembered."""
@@ -117,9 +130,9 @@ def tasks_of(state: State, how: str = "full") -> dict[str, Task]:
 def _queries(state: State) -> dict[str, str]:
     point = state.replace(theme=PLAIN.theme, over=PLAIN.over, isotropic=PLAIN.isotropic)
     queries = {"curve": curve_key(state), "point": point.to_query()}
-    if state.over == "exponent":
+    if state.over == "exponent" and not departing(state.problem):
         queries["stairs"] = queries["curve"]
-    return {**queries, "spectrum": point.replace(ridge=PLAIN.ridge).to_query()}
+    return {**queries, "spectrum": point.features.replace(ridge=PLAIN.ridge).to_query()}
 
 
 def curve_key(state: State) -> str:
@@ -149,11 +162,14 @@ def main_view(state: State, answers: Mapping[str, Any]) -> View:
         "shell": reproduce.shell_lines(state),
         "sentence": "",
         "notes": [],
+        "hint-errors": words.missing(state, departing(state.problem)),
         **{f"value-{name}": "–" for name in words.TILES},
     }
     shares: list[float | None] = []
+    undrawn = ""
     if isinstance(point, Mapping):
         shares = words.shares(point["degrees"])
+        undrawn = point["undrawn"].get("degrees", "")
         notes = words.gravest_first(point["notes"])
         texts |= {"sentence": words.sentence(point), "notes": notes, **words.values(point)}
     colour = THEMES[state.theme].test
@@ -162,6 +178,8 @@ def main_view(state: State, answers: Mapping[str, Any]) -> View:
         "graph-learned": figures.learned(state, point),
         "graph-degrees": figures.degrees(state, "of the target, learned", shares, colour),
     }
+    if undrawn:
+        drawn["graph-degrees"] = figures.message(state, undrawn)
     return drawn, texts
 
 
@@ -176,7 +194,8 @@ def spectrum_view(state: State, answers: Mapping[str, Any]) -> View:
         notes = words.gravest_first(found["notes"])
         texts = {"spikes": words.spikes(found["spikes"]), "notes-spectrum": notes}
     else:
-        drawn, texts = figures.message(state, str(found)), {"spikes": "", "notes-spectrum": []}
+        why = words.no_spectrum(departing(state.features.problem)) or str(found)
+        drawn, texts = figures.message(state, why), {"spikes": "", "notes-spectrum": []}
     colour = THEMES[state.theme].train
     bars = figures.degrees(state, "carried by the spikes", carried, colour)
     return {"graph-spectrum": drawn, "graph-degrees": bars}, texts

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
+
+from .state import State
 
 DEGREES = 6  # of the learned direction
 NAMES = ("constant", "linear", "quadratic", "cubic", "quartic", "fifth-degree", "sixth-degree")
+_DEPARTURES = {  # fields of the page beyond a plain problem
+    "loss": "labels ±1 or another loss",
+    "intercept": "an intercept",
+    "rows": "the same rows",
+    "steps": "several steps",
+    "covariance": "a covariance",
+}
 _PRESENT = 0.02  # of the target's norm: less than that is not worth a word
 _LEARNED, _PARTLY = 0.85, 0.1  # shares from which a degree counts as learned, or partly learned
 
@@ -30,9 +39,28 @@ def gravest_first(notes: Iterable[str]) -> list[tuple[str, float]]:
     return sorted(sized, key=lambda pair: -pair[1])
 
 
+def missing(state: State, fields: Collection[str]) -> str:
+    """What the errors' panel leaves out, given the fields that are not those of a plain problem."""
+    told = []
+    if fields and state.over == "exponent":
+        told.append("limits n → ∞")
+    if fields and state.isotropic:
+        told.append("spiked random features")
+    if "covariance" in fields:
+        told.append("ridge regression")
+    which = [_DEPARTURES[name] for name in fields if name in _DEPARTURES]
+    return f"{_listed(told)}: not known with {_listed(which)}" if told and which else ""
+
+
+def no_spectrum(fields: Collection[str]) -> str:
+    """Why there is no spectrum, given the fields that are not those of a plain problem."""
+    which = [_DEPARTURES[name] for name in fields if name in _DEPARTURES]
+    return f"The spectrum is not known with {_listed(which)}." if which else ""
+
+
 def sentence(point: Any) -> str:
     """What of the target is learned, and what that is worth."""
-    return f"{_degrees(point)} {_worth(point)}"
+    return f"{_degrees(point)} {_worth(point)}" if point["degrees"] else _worth(point)
 
 
 def spikes(found: Sequence[Mapping[str, Any]]) -> str:
@@ -74,14 +102,15 @@ def _parts(names: Sequence[str]) -> str:
 
 def _worth(point: Any) -> str:
     test, still = point["test_error"], point["baselines"]["untrained"]
+    shown = f"{test:.1%} of the signs wrong" if point["is_binary"] else number(test)
     if point["step_size"] == 0:
-        return f"Nothing is trained but the readout: the test error is {number(test)}."
+        return f"Nothing is trained but the readout: the test error is {shown}."
     change = test / still - 1.0 if still > 0 else 0.0
     if abs(change) < 0.005:
         against = "as without the step"
     else:
         against = f"{abs(change):.0%} {'below' if change < 0 else 'above'} the untrained network's"
-    return f"The test error, {number(test)}, is {against}."
+    return f"The test error, {shown}, is {against}."
 
 
 def _listed(names: Sequence[str]) -> str:

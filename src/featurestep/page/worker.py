@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.errors import FeaturestepError
+from ..core.errors import FeaturestepError, InvalidProblem
 from .state import State
 
 
@@ -23,7 +23,10 @@ class Failed(FeaturestepError):
 
 
 def answer(part: str, query: str, how: str) -> Any:
-    """A part by its name, or the error in its place; who asks here imports the engine, no other."""
+    """A part by its name, or the error in its place; who asks here imports the engine, no other.
+
+    A state that has no prediction is refused as a whole: the error of its point names the field.
+    """
     from . import parts, spectrum_panel
 
     try:
@@ -31,6 +34,8 @@ def answer(part: str, query: str, how: str) -> Any:
         if part == "spectrum":
             return spectrum_panel.spectrum(state, how)
         return getattr(parts, part)(state, draft=how != "full")
+    except InvalidProblem as error:
+        return error if part == "point" else Refused(str(error))
     except FeaturestepError as error:
         return Refused(str(error))
     except Exception as error:

@@ -70,7 +70,7 @@
 
   /* The page's look: which rows belong to the modes chosen, and the preset on show. */
   function dress() {
-    for (const name of ["step", "target"]) root.dataset[name] = reading(name);
+    for (const name of ["step", "target", "rows"]) root.dataset[name] = reading(name);
     find("toggle-theme").textContent = root.dataset.theme === "dark" ? "Light" : "Dark";
     const plain = (text) => { const query = new URLSearchParams(text); query.delete("theme"); return query.toString(); };
     for (const [name, query] of Object.entries(known.presets)) {
