@@ -67,6 +67,58 @@ def test_the_first_layer_can_be_chosen(explorer: Explorer) -> None:
     assert explorer.state.initial == "sphere"
 
 
+BEYOND: dict[str, tuple[Act, object, str]] = {  # a control, its new value, why no spectrum
+    "rows": (lambda e: e.tick("rows", "the step's"), "same", "the same rows"),
+    "steps": (lambda e: e.press("steps"), 2, "several steps"),
+    "covariance": (
+        lambda e: e.choose("covariance", "10 % eleven times larger"),
+        "two_levels",
+        "a covariance",
+    ),
+    "loss": (
+        lambda e: e.choose("loss", "logistic, labels ±1"),
+        "logistic",
+        "this loss",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_settings_beyond_a_plain_problem(explorer: Explorer, name: str) -> None:
+    act, value, told = BEYOND[name]
+    explorer.open(QUICK)
+    before = explorer.drawn()
+    act(explorer)
+    state = explorer.state
+    assert getattr(state, name) == value
+    assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
+    hint = explorer.text("hint-errors")
+    assert hint.startswith("limits n → ∞")
+    assert hint.endswith(f": not known with {told}")
+    assert "The spectrum is not known" in explorer.page.text_content("#graph-spectrum")
+    assert explorer.data("spectrum") == []
+    assert explorer.drawn()["errors"] != before["errors"]
+    assert explorer.page.is_visible("#row-step_ratio") == (name != "rows")
+    assert explorer.text("message") == ""
+    explorer.page.go_back()
+    explorer.settled()
+    assert explorer.text("hint-errors") == ""
+    assert explorer.data("spectrum") != []
+
+
+def test_settings_that_exclude_each_other_are_told_and_change_nothing(explorer: Explorer) -> None:
+    explorer.open(f"{QUICK}&rows=same")
+    before = explorer.drawn()
+    explorer.choose("loss", "hinge, labels ±1")
+    assert explorer.text("message") == "rows must be fresh for predict with loss hinge; got 'same'"
+    assert "wrong" in explorer.page.get_attribute("#row-rows", "class")
+    assert explorer.drawn() == before
+    explorer.tick("rows", "fresh")
+    assert explorer.text("message") == ""
+    assert explorer.page.locator(".wrong").count() == 0
+    assert "of the signs wrong" in explorer.text("sentence")
+
+
 def test_numbers_can_be_typed_and_modes_switched(explorer: Explorer) -> None:
     explorer.open(QUICK)
     explorer.type("ridge", "0.025")

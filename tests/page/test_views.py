@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from featurestep import baselines, limit, predict, spectrum
+from featurestep import InvalidProblem, baselines, limit, predict, spectrum
 from featurestep.core.results import Note
 from featurestep.page import (
     errors_axis,
@@ -27,8 +27,8 @@ from featurestep.page.pool import Memory, Pool, Task, TooSlow
 from featurestep.page.presets import PRESETS
 from featurestep.page.state import State
 from featurestep.page.views import Views, curve_key, main_view, spectrum_view, tasks_of
-from featurestep.page.worker import Refused
-from featurestep.theory.baselines import kernel_error
+from featurestep.page.worker import Refused, answer
+from featurestep.theory.baselines import kernel_error, untrained
 
 from .explorer import written
 
@@ -40,12 +40,17 @@ pytestmark = pytest.mark.usefixtures("solved_once")
 @pytest.mark.parametrize("state", STATES, ids=NAMES)
 def test_the_point_is_the_prediction(state: State) -> None:
     found, point = predict(state.problem), parts.point(state)
-    for name in ("test_error", "train_loss", "train_mse", "readout_norm", "alignment"):
+    for name in ("test_error", *errors_axis.errors(state), "readout_norm", "alignment"):
         assert point[name] == getattr(found, name)
     kappa = np.array(point["kappa"])
     np.testing.assert_allclose(point["learned"], found.learned(kappa), rtol=1e-12)
-    np.testing.assert_array_equal(point["best"], found.target_along(kappa))
-    assert point["baselines"]["untrained"] == baselines(state.problem).untrained
+    best = found.target_along(kappa)
+    if state.loss == "logistic":
+        best = np.log((1.0 + best) / (1.0 - best))  # log-odds
+    np.testing.assert_allclose(point["best"], best, rtol=1e-12)
+    known = state.steps == 1  # `baselines` does not know several steps
+    still = baselines(state.problem).untrained if known else predict(untrained(state.problem))
+    assert point["baselines"]["untrained"] == (still if known else still.test_error)
     json.dumps(point, allow_nan=False)
 
 
@@ -53,10 +58,93 @@ def test_the_point_is_the_prediction(state: State) -> None:
 def test_the_curve_is_the_prediction_over_a_grid(state: State) -> None:
     grid = errors_axis.grid(state)
     found, curve = predict(grid), parts.curve(state)
-    np.testing.assert_allclose(curve["test_error"], found["test_error"].values, rtol=1e-9)
-    np.testing.assert_allclose(curve["train_loss"], found["train_loss"].values, rtol=1e-9)
+    for name in errors_axis.errors(state):
+        np.testing.assert_allclose(curve[name], found[name].values, rtol=1e-9)
     assert curve["x"] == sorted(curve["x"])
     assert curve["refused"] == ""
+
+
+BEYOND = {  # a plain problem: a control, its value, and the words for it
+    "rows": ("same", "the same rows"),
+    "steps": (2, "several steps"),
+    "covariance": ("two_levels", "a covariance"),
+    "loss": ("logistic", "this loss"),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+@pytest.mark.parametrize("how", ["draft", "full"])
+def test_what_is_not_known_is_told_in_one_line_and_not_drawn(name: str, how: str) -> None:
+    value, told = BEYOND[name]
+    state = State(readout="rademacher", isotropic=True, **{name: value})
+    tasks = tasks_of(state, how)
+    assert set(tasks) == {"curve", "point", "spectrum"}
+    found = {part: answer(*task) for part, task in tasks.items()}
+    assert isinstance(found["spectrum"], Refused)
+    drawn, texts = spectrum_view(state, found)
+    which = "labels ±1" if name == "loss" else told
+    (shown,) = written(drawn["graph-spectrum"])
+    assert shown.replace("<br>", " ") == f"The spectrum is not known with {which}."
+    assert drawn["graph-spectrum"]["data"] == []
+    assert texts == {"spikes": "", "notes-spectrum": []}
+    del found["spectrum"]
+    drawn, texts = main_view(state, found)
+    names = {trace["name"] for trace in drawn["graph-errors"]["data"]}
+    assert {"test", "train", "untrained"} <= names
+    assert names.isdisjoint({"published limit", "limit with norm growth", "spiked random features"})
+    assert texts["hint-errors"].startswith("limits n → ∞")
+    assert "spiked random features" in texts["hint-errors"]
+    assert texts["hint-errors"].endswith(f": not known with {told}")
+    assert texts["message"] == ""
+    known = "tuned ridge on n inputs" in names
+    assert known == (name in ("rows", "steps"))  # of square losses on isotropic inputs
+
+
+def test_the_fit_of_real_labels_leaves_the_spectrum_as_it_is() -> None:
+    plain = tasks_of(State())["spectrum"]
+    assert tasks_of(State(intercept=True))["spectrum"] == plain
+    assert tasks_of(State(loss="huber", intercept=True))["spectrum"] == plain
+    assert tasks_of(State(loss="hinge"))["spectrum"] != plain
+
+
+def test_labels_of_two_signs_have_no_learned_degrees() -> None:
+    state = State(readout="rademacher", loss="hinge")
+    point = answer(*tasks_of(state)["point"])
+    drawn, texts = main_view(state, {"point": point})
+    assert written(drawn["graph-degrees"])[0].startswith(
+        "with loss hinge the output is no estimate"
+    )
+    assert {trace["name"] for trace in drawn["graph-learned"]["data"]} == {
+        "best, sign of E[y|κ]",
+        "learned, M(κ)",
+    }
+    assert f"{point['test_error']:.1%} of the signs wrong" in texts["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"rows": "same", "loss": "hinge"}, "rows"),
+        ({"steps": 2, "covariance": "power_one"}, "covariance"),
+        ({"rows": "same", "residual": "full"}, "residual"),
+    ],
+)
+def test_a_state_without_a_prediction_is_refused_whole(
+    views: Views, changes: dict[str, object], field: str
+) -> None:
+    state = State(readout="rademacher", **changes)
+    with pytest.raises(InvalidProblem) as refused:
+        views.answers(state, "main", "draft")
+    assert refused.value.parameter == field
+
+
+def test_a_curve_that_takes_too_long_stays_a_draft(views: Views) -> None:
+    state = State(readout="rademacher", rows="same", n=700)
+    drafts = views.answers(state, "main", "draft")[0]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(views.fast, "deadline", 0.0)
+        late = views.answers(state.replace(theme="dark"), "main", "full")[0]
+    assert late["curve"] == drafts["curve"]
 
 
 def test_the_staircase_is_the_limit_of_each_regime() -> None:
@@ -186,7 +274,7 @@ def test_degrees_say_how_much_of_the_target_is_learned() -> None:
 def test_every_mixture_of_learned_degrees_is_a_sentence(learned, text) -> None:
     rows = [{"target": 1.0, "learned": share} for share in learned]
     rest = [{"target": 0.0, "learned": 0.0}] * 3
-    point = {"degrees": [*rows, *rest], "test_error": 1.0, "step_size": 0.0}
+    point = {"degrees": [*rows, *rest], "test_error": 1.0, "step_size": 0.0, "is_binary": False}
     assert text in words.sentence({**point, "baselines": {"untrained": 1.0}})
     nothing = words.sentence({**point, "degrees": rest * 2, "baselines": {"untrained": 1.0}})
     assert nothing.startswith("The target has no part along the learned direction.")
@@ -340,7 +428,7 @@ def test_what_takes_too_long_is_stopped_and_the_worker_replaced() -> None:
         (again,) = pool.ask([Task("point", State(n=500).to_query())])
         (refused,) = pool.ask([Task("point", State(activation="abs").to_query())])
         assert again["n"] == 500
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, InvalidProblem)
         assert "activation must have c_1" in str(refused)
     finally:
         pool.close()

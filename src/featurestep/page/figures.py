@@ -75,7 +75,7 @@ def message(state: State, text: str) -> Figure:
     theme = THEMES[state.theme]
     hidden = {"visible": False}
     where = {"xref": "paper", "yref": "paper", "yanchor": "middle"}
-    shown = "<br>".join(escape(row) for row in wrap(text, 60))  # Plotly reads markup
+    shown = "<br>".join(escape(row) for row in wrap(text, 36))  # Plotly reads markup
     return frame(theme, [], dict(hidden), dict(hidden), [note(shown, 0.5, 0.5, theme, **where)])
 
 

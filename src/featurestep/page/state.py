@@ -125,7 +125,7 @@ class State:
     loss: str = _control("square", Choice(LOSSES), "loss")
     intercept: bool = _control(False, Choice((True, False)), "intercept")
     rows: str = _control("fresh", Choice(SAMPLES), "rows")
-    covariance: str = _control("identity", Choice(tuple(COVARIANCES)), "covariance", "Σ")
+    covariance: str = _control("identity", Choice(tuple(COVARIANCES)), "covariance")
     activation: str = _control("relu", Choice(tuple(NAMED)), "activation", "σ")
     centre: bool = _control(True, Choice((True, False)), "centred", "E σ = 0")
     readout: str = _control("gaussian", _LAWS, "readout law")

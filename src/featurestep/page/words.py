@@ -11,7 +11,7 @@ from .state import State
 DEGREES = 6  # of the learned direction
 NAMES = ("constant", "linear", "quadratic", "cubic", "quartic", "fifth-degree", "sixth-degree")
 _DEPARTURES = {  # fields of the page beyond a plain problem
-    "loss": "labels ±1 or another loss",
+    "loss": "this loss",
     "intercept": "an intercept",
     "rows": "the same rows",
     "steps": "several steps",
@@ -54,7 +54,8 @@ def missing(state: State, fields: Collection[str]) -> str:
 
 def no_spectrum(fields: Collection[str]) -> str:
     """Why there is no spectrum, given the fields that are not those of a plain problem."""
-    which = [_DEPARTURES[name] for name in fields if name in _DEPARTURES]
+    words = {**_DEPARTURES, "loss": "labels ±1"}
+    which = [words[name] for name in fields if name in words and name != "intercept"]
     return f"The spectrum is not known with {_listed(which)}." if which else ""
 
 
