@@ -163,6 +163,7 @@ HIGHER_TERMS: dict[str, Patch] = {
     "μ (136)": _result(degrees.Tables, "slope"),
     "tables of blocks (136)": _result(degrees.Tables, "of_degree"),
     "noise (137)": _result(degrees.Tables, "spread"),
+    "coordinates along κ (138)": _result(degrees.Tables, "along_kappa"),
     "fields of degree 2 (140)": _parts("square"),
     "fields of degree 3 (142)": _parts("cube"),
     "norms in the block (149)": _norms,

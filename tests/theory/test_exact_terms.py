@@ -23,12 +23,10 @@ def largest_gap() -> float:
 
 def largest_gap_at_small_d() -> float:
     """To the check values with blocks and fields of degree 2 and 3."""
-    cases = [case for case in test_small_d.VALUES if case not in test_small_d.CORRECTED]
     gaps = []
-    for case in cases:
-        found = test_small_d.answer(test_small_d.problem_of(case))
-        error = found.errors.by_kappa[0] @ found.solution.at.samples.weight
-        gaps.append(abs(error / case["ablation_test_error"]["cross=False"] - 1.0))
+    for case in test_small_d.VALUES:
+        error = test_small_d.test_error(test_small_d.answer(test_small_d.problem_of(case)))
+        gaps.append(abs(error / case["test_error"] - 1.0))
     return float(max(gaps))
 
 
@@ -49,4 +47,4 @@ def test_three_per_cent_on_a_term_of_small_d_are_seen(
     term: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     HIGHER_TERMS[term](monkeypatch, 1.03)
-    assert largest_gap_at_small_d() > 1e-5
+    assert largest_gap_at_small_d() > 5e-5  # 2e-5 with all terms as they are

@@ -25,7 +25,6 @@ from .degrees import (
     HigherFields,
     Parts,
     RadialNodes,
-    Sector,
     Tables,
     averages_of,
     build_sectors,
@@ -33,6 +32,7 @@ from .degrees import (
 )
 from .dyson import matmul, symmetric
 from .inputs import NormProducts
+from .sectors import Forms, MixedCoordinates, Sector
 from .step import Step
 from .weight_covariance import pair_covariance, weight_covariance
 
@@ -54,13 +54,15 @@ class Columns:
     _: KW_ONLY
     cubic: FloatArray | None = None  # (B, Q, F) B_3, in units of h_3(s)
     sectors: tuple[Sector, ...] = ()  # blocks of degree 2 and 3
+    along_kappa: MixedCoordinates | None = None  # κx_i, solved together with the linear ones
     higher: HigherFields | None = None  # covariances of the fields of degree 2 and 3
     kept_products: FloatArray | None = None  # `products` of the columns that these were taken from
 
     @cached_property
     def products(self) -> FloatArray:
-        """Products of two groups' tables, g ≤ h, of μ and of every sector: (B, Q, (1 + S)K(K+1)/2).
+        """Products of two groups' tables, g ≤ h: (B, Q, TK(K+1)/2) for T tables.
 
+        Tables are μ, those of the sectors and of coordinates κx_i.
         What the resolvent sees of the features: averages over samples are sums over its rows, and
         χ is a sum over its columns.
         """
@@ -68,38 +70,51 @@ class Columns:
             return self.kept_products
         pairs = symmetric(self.slope.shape[2])
         tables = [self.slope, *(sector.table for sector in self.sectors)]
+        if self.along_kappa is not None:
+            tables.append(self.along_kappa.table)
         every = [table[..., pairs.first] * table[..., pairs.second] for table in tables]
         return np.concatenate(every, axis=2) if len(every) > 1 else every[0]
 
-    def summed(self, weight: FloatArray) -> FloatArray:
-        """Σ over nodes of `weight` (B, Q) times products of two groups, (B, 1 + S, K, K)."""
+    def summed(self, weight: FloatArray) -> Forms:
+        """Σ over nodes of `weight` (B, Q) times products of two groups' tables."""
         pairs = symmetric(self.slope.shape[2])
         flat = matmul(weight[:, None, :], self.products)
-        return pairs.whole(flat.reshape(len(flat), -1, pairs.count))
+        own = pairs.whole(flat.reshape(len(flat), -1, pairs.count))
+        if self.along_kappa is None:
+            return Forms(own)
+        weighted = np.swapaxes(self.slope * weight[:, :, None], 1, 2)
+        return Forms(own, matmul(weighted, self.along_kappa.table))
 
-    def contracted(self, forms: FloatArray) -> FloatArray:
-        """Σ t_gt_h times forms (B, 1 + S, K, K) at every node, (B, Q)."""
+    def contracted(self, forms: Forms) -> FloatArray:
+        """Forms of the tables at every node, (B, Q)."""
         pairs = symmetric(self.slope.shape[2])
-        twice = np.where(pairs.first == pairs.second, 1.0, 2.0) * pairs.upper(forms)
-        return matmul(self.products, twice.reshape(len(forms), -1, 1))[:, :, 0]
+        twice = np.where(pairs.first == pairs.second, 1.0, 2.0) * pairs.upper(forms.own)
+        found = matmul(self.products, twice.reshape(len(twice), -1, 1))[:, :, 0]
+        if forms.mixed is None or self.along_kappa is None:
+            return found
+        return np.asarray(
+            found + (matmul(self.slope, forms.mixed) * self.along_kappa.table).sum(axis=2)
+        )
 
     def bare(self) -> Columns:
         """The same without fields: what the fixed point needs."""
         none = self.plain[:, :, :0]
         return Columns(
             self.slope, self.spread, self.spread_in_v2, none, none, none, none,
-            sectors=self.sectors, kept_products=self.products,
+            sectors=self.sectors, along_kappa=self.along_kappa, kept_products=self.products,
         )  # fmt: skip
 
     def take(self, rows: Any) -> Columns:
         """The same for some of the rows."""
         arrays: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        sectors, higher = arrays.pop("sectors"), arrays.pop("higher")
-        kept: dict[str, Any] = {k: v if v is None else v[rows] for k, v in arrays.items()}
+        sectors, parts = arrays.pop("sectors"), ("higher", "along_kappa")
+        kept: dict[str, Any] = {
+            k: v if v is None else v.take(rows) if k in parts else v[rows]
+            for k, v in arrays.items()
+        }
         return Columns(
             **kept,
             sectors=tuple(sector.take(rows) for sector in sectors),
-            higher=None if higher is None else higher.take(rows),
         )
 
 
@@ -165,6 +180,7 @@ def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Colum
         for parts in zip(*every, strict=True)
     )
     spread = tables.spread()
+    sectors, along_kappa = build_sectors(step, tables, weights)
     return Columns(
         slope=tables.slope(),
         spread=spread,
@@ -174,7 +190,8 @@ def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Colum
         linear=linear[:, None],
         square=math.sqrt(0.5) * square[:, None],
         cubic=cubic,
-        sectors=build_sectors(step, tables, weights),
+        sectors=sectors,
+        along_kappa=along_kappa,
         higher=higher_fields(step, weights),
     )
 

@@ -27,6 +27,7 @@ from .fixed_point import Evaluation, Samples, State, evaluate
 from .label_rules import LabelRule
 from .losses import Loss, Measured, Output
 from .regression import field_covariance
+from .sectors import Forms, half_sums
 
 _SMALLEST_VARIANCE = 1e-10  # of the largest at any κ
 _LEVENBERG = 0.1
@@ -178,7 +179,7 @@ def sides(fitting: Fitting, unknowns: Unknowns) -> Sides:
     bulk_gram = root[:, :, None] * unknowns.bulk * root[:, None, :] - fitted_bulk_gram(step, x)
     squares = v2 * unknowns.relative
     bent = columns.curvature * x[:, None, :size]
-    bulk = fluctuations(columns, bulk_gram, squares)
+    bulk = fluctuations(columns, Forms(bulk_gram[:, None]), squares)
     bulk = np.maximum(bulk, _SMALLEST_VARIANCE * bulk.max(axis=1, keepdims=True))
     norms = np.einsum("bqg,bqg->bq", matmul(bent, step.sample_norm), bent)
     variance = bulk + norms - own[:, 0] ** 2 - 2.0 * own[:, 1] ** 2
@@ -305,7 +306,7 @@ def mapped(fitting: Fitting, unknowns: Unknowns) -> Mapped:
     change = adjoint.forces.self_energy + padded(unknowns.xi_change, size)
     every = np.arange(len(step))
     relative, moved, _ = adjoint.reply(step, every, unknowns.relative, change, at.g_squares)
-    mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
+    mean = half_sums(relative)
     own = moved[:, size : 2 * size, size : 2 * size]
     bulk = own + mean * found.blocks.phi_phi + adjoint.forces.response / d
     inside = p_hat_index(size)

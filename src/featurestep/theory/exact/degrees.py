@@ -10,8 +10,6 @@ and 3 in (κ, s), which are fields. Every table is a function of κ and of the n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
@@ -19,6 +17,7 @@ import numpy as np
 
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, coefficients, hermite_polynomials
+from .sectors import MixedCoordinates, Sector
 from .step import Step
 from .weight_covariance import WeightCovariance
 
@@ -27,33 +26,6 @@ _HIGHEST_POWER = 12.0  # of ‖x‖²/d in ν²
 _FEWEST_INPUTS = 4.0  # directions of an input that (134)–(142) take for granted
 _LARGEST_OVERLAP = 0.2  # share of a neuron's square along κ up to which tables are expanded in it
 _STEP = 1e-4  # relative, of the difference quotient in (137)
-
-
-@dataclass(frozen=True)
-class Sector:
-    """Coordinates of one degree: blocks that share a table, up to a factor for each group.
-
-    Block P has a share of the sector's `dimension` and the table share^½·factor·table of (131).
-    """
-
-    dimension: FloatArray  # (B,)
-    table: FloatArray  # (B, Q, K) t_g(κ, h)
-    share: FloatArray  # (B, P)
-    factor: FloatArray  # (B, P, K)
-
-    def take(self, rows: Any) -> Sector:
-        """The same for some of the rows."""
-        return Sector(*(getattr(self, f.name)[rows] for f in fields(self)))
-
-    @cached_property
-    def products(self) -> FloatArray:
-        """ffᵀ of every block for its factors f, (B, P, K, K)."""
-        return np.asarray(self.factor[..., :, None] * self.factor[..., None, :])
-
-    @cached_property
-    def weight(self) -> FloatArray:
-        """share·ffᵀ of every block, (B, P, K, K)."""
-        return np.asarray(self.share[..., None, None] * self.products)
 
 
 class HigherFields(NamedTuple):
@@ -144,12 +116,13 @@ class Tables:
         self.d, self.v = inputs(step)[:, None, None], step.norm[:, None, :] ** 2
         self.h = nodes.h
         self.radius = 1.0 + self.h * np.sqrt(2.0 / self.d)  # R, (B, 2Q, 1)
-        overlap = np.minimum(along[:, None, :] / self.d, _LARGEST_OVERLAP * self.v)
-        self.shift = (nodes.kappa**2 - 1.0) * overlap  # Sh
+        self.kappa = nodes.kappa
+        self.overlap = np.minimum(along[:, None, :] / self.d, _LARGEST_OVERLAP * self.v)
+        self.shift = (nodes.kappa**2 - 1.0) * self.overlap  # Sh
 
-    def _radial(self, degree: int) -> FloatArray:
-        """a_k^{(k)} of (135)."""
-        lowered = self.h - degree * np.sqrt(2.0 / self.d)
+    def _radial(self, degree: int, outside: int) -> FloatArray:
+        """a_k^{(l)} of (135), with l factors ‖x‖ outside."""
+        lowered = self.h - outside * np.sqrt(2.0 / self.d)
         return np.asarray(self.v * np.sqrt(2.0 / (self.d + 2 * degree)) * lowered)
 
     def _power(self, power: Any) -> FloatArray:
@@ -160,18 +133,32 @@ class Tables:
 
     def slope(self) -> FloatArray:
         """μ(κ, h)."""
-        bent = 0.5 * self.s[3] * (self._radial(1) + self.shift)
-        return np.asarray(np.sqrt(np.maximum(self.radius, 1e-3)) * (self.s[1] + bent))
+        return np.asarray(self._root_radius() * self._bent(1, 1))
 
-    def of_degree(self, k: int) -> FloatArray:
-        """t_k(κ, h)."""
-        factor = np.ones_like(self.d)
+    def _root_radius(self) -> FloatArray:
+        """√R."""
+        return np.asarray(np.sqrt(np.maximum(self.radius, 1e-3)))
+
+    def _bent(self, k: int, outside: int) -> FloatArray:
+        """s_k with what the norm of a sample and its overlap add."""
+        return self.s[k] + 0.5 * self.s[k + 2] * (self._radial(k, outside) + self.shift)
+
+    def _traceless(self, k: int) -> FloatArray:
+        """v^k f_k/k!, of (134)."""
+        factor = self.v**k / math.factorial(k)
         for i in range(k):
             factor = factor * (self.d - 2 + i) / (self.d - 2 + 2 * i)
-        bent = 0.5 * self.s[k + 2] * (self._radial(k) + self.shift)
-        legs = _legs(k * self.shift / self.v) * self._power(k)
-        size = np.sqrt(self.v**k * factor * legs / math.factorial(k))
-        return np.asarray(size * (self.s[k] + bent))
+        return np.asarray(factor)
+
+    def of_degree(self, k: int) -> FloatArray:
+        """t_k(κ, h); of degree 2 without coordinates κx_i, which are `along_kappa`."""
+        legs = self._power(k) if k == 2 else _legs(k * self.shift / self.v) * self._power(k)
+        return np.asarray(np.sqrt(self._traceless(k) * legs) * self._bent(k, k))
+
+    def along_kappa(self) -> FloatArray:
+        """t_c(κ, h) over √c: coordinates κx_i of degree 2."""
+        size = np.sqrt(self._traceless(2) * self.overlap * self.d / self.v)
+        return np.asarray(self.kappa * self._root_radius() * size * self._bent(2, 1))
 
     def spread(self) -> FloatArray:
         """ν²(κ, h): of degrees above those with a block."""
@@ -184,18 +171,27 @@ class Tables:
         return np.asarray(np.maximum(tail, 0.0) * self._power(p) * legs)
 
 
-def build_sectors(step: Step, tables: Tables, weights: WeightCovariance) -> tuple[Sector, ...]:
-    """Blocks of degree 2, one for each pair of nodes of the bulk, and of degree 3 (eq. 147)."""
+def build_sectors(
+    step: Step, tables: Tables, weights: WeightCovariance
+) -> tuple[tuple[Sector, ...], MixedCoordinates]:
+    """Blocks of degree 2, one for each pair of nodes of the bulk, and of degree 3 (eq. 147).
+
+    Of the coordinates of degree 2 those along κ, a share c, are by themselves.
+    """
     pairs = list(combinations_with_replacement(range(weights.share.shape[1]), 2))
     first, second = np.array(pairs).T
     share = weights.share[:, first] * weights.share[:, second] * np.where(first == second, 1, 2)
     factor = np.sqrt(weights.bulk[:, first] * weights.bulk[:, second]) / step.norm[:, None] ** 2
     one = np.ones((len(step), 1))
     plain = np.ones((len(step), 1, step.norm.shape[1]))
-    return (
-        Sector(dimension(inputs(step), 2), tables.of_degree(2), share, factor),
-        Sector(dimension(inputs(step), 3), tables.of_degree(3), one, plain),
+    d = inputs(step)
+    along = (d - 1.0) / dimension(d, 2)  # c
+    part, rest = (np.sqrt(x)[:, None, None] for x in (along, 1.0 - along))
+    sectors = (
+        Sector(dimension(d, 2) - (d - 1.0), rest * tables.of_degree(2), share, factor),
+        Sector(dimension(d, 3), tables.of_degree(3), one, plain),
     )
+    return sectors, MixedCoordinates(d - 1.0, part * tables.along_kappa())
 
 
 def _symmetric_square(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -11,7 +11,6 @@ higher degrees add to dχ as the linear one does, each with a matrix for its tab
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +19,9 @@ from ...core.types import FloatArray, IntArray
 from .classes import ClassCovariance, class_change, class_forces
 from .columns import Columns
 from .dyson import Covariance, forces, matmul, p_hat_index, symmetric, t_matrix_change, transposed
-from .fixed_point import Evaluation, SectorAt, outer_root, robust_fixed_point
+from .fixed_point import Evaluation, between_roots, robust_fixed_point, scaled_information
 from .regression import RegressionFit, quadratic_block
+from .sectors import Forms, half_sums
 from .step import Step
 
 TOLERANCE = 1e-12
@@ -34,8 +34,8 @@ class Errors:
 
     by_kappa: FloatArray  # (B, Q) E[(y − f)²|κ]
     readout_squares: FloatArray  # (B, K) P_g = Σ_{j∈g} â_j²
-    bulk_gram: FloatArray  # (B, K, K) Q_gh of (13)
-    higher_grams: tuple[FloatArray, ...] = ()  # the same for tables of sectors, and for s_2
+    grams: Forms  # Q_gh of (13), and the same for the tables of blocks of higher degrees
+    square_gram: FloatArray | None = None  # (B, K, K) the same for s_2
 
 
 def solve_errors(
@@ -71,6 +71,11 @@ class Adjoint:
         self.bulk_force -= fitted_bulk_gram(step, coefficients)
         work = (dual * coefficients).reshape(len(step), fields, size).sum(axis=1)
         self.group_force = np.einsum("bgh,bhg->bg", at.information, answer) - work
+        self.mixed_force: tuple[FloatArray, FloatArray] | None = None  # on tables of (138)
+        if at.along_kappa is not None:
+            self.mixed_force = at.along_kappa.seen(np.sqrt(at.state.v2), self.bulk_force)
+            own = np.einsum("bgg->bg", self.mixed_force[0]) / at.state.v2
+            self.group_force -= at.along_kappa.coordinates.dimension[:, None] * own
         self.square_force: FloatArray | None = None  # on nE[s_2s_2ᵀ/(1 + χ)]
         block = quadratic_block(at)
         if block is not None:
@@ -90,8 +95,8 @@ class Adjoint:
         relative: FloatArray,
         change: FloatArray,
         squares: FloatArray,
-    ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
-        """d log V2, dG and the sectors' changes of response.
+    ) -> tuple[FloatArray, FloatArray, Forms]:
+        """d log V2, dG and the changes of `Evaluation.responses`.
 
         For dΞ, `change`, and the weights n w⟨g²⟩ of samples, `squares`.
         """
@@ -99,10 +104,16 @@ class Adjoint:
         columns = columns if rows.size == len(self.step) else columns.take(rows)
         v2 = at.state.v2[rows]
         demand = -matmul(squares[:, None, :], columns.spread)
-        asked = -columns.summed(squares) * outer_root(v2)
+        summed = between_roots(columns.summed(-squares), v2)
+        asked = scaled_information(columns, step.d, summed)
         information, whole = at.information[rows], self.whole[rows]
-        mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
-        changed = asked[:, 0] / step.d[:, None, None] + mean * information
+        linear = at.blocks.phi_phi[rows]
+        mean = half_sums(relative)
+        changed = asked.own[:, 0] + mean * information
+        mixed = None
+        if at.along_kappa is not None and asked.mixed is not None:
+            mixed = at.along_kappa.reply(rows, relative, asked.own[:, -1], asked.mixed)
+            changed += mean * at.along_kappa.eliminated[rows] - mixed.eliminated
         pushed = change.copy()
         pushed[:, size : 2 * size, size : 2 * size] -= changed
         if self.forces.shift is None:
@@ -110,13 +121,10 @@ class Adjoint:
         else:
             moved = class_change(step, whole, pushed) + self.forces.shift[rows]
         answer = moved[:, size : 2 * size, size : 2 * size]
-        degrees = np.einsum("bgh,bhg->bg", changed, at.blocks.phi_phi[rows])
+        degrees = np.einsum("bgh,bhg->bg", changed, linear)
         degrees += np.einsum("bgh,bhg->bg", information, answer)
         higher = [
-            _sector_reply(
-                each, rows, relative, asked[:, i] / each.sector.dimension[rows, None, None]
-            )
-            for i, each in enumerate(at.sectors, 1)
+            each.reply(rows, relative, asked.own[:, i]) for i, each in enumerate(at.sectors, 1)
         ]
         total = (
             v2 * demand[:, 0]
@@ -126,25 +134,14 @@ class Adjoint:
         )
         for (_, freedom), each in zip(higher, at.sectors, strict=True):
             total += freedom - relative * each.degrees[rows]
-        return -total / step.neurons, moved, [change for change, _ in higher]
-
-
-def _sector_reply(
-    at: SectorAt, rows: IntArray, relative: FloatArray, asked: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Change of a sector's response and of its degrees of freedom, (B, K, K) and (B, K).
-
-    asked: the change of its information at fixed V2, (B, K, K).
-    """
-    every = rows.size == len(at.information)
-    sector = at.sector
-    products, weight = (x if every else x[rows] for x in (sector.products, sector.weight))
-    information, inverse = at.information[rows], at.inverse[rows]
-    mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
-    changed = asked + mean * information
-    moved = (-weight * matmul(inverse, products * changed[:, None], inverse)).sum(axis=1)
-    own = (changed * at.response[rows] + information * moved).sum(axis=2)
-    return moved, sector.dimension[rows, None] * own
+        responses = [answer, *(change for change, _ in higher)]
+        cross = None
+        if mixed is not None and at.along_kappa is not None:
+            total += mixed.degrees(linear, answer)
+            total -= relative * at.along_kappa.degrees(at.blocks.phi_phi)[rows]
+            own, cross = mixed.responses(linear, answer)
+            responses.append(own)
+        return -total / step.neurons, moved, Forms(np.stack(responses, axis=1), cross)
 
 
 def fitted_bulk_gram(step: Step, coefficients: FloatArray) -> FloatArray:
@@ -156,20 +153,16 @@ def fitted_bulk_gram(step: Step, coefficients: FloatArray) -> FloatArray:
 
 
 def fluctuations(
-    columns: Columns,
-    bulk_gram: FloatArray,
-    squares: FloatArray,
-    higher_grams: Sequence[FloatArray] = (),
+    columns: Columns, grams: Forms, squares: FloatArray, square_gram: FloatArray | None = None
 ) -> FloatArray:
     """v of (13) at every node: Σ μ_gμ_h Q_gh + Σ ν_g² P_g, (B, Q).
 
-    `higher_grams` are the same for the tables of the sectors and, last, for s_2.
+    `grams` has Q and the same for other tables, `square_gram` for s_2.
     """
-    total = matmul(columns.spread, squares[:, :, None])[:, :, 0]
-    count = len(columns.sectors)
-    total = total + columns.contracted(np.stack([bulk_gram, *higher_grams[:count]], axis=1))
-    for form in higher_grams[count:]:
-        total = total + 4.0 * (matmul(columns.curvature, form) * columns.curvature).sum(axis=2)
+    total = matmul(columns.spread, squares[:, :, None])[:, :, 0] + columns.contracted(grams)
+    if square_gram is not None:
+        bent = 2.0 * columns.curvature
+        total = total + (matmul(bent, square_gram) * bent).sum(axis=2)
     return np.asarray(total)
 
 
@@ -187,13 +180,8 @@ class _SquareLoss(Adjoint):
         """The solution of the adjoint equations, and the errors that follow from it."""
         step, size = self.step, self.size
         every = np.arange(len(step))
-        none = np.zeros((len(step), size, size))
-        nothing = _packed(
-            np.zeros((len(step), size)),
-            [none] * (1 + len(self.at.sectors)),
-            np.zeros((len(step), 2 * size, 2 * size)),
-        )
-        first = self.image(1, nothing, every)
+        unchanged = symmetric(2 * size).count + size + self.misfit.shape[1]
+        first = self.image(1, np.zeros((len(step), unchanged)), every)
         scale = np.maximum(np.abs(first).max(axis=1, keepdims=True), 1e-300)
         found = robust_fixed_point(
             self.image,
@@ -202,72 +190,58 @@ class _SquareLoss(Adjoint):
             tolerance=slack * TOLERANCE,
             accepted=slack * ACCEPTED,
         )
-        relative, responses, _ = _unpacked(found.state, size)
-        bulk, *higher = self._grams(relative, responses, every)
-        change = self._chi(relative, [bulk, *higher], every)
+        relative, bent, change = self._sweep(found.state, every, 1)
+        grams = self._grams(relative, change[1], every)
         squares = self.at.state.v2 * relative
-        last = () if self.square_force is None else (self.square_force,)
-        return Errors(self.misfit + change, squares, bulk, (*higher, *last))
+        return Errors(self.misfit + bent, squares, grams, self.square_force)
 
-    def _grams(
-        self, relative: FloatArray, responses: list[FloatArray], rows: IntArray
-    ) -> list[FloatArray]:
-        """dV1 and the same for the tables of the sectors, (B, K, K) each."""
-        root = np.sqrt(self.at.state.v2[rows])
-        mean = 0.5 * (relative[:, :, None] + relative[:, None, :])
-        at_rest = [self.at.blocks.phi_phi, *(each.response for each in self.at.sectors)]
-        found = [
-            root[:, :, None] * (response + mean * own[rows]) * root[:, None, :]
-            for response, own in zip(responses, at_rest, strict=True)
-        ]
-        found[0] = found[0] + self.bulk_force[rows]
-        return found
-
-    def _chi(self, relative: FloatArray, grams: list[FloatArray], rows: IntArray) -> FloatArray:
-        """dχ at every node, (B, Q)."""
-        part = self.bare if rows.size == len(self.step) else self.bare.take(rows)
-        return fluctuations(part, grams[0], self.at.state.v2[rows] * relative, grams[1:])
+    def _grams(self, relative: FloatArray, change: Forms, rows: IntArray) -> Forms:
+        """dV1 and the same for the other tables."""
+        mean, at_rest = half_sums(relative), self.at.responses.take(rows)
+        cross = None
+        if change.mixed is not None and at_rest.mixed is not None:
+            cross = change.mixed + mean * at_rest.mixed
+        moved = Forms(change.own + mean[:, None] * at_rest.own, cross)
+        found = between_roots(moved, self.at.state.v2[rows])
+        found.own[:, 0] += self.bulk_force[rows]
+        if found.mixed is None or self.mixed_force is None:
+            return found
+        found.own[:, -1] += self.mixed_force[0][rows]
+        return found._replace(mixed=found.mixed + self.mixed_force[1][rows])
 
     def image(self, sweeps: int, state: FloatArray, rows: IntArray) -> FloatArray:
-        """The linearised map with the gradients of the readout's loss as source."""
+        """The linearised map with the gradients of the readout's loss as source.
+
+        A state is d log V2, d log(1 + χ) and the upper triangle of dΞ as one vector.
+        """
         step = self.step if rows.size == len(self.step) else self.step.take(rows)
-        relative, responses, xi = _unpacked(state, self.size)
-        change = self.forces.self_energy[rows] + padded(xi, self.size)
-        for _ in range(sweeps):
-            squares = self._squares(rows, relative, responses)
-            relative, moved, higher = self.reply(step, rows, relative, change, squares)
-            own = moved[:, self.size : 2 * self.size, self.size : 2 * self.size]
-            responses = [own, *higher]
+        relative, bent, (moved, _) = self._sweep(state, rows, sweeps)
         inside = p_hat_index(self.size)
         coupled = moved[:, inside[:, None], inside]
         t_matrices = self.at.t_matrices
         if rows.size < len(self.step):
             t_matrices = t_matrices[rows]
-        again = t_matrix_change(step, t_matrices, coupled)
-        return _packed(relative, responses, again)
+        again = symmetric(2 * self.size).upper(t_matrix_change(step, t_matrices, coupled))
+        return np.concatenate([relative, bent * self.at.shrink[rows], again], axis=1)
 
-    def _squares(
-        self, rows: IntArray, relative: FloatArray, responses: list[FloatArray]
-    ) -> FloatArray:
-        """n w (E0 + v)/(1 + χ)² of every node."""
-        at = self.at
-        grams = self._grams(relative, responses, rows)
-        error = self.misfit[rows] + self._chi(relative, grams, rows)
-        return np.asarray(at.mass[rows] * at.shrink[rows] * error)
-
-
-def _packed(groups: FloatArray, responses: list[FloatArray], xi: FloatArray) -> FloatArray:
-    """d log V2, dG_φφ, the sectors' and dΞ as one vector a row: upper triangles of matrices."""
-    upper = [symmetric(matrix.shape[-1]).upper(matrix) for matrix in (*responses, xi)]
-    return np.concatenate([groups, *upper], axis=1)
-
-
-def _unpacked(state: FloatArray, size: int) -> tuple[FloatArray, list[FloatArray], FloatArray]:
-    """d log V2 (B, K), dG_φφ and those of sectors (B, K, K), and dΞ (B, 2K, 2K) of vectors."""
-    few, many = symmetric(size), symmetric(2 * size)
-    groups, middle, xi = np.split(state, [size, state.shape[1] - many.count], axis=1)
-    responses = np.split(middle, middle.shape[1] // few.count, axis=1)
-    return groups, [few.whole(response) for response in responses], many.whole(xi)
+    def _sweep(
+        self, state: FloatArray, rows: IntArray, sweeps: int
+    ) -> tuple[FloatArray, FloatArray, tuple[FloatArray, Forms]]:
+        """d log V2, dχ and what `reply` says beside, after sweeps at fixed dΞ."""
+        at, size = self.at, self.size
+        step = self.step if rows.size == len(self.step) else self.step.take(rows)
+        columns = self.bare if rows.size == len(self.step) else self.bare.take(rows)
+        nodes = self.misfit.shape[1]
+        relative, bent, xi = np.split(state, [size, size + nodes], axis=1)
+        change = self.forces.self_energy[rows] + padded(symmetric(2 * size).whole(xi), size)
+        bent = bent / at.shrink[rows]
+        for _ in range(sweeps):
+            error = self.misfit[rows] + bent
+            squares = at.mass[rows] * at.shrink[rows] * error  # n w (E0 + v)/(1 + χ)²
+            relative, moved, higher = self.reply(step, rows, relative, change, squares)
+            grams = self._grams(relative, higher, rows)
+            bent = fluctuations(columns, grams, at.state.v2[rows] * relative)
+        return relative, bent, (moved, higher)
 
 
 def padded(xi: FloatArray, size: int) -> FloatArray:

@@ -23,16 +23,15 @@ import numpy as np
 from ...core.types import BoolArray, FloatArray, IntArray
 from .classes import bulk_blocks, class_blocks
 from .columns import Columns
-from .degrees import Sector
 from .dyson import (
     Blocks,
     averaged,
-    inverted,
     matmul,
     symmetric,
     t_matrix,
     t_matrix_without_readout,
 )
+from .sectors import Forms, MixedAt, SectorAt
 from .step import Step
 
 ACCEPTED = 1e-10  # residual of a solution
@@ -75,33 +74,6 @@ class State:
 
 
 @dataclass(frozen=True)
-class SectorAt:
-    """Blocks of one degree at one state: Ṽ_P = ffᵀ∘Ṽ with the factors f of block P (eq. 131)."""
-
-    sector: Sector
-    information: FloatArray  # (B, K, K) Ṽ of the sector's table
-
-    @cached_property
-    def inverse(self) -> FloatArray:
-        """X_P = (I + Ṽ_P)⁻¹, (B, P, K, K)."""
-        seen = self.sector.products * self.information[:, None]
-        if seen.shape[-1] == 1:
-            return np.asarray(1.0 / (1.0 + seen))
-        return inverted(np.eye(seen.shape[-1]) + seen)
-
-    @cached_property
-    def response(self) -> FloatArray:
-        """Σ_P share ffᵀ∘X_P, the blocks' part of χ between √V2 t (B, K, K) (eq. 132)."""
-        return np.asarray((self.sector.weight * self.inverse).sum(axis=1))
-
-    @cached_property
-    def degrees(self) -> FloatArray:
-        """Σ_P dim_P[Ṽ_PX_P]_gg, (B, K) (eq. 133)."""
-        own = (self.information * self.response).sum(axis=2)
-        return np.asarray(self.sector.dimension[:, None] * own)
-
-
-@dataclass(frozen=True)
 class Evaluation:
     """Equations (7), (8), (22) and (23) at one state."""
 
@@ -110,9 +82,10 @@ class Evaluation:
     state: State
     shrink: FloatArray  # (B, Q) 1/(1 + χ)
     mass: FloatArray  # (B, Q) n w/(1 + χ)
-    information: FloatArray  # (B, K, K) Ṽ = √D V̂1 √D
+    information: FloatArray  # (B, K, K) Ṽ = √D V̂1 √D, without what `along_kappa` eliminates
     blocks: Blocks
     sectors: tuple[SectorAt, ...] = ()
+    along_kappa: MixedAt | None = None
 
     @property
     def direction(self) -> FloatArray:
@@ -146,7 +119,18 @@ class Evaluation:
         noise = matmul(self.mass[:, None, :], columns.spread_in_v2)[:, 0]  # V̂2 of (8)
         free_part = (step.n * self.ridge)[:, None]
         found = self.state.v2 * (free_part + noise) + self.degrees
+        if self.along_kappa is not None:
+            found = found + self.along_kappa.degrees(self.blocks.phi_phi)
         return np.asarray(sum((sector.degrees for sector in self.sectors), found))
+
+    @cached_property
+    def responses(self) -> Forms:
+        """Forms of tables in χ between √V2: G_φφ, the sectors' and those of coordinates κx_i."""
+        own = [self.blocks.phi_phi, *(sector.response for sector in self.sectors)]
+        if self.along_kappa is None:
+            return Forms(np.stack(own, axis=1))
+        last, mixed = self.along_kappa.responses(self.blocks.phi_phi)
+        return Forms(np.stack([*own, last], axis=1), mixed)
 
     @cached_property
     def mapped_v2(self) -> FloatArray:
@@ -156,8 +140,7 @@ class Evaluation:
     @cached_property
     def mapped_chi(self) -> FloatArray:
         """χ(κ) = Σ μ_gμ_h V1_gh + Σ ν_g² V2_g, (B, Q) (eq. 7)."""
-        own = [self.blocks.phi_phi, *(sector.response for sector in self.sectors)]
-        blocks = self.samples.columns.contracted(np.stack(own, axis=1) * outer_root(self.state.v2))
+        blocks = self.samples.columns.contracted(between_roots(self.responses, self.state.v2))
         if not np.iscomplexobj(blocks):
             blocks = np.maximum(blocks, 0.0)
         noise = matmul(self.samples.columns.spread, self.state.v2[:, :, None])[:, :, 0]
@@ -194,9 +177,11 @@ def evaluate(
     shrink = 1.0 / (1.0 + state.chi)
     if mass is None:
         mass = step.n[:, None] * samples.weight * shrink
-    dimensions = np.stack([step.d, *(sector.dimension for sector in columns.sectors)], axis=1)
-    seen = columns.summed(mass) * outer_root(state.v2) / dimensions[:, :, None, None]
-    information = seen[:, 0]
+    seen = scaled_information(columns, step.d, between_roots(columns.summed(mass), state.v2))
+    information, along_kappa = seen.own[:, 0], None
+    if columns.along_kappa is not None and seen.mixed is not None:
+        along_kappa = MixedAt(columns.along_kappa, step.d, seen.own[:, -1], seen.mixed)
+        information = information - along_kappa.eliminated
     return Evaluation(
         samples=samples,
         ridge=step.ridge if ridge is None else ridge,
@@ -205,14 +190,30 @@ def evaluate(
         mass=mass,
         information=information,
         blocks=bulk_blocks(step, state.xi, information),
-        sectors=tuple(SectorAt(sector, seen[:, 1 + i]) for i, sector in enumerate(columns.sectors)),
+        sectors=tuple(SectorAt(each, seen.own[:, i]) for i, each in enumerate(columns.sectors, 1)),
+        along_kappa=along_kappa,
     )
 
 
-def outer_root(v2: FloatArray) -> FloatArray:
-    """√V2_g√V2_h, (B, 1, K, K)."""
+def scaled_information(columns: Columns, d: FloatArray, forms: Forms) -> Forms:
+    """Ṽ of every table from sums over samples between √V2: over the numbers of coordinates."""
+    sizes = [d, *(sector.dimension for sector in columns.sectors)]
+    if columns.along_kappa is not None:
+        sizes.append(columns.along_kappa.dimension)
+    dimensions = np.stack(sizes, axis=1)[:, :, None, None]
+    if forms.mixed is None:
+        return Forms(forms.own / dimensions)
+    return Forms(
+        forms.own / dimensions, forms.mixed / np.sqrt(dimensions[:, 0] * dimensions[:, -1])
+    )
+
+
+def between_roots(forms: Forms, v2: FloatArray) -> Forms:
+    """Forms times √V2_g√V2_h."""
     root = np.sqrt(v2)
-    return np.asarray(root[:, None, :, None] * root[:, None, None, :])
+    outer = root[:, :, None] * root[:, None, :]
+    mixed = None if forms.mixed is None else forms.mixed * outer
+    return Forms(forms.own * outer[:, None], mixed)
 
 
 @dataclass(frozen=True)
@@ -283,6 +284,8 @@ def _guess(samples: Samples) -> State:
     power = columns.slope**2 * step.norm[:, None, :] ** 2 + columns.spread
     for sector in columns.sectors:
         power = power + sector.table**2
+    if columns.along_kappa is not None:
+        power = power + columns.along_kappa.table**2
     mean = np.einsum("q,bqk->bk", samples.weight, power)
     v2 = noise_only(step.n, step.ridge, step.neurons, mean)
     xi = averaged(step.r_weight, t_matrix_without_readout(step))

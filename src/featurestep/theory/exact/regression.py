@@ -156,8 +156,12 @@ def quadratic_block(at: Evaluation) -> QuadraticBlock | None:
     return QuadraticBlock(columns.higher, step.d, _product(second, second, at.mass))
 
 
-def gram(samples: Samples, mass: FloatArray) -> FloatArray:
-    """𝒢, with the weights n w/(1+χ) of every node in `mass` (eq. 49)."""
+def gram(samples: Samples, mass: FloatArray, information: FloatArray | None = None) -> FloatArray:
+    """𝒢, with the weights n w/(1+χ) of every node in `mass` (eq. 49).
+
+    V̂1 is that of all linear coordinates, or at finite d `information` (B, K, K), without what
+    coordinates κx_i share with them (138).
+    """
     step, columns, kappa = samples.step, samples.columns, samples.kappa
     size = step.k.shape[1]
     means, along = slice(0, size), slice(size, 2 * size)
@@ -170,8 +174,8 @@ def gram(samples: Samples, mass: FloatArray) -> FloatArray:
     for part in _parts(columns.linear):
         total = total + _product(part, part, mass)
     bent = _product(columns.curvature, columns.curvature, mass)
-    if columns.higher is not None:
-        return _radial_gram(samples, mass, total, bent)
+    if information is not None:
+        return _radial_gram(samples, mass, total, bent, information)
     # Blocks in which parts cancel, or belong to the sample norms, are written by themselves.
     own = columns.plain[:, :, means]
     total[:, means, means] = _product(own, own, mass) + step.sample_norm * bent
@@ -188,7 +192,11 @@ def gram(samples: Samples, mass: FloatArray) -> FloatArray:
 
 
 def _radial_gram(
-    samples: Samples, mass: FloatArray, total: FloatArray, bent: FloatArray
+    samples: Samples,
+    mass: FloatArray,
+    total: FloatArray,
+    bent: FloatArray,
+    linear: FloatArray,
 ) -> FloatArray:
     """𝒢 with the norms of samples as a variable: −V̂1 on τ and ψ, −V̂_q on fields of degree 2."""
     step, columns = samples.step, samples.columns
@@ -196,7 +204,6 @@ def _radial_gram(
     if columns.cubic is not None:
         total = total + _product(columns.cubic, columns.cubic, mass)
     total[:, :size, :size] += step.sample_norm * bent
-    linear = _product(columns.slope, columns.slope, mass)
     for field, seen in ((1, linear), (2, linear), *((i, 4.0 * bent) for i in (4, 5, 6))):
         own = slice(field * size, (field + 1) * size)
         total[:, own, own] -= seen
@@ -225,7 +232,11 @@ def fit(at: Evaluation, labels: Labels, found: Covariance) -> RegressionFit:
             right = right + _moment(part, mass * seen[:, i])
     if columns.cubic is not None and labels.cubic is not None:
         right = right + _moment(columns.cubic, mass * labels.cubic)
-    dual, coefficients = solve_fields(c, gram(at.samples, mass), right)
+    information = None
+    if block is not None:
+        root = np.sqrt(step.d[:, None] / at.state.v2)
+        information = root[:, :, None] * at.information * root[:, None, :]
+    dual, coefficients = solve_fields(c, gram(at.samples, mass, information), right)
     missed = misfit(columns, labels, step.sample_norm, coefficients)
     # The objective itself: to first order it does not feel the rounding of the solution.
     penalty = (dual * coefficients).sum(axis=1) - _bulk_information(at, block, coefficients)

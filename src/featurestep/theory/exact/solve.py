@@ -31,6 +31,7 @@ from .fixed_point import Samples, Solution, solve
 from .label_rules import FINE, Orders, label_rule
 from .losses import LOSSES
 from .regression import RegressionFit, fit, misfit
+from .sectors import Forms
 from .step import (
     ProblemRow,
     Step,
@@ -309,6 +310,7 @@ def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
     coefficients = found.fitted.coefficients[rows]
     # A group of long and one of short initial rows belong to the same g.
     split = (-1, found.groups[0].size)
+    square = found.errors.square_gram
     fields = (part @ coefficients).reshape(-1, step.k.shape[1])
     fields = fields.reshape(len(fields), *split).sum(axis=1)
     halves = step.k.shape[1] // split[1]
@@ -345,8 +347,8 @@ def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
             method,
             coefficients,
             squares,
-            found.errors.bulk_gram[rows],
-            tuple(part[rows] for part in found.errors.higher_grams),
+            found.errors.grams.take(rows),
+            None if square is None else square[rows],
             step.is_radial,
         ),
     )
@@ -361,8 +363,8 @@ class SolvedNetwork(NamedTuple):
     method: str
     coefficients: FloatArray  # (R, F) of the fields A, τ, ψ_1 … ψ_r, Δ …, K of each
     readout_squares: FloatArray  # (R, K) P_g
-    bulk_gram: FloatArray  # (R, K, K) Q_gh
-    higher_grams: tuple[FloatArray, ...] = ()  # (R, K, K) the same for blocks of higher degrees
+    grams: Forms  # Q_gh, and the same for blocks of higher degrees
+    square_gram: FloatArray | None = None  # (R, K, K) the same for s_2
     radial: bool = False
 
     def parts(self, kappa: FloatArray) -> FloatArray:
@@ -378,7 +380,7 @@ class SolvedNetwork(NamedTuple):
         step, columns, share = self._columns(kappa)
         labels = build_labels(self.rows[0].problem.star, step, kappa)
         missed = misfit(columns, labels, step.sample_norm, self.coefficients)
-        varied = fluctuations(columns, self.bulk_gram, self.readout_squares, self.higher_grams)
+        varied = fluctuations(columns, self.grams, self.readout_squares, self.square_gram)
         return _over_norms(share @ (missed + varied), kappa.size)
 
     def _columns(self, kappa: FloatArray) -> tuple[Step, Columns, FloatArray]:

@@ -10,6 +10,7 @@ from ...core.errors import FeaturestepError, InvalidProblem, NotConverged
 from ...core.problem import Problem
 from ...core.spiked import spiked_weights
 from ...core.types import FloatArray
+from ..exact.sectors import Forms
 from ..exact.solve import SolvedNetwork
 from ..exact.step import ProblemRow, Step, build_step
 from ..prediction import Groups, Outcome, Prediction, checked
@@ -158,7 +159,7 @@ def _prediction(
         "exact",
         fields.reshape(1, -1),
         errors.readout_squares[None],
-        errors.bulk_gram[None],
+        Forms(errors.bulk_gram[None, None]),
     )
     kappa, weight = rules.test
     weights = spiked_weights(problem)

@@ -16,6 +16,7 @@ from ...core.types import FloatArray, IntArray
 from ..exact.dyson import symmetric
 from ..exact.errors import fluctuations
 from ..exact.fixed_point import LARGEST_MOVE, noise_only, robust_fixed_point
+from ..exact.sectors import Forms
 from .batches import Batch
 from .chain import averaged, coupled, field, solve_chain, t_matrix, t_matrix_change
 from .directions import Bulk, Stage, gradient
@@ -229,7 +230,7 @@ class Adjoint:
         """dχ at every node."""
         columns = self.equations.readout.columns
         squares = (self.at.state.v2 * relative)[None]
-        return np.asarray(fluctuations(columns, bulk[None], squares)[0])
+        return np.asarray(fluctuations(columns, Forms(bulk[None, None]), squares)[0])
 
     def image(self, sweeps: int, states: FloatArray, rows: IntArray) -> FloatArray:
         """The linearised map."""

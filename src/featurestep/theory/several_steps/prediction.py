@@ -17,6 +17,7 @@ from ...functions.targets import AlignedTarget
 from ..exact.columns import Columns
 from ..exact.errors import fluctuations
 from ..exact.regression import misfit
+from ..exact.sectors import Forms
 from ..prediction import Groups, Outcome, StepsPrediction, checked
 from ..resolution import Effort
 from .laws import product_rule
@@ -183,7 +184,7 @@ class StepsNetwork:
         )
         errors = found.errors
         missed = missed + fluctuations(
-            columns, errors.bulk_gram[None], errors.readout_squares[None]
+            columns, Forms(errors.bulk_gram[None, None]), errors.readout_squares[None]
         )
         return np.asarray(missed.reshape(kappa.size, weight.size) @ weight)
 
