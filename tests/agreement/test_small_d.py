@@ -55,12 +55,12 @@ def test_a_dozen_agree() -> None:
 
 @pytest.mark.slow
 def test_all_agree() -> None:
-    """What was reached: 87 % within 1 % or 2 standard errors, 95 % within 3 %, the rest noted."""
+    """What was reached: 88 % within 1 % or 2 standard errors, 99 % within 3 %, the rest noted."""
     predictions = [predict(Problem(**row["problem"])) for row in RECORD]
     found = [gap(row, p.test_error) for row, p in zip(RECORD, predictions, strict=True)]
     assert np.mean([agrees(*each) for each in found]) >= 0.87
     far = [(abs(g), p) for (g, _), p in zip(found, predictions, strict=True) if abs(g) > 0.03]
-    assert len(far) <= 0.05 * len(RECORD)
+    assert len(far) <= 0.03 * len(RECORD)
     for size, prediction in far:
         assert max((note.size for note in prediction.notes), default=0.0) > size
 
