@@ -76,8 +76,7 @@ EQUATIONS = (
     (1, 88),
     (90, 109),
     (114, 114),
-    (130, 137),
-    (139, 151),
+    (130, 151),
     (160, 181),
 )  # first and last number of each topic
 TOPICS = ((1, 35), (40, 43), (50, 53), (60, 66))  # the same for sections
