@@ -74,8 +74,7 @@ CITED = re.compile(rf"\beqs?\.\s+({ONE}(?:(?:,\s*|\s+and\s+|\s+to\s+){ONE})*)")
 
 EQUATIONS = (
     (1, 88),
-    (90, 109),
-    (114, 114),
+    (90, 115),
     (130, 151),
     (160, 181),
 )  # first and last number of each topic

@@ -46,11 +46,11 @@ def untrained(problem: Problem) -> Numbers:
 
 
 def exact_answer(
-    problem: Problem, *, finite: bool = True, count: int | None = None, radial: bool = False
+    problem: Problem, *, finite: bool = True, count: int | None = None, higher: bool = False
 ) -> BlockSolution:
     """The exact weight side for one problem, with or without the terms of order 1/d.
 
-    Without `radial` terms of higher degrees in n/d² and 1/d are left out (sections 50–53).
+    Without `higher` terms of higher degrees in n/d² and 1/d are left out (sections 50–53).
     """
     resolution = choose(problem, spiked_weights(problem), Effort())
     groups, nodes = resolution.group_rule(), resolution.node_rule()
@@ -58,7 +58,7 @@ def exact_answer(
         for term in () if finite else ("sample norms (29)", "finite d (37)"):
             TERMS[term](patch, 0.0)
         count = count or r_nodes(problem)
-        return solve_rows(rows_of(problem), groups, nodes, count, radial=radial)
+        return solve_rows(rows_of(problem), groups, nodes, count, higher=higher)
 
 
 def without_higher_degrees(
@@ -66,7 +66,7 @@ def without_higher_degrees(
 ) -> Prediction:
     """The prediction with the terms of sections 50–53 left out, d → ∞ apart from (37)."""
     resolution = choose(problem, spiked_weights(problem), effort or Effort())
-    (found,), _ = solve_block([problem], resolution, method, radial=False)
+    (found,), _ = solve_block([problem], resolution, method, higher=False)
     assert isinstance(found, Prediction)
     return found
 

@@ -106,7 +106,7 @@ def test_exact_errors_are_derivatives_of_the_loss(case: str, radial: bool) -> No
     """The adjoint of `sources` against differences of the loss, without and with higher degrees."""
     sizes = {"d": 70, "n_step": 300} if radial else {}
     problem = Problem(**{**BASE, **EXACT[case], **sizes})
-    found = exact_answer(problem, radial=radial)
+    found = exact_answer(problem, higher=radial)
     at, errors = found.solution.at, found.errors
     weight, kappa = at.samples.weight, at.samples.kappa
     for measure in measures(kappa, at.state.chi[0]).values():

@@ -108,7 +108,7 @@ def test_what_they_are_made_of(case: dict[str, Any]) -> None:
 def test_covariances_of_weights(case: dict[str, Any]) -> None:
     """Nodes of the bulk have its mean, and special directions their covariance by (24)."""
     problem = problem_of(case)
-    step = build_step(rows_of(problem), groups_of(problem), 30, radial=True)
+    step = build_step(rows_of(problem), groups_of(problem), 30, higher=True)
     found = weight_covariance(step)
     mean = np.einsum("ba,bak->bk", found.share, found.bulk)
     assert mean == pytest.approx(step.norm**2, rel=1e-10)
@@ -118,7 +118,7 @@ def test_covariances_of_weights(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("initial", ["sphere", "gaussian"])
 def test_sample_norms_vanish_without_a_step(initial: str) -> None:
     problem = Problem(n=400, d=50, width=300, n_step=100, step_size=0.0, ridge=0.1, initial=initial)
-    step = build_step(rows_of(problem), groups_of(problem), 14, radial=True)
+    step = build_step(rows_of(problem), groups_of(problem), 14, higher=True)
     assert np.abs(step.sample_norm).max() < 1e-15
 
 

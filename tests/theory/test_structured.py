@@ -11,6 +11,7 @@ import pytest
 
 from featurestep import InvalidProblem, Problem, optimum, predict
 from featurestep.core.spiked import spiked_weights
+from featurestep.theory.exact import inputs
 from featurestep.theory.exact.inputs import input_classes, largest_share, trace_products
 from featurestep.theory.exact.step import ProblemRow, build_step
 from tests.theory.roads import without_higher_degrees
@@ -45,9 +46,13 @@ def problem_of(value: dict[str, Any]) -> Problem:
     )
 
 
+@pytest.mark.parametrize("products", ["base", "degree2"])
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value["problem"]["name"])
-def test_an_independent_program_finds_the_same(value):
-    found, expected = predict(problem_of(value)), value["base"]
+def test_an_independent_program_finds_the_same(value, products, monkeypatch):
+    """Without and with blocks of degree 2 for pairs of classes; it has norms of rows as fields."""
+    monkeypatch.setattr(inputs, "LARGEST_SPLIT", 0.0)
+    problem, expected = problem_of(value), value[products]
+    found = predict(problem) if products == "degree2" else without_higher_degrees(problem)
     assert found.test_error == pytest.approx(expected["test"], rel=1e-5)
     assert found.train_loss == pytest.approx(expected["train_loss"], rel=1e-5)
     assert found.train_mse == pytest.approx(expected["train_mse"], rel=1e-5)
@@ -91,12 +96,31 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_one_class_is_the_isotropic_theory(name):
     plain = BASE.replace(**CASES[name])
-    expected = without_higher_degrees(plain)
-    for covariance in ([(3.0, 1.0)], [(1.0, 0.3), (1.0, 0.7)]):
-        found = predict(plain.replace(covariance=covariance))
-        for quantity in ("test_error", "train_loss", "train_mse", "readout_norm"):
-            value = getattr(found, quantity)
-            assert value == pytest.approx(getattr(expected, quantity), rel=1e-8)
+    quantities = ("test_error", "train_loss", "train_mse", "readout_norm")
+    for answer, covariances in (
+        (predict, ([(3.0, 1.0)], [(1.0, 0.3), (1.0, 0.7)])),
+        (without_higher_degrees, ([(1.0 + 1e-12, 0.3), (1.0, 0.7)],)),  # classes, and no block
+    ):
+        expected = answer(plain)
+        for covariance in covariances:
+            found = answer(plain.replace(covariance=covariance))
+            for quantity in quantities:
+                value = getattr(found, quantity)
+                assert value == pytest.approx(getattr(expected, quantity), rel=1e-8)
+
+
+@pytest.mark.parametrize("name", ["relu", "shifted sine"])
+def test_blocks_of_one_class_are_those_of_isotropic_inputs(name):
+    """What products add agrees with sections 50–53 to leading order: they add more in 1/d.
+
+    The sum of the blocks' effects at n = N = d²/8, without a step, where other terms are small.
+    """
+    plain = BASE.replace(**CASES[name]).replace(d=100, n=1250, width=1250, step_size=0.0)
+    nearly = plain.replace(covariance=[(1.0 + 1e-12, 0.3), (1.0, 0.7)])
+    without = without_higher_degrees(plain).test_error
+    expected, found = (predict(p).test_error / without - 1.0 for p in (plain, nearly))
+    assert abs(expected) > 0.02
+    assert found == pytest.approx(expected, abs=0.02)
 
 
 def test_splitting_a_class_changes_nothing():
@@ -157,24 +181,49 @@ def test_visible_directions_are_noted():
     assert largest_share(BASE, spiked_weights(BASE)) == 0.0
 
 
-def test_products_of_strong_directions_are_noted():
-    """Centred activations learn a target's mean through them: networks are 17 % lower here."""
-    p = Problem(
-        activation="relu",
+# Networks of 8 seeds: test error with its standard error, and training loss.
+CENTRED = {
+    "relu": ((0.1875, 0.0043), (0.0182, 0.0003)),
+    "gelu": ((0.3303, 0.0078), (0.0723, 0.0017)),
+}
+
+
+@pytest.mark.parametrize("name", CENTRED)
+def test_the_mean_of_a_target_is_learned_through_norms_of_rows(name, monkeypatch):
+    """Centred activations learn it only through them; as fields norms are 9 % off and more."""
+    base = Problem(
+        activation=name,
         centre=True,
         target="H0/2 + H1",
         readout="constant",
-        n=1500,
-        d=375,
-        width=2250,
         ridge=0.01,
         step_size=0.0,
+        noise_std=0.1,
         covariance=[(6.0, 0.1), (4 / 9, 0.9)],
+        **({"n": 1500, "d": 375, "width": 2250} if name == "relu" else {}),
+        **({"n": 1600, "d": 400, "width": 1200} if name == "gelu" else {}),
     )
-    (note,) = (note for note in predict(p).notes if "products of two" in note)
-    assert note.size == 0.25
-    odd = predict(p.replace(activation="tanh"))
-    assert not any("products of two" in note for note in odd.notes)
+    (error, se), (loss, loss_se) = CENTRED[name]
+    found = predict(base)
+    assert abs(found.test_error - error) < 2.5 * se
+    assert abs(found.train_loss - loss) < 2.5 * loss_se
+    monkeypatch.setattr(inputs, "LARGEST_SPLIT", 0.0)
+    literal = predict(base.replace(ridge=0.01 * (1 + 1e-12)))
+    assert literal.test_error > error + 3.0 * se
+
+
+def test_rows_of_different_norms_vanish_in_large_networks():
+    """What their groups change falls as 1/d."""
+    changes = []
+    for size in (1, 4):
+        p = BASE.replace(covariance=[(3.0, 0.25), (1 / 3, 0.75)])
+        p = p.replace(n=800 * size, d=400 * size, width=600 * size, step_size=12.0 * size**0.5)
+        found = predict(p).test_error
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(inputs, "LARGEST_SPLIT", 0.0)
+            changes.append(found / predict(p).test_error - 1.0)
+    assert 1e-4 < abs(changes[0]) < 1e-2
+    assert changes[1] == pytest.approx(changes[0] / 4, rel=0.3)
 
 
 @pytest.mark.parametrize(

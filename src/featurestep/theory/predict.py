@@ -21,7 +21,7 @@ from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Progress, over_grid, require_problem
 from ..core.spiked import spiked_weights
 from ..core.threads import one_thread
-from .exact.inputs import class_count
+from .exact.inputs import class_count, splits_rows
 from .exact.solve import block_size, solve_block, solve_loss_block
 from .prediction import (
     LearnedFunction,
@@ -187,6 +187,7 @@ class _Batches:
                 problem.residual if problem.step_size else "labels",
                 problem.initial,
                 class_count(problem),
+                splits_rows(problem),
                 problem.loss,
                 problem.intercept,
                 resolution,

@@ -17,10 +17,10 @@ import numpy as np
 from ..core.borders import MARGIN
 from ..core.problem import Problem
 from ..core.results import Note
-from ..core.spiked import SpikedWeights, linear_part
+from ..core.spiked import SpikedWeights
 from ..functions.nonlinearity import coefficients
 from ..functions.targets import AlignedTarget
-from .exact.inputs import largest_share
+from .exact.inputs import input_classes, largest_share
 from .exact.step import build_step, has_higher_degrees, rows_of
 from .exact.weight_covariance import weight_covariance
 from .isotropic import left_out
@@ -46,10 +46,8 @@ _BEYOND_EDGE = 0.02  # of the edge, that single samples must reach beyond to be 
 _CLOSE = 3.0  # distance of two spikes, in √(2/min(n, N)) of their place, below which draws mix them
 _UNRESOLVED = 1e-6  # share of the eigenvalues, or of the density, that may go unresolved
 _VISIBLE_SHARE = 0.03  # of one direction in a neuron's variance, from which it is noted
-_LARGE_SHARE = 0.1  # of one direction, from which there is no guarantee: gaps of 50 % were seen
-_SHARE_GAP = 0.15  # relative gaps seen below it, and where products are learned
-_LEARNED_PRODUCTS = 0.5  # share of products of two inputs in a Gram matrix, over the ridge
-_MEAN_GAP = 0.25  # seen with centred activations, where they learn a target's mean
+_LARGE_SHARE = 0.1  # of one direction, from which larger gaps were seen
+_SHARE_GAP, _LARGE_SHARE_GAP = 0.1, 0.3  # relative gaps seen below and above it
 _TRAIN_TERM = 6.0  # times 1/d, the largest relative gap of a training loss that was seen
 _TRAIN_NOTED = 0.01
 _OFFSET_NOTED = 0.005  # relative change of a test error by the random offset of a fit
@@ -72,7 +70,7 @@ def prediction_notes(
     blocks = blocks and has_higher_degrees(problem)
     return (
         *shared,
-        *(overlap_notes(problem) if blocks else quadratic_notes(problem)),
+        *(_block_notes(problem) if blocks else quadratic_notes(problem)),
         *(_exponent_notes(problem) if problem.steps == 1 else _steps_notes(problem)),
         *_open_notes(problem),
         *_target_notes(problem),
@@ -114,26 +112,14 @@ def lost_shift_notes(share: float) -> Notes:
 def _covariance_notes(problem: Problem, weights: SpikedWeights) -> Notes:
     """Single directions of the inputs with a visible share of a neuron's variance."""
     share = largest_share(problem, weights)
-    notes = []
-    if share >= _VISIBLE_SHARE:
-        size = _SHARE_GAP if share < _LARGE_SHARE else math.inf
-        told = f"expect an error of up to {size:.0%}" if size < 1 else "check by simulation"
-        text = (
-            f"{told}: one direction of the inputs carries {share:.1%} of a neuron's variance after "
-            "the step, and is taken for one of many"
-        )
-        notes.append(Note(text, "single directions of the inputs", size))
-    c = coefficients(problem.sigma, 2)
-    products = 4.0 * min(problem.n, problem.width) * float(c[2]) ** 2 * share**2
-    if products >= _LEARNED_PRODUCTS * problem.ridge:
-        mean = abs(float(c[0])) < 1e-9 and abs(linear_part(problem.star)[0]) > 1e-9
-        size = _MEAN_GAP if mean else _SHARE_GAP
-        text = (
-            f"expect an error of up to {size:.0%}: products of two strong directions of the inputs "
-            "are learned without a step, and are taken for noise"
-        )
-        notes.append(Note(text, "products of strong directions", size))
-    return tuple(notes)
+    if share < _VISIBLE_SHARE:
+        return ()
+    size = _SHARE_GAP if share < _LARGE_SHARE else _LARGE_SHARE_GAP
+    text = (
+        f"expect an error of up to {size:.0%}: one direction of the inputs carries {share:.1%} of "
+        "a neuron's variance after the step, and is taken for one of many"
+    )
+    return (Note(text, "single directions of the inputs", size),)
 
 
 def _target_notes(problem: Problem) -> Notes:
@@ -185,6 +171,11 @@ def size_notes(problem: Problem) -> Notes:
     return (Note(text, "small sizes", 1.0 / smallest),)
 
 
+def _block_notes(problem: Problem) -> Notes:
+    """Where blocks of degree 2 and 3 are included, what is not."""
+    return overlap_notes(problem) if input_classes(problem) is None else ()
+
+
 def overlap_notes(problem: Problem) -> Notes:
     """Expansions of sections 51–53 in what a neuron has along the learned direction.
 
@@ -209,7 +200,7 @@ def overlap_notes(problem: Problem) -> Notes:
 def _overlap(problem: Problem) -> tuple[float, float]:
     """K_ββ/d and V_1/√d of the weights after the step; they do not depend on the ridge."""
     groups = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
-    step = build_step(rows_of(problem)[:1], groups, _R_NODES, radial=True)
+    step = build_step(rows_of(problem)[:1], groups, _R_NODES, higher=True)
     along = weight_covariance(step).special[0, :, 0, 0]
     overlap = float(along.mean()) / problem.d
     c, star = coefficients(problem.sigma, 3), coefficients(problem.sigma_star, 1)

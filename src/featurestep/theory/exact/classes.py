@@ -40,8 +40,7 @@ _ORDERS = np.array([1, 2, 3])  # of β_j
 def class_blocks(step: Step, xi: FloatArray, information: FloatArray) -> Blocks:
     """G_c = (B_c − s_cΞ)⁻¹ of every class in its blocks, (B, C, K, K) each (eq. 94)."""
     s = _classes(step).eigenvalue[:, :, None, None]
-    factor = step.initial_factor[:, None]
-    return solve_blocks(factor, s * xi[:, None], s * information[:, None])
+    return solve_blocks(_classes(step).factor, s * xi[:, None], s * information[:, None])
 
 
 def mean_blocks(step: Step, blocks: Blocks) -> Blocks:

@@ -32,6 +32,7 @@ from .degrees import (
 )
 from .dyson import matmul, symmetric
 from .inputs import NormProducts
+from .products import ClassProducts, class_products, pair_classes, pair_sector
 from .sectors import Forms, MixedCoordinates, Sector
 from .step import Step
 from .weight_covariance import pair_covariance, weight_covariance
@@ -55,7 +56,7 @@ class Columns:
     cubic: FloatArray | None = None  # (B, Q, F) B_3, in units of h_3(s)
     sectors: tuple[Sector, ...] = ()  # blocks of degree 2 and 3
     along_kappa: MixedCoordinates | None = None  # κx_i, solved together with the linear ones
-    higher: HigherFields | None = None  # covariances of the fields of degree 2 and 3
+    higher: HigherFields | ClassProducts | None = None  # covariances of fields of degree 2 and 3
     kept_products: FloatArray | None = None  # `products` of the columns that these were taken from
 
     @cached_property
@@ -146,12 +147,28 @@ def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns
     if step.classes is not None:
         means[0][:] += _class_bend(sigma, step, step.classes.norms, kappa)
         fields.append(_plain(step, step.shift_slope[:, None, :] * k * slope))  # (105)
+        if step.has_products:
+            fields.extend(_products(step, kappa, second))
     elif step.is_gaussian:
         longer, further = step.norm_slope[:, None, :], step.shift_slope[:, None, :] * k
         means[0][:] += _bend(sigma, step, kappa) / step.d[:, None, None]
         fields.append(_plain(step, longer * curvature + further * slope))
     stacked = (np.concatenate(parts, axis=-1) for parts in zip(*fields, strict=True))
-    return Columns(slope, spread, spread, curvature, *stacked)
+    if step.classes is None or not step.has_products:
+        return Columns(slope, spread, spread, curvature, *stacked)
+    classes = pair_classes(step, step.classes)
+    sector = pair_sector(step, classes, curvature)
+    spread = np.maximum(spread - sector.table**2, 0.0)  # (109)
+    higher = class_products(step, classes)
+    return Columns(slope, spread, spread, curvature, *stacked, sectors=(sector,), higher=higher)
+
+
+def _products(step: Step, kappa: FloatArray, second: FloatArray) -> list[_Field]:
+    """(κκ), (κs) and (ss) for s_2 = 2m′: h_2(κ), κs and h_2(s)."""
+    along = _plain(step, math.sqrt(0.5) * (kappa[:, None] ** 2 - 1.0) * second)
+    mixed, across = (_plain(step, np.zeros_like(second)) for _ in range(2))
+    mixed[1][:, 0], across[2][:, 0] = kappa[:, None] * second, math.sqrt(0.5) * second
+    return [along, mixed, across]
 
 
 def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns:

@@ -20,6 +20,7 @@ from .classes import ClassCovariance, class_change, class_forces
 from .columns import Columns
 from .dyson import Covariance, forces, matmul, p_hat_index, symmetric, t_matrix_change, transposed
 from .fixed_point import Evaluation, between_roots, robust_fixed_point, scaled_information
+from .products import ClassBlock
 from .regression import RegressionFit, quadratic_block
 from .sectors import Forms, half_sums
 from .step import Step
@@ -79,10 +80,15 @@ class Adjoint:
         self.square_force: FloatArray | None = None  # on nE[s_2s_2ᵀ/(1 + χ)]
         block = quadratic_block(at)
         if block is not None:
+            first, last = 3, 3 + block.fields
             each = scaled.reshape(len(step), fields, size)
-            answer = block.force(each[:, 3], scaled[:, 4 * size : 7 * size])
+            answer = block.force(each[:, first:last])
+            if isinstance(block, ClassBlock):
+                use = coefficients[:, :size] / root
+                answer = answer + block.means_force(use)
+                self.group_force -= use * matmul(block.means, use[:, :, None])[..., 0]
             self.group_force += np.einsum("bgh,bhg->bg", block.information, answer)
-            own = coefficients.reshape(len(step), fields, size)[:, 4:7]
+            own = coefficients.reshape(len(step), fields, size)[:, last - 3 : last]
             self.square_force = root[:, :, None] * answer * root[:, None, :]
             self.square_force -= matmul(transposed(own), own)
         self.whole = at.blocks.whole if step.classes is None else at.class_whole

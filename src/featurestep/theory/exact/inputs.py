@@ -7,7 +7,7 @@ grow geometrically.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -22,6 +22,9 @@ from ...functions.nonlinearity import coefficients
 
 SINGLE, BINS = 8, 16  # classes of a smooth spectrum: errors of 1e-3 for power laws up to 0.9
 HIGHEST = 6  # of the moments M_k
+LEAST_VARIANCE = 0.02  # of the norms of initial rows, from which continuous laws split groups
+LARGEST_SPLIT = 0.9  # |ω_c| of groups of long and short rows; 0 leaves their norms to fields alone
+_EQUAL = 1e-6  # spread of eigenvalues below which norms of rows in the classes do not matter
 _LETTERS = ((), (1,), (1, 1), (2,))  # 1, S, S² and S2 as products of S̃_p
 
 
@@ -41,11 +44,17 @@ class Classes:
     share: FloatArray  # (B, C)
     mass: FloatArray  # (B, C)
     norms: NormProducts
+    variance: FloatArray  # (B, C, K) k_gc of (109)
+    trace_change: FloatArray  # (B, K, K) Σ f_ck_gck_hc less that of rows of equal norms
+    factor: FloatArray  # (B, C, K) √(1 + ω_c): norm of a group's initial weights in a class
+    own_norm: FloatArray  # (B, C, K) r̃_gc of (112): what a class adds to a neuron's norm
+    initial_norm: FloatArray  # (B, C) the same for its initial norm w_jᵀΣw_j
 
     def take(self, rows: Any) -> Classes:
         """The same for some of the rows."""
-        norms = NormProducts(*(part[rows] for part in self.norms))
-        return Classes(self.eigenvalue[rows], self.share[rows], self.mass[rows], norms)
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        norms = NormProducts(*(part[rows] for part in values.pop("norms")))
+        return Classes(norms=norms, **{name: value[rows] for name, value in values.items()})
 
 
 class InputMoments(NamedTuple):
@@ -59,11 +68,28 @@ Parts = tuple[FloatArray, FloatArray, FloatArray]  # s, f and t of the classes o
 
 
 def input_classes(problem: Problem) -> Parts | None:
-    """Eigenvalues, shares and masses of a problem's classes, (C,) each; None if isotropic."""
+    """Eigenvalues, shares and masses of a problem's classes, (C,) each.
+
+    None for isotropic inputs, also where all eigenvalues of a covariance are the same.
+    """
     if problem.covariance is None:
         return None
     law = (problem.target_exponent, problem.target_mass, problem.target_direction)
     return _input_classes(problem.covariance, problem.d, *law)
+
+
+def splits_rows(problem: Problem) -> bool:
+    """True if initial rows of different norms in the classes are groups of their own.
+
+    Continuous laws have many groups after a step, and twice as many cost four times as much: there
+    norms that vary little are left to fields.
+    """
+    parts = input_classes(problem)
+    if parts is None:
+        return False
+    values, shares, _ = parts
+    variance = 2.0 * float(shares @ (values - 1.0) ** 2) / problem.d  # of w_jᵀΣw_j
+    return problem.law.is_finite or problem.step_size == 0.0 or variance >= LEAST_VARIANCE
 
 
 def class_count(problem: Problem) -> int:
@@ -73,7 +99,7 @@ def class_count(problem: Problem) -> int:
 
 
 @lru_cache(maxsize=256)
-def _input_classes(spec: Any, d: int, exponent: float, mass: Any, direction: Any) -> Parts:
+def _input_classes(spec: Any, d: int, exponent: float, mass: Any, direction: Any) -> Parts | None:
     covariance = resolve_covariance(spec, d)
     law = target_law(covariance, exponent, mass, direction)
     order = np.argsort(-covariance.eigenvalues, kind="stable")
@@ -85,6 +111,8 @@ def _input_classes(spec: Any, d: int, exponent: float, mass: Any, direction: Any
         values = np.add.reduceat(values * counts, starts)
         counts, masses = np.add.reduceat(counts, starts), np.add.reduceat(masses, starts)
         values = values / counts
+    if np.all(values == values[0]):
+        return None
     return values, counts / d, masses
 
 
@@ -99,15 +127,83 @@ def input_moments(found: Sequence[Parts | None]) -> InputMoments:
     return InputMoments(powers, target)
 
 
-def step_classes(
-    found: Sequence[Parts | None], inputs: InputMoments, coherent: FloatArray, gaussian: bool
-) -> Classes | None:
-    """The classes of rows that have equally many; `coherent` is R_g of (103), (B, K, 3)."""
+class SplitRows(NamedTuple):
+    """Groups cut in two by the norms of their initial rows in the classes, long ones first."""
+
+    factor: FloatArray  # (B, C, K) √(1 ± ω_c)
+    left: FloatArray  # (B,) of the variance of w_jᵀΣw_j, what is left to fields
+    square: FloatArray  # (B, K) w_jᵀΣw_j = Σ f_cs_c(1 ± ω_c)
+    along: FloatArray  # (B, K) Σ f_cs_c²√(1 ± ω_c)
+
+
+def split_rows(
+    found: Sequence[Parts | None], d: FloatArray, count: int, *, split: bool, gaussian: bool
+) -> SplitRows | None:
+    """Norms of initial rows in classes that have equally many, for `count` groups (eq. 115).
+
+    ω_c is what ‖w_c‖²/f_c − 1 has in common with w_jᵀΣw_j, whose law two values stand for.
+    """
     parts = [each for each in found if each is not None]
     if not parts:
         return None
+    values, shares, _ = (np.stack(each) for each in zip(*parts, strict=True))
+    beyond = values if gaussian else values - 1.0
+    size = np.sqrt((shares * beyond**2).sum(axis=1))
+    omega = beyond * (np.sqrt(2.0 / d) / np.maximum(size, _EQUAL))[:, None]
+    reach = np.minimum(LARGEST_SPLIT * split / np.abs(omega).max(axis=1), 1.0)
+    reach = np.where(size > _EQUAL, reach, 0.0)
+    omega = omega * reach[:, None]
+    sign = np.repeat([1.0, -1.0], count // 2) if split else np.zeros(count)
+    factor = np.sqrt(1.0 + omega[:, :, None] * sign)
+    weight = (shares * values)[:, :, None]
+    along = (weight * values[:, :, None] * factor).sum(axis=1)
+    return SplitRows(factor, 1.0 - reach**2, (weight * factor**2).sum(axis=1), along)
+
+
+def step_classes(
+    found: Sequence[Parts | None],
+    inputs: InputMoments,
+    rows: SplitRows | None,
+    coherent: FloatArray,
+    spread: FloatArray,
+    gaussian: bool,
+) -> Classes | None:
+    """The classes of rows that have equally many.
+
+    coherent: R_g of (103), (B, K, 3); spread: e_g²φ0b_2 Var σ′, (B, K).
+    """
+    if rows is None:
+        return None
+    parts = [each for each in found if each is not None]
     values, shares, masses = (np.stack(each) for each in zip(*parts, strict=True))
-    return Classes(values, shares, masses, norm_products(inputs, coherent, gaussian))
+    powers = values[:, :, None] ** np.arange(1, 4)  # (B, C, 3)
+    beyond = powers if gaussian else powers - inputs.powers[:, None, 1:4]
+    norms, left = norm_products(inputs, coherent, gaussian), rows.left[:, None]
+    own, initial = np.matmul(beyond, coherent.transpose(0, 2, 1)), beyond[:, :, 0]
+    along = (
+        norms.shared / np.maximum(norms.plain, _EQUAL**2)[:, None]
+    )  # regression of a neuron's norm on w_jᵀΣw_j
+    taken = (1.0 - np.sqrt(left)) * along
+    seen = values[:, :, None], 0.5 * coherent[:, None, :, 1], spread[:, None]
+    variance, plain = class_variances(*seen, rows.factor), class_variances(*seen)
+    each = shares[:, :, None]
+    change = np.matmul((each * variance).transpose(0, 2, 1), variance)
+    change -= np.matmul((each * plain).transpose(0, 2, 1), plain)
+    return Classes(
+        values,
+        shares,
+        masses,
+        NormProducts(
+            norms.own - (1.0 - left) * norms.shared * along,
+            left * norms.shared,
+            rows.left * norms.plain,
+        ),
+        variance=variance,
+        trace_change=change,
+        factor=rows.factor,
+        own_norm=own - taken[:, None, :] * initial[:, :, None],
+        initial_norm=np.asarray(np.sqrt(left) * initial),
+    )
 
 
 def norm_products(inputs: InputMoments, coherent: FloatArray, gaussian: bool) -> NormProducts:
@@ -139,13 +235,16 @@ def beside_variance(kept: FloatArray, k_mean: FloatArray, powers: FloatArray) ->
     return np.asarray(np.maximum(square - along**2, 0.0))
 
 
-def class_variances(values: FloatArray, k_mean: FloatArray, spread: FloatArray) -> FloatArray:
-    """k_gc, variances of neurons in one direction of every class, (K, C) (eq. 109).
+def class_variances(
+    values: FloatArray, k_mean: FloatArray, spread: FloatArray, factor: FloatArray | float = 1.0
+) -> FloatArray:
+    """k_gc, variances of neurons in one direction of every class (eq. 109).
 
-    values: s_c, (C,); k_mean: k_gm_1, (K,); spread: e_g²φ0b_2 Var σ′, (K,).
+    s_c, k_gm_1, e_g²φ0b_2 Var σ′ and the norms of initial rows in a class, with axes of classes and
+    groups that broadcast.
     """
-    s, k_mean, spread = values, k_mean[:, None], spread[:, None]
-    return np.asarray(s + 2.0 * k_mean * s**2 + k_mean**2 * s**3 + spread * s**2)
+    s, a = values, factor
+    return np.asarray(a**2 * s + 2.0 * k_mean * a * s**2 + k_mean**2 * s**3 + spread * s**2)
 
 
 def largest_share(problem: Problem, weights: SpikedWeights) -> float:
@@ -160,7 +259,8 @@ def largest_share(problem: Problem, weights: SpikedWeights) -> float:
     e = problem.step_size / problem.width**0.5 * g
     k_mean = 2.0 * c_2 * e * linear_part(problem.star)[0]
     square = problem.phi_step * weights.residual_square
-    variances = class_variances(values, k_mean, e**2 * square * problem.sigma.slope_variance)
+    spread = e**2 * square * problem.sigma.slope_variance
+    variances = class_variances(values, k_mean[:, None], spread[:, None])  # (K, C)
     norms = variances @ shares
     return float((variances / norms[:, None]).max() / problem.d)
 

@@ -18,6 +18,7 @@ from .columns import Columns
 from .degrees import HigherFields
 from .dyson import Covariance, diagonals, inverted, matmul, solved, transposed
 from .fixed_point import Evaluation, Samples
+from .products import ClassBlock, ClassProducts
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,10 @@ class RegressionFit:
 
 
 def field_covariance(
-    samples: Samples, v2: FloatArray, found: Covariance, block: QuadraticBlock | None = None
+    samples: Samples,
+    v2: FloatArray,
+    found: Covariance,
+    block: QuadraticBlock | ClassBlock | None = None,
 ) -> FloatArray:
     """C of all fields A, τ, ψ_i, Δ (, Ω, or those of higher degrees), (B, F, F) (eqs. 40, 105)."""
     step = samples.step
@@ -47,7 +51,7 @@ def field_covariance(
     scaled[:, :size, special] = cross
     scaled[:, special, :size] = transposed(cross)
     scaled[:, norms + g, norms + g] += step.norm_variance
-    if step.classes is not None:
+    if step.classes is not None and block is None:
         norm = step.classes.norms
         omega = norms + size + g
         scaled[:, norms + g, norms + g] += 2.0 * norm.own
@@ -56,10 +60,10 @@ def field_covariance(
     elif step.is_gaussian:
         scaled[:, norms + size + g, norms + size + g] = 2.0
     if block is not None:
-        scaled[:, norms : norms + size, norms : norms + size] += block.norms
-        square = slice(norms + size, norms + 4 * size)
-        scaled[:, square, square] = block.square
-        cube = samples.columns.higher.cube if samples.columns.higher else np.zeros(0)
+        inside = slice(norms, norms + block.fields * size)
+        scaled[:, inside, inside] += block.covariance
+    if isinstance(block, QuadraticBlock):
+        cube = block.higher.cube
         every = norms + 4 * size + size * np.arange(4)
         for i, row in enumerate(every):
             for j, column in enumerate(every):
@@ -69,10 +73,12 @@ def field_covariance(
 
 
 class QuadraticBlock:
-    """Fields of degree 2 and norms of neurons in the block of degree 2, at Ṽ_q = √D V̂_q √D.
+    """The fields Δ, (κκ), (κs), (ss) in the block of degree 2, at Ṽ_q = √D V̂_q √D.
 
     information: (B, K, K), V̂_q = nE[s_2s_2ᵀ/(1+χ)].
     """
+
+    fields = 4  # from Δ on, the last three of degree 2
 
     def __init__(self, higher: HigherFields, d: FloatArray, information: FloatArray) -> None:
         self.higher, self.information, self.d = higher, information, d
@@ -86,14 +92,22 @@ class QuadraticBlock:
         shape = (rows, count * size, count * size)
         flat = whole.reshape(shape)
         matrix = np.eye(count * size) + matmul(flat, seen.reshape(shape))
-        self.covariance = matmul(inverted(matrix), flat)
+        self._mixed = matmul(inverted(matrix), flat)
         self.size, self.count = size, count
 
     @property
     def square(self) -> FloatArray:
         """C of (κκ), (κs), (ss) in units of D, (B, 3K, 3K) (eq. 148)."""
         inside = 3 * self.size
-        return self.covariance[:, :inside, :inside]
+        return self._mixed[:, :inside, :inside]
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Both, (B, 4K, 4K)."""
+        whole = np.zeros((len(self.d), 4 * self.size, 4 * self.size))
+        whole[:, : self.size, : self.size] = self.norms
+        whole[:, self.size :, self.size :] = self.square
+        return whole
 
     @cached_property
     def _norm_parts(self) -> NormParts:
@@ -118,12 +132,12 @@ class QuadraticBlock:
         root = np.sqrt(self.higher.norm_share)
         return np.asarray(root[:, :, None] * (y - diagonals(free)) * root[:, None, :])
 
-    def force(self, norms: FloatArray, square: FloatArray) -> FloatArray:
-        """Minus the gradient of x̃ᵀCx̃ by Ṽ_q, (B, K, K), for x̃ of Δ (B, K) and (B, 3K)."""
-        rows = len(norms)
+    def force(self, dual: FloatArray) -> FloatArray:
+        """Minus the gradient of x̃ᵀCx̃ by Ṽ_q, (B, K, K), for x̃ of the four fields (B, 4, K)."""
+        rows, norms = len(dual), dual[:, 0]
         padded = np.zeros((rows, self.count * self.size))
-        padded[:, : 3 * self.size] = square
-        answer = matmul(self.covariance, padded[:, :, None]).reshape(rows, self.count, self.size)
+        padded[:, : 3 * self.size] = dual[:, 1:].reshape(rows, -1)
+        answer = matmul(self._mixed, padded[:, :, None]).reshape(rows, self.count, self.size)
         found = matmul(transposed(answer), answer)
         x, solution, _, kappa = self._norm_parts
         z = np.sqrt(self.higher.norm_share) * norms
@@ -147,13 +161,16 @@ def _product(left: FloatArray, right: FloatArray, weight: FloatArray) -> FloatAr
     return matmul(transposed(left), right * weight[:, :, None])
 
 
-def quadratic_block(at: Evaluation) -> QuadraticBlock | None:
+def quadratic_block(at: Evaluation) -> QuadraticBlock | ClassBlock | None:
     """The fields' share of the block of degree 2 at a solution of the fixed point."""
     columns, step = at.samples.columns, at.samples.step
     if columns.higher is None:
         return None
     second = 2.0 * columns.curvature * np.sqrt(at.state.v2 / step.d[:, None])[:, None, :]
-    return QuadraticBlock(columns.higher, step.d, _product(second, second, at.mass))
+    information = _product(second, second, at.mass)
+    if isinstance(columns.higher, ClassProducts):
+        return ClassBlock(columns.higher, information)
+    return QuadraticBlock(columns.higher, step.d, information)
 
 
 def gram(samples: Samples, mass: FloatArray, information: FloatArray | None = None) -> FloatArray:
@@ -188,6 +205,12 @@ def gram(samples: Samples, mass: FloatArray, information: FloatArray | None = No
     for i in range(step.directions):
         across = slice((2 + i) * size, (3 + i) * size)
         total[:, across, across] = (3.0 if i == 0 else 1.0) * tilted
+    if step.has_products:
+        for field, shape in ((5, 0.5 * (kappa**2 - 1.0) ** 2), (6, kappa**2), (7, 1.0)):
+            square = slice(field * size, (field + 1) * size)
+            total[:, square, square] = 4.0 * _product(
+                columns.curvature, columns.curvature, mass * (shape - 1.0)
+            )
     return total
 
 
@@ -232,14 +255,20 @@ def fit(at: Evaluation, labels: Labels, found: Covariance) -> RegressionFit:
             right = right + _moment(part, mass * seen[:, i])
     if columns.cubic is not None and labels.cubic is not None:
         right = right + _moment(columns.cubic, mass * labels.cubic)
-    information = None
-    if block is not None:
-        root = np.sqrt(step.d[:, None] / at.state.v2)
+    size, information = step.k.shape[1], None
+    root = np.sqrt(step.d[:, None] / at.state.v2)
+    if isinstance(block, QuadraticBlock):
         information = root[:, :, None] * at.information * root[:, None, :]
-    dual, coefficients = solve_fields(c, gram(at.samples, mass, information), right)
+    seen = gram(at.samples, mass, information)
+    if isinstance(block, ClassBlock):
+        seen[:, :size, :size] += root[:, :, None] * block.means * root[:, None, :]
+    dual, coefficients = solve_fields(c, seen, right)
     missed = misfit(columns, labels, step.sample_norm, coefficients)
     # The objective itself: to first order it does not feel the rounding of the solution.
     penalty = (dual * coefficients).sum(axis=1) - _bulk_information(at, block, coefficients)
+    if isinstance(block, ClassBlock):
+        use = root * coefficients[:, :size]
+        penalty += (matmul(block.means, use[:, :, None])[..., 0] * use).sum(axis=1)
     loss = ((mass * missed).sum(axis=1) + penalty) / step.n
     return RegressionFit(dual=dual, coefficients=coefficients, misfit=missed, train_loss=loss)
 
@@ -261,7 +290,7 @@ def solve_fields(
 
 
 def _bulk_information(
-    at: Evaluation, block: QuadraticBlock | None, coefficients: FloatArray
+    at: Evaluation, block: QuadraticBlock | ClassBlock | None, coefficients: FloatArray
 ) -> FloatArray:
     """τᵀV̂1τ + Σψ_iᵀV̂1ψ_i, and the same with V̂_q for fields of degree 2, (B,)."""
     step = at.samples.step
@@ -271,7 +300,8 @@ def _bulk_information(
     scaled = every[:, 1 : 1 + fields]
     total = (matmul(scaled, at.information) * scaled).sum(axis=(1, 2))
     if block is not None:
-        scaled = every[:, 2 + fields : 5 + fields]
+        last = 1 + fields + block.fields
+        scaled = every[:, last - 3 : last]
         total = total + (matmul(scaled, block.information) * scaled).sum(axis=(1, 2))
     return np.asarray(total)
 
@@ -289,7 +319,7 @@ def misfit(
     bent = columns.curvature * use[:, None, :]
     missed = labels.rest + (labels.mean - _shown(columns.plain, coefficients)) ** 2
     missed = missed + np.einsum("bqg,bqg->bq", matmul(bent, sample_norm), bent)
-    has_own = columns.higher is None  # what A has along s is in the sample norms
+    has_own = columns.cubic is None  # what A has along s is in the sample norms
     for i, part in enumerate(_parts(columns.linear)):
         missed = missed + (labels.linear[:, i] - _shown(part, coefficients)) ** 2
         if has_own:

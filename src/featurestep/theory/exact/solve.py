@@ -28,8 +28,10 @@ from .convex_solver import solve as solve_losses
 from .dyson import matmul
 from .errors import Errors, fluctuations, solve_errors
 from .fixed_point import Samples, Solution, solve
+from .inputs import class_count, splits_rows
 from .label_rules import FINE, Orders, label_rule
 from .losses import LOSSES
+from .products import MAX_CLASSES
 from .regression import RegressionFit, fit, misfit
 from .sectors import Forms
 from .step import (
@@ -87,18 +89,21 @@ def block_size(resolution: Resolution, problem: Problem, method: str) -> int:
     """How many problems to solve at once."""
     size, nodes = resolution.sizes
     if method != "isotropic" and has_higher_degrees(problem):
-        size, nodes = size * (1 + (problem.initial == "gaussian")), 2 * nodes
+        count = min(class_count(problem), MAX_CLASSES)
+        pairs = count * (count + 1) // 2
+        split = splits_rows(problem) if pairs else problem.initial == "gaussian"
+        size, nodes = size * (1 + split), 2 * nodes + pairs * size
     cells = max(R_NODES * (2 * size) ** 2, 4 * size * nodes)
     return max(1, BLOCK // (cells * len(rows_of(problem, method))))
 
 
 def step_of(
-    rows: Sequence[ProblemRow], groups: Rule, count: int, method: str, radial: bool = True
+    rows: Sequence[ProblemRow], groups: Rule, count: int, method: str, higher: bool = True
 ) -> Step:
     """The step's constants by a method; `count` nodes of r for exact weights."""
     if method == "isotropic":
         return isotropic_step(rows, groups)
-    return build_step(rows, groups, count, radial=radial and has_higher_degrees(rows[0].problem))
+    return build_step(rows, groups, count, higher=higher and has_higher_degrees(rows[0].problem))
 
 
 def solve_rows(
@@ -109,15 +114,15 @@ def solve_rows(
     *,
     method: str = "exact",
     slack: float = 1.0,
-    radial: bool = True,
+    higher: bool = True,
 ) -> BlockSolution:
     """Solve rows that share all but numbers: the way from (19) to (32).
 
-    Without `radial` terms of higher degrees in n/d² and 1/d are left out (sections 50–53).
+    Without `higher` terms of higher degrees in n/d² and 1/d are left out (sections 50–53).
     """
     problem = rows[0].problem
     kappa, weight = nodes
-    step = step_of(rows, groups, count, method, radial)
+    step = step_of(rows, groups, count, method, higher)
     columns = build_columns(problem.sigma, step, kappa)
     labels = build_labels(problem.star, step, kappa)
     if step.is_radial:
@@ -131,14 +136,14 @@ def solve_rows(
 
 
 def solve_block(
-    problems: Sequence[Problem], resolution: Resolution, method: str, *, radial: bool = True
+    problems: Sequence[Problem], resolution: Resolution, method: str, *, higher: bool = True
 ) -> tuple[list[Outcome], Roughness]:
     """Outcomes of problems that share their rules, and how rough the solutions are on them."""
     groups, nodes = resolution.group_rule(), resolution.node_rule()
     count = round(resolution.residuals * max(r_nodes(problem) for problem in problems))
     rows = [row for problem in problems for row in rows_of(problem, method)]
     slack = resolution.slack
-    found = solve_rows(rows, groups, nodes, count, method=method, slack=slack, radial=radial)
+    found = solve_rows(rows, groups, nodes, count, method=method, slack=slack, higher=higher)
     state = found.solution.at.state
     rough = Roughness.of(state.chi, state.v2 / found.step.neurons, nodes[0], groups[0].size)
     each = len(rows) // len(problems)
@@ -349,7 +354,7 @@ def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
             squares,
             found.errors.grams.take(rows),
             None if square is None else square[rows],
-            step.is_radial,
+            step.is_radial or step.has_products,
         ),
     )
 
@@ -365,7 +370,7 @@ class SolvedNetwork(NamedTuple):
     readout_squares: FloatArray  # (R, K) P_g
     grams: Forms  # Q_gh, and the same for blocks of higher degrees
     square_gram: FloatArray | None = None  # (R, K, K) the same for s_2
-    radial: bool = False
+    higher: bool = False
 
     def parts(self, kappa: FloatArray) -> FloatArray:
         """E[f|κ] and E[s_i f|κ]."""
@@ -385,7 +390,7 @@ class SolvedNetwork(NamedTuple):
 
     def _columns(self, kappa: FloatArray) -> tuple[Step, Columns, FloatArray]:
         """The step, its columns at κ, and the probabilities of the initial offsets."""
-        step = step_of(self.rows, self.groups, self.r_nodes, self.method, self.radial)
+        step = step_of(self.rows, self.groups, self.r_nodes, self.method, self.higher)
         share = np.array([row.share for row in self.rows])
         return step, build_columns(self.rows[0].problem.sigma, step, kappa), share
 

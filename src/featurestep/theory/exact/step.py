@@ -26,6 +26,8 @@ from .inputs import (
     coherent_norms,
     input_classes,
     input_moments,
+    split_rows,
+    splits_rows,
     step_classes,
     trace_products,
 )
@@ -147,7 +149,7 @@ def has_higher_degrees(problem: Problem) -> bool:
     """True if predictions of the problem know of functions of degree 2 and 3 (section 50)."""
     fresh = problem.rows == "fresh" or problem.step_size == 0.0
     one = problem.directions == 1 and problem.steps == 1 and fresh
-    return one and problem.covariance is None and problem.has_square_loss
+    return one and problem.has_square_loss
 
 
 def rows_of(problem: Problem, method: str = "exact") -> list[ProblemRow]:
@@ -198,12 +200,13 @@ class Step:
     is_isotropic: bool = False  # weights without structure beside β: theory/isotropic.py
     classes: Classes | None = None  # of coordinates, for inputs with a covariance
     is_radial: bool = False  # norms of samples and of rows are nodes and groups: section 51
+    has_products: bool = False  # of classes: blocks of degree 2 for pairs of them, section 43
 
     def take(self, rows: Any) -> Step:
         """The same for some of the rows."""
         values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         classes = values.pop("classes")
-        flags = ("is_full", "is_gaussian", "is_isotropic", "is_radial")
+        flags = ("is_full", "is_gaussian", "is_isotropic", "is_radial", "has_products")
         taken = {n: v if n in flags else v[rows] for n, v in values.items()}
         return Step(**taken, classes=None if classes is None else classes.take(rows))
 
@@ -237,7 +240,7 @@ def build_step(
     count: int,
     *,
     samples: float | None = None,
-    radial: bool = False,
+    higher: bool = False,
 ) -> Step:
     """Constants of rows (eqs. 19, 21, 25, 26a, 26b, 38, 43, 92, 93, 100, 101).
 
@@ -246,8 +249,9 @@ def build_step(
     `count` is the number of nodes for the law of r.
 
     With `samples` the nodes of r are those of a law cut off at what so many samples reach; moments
-    stay those of the full law. With `radial` the norm of a sample is left to the nodes (κ, h), and
-    every group of Gaussian rows is cut in two, those of the long rows first.
+    stay those of the full law. With `higher` there are terms of degrees 2 and 3: the norm of a
+    sample is left to the nodes (κ, h), and every group of Gaussian rows is cut in two, those of the
+    long rows first; inputs with a covariance have products of two inputs instead.
     """
     first = rows[0].problem
     s = slope_moments(first.sigma)
@@ -260,12 +264,21 @@ def build_step(
             for row, law in zip(rows, laws, strict=True)
         ]
     problems = [row.problem for row in rows]
+    found = [input_classes(problem) for problem in problems]
+    radial = higher and found[0] is None
     n, d, width = (np.array([float(getattr(p, name)) for p in problems]) for name in _SIZES)
     gaussian = first.initial == "gaussian"
     (g, share), row_norm = groups, np.ones((n.size, groups[0].size))
-    if radial and gaussian and s.slope_variance > 0.0:  # affine: only W·x matters
+    # Rows of different norms are groups of their own. Affine: only W·x matters.
+    split = higher and s.slope_variance > 0.0
+    split = split and (gaussian if radial else splits_rows(first))
+    if split and radial:
         (g, share), row_norm = _split_by_norm(groups, d)
-    of_rows = _of_rows(first.sigma, row_norm)
+    elif split:
+        g, share, row_norm = np.tile(g, 2), np.tile(0.5 * share, 2), np.tile(row_norm, 2)
+    in_classes = split_rows(found, d, g.size, split=split, gaussian=gaussian)
+    length = row_norm if in_classes is None else np.sqrt(in_classes.square)
+    of_rows = _of_rows(first.sigma, length)
     eta = np.array([p.step_size for p in problems])
     phi = d / np.array([float(p.n_step) for p in problems])
     moments = np.stack([law.moments for law in laws])
@@ -273,7 +286,6 @@ def build_step(
     full = uses_initial_output(first)
     lean = s.c1 if full else 0.0
     # The frame of (45): of the target's directions the first alone has an overlap with β.
-    found = [input_classes(problem) for problem in problems]
     inputs = input_moments(found)
     m = inputs.powers[:, :, None]  # (B, 7, 1)
     along = overlaps[:, 0, 1] ** 2 * inputs.target[:, 2]
@@ -287,11 +299,14 @@ def build_step(
     mean, square = moments[:, 1, None], moments[:, 2, None]
     k = of_rows.slope * e
     drift = kept + k * mean
+    initial_square, initial_along = kept**2, kept * m[:, 2]
+    if in_classes is not None:
+        initial_square, initial_along = in_classes.square, in_classes.along
     spread = e**2 * phi[:, None] * square * of_rows.variance
-    growth = kept**2 + 2.0 * kept * k * mean * m[:, 2] + (k * mean) ** 2 * m[:, 3]
+    growth = initial_square + 2.0 * k * mean * initial_along + (k * mean) ** 2 * m[:, 3]
     norm = np.maximum(np.sqrt(growth + spread * m[:, 2]), _SHORTEST)  # (4), (42), (93)
     lean_shift = lean / beta[:, None]  # f_1
-    seen_along = kept * m[:, 2] + k * mean * m[:, 3]  # Λ of (99); 1 + k m_1 at Σ = I
+    seen_along = initial_along + k * mean * m[:, 3]  # Λ of (99); 1 + k m_1 at Σ = I
     linear, quadratic = 2.0 * e * seen_along, e**2 * phi[:, None] * m[:, 2]  # α, β̃ of (25), (100)
     delta = e**2 * phi[:, None] * np.maximum(of_rows.variance - of_rows.slope**2, 0.0)
     zero = np.zeros_like(e)
@@ -302,6 +317,9 @@ def build_step(
     traces = _trace_products(factor, k, delta, phi, moments, inputs.powers)
     if radial:  # the norm of a sample, which all groups share, is left to its nodes
         traces = traces - (norm[:, :, None] * norm[:, None, :]) ** 2
+    classes = step_classes(found, inputs, in_classes, coherent, spread, gaussian)
+    if classes is not None:  # of groups with longer or shorter rows, to leading order in k
+        traces = traces + classes.trace_change
     return Step(
         n=n,
         d=d,
@@ -338,8 +356,9 @@ def build_step(
         target=np.tile(_target_coefficients(star), (n.size, 1)),
         is_full=full,
         is_gaussian=gaussian and not radial,
-        classes=step_classes(found, inputs, coherent, gaussian),
+        classes=classes,
         is_radial=radial,
+        has_products=higher and not radial,
     )
 
 
