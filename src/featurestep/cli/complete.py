@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..core.problem import FIELDS, INITIALS, LOSSES, RESIDUALS, SAMPLES
+from ..core.problem import BATCHES, FIELDS, INITIALS, LOSSES, RESIDUALS, ROWS
 from ..functions.activations import NAMED
 from ..functions.readout import NAMES as LAWS
 
@@ -50,8 +50,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "centre": ("true", "false"),
     "loss": LOSSES,
     "intercept": ("true", "false"),
-    "rows": SAMPLES,
-    "batches": SAMPLES,
+    "rows": ROWS,
+    "batches": BATCHES,
 }
 
 

@@ -165,9 +165,15 @@ def describe(problem: Problem | Grid, without: Sequence[str] = ()) -> list[str]:
     return [line for line in lines if line]
 
 
+_ROWS = {
+    "same": "the readout on the step's rows",
+    "half": "half of the step's rows among the readout's",
+}
+
+
 def _words_beyond(base: Problem, given: Mapping[str, Any]) -> list[str]:
     """Fields that no plain problem has."""
-    words = ["the readout on the step's rows"] if given.get("rows") == "same" else []
+    words = [_ROWS[given["rows"]]] if given.get("rows") in _ROWS else []
     if base.steps > 1 and given.get("batches") == "same":
         words.append("all steps on the same batch")
     if given.get("covariance") is None:

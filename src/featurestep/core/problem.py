@@ -34,7 +34,8 @@ from .grid import unknown_field
 
 RESIDUALS = ("labels", "full")
 INITIALS = ("sphere", "gaussian")
-SAMPLES = ("fresh", "same")
+ROWS = ("fresh", "half", "same")
+BATCHES = ("fresh", "same")
 BINARY_LOSSES = ("logistic", "squared_hinge", "hinge", "square_signs")  # of labels ±1
 LOSSES = ("square", *BINARY_LOSSES, "huber")
 RIDGE_RANGE = ("must be in [1e-15, 1e12]", lambda v: 1e-15 <= v <= 1e12)
@@ -91,7 +92,8 @@ class Problem:
         Share of labels ±1 whose sign is changed at random.
     rows
         The readout is fitted on `fresh` rows, or on the `same` rows as the (first) step: then
-        `n_step` is `n`.
+        `n_step` is `n`. With `half`, half of the step's rows (⌊n_step/2⌋) are among the readout's
+        n, and all others are used once.
     steps, or step_sizes
         A number of steps of size η each, or the sizes (η1, η2, …) of all steps. `step_sizes` of a
         problem is always the tuple of all sizes, and `step_size` the first of them.
@@ -255,6 +257,11 @@ class Problem:
         return self.d / self.n_step
 
     @property
+    def shared_rows(self) -> int:
+        """How many of the (first) step's rows are among the readout's."""
+        return {"fresh": 0, "half": self.n_step // 2, "same": self.n_step}[self.rows]
+
+    @property
     def regime(self) -> Regime:
         """The published interval in which the step's exponent lies."""
         exponent = self.step_exponent
@@ -391,8 +398,8 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "residual": RESIDUALS,
     "initial": INITIALS,
     "loss": LOSSES,
-    "rows": SAMPLES,
-    "batches": SAMPLES,
+    "rows": ROWS,
+    "batches": BATCHES,
 }
 
 
@@ -408,6 +415,8 @@ def _batch_of(given: Mapping[str, Any], n: int) -> int:
     size = whole_number("n_step", given["n_step"])
     if given["rows"] == "same" and size != n:
         raise InvalidProblem("n_step", f"must be n = {n} with rows same", size)
+    if given["rows"] == "half" and size > 2 * n:
+        raise InvalidProblem("n_step", f"must be at most 2n = {2 * n} with rows half", size)
     return size
 
 

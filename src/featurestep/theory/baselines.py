@@ -262,7 +262,7 @@ def _best_squares(problem: Problem) -> dict[str, float]:
 
 def _all_rows(problem: Problem) -> int:
     """Rows of the step and of the readout."""
-    return problem.n + (problem.n_step if problem.rows == "fresh" else 0)
+    return problem.n + problem.n_step - problem.shared_rows
 
 
 def marchenko_pastur(phi: float, lam: float) -> tuple[float, float]:

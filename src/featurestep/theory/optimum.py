@@ -141,7 +141,7 @@ def _search(
     """The optimum of one problem; of a `LossOptimum` by section 31 whatever the loss."""
     any_loss = kind is LossOptimum
     low, high = _checked_bounds(problem, names, bounds or {})
-    slow = "step_sizes" in names or problem.rows == "same"
+    slow = "step_sizes" in names or problem.shared_rows > 0
     search = _by_simplex if slow else _by_grids
     found = search(partial(_values, problem, names, minimise, any_loss), low, high)
     if not math.isfinite(found.value):

@@ -63,8 +63,9 @@ def predict(
     `method` is "exact", for every step size, or "isotropic": the published approximation, which
     knows of each neuron its shift along the learned direction and its norm, for comparison.
 
-    With `rows="same"` the readout is fitted on the rows of the step (theory, sections 26–29), for
-    the residual `labels`, rows of W0 on the sphere and targets of one direction.
+    With `rows="same"` the readout is fitted on the rows of the step, with `rows="half"` on half of
+    them and on fresh ones (theory, sections 26–29), for the residual `labels`, rows of W0 on the
+    sphere and targets of one direction.
 
     >>> from featurestep import Problem, predict
     >>> p = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01, noise_std=0.1)
@@ -119,8 +120,9 @@ def solve(
         raise InvalidProblem("method", rule, method)
     if method == "isotropic" and any(problem.steps > 1 for problem in problems):
         raise InvalidProblem("method", "must be exact for several steps", method)
-    if method == "isotropic" and any(map(_has_reused_rows, problems)):
-        raise InvalidProblem("method", "must be exact with rows same", method)
+    reused = [problem for problem in problems if _has_reused_rows(problem)]
+    if method == "isotropic" and reused:
+        raise InvalidProblem("method", f"must be exact with rows {reused[0].rows}", method)
     effort = effort or Effort()
     batches = _Batches(problems, method, any_loss)
     plain = [i for i, p in enumerate(problems) if p.steps == 1 and not _has_reused_rows(p)]
@@ -155,7 +157,7 @@ def _check_covariance(problem: Problem, method: str) -> None:
 
 def _has_reused_rows(problem: Problem) -> bool:
     """True if the step has seen the readout's rows; without a step it does not matter."""
-    return problem.rows == "same" and problem.step_size > 0.0
+    return problem.shared_rows > 0 and problem.step_size > 0.0
 
 
 class _Batches:

@@ -15,7 +15,7 @@ from ...core.problem import Problem
 from ...core.types import FloatArray
 from ..arrays.backend import Array
 from .setting import CORRUPTION, Setting, borders, corners, law_of_initial, law_of_inputs
-from .streams import Source, Streams
+from .streams import CHUNK, Source, Streams
 
 READOUT_PART, FIRST_STEP_PART = 0, 1  # parts of the streams `data` and `noise`
 
@@ -45,6 +45,7 @@ class SampleRange:
     count: int
     first_row: int = 0  # where they lie among the shuffled rows of a user's array
     start: int = 0  # rows before this one are left to others; a multiple of CHUNK
+    shared: int = 0  # rows before this one are those of the readout's sample
 
     def within(self, rows: tuple[int, int]) -> SampleRange:
         """Some of its rows, from the first to before the last."""
@@ -141,27 +142,38 @@ class Draw:
 
     def step_sample(self, step: int) -> SampleRange:
         """The sample of a gradient step."""
-        n0 = self.problem.n_step
-        same_batch = self.problem.batches == "same"
-        batch = 0 if same_batch else step
-        if self.problem.rows == "same" and batch == 0:
-            return SampleRange("data", READOUT_PART, n0)
+        n0, shared = self.problem.n_step, self.problem.shared_rows
+        batch = 0 if self.problem.batches == "same" else step
         last = 0 if isinstance(self.setting.inputs, str) else len(self.setting.inputs)
-        return SampleRange("data", FIRST_STEP_PART + batch, n0, last - (batch + 1) * n0)
+        first = last - (batch + 1) * n0
+        if batch:  # the first one has fewer rows of its own
+            return SampleRange("data", FIRST_STEP_PART + batch, n0, first + shared)
+        return SampleRange("data", FIRST_STEP_PART, n0, first, shared=shared)
 
     def test_sample(self) -> SampleRange:
         """Fresh rows for the test error."""
         if isinstance(self.setting.inputs, str):
             return SampleRange("test", 0, self.n_test)
-        used = sum(_batches(self.problem)) * self.problem.n_step
-        return SampleRange("test", 0, self.n_test, len(self.setting.inputs) - used - self.n_test)
+        left = len(self.setting.inputs) - _own_rows(self.problem)
+        return SampleRange("test", 0, self.n_test, left - self.n_test)
 
     def blocks(self, sample: SampleRange, rows: int) -> Iterator[Block]:
         """The sample in blocks of rows; the inputs' memory is reused from block to block."""
         for start in range(sample.start, sample.count, rows):
-            X = self._inputs(sample, start, min(rows, sample.count - start))
-            clean, noise = self._labels(sample, start, X)
-            yield Block(start, X, clean, noise)
+            end = min(start + rows, sample.count)
+            shared = min(max(sample.shared, start), end)
+            if start < shared:
+                yield self._block(self.readout_sample(shared), start, start, shared)
+            if shared < end:
+                drawn = shared - shared % CHUNK if shared > start else start
+                yield self._block(sample, drawn, shared, end)
+
+    def _block(self, sample: SampleRange, drawn: int, start: int, end: int) -> Block:
+        """Rows from start to end; those from `drawn`, where a chunk of the stream starts, are drawn."""
+        X = self._inputs(sample, drawn, end - drawn)
+        clean, noise = self._labels(sample, drawn, X)
+        left = start - drawn
+        return Block(start, X[..., left:, :], clean[..., left:], noise[..., left:])
 
     def _inputs(self, sample: SampleRange, start: int, rows: int) -> Array:
         d = self.problem.d
@@ -286,16 +298,13 @@ def check_sizes(problem: Problem, setting: Setting, n_test: int) -> None:
     rows, columns = setting.inputs.shape
     if columns != d:
         raise InvalidProblem("inputs", f"must have d = {d} columns", setting.inputs.shape)
-    fresh, shared = _batches(problem)
-    n0 = problem.n_step
-    needed = max(problem.n, shared * n0) + fresh * n0 + n_test
+    needed = problem.n + _own_rows(problem) + n_test
     if rows < needed:
         rule = f"must have at least {needed} rows (readout, steps and {n_test} for testing)"
         raise InvalidProblem("inputs", rule, rows)
 
 
-def _batches(problem: Problem) -> tuple[int, int]:
-    """How many step batches need rows of their own, and whether one shares the readout's."""
+def _own_rows(problem: Problem) -> int:
+    """Rows of all steps that are not the readout's."""
     batches = 1 if problem.batches == "same" else problem.steps
-    shared = int(problem.rows == "same")
-    return batches - shared, shared
+    return batches * problem.n_step - problem.shared_rows

@@ -32,11 +32,11 @@ from .rules import Rules, choose_rules
 
 
 def solve_reused(problem: Problem, effort: Effort) -> Outcome:
-    """The prediction for a problem with rows `same`, or the error that refuses it."""
+    """The prediction for a problem with rows `same` or `half`, or the error that refuses it."""
     try:
         _require_known(problem)
         rules = choose_rules(problem, effort.nodes)
-        return checked(predict_rows(problem, rules, Shares(0.0, problem.n, 0.0)))
+        return checked(predict_rows(problem, rules, Shares.of(problem)))
     except FeaturestepError as error:
         return error
     except np.linalg.LinAlgError as error:
@@ -47,9 +47,9 @@ def _require_known(problem: Problem) -> None:
     """Refuse what is not known for readouts on rows of the step."""
     for name, known in (("residual", "labels"), ("initial", "sphere")):
         if getattr(problem, name) != known:
-            raise InvalidProblem(name, f"must be {known} with rows same", getattr(problem, name))
+            raise InvalidProblem(name, f"must be {known} with rows {problem.rows}", getattr(problem, name))
     if problem.teacher is not None:
-        raise InvalidProblem("target", "must have one direction with rows same", problem.target)
+        raise InvalidProblem("target", f"must have one direction with rows {problem.rows}", problem.target)
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,12 @@ class Shares:
     step: float
     both: float
     readout: float
+
+    @classmethod
+    def of(cls, problem: Problem) -> Shares:
+        """Those of a problem."""
+        both = problem.shared_rows
+        return cls(problem.n_step - both, both, problem.n - both)
 
 
 def build_pencil(problem: Problem, step: Step, rules: Rules, shares: Shares) -> Pencil:
