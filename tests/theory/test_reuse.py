@@ -263,7 +263,6 @@ def test_without_step_rows_do_not_matter() -> None:
     ("changes", "said"),
     [
         ({"residual": "full"}, "residual must be labels with rows same"),
-        ({"initial": "gaussian"}, "initial must be sphere with rows same"),
         ({"target": "z1 + z1*z2"}, "target must have one direction with rows same"),
     ],
 )

@@ -90,7 +90,10 @@ _FIELDS: Rows = {
     ),
     "intercept": ("", "fit an intercept too, without penalty"),
     "flip": ("SHARE", "share of labels ±1 whose sign is changed at random"),
-    "rows": ("WHICH", "rows of the readout: fresh, half of the step's among them, or the same as the step's"),
+    "rows": (
+        "WHICH",
+        "rows of the readout: fresh, half of the step's among them, or the same as the step's",
+    ),
     "steps": ("k", "steps of size η each"),
     "step_sizes": ("η1,η2,…", "sizes of all steps, in place of --step-exponent and --steps"),
     "batches": ("WHICH", "samples of later steps: fresh, or the same as the first"),

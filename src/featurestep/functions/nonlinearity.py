@@ -152,6 +152,44 @@ class Shifted(Nonlinearity):
         return self.base.breaks(reach)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Rescaled(Nonlinearity):
+    """base(factor·s)."""
+
+    base: Nonlinearity
+    factor: float
+
+    def __call__(self, s: FloatArray) -> FloatArray:
+        return self.base(self.factor * s)
+
+    def derivative(self, s: FloatArray) -> FloatArray:
+        return np.asarray(self.factor * self.base.derivative(self.factor * s))
+
+    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+        out = self.base.averages(self.factor * rho, self.factor * t, order)
+        for k in range(1, order + 1):
+            out[k] *= self.factor**k
+        return out
+
+    @property
+    def oscillates(self) -> bool:
+        return self.base.oscillates
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return tuple(kink / self.factor for kink in self.base.kinks)
+
+    def breaks(self, reach: float) -> FloatArray:
+        return self.base.breaks(reach * self.factor) / self.factor
+
+
+def innermost(f: Nonlinearity) -> Nonlinearity:
+    """The function without its shifts and changes of scale."""
+    while isinstance(f, (Shifted, Rescaled)):
+        f = f.base
+    return f
+
+
 def gaussian_panels(f: Nonlinearity) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights of the average over z ~ N(0,1), for products of f and smooth functions."""
     inside = f.breaks(16.0)

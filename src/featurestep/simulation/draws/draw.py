@@ -169,7 +169,7 @@ class Draw:
                 yield self._block(sample, drawn, shared, end)
 
     def _block(self, sample: SampleRange, drawn: int, start: int, end: int) -> Block:
-        """Rows from start to end; those from `drawn`, where a chunk of the stream starts, are drawn."""
+        """Rows from start to end, of those drawn from where a chunk of the stream starts."""
         X = self._inputs(sample, drawn, end - drawn)
         clean, noise = self._labels(sample, drawn, X)
         left = start - drawn

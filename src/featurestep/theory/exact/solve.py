@@ -103,7 +103,9 @@ def step_of(
     """The step's constants by a method; `count` nodes of r for exact weights."""
     if method == "isotropic":
         return isotropic_step(rows, groups)
-    return build_step(rows, groups, count, higher=higher and has_higher_degrees(rows[0].problem))
+    problem = rows[0].problem
+    higher = higher and has_higher_degrees(problem)
+    return build_step(rows, groups, count, higher=higher, by_norm=problem.shared_rows > 0)
 
 
 def solve_rows(
@@ -313,15 +315,9 @@ def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
     check = np.abs((mse + step.ridge[rows] * squares.sum(axis=1)) / loss - 1.0).max()
     mean = float(part @ test)
     coefficients = found.fitted.coefficients[rows]
-    # A group of long and one of short initial rows belong to the same g.
-    split = (-1, found.groups[0].size)
     square = found.errors.square_gram
     fields = (part @ coefficients).reshape(-1, step.k.shape[1])
-    fields = fields.reshape(len(fields), *split).sum(axis=1)
-    halves = step.k.shape[1] // split[1]
-    shift, norm = (
-        (part @ x[rows]).reshape(split).sum(axis=0) / halves for x in (step.shift, step.norm)
-    )
+    sizes = (part @ step.shift[rows], part @ step.norm[rows])
     return Prediction(
         problem=offsets[0].problem,
         test_error=mean,
@@ -331,14 +327,8 @@ def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
         alignment=weights.alignment,
         beta_norm=weights.beta_norm,
         test_error_sd=float(np.sqrt(part @ (test - mean) ** 2)),
-        groups=Groups(
-            g=found.groups[0],
-            neurons=step.neurons[rows][0].reshape(split).sum(axis=0),
-            shift=shift,
-            norm=norm,
-            use=fields[0],
-            along=fields[1],
-            across=fields[2] if step.directions == 1 else fields[2 : 2 + step.directions],
+        groups=joined_groups(
+            found.groups[0], step.neurons[rows][0], *sizes, fields, step.directions
         ),
         method=method,
         solver_residual=float(found.solution.residual[rows].max()),
@@ -356,6 +346,29 @@ def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
             None if square is None else square[rows],
             step.is_radial or step.has_products,
         ),
+    )
+
+
+def joined_groups(
+    g: FloatArray,
+    neurons: FloatArray,
+    shift: FloatArray,
+    norm: FloatArray,
+    fields: FloatArray,
+    directions: int,
+) -> Groups:
+    """Groups by g: one of long and one of short initial rows belong to the same."""
+    halves = neurons.size // g.size
+    fields = fields.reshape(len(fields), halves, g.size).sum(axis=1)
+    neurons, shift, norm = (x.reshape(halves, g.size).sum(axis=0) for x in (neurons, shift, norm))
+    return Groups(
+        g=g,
+        neurons=neurons,
+        shift=shift / halves,
+        norm=norm / halves,
+        use=fields[0],
+        along=fields[1],
+        across=fields[2] if directions == 1 else fields[2 : 2 + directions],
     )
 
 

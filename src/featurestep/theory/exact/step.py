@@ -241,6 +241,7 @@ def build_step(
     *,
     samples: float | None = None,
     higher: bool = False,
+    by_norm: bool = False,
 ) -> Step:
     """Constants of rows (eqs. 19, 21, 25, 26a, 26b, 38, 43, 92, 93, 100, 101).
 
@@ -251,7 +252,8 @@ def build_step(
     With `samples` the nodes of r are those of a law cut off at what so many samples reach; moments
     stay those of the full law. With `higher` there are terms of degrees 2 and 3: the norm of a
     sample is left to the nodes (κ, h), and every group of Gaussian rows is cut in two, those of the
-    long rows first; inputs with a covariance have products of two inputs instead.
+    long rows first; inputs with a covariance have products of two inputs instead. With `by_norm`
+    groups of Gaussian rows are cut in two without terms of higher degrees.
     """
     first = rows[0].problem
     s = slope_moments(first.sigma)
@@ -270,9 +272,10 @@ def build_step(
     gaussian = first.initial == "gaussian"
     (g, share), row_norm = groups, np.ones((n.size, groups[0].size))
     # Rows of different norms are groups of their own. Affine: only W·x matters.
-    split = higher and s.slope_variance > 0.0
-    split = split and (gaussian if radial else splits_rows(first))
-    if split and radial:
+    by_norm = by_norm or radial
+    split = (higher or by_norm) and s.slope_variance > 0.0
+    split = split and (gaussian if by_norm else splits_rows(first))
+    if split and by_norm:
         (g, share), row_norm = _split_by_norm(groups, d)
     elif split:
         g, share, row_norm = np.tile(g, 2), np.tile(0.5 * share, 2), np.tile(row_norm, 2)
@@ -313,7 +316,7 @@ def build_step(
     shift_slope = 0.5 * s.z2_psi * e * beta[:, None]
     initial = 1.0 + s.slope_h3 * e * mean * seen_along + 0.5 * quadratic * square * s.psi2_h2
     coherent = coherent_norms(initial, k * mean)
-    factor = kept if radial else np.ones_like(k)
+    factor = kept if by_norm else np.ones_like(k)
     traces = _trace_products(factor, k, delta, phi, moments, inputs.powers)
     if radial:  # the norm of a sample, which all groups share, is left to its nodes
         traces = traces - (norm[:, :, None] * norm[:, None, :]) ** 2
@@ -355,7 +358,7 @@ def build_step(
         r_overlaps=overlaps,
         target=np.tile(_target_coefficients(star), (n.size, 1)),
         is_full=full,
-        is_gaussian=gaussian and not radial,
+        is_gaussian=gaussian and not by_norm,
         classes=classes,
         is_radial=radial,
         has_products=higher and not radial,

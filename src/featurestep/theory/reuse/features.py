@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.types import FloatArray
-from ...functions.nonlinearity import Nonlinearity, Shifted
+from ...functions.nonlinearity import Nonlinearity, Rescaled, innermost
 from ...functions.quadrature import normal_density, panels, trapezoid_normal
 from ...functions.sampled import Sampled
 from ..exact.columns import anisotropy
@@ -48,7 +48,11 @@ class Features:
 
 @dataclass(frozen=True)
 class StepNumbers:
-    """Constants of the step of one problem, (K,) where they depend on the group."""
+    """Constants of the step of one problem, (K,) where they depend on the group.
+
+    A group whose initial rows have norm a is one of unit rows with the activation σ(az) and weights
+    w′/a, so that e is e_g/a², k is k_g/a, and so on.
+    """
 
     n_step: float
     phi: float  # φ0
@@ -65,31 +69,47 @@ class StepNumbers:
     norm_variance: FloatArray  # C¹¹
     sample_norm: FloatArray  # (K, K) s_gh
     anisotropy: FloatArray  # (3, 3, K) of ‖x‖², xᵀ(I + kS)x and xᵀKx along t² − 1, ts̃, s̃² − 1
+    row_norm: FloatArray  # a
+    sigmas: tuple[Nonlinearity, ...]  # σ(az)
+    slopes: SlopeMoments  # of σ(az), (K,) each
 
     @classmethod
     def of(cls, step: Step, sigma: Nonlinearity) -> StepNumbers:
         """Those of the first row of a step."""
         moments = step.r_moments[0]
-        variance = slope_moments(sigma).slope_variance
         phi = float(step.phi[0])
-        e = step.e[0]
+        a = step.initial_factor[0]
+        rescaled = {x: sigma if x == 1.0 else Rescaled(sigma.name, sigma, x) for x in set(a)}
+        sigmas = tuple(rescaled[x] for x in a)
+        slopes = _slopes(sigmas)
+        e, k = step.e[0] / a**2, step.k[0] / a
         return cls(
             n_step=float(step.d[0] / phi),
             phi=phi,
             d=float(step.d[0]),
             e=e,
-            k=step.k[0],
-            delta=step.delta[0],
-            drift=1.0 + step.k[0] * moments[1],
-            spread=np.abs(e) * np.sqrt(phi * moments[2] * variance),
-            norm=step.norm[0],
-            shift=step.shift[0],
+            k=k,
+            delta=step.delta[0] / a**2,
+            drift=1.0 + k * moments[1],
+            spread=np.abs(e) * np.sqrt(phi * moments[2] * slopes.slope_variance),
+            norm=step.norm[0] / a,
+            shift=step.shift[0] / a,
             neurons=step.neurons[0],
             r_moments=moments,
-            norm_variance=step.norm_variance[0],
-            sample_norm=step.sample_norm[0],
+            norm_variance=step.norm_variance[0] / a**4,
+            sample_norm=step.sample_norm[0] / np.multiply.outer(a**2, a**2),
             anisotropy=_anisotropy(step),
+            row_norm=a,
+            sigmas=sigmas,
+            slopes=slopes,
         )
+
+
+def _slopes(sigmas: tuple[Nonlinearity, ...]) -> SlopeMoments:
+    """The moments of all groups, (K,) each."""
+    each = [slope_moments(sigma) for sigma in sigmas]
+    names = SlopeMoments._fields
+    return SlopeMoments(*(np.array([getattr(s, name) for s in each]).T for name in names))
 
 
 def _anisotropy(step: Step) -> FloatArray:
@@ -97,7 +117,8 @@ def _anisotropy(step: Step) -> FloatArray:
 
     Along β⋆ and b̂, the rest of β: β⋆·x_i = t_i and b̂·x_i = s̃_i + r_i√(φ0/b_2) in S, of (61).
     """
-    gamma, q, k = step.alignment[0], step.across[0], step.k[0]
+    a = step.initial_factor[0]
+    gamma, q, k = step.alignment[0], step.across[0], step.k[0] / a
     b, phi = step.r_moments[0], step.phi[0]
     seen = anisotropy(step)
     along, mixed, across = seen.along[0], seen.mixed[0, 0], seen.across[0, 0, 0]
@@ -114,21 +135,21 @@ def _anisotropy(step: Step) -> FloatArray:
         b[1] + phi * b[3] / b[2],
     ]
     own = np.array([1.0, 0.0, 1.0])[:, None] * np.ones_like(k)
-    return np.stack([own, own + k * np.array(parts)[:, None], whole])
+    return np.stack([own, own + k * np.array(parts)[:, None], whole / a**2])
 
 
-def step_features(
-    sigma: Nonlinearity, step: StepNumbers, rows: RowClass, spacing: float
-) -> Features:
+def step_features(step: StepNumbers, rows: RowClass, spacing: float) -> Features:
     """Features on rows that the step has seen (eqs. 54–56, 63, 65, 66b).
 
     `spacing` is that of the nodes of z.
     """
-    s = slope_moments(sigma)
+    s = step.slopes
     likely = np.abs(rows.by_residual[:, ONE, ONE]) > _NEGLIGIBLE
     steep = np.abs(step.e) * step.phi * np.abs(rows.r[likely]).max() / _STEEP
-    finer = spacing / np.maximum(steep, 1.0) if not sigma.kinks else np.full(steep.size, spacing)
-    found = [_of_group(sigma, s, step, rows, g, finer[g]) for g in range(step.e.size)]
+    if not step.sigmas[0].kinks:
+        spacing = spacing / np.maximum(steep, 1.0)
+    finer = np.broadcast_to(spacing, steep.shape)
+    found = [_of_group(step, rows, g, finer[g]) for g in range(step.e.size)]
     table = _Averages(*(np.stack(part, axis=-1) for part in zip(*found, strict=True)))
     e, c, phi = step.e, step.drift, step.phi
     r = rows.r[:, None, None]  # (M, 1, 1)
@@ -175,10 +196,9 @@ def _increments(
     return on_weights, phi * e * at * products, products
 
 
-def norm_noise(sigma: Nonlinearity, step: StepNumbers) -> FloatArray:
+def norm_noise(step: StepNumbers) -> FloatArray:
     """C^{ab} of (65), (2, 2, K)."""
-    s = slope_moments(sigma)
-    one, mixed, _ = s.nonlinear_products
+    one, mixed, _ = step.slopes.nonlinear_products
     b = step.r_moments
     e, phi = step.e, step.phi
     linear, quadratic = 2.0 * e * step.drift, e**2 * phi
@@ -186,9 +206,13 @@ def norm_noise(sigma: Nonlinearity, step: StepNumbers) -> FloatArray:
     return np.array([[step.norm_variance, cross], [cross, phi * e**2 * b[2] * one]])
 
 
-def other_features(sigma: Nonlinearity, step: StepNumbers, kappa: FloatArray) -> Features:
+def other_features(step: StepNumbers, kappa: FloatArray) -> Features:
     """Features on rows that the step has not seen, of (5), as a class with one node of r."""
-    mean, slope, second, spread = sigma.averages(step.norm, step.shift * kappa[:, None], 2)[:, None]
+    each = [
+        sigma.averages(norm, shift * kappa, 2)
+        for sigma, norm, shift in zip(step.sigmas, step.norm, step.shift, strict=True)
+    ]
+    mean, slope, second, spread = np.stack(each, axis=-1)[:, None]
     nothing = np.zeros_like(mean)
     both = np.stack([nothing, nothing])
     curvature = 0.5 * second
@@ -222,10 +246,10 @@ class _Averages(NamedTuple):
     square: FloatArray  # E f²
 
 
-def _of_group(
-    sigma: Nonlinearity, s: SlopeMoments, step: StepNumbers, rows: RowClass, g: int, spacing: float
-) -> _Averages:
+def _of_group(step: StepNumbers, rows: RowClass, g: int, spacing: float) -> _Averages:
     """The averages of one group."""
+    sigma = step.sigmas[g]
+    s = slope_moments(sigma)
     e, c, width = step.e[g], step.drift[g], max(step.spread[g], _SMALLEST_SPREAD)
     r, kappa = rows.r[:, None, None], rows.kappa[:, None]
     place = step.shift[g] * kappa
@@ -254,8 +278,7 @@ def _smoothed(sigma: Nonlinearity, width: float, at: FloatArray) -> FloatArray:
 
     Quadratures are made on a grid, and interpolated by polynomials of degree 5.
     """
-    base = sigma.base if isinstance(sigma, Shifted) else sigma
-    if sigma.kinks or not isinstance(base, Sampled):
+    if sigma.kinks or not isinstance(innermost(sigma), Sampled):
         return sigma.averages(np.array(width), at, 2)
     low = float(at.min()) - 3.0 * _GRID
     count = int(np.ceil((float(at.max()) - low) / _GRID)) + 5

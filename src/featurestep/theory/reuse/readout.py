@@ -13,7 +13,6 @@ from itertools import pairwise
 import numpy as np
 
 from ...core.types import FloatArray
-from ...functions.nonlinearity import Nonlinearity
 from ..exact.dyson import p_hat_index
 from .features import Features, StepNumbers, norm_noise
 from .fixed_point import ClassGradients, ClassValues, Evaluation, Gradients
@@ -91,11 +90,11 @@ def sample_norm_products(step: StepNumbers) -> FloatArray:
     return found
 
 
-def fit(at: Evaluation, sigma: Nonlinearity) -> Readout:
+def fit(at: Evaluation) -> Readout:
     """Fit the readout: the stationary point of all fields at once (eqs. 57, 62)."""
     pencil = at.pencil
     places = Fields(pencil.groups)
-    matrix = quadratic_terms(at, sigma) / pencil.step.n_step
+    matrix = quadratic_terms(at) / pencil.step.n_step
     right = np.zeros(places.count, dtype=matrix.dtype)
     constant = 0.0
     for (rows, features), own in zip(pencil.classes, at.classes, strict=True):
@@ -162,7 +161,7 @@ def _add_squares(
     matrix[places.means, places.means] += np.einsum("jig,jih->gh", bent[:, 4:], own_part)
 
 
-def quadratic_terms(at: Evaluation, sigma: Nonlinearity) -> FloatArray:
+def quadratic_terms(at: Evaluation) -> FloatArray:
     """Half the Hessian of all terms beside the misfit on the readout's rows (eq. 66)."""
     pencil = at.pencil
     step, size = pencil.step, pencil.groups
@@ -178,7 +177,7 @@ def quadratic_terms(at: Evaluation, sigma: Nonlinearity) -> FloatArray:
     matrix[places.beside, places.constraint] = np.sqrt(ratio) * inverse
     matrix[places.constraint, places.constraint] = -ratio * inverse
     matrix[index[places.pair], index[places.pair]] = 1.0
-    noise = norm_noise(sigma, step)
+    noise = norm_noise(step)
     for a in (0, 1):
         hat = index[places.conjugates[a]]
         norm = index[places.norms[a]]

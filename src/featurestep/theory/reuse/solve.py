@@ -11,9 +11,9 @@ from ...core.problem import Problem
 from ...core.spiked import spiked_weights
 from ...core.types import FloatArray
 from ..exact.sectors import Forms
-from ..exact.solve import SolvedNetwork
-from ..exact.step import ProblemRow, Step, build_step
-from ..prediction import Groups, Outcome, Prediction, checked
+from ..exact.solve import SolvedNetwork, joined_groups, step_of
+from ..exact.step import ProblemRow, Step
+from ..prediction import Outcome, Prediction, checked
 from ..resolution import Effort
 from .features import StepNumbers, other_features, step_features
 from .fixed_point import (
@@ -45,11 +45,12 @@ def solve_reused(problem: Problem, effort: Effort) -> Outcome:
 
 def _require_known(problem: Problem) -> None:
     """Refuse what is not known for readouts on rows of the step."""
-    for name, known in (("residual", "labels"), ("initial", "sphere")):
-        if getattr(problem, name) != known:
-            raise InvalidProblem(name, f"must be {known} with rows {problem.rows}", getattr(problem, name))
+    if problem.residual != "labels":
+        rule = f"must be labels with rows {problem.rows}"
+        raise InvalidProblem("residual", rule, problem.residual)
     if problem.teacher is not None:
-        raise InvalidProblem("target", f"must have one direction with rows {problem.rows}", problem.target)
+        rule = f"must have one direction with rows {problem.rows}"
+        raise InvalidProblem("target", rule, problem.target)
 
 
 @dataclass(frozen=True)
@@ -85,12 +86,12 @@ def build_pencil(problem: Problem, step: Step, rules: Rules, shares: Shares) -> 
                 step_share=step_share / total,
                 readout_share=readout_share / total,
             )
-            features = step_features(problem.sigma, numbers, rows, rules.pre_activation)
+            features = step_features(numbers, rows, rules.pre_activation)
             classes.append((rows, features))
     if shares.readout:
         share = shares.readout / total
         rows = other_rows(star, noise, *direction, rules.kappa, readout_share=share)
-        classes.append((rows, other_features(problem.sigma, numbers, rules.kappa)))
+        classes.append((rows, other_features(numbers, rules.kappa)))
     return Pencil(numbers, problem.n * problem.ridge, classes)
 
 
@@ -122,15 +123,16 @@ def solve_errors(at: Evaluation, fitted: Readout, n: int) -> Errors:
     pull = -n_step * adjoint.log_v2 / at.demand
     bulk = slice(size, 2 * size)
     both = 0.5 * (pull[:, None] + pull) * at.gamma[bulk, bulk] - adjoint.xi[bulk, bulk]
-    gram = at.root[:, None] * both * at.root
+    root = at.root * at.pencil.step.row_norm
+    gram = root[:, None] * both * root
     return Errors(ratio * fitted.objective, mse, pull * at.v2, gram)
 
 
 def predict_rows(problem: Problem, rules: Rules, shares: Shares) -> Prediction:
     """The prediction for one problem, not checked."""
-    step = build_step([ProblemRow(problem)], rules.groups, rules.residuals)
+    step = step_of([ProblemRow(problem)], rules.groups, rules.residuals, "exact", higher=False)
     found = solve(build_pencil(problem, step, rules, shares))
-    fitted = fit(found.at, problem.sigma)
+    fitted = fit(found.at)
     errors = solve_errors(found.at, fitted, problem.n)
     return _prediction(problem, step, rules, found, fitted, errors)
 
@@ -140,7 +142,8 @@ def _fields(step: Step, at: Evaluation, fitted: Readout) -> FloatArray:
     places, x = fitted.fields, fitted.coefficients
     size = at.pencil.groups
     bulk = slice(size, 2 * size)
-    unit = at.root / np.sqrt(at.pencil.step.n_step)
+    a = at.pencil.step.row_norm
+    unit = a * at.root / np.sqrt(at.pencil.step.n_step)
     star, beside = unit * x[places.star][bulk], unit * x[places.beside][bulk]
     gamma, q = step.alignment[0], step.across[0]
     return np.stack(
@@ -148,7 +151,7 @@ def _fields(step: Step, at: Evaluation, fitted: Readout) -> FloatArray:
             x[places.means],
             gamma * star + q * beside,
             q * star - gamma * beside,
-            unit * x[places.norms[0]],
+            a * unit * x[places.norms[0]],
         ]
     )
 
@@ -179,14 +182,8 @@ def _prediction(
         alignment=weights.alignment,
         beta_norm=weights.beta_norm,
         test_error_sd=0.0,
-        groups=Groups(
-            g=rules.groups[0],
-            neurons=step.neurons[0],
-            shift=step.shift[0],
-            norm=step.norm[0],
-            use=fields[0],
-            along=fields[1],
-            across=fields[2],
+        groups=joined_groups(
+            rules.groups[0], step.neurons[0], step.shift[0], step.norm[0], fields, 1
         ),
         method="exact",
         solver_residual=found.residual,
