@@ -130,7 +130,11 @@ def test_fields_that_are_known_apart_are_refused_together():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"rows": "half"}, "rows must be one of fresh, same"),
+        ({"rows": "twice"}, "rows must be one of fresh, half, same"),
+        (
+            {"rows": "half", "n_step": 121},
+            "n_step must be at most 2n = 120 with rows half; got 121",
+        ),
         ({"rows": "same", "n_step": 50}, "n_step must be n = 60 with rows same; got 50"),
         ({"batches": None}, "batches must be one of fresh, same"),
         ({"steps": 0}, "steps must be a whole number"),

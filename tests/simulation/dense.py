@@ -33,9 +33,8 @@ def draw_of(problem, setting=None, *, seed=0, n_test=150, streams=None):
 
 def whole(draw, sample):
     """X, clean labels and unit noise of a sample, in one piece."""
-    blocks = list(draw.blocks(sample, 10**6))
-    assert len(blocks) == 1
-    return blocks[0].X.copy(), blocks[0].clean, blocks[0].noise  # X is a buffer in use
+    parts = [(b.X.copy(), b.clean, b.noise) for b in draw.blocks(sample, 10**6)]  # X is reused
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
 
 def gradient(problem, W, a, X0, y0):

@@ -8,7 +8,7 @@ import pytest
 from featurestep import Problem, Setting, Teacher, function, simulate
 from featurestep.core.results import QUANTITIES
 
-from .dense import dense, draw_of, trained_weights
+from .dense import dense, draw_of, trained_weights, whole
 
 VARIANTS = ("trained", "initial", "spiked:1", "spiked:3", "gaussian", "gaussian+spiked:2", "srf")
 N_TEST = 150
@@ -102,6 +102,8 @@ def test_settings(setting, residual):
         ({"target_direction": 4}, "mixture(2, 1.5)"),
         ({"rows": "same", "n_step": None}, "gaussian"),
         ({"rows": "same", "n_step": None}, np.random.default_rng(0).laplace(size=(400, 30))),
+        ({"rows": "half", "n_step": 131, "n": 70}, "gaussian"),
+        ({"rows": "half"}, np.random.default_rng(0).laplace(size=(245, 30))),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -110,8 +112,27 @@ def test_fields_beyond_the_plain_problem(fields, inputs, residual):
     check(problem(residual=residual, **fields), Setting(inputs=inputs), VARIANTS)
 
 
+@pytest.mark.parametrize("inputs", ["gaussian", np.random.default_rng(0).laplace(size=(500, 30))])
+def test_half_of_the_rows_of_the_step_are_the_readouts_first(inputs):
+    """⌊n_step/2⌋ of them; the others are the step's rows at these places with rows fresh."""
+    p = problem(rows="half", n_step=151, n=90)
+    setting = Setting(inputs=inputs)
+    draw = draw_of(p, setting, n_test=100)
+    fresh = draw_of(p.replace(rows="fresh"), setting, n_test=100)
+    step, readout = (whole(draw, s) for s in (draw.step_sample(0), draw.readout_sample(p.n)))
+    own = whole(fresh, fresh.step_sample(0))
+    for found, shared, others in zip(step, readout, own, strict=True):
+        assert np.array_equal(found[:75], shared[:75])
+        assert np.array_equal(found[75:], others[75:])
+    small = list(draw.blocks(draw.step_sample(0).within((64, 151)), 64))
+    assert [block.start for block in small] == [64, 75, 128]
+    tested = whole(draw, draw.test_sample())[0]
+    used = {row.tobytes() for row in np.concatenate([step[0], readout[0]])}
+    assert not used.intersection(row.tobytes() for row in tested)
+
+
 @pytest.mark.parametrize("batches", ["fresh", "same"])
-@pytest.mark.parametrize("rows", ["fresh", "same"])
+@pytest.mark.parametrize("rows", ["fresh", "half", "same"])
 @pytest.mark.parametrize("steps", [{"steps": 3}, {"step_sizes": (4.0, 2.0)}], ids=str)
 def test_several_steps(batches, rows, steps):
     fields = {"n_step": None, **(sizes(*steps["step_sizes"]) if "step_sizes" in steps else steps)}

@@ -151,7 +151,7 @@ REMOVED: dict[str, Patch] = {
 
 def unchecked(problem: Problem) -> Prediction:
     """The prediction, whatever its self-check says."""
-    return predict_rows(problem, choose_rules(problem), Shares(0.0, problem.n, 0.0))
+    return predict_rows(problem, choose_rules(problem), Shares.of(problem))
 
 
 @pytest.mark.parametrize("term", REMOVED)
@@ -251,6 +251,31 @@ def test_error_given_kappa_averages_to_the_test_error() -> None:
     weight = np.exp(-0.5 * kappa**2)
     mean = float(found.error_given(kappa) @ weight / weight.sum())
     assert mean == pytest.approx(found.test_error, rel=1e-8)
+
+
+def test_half_of_the_rows_lies_between_fresh_and_same() -> None:
+    problem = _problem(VALUES[0], rows="half", n_step=VALUES[0]["n"])
+    found = {rows: unchecked(problem.replace(rows=rows)) for rows in ("half", "same")}
+    none = predict_rows(problem, choose_rules(problem), Shares(problem.n, 0.0, problem.n))
+    losses = [none.train_loss, found["half"].train_loss, found["same"].train_loss]
+    assert losses == sorted(losses, reverse=True)
+    assert predict(problem).train_loss == found["half"].train_loss
+
+
+@pytest.mark.parametrize("rows", ["half", "same"])
+def test_gaussian_rows_before_a_small_step_are_those_of_the_fresh_engine(rows: str) -> None:
+    """Norms of the initial rows are worth 15 % of the error here, step or not."""
+    problem = Problem(
+        **{"activation": "relu", "target": "0.5*H0 + H1", "centre": True, "readout": "constant"},
+        **{"n": 45000, "d": 21000, "width": 30000, "ridge": 0.05, "noise_std": 0.3},
+        **{"step_size": 0.0, "initial": "gaussian"},
+    )
+    before = predict(problem)
+    found = predict(problem.replace(step_size=0.005, rows=rows))
+    sphere = predict(problem.replace(initial="sphere"))
+    for name in ERRORS:
+        assert getattr(found, name) == pytest.approx(getattr(before, name), rel=1e-4)
+        assert getattr(sphere, name) > 1.05 * getattr(before, name)
 
 
 def test_without_step_rows_do_not_matter() -> None:

@@ -64,8 +64,8 @@ def predict(
     knows of each neuron its shift along the learned direction and its norm, for comparison.
 
     With `rows="same"` the readout is fitted on the rows of the step, with `rows="half"` on half of
-    them and on fresh ones (theory, sections 26–29), for the residual `labels`, rows of W0 on the
-    sphere and targets of one direction.
+    them and on fresh ones (theory, sections 26–29), for the residual `labels` and targets of one
+    direction.
 
     >>> from featurestep import Problem, predict
     >>> p = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01, noise_std=0.1)

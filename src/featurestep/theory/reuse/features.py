@@ -8,7 +8,7 @@ averaged over z here, over ζ by the activation's own averages.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -108,8 +108,10 @@ class StepNumbers:
 def _slopes(sigmas: tuple[Nonlinearity, ...]) -> SlopeMoments:
     """The moments of all groups, (K,) each."""
     each = [slope_moments(sigma) for sigma in sigmas]
-    names = SlopeMoments._fields
-    return SlopeMoments(*(np.array([getattr(s, name) for s in each]).T for name in names))
+    values: list[Any] = [
+        np.array([getattr(s, name) for s in each]).T for name in SlopeMoments._fields
+    ]
+    return SlopeMoments(*values)
 
 
 def _anisotropy(step: Step) -> FloatArray:
