@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from ..core.errors import InvalidProblem
-from ..core.problem import BINARY_LOSSES, INITIALS, LOSSES, RESIDUALS, SAMPLES, Problem
+from ..core.problem import BINARY_LOSSES, INITIALS, LOSSES, RESIDUALS, Problem
 from ..functions.activations import NAMED
 
 MAX_QUERY = 2000
@@ -124,7 +124,7 @@ class State:
     noise_std: float = _control(0.0, Number(0.0, 3.0, step=0.05), "noise", "σ_ε")
     loss: str = _control("square", Choice(LOSSES), "loss")
     intercept: bool = _control(False, Choice((True, False)), "intercept")
-    rows: str = _control("fresh", Choice(SAMPLES), "rows")
+    rows: str = _control("fresh", Choice(("fresh", "same")), "rows")
     covariance: str = _control("identity", Choice(tuple(COVARIANCES)), "covariance")
     activation: str = _control("relu", Choice(tuple(NAMED)), "activation", "σ")
     centre: bool = _control(True, Choice((True, False)), "centred", "E σ = 0")
