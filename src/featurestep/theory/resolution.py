@@ -34,7 +34,7 @@ MOST_GROUPS = 750
 MOST_NODES = 16_000
 ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolves, per spacing
 ROUGH_GAUSS = 3.0  # the same from node to node of `saturating_gauss_law`
-ROUGH_NODES = 0.7  # change of log(1 + χ) from node to node that the rule resolves
+ROUGH_NODES = 0.5  # change of log(1 + χ) from node to node that the rule resolves, to 1e-6
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
 _GAUSS_COUNTS = (
     7,

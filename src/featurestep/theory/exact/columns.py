@@ -30,12 +30,31 @@ from .degrees import (
     build_sectors,
     higher_fields,
 )
-from .dyson import matmul, symmetric
+from .dyson import matmul, real_product, symmetric
 from .inputs import NormProducts
 from .products import ClassProducts, class_products, pair_classes, pair_sector
 from .sectors import Forms, MixedCoordinates, Sector
 from .step import Step
 from .weight_covariance import pair_covariance, weight_covariance
+
+
+@dataclass(frozen=True)
+class NodeTables:
+    """What each of Q nodes shows: μ_gμ_h for the P pairs of groups, then ν² of the K groups."""
+
+    in_chi: FloatArray  # (Q, P + K), with ν² as χ sees it
+    in_v2: FloatArray  # (Q, P + K), with ν² as V̂2 sees it
+
+    @cached_property
+    def _products(self) -> FloatArray:
+        """Products of two entries at every node, (Q, (P + K)²)."""
+        product = self.in_v2[:, :, None] * self.in_chi[:, None, :]
+        return np.asarray(product.reshape(len(product), -1))
+
+    def second_moments(self, weight: FloatArray) -> FloatArray:
+        """Σ over nodes of `weight` (B, Q) times products of two entries, (B, P + K, P + K)."""
+        width = self.in_chi.shape[1]
+        return real_product(weight, self._products).reshape(-1, width, width)
 
 
 @dataclass(frozen=True)
@@ -79,8 +98,11 @@ class Columns:
     def summed(self, weight: FloatArray) -> Forms:
         """Σ over nodes of `weight` (B, Q) times products of two groups' tables."""
         pairs = symmetric(self.slope.shape[2])
-        flat = matmul(weight[:, None, :], self.products)
-        own = pairs.whole(flat.reshape(len(flat), -1, pairs.count))
+        if len(self.products) < len(weight):  # all rows share the columns
+            flat = real_product(weight, self.products[0])
+        else:
+            flat = matmul(weight[:, None, :], self.products)
+        own = pairs.whole(flat.reshape(len(weight), -1, pairs.count))
         if self.along_kappa is None:
             return Forms(own)
         weighted = np.swapaxes(self.slope * weight[:, :, None], 1, 2)
@@ -90,11 +112,24 @@ class Columns:
         """Forms of the tables at every node, (B, Q)."""
         pairs = symmetric(self.slope.shape[2])
         twice = np.where(pairs.first == pairs.second, 1.0, 2.0) * pairs.upper(forms.own)
-        found = matmul(self.products, twice.reshape(len(twice), -1, 1))[:, :, 0]
+        twice = twice.reshape(len(twice), -1)
+        if len(self.products) < len(twice):
+            found = real_product(twice, self.products[0].T)
+        else:
+            found = matmul(self.products, twice[:, :, None])[:, :, 0]
         if forms.mixed is None or self.along_kappa is None:
             return found
         return np.asarray(
             found + (matmul(self.slope, forms.mixed) * self.along_kappa.table).sum(axis=2)
+        )
+
+    @cached_property
+    def node_tables(self) -> NodeTables:
+        """Tables of the nodes, for columns of one row without sectors."""
+        shown = self.products[0]
+        return NodeTables(
+            np.concatenate([shown, self.spread[0]], axis=1),
+            np.concatenate([shown, self.spread_in_v2[0]], axis=1),
         )
 
     def bare(self) -> Columns:

@@ -33,6 +33,15 @@ def matmul(*factors: FloatArray) -> FloatArray:
     return product
 
 
+def real_product(values: FloatArray, table: FloatArray) -> FloatArray:
+    """Values (B, m), real or complex, times a real table (m, p): by real products alone."""
+    if not np.iscomplexobj(values):
+        return np.asarray(values @ table)
+    found: Any = np.empty((len(values), table.shape[1]), dtype=np.complex128)
+    found.real, found.imag = values.real @ table, values.imag @ table
+    return np.asarray(found)
+
+
 def transposed(matrix: FloatArray) -> FloatArray:
     """The matrices, transposed."""
     return np.swapaxes(matrix, -1, -2)

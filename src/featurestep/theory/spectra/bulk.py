@@ -35,7 +35,7 @@ SMOOTHING = 0.004  # δ of a smoothed bulk, over its width
 _FIRST_SMOOTHING = 0.01  # where its lower end is looked for
 _FIRST_NODES, _SMOOTHED_NODES = 48, 128
 _MAX_SLOPE = 0.15  # δ over s at most
-_DESCENTS = (6, 16)  # steps down from high above
+_MOST_DESCENDED = 12  # places that are solved from high above, to begin with
 _NEGLIGIBLE_DENSITY = 0.02  # of the largest
 _TOUCHING_DENSITY = 0.2  # of the largest, next to 0
 Scale = Literal["linear", "log", "mirrored"]
@@ -229,6 +229,7 @@ def _intervals(
     parts: list[Interval] = []
     for start, end in _split(equations, known, low, high):
         parts.extend(_intervals(equations, start, end, depth - 1))
+        _refuse_many(len(parts))
     return tuple(parts)
 
 
@@ -291,8 +292,7 @@ def _doubled(equations: Equations, known: Branch, span: Span) -> tuple[Branch, f
     """Twice the nodes, and how far the old ones were from predicting the density on them."""
     guess = _predicted(known, span)
     found = equations.at(guess.z, guess, equations.accuracy.accepted)
-    failed = ~found.converged | (found.v2.imag.sum(axis=1) < 0.0)
-    failed |= ~is_filled(equations, found)  # a gap, or another, real solution
+    failed = ~_is_physical(found) | ~is_filled(equations, found)  # a gap, or another solution
     if np.any(failed):
         found = found.replaced(failed, _physical(equations, np.sqrt(found.z[failed].real)))
     s = np.sqrt(found.z.real)
@@ -355,11 +355,12 @@ def _raised(s: FloatArray, height: float) -> ComplexArray:
 def _solved_above(equations: Equations, w: ComplexArray, start: Branch | None = None) -> Branch:
     """The physical solution at z = w², from nearby or else down from far above."""
     z, tolerance = w**2, equations.accuracy.accepted
+    if start is None and z.size > _MOST_DESCENDED:
+        start = _interpolated_branch(_solved_above(equations, w[::2]), w.real[::2], w.real, w)
     found = equations.far(z) if start is None else equations.at(z, start, tolerance)
-    for steps in _DESCENTS:
-        failed = np.flatnonzero(~_is_physical(found))
-        if failed.size:
-            found = found.replaced(failed, equations.above_real_axis(z[failed], steps, tolerance))
+    failed = np.flatnonzero(~_is_physical(found))
+    if failed.size:
+        found = found.replaced(failed, equations.above_real_axis(z[failed], tolerance))
     if not np.all(_is_physical(found)):
         raise NotConverged("the bulk was not resolved", residual=float(found.residual.max()))
     return found

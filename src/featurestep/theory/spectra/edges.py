@@ -23,7 +23,8 @@ _MOST_STEPS = 500
 _NEGLIGIBLE = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins at 0
 _FRACTIONS = np.geomspace(1e-1, _NEGLIGIBLE, 9)  # of it, to look for the pole of an atom at 0
 _JUMP = 0.01  # of dz/dY at the ends of a search for its root: if more is left there is none
-_SECTIONS, _MOST_REFINEMENTS = 8, 13  # of the way to the edge of a gap: 8^-13 is rounding
+_MOST_GAP_STEPS = 40  # from a place in a gap to the edge of it
+_MOST_LEFT = 0.4  # of the way in z to an edge, at three quarters of that in Y: 1/16 by a parabola
 _NOT_RESOLVED = "an edge of the bulk was not resolved"
 _NO_DENSITY = 1e-6  # of |m|: a smaller imaginary part is none
 
@@ -87,37 +88,26 @@ def is_filled(equations: Equations, branch: Branch) -> npt.NDArray[np.bool_]:
 
 
 def gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
-    """Where the density vanishes between a place inside the bulk and one outside."""
-    for _ in range(_MOST_REFINEMENTS):
-        found = edge_near(equations, inside)
-        ends = inside.z[0].real, outside.z[0].real
-        if found is not None and min(ends) <= found.z[0].real <= max(ends):
-            return float(found.z[0].real)
-        between = equations.on_real_axis(np.linspace(*ends, _SECTIONS + 1)[1:-1]).require_converged(
-            _NOT_RESOLVED
-        )
-        first = int(np.argmin([*is_filled(equations, between), False]))  # place outside the bulk
-        if first > 0:
-            inside = between.take([first - 1])
-        if first < between.z.size:
-            outside = between.take([first])
-    return float(inside.z[0].real)
+    """The edge of a gap, from a place in it towards one inside the bulk.
 
-
-def edge_near(equations: Equations, inside: Branch) -> Branch | None:
-    """The edge of a gap, from a solution in the bulk close to it."""
-    level = equations.ratio(inside)
-    here, slope = equations.at_ratio(level, inside.real())
-    if not here.converged[0]:
-        return None
-    for step in (1e-4, 1e-3, 1e-2, 0.1, 0.4):
-        for other in (level * (1.0 + step), level * (1.0 - step)):
-            there, far_slope = equations.at_ratio(other, here)
-            if there.converged[0] and far_slope * slope < 0.0:
-                turn = _turning_point(equations, here, slope, there, far_slope)
-                if turn is not None:
-                    return turn
-    return None
+    In steps of Y, the first one such that z would reach the bulk if it did not turn.
+    """
+    here, slope = outside.real(), equations.ratio_slope(outside)
+    level = equations.ratio(here)
+    step = (inside.z - outside.z)[0].real / slope
+    for _ in range(_MOST_GAP_STEPS):
+        there, far_slope = equations.at_ratio(level + step, here)
+        is_passed = far_slope > 0.0 and (there.z - here.z)[0].real * step <= 0.0
+        if not there.converged[0] or not _same_side(equations, here, there) or is_passed:
+            step *= 0.5
+        elif far_slope > 0.0:
+            here, slope, level = there, far_slope, level + step
+        else:
+            turn = _first_turning_point(equations, here, slope, there, far_slope)
+            if turn is not None:
+                return float(turn.z[0].real)
+            step *= 0.5
+    raise NotConverged(_NOT_RESOLVED)
 
 
 def _solved_at(equations: Equations, z: float) -> Branch | None:
@@ -195,17 +185,26 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
 def _first_turning_point(
     equations: Equations, a: Branch, slope_a: float, b: Branch, slope_b: float
 ) -> Branch | None:
-    """The turning point next to `a`, where a narrow part of the bulk makes several before `b`."""
+    """The turning point next to `a`, where a narrow part of the bulk makes several before `b`.
+
+    None if z does not approach it on the way: then `b` belongs to another solution.
+    """
     turn = _turning_point(equations, a, slope_a, b, slope_b)
-    begin = equations.ratio(a)
+    begin, left = equations.ratio(a), 1.0  # share of the way in z that is left
     for share in (0.25, 0.5, 0.75):
         if turn is None:
             return None
-        level = begin * (equations.ratio(turn) / begin) ** share
+        level = begin + share * (equations.ratio(turn) - begin)
         there, slope = equations.at_ratio(level, a)
-        if there.converged[0] and slope <= 0.0:
-            turn = _turning_point(equations, a, slope_a, there, slope)
-    return turn
+        if not there.converged[0]:
+            continue
+        if slope <= 0.0:
+            turn, left = _turning_point(equations, a, slope_a, there, slope), 1.0
+            continue
+        before, left = left, float(((turn.z - there.z) / (turn.z - a.z))[0].real)
+        if not 0.0 <= left <= before:
+            return None
+    return turn if left < _MOST_LEFT else None
 
 
 def _is_turn_expected(known: list[tuple[float, float]], level: float) -> bool:

@@ -26,13 +26,13 @@ from .newton import newton_step, ridge_response
 
 ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on
 TOLERANCE = 1e-12  # residual below which rounding may stop Newton's method, times 1000
-_PASSING_TOLERANCE = 1e-5  # residual at places that are only passed through
+_PASSING_TOLERANCE = 1e-3  # residual at places that are only passed through
+_DESCENT = 2.15  # factor of the height above the real axis from step to step
 _MAX_ITERATIONS = 60
 # Work of one evaluation with Newton's step, in µs: measured for 1 to 8 groups.
-_CALL_COST = 250.0
+_CALL_COST = 600.0
 _PLACE_COST = 20.0
-_GROUP_COST = 0.3  # times K⁴
-_NODE_COST = 0.01  # times K²Q
+_GROUP_COST = {False: 0.25, True: 0.75}  # times K⁴, without and with c_2
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Accuracy:
     spike_groups: float = 0.6  # on the number of groups of a continuous law, for its spikes
     residual: float = 1e-12  # of the equations, at places that count
     accepted: float = 1e-9  # where rounding or an edge stops Newton's method before that
-    first_nodes: int = 16  # that an interval of the bulk begins with
+    first_nodes: int = 8  # that an interval of the bulk begins with
     most_nodes: int = 768
     depth: int = 8  # how often intervals are divided where gaps are found; smoothed beyond
     density: float = 1e-6  # estimated error of the density, largest value 1
@@ -54,10 +54,9 @@ class Accuracy:
     spike: float = 1e-11  # relative change of √(z/E − 1), for a spike z beyond the edge E
     newton: int = 25  # steps along the real axis, at most
     reach: float = 1.0004  # factor to which the reach of single samples is found
-    descent: int = 20  # steps from the upper half-plane down to the bulk
-    last_height: float = 1e-6  # of the last of them, relative to the place
-    work: float = 2.5e6  # at most for edge and bulk, in µs
-    smoothing_work: float = 4.5e6  # at most for a smoothed bulk after that
+    last_height: float = 1e-6  # over the place, of the last solution above the bulk
+    work: float = 3.2e6  # at most for edge and bulk, in µs
+    smoothing_work: float = 5e6  # at most for a smoothed bulk after that
 
     @property
     def difference(self) -> float:
@@ -72,7 +71,6 @@ DRAFT = Accuracy(
     spike_groups=0.36,
     residual=1e-6,
     accepted=1e-5,
-    first_nodes=8,
     most_nodes=64,
     depth=0,
     density=1e-4,
@@ -82,7 +80,6 @@ DRAFT = Accuracy(
     spike=1e-5,
     newton=9,
     reach=1.015,
-    descent=6,
     last_height=0.03,
     work=2e6,
     smoothing_work=2e6,
@@ -135,13 +132,13 @@ class Branch:
 
     def replaced(self, rows: Any, others: Branch) -> Branch:
         """With other solutions at some of the places."""
-        old = (self.v2, self.chi, self.state.xi, self.residual)
-        new = (others.v2, others.chi, others.state.xi, others.residual)
+        old = (self.z, self.v2, self.chi, self.state.xi, self.residual)
+        new = (others.z, others.v2, others.chi, others.state.xi, others.residual)
         arrays = [array.copy() for array in old]
         for array, part in zip(arrays, new, strict=True):
             array[rows] = part
-        *state, residual = arrays
-        return replace(self, state=State(*state), residual=residual)
+        z, *state, residual = arrays
+        return replace(self, z=z, state=State(*state), residual=residual)
 
 
 def joined(parts: Sequence[Branch]) -> Branch:
@@ -170,8 +167,7 @@ class Equations:
         rows = self._power @ step.neurons[0] / self.width
         self.size, self.largest_row = float(samples.weight @ rows), float(rows.max())
         self.work_left = accuracy.work
-        nodes = _NODE_COST * size**2 * samples.kappa.size
-        self._place_cost = _PLACE_COST + _GROUP_COST * size**4 + nodes
+        self._place_cost = _PLACE_COST + _GROUP_COST[bool(np.any(step.k))] * size**4
         self._free_xi = averaged(
             step.r_weight, t_matrix_without_readout(step)
         )  # Ξ at Ṽ = 0, where T is explicit
@@ -261,23 +257,37 @@ class Equations:
         """The physical solution on the real axis, continued down from the upper half-plane."""
         x = np.asarray(x, dtype=np.float64)
         height = self.accuracy.last_height * x
-        above = self.above_real_axis(x + 1j * height, self.accuracy.descent, _PASSING_TOLERANCE)
+        above = self.above_real_axis(x + 1j * height, _PASSING_TOLERANCE)
         return self._follow(x.astype(np.complex128), above, tolerance=self.accuracy.residual)
 
-    def above_real_axis(self, z: ComplexArray, steps: int, tolerance: float) -> Branch:
-        """The physical solution at places in the upper half-plane, from high above them."""
+    def above_real_axis(self, z: ComplexArray, tolerance: float) -> Branch:
+        """The physical solution at places in the upper half-plane, from high above them.
+
+        Every place is reached by equal factors of its height, of about `_DESCENT`.
+        """
         high = 4.0 * max(self.size, float(np.abs(z.real).max(initial=0.0)))
-        branch = self.at(z.real + 1j * high, self.far(z.real + 1j * high))
-        for done in np.arange(1, steps + 1) / steps:
-            height = high * (z.imag / high) ** done
-            branch = self._follow(z.real + 1j * height, branch, tolerance=tolerance)
-        return branch
+        steps = np.ceil(np.log(high / z.imag) / np.log(_DESCENT)).clip(1.0)
+        known = [self.at(z.real + 1j * high, self.far(z.real + 1j * high))]
+        for done in np.arange(1.0, steps.max(initial=0.0) + 1.0):
+            rows = np.flatnonzero(steps >= done)
+            place = z.real[rows] + 1j * high * (z.imag[rows] / high) ** (done / steps[rows])
+            near = [branch.take(rows) for branch in known]
+            guess = _next_of(near) if len(near) == 3 else None
+            found = self._follow(place, near[-1], guess, tolerance=_PASSING_TOLERANCE)
+            known = [*known[-2:], known[-1].replaced(rows, found)]
+        return self.at(z, known[-1], tolerance)
 
     def _follow(
-        self, z: ComplexArray, start: Branch, *, tolerance: float, depth: int = 6
+        self,
+        z: ComplexArray,
+        start: Branch,
+        guess: Branch | None = None,
+        *,
+        tolerance: float,
+        depth: int = 6,
     ) -> Branch:
-        """Go to z; places where the step was too long are reached by halves."""
-        found = self.at(z, self._extrapolated(z, start), tolerance)
+        """Go to z, by a guess or along the tangent; where that is too far, by halves."""
+        found = self.at(z, self._extrapolated(z, start) if guess is None else guess, tolerance)
         wrong = (
             ~(found.residual <= max(tolerance, self.accuracy.accepted))
             | ~_is_above(found)
@@ -360,6 +370,20 @@ class Equations:
             branch.state.xi + factor * xi,
         )
         return replace(branch, z=branch.z + factor * dz, state=state).real()
+
+
+def _next_of(known: list[Branch]) -> Branch:
+    """The fourth of a sequence with equal steps, by a parabola through three; V2 by its logarithm.
+
+    No linear system has to be solved for it, and its error is of third order in the step.
+    """
+    first, second, third = (branch.state for branch in known)
+    state = State(
+        third.v2 * (third.v2 / second.v2) ** 2 * (first.v2 / second.v2),
+        3.0 * (third.chi - second.chi) + first.chi,
+        3.0 * (third.xi - second.xi) + first.xi,
+    )
+    return replace(known[-1], state=state)
 
 
 def _taken(found: Evaluation, rows: Any) -> Evaluation:

@@ -16,6 +16,7 @@ from ..exact.dyson import (
     diagonals,
     matmul,
     p_hat_index,
+    real_product,
     solved,
     symmetric,
     transposed,
@@ -68,7 +69,7 @@ def respond(
     few, many = symmetric(size), symmetric(fields.size)
     own = few.count + many.count
     first, second, third = slice(0, few.count), slice(few.count, own), slice(own, own + size)
-    inside, b = p_hat_index(size)[fields], found.direction
+    inside, root = p_hat_index(size)[fields], np.sqrt(found.state.v2)
     coupled = blocks.whole[:, inside[:, None], inside]
     across = blocks.whole[:, inside, size : 2 * size]
     # Answers of dG_φφ and dΞ to −dṼ.
@@ -76,39 +77,47 @@ def respond(
     moved = _between(across, many, few)  # X ↦ AXAᵀ and back, but for the diagonal elements
     kept = _congruence(blocks.phi_phi[:, None])
     answers = np.concatenate([kept, matmul(repeated, few.halved(moved))], axis=1)
-    plain = b[..., few.first] * b[..., few.second]
-    in_chi = np.where(few.first == few.second, plain, 2.0 * plain)  # dχ/dG_φφ, (B, Q, ·)
     carried = -matmul(answers, few.rows(_half_sums(found.information)))
     carried[:, first] += few.rows(_half_sums(blocks.phi_phi))
     d, neurons = step.d[:, None, None], step.neurons[:, :, None]
-    matrix = np.zeros((len(b), own + size, own + size), dtype=b.dtype)
+    matrix = np.zeros((len(root), own + size, own + size), dtype=root.dtype)
     matrix[:, first, second] = -many.halved(transposed(moved))
     matrix[:, second, second] = -matmul(repeated, _congruence(coupled[:, None]))
     matrix[:, :own, third] = -carried
     matrix[:, third, second] = many.columns(_degrees_by_xi(found, across)) / neurons
     matrix[:, third, third] = -_coupling(found) / neurons
-    # dχ = source + in_chi·dG + ν²V2 dlogV2 enters through n w/(1+χ)².
-    noise = columns.spread * found.state.v2[:, None, :]
-    in_v2 = columns.spread_in_v2 * found.state.v2[:, None, :] + matmul(in_chi, carried[:, first])
-    rows = np.concatenate(
-        [matmul(plain, transposed(answers)) / d, in_v2 / step.neurons[:, None]], 2
+    # dχ = source + Σ (dχ/dG)dG + ν²V2 dlogV2 enters through n w/(1+χ)². At a node both are products
+    # of what the node shows (a real table) and of factors that all nodes share.
+    plain = root[:, few.first] * root[:, few.second]
+    in_chi = np.concatenate(
+        [np.where(few.first == few.second, plain, 2.0 * plain), found.state.v2], axis=1
     )
-    rows = transposed(rows * (found.mass * found.shrink)[:, :, None])
-    matrix[:, :, first] -= matmul(rows, in_chi)
-    matrix[:, :, third] -= matmul(rows, noise)
+    factors = np.zeros((len(root), few.count + size, own + size), dtype=root.dtype)
+    factors[:, : few.count, :own] = plain[:, :, None] * transposed(answers) / d
+    factors[:, : few.count, third] = (
+        in_chi[:, : few.count, None] * carried[:, first] / step.neurons[:, None]
+    )
+    index = np.arange(size)
+    factors[:, few.count + index, own + index] = found.state.v2 / step.neurons
+    tables, factors = columns.node_tables, transposed(factors)
+    weight = found.mass * found.shrink
+    entering = matmul(factors, tables.second_moments(weight) * in_chi[:, None, :])
+    matrix[:, :, first] -= entering[:, :, : few.count]
+    matrix[:, :, third] -= entering[:, :, few.count :]
     index = np.arange(own + size)
     matrix[:, index[:own], index[:own]] += 1.0
     matrix[:, index[own:], index[own:]] += diagonal / step.neurons
-    right = np.zeros((len(b), own + size), dtype=b.dtype)
+    right = np.zeros((len(root), own + size), dtype=root.dtype)
     right[:, third] = groups / step.neurons
     if nodes is not None:
-        right += matmul(rows, nodes[:, :, None])[:, :, 0]
+        right += matmul(factors, real_product(weight * nodes, tables.in_v2)[:, :, None])[:, :, 0]
     if bulk is not None:
         right[:, second] += many.upper(bulk[:, fields[:, None], fields])
     answer = solved(matrix, right)
-    chi = matmul(in_chi, answer[:, first, None]) + matmul(noise, answer[:, third, None])
-    chi = chi[:, :, 0] if nodes is None else chi[:, :, 0] + nodes
-    xi = np.zeros((len(b), 2 * size, 2 * size), dtype=b.dtype)
+    changed = in_chi * np.concatenate([answer[:, first], answer[:, third]], axis=1)
+    chi = real_product(changed, tables.in_chi.T)
+    chi = chi if nodes is None else chi + nodes
+    xi = np.zeros((len(root), 2 * size, 2 * size), dtype=root.dtype)
     xi[:, fields[:, None], fields] = many.whole(answer[:, second])
     return State(answer[:, third], chi, xi)
 
