@@ -31,7 +31,7 @@ _AROUND = np.array([-5.0, -1.7, 0.0, 1.7, 5.0])  # edges around a kink, in units
 
 
 @dataclass(frozen=True)
-class Features:
+class RowFeatures:
     """Averages on the nodes of a class of rows, of K groups."""
 
     mean: FloatArray  # (M, Q, K) m_g
@@ -140,7 +140,7 @@ def _anisotropy(step: Step) -> FloatArray:
     return np.stack([own, own + k * np.array(parts)[:, None], whole / a**2])
 
 
-def step_features(step: StepNumbers, rows: RowClass, spacing: float) -> Features:
+def step_features(step: StepNumbers, rows: RowClass, spacing: float) -> RowFeatures:
     """Features on rows that the step has seen (eqs. 54–56, 63, 65, 66b).
 
     `spacing` is that of the nodes of z.
@@ -173,7 +173,7 @@ def step_features(step: StepNumbers, rows: RowClass, spacing: float) -> Features
     noise = np.stack([own_norm, e * r * table.with_z_psi])
     noise -= noise_slope * products[:, :, None, :]
     norms = np.stack([radius, second, first])
-    return Features(
+    return RowFeatures(
         mean=mean,
         slopes=np.concatenate([old, slope, own * correlation], axis=-1),
         spread=np.maximum(spread, 0.0),
@@ -208,7 +208,7 @@ def norm_noise(step: StepNumbers) -> FloatArray:
     return np.array([[step.norm_variance, cross], [cross, phi * e**2 * b[2] * one]])
 
 
-def other_features(step: StepNumbers, kappa: FloatArray) -> Features:
+def other_features(step: StepNumbers, kappa: FloatArray) -> RowFeatures:
     """Features on rows that the step has not seen, of (5), as a class with one node of r."""
     each = [
         sigma.averages(norm, shift * kappa, 2)
@@ -218,7 +218,7 @@ def other_features(step: StepNumbers, kappa: FloatArray) -> Features:
     nothing = np.zeros_like(mean)
     both = np.stack([nothing, nothing])
     curvature = 0.5 * second
-    return Features(
+    return RowFeatures(
         mean=mean,
         slopes=np.concatenate([nothing, slope, nothing], axis=-1),
         spread=spread,

@@ -16,7 +16,7 @@ import numpy as np
 from ...core.types import FloatArray, IntArray
 from ..exact.dyson import p_hat_index, symmetric
 from ..exact.fixed_point import ACCEPTED, LARGEST_MOVE, TOLERANCE, robust_fixed_point
-from .features import Features, StepNumbers
+from .features import RowFeatures, StepNumbers
 from .rows import ONE, RowClass
 
 _FIRST_RIDGE = 0.2  # added to λ where the iteration starts
@@ -29,7 +29,7 @@ class Pencil:
 
     step: StepNumbers
     ridge: float  # nλ
-    classes: Sequence[tuple[RowClass, Features]]
+    classes: Sequence[tuple[RowClass, RowFeatures]]
 
     @property
     def groups(self) -> int:
@@ -46,7 +46,7 @@ _BASE = np.array([[1.0, 0.0, -1.0], [0.0, 0.0, 1.0], [-1.0, 1.0, 0.0]])
 
 
 @dataclass(frozen=True)
-class State:
+class PencilState:
     """The unknowns of the fixed point, or their adjoints."""
 
     log_v2: FloatArray  # (K,)
@@ -57,7 +57,7 @@ class State:
         return np.concatenate([self.log_v2, symmetric(len(self.xi)).upper(self.xi)])
 
     @classmethod
-    def of(cls, vector: FloatArray, groups: int) -> State:
+    def of(cls, vector: FloatArray, groups: int) -> PencilState:
         """The state of a vector."""
         return cls(vector[:groups], symmetric(3 * groups).whole(vector[groups:]))
 
@@ -76,11 +76,11 @@ class ClassValues:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class PencilEvaluation:
     """Equations (58)–(60) at one state."""
 
     pencil: Pencil
-    state: State
+    state: PencilState
     v2: FloatArray  # (K,)
     root: FloatArray  # (K,) √(V2/φ0): √n_step √D
     g: FloatArray  # (3K, 3K) G
@@ -101,7 +101,7 @@ class Evaluation:
         return np.asarray(total)
 
     @cached_property
-    def mapped(self) -> State:
+    def mapped(self) -> PencilState:
         """Ξ and V2 that the rows give back (eqs. 59, 60)."""
         size = len(self.g)
         xi = np.zeros_like(self.g)
@@ -114,10 +114,10 @@ class Evaluation:
         demand = self.demand
         if not np.iscomplexobj(demand):  # a state without solution is left by a large step
             demand = np.maximum(demand, 1e-300)
-        return State(self.state.log_v2 + np.log(self.pencil.step.neurons / demand), xi)
+        return PencilState(self.state.log_v2 + np.log(self.pencil.step.neurons / demand), xi)
 
 
-def _used(at: Evaluation, features: Features, own: ClassValues) -> FloatArray:
+def _used(at: PencilEvaluation, features: RowFeatures, own: ClassValues) -> FloatArray:
     """E[w(V2_gν_g² + Σ_a ℓ̂_ga(Γ_Nℓ̂)_ga)] of one class, (K,)."""
     weight = own.weight * own.shrink
     linear = np.tensordot(weight, own.column * own.response, 2)
@@ -125,7 +125,7 @@ def _used(at: Evaluation, features: Features, own: ClassValues) -> FloatArray:
     return np.asarray(at.v2 * noise + linear.reshape(3, -1).sum(axis=0))
 
 
-def evaluate(pencil: Pencil, state: State) -> Evaluation:
+def evaluate(pencil: Pencil, state: PencilState) -> PencilEvaluation:
     """Γ, and T_N, ℓ̂_e, Γ_Nℓ̂ and w on every node (eq. 58)."""
     step = pencil.step
     v2 = np.exp(state.log_v2)
@@ -133,13 +133,13 @@ def evaluate(pencil: Pencil, state: State) -> Evaluation:
     g = np.asarray(np.linalg.inv(pencil.base - state.xi), dtype=state.xi.dtype)
     gamma = step.phi * g
     classes = [_evaluate_class(pencil, rows, f, v2, root, gamma) for rows, f in pencil.classes]
-    return Evaluation(pencil, state, v2, root, g, gamma, classes)
+    return PencilEvaluation(pencil, state, v2, root, g, gamma, classes)
 
 
 def _evaluate_class(
     pencil: Pencil,
     rows: RowClass,
-    features: Features,
+    features: RowFeatures,
     v2: FloatArray,
     root: FloatArray,
     gamma: FloatArray,
@@ -177,7 +177,7 @@ class Gradients:
     classes: list[ClassGradients] = field(default_factory=list)
 
     @classmethod
-    def zero(cls, at: Evaluation) -> Gradients:
+    def zero(cls, at: PencilEvaluation) -> Gradients:
         """No derivative by anything."""
         parts = [
             ClassGradients(
@@ -203,7 +203,7 @@ class ClassGradients:
     shrink: FloatArray
 
 
-def add_gradients_of_map(at: Evaluation, adjoint: State, total: Gradients) -> None:
+def add_gradients_of_map(at: PencilEvaluation, adjoint: PencilState, total: Gradients) -> None:
     """Add the derivatives of adjoint·(mapped state) by the parts of an evaluation, in place."""
     pencil = at.pencil
     n_step, size = pencil.step.n_step, pencil.groups
@@ -228,7 +228,7 @@ def add_gradients_of_map(at: Evaluation, adjoint: State, total: Gradients) -> No
         out.response += weight[..., None] * wide * own.column
 
 
-def carried_back(at: Evaluation, total: Gradients) -> State:
+def carried_back(at: PencilEvaluation, total: Gradients) -> PencilState:
     """Derivatives by log V2 and Ξ, from those by everything that (58) makes of them."""
     pencil = at.pencil
     step, size = pencil.step, pencil.groups
@@ -256,7 +256,7 @@ def carried_back(at: Evaluation, total: Gradients) -> State:
         ).sum(axis=0)
     by_gamma = 0.5 * (by_gamma + by_gamma.T)
     xi = total.xi + step.phi * at.g @ by_gamma @ at.g
-    return State(log_v2, 0.5 * (xi + xi.T))
+    return PencilState(log_v2, 0.5 * (xi + xi.T))
 
 
 def _outer(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -266,48 +266,50 @@ def _outer(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Solution:
+class PencilSolution:
     """The evaluation at the fixed point, with the residual of the undamped map."""
 
-    at: Evaluation
+    at: PencilEvaluation
     residual: float
     iterations: int
 
 
-def solve(pencil: Pencil) -> Solution:
+def solve(pencil: Pencil) -> PencilSolution:
     """Solve (58)–(60) by Anderson's acceleration in log V2 and Ξ."""
     size = pencil.groups
 
     def image(sweeps: int, states: FloatArray, rows: IntArray) -> FloatArray:
         del sweeps
-        found = [evaluate(pencil, State.of(vector, size)).mapped.vector() for vector in states]
+        found = [
+            evaluate(pencil, PencilState.of(vector, size)).mapped.vector() for vector in states
+        ]
         return np.stack(found)[: rows.size]
 
     n = sum(rows.readout_share for rows, _ in pencil.classes) * pencil.step.n_step
     first = np.log(pencil.step.neurons / (pencil.ridge + _FIRST_RIDGE * n))
-    start = State(first, np.zeros((3 * size, 3 * size))).vector()[None]
+    start = PencilState(first, np.zeros((3 * size, 3 * size))).vector()[None]
     one = np.arange(1)
     for _ in range(_DAMPED_STEPS):
         start = start + _DAMPING * (image(1, start, one) - start)
     found = robust_fixed_point(
         image,
         start,
-        scale=_scale(State.of(start[0], size))[None],
+        scale=_scale(PencilState.of(start[0], size))[None],
         tolerance=TOLERANCE,
         accepted=ACCEPTED,
         reach=LARGEST_MOVE,
     )
-    at = evaluate(pencil, State.of(found.state[0], size))
-    return Solution(at, float(found.residual[0]), _DAMPED_STEPS + int(found.iterations[0]))
+    at = evaluate(pencil, PencilState.of(found.state[0], size))
+    return PencilSolution(at, float(found.residual[0]), _DAMPED_STEPS + int(found.iterations[0]))
 
 
-def _scale(state: State) -> FloatArray:
+def _scale(state: PencilState) -> FloatArray:
     """Sizes of the components of a state: 1, or more where Ξ is larger."""
     each = np.maximum(np.abs(np.diagonal(state.xi)), 1.0) ** 0.5
-    return State(np.ones_like(state.log_v2), np.outer(each, each)).vector()
+    return PencilState(np.ones_like(state.log_v2), np.outer(each, each)).vector()
 
 
-def solve_adjoint(at: Evaluation, source: State) -> State:
+def solve_adjoint(at: PencilEvaluation, source: PencilState) -> PencilState:
     """λ with λ = source + (∂map/∂state)ᵀλ."""
     size = at.pencil.groups
 
@@ -316,7 +318,7 @@ def solve_adjoint(at: Evaluation, source: State) -> State:
         found = []
         for vector in states:
             total = Gradients.zero(at)
-            add_gradients_of_map(at, State.of(vector, size), total)
+            add_gradients_of_map(at, PencilState.of(vector, size), total)
             found.append(carried_back(at, total).vector() + first)
         return np.stack(found)
 
@@ -325,4 +327,4 @@ def solve_adjoint(at: Evaluation, source: State) -> State:
     found = robust_fixed_point(
         image, first[None], scale=scale, tolerance=TOLERANCE, accepted=10.0 * TOLERANCE
     )
-    return State.of(found.state[0], size)
+    return PencilState.of(found.state[0], size)

@@ -14,11 +14,11 @@ import numpy as np
 
 from ...core.types import FloatArray
 from ..exact.dyson import p_hat_index
-from .features import Features, StepNumbers, norm_noise
-from .fixed_point import ClassGradients, ClassValues, Evaluation, Gradients
+from .features import RowFeatures, StepNumbers, norm_noise
+from .fixed_point import ClassGradients, ClassValues, Gradients, PencilEvaluation
 from .rows import ONE, RowClass, S, T, Y
 
-OneClass = tuple[RowClass, Features, ClassValues]
+OneClass = tuple[RowClass, RowFeatures, ClassValues]
 
 
 class Fields:
@@ -35,7 +35,7 @@ class Fields:
 
 
 @dataclass(frozen=True)
-class Readout:
+class PencilReadout:
     """The stationary point of (62), and the training loss."""
 
     fields: Fields
@@ -44,7 +44,7 @@ class Readout:
 
 
 def class_columns(
-    at: Evaluation, rows: RowClass, features: Features, own: ClassValues
+    at: PencilEvaluation, rows: RowClass, features: RowFeatures, own: ClassValues
 ) -> tuple[FloatArray, FloatArray]:
     """Columns that do not depend on t and s̃, (M, Q, 15K), and that of v_⋆ and v_b, (M, Q, 3K)."""
     size = at.pencil.groups
@@ -90,7 +90,7 @@ def sample_norm_products(step: StepNumbers) -> FloatArray:
     return found
 
 
-def fit(at: Evaluation) -> Readout:
+def fit(at: PencilEvaluation) -> PencilReadout:
     """Fit the readout: the stationary point of all fields at once (eqs. 57, 62)."""
     pencil = at.pencil
     places = Fields(pencil.groups)
@@ -105,11 +105,11 @@ def fit(at: Evaluation) -> Readout:
     solution = scale * np.linalg.solve(scale[:, None] * matrix * scale, scale * right)
     # At the stationary point, to second order in the rounding of the solution.
     objective = constant - 2.0 * right @ solution + solution @ matrix @ solution
-    return Readout(places, solution, float(objective))
+    return PencilReadout(places, solution, float(objective))
 
 
 def _add_readout_rows(
-    matrix: FloatArray, right: FloatArray, at: Evaluation, one: OneClass
+    matrix: FloatArray, right: FloatArray, at: PencilEvaluation, one: OneClass
 ) -> float:
     """Add the misfit on one class of the readout's rows, in place; return E[wy²] on them."""
     rows, features, own = one
@@ -141,7 +141,7 @@ def _add_squares(
     matrix: FloatArray,
     right: FloatArray,
     rows: RowClass,
-    features: Features,
+    features: RowFeatures,
     own: ClassValues,
     columns: tuple[FloatArray, FloatArray],
 ) -> None:
@@ -161,7 +161,7 @@ def _add_squares(
     matrix[places.means, places.means] += np.einsum("jig,jih->gh", bent[:, 4:], own_part)
 
 
-def quadratic_terms(at: Evaluation) -> FloatArray:
+def quadratic_terms(at: PencilEvaluation) -> FloatArray:
     """Half the Hessian of all terms beside the misfit on the readout's rows (eq. 66)."""
     pencil = at.pencil
     step, size = pencil.step, pencil.groups
@@ -192,10 +192,10 @@ def quadratic_terms(at: Evaluation) -> FloatArray:
 
 def _add_step_rows(
     matrix: FloatArray,
-    at: Evaluation,
+    at: PencilEvaluation,
     places: Fields,
     rows: RowClass,
-    features: Features,
+    features: RowFeatures,
     own: ClassValues,
 ) -> None:
     """The terms −E[cᵀT_Nc], −2E[gᵀ(I + ΓT_N)(tv_⋆ + rϑ)] and −E[gᵀΓ_Ng] of the step's rows."""
@@ -232,7 +232,9 @@ def _add_step_rows(
             matrix[places.conjugates[a], places.conjugates[b]] -= block
 
 
-def add_gradients_of_objective(at: Evaluation, fitted: Readout, total: Gradients) -> None:
+def add_gradients_of_objective(
+    at: PencilEvaluation, fitted: PencilReadout, total: Gradients
+) -> None:
     """Add the derivatives of n L_tr/n_step at the fitted fields by the parts of an evaluation."""
     step, places, x = at.pencil.step, fitted.fields, fitted.coefficients
     beside, constraint = x[places.beside], x[places.constraint]
@@ -251,7 +253,7 @@ def add_gradients_of_objective(at: Evaluation, fitted: Readout, total: Gradients
             _add_step_gradients(at, fitted, (rows, features, own), total, out)
 
 
-def _pulls(fitted: Readout, features: Features) -> FloatArray:
+def _pulls(fitted: PencilReadout, features: RowFeatures) -> FloatArray:
     """g(r) of (66), (M, 3K)."""
     hats = np.stack([fitted.coefficients[where] for where in fitted.fields.conjugates])
     on_weights = np.einsum("ag,amg->mg", hats, features.on_weights)
@@ -260,7 +262,11 @@ def _pulls(fitted: Readout, features: Features) -> FloatArray:
 
 
 def _add_readout_gradients(
-    at: Evaluation, fitted: Readout, one: OneClass, total: Gradients, out: ClassGradients
+    at: PencilEvaluation,
+    fitted: PencilReadout,
+    one: OneClass,
+    total: Gradients,
+    out: ClassGradients,
 ) -> None:
     """Derivatives of the misfit on one class of the readout's rows."""
     rows, features, own = one
@@ -283,7 +289,11 @@ def _add_readout_gradients(
 
 
 def _add_step_gradients(
-    at: Evaluation, fitted: Readout, one: OneClass, total: Gradients, out: ClassGradients
+    at: PencilEvaluation,
+    fitted: PencilReadout,
+    one: OneClass,
+    total: Gradients,
+    out: ClassGradients,
 ) -> None:
     """Derivatives of the terms that `_add_step_rows` adds."""
     rows, features, own = one
@@ -306,7 +316,11 @@ def _add_step_gradients(
 
 
 def _missed(
-    at: Evaluation, fitted: Readout, rows: RowClass, features: Features, own: ClassValues
+    at: PencilEvaluation,
+    fitted: PencilReadout,
+    rows: RowClass,
+    features: RowFeatures,
+    own: ClassValues,
 ) -> tuple[FloatArray, FloatArray]:
     """E[(y − f)²; node], (M, Q), and E[(1, t, s̃)(y − f); node], (M, Q, 3), noise apart."""
     plain, bulk = class_columns(at, rows, features, own)

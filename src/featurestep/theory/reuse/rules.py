@@ -29,7 +29,7 @@ _NODES_BY_REACH = ((0.25, 8), (0.5, 10), (1.0, 12), (1.42, 13), (2.0, 15), (2.83
 
 
 @dataclass(frozen=True)
-class Rules:
+class RowRules:
     """Nodes of the readout law, of κ and r on rows of the step, and of κ on test rows."""
 
     groups: Rule
@@ -39,12 +39,12 @@ class Rules:
     test: Rule
 
 
-def choose_rules(problem: Problem, refine: float = 1.0) -> Rules:
+def choose_rules(problem: Problem, refine: float = 1.0) -> RowRules:
     """Rules for one problem, or `refine` times as many nodes: results must not depend on it."""
     weights = spiked_weights(problem)
     nodes = choose(problem, weights, Effort(nodes=refine)).node_rule()
     groups = finite_groups(problem) or _groups(problem, weights, refine)
-    return Rules(
+    return RowRules(
         groups=groups,
         kappa=_kappa(problem, weights, groups[0], refine),
         residuals=round(refine * _residual_nodes(problem)),

@@ -17,18 +17,18 @@ from ..prediction import Outcome, Prediction, checked
 from ..resolution import Effort
 from .features import StepNumbers, other_features, step_features
 from .fixed_point import (
-    Evaluation,
     Gradients,
     Pencil,
-    Solution,
+    PencilEvaluation,
+    PencilSolution,
     add_gradients_of_map,
     carried_back,
     solve,
     solve_adjoint,
 )
-from .readout import Readout, add_gradients_of_objective, fit
+from .readout import PencilReadout, add_gradients_of_objective, fit
 from .rows import other_rows, step_rows
-from .rules import Rules, choose_rules
+from .rules import RowRules, choose_rules
 
 
 def solve_reused(problem: Problem, effort: Effort) -> Outcome:
@@ -68,7 +68,7 @@ class Shares:
         return cls(problem.n_step - both, both, problem.n - both)
 
 
-def build_pencil(problem: Problem, step: Step, rules: Rules, shares: Shares) -> Pencil:
+def build_pencil(problem: Problem, step: Step, rules: RowRules, shares: Shares) -> Pencil:
     """The rows of a problem, by classes, with their features."""
     numbers = StepNumbers.of(step, problem.sigma)
     star, noise = problem.sigma_star, problem.noise_std
@@ -96,7 +96,7 @@ def build_pencil(problem: Problem, step: Step, rules: Rules, shares: Shares) -> 
 
 
 @dataclass(frozen=True)
-class Errors:
+class PencilErrors:
     """Errors of a readout that was fitted on rows of any class."""
 
     train_loss: float
@@ -105,7 +105,7 @@ class Errors:
     bulk_gram: FloatArray  # (K, K) Q_gh of (13), on test rows
 
 
-def solve_errors(at: Evaluation, fitted: Readout, n: int) -> Errors:
+def solve_errors(at: PencilEvaluation, fitted: PencilReadout, n: int) -> PencilErrors:
     """Errors by one adjoint solution, whatever the source (eqs. 68, 69).
 
     A source on test rows enters (59) and (60) as a class of rows does: its derivative is that of
@@ -125,10 +125,10 @@ def solve_errors(at: Evaluation, fitted: Readout, n: int) -> Errors:
     both = 0.5 * (pull[:, None] + pull) * at.gamma[bulk, bulk] - adjoint.xi[bulk, bulk]
     root = at.root * at.pencil.step.row_norm
     gram = root[:, None] * both * root
-    return Errors(ratio * fitted.objective, mse, pull * at.v2, gram)
+    return PencilErrors(ratio * fitted.objective, mse, pull * at.v2, gram)
 
 
-def predict_rows(problem: Problem, rules: Rules, shares: Shares) -> Prediction:
+def predict_rows(problem: Problem, rules: RowRules, shares: Shares) -> Prediction:
     """The prediction for one problem, not checked."""
     step = step_of([ProblemRow(problem)], rules.groups, rules.residuals, "exact", higher=False)
     found = solve(build_pencil(problem, step, rules, shares))
@@ -137,7 +137,7 @@ def predict_rows(problem: Problem, rules: Rules, shares: Shares) -> Prediction:
     return _prediction(problem, step, rules, found, fitted, errors)
 
 
-def _fields(step: Step, at: Evaluation, fitted: Readout) -> FloatArray:
+def _fields(step: Step, at: PencilEvaluation, fitted: PencilReadout) -> FloatArray:
     """The fields A, τ, ψ and Δ¹ that test rows see, (4, K), in the units of (29)."""
     places, x = fitted.fields, fitted.coefficients
     size = at.pencil.groups
@@ -157,7 +157,12 @@ def _fields(step: Step, at: Evaluation, fitted: Readout) -> FloatArray:
 
 
 def _prediction(
-    problem: Problem, step: Step, rules: Rules, found: Solution, fitted: Readout, errors: Errors
+    problem: Problem,
+    step: Step,
+    rules: RowRules,
+    found: PencilSolution,
+    fitted: PencilReadout,
+    errors: PencilErrors,
 ) -> Prediction:
     fields = _fields(step, found.at, fitted)
     square = float(errors.readout_squares.sum())
