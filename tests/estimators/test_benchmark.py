@@ -30,8 +30,9 @@ def record():
 def test_every_model_ran_on_every_set(record):
     assert list(record) == list(SETS)
     for name, models in record.items():
-        asked = set(MODELS) - set(OF_CLASSES if name in NUMBERS else ())
-        assert set(OF_CLASSES) >= asked - set(models)  # slow ones may be missing
+        # The logistic loss takes long for ten classes: it was not run on MNIST.
+        left_out = OF_CLASSES if name in (*NUMBERS, "MNIST") else ()
+        assert set(models) == set(MODELS) - set(left_out), name
         for model, fits in models.items():
             assert fits, (name, model)
             assert all({"error", "cpu", "memory"} <= set(fit) for fit in fits.values())

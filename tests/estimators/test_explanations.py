@@ -150,6 +150,21 @@ def test_the_target_is_estimated_from_fresh_rows():
     assert noise_std == pytest.approx(1.0)
 
 
+def test_the_estimated_noise_has_no_bias():
+    """Few rows, as in a fit: over many draws the noise is right within its standard error."""
+    rng = np.random.default_rng(3)
+    cosine, rows, draws = 0.9, 1000, 200
+    shares = []
+    for _ in range(draws):
+        s, kappa = rng.standard_normal((2, rows))
+        at = cosine * kappa + (1 - cosine**2) ** 0.5 * s
+        y = 0.7 * at + 0.4 * (at**2 - 1) + 0.19**0.5 * rng.standard_normal(rows)
+        shares.append(estimated_target(kappa, y, cosine)[1] ** 2)
+    error = np.std(shares, ddof=1) / draws**0.5
+    assert np.mean(shares) == pytest.approx(0.19, abs=3 * error + 0.002)  # degrees left out
+    assert np.std(shares) == pytest.approx(0.065, abs=0.01)  # as docs/estimators.md says
+
+
 def test_departures_are_named_with_their_size():
     rng = np.random.default_rng(0)
     Z, kappa = rng.standard_normal((1000, 50)), rng.standard_normal(1000)

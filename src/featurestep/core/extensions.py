@@ -23,7 +23,9 @@ PLAIN: dict[str, tuple[Any, str]] = {  # value of each field in a plain problem,
 }
 ALL = frozenset(PLAIN)
 LOSS = frozenset({"loss", "intercept"})
-_OF_FEATURES = "features do not depend on the readout's loss, and their spectrum has real labels"
+_OF_FEATURES = (
+    "features do not depend on the readout's loss: leave it out; labels ±1 are not known here"
+)
 _WHY_SQUARE = {  # why a verb knows the square loss only
     "limit": "other losses have no closed form as n → ∞; predict knows them at any n",
     "learnable": "floors are those of squared errors",

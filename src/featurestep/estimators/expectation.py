@@ -45,17 +45,22 @@ def estimated_target(kappa: FloatArray, y: FloatArray, cosine: float) -> tuple[H
 
     From labels of variance 1 and κ of rows that the step has not seen.
 
-    E[y H_k(κ)] = k!c⋆_kγ^k for Gaussian inputs. Coefficients within two standard errors of 0
-    count as 0; where those that are left explain more than all of y they are scaled down.
+    E[y|κ] = Σ c⋆_kγ^k H_k(κ) for Gaussian inputs, fitted by least squares: moments E[y H_k(κ)]
+    would scatter with all of y, not only with what κ does not explain. Coefficients within two
+    standard errors of 0 count as 0; where those that are left explain more than all of y they are
+    scaled down.
     """
     c = np.zeros(DEGREES + 1)
     sizes = factorials(DEGREES + 1)
     if cosine > _LEAST_COSINE:
-        powers = np.polynomial.hermite_e.hermevander(kappa, DEGREES) * y[:, None]
-        means, errors = powers.mean(axis=0), powers.std(axis=0, ddof=1) / len(y) ** 0.5
-        shown = np.abs(means) > _SIGNIFICANT * errors
+        basis = np.polynomial.hermite_e.hermevander(kappa, DEGREES)  # (n, degrees + 1)
+        inverse = np.linalg.pinv(basis)
+        fitted = inverse @ y
+        # Errors by White's estimate: what is left varies with κ.
+        errors = np.sqrt((inverse**2) @ (y - basis @ fitted) ** 2)
+        shown = np.abs(fitted) > _SIGNIFICANT * errors
         shown[0] = False  # the labels are centred
-        c = np.where(shown, means / sizes / cosine ** np.arange(DEGREES + 1), 0.0)
+        c = np.where(shown, fitted / cosine ** np.arange(DEGREES + 1), 0.0)
     explained = float(np.sum(sizes * c**2))
     if explained > 1.0:
         c /= np.sqrt(explained)

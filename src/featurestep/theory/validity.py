@@ -51,12 +51,25 @@ _SHARE_GAP, _LARGE_SHARE_GAP = 0.1, 0.3  # relative gaps seen below and above it
 _TRAIN_TERM = 6.0  # times 1/d, the largest relative gap of a training loss that was seen
 _TRAIN_NOTED = 0.01
 _OFFSET_NOTED = 0.005  # relative change of a test error by the random offset of a fit
+_QUADRATIC_KIND = "n and N of the order of d²"
 Notes = tuple[Note, ...]
 
 
 def spectrum_notes(problem: Problem, weights: SpikedWeights) -> Notes:
     """Notes on spectra, which have no blocks of degree 2 and 3."""
-    return prediction_notes(problem, weights, "exact", blocks=False)
+    shared = prediction_notes(problem, weights, "exact", blocks=False)
+    return tuple(_of_spectrum(note) for note in shared)
+
+
+def _of_spectrum(note: Note) -> Note:
+    """A note on predicted errors, in words on the spectrum where these are others."""
+    if note.kind != _QUADRATIC_KIND:
+        return note
+    text = (
+        "expect more large singular values than predicted: n and N are large enough for quadratic "
+        "functions of the inputs, in all directions, to stand out in the features without a step"
+    )
+    return Note(text, note.kind, note.size)
 
 
 def prediction_notes(
@@ -85,8 +98,8 @@ def _steps_notes(problem: Problem) -> Notes:
     if problem.n < _FEW_FOR_STEPS:
         size = _STEPS_GAP * _FEW / problem.n
         text = (
-            f"expect an error of up to {size:.1%}: terms of order 1/n are left out, which grow "
-            "with the number of steps, and those of degree 2 and 3 in the bulk of the weights"
+            f"expect an error of up to {size:.1%}: terms of order 1/n, which grow with the number "
+            "of steps, and terms of degree 2 and 3 in the bulk of the weights are left out"
         )
         notes.append(Note(text, "several steps at small n", size))
     if largest > _TESTED_STEPS + 1e-9:
@@ -140,8 +153,8 @@ def train_loss_notes(problem: Problem) -> Notes:
     if size < _TRAIN_NOTED:
         return ()
     text = (
-        f"training losses of networks may be lower by up to {size:.1%}: terms of order 1/d are "
-        "left out, which test losses do not feel"
+        f"expect training losses of networks to be lower by up to {size:.1%}: terms of order 1/d "
+        "are left out; they do not change test losses"
     )
     return (Note(text, "training losses at small d", size),)
 
@@ -222,7 +235,7 @@ def quadratic_notes(problem: Problem) -> Notes:
         "enough to learn quadratic functions in all directions without a step (the smaller is "
         f"{share:.2g} of d(d + 1)/2, and c_2 ≠ 0)"
     )
-    return (Note(text, "n and N of the order of d²", _QUADRATIC_GAP),)
+    return (Note(text, _QUADRATIC_KIND, _QUADRATIC_GAP),)
 
 
 def _direction_notes(problem: Problem, weights: SpikedWeights) -> Notes:
@@ -323,13 +336,13 @@ def edge_notes(*, unresolved: int, heavy_row: float) -> Notes:
     if unresolved:
         text = (
             f"{unresolved} of the listed spikes may not stand out in one network of this size: "
-            f"within {MARGIN:g} Tracy–Widom scales of the bulk's edge"
+            f"they lie within {MARGIN:g} of the edge's own fluctuations (Tracy–Widom scales)"
         )
         notes.append(Note(text, "unresolved spikes", 0.0))
     if heavy_row > _HEAVY_ROW:
         text = (
-            "expect singular values beyond the bulk that vary from draw to draw: heavy rows of "
-            f"features, the largest with {heavy_row:.3g} times the mean square of all"
+            "expect singular values beyond the bulk that vary from draw to draw: a few samples "
+            f"have large features, up to {heavy_row:.3g} times the mean square of all"
         )
         notes.append(Note(text, "heavy rows"))
     return tuple(notes)
@@ -347,7 +360,7 @@ def reach_notes(*, edge: float, reach: float, heavy: bool) -> Notes:
     if heavy:
         text = (
             f"singular values up to {reach**0.5:.4g} may come from single large features: the "
-            "activation is heavy-tailed, and what varies by chance is included to first order"
+            "activation is heavy-tailed, and such chance effects are included to first order only"
         )
         notes.append(Note(text, "heavy-tailed activation", max(reach / edge - 1.0, 0.0)))
     return tuple(notes)
