@@ -133,7 +133,7 @@ def p_hat_index(size: int) -> IntArray:
 def t_matrix_determinant(step: Step, coupled: FloatArray) -> FloatArray:
     """det(I − N(r)Γ), (B, M): it vanishes where a single sample makes an eigenvalue."""
     gamma = step.phi[:, None, None] * coupled
-    return np.asarray(np.linalg.det(_sample_denominator(gamma, *_sample_coupling(step))))
+    return np.asarray(np.linalg.det(sample_denominator(gamma, *_sample_coupling(step))))
 
 
 def t_matrix(step: Step, coupled: FloatArray) -> FloatArray:
@@ -148,7 +148,7 @@ def sample_response(gamma: FloatArray, cross: FloatArray, own: FloatArray) -> Fl
     scalings.
     """
     size = cross.shape[2]
-    matrix = _sample_denominator(gamma, cross, own)
+    matrix = sample_denominator(gamma, cross, own)
     if not np.any(cross):  # c_2 = 0: N and T live on φ̂ alone
         inverse = inverted(matrix[..., size:, size:])
         matrix[:] = 0.0
@@ -177,7 +177,7 @@ def _sample_coupling(step: Step) -> tuple[FloatArray, FloatArray]:
     return r * step.k[:, None, :], r**2 * step.delta[:, None, :]
 
 
-def _sample_denominator(gamma: FloatArray, cross: FloatArray, own: FloatArray) -> FloatArray:
+def sample_denominator(gamma: FloatArray, cross: FloatArray, own: FloatArray) -> FloatArray:
     """I − NΓ, (B, M, 2K, 2K)."""
     size = cross.shape[2]
     gamma = gamma[:, None]  # (B, 1, 2K, 2K)

@@ -37,7 +37,10 @@ class Frame:
     gamma: FloatArray  # (r, Q) Γ_ki = θ_k·ê_i
     across: FloatArray  # (r, r) R = (I − ΓΓᵀ)^½, symmetric: q for one direction
     products: FloatArray  # (K, K) tr(K_gK_h)/d
-    strengths: FloatArray  # (K,) all Λ_i of (164), the largest first
+    gram: FloatArray  # (K, K) B_gh of (164), scalar products of the shifts
+    on_target: FloatArray  # (K, r) scalar products of shifts and target's directions
+    on_beta: FloatArray  # (K,) of shifts and β̂, the direction of the first batch's labels
+    beta: FloatArray  # (Q + r,) β̂ along the members of the frame
 
     @property
     def axes(self) -> int:
@@ -64,7 +67,10 @@ def initial_frame(size: int, directions: int) -> Frame:
         gamma=np.zeros((directions, 0)),
         across=np.eye(directions),
         products=np.ones((size, size)),
-        strengths=np.zeros(size),
+        gram=np.zeros((size, size)),
+        on_target=np.zeros((size, directions)),
+        on_beta=np.zeros(size),
+        beta=np.zeros(directions),
     )
 
 
@@ -134,6 +140,7 @@ def make_step(
         np.concatenate([axes.coordinates, rest.coordinates]),
         np.concatenate([axes.functions, rest.functions], axis=1),
     )
+    on_beta, beta = _along_beta(frame, law, ratio, shifts, new)
     return Batch(
         ratio=ratio,
         law=law,
@@ -151,6 +158,9 @@ def make_step(
         before=frame,
         after=Frame(
             norm2=norm.norm2,
+            on_target=shifts.coordinates @ frame.target.T,
+            on_beta=on_beta,
+            beta=beta,
             products=_trace_products(frame, law, ratio, cross, own),
             **after._asdict(),
         ),
@@ -169,7 +179,24 @@ class _Axes(NamedTuple):
     left: FloatArray
     gamma: FloatArray
     across: FloatArray
-    strengths: FloatArray
+    gram: FloatArray
+
+
+def _along_beta(
+    frame: Frame, law: JointLaw, ratio: float, shifts: _Vectors, new: _Vectors
+) -> tuple[FloatArray, FloatArray]:
+    """Scalar products with β̂ of the shifts (K,) and of the members of the frame (Q + r,).
+
+    β̂ is the direction of Xᵀy of the first batch. Later batches are independent of it: their vectors
+    have what their coordinates say.
+    """
+    if np.any(frame.beta):
+        return shifts.coordinates @ frame.beta, new.coordinates @ frame.beta
+    y = law.y[:, None]
+    first = _Vectors(law.overlaps(y).T, y)
+    size = np.sqrt(first.products(first, law, ratio)[0, 0])
+    size = max(float(size), 1e-300)
+    return tuple(each.products(first, law, ratio)[:, 0] / size for each in (shifts, new))
 
 
 def _frame(
@@ -177,26 +204,23 @@ def _frame(
 ) -> tuple[_Vectors, FloatArray, _Axes]:
     """Axes of the shifts after the step, and their parts along the frame before (eqs. 164, 165)."""
     gram = shifts.products(shifts, law, ratio)
-    combine, strengths = _orthonormal(gram, share, MAX_AXES, _LEAST_AXIS)  # C, (K, Q)
+    combine = _orthonormal(gram, share, MAX_AXES, _LEAST_AXIS)  # C, (K, Q)
     axes = _Vectors(combine.T @ shifts.coordinates, shifts.functions @ combine)
     shift = gram @ combine
     gamma = frame.target @ axes.coordinates.T
     values, vectors = np.linalg.eigh(gamma @ gamma.T)
     across = (vectors * across_alignment(np.sqrt(np.maximum(values, 0.0)))) @ vectors.T
     left = np.maximum(np.diag(gram) - (shift**2).sum(axis=1), 0.0)
-    return axes, combine.T @ _padded(frame), _Axes(shift, left, gamma, across, strengths)
+    return axes, combine.T @ _padded(frame), _Axes(shift, left, gamma, across, gram)
 
 
-def _orthonormal(
-    gram: FloatArray, share: FloatArray, most: int, least: float
-) -> tuple[FloatArray, FloatArray]:
-    """C with ê_i = Σ_g C_gi b_g orthonormal, (K, Q), for a Gram matrix of vectors, and all Λ_i."""
+def _orthonormal(gram: FloatArray, share: FloatArray, most: int, least: float) -> FloatArray:
+    """C with ê_i = Σ_g C_gi b_g orthonormal, (K, Q), for a Gram matrix of vectors."""
     root = np.sqrt(share)
     values, vectors = np.linalg.eigh(root[:, None] * gram * root)
     values, vectors = values[::-1], vectors[:, ::-1]
     kept = values[:most] > max(least * values[0], 1e-300)
-    combine = root[:, None] * vectors[:, :most][:, kept] / np.sqrt(values[:most][kept])
-    return combine, np.maximum(values, 0.0)
+    return np.asarray(root[:, None] * vectors[:, :most][:, kept] / np.sqrt(values[:most][kept]))
 
 
 def _rest(frame: Frame, after: _Axes, axes: _Vectors) -> _Vectors:
@@ -262,7 +286,7 @@ def _moved_axes(
 ) -> tuple[FloatArray, FloatArray]:
     """f′_k (M, k) and c_gk (k, K) of the shifts that norms move (eq. 177)."""
     gram = moved.products(moved, law, ratio)
-    combine, _ = _orthonormal(gram, share, MAX_AXES, _LEAST_MOVED)
+    combine = _orthonormal(gram, share, MAX_AXES, _LEAST_MOVED)
     return moved.functions @ combine, (gram @ combine).T
 
 

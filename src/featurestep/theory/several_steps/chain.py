@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
-from ..exact.dyson import averaged_change, inverted, sample_response
+from ..exact.dyson import averaged_change, inverted, sample_response, transposed
 from .batches import Batch
 
 
@@ -26,9 +26,10 @@ def coupled(step: int, steps: int, size: int) -> IntArray:
 
 
 def t_matrix(batch: Batch, response: FloatArray) -> FloatArray:
-    """T at every node of a batch, (M, 2K, 2K), for G on (φ_{τ−1}, φ̂_τ) (eq. 167)."""
-    gamma = batch.ratio * response
-    return np.asarray(sample_response(gamma[None], batch.cross[None], batch.own[None])[0])
+    """T at every node of a batch, (…, M, 2K, 2K), for G on (φ_{τ−1}, φ̂_τ) (eq. 167)."""
+    gamma = batch.ratio * (response if response.ndim == 3 else response[None])
+    found = np.asarray(sample_response(gamma, batch.cross[None], batch.own[None]))
+    return found if response.ndim == 3 else found[0]
 
 
 def averaged(weight: FloatArray, matrices: FloatArray) -> FloatArray:
@@ -44,40 +45,46 @@ def t_matrix_change(batch: Batch, t_matrices: FloatArray, change: FloatArray) ->
 
 
 def solve_chain(xi: Sequence[FloatArray], information: FloatArray) -> FloatArray:
-    """G on all 2T + 1 fields for Ξ_τ, (2K, 2K) each, and V, (K, K) (eq. 168).
+    """G on all 2T + 1 fields for Ξ_τ, (…, 2K, 2K) each, and V, (…, K, K) (eq. 168).
 
     One pass backward for the precision that every φ_τ feels, one forward for the blocks of G: only
     K×K inverses, and no difference of nearly equal numbers.
     """
-    steps, size = len(xi), len(information)
+    steps, size = len(xi), information.shape[-1]
     unit = np.eye(size)
     passed = []
     precision = information
     for matrix in reversed(xi):
-        p = unit + matrix[:size, size:]
-        x = matrix[size:, size:]
+        p = unit + matrix[..., :size, size:]
+        x = matrix[..., size:, size:]
         y = inverted(unit + x @ precision)
         lam = precision @ y
         passed.append((p, x, y, lam))
-        precision = p @ lam @ p.T - matrix[:size, :size]
-    whole = np.zeros(((2 * steps + 1) * size,) * 2, dtype=precision.dtype)
+        precision = p @ lam @ transposed(p) - matrix[..., :size, :size]
+    shape = (*precision.shape[:-2], *((2 * steps + 1) * size,) * 2)
+    whole = np.zeros(shape, dtype=precision.dtype)
     before = field(0, size)
-    whole[:size, :size] = inverted(unit + precision)
+    whole[..., :size, :size] = inverted(unit + precision)
     known = before
     for step, (p, x, y, lam) in enumerate(reversed(passed), 1):
         phi, hat = field(step, size), field(steps + step, size)
-        a, a_hat = y @ p.T, -lam @ p.T
-        row = whole[np.ix_(before, known)]
-        own = whole[np.ix_(before, before)]
+        a, a_hat = y @ transposed(p), -lam @ transposed(p)
+        row = block(whole, before, known)
+        own = block(whole, before, before)
         for fields, factor in ((phi, a), (hat, a_hat)):
-            block = factor @ row
-            whole[np.ix_(fields, known)] = block
-            whole[np.ix_(known, fields)] = block.T
-        whole[np.ix_(phi, phi)] = y @ x + a @ own @ a.T
-        cross = y + a @ own @ a_hat.T
-        whole[np.ix_(phi, hat)] = cross
-        whole[np.ix_(hat, phi)] = cross.T
-        whole[np.ix_(hat, hat)] = -lam + a_hat @ own @ a_hat.T
+            found = factor @ row
+            whole[..., fields[:, None], known] = found
+            whole[..., known[:, None], fields] = transposed(found)
+        whole[..., phi[:, None], phi] = y @ x + a @ own @ transposed(a)
+        cross = y + a @ own @ transposed(a_hat)
+        whole[..., phi[:, None], hat] = cross
+        whole[..., hat[:, None], phi] = transposed(cross)
+        whole[..., hat[:, None], hat] = -lam + a_hat @ own @ transposed(a_hat)
         known = np.concatenate([known, phi, hat])
         before = phi
     return whole
+
+
+def block(matrix: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+    """Some rows and columns of matrices (…, F, F)."""
+    return np.asarray(matrix[..., rows[:, None], columns])

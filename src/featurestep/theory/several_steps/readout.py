@@ -181,17 +181,23 @@ def gram(readout: Readout, mass: FloatArray) -> FloatArray:
     return total
 
 
-def fit(
-    readout: Readout, v2: FloatArray, mass: FloatArray, information: FloatArray, special: FloatArray
-) -> Fit:
-    """Solve (29) with the covariance of (τ, ψ, Δ) in scaled units in `special`."""
-    columns, labels = readout.columns, readout.labels
-    size, count = v2.size, columns.plain.shape[2]
+def field_covariance(readout: Readout, v2: FloatArray, special: FloatArray) -> FloatArray:
+    """C of (A, τ, ψ, Δ), (f, f), for that of (τ, ψ, Δ) in scaled units in `special`."""
+    size, count = v2.size, readout.columns.plain.shape[2]
     c = np.zeros((count, count))
     c[np.arange(size), np.arange(size)] = readout.d
     c[size:, size:] = special
     root = np.tile(np.sqrt(v2 / readout.d), count // size)
-    c = root[:, None] * c * root
+    return np.asarray(root[:, None] * c * root)
+
+
+def fit(
+    readout: Readout, v2: FloatArray, mass: FloatArray, information: FloatArray, special: FloatArray
+) -> Fit:
+    """Solve (29) with the covariance of (τ, ψ, Δ) in scaled units in `special`."""
+    columns, labels, size = readout.columns, readout.labels, v2.size
+    c = field_covariance(readout, v2, special)
+    root = np.tile(np.sqrt(v2 / readout.d), len(c) // size)
     right = columns.plain[0].T @ (mass * labels.mean[0])
     for of, seen in ((columns.linear, labels.linear), (columns.square, labels.square)):
         for part, moment in zip(of[0], seen[0], strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
-from .batches import Batch, initial_frame, make_step
+from .batches import Batch, Frame, initial_frame, make_step
 from .directions import Change, covariance
 from .fixed_point import Adjoint, Equations, Errors, Solution, bulk_without_readout
 from .laws import Target, first_law, joint_law
@@ -86,28 +86,51 @@ def make_batches(training: Training, groups: Rule, fineness: Fineness) -> list[B
     return batches
 
 
-def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSolution:
-    """Solve one problem of several steps: the way from (160) to (181)."""
-    batches = make_batches(training, groups, fineness)
-    changes = [Change(batches, step) for step in range(1, len(batches) + 1)]
-    without = bulk_without_readout(batches)
-    free, initial = covariance(changes, without)[0], None
-    if training.is_gaussian:
-        changes[0] = Change(batches, 1, norm_variance=ROW_NORM_VARIANCE)
-        initial = covariance(changes, without)[0] - free
-    frame = batches[-1].after
-    xi, weight = frame_rule(frame, fineness.readout, fineness.tolerance)
-    readout = Readout(
+def build_readout(
+    training: Training,
+    groups: Rule,
+    frame: Frame,
+    rule: Rule,
+    norms: tuple[FloatArray, FloatArray | None],
+) -> Readout:
+    """Columns and labels at nodes of ξ; `norms` are `free` and `initial` of `StepsSolution`."""
+    xi, weight = rule
+    return Readout(
         n=training.n,
         d=training.d,
         ridge=training.ridge,
         neurons=training.width * groups[1],
         xi=xi,
         weight=weight,
-        columns=build_columns(training.sigma, frame, training.d, free, xi, initial),
+        columns=build_columns(training.sigma, frame, training.d, norms[0], xi, norms[1]),
         labels=build_labels(training.star, frame, training.noise_std, xi),
         sample_norm=frame.products * (2.0 / training.d),
     )
+
+
+def norms_without_readout(
+    training: Training, batches: list[Batch], changes: list[Change]
+) -> tuple[FloatArray, FloatArray | None]:
+    """Ĉ of (τ, ψ, Δ) without readout, and what initial norms add to it, for (180).
+
+    With initial norms the first of `changes` is replaced by one that has them.
+    """
+    without = bulk_without_readout(batches)
+    free = covariance(changes, without)[0]
+    if not training.is_gaussian:
+        return free, None
+    changes[0] = Change(batches, 1, norm_variance=ROW_NORM_VARIANCE)
+    return free, covariance(changes, without)[0] - free
+
+
+def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSolution:
+    """Solve one problem of several steps: the way from (160) to (181)."""
+    batches = make_batches(training, groups, fineness)
+    changes = [Change(batches, step) for step in range(1, len(batches) + 1)]
+    free, initial = norms_without_readout(training, batches, changes)
+    frame = batches[-1].after
+    rule = frame_rule(frame, fineness.readout, fineness.tolerance)
+    readout = build_readout(training, groups, frame, rule, (free, initial))
     equations = Equations(batches, readout)
     at = equations.solve()
     special, stages = covariance(changes, at.bulk)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy.typing as npt
 
 from ...core.errors import NotConverged
 from ...core.types import FloatArray
-from ..exact.dyson import Blocks, averaged, t_matrix_without_readout
+from ..exact.dyson import Blocks, averaged, t_matrix_determinant, t_matrix_without_readout
 from ..exact.fixed_point import Evaluation, Samples, State, evaluate
 from .newton import newton_step, ridge_response
 
@@ -159,6 +160,7 @@ class Equations:
 
     def __init__(self, samples: Samples, accuracy: Accuracy = FULL, *, varies: bool = False):
         self.samples, self.accuracy, self.varies = samples, accuracy, varies
+        self.weight = samples.weight
         step, size = samples.step, samples.step.k.shape[1]
         self.n, self.d = float(step.n[0]), float(step.d[0])
         self.width = float(step.neurons.sum())
@@ -188,7 +190,7 @@ class Equations:
         """
         if not self.varies or self.width <= self.n:
             return np.asarray((self.n / self.width) * branch.v2.sum(axis=1))
-        over_samples = (1.0 / (1.0 + branch.chi)) @ self.samples.weight
+        over_samples = (1.0 / (1.0 + branch.chi)) @ self.weight
         return np.asarray(-(self.width - self.n + self.n * over_samples) / (self.width * branch.z))
 
     def trace_slope(self, branch: Branch) -> ComplexArray:
@@ -196,17 +198,40 @@ class Equations:
         slope = self.slope(branch)
         if not self.varies or self.width <= self.n:
             return np.asarray((self.n / self.width) * (branch.v2 * slope.v2).sum(axis=1))
-        change = (slope.chi / (1.0 + branch.chi) ** 2) @ self.samples.weight
+        change = (slope.chi / (1.0 + branch.chi) ** 2) @ self.weight
         return np.asarray((self.n / self.width * change - self.trace(branch)) / branch.z)
 
-    def evaluate(self, branch: Branch) -> Evaluation:
+    def evaluate(self, branch: Branch) -> Any:
         """The equations at these places, solved or not."""
         self.work_left -= self.cost(branch.z.size)
         if self.work_left < 0.0:
             raise NotConverged(
                 "the bulk was not resolved within the work allowed: it has too many parts"
             )
+        return self.evaluated(branch)
+
+    # What follows is all that depends on the number of steps.
+
+    def evaluated(self, branch: Branch) -> Any:
+        """An `Evaluation`: its state, residual and 1/(1+χ) are all that this module reads."""
         return evaluate(self.samples, branch.state, -branch.z)
+
+    def newton_step(self, found: Any) -> State:
+        """Newton's step at fixed z: relative changes of V2, changes of χ and Ξ."""
+        return newton_step(found)
+
+    def ridge_response(self, found: Any, *, at_solution: bool = True) -> State:
+        """d/dz of log V2, χ and Ξ, in Newton's equations if they are not solved yet."""
+        return ridge_response(found, at_solution=at_solution)
+
+    def taken(self, found: Any, rows: Any) -> Any:
+        """The evaluation at some of its places."""
+        return _taken(found, rows)
+
+    def sample_determinants(self, found: Any, r: FloatArray) -> FloatArray:
+        """det(I − N(r)Γ) of (22) for samples of the step with residuals r, at a real place."""
+        every = replace(self.samples.step, r=r[None])
+        return t_matrix_determinant(every, found.blocks.coupled.real)
 
     def cost(self, places: int) -> float:
         """Work of one step of Newton's method at some places, in µs."""
@@ -241,8 +266,8 @@ class Equations:
             if not np.any(going):
                 break
             if not np.all(going):
-                active, state, found = active[going], state.take(going), _taken(found, going)
-            step = _or_nan(newton_step, found)
+                active, state, found = active[going], state.take(going), self.taken(found, going)
+            step = _or_nan(self.newton_step, found)
             factor = damping(step)
             v2[active] = state.v2 * (1.0 + factor * step.v2)
             chi[active] = state.chi + factor * step.chi
@@ -251,7 +276,7 @@ class Equations:
 
     def slope(self, branch: Branch) -> State:
         """d/dz of log V2, χ and Ξ."""
-        return _or_nan(ridge_response, self.evaluate(branch))
+        return _or_nan(self.ridge_response, self.evaluate(branch))
 
     def on_real_axis(self, x: FloatArray) -> Branch:
         """The physical solution on the real axis, continued down from the upper half-plane."""
@@ -317,18 +342,18 @@ class Equations:
 
     def ratio(self, branch: Branch) -> float:
         """The effective ratio Y = E[χ/(1+χ)] at one place: the share of a label that is fitted."""
-        return float(((branch.chi / (1.0 + branch.chi)).real @ self.samples.weight)[0])
+        return float(((branch.chi / (1.0 + branch.chi)).real @ self.weight)[0])
 
     def ratio_slope(self, branch: Branch) -> float:
         """dz/dY on the real axis, for one place."""
         return self._ratio_slope(self.evaluate(branch))
 
-    def _ratio_slope(self, found: Evaluation) -> float:
-        rise = float(self._ratio_change(found, _or_nan(ridge_response, found))[0].real)
+    def _ratio_slope(self, found: Any) -> float:
+        rise = float(self._ratio_change(found, _or_nan(self.ridge_response, found))[0].real)
         return 1.0 / rise if np.isfinite(rise) else 0.0  # exactly at an edge
 
-    def _ratio_change(self, found: Evaluation, change: State) -> ComplexArray:
-        return np.asarray((change.chi * found.shrink**2) @ self.samples.weight)
+    def _ratio_change(self, found: Any, change: State) -> ComplexArray:
+        return np.asarray((change.chi * found.shrink**2) @ self.weight)
 
     def at_ratio(self, ratio: float, start: Branch) -> tuple[Branch, float]:
         """The real solution with Y = `ratio`, for one place, and dz/dY there.
@@ -350,14 +375,14 @@ class Equations:
         branch = replace(branch, residual=np.array([residual]), accepted=accuracy.accepted)
         return branch, self._ratio_slope(found) if branch.converged[0] else np.nan
 
-    def _bordered_step(self, branch: Branch, found: Evaluation, gap: float) -> Branch:
+    def _bordered_step(self, branch: Branch, found: Any, gap: float) -> Branch:
         """After one step of Newton's method for the fixed point and Y, z among the unknowns."""
-        own = _or_nan(newton_step, found)
+        own = _or_nan(self.newton_step, found)
         if not np.all(np.isfinite(own.chi)):  # exactly at an edge the matrix is singular
             moved = replace(branch.state, v2=branch.v2 * (1.0 + 1e-9))
             found = self.evaluate(replace(branch, state=moved))
-            own = _or_nan(newton_step, found)
-        by_z = _or_nan(_off_solution, found)
+            own = _or_nan(self.newton_step, found)
+        by_z = _or_nan(partial(self.ridge_response, at_solution=False), found)
         dz = (gap - self._ratio_change(found, own)) / self._ratio_change(found, by_z)
         v2, chi, xi = (
             a + dz.reshape(-1, *[1] * (a.ndim - 1)) * b
@@ -396,12 +421,7 @@ def _taken(found: Evaluation, rows: Any) -> Evaluation:
     return part
 
 
-def _off_solution(found: Evaluation) -> State:
-    """d/dz of the state in Newton's equations, where they are not solved yet."""
-    return ridge_response(found, at_solution=False)
-
-
-def _or_nan(response: Any, found: Evaluation) -> State:
+def _or_nan(response: Any, found: Any) -> State:
     """A linear response; not finite where it is singular."""
     with np.errstate(all="ignore"):
         try:

@@ -73,16 +73,16 @@ def respond(
     coupled = blocks.whole[:, inside[:, None], inside]
     across = blocks.whole[:, inside, size : 2 * size]
     # Answers of dG_φφ and dΞ to −dṼ.
-    repeated = _congruence(found.t_matrices[..., fields[:, None], fields], _r_weights(step))
-    moved = _between(across, many, few)  # X ↦ AXAᵀ and back, but for the diagonal elements
-    kept = _congruence(blocks.phi_phi[:, None])
+    repeated = congruence(found.t_matrices[..., fields[:, None], fields], _r_weights(step))
+    moved = between(across, many, few)  # X ↦ AXAᵀ and back, but for the diagonal elements
+    kept = congruence(blocks.phi_phi[:, None])
     answers = np.concatenate([kept, matmul(repeated, few.halved(moved))], axis=1)
     carried = -matmul(answers, few.rows(_half_sums(found.information)))
     carried[:, first] += few.rows(_half_sums(blocks.phi_phi))
     d, neurons = step.d[:, None, None], step.neurons[:, :, None]
     matrix = np.zeros((len(root), own + size, own + size), dtype=root.dtype)
     matrix[:, first, second] = -many.halved(transposed(moved))
-    matrix[:, second, second] = -matmul(repeated, _congruence(coupled[:, None]))
+    matrix[:, second, second] = -matmul(repeated, congruence(coupled[:, None]))
     matrix[:, :own, third] = -carried
     matrix[:, third, second] = many.columns(_degrees_by_xi(found, across)) / neurons
     matrix[:, third, third] = -_coupling(found) / neurons
@@ -145,7 +145,7 @@ def _r_weights(step: Step) -> FloatArray:
     return np.asarray(step.phi[:, None] * step.r_weight)
 
 
-def _congruence(matrices: FloatArray, weight: FloatArray | None = None) -> FloatArray:
+def congruence(matrices: FloatArray, weight: FloatArray | None = None) -> FloatArray:
     """X ↦ Σ_m w_m T_m X T_mᵀ on symmetric X, for symmetric T (B, M, F, F): (B, P, P).
 
     In elements i ≤ j of X, P of them: no array of F⁴ numbers is made.
@@ -168,7 +168,7 @@ def _pairings(size: int) -> tuple[IntArray, IntArray]:
     return place[i, a] * count + place[j, b], place[i, b] * count + place[j, a]
 
 
-def _between(matrix: FloatArray, left: Symmetric, right: Symmetric) -> FloatArray:
+def between(matrix: FloatArray, left: Symmetric, right: Symmetric) -> FloatArray:
     """A_ig A_jh + A_ih A_jg for pairs i ≤ j and g ≤ h, (B, ·, ·)."""
     i, j = matrix[:, left.first], matrix[:, left.second]
     g, h = right.first, right.second

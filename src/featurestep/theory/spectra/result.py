@@ -1,9 +1,9 @@
 """Spectra as results: of the features (section 5) and of the weights.
 
-Row j of W is ρ_j times a direction without structure plus u_j β/‖β‖ (eqs. 3, 4). With
-m = (1/d) tr(WᵀW − z)⁻¹ the weights' bulk, of Marchenko and Pastur, is
-z(m) = −1/m + Σ_g (N_g/d) ρ_g²/(1 + ρ_g² m): edges are its turning points. Their spike is where
-−m Σ_g N_g u_g²/(1 + ρ_g² m) = 1.
+Row j of W is ρ_j times a direction without structure plus its group's shift b_g, which is u_gβ/‖β‖
+after one step (eqs. 3, 4). With m = (1/d) tr(WᵀW − z)⁻¹ the weights' bulk, of Marchenko and Pastur,
+is z(m) = −1/m + Σ_g (N_g/d) ρ_g²/(1 + ρ_g² m): edges are its turning points. Their spikes are where
+an eigenvalue of −m Σ_g N_g b_gb_gᵀ/(1 + ρ_g² m) is 1.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from ...core.types import FloatArray
 from ...functions.roots import find_root
 from ..exact.step import Step
 from .bulk import Interval, curve, density
-
-HIGHEST = 6  # degree of the polynomials that spikes are compared with
+from .coordinates import HIGHEST
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,7 @@ class Spike:
     overlaps: tuple[float, ...]  # squared overlaps of its left vector with H_1(κ), …, H_6(κ)
     constant_overlap: float  # with the constant function
     power_overlaps: tuple[float, ...]  # with κ, κ², …, κ⁶
+    target_overlap: float  # with the target's coordinate x·β⋆, summed over its directions
     distance: float  # (location − edge)/edge
     resolved: bool  # whether it is further from the edge than the edge itself fluctuates
     kappa: FloatArray = field(repr=False, compare=False)
@@ -50,7 +50,7 @@ class Spike:
     def as_dict(self) -> dict[str, Any]:
         """Its numbers, ready for JSON."""
         names = ("location", "singular_value", "degree", "constant_overlap", "overlaps")
-        rest = ("power_overlaps", "distance", "resolved")
+        rest = ("power_overlaps", "target_overlap", "distance", "resolved")
         return {name: json_value(getattr(self, name)) for name in (*names, *rest)}
 
     @property
@@ -149,24 +149,29 @@ class Spectrum(Result):
     def as_dict(self) -> dict[str, Any]:
         """All numbers and notes, ready for JSON."""
         law = self.weights
-        spike = None if law.spike is None else dict(vars(law.spike))
+        of_weights = [dict(vars(spike)) for spike in law.spikes]
+        first = of_weights[0] if of_weights else None
         return {
             **{name: getattr(self, name) for name in ("edge", "margin", "atom", "count")},
             "edges": [list(pair) for pair in self.edges],
             "degrees": list(self.degrees),
             "spikes": [each.as_dict() for each in self.spikes],
-            "weights": {"singular_value_edges": list(law.edges), "spike": spike},
+            "weights": {
+                "singular_value_edges": list(law.edges),
+                "spike": first,
+                "spikes": of_weights,
+            },
             "notes": list(map(str, self.notes)),
         }
 
     def tables(self) -> list[Table]:
-        """Bulks; the features' spikes with squared overlaps with H_k(κ); the weights' spike."""
+        """Bulks; the features' spikes with squared overlaps with H_k(κ); the weights' spikes."""
         problem, law = self.problem, self.weights
         bulks: list[tuple[Any, ...]] = [
             ("F/√n", part.low, part.high, self.atom, self.count) for part in self.intervals
         ]
         at_zero = max(0.0, 1.0 - problem.width / problem.d)
-        bulks.append(("W", *law.edges, at_zero, int(law.spike is not None)))
+        bulks.append(("W", *law.edges, at_zero, len(law.spikes)))
         tables = [Table.of(("", "bulk from", "to", "share at 0", "spikes"), bulks)]
         if self.spikes:
             names = (f"H{k}" for k in range(HIGHEST + 1))
@@ -178,11 +183,14 @@ class Spectrum(Result):
                 for rank, s in enumerate(self.spikes, start=1)
             ]  # fmt: skip
             tables.append(Table.of(header, rows))
-        spike = law.spike
-        if spike is not None:
-            overlaps = shares(spike.alignment, spike.target_alignment, spike.readout_alignment)
+        if law.spikes:
             header = ("", "singular_value", "along β", "along β⋆", "along a")
-            tables.append(Table.of(header, [("W", spike.singular_value, *overlaps)]))
+            rows = [
+                ("W", spike.singular_value,
+                 *shares(spike.alignment, spike.target_alignment, spike.readout_alignment))
+                for spike in law.spikes
+            ]  # fmt: skip
+            tables.append(Table.of(header, rows))
         return tables
 
     @property
@@ -274,12 +282,12 @@ def shares(*values: float) -> list[str]:
 
 @dataclass(frozen=True)
 class WeightSpike:
-    """The singular value that the step pushes out of the weights' bulk."""
+    """A singular value that the steps push out of the weights' bulk."""
 
     singular_value: float
-    alignment: float  # squared overlap of its right vector with β
-    target_alignment: float  # squared overlap with β⋆
-    readout_alignment: float  # squared overlap of its left vector with the shifts u (with a)
+    alignment: float  # squared overlap of its right vector with β, of the first batch
+    target_alignment: float  # squared overlap with β⋆, or with the target's directions together
+    readout_alignment: float  # squared overlap of its left vector with a
 
 
 @dataclass(frozen=True)
@@ -288,9 +296,11 @@ class WeightSpectrum:
 
     ratio: FloatArray  # (K,) N_g/d
     square: FloatArray  # (K,) ρ_g²
-    shift: FloatArray  # (K,) u_g, the lean of the full residual taken off
+    shifts: FloatArray  # (K, K) b_g·b_h of the groups' shifts
+    on_beta: FloatArray  # (K,) b_g·β/‖β‖
+    on_target: FloatArray  # (K, r) b_g·θ_k for the target's directions
+    readout: FloatArray  # (K,) a, up to a factor
     d: float
-    gamma: float  # β⋆·β/‖β‖
 
     @cached_property
     def edges(self) -> tuple[float, float]:
@@ -361,35 +371,57 @@ class WeightSpectrum:
             m = np.where(m.imag < 0.0, m.conj(), m)
         return np.asarray(m)
 
-    @cached_property
+    @property
     def spike(self) -> WeightSpike | None:
-        """The outlier, if the step is large enough for one."""
-        upper = self._upper
-        if not np.any(self.shift) or self._strength(upper) <= 1.0:
-            return None
-        m = _root(lambda t: self._strength(t) - 1.0, upper, -1e-300)
-        z = self._place(m)
-        below = 1.0 + self.square * m
-        weight = self.ratio * self.d * self.shift**2
-        rise = -float((weight / below**2).sum()) / (self._slope(m) / m**2)  # d strength/dz
-        alignment = m / rise
-        left = -float((weight / below).sum()) / (z * rise * float(weight.sum()))
-        return WeightSpike(float(np.sqrt(z)), alignment, self.gamma**2 * alignment, left)
+        """The largest outlier, if the step is large enough for one."""
+        return self.spikes[0] if self.spikes else None
 
-    def _strength(self, m: float) -> float:
-        weight = self.ratio * self.d * self.shift**2
-        return float(-m * (weight / (1.0 + self.square * m)).sum())
+    @cached_property
+    def spikes(self) -> tuple[WeightSpike, ...]:
+        """The outliers, largest first: one at most after one step."""
+        upper = self._upper
+        count = int(np.count_nonzero(self._strengths(upper)[0] > 1.0))
+        return tuple(self._spike(rank, upper) for rank in range(count))
+
+    def _spike(self, rank: int, upper: float) -> WeightSpike:
+        """The outlier at which the eigenvalue of that rank is 1.
+
+        Its right vector v has the part √(m/α′)w along the shifts, w the unit eigenvector and α′ the
+        derivative of the eigenvalue by z; its left vector is Wv/√z.
+        """
+        m = _root(lambda t: float(self._strengths(t)[0][rank]) - 1.0, upper, -1e-300)
+        z, below = self._place(m), 1.0 + self.square * m
+        neurons = self.ratio * self.d
+        combine = np.sqrt(-m * neurons / below) * self._strengths(m)[1][:, rank]  # w = Σ_g C_g b_g
+        along = self.shifts @ combine  # b_g·w
+        rise = -float(neurons @ (along / below) ** 2) / (self._slope(m) / m**2)  # α′
+        seen = m / rise
+        left = float(neurons @ (self.readout * along / below)) ** 2
+        return WeightSpike(
+            singular_value=float(np.sqrt(z)),
+            alignment=seen * float(combine @ self.on_beta) ** 2,
+            target_alignment=seen * float(((combine @ self.on_target) ** 2).sum()),
+            readout_alignment=seen * left / (z * float(neurons @ self.readout**2)),
+        )
+
+    def _strengths(self, m: float) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues, largest first, and unit eigenvectors of the shifts' matrix, (K,), (K, K)."""
+        root = np.sqrt(-m * self.ratio * self.d / (1.0 + self.square * m))
+        values, vectors = np.linalg.eigh(root[:, None] * self.shifts * root)
+        return values[::-1], vectors[:, ::-1]
 
 
 def weight_spectrum(step: Step) -> WeightSpectrum:
     """The weights' spectrum from the groups of one problem."""
-    d = float(step.d[0])
+    d, shift = float(step.d[0]), step.shift[0]
     return WeightSpectrum(
         ratio=step.neurons[0] / d,
         square=step.norm[0] ** 2,
-        shift=step.shift[0],
+        shifts=np.outer(shift, shift),
+        on_beta=shift,
+        on_target=float(step.alignment[0]) * shift[:, None],
+        readout=shift,
         d=d,
-        gamma=float(step.alignment[0]),
     )
 
 

@@ -14,14 +14,15 @@ from ...core.threads import one_thread
 from ..validity import Notes, bulk_notes, smoothing_notes
 from .bulk import SMOOTHING, Interval, bulk, smoothed_bulk
 from .equations import FULL, Accuracy
-from .result import Spectrum, weight_spectrum
+from .result import Spectrum
 from .spikes import EdgeAndSpikes, edge_and_spikes
+from .steps_model import build_chain_model
 from .truncated_law import build_model
 
 SMOOTHED_MASS_ERROR, SMOOTHED_MOMENT_ERROR = 1e-2, 2e-2
 
 
-@verb()
+@verb({"steps", "batches"})
 def spectrum(problem: Problem | Grid, *, progress: Progress | None = None) -> Spectrum | GridResult:
     """Predict the spectrum of the trained features (theory, section 5).
 
@@ -50,9 +51,8 @@ def solve_spectrum(
     the first reason where even that fails.
     """
     with one_thread(), np.errstate(all="ignore"):
-        edge_spikes = edge_and_spikes(
-            build_model(problem, accuracy, refinement=refinement), accuracy
-        )
+        make = build_model if problem.steps == 1 else build_chain_model
+        edge_spikes = edge_and_spikes(make(problem, accuracy, refinement=refinement), accuracy)
         try:
             return edge_spikes, _resolved(edge_spikes, accuracy)
         except NotConverged as error:
@@ -93,7 +93,7 @@ def _result(
         spikes=edge_spikes.spikes,
         edge_scale=edge_spikes.scale,
         entry_reach=edge_spikes.reach,
-        weights=weight_spectrum(model.samples.step),
+        weights=model.weights,
         notes=(*edge_spikes.notes, *notes),
         mean=mean,
         mean_square=mean_square,

@@ -54,10 +54,7 @@ class GroupsInBulk:
     @cached_property
     def _root(self) -> FloatArray:
         """L with LLᵀ = −C; C may be singular, and its fields differ in size."""
-        c = field_covariance(self.samples, np.abs(self.v2), self.covariance)
-        size = np.sqrt(np.maximum(np.abs(np.einsum("bff->bf", c)), 1e-300))
-        values, vectors = np.linalg.eigh(c / (size[:, :, None] * size[:, None, :]))
-        return np.asarray(size[:, :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
+        return square_root(field_covariance(self.samples, np.abs(self.v2), self.covariance))
 
     @cached_property
     def matrix(self) -> FloatArray:
@@ -65,14 +62,26 @@ class GroupsInBulk:
 
         As many eigenvalues lie above z as P has above 1.
         """
-        root = self._root
-        matrix = matmul(transposed(root), gram(self.samples, self.mass), root)
-        return 0.5 * (matrix + transposed(matrix)) - np.eye(root.shape[-1])
+        return beyond_one(self._root, gram(self.samples, self.mass))
 
     @property
-    def columns(self) -> FloatArray:
-        """The columns BL along κ, (B, Q, F)."""
-        return matmul(self.samples.columns.plain, self._root)
+    def columns(self) -> tuple[FloatArray, FloatArray]:
+        """The columns BL, (B, Q, F), and their parts along s, (B, r, Q, F)."""
+        columns = self.samples.columns
+        return matmul(columns.plain, self._root), matmul(columns.linear, self._root[:, None])
+
+
+def square_root(c: FloatArray) -> FloatArray:
+    """L with LLᵀ = C, (B, F, F); C may be singular, and its fields differ in size."""
+    size = np.sqrt(np.maximum(np.abs(np.einsum("bff->bf", c)), 1e-300))
+    values, vectors = np.linalg.eigh(c / (size[:, :, None] * size[:, None, :]))
+    return np.asarray(size[:, :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
+
+
+def beyond_one(root: FloatArray, gram_matrix: FloatArray) -> FloatArray:
+    """P − I with P = Lᵀ𝒢L, (B, F, F), symmetric."""
+    matrix = matmul(transposed(root), gram_matrix, root)
+    return 0.5 * (matrix + transposed(matrix)) - np.eye(root.shape[-1])
 
 
 @dataclass(frozen=True)

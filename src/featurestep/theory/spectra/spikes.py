@@ -13,7 +13,7 @@ residual stretches the weights along itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
@@ -23,19 +23,20 @@ from ...core.errors import NotConverged
 from ...core.problem import Problem
 from ...core.threads import one_thread
 from ...core.types import FloatArray
-from ...functions.nonlinearity import coefficients, normalised_hermite
+from ...functions.nonlinearity import coefficients
 from ...functions.quadrature import normal_density
 from ...functions.roots import find_root
-from ..exact.dyson import t_matrix_determinant
 from ..exact.residuals import residual_law
 from ..exact.step import ProblemRow, residual_noise
 from ..validity import close_spikes_notes, edge_notes, reach_notes
 from .edges import Edge, edge_scale, right_edge
 from .equations import FULL, Accuracy, Branch, Equations, joined
-from .result import HIGHEST, Spike, carried_degrees
-from .spike_system import GroupsInBulk, groups_in_bulk
+from .result import Spike, carried_degrees
+from .spike_system import GroupsInBulk
+from .steps_model import ChainModel, FieldsInBulk
 from .truncated_law import Model
 
+AnyModel = Model | ChainModel
 _FACTOR = 4.0  # of z, from place to place beyond the way to the edge
 _MAX_EXPECTED = 0.05  # eigenvalues of single entries or samples in a draw beyond the reach
 _MAX_ENTRY, _ENTRY_POINTS = 8.5, 341  # values of z for single entries, of r for single samples
@@ -50,6 +51,7 @@ class Outlier:
     location: float
     hermite: FloatArray  # (HIGHEST + 1,) squared overlaps with H_0(κ), H_1(κ), …
     powers: FloatArray  # (HIGHEST,) with κ, κ², …
+    target: float  # with the target's coordinates, summed over its directions
     kappa: FloatArray  # (Q,)
     function: FloatArray  # (Q,) mean of √n × the left singular vector given κ
 
@@ -58,7 +60,7 @@ class Outlier:
 class EdgeAndSpikes:
     """The upper end of the bulk and what lies beyond it, without the bulk's density."""
 
-    model: Model
+    model: AnyModel
     equations: Equations
     end: Edge  # where the solution turns
     outliers: tuple[Outlier, ...]
@@ -93,6 +95,7 @@ class EdgeAndSpikes:
                 overlaps=tuple(map(float, o.hermite[1:])),
                 constant_overlap=float(o.hermite[0]),
                 power_overlaps=tuple(map(float, o.powers)),
+                target_overlap=o.target,
                 distance=o.location / border.edge - 1.0,
                 resolved=o.location > border.place,
                 kappa=o.kappa,
@@ -116,10 +119,10 @@ class EdgeAndSpikes:
         )
 
 
-def edge_and_spikes(model: Model, accuracy: Accuracy = FULL) -> EdgeAndSpikes:
+def edge_and_spikes(model: AnyModel, accuracy: Accuracy = FULL) -> EdgeAndSpikes:
     """Edge and spikes of one model."""
     with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
-        equations = Equations(model.samples, accuracy, varies=model.varies)
+        equations = model.equations(accuracy)
         end = right_edge(equations)
         reach = _reach(model, equations, end)
         outliers = tuple(_outliers(model, equations, end))
@@ -147,16 +150,16 @@ def strengths_at(model: Model, equations: Equations, place: Branch) -> FloatArra
     return np.asarray(_eigenvalues(model, equations, place)[0, ::-1] + 1.0)
 
 
-def _groups(model: Model, equations: Equations, branch: Branch) -> GroupsInBulk:
-    return groups_in_bulk(equations.evaluate(branch), model.spike_groups)
+def _groups(model: AnyModel, equations: Equations, branch: Branch) -> GroupsInBulk | FieldsInBulk:
+    return model.groups_at(equations.evaluate(branch))
 
 
-def _eigenvalues(model: Model, equations: Equations, branch: Branch) -> FloatArray:
+def _eigenvalues(model: AnyModel, equations: Equations, branch: Branch) -> FloatArray:
     """Of P − I, ascending, (B, size)."""
     return np.asarray(np.linalg.eigvalsh(_groups(model, equations, branch).matrix))
 
 
-def _outliers(model: Model, equations: Equations, edge: Edge) -> list[Outlier]:
+def _outliers(model: AnyModel, equations: Equations, edge: Edge) -> list[Outlier]:
     """Eigenvalues above the bulk, largest first."""
     count = int(np.count_nonzero(_eigenvalues(model, equations, edge.at) > 0.0))
     if count == 0:
@@ -164,15 +167,17 @@ def _outliers(model: Model, equations: Equations, edge: Edge) -> list[Outlier]:
     places = _places(model, equations, edge, count)
     slopes = _slopes(model, equations, places, edge)
     groups = _groups(model, equations, places)
-    columns, vectors = groups.columns, np.linalg.eigh(groups.matrix)[1]
+    plain, linear = groups.columns
+    vectors = np.linalg.eigh(groups.matrix)[1]
     found = []
     for i, z in enumerate(map(float, places.z.real)):
-        carried = columns[i] @ vectors[i, :, -1 - i]  # BLv at every κ
-        found.append(_outlier(equations, z, float(slopes[i]), groups.mass[i], carried))
+        own = vectors[i, :, -1 - i]
+        carried = plain[i] @ own, linear[i] @ own  # BLv at every node
+        found.append(_outlier(model, equations, z, float(slopes[i]), groups.mass[i], carried))
     return found
 
 
-def _places(model: Model, equations: Equations, edge: Edge, count: int) -> Branch:
+def _places(model: AnyModel, equations: Equations, edge: Edge, count: int) -> Branch:
     """Places of the spikes, all at once.
 
     Roots in t = √(z/E − 1), in which an eigenvalue of P is smooth down to the edge E.
@@ -215,13 +220,13 @@ def _places(model: Model, equations: Equations, edge: Edge, count: int) -> Branc
     )
 
 
-def _own_eigenvalues(model: Model, equations: Equations, places: Branch) -> FloatArray:
+def _own_eigenvalues(model: AnyModel, equations: Equations, places: Branch) -> FloatArray:
     """At the place of each spike, the eigenvalue that vanishes there."""
     rows = np.arange(places.z.size)
     return np.asarray(_eigenvalues(model, equations, places)[rows, -1 - rows])
 
 
-def _slopes(model: Model, equations: Equations, places: Branch, edge: Edge) -> FloatArray:
+def _slopes(model: AnyModel, equations: Equations, places: Branch, edge: Edge) -> FloatArray:
     """How fast each spike's eigenvalue falls with z: at the edge itself without bound."""
     t = np.sqrt(places.z.real / edge.location - 1.0)
     step = 3.0 * equations.accuracy.difference * t
@@ -233,7 +238,7 @@ def _slopes(model: Model, equations: Equations, places: Branch, edge: Edge) -> F
     return np.where(slope < 0.0, slope, -np.inf)
 
 
-def _brackets(model: Model, equations: Equations, edge: Edge) -> list[Branch]:
+def _brackets(model: AnyModel, equations: Equations, edge: Edge) -> list[Branch]:
     """Real solutions from beyond every spike down to the edge."""
     places = list(edge.path)
     while np.any(_eigenvalues(model, equations, places[0]) > 0.0):
@@ -245,44 +250,45 @@ def _brackets(model: Model, equations: Equations, edge: Edge) -> list[Branch]:
 
 
 def _outlier(
-    equations: Equations, z: float, slope: float, mass: FloatArray, carried: FloatArray
+    model: AnyModel,
+    equations: Equations,
+    z: float,
+    slope: float,
+    mass: FloatArray,
+    carried: tuple[FloatArray, FloatArray],
 ) -> Outlier:
     """Location and squared overlaps −Res T_ff/E f² (eq. 18) of a spike.
 
-    `slope` is that of its eigenvalue with z, and `carried` the vector at every κ, of either
-    sign: its function is the one that goes along with the Hermite polynomial it has most of.
+    `slope` is that of its eigenvalue with z, and `carried` the vector at every node, (Q,), and
+    along s, (r, Q), of either sign: its function is the one that goes along with the Hermite
+    polynomial it has most of.
     """
     scale = -equations.n / (z * slope)
-    kappa, weight = equations.samples.kappa, equations.samples.weight
-    hermite = normalised_hermite(HIGHEST, kappa).T
-    powers = kappa[:, None] ** np.arange(1, HIGHEST + 1)
-
-    def inner(f: FloatArray) -> FloatArray:
-        return np.asarray((mass / equations.n * carried) @ f)
-
-    def overlap(f: FloatArray) -> FloatArray:
-        return np.asarray(scale * inner(f) ** 2 / (weight @ f**2))
-
-    most = max(inner(hermite), key=abs)
+    at = model.coordinates
+    plain, linear = (mass / equations.n * part for part in carried)
+    hermite, powers = plain @ at.hermite, plain @ at.powers
+    target = at.target @ plain + at.across @ linear.sum(axis=1)
+    function = at.function(mass / (equations.n * equations.weight) * carried[0], hermite)
+    sign = np.copysign(np.sqrt(max(scale, 0.0)), max(hermite, key=abs))
     return Outlier(
         location=z,
-        hermite=overlap(hermite),
-        powers=overlap(powers),
-        kappa=kappa,
-        function=np.copysign(np.sqrt(max(scale, 0.0)), most)
-        * (mass / (equations.n * weight) * carried),
+        hermite=scale * hermite**2,
+        powers=scale * powers**2 / at.power_squares,
+        target=float(scale * (target**2).sum()),
+        kappa=at.kappa,
+        function=sign * function,
     )
 
 
-def _reach(model: Model, equations: Equations, edge: Edge) -> float:
+def _reach(model: AnyModel, equations: Equations, edge: Edge) -> float:
     """Beyond it hardly a draw has an eigenvalue that is no spike; at least the edge."""
     tests = [_reached_by_samples(model, equations)]
-    if model.varies:
+    if isinstance(model, Model) and model.varies:
         tests.append(_reached_by_entries(model.problem, equations))
     return max(_highest_reached(equations, edge, test) for test in tests)
 
 
-def _reached_by_samples(model: Model, equations: Equations) -> Callable[[Branch], bool]:
+def _reached_by_samples(model: AnyModel, equations: Equations) -> Callable[[Branch], bool]:
     """Whether single samples of the step, with a large residual r, push eigenvalues past a place.
 
     Such a sample makes one where I − N(r)Γ is singular (eq. 22). Where r is unbounded, the bulk has
@@ -298,15 +304,12 @@ def _reached_by_samples(model: Model, equations: Equations) -> Callable[[Branch]
         problem.n_step / _MAX_EXPECTED,
     )
     r = np.linspace(law.nodes.min(), law.nodes.max(), _ENTRY_POINTS)
-    every = replace(equations.samples.step, r=r[None])
 
     def reaches(branch: Branch) -> bool:
         found = equations.evaluate(branch)
-        if np.any(t_matrix_determinant(every, found.blocks.coupled.real) < 0.0):
+        if np.any(equations.sample_determinants(found, r) < 0.0):
             return True
-        if model.spike_groups is None:
-            return False
-        return bool(np.any(groups_in_bulk(found, model.spike_groups).is_outside))
+        return bool(np.any(model.groups_at(found).is_outside))
 
     return reaches
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from ...core.errors import NotConverged
 from ...core.problem import Problem
 from ...core.spiked import SpikedWeights, spiked_weights
 from ...core.types import FloatArray
-from ...functions.nonlinearity import Nonlinearity, coefficients
+from ...functions.nonlinearity import Nonlinearity, coefficients, normalised_hermite
 from ...functions.quadrature import (
     Rule,
     gauss_from_measure,
@@ -40,12 +41,14 @@ from ...functions.quadrature import (
     truncated_normal_size,
 )
 from ..exact.columns import Columns, build_columns
-from ..exact.fixed_point import Samples
+from ..exact.fixed_point import Evaluation, Samples
 from ..exact.step import ProblemRow, Step, build_step, bulk_products, sample_norm_of_radius
 from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
 from ..validity import spectrum_notes
-from .equations import FULL, Accuracy
-from .spike_system import SpikeGroups
+from .coordinates import HIGHEST, Coordinates, bulk_moments
+from .equations import FULL, Accuracy, Equations
+from .result import WeightSpectrum, weight_spectrum
+from .spike_system import GroupsInBulk, SpikeGroups, groups_in_bulk
 
 SAMPLES_BEYOND = 20.0  # samples of the step whose residual may exceed the end of the law of r
 MAX_GROUPS = 8  # of a bulk: Newton's matrix has K(5K+5)/2 rows
@@ -83,6 +86,38 @@ class Model:
     atom: float  # share of eigenvalues that are 0
     notes: tuple[str, ...]  # what predictions of the same problem leave out
 
+    def equations(self, accuracy: Accuracy) -> Equations:
+        """Its fixed point as a function of z."""
+        return Equations(self.samples, accuracy, varies=self.varies)
+
+    def groups_at(self, found: Evaluation) -> GroupsInBulk:
+        """The groups whose fields may make spikes, at real places above the bulk."""
+        return groups_in_bulk(found, self.spike_groups)
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """κ and the target's coordinates at the nodes."""
+        step, kappa = self.samples.step, self.samples.kappa
+        gamma = float(step.alignment[0])
+        target = np.zeros((step.directions, kappa.size))
+        target[0] = gamma * kappa
+        across = np.eye(step.directions)
+        across[0, 0] = math.sqrt(max(1.0 - gamma**2, 0.0))
+        powers = kappa[:, None] ** np.arange(1, HIGHEST + 1)
+        return Coordinates(
+            kappa=kappa,
+            hermite=normalised_hermite(HIGHEST, kappa).T,
+            powers=powers,
+            power_squares=self.samples.weight @ powers**2,
+            target=target,
+            across=across,
+        )
+
+    @property
+    def weights(self) -> WeightSpectrum:
+        """The spectrum of the weights."""
+        return weight_spectrum(self.samples.step)
+
     def moments(self) -> tuple[float, float]:
         """First two moments of the bulk: (1/N) tr of FᵀF/n and of its square, means left out.
 
@@ -90,15 +125,11 @@ class Model:
         C_g = Σ_h N_h (E[p_g p_h]/n + (tr K_gK_h/d) E[μ_gμ_h]²/d): the 1/z expansion of (7), (8),
         (22), (23). In a mean with p_h, p_g is what V̂2 sees of it and p_h what χ sees.
         """
-        step, columns, weight = self.samples.step, self.samples.columns, self.samples.weight
-        slope, neurons = columns.slope[0], step.neurons[0]
-        linear = (step.norm[0] * slope) ** 2  # (Q, K)
-        in_chi, in_v2 = linear + columns.spread[0], linear + columns.spread_in_v2[0]
-        size = weight @ in_v2
-        rows = (in_v2.T * weight) @ in_chi / step.n[0]
-        pairs = ((slope.T * weight) @ slope) ** 2 * bulk_products(step)[0] / step.d[0]
-        share = neurons / neurons.sum()
-        return float(share @ size), float(share @ (size**2 + (rows + pairs) @ neurons))
+        step = self.samples.step
+        return bulk_moments(
+            self.samples.columns, self.samples.weight, step.norm[0] ** 2, step.neurons[0],
+            bulk_products(step)[0], (step.n[0], step.d[0]),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -146,7 +177,7 @@ def build_model(problem: Problem, accuracy: Accuracy = FULL, *, refinement: floa
         samples=samples,
         spike_groups=spike_groups,
         varies=variance is not None,
-        atom=_atom(problem),
+        atom=share_of_zeros(problem),
         notes=spectrum_notes(problem, weights),
     )
 
@@ -164,7 +195,7 @@ def _samples(problem: Problem, groups: Rule, nodes: Nodes, accuracy: Accuracy) -
     return Samples(step, columns, nodes.kappa, nodes.weight)
 
 
-def _atom(problem: Problem) -> float:
+def share_of_zeros(problem: Problem) -> float:
     """Share of eigenvalues that are 0: features beyond the rank."""
     rank = min(problem.n, problem.width)
     if problem.sigma.slope_variance == 0.0:  # affine features have the rank of the inputs

@@ -1,0 +1,231 @@
+"""The model of a spectrum after several steps, on laws cut off where finite samples end.
+
+As `truncated_law` for one step: coordinates ξ end at the largest expected among n samples, labels
+at a size that a few samples of a batch exceed. A continuous readout law has few groups, for bulk
+and spikes alike. Rows and columns of F are taken to vary with ξ and g only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import InvalidProblem
+from ...core.problem import Problem
+from ...core.spiked import spiked_weights
+from ...core.types import FloatArray
+from ...functions.nonlinearity import normalised_hermite
+from ...functions.quadrature import Rule, largest_expected, saturating_gauss_law, truncated_normal
+from ..exact.dyson import matmul
+from ..exact.residuals import Noise, residual_law
+from ..several_steps.batches import Batch, Frame
+from ..several_steps.directions import Bulk, Change, covariance
+from ..several_steps.laws import product_rule
+from ..several_steps.prediction import reach, require_fresh_batches, training_of
+from ..several_steps.readout import Readout, field_covariance, gram
+from ..several_steps.rules import Fineness
+from ..several_steps.solve import Training, build_readout, make_batches, norms_without_readout
+from ..validity import spectrum_notes
+from .chain_equations import ChainEquations, ChainEvaluation
+from .coordinates import HIGHEST, Coordinates, bulk_moments
+from .equations import Accuracy
+from .result import WeightSpectrum
+from .spike_system import beyond_one, square_root
+from .truncated_law import SAMPLES_BEYOND, share_of_zeros
+
+MAX_GROUPS = 4  # of a continuous law: Newton's matrix has K + K(K + 1)/2 + TK(2K + 1) rows
+_LEAST_WEIGHT = 1e-6  # of products of rules, relative to the largest
+_SPACING = 0.5  # of the nodes of ξ in their stretched variables
+_LABELS = (14, 8)  # nodes of y at every ξ, for one axis and for several
+_KAPPA = 3.5  # up to which spikes' functions are given
+_POWERS = np.arange(1, HIGHEST + 1)
+
+
+@dataclass(frozen=True)
+class FieldsInBulk:
+    """The fields (A, τ, ψ, Δ) at B real places above the bulk."""
+
+    readout: Readout
+    v2: FloatArray  # (B, K) < 0
+    special: FloatArray  # (B, f, f) Ĉ of (τ, ψ, Δ)
+    mass: FloatArray  # (B, X) n w/(1+χ)
+
+    @property
+    def is_outside(self) -> npt.NDArray[np.bool_]:
+        """Which groups have eigenvalues further out: none, they all make the bulk."""
+        return np.zeros(self.v2.shape, dtype=bool)
+
+    @cached_property
+    def _root(self) -> FloatArray:
+        """L with LLᵀ = −C."""
+        pairs = zip(np.abs(self.v2), self.special, strict=True)
+        return square_root(np.stack([field_covariance(self.readout, *pair) for pair in pairs]))
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """P − I with P = Lᵀ𝒢L, (B, F, F), which is singular at a spike (eq. 36)."""
+        return beyond_one(self._root, np.stack([gram(self.readout, mass) for mass in self.mass]))
+
+    @property
+    def columns(self) -> tuple[FloatArray, FloatArray]:
+        """The columns BL, (B, X, F), and their parts along s, (B, r, X, F)."""
+        columns = self.readout.columns
+        return matmul(columns.plain, self._root), matmul(columns.linear, self._root[:, None])
+
+
+@dataclass(frozen=True)
+class ChainModel:
+    """One problem's equations after several steps."""
+
+    problem: Problem
+    groups: Rule
+    batches: Sequence[Batch]
+    changes: Sequence[Change]
+    readout: Readout
+    atom: float  # share of eigenvalues that are 0
+    notes: tuple[str, ...]
+    varies: bool = False  # rows and columns do not vary by chance here
+
+    @property
+    def frame(self) -> Frame:
+        """Shifts and bulk of the weights after the last step."""
+        return self.batches[-1].after
+
+    def equations(self, accuracy: Accuracy) -> ChainEquations:
+        """Its fixed point as a function of z."""
+        return ChainEquations(self.batches, self.readout, accuracy)
+
+    def groups_at(self, found: ChainEvaluation) -> FieldsInBulk:
+        """The fields that may make spikes, at real places above the bulk."""
+        special = []
+        for place in range(found.ridge.size):
+            _, *xi = found.equations.split(found.state.xi[place].real)
+            bulk = Bulk(
+                found.whole[place].real,
+                [t[place].real for t in found.t_matrices],
+                xi,
+                found.information[place].real,
+            )
+            special.append(covariance(self.changes, bulk)[0])
+        return FieldsInBulk(self.readout, found.state.v2.real, np.stack(special), found.mass.real)
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """κ, along β of the first batch, and the target's coordinates at the nodes ξ.
+
+        κ = c·ξ and what is independent of ξ: E[H_k(κ)|ξ] = |c|^k H_k(c·ξ/|c|).
+        """
+        frame, xi = self.frame, self.readout.xi
+        along = frame.beta[: frame.axes]
+        length = float(np.linalg.norm(along))
+        unit = xi @ along / max(length, 1e-300)
+        means = length ** np.arange(HIGHEST + 1) * normalised_hermite(HIGHEST, unit).T
+        # κ^k in normalised Hermite polynomials.
+        size = np.sqrt([math.factorial(k) for k in range(HIGHEST + 1)])
+        to_hermite = np.zeros((HIGHEST, HIGHEST + 1))
+        for k in _POWERS:
+            series = np.polynomial.hermite_e.poly2herme(np.eye(HIGHEST + 1)[k])
+            to_hermite[k - 1, : series.size] = series * size[: series.size]
+        return Coordinates(
+            kappa=np.linspace(-_KAPPA, _KAPPA, 71),
+            hermite=means,
+            powers=means @ to_hermite.T,
+            power_squares=np.array([math.prod(range(2 * k - 1, 0, -2)) for k in _POWERS], float),
+            target=frame.gamma @ xi.T,
+            across=frame.across,
+            are_kappa=False,
+        )
+
+    @property
+    def weights(self) -> WeightSpectrum:
+        """The spectrum of the weights."""
+        return steps_weight_spectrum(self.problem, self.groups, self.frame)
+
+    def moments(self) -> tuple[float, float]:
+        """First two moments of the bulk, as for one step."""
+        readout, frame = self.readout, self.frame
+        return bulk_moments(
+            readout.columns, readout.weight, frame.norm2, readout.neurons, frame.products,
+            (readout.n, readout.d),
+        )  # fmt: skip
+
+
+def steps_weight_spectrum(problem: Problem, groups: Rule, frame: Frame) -> WeightSpectrum:
+    """The weights' spectrum after several steps from their frame."""
+    g, share = groups
+    return WeightSpectrum(
+        ratio=problem.width * share / problem.d,
+        square=frame.norm2,
+        shifts=frame.gram,
+        on_beta=frame.on_beta,
+        on_target=frame.on_target,
+        readout=g,
+        d=float(problem.d),
+    )
+
+
+def build_chain_model(problem: Problem, accuracy: Accuracy, refinement: float = 1.0) -> ChainModel:
+    """The model of one problem; `refinement` multiplies the number of nodes."""
+    require_fresh_batches(problem)
+    if problem.residual != "labels":
+        raise InvalidProblem(
+            "residual", "must be labels for spectra after several steps", problem.residual
+        )
+    training = training_of(problem)
+    groups = few_groups(problem)
+    fineness = Fineness(
+        first=accuracy.r_nodes,
+        labels=_LABELS[0],
+        labels_of_many=_LABELS[1],
+        batch=0.8 / refinement,
+        tolerance=1e-9,
+    )
+    batches = [_cut_off(training, each) for each in make_batches(training, groups, fineness)]
+    changes = [Change(batches, step) for step in range(1, len(batches) + 1)]
+    norms = norms_without_readout(training, batches, changes)
+    rule = _node_rule(training, batches[-1].after, refinement)
+    readout = build_readout(training, groups, batches[-1].after, rule, norms)
+    notes = spectrum_notes(problem, spiked_weights(problem))
+    return ChainModel(problem, groups, batches, changes, readout, share_of_zeros(problem), notes)
+
+
+def _cut_off(training: Training, batch: Batch) -> Batch:
+    """The batch with labels in T up to a size that a few of its samples exceed.
+
+    Mean and mean square of the labels are kept. Shifts and norms are those of the full law.
+    """
+    samples = training.d / batch.ratio / (2.0 * SAMPLES_BEYOND)
+    ends = residual_law(training.star, Noise(training.noise_std**2), 24, samples).nodes
+    full, weight = batch.law.y, batch.law.weight
+    y = np.clip(full, ends.min(), ends.max())
+    means = [float(weight @ each) for each in (full, y)]
+    spread = [weight @ (each - mean) ** 2 for each, mean in zip((full, y), means, strict=True)]
+    y = means[0] + np.sqrt(spread[0] / max(spread[1], 1e-300)) * (y - means[1])
+    kept = (y / np.where(full == 0.0, 1.0, full))[:, None]
+    return replace(batch, cross=batch.cross * kept, own=batch.own * kept**2)
+
+
+def few_groups(problem: Problem) -> Rule:
+    """The values of a finite law, or a few Gauss nodes of a continuous one."""
+    law = problem.law
+    if law.is_finite:
+        return np.array(law.values), np.array(law.probabilities)
+    rate = 0.3 * reach(problem)
+    return saturating_gauss_law(law.name, MAX_GROUPS, rate / (1.0 + 0.4 * rate))
+
+
+def _node_rule(training: Training, frame: Frame, refinement: float) -> Rule:
+    """Nodes of ξ, (X, Q), up to the largest that n samples show."""
+    end, norm = largest_expected(training.n), np.sqrt(frame.norm2)
+    rules = []
+    for i in range(frame.axes):
+        steepest = max(float((np.abs(frame.shift[:, i]) / norm).max()), 1e-3)
+        widest = 1.0 / steepest if training.sigma.oscillates else 1.0
+        scale = min(0.5 / steepest, 1.0)
+        rules.append(truncated_normal(end, scale, min(widest, 1.0), _SPACING / refinement))
+    return product_rule(rules, _LEAST_WEIGHT)
