@@ -60,7 +60,7 @@ def frame_rule(frame: Frame, spacing: float, tolerance: float) -> Rule:
     for i in range(frame.axes):
         steepest = float((np.abs(frame.shift[:, i]) / norm).max())
         steepest = max(steepest, float(np.abs(frame.gamma[:, i]).max()) / blur)
-        count = _gauss_count(_FREQUENCY * steepest, tolerance)
+        count = gauss_count(steepest, tolerance)
         step = spacing / float(np.hypot(1.0, steepest))
         few = count * step < 2.0 * _HALF_WIDTH
         rules.append(gauss_hermite(count) if few else trapezoid_normal(_HALF_WIDTH, step))
@@ -72,10 +72,10 @@ def frame_rule(frame: Frame, spacing: float, tolerance: float) -> Rule:
     return product_rule(rules, 1e-3 * tolerance)
 
 
-def _gauss_count(steepest: float, tolerance: float) -> int:
+def gauss_count(steepest: float, tolerance: float) -> int:
     """Gauss nodes for functions of steepest·ξ_i, with polynomials of low degree as factors."""
     count, left = 0, 1.0
     while left > tolerance and count < _MOST_GAUSS:
         count += 1
-        left *= 0.5 * steepest**2 / count
+        left *= 0.5 * (_FREQUENCY * steepest) ** 2 / count
     return count + 2

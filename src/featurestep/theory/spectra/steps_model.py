@@ -20,7 +20,13 @@ from ...core.problem import Problem
 from ...core.spiked import spiked_weights
 from ...core.types import FloatArray
 from ...functions.nonlinearity import normalised_hermite
-from ...functions.quadrature import Rule, largest_expected, saturating_gauss_law, truncated_normal
+from ...functions.quadrature import (
+    Rule,
+    gauss_hermite,
+    largest_expected,
+    saturating_gauss_law,
+    truncated_normal,
+)
 from ..exact.dyson import matmul
 from ..exact.residuals import Noise, residual_law
 from ..several_steps.batches import Batch, Frame
@@ -28,7 +34,7 @@ from ..several_steps.directions import Bulk, Change, covariance
 from ..several_steps.laws import product_rule
 from ..several_steps.prediction import reach, require_fresh_batches, training_of
 from ..several_steps.readout import Readout, field_covariance, gram
-from ..several_steps.rules import Fineness
+from ..several_steps.rules import Fineness, gauss_count
 from ..several_steps.solve import Training, build_readout, make_batches, norms_without_readout
 from ..validity import spectrum_notes
 from .chain_equations import ChainEquations, ChainEvaluation
@@ -40,6 +46,7 @@ from .truncated_law import SAMPLES_BEYOND, share_of_zeros
 
 MAX_GROUPS = 4  # of a continuous law: Newton's matrix has K + K(K + 1)/2 + TK(2K + 1) rows
 _LEAST_WEIGHT = 1e-6  # of products of rules, relative to the largest
+_TOLERANCE = 1e-5  # of rules for slow functions of ξ_i
 _SPACING = 0.5  # of the nodes of ξ in their stretched variables
 _LABELS = (14, 8)  # nodes of y at every ξ, for one axis and for several
 _KAPPA = 3.5  # up to which spikes' functions are given
@@ -225,6 +232,10 @@ def _node_rule(training: Training, frame: Frame, refinement: float) -> Rule:
     rules = []
     for i in range(frame.axes):
         steepest = max(float((np.abs(frame.shift[:, i]) / norm).max()), 1e-3)
+        count = gauss_count(steepest, _TOLERANCE**refinement)
+        if gauss_hermite(count)[0][-1] < end:  # everything varies slowly along the axis
+            rules.append(gauss_hermite(count))
+            continue
         widest = 1.0 / steepest if training.sigma.oscillates else 1.0
         scale = min(0.5 / steepest, 1.0)
         rules.append(truncated_normal(end, scale, min(widest, 1.0), _SPACING / refinement))
