@@ -43,7 +43,7 @@ VERBS: dict[str, tuple[Any, set[str]]] = {
         LOSS | {"steps", "covariance", "rows"},
     ),
     "learnable": (fs.learnable, set()),
-    "spectrum": (fs.spectrum, set()),
+    "spectrum": (fs.spectrum, {"steps"}),
     "critical_steps": (fs.critical_steps, set()),
     "phase_diagram": (fs.phase_diagram, set()),
     "simulate": (lambda p: fs.simulate(p, seeds=1, n_test=50), set(PLAIN)),
@@ -70,7 +70,7 @@ VERBS: dict[str, tuple[Any, set[str]]] = {
             ("predict", LOSS | {"steps", "covariance", "rows"}),
             ("limit", set()),
             ("baselines", LOSS | {"rows"}),
-            ("spectrum", set()),
+            ("spectrum", {"steps"}),
             ("simulate", set(PLAIN)),
         )
     },

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from benchmarks.several_steps import gaps, moved_shifts, problems
-from featurestep import Problem, compare
+from featurestep import Problem, compare, spectrum
 from featurestep.simulation import simulated_spectrum
 from featurestep.theory.several_steps import directions, solve
-from featurestep.theory.several_steps.weights import weight_outliers
+from featurestep.theory.spectra.weights import weights_after_steps
 
 FOLDER = Path(__file__).parent
 RECORD = json.loads((FOLDER / "several_steps.json").read_text())
@@ -132,7 +132,7 @@ def test_outliers_of_the_weights_and_their_overlaps(
 ) -> None:
     """The largest singular value of W within 2 %, its overlap with the target within 3 s.e.
 
-    2 % of the overlap are allowed beside: the bulk is taken as isotropic.
+    2 % of the overlap are allowed beside: the bulks of the groups are taken as isotropic.
     """
     width = 3000
     problem = Problem(
@@ -147,11 +147,55 @@ def test_outliers_of_the_weights_and_their_overlaps(
         ridge=0.1,
         noise_std=0.3,
     )
-    found = weight_outliers(problem)
+    found = weights_after_steps(problem).spike
+    assert found is not None
     run = simulated_spectrum(problem, seeds=4, variants=["weights"], top=1)
     values = np.asarray(run.singular_values("weights"))[:, 0]
     overlaps = np.asarray(run.direction_overlaps("weights")["target"])[:, 0]
     error = overlaps.std(ddof=1) / 2.0
-    assert values.mean() == pytest.approx(found.singular_values[0], rel=0.02)
-    expected = found.target_overlaps[0]
+    assert values.mean() == pytest.approx(found.singular_value, rel=0.02)
+    expected = found.target_alignment
     assert abs(overlaps.mean() - expected) < 3.0 * error + 0.02 * expected
+
+
+SPECTRA = [
+    ("relu", "H1 + H2/sqrt(2)", "rademacher", (20.0, 20.0)),
+    ("gelu", "H1 + H2/sqrt(2)", "gaussian", (20.0, 20.0)),
+    ("sin(z+0.6)", "H1", "rademacher", (40.0, 30.0)),
+    ("tanh", "H1", "constant", (20.0, 20.0, 20.0)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("activation", "target", "readout", "sizes"), SPECTRA)
+def test_spectra_of_features_and_weights(
+    activation: str, target: str, readout: str, sizes: tuple[float, ...]
+) -> None:
+    """As many spikes as predicted, where predicted: 3 s.e. and 2 % (of overlaps .01) beside."""
+    problem = Problem(
+        activation=activation,
+        target=target,
+        readout=readout,
+        centre=activation in ("relu", "gelu"),
+        n=4000,
+        d=2000,
+        width=3000,
+        step_sizes=sizes,
+        ridge=0.1,
+        noise_std=0.3,
+    )
+    law = spectrum(problem)
+    run = simulated_spectrum(problem, seeds=4, variants=["trained", "weights"], top=4)
+    assert [found.count for found in run.spikes("trained", law.border)] == [law.count] * 4
+    values = np.asarray(run.singular_values("trained"))[:, : law.count] ** 2
+    carried = np.asarray(run.hermite_overlaps("trained"))[:, : law.count]
+    error = 3.0 * values.std(axis=0, ddof=1) / 2.0
+    assert np.all(np.abs(values.mean(axis=0) - law.location) < error + 0.02 * law.location)
+    error = 3.0 * carried.std(axis=0, ddof=1) / 2.0
+    expected = np.column_stack([law.constant_overlap, law.overlap])
+    assert np.all(np.abs(carried.mean(axis=0) - expected) < error + 0.01)
+    weights = np.asarray(run.singular_values("weights"))
+    for rank, spike in enumerate(law.weights.spikes):
+        error = 3.0 * weights[:, rank].std(ddof=1) / 2.0
+        gap = abs(weights[:, rank].mean() - spike.singular_value)
+        assert gap < error + 0.02 * spike.singular_value

@@ -29,7 +29,8 @@ from featurestep.theory.predict import solve
 from featurestep.theory.resolution import Effort
 from featurestep.theory.several_steps.rules import Fineness
 from featurestep.theory.several_steps.solve import StepsSolution, Training, solve_steps
-from featurestep.theory.several_steps.weights import weight_outliers
+from featurestep.theory.spectra import solve_spectrum
+from featurestep.theory.spectra.weights import weights_after_steps
 from tests.theory.roads import without_higher_degrees
 
 VALUES: list[dict[str, Any]] = json.loads(
@@ -59,6 +60,19 @@ MORE: list[tuple[dict[str, Any], tuple[float, ...], tuple[float, ...], tuple[flo
         (0.26798813, 0.08810519, 0.06553476),
     ),
 ]
+
+
+SPECTRUM = Problem(
+    activation="relu",
+    centre=True,
+    target="H1 + H2/sqrt(2)",
+    n=2000,
+    d=1000,
+    width=1500,
+    ridge=0.1,
+    noise_std=0.3,
+    step_size=1.0,
+)
 
 
 def groups_of(problem: Problem) -> Rule:
@@ -271,7 +285,7 @@ def test_what_is_not_known_is_refused_in_a_line(changes: dict[str, Any], message
         predict(STEPPED.replace(**changes))
     with pytest.raises(InvalidProblem, match="exact for several steps"):
         predict(STEPPED, method="isotropic")
-    for verb in (limit, baselines, learnable, spectrum):
+    for verb in (limit, baselines, learnable):
         with pytest.raises(InvalidProblem, match="steps must be 1"):
             verb(STEPPED)
 
@@ -346,10 +360,50 @@ def test_a_vanishing_step_changes_no_more_than_the_note_says(
 def test_outliers_of_the_weights_and_what_they_have_of_the_target() -> None:
     """Two axes of a law with two groups; a step of size 0 leaves the overlap of one step."""
     problem = STEPPED.replace(readout="rademacher")
-    found = weight_outliers(problem)
-    assert np.all(found.singular_values > found.edge)
-    assert np.all(np.diff(found.singular_values) < 0.0)
-    assert np.all((found.target_overlaps >= 0.0) & (found.target_overlaps < 1.0))
-    one = weight_outliers(problem.replace(step_sizes=(20.0, 0.0)))
-    alignment = predict(problem.replace(step_sizes=(20.0, 0.0))).alignment
-    assert 0.9 * alignment**2 < one.target_overlaps[0] < alignment**2
+    law = weights_after_steps(problem)
+    values = [spike.singular_value for spike in law.spikes]
+    assert len(values) == 2
+    assert values[0] > values[1] > law.edges[1]
+    assert all(0.0 <= spike.target_alignment < 1.0 for spike in law.spikes)
+    for sizes in ((20.0, 0.0), (0.0, 20.0)):
+        found = weights_after_steps(problem.replace(step_sizes=sizes))
+        one = spectrum(problem.replace(step_sizes=(), step_size=20.0)).weights
+        assert found.edges == pytest.approx(one.edges, rel=1e-8)
+        assert len(found.spikes) == 1
+        assert found.spike.singular_value == pytest.approx(one.spike.singular_value, rel=1e-8)
+        assert found.spike.target_alignment == pytest.approx(one.spike.target_alignment, rel=1e-8)
+
+
+@pytest.mark.parametrize("sizes", [(12.0, 0.0), (0.0, 12.0)])
+def test_a_spectrum_with_a_step_of_size_zero_is_that_of_one_step(sizes: tuple[float, ...]) -> None:
+    """To the accuracy of the rule for labels that are cut off, which is not the same in both."""
+    problem = SPECTRUM.replace(readout="rademacher")
+    one, two = (
+        spectrum(problem.replace(step_size=12.0)),
+        spectrum(problem.replace(step_sizes=sizes)),
+    )
+    assert two.edge == pytest.approx(one.edge, rel=5e-4)
+    assert two.location == pytest.approx(one.location, rel=5e-4)
+    gaps = [
+        b.target_overlap - a.target_overlap for a, b in zip(one.spikes, two.spikes, strict=True)
+    ]
+    assert np.abs(gaps).max() < 5e-4
+    if sizes[0]:  # κ is along β of the first batch
+        assert two.overlap == pytest.approx(one.overlap, abs=5e-4)
+
+
+def test_a_spectrum_of_two_steps() -> None:
+    """Mass and second moment of the bulk are exact; spikes are zeros of a determinant."""
+    found = spectrum(SPECTRUM.replace(step_sizes=(12.0, 12.0), readout="rademacher"))
+    assert found.mass == pytest.approx(1.0, abs=1e-8)
+    assert found.moment(1) == pytest.approx(found.mean, rel=1e-8)
+    assert found.moment(2) == pytest.approx(found.mean_square, rel=1e-8)
+    assert found.degrees == (1, 2)
+    first, second = found.spikes
+    assert first.target_overlap > 0.6 > 0.01 > second.target_overlap
+    finer = solve_spectrum(found.problem, refinement=1.5)[1]
+    assert finer.location == pytest.approx(found.location, rel=1e-4)
+    with pytest.raises(InvalidProblem, match="residual must be labels for spectra after several"):
+        spectrum(found.problem.replace(residual="full"))
+    with pytest.raises(InvalidProblem, match="batches must be fresh for spectrum with steps 2"):
+        spectrum(found.problem.replace(batches="same"))

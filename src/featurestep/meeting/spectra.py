@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -94,11 +94,7 @@ class SpectrumBeside(Result):
     def _beside(self, table: Table) -> Table:
         assert self.simulated is not None
         if table.header[0] != "spike":
-            overlaps = self.simulated.direction_overlaps()
-            along = shares(*(overlaps[k][:, 0].mean() for k in ("beta", "target", "readout")))
-            value = spread(self.simulated.singular_values("weights")[:, 0])
-            named = [(f"{row[0]} predicted", *row[1:]) for row in table.rows]
-            return Table(table.header, (*named, ("W simulated", value, *along)))
+            return Table(table.header, tuple(self._weights_beside(table)))
         rows: list[tuple[str, ...]] = []
         for rank, row in enumerate(table.rows):
             rows.append((row[0], "predicted", *row[1:]))
@@ -108,6 +104,17 @@ class SpectrumBeside(Result):
                 cells = (spread(values), spread(values**2), "", *shares(*carried))
                 rows.append(("", "simulated", *cells, ""))
         return Table((table.header[0], "", *table.header[1:]), tuple(rows))
+
+    def _weights_beside(self, table: Table) -> Iterator[tuple[str, ...]]:
+        """Every spike of the weights, and the networks' singular value of the same rank."""
+        assert self.simulated is not None
+        overlaps = self.simulated.direction_overlaps()
+        values = self.simulated.singular_values("weights")
+        for rank, row in enumerate(table.rows):
+            yield f"{row[0]} predicted", *row[1:]
+            if rank < self.simulated.top:
+                along = (overlaps[k][:, rank].mean() for k in ("beta", "target", "readout"))
+                yield "W simulated", spread(values[:, rank]), *shares(*along)
 
     def closing(self) -> list[str]:
         """The counts, and what it took."""

@@ -55,12 +55,12 @@ def features(
 def weights(
     theory: Spectrum, simulated: SimulatedSpectrum | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Singular values of the weights W after the step: their bulk and the one spike."""
+    """Singular values of the weights W after training: their bulk and spikes."""
     law, spikes = theory.weights, []
-    if law.spike is not None:
-        text = rf"$\beta$  {law.spike.alignment:.2f}" + "\n"
-        text += rf"$\beta_{{*}}$ {law.spike.target_alignment:.2f}"
-        spikes.append((law.spike.singular_value, PALETTE[1], text))
+    for spike in law.spikes:
+        text = rf"$\beta$  {spike.alignment:.2f}" + "\n"
+        text += rf"$\beta_{{*}}$ {spike.target_alignment:.2f}"
+        spikes.append((spike.singular_value, PALETTE[1], text))
     drawn = None if simulated is None else (simulated, "weights", law.border)
     return _panel(ax, weight_curve(law), law.edges[1], spikes, drawn, "$W$")
 

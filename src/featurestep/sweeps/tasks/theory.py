@@ -157,6 +157,7 @@ class SpectrumTask(TheoryTask):
 
     name = "spectrum"
     batch = 4
+    known = ({"steps"},)
     probed = ("tanh", "rademacher")  # half a second each
     meanings: ClassVar[Mapping[str, str]] = {
         **{name: Spectrum.MEANINGS[name] for name in _OF_BULK},

@@ -194,9 +194,9 @@ def _along_beta(
         return shifts.coordinates @ frame.beta, new.coordinates @ frame.beta
     y = law.y[:, None]
     first = _Vectors(law.overlaps(y).T, y)
-    size = np.sqrt(first.products(first, law, ratio)[0, 0])
-    size = max(float(size), 1e-300)
-    return tuple(each.products(first, law, ratio)[:, 0] / size for each in (shifts, new))
+    size = max(float(first.products(first, law, ratio)[0, 0]), 1e-300) ** 0.5
+    on_shifts, on_new = (each.products(first, law, ratio)[:, 0] / size for each in (shifts, new))
+    return on_shifts, on_new
 
 
 def _frame(

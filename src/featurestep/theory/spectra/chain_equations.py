@@ -134,7 +134,7 @@ class ChainEquations(Equations):
         """The solution for |z| beyond the spectrum, to leading order."""
         z = np.atleast_1d(np.asarray(z, dtype=np.complex128))
         v2 = -self.readout.neurons / (self.n * z[:, None])
-        xi = np.repeat(self._free[None].astype(np.complex128), z.size, axis=0)
+        xi: ComplexArray = np.repeat(self._free[None].astype(np.complex128), z.size, axis=0)
         return Branch(
             z, State(v2, v2 @ self._power.T, xi), np.full(z.size, np.inf), self.accuracy.accepted
         )

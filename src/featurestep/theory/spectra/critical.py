@@ -29,7 +29,7 @@ from ..limits import learned_powers
 from ..predict import predict, solve
 from ..prediction import Prediction, answered
 from ..validity import spectrum_notes
-from .result import HIGHEST
+from .coordinates import HIGHEST
 from .solve import solve_spectrum
 from .spikes import EdgeAndSpikes, edge_and_spikes, strengths
 from .truncated_law import build_model

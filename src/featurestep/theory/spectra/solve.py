@@ -22,14 +22,14 @@ from .truncated_law import build_model
 SMOOTHED_MASS_ERROR, SMOOTHED_MOMENT_ERROR = 1e-2, 2e-2
 
 
-@verb({"steps", "batches"})
+@verb({"steps"})
 def spectrum(problem: Problem | Grid, *, progress: Progress | None = None) -> Spectrum | GridResult:
     """Predict the spectrum of the trained features (theory, section 5).
 
     One problem gives a `Spectrum`: the bulk's density and edges, the atom at 0, the spikes with
     the polynomial that each carries, and the same for the weights. A grid gives edge and spikes
     over its fields, with a status and the notes of each point: the numbers are those of each
-    problem by itself.
+    problem by itself. After several steps κ is along β of the first batch.
 
     >>> from featurestep import Problem, spectrum
     >>> p = Problem(activation="relu", centre=True, target="H1 + H2/sqrt(2)",

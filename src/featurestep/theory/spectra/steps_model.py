@@ -32,7 +32,7 @@ from ..exact.residuals import Noise, residual_law
 from ..several_steps.batches import Batch, Frame
 from ..several_steps.directions import Bulk, Change, covariance
 from ..several_steps.laws import product_rule
-from ..several_steps.prediction import reach, require_fresh_batches, training_of
+from ..several_steps.prediction import reach, training_of
 from ..several_steps.readout import Readout, field_covariance, gram
 from ..several_steps.rules import Fineness, gauss_count
 from ..several_steps.solve import Training, build_readout, make_batches, norms_without_readout
@@ -40,9 +40,9 @@ from ..validity import spectrum_notes
 from .chain_equations import ChainEquations, ChainEvaluation
 from .coordinates import HIGHEST, Coordinates, bulk_moments
 from .equations import Accuracy
-from .result import WeightSpectrum
 from .spike_system import beyond_one, square_root
 from .truncated_law import SAMPLES_BEYOND, share_of_zeros
+from .weights import WeightSpectrum, weights_after_steps
 
 MAX_GROUPS = 4  # of a continuous law: Newton's matrix has K + K(K + 1)/2 + TK(2K + 1) rows
 _LEAST_WEIGHT = 1e-6  # of products of rules, relative to the largest
@@ -90,7 +90,6 @@ class ChainModel:
     """One problem's equations after several steps."""
 
     problem: Problem
-    groups: Rule
     batches: Sequence[Batch]
     changes: Sequence[Change]
     readout: Readout
@@ -151,7 +150,7 @@ class ChainModel:
     @property
     def weights(self) -> WeightSpectrum:
         """The spectrum of the weights."""
-        return steps_weight_spectrum(self.problem, self.groups, self.frame)
+        return weights_after_steps(self.problem)
 
     def moments(self) -> tuple[float, float]:
         """First two moments of the bulk, as for one step."""
@@ -162,23 +161,8 @@ class ChainModel:
         )  # fmt: skip
 
 
-def steps_weight_spectrum(problem: Problem, groups: Rule, frame: Frame) -> WeightSpectrum:
-    """The weights' spectrum after several steps from their frame."""
-    g, share = groups
-    return WeightSpectrum(
-        ratio=problem.width * share / problem.d,
-        square=frame.norm2,
-        shifts=frame.gram,
-        on_beta=frame.on_beta,
-        on_target=frame.on_target,
-        readout=g,
-        d=float(problem.d),
-    )
-
-
 def build_chain_model(problem: Problem, accuracy: Accuracy, refinement: float = 1.0) -> ChainModel:
     """The model of one problem; `refinement` multiplies the number of nodes."""
-    require_fresh_batches(problem)
     if problem.residual != "labels":
         raise InvalidProblem(
             "residual", "must be labels for spectra after several steps", problem.residual
@@ -198,7 +182,7 @@ def build_chain_model(problem: Problem, accuracy: Accuracy, refinement: float = 
     rule = _node_rule(training, batches[-1].after, refinement)
     readout = build_readout(training, groups, batches[-1].after, rule, norms)
     notes = spectrum_notes(problem, spiked_weights(problem))
-    return ChainModel(problem, groups, batches, changes, readout, share_of_zeros(problem), notes)
+    return ChainModel(problem, batches, changes, readout, share_of_zeros(problem), notes)
 
 
 def _cut_off(training: Training, batch: Batch) -> Batch:
@@ -211,8 +195,8 @@ def _cut_off(training: Training, batch: Batch) -> Batch:
     full, weight = batch.law.y, batch.law.weight
     y = np.clip(full, ends.min(), ends.max())
     means = [float(weight @ each) for each in (full, y)]
-    spread = [weight @ (each - mean) ** 2 for each, mean in zip((full, y), means, strict=True)]
-    y = means[0] + np.sqrt(spread[0] / max(spread[1], 1e-300)) * (y - means[1])
+    before, after = (float(weight @ (v - m) ** 2) for v, m in zip((full, y), means, strict=True))
+    y = means[0] + np.sqrt(before / max(after, 1e-300)) * (y - means[1])
     kept = (y / np.where(full == 0.0, 1.0, full))[:, None]
     return replace(batch, cross=batch.cross * kept, own=batch.own * kept**2)
 

@@ -47,8 +47,8 @@ from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
 from ..validity import spectrum_notes
 from .coordinates import HIGHEST, Coordinates, bulk_moments
 from .equations import FULL, Accuracy, Equations
-from .result import WeightSpectrum, weight_spectrum
 from .spike_system import GroupsInBulk, SpikeGroups, groups_in_bulk
+from .weights import WeightSpectrum, weight_spectrum
 
 SAMPLES_BEYOND = 20.0  # samples of the step whose residual may exceed the end of the law of r
 MAX_GROUPS = 8  # of a bulk: Newton's matrix has K(5K+5)/2 rows
