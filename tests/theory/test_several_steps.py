@@ -393,11 +393,11 @@ def test_a_spectrum_with_a_step_of_size_zero_is_that_of_one_step(sizes: tuple[fl
 
 
 def test_a_spectrum_of_two_steps() -> None:
-    """Mass and second moment of the bulk are exact; spikes are zeros of a determinant."""
+    """The bulk's mass, its moments as far as cutting off labels keeps them, and nodes."""
     found = spectrum(SPECTRUM.replace(step_sizes=(12.0, 12.0), readout="rademacher"))
     assert found.mass == pytest.approx(1.0, abs=1e-8)
-    assert found.moment(1) == pytest.approx(found.mean, rel=1e-8)
-    assert found.moment(2) == pytest.approx(found.mean_square, rel=1e-8)
+    assert found.moment(1) == pytest.approx(found.mean, rel=5e-4)
+    assert found.moment(2) == pytest.approx(found.mean_square, rel=5e-4)
     assert found.degrees == (1, 2)
     first, second = found.spikes
     assert first.target_overlap > 0.6 > 0.01 > second.target_overlap

@@ -75,7 +75,7 @@ class FieldsInBulk:
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """P − I with P = Lᵀ𝒢L, (B, F, F), which is singular at a spike (eq. 36)."""
+        """P − I with P = Lᵀ𝒢L, (B, F, F), which is singular at a spike."""
         return beyond_one(self._root, np.stack([gram(self.readout, mass) for mass in self.mass]))
 
     @property
