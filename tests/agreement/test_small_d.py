@@ -55,10 +55,10 @@ def test_a_dozen_agree() -> None:
 
 @pytest.mark.slow
 def test_all_agree() -> None:
-    """What was reached: 88 % within 1 % or 2 standard errors, 99 % within 3 %, the rest noted."""
+    """What was reached: 90 % within 1 % or 2 standard errors, 99 % within 3 %, the rest noted."""
     predictions = [predict(Problem(**row["problem"])) for row in RECORD]
     found = [gap(row, p.test_error) for row, p in zip(RECORD, predictions, strict=True)]
-    assert np.mean([agrees(*each) for each in found]) >= 0.87
+    assert np.mean([agrees(*each) for each in found]) >= 0.89
     far = [(abs(g), p) for (g, _), p in zip(found, predictions, strict=True) if abs(g) > 0.03]
     assert len(far) <= 0.03 * len(RECORD)
     for size, prediction in far:
@@ -70,7 +70,7 @@ def test_training_losses_agree() -> None:
     found = [
         gap(row, predict(Problem(**row["problem"])).train_loss, "train_loss") for row in RECORD
     ]
-    assert np.mean([agrees(*each) for each in found]) >= 0.87
+    assert np.mean([agrees(*each) for each in found]) >= 0.9
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ CITED = re.compile(rf"\beqs?\.\s+({ONE}(?:(?:,\s*|\s+and\s+|\s+to\s+){ONE})*)")
 EQUATIONS = (
     (1, 88),
     (90, 115),
-    (130, 151),
+    (130, 152),
     (160, 181),
 )  # first and last number of each topic
 TOPICS = ((1, 35), (40, 43), (50, 53), (60, 66))  # the same for sections

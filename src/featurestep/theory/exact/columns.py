@@ -26,6 +26,7 @@ from .degrees import (
     Parts,
     RadialNodes,
     Tables,
+    TablesAcross,
     averages_of,
     build_sectors,
     higher_fields,
@@ -76,6 +77,7 @@ class Columns:
     sectors: tuple[Sector, ...] = ()  # blocks of degree 2 and 3
     along_kappa: MixedCoordinates | None = None  # κx_i, solved together with the linear ones
     higher: HigherFields | ClassProducts | None = None  # covariances of fields of degree 2 and 3
+    across: TablesAcross | None = None  # slopes of tables in s² − 1
     kept_products: FloatArray | None = None  # `products` of the columns that these were taken from
 
     @cached_property
@@ -97,31 +99,38 @@ class Columns:
 
     def summed(self, weight: FloatArray) -> Forms:
         """Σ over nodes of `weight` (B, Q) times products of two groups' tables."""
-        pairs = symmetric(self.slope.shape[2])
-        if len(self.products) < len(weight):  # all rows share the columns
-            flat = real_product(weight, self.products[0])
-        else:
-            flat = matmul(weight[:, None, :], self.products)
-        own = pairs.whole(flat.reshape(len(weight), -1, pairs.count))
+        own = self.summed_with(self.products, weight)
         if self.along_kappa is None:
             return Forms(own)
         weighted = np.swapaxes(self.slope * weight[:, :, None], 1, 2)
         return Forms(own, matmul(weighted, self.along_kappa.table))
 
+    def summed_with(self, products: FloatArray, weight: FloatArray) -> FloatArray:
+        """The same for products like `products`, (B, T, K, K)."""
+        pairs = symmetric(self.slope.shape[2])
+        if len(products) < len(weight):  # all rows share the columns
+            flat = real_product(weight, products[0])
+        else:
+            flat = matmul(weight[:, None, :], products)
+        return pairs.whole(flat.reshape(len(weight), -1, pairs.count))
+
     def contracted(self, forms: Forms) -> FloatArray:
         """Forms of the tables at every node, (B, Q)."""
-        pairs = symmetric(self.slope.shape[2])
-        twice = np.where(pairs.first == pairs.second, 1.0, 2.0) * pairs.upper(forms.own)
-        twice = twice.reshape(len(twice), -1)
-        if len(self.products) < len(twice):
-            found = real_product(twice, self.products[0].T)
-        else:
-            found = matmul(self.products, twice[:, :, None])[:, :, 0]
+        found = self.contracted_with(self.products, forms.own)
         if forms.mixed is None or self.along_kappa is None:
             return found
         return np.asarray(
             found + (matmul(self.slope, forms.mixed) * self.along_kappa.table).sum(axis=2)
         )
+
+    def contracted_with(self, products: FloatArray, forms: FloatArray) -> FloatArray:
+        """Forms (B, T, K, K) of products like `products`, (B, Q)."""
+        pairs = symmetric(self.slope.shape[2])
+        twice = np.where(pairs.first == pairs.second, 1.0, 2.0) * pairs.upper(forms)
+        twice = twice.reshape(len(twice), -1)
+        if len(products) < len(twice):
+            return real_product(twice, products[0].T)
+        return matmul(products, twice[:, :, None])[:, :, 0]
 
     @cached_property
     def node_tables(self) -> NodeTables:
@@ -143,7 +152,7 @@ class Columns:
     def take(self, rows: Any) -> Columns:
         """The same for some of the rows."""
         arrays: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        sectors, parts = arrays.pop("sectors"), ("higher", "along_kappa")
+        sectors, parts = arrays.pop("sectors"), ("higher", "along_kappa", "across")
         kept: dict[str, Any] = {
             k: v if v is None else v.take(rows) if k in parts else v[rows]
             for k, v in arrays.items()
@@ -244,6 +253,7 @@ def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Colum
         cubic=cubic,
         sectors=sectors,
         along_kappa=along_kappa,
+        across=tables.across(weights.special[:, :, 1, 1]),
         higher=higher_fields(step, weights),
     )
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, coefficients, hermite_polynomials
+from .dyson import symmetric
 from .sectors import MixedCoordinates, Sector
 from .step import Step
 from .weight_covariance import WeightCovariance
@@ -43,6 +44,17 @@ class HigherFields(NamedTuple):
     def take(self, rows: Any) -> HigherFields:
         """The same for some of the rows."""
         return HigherFields(*(part[rows] for part in self))
+
+
+class TablesAcross(NamedTuple):
+    """Slopes in s² − 1 of what the resolvent sees of a feature."""
+
+    products: FloatArray  # (B, Q, TK(K+1)/2) as `Columns.products`
+    spread: FloatArray  # (B, Q, K) of ν²
+
+    def take(self, rows: Any) -> TablesAcross:
+        """The same for some of the rows."""
+        return TablesAcross(self.products[rows], self.spread[rows])
 
 
 class RadialNodes(NamedTuple):
@@ -160,6 +172,33 @@ class Tables:
         size = np.sqrt(self._traceless(2) * self.overlap * self.d / self.v)
         return np.asarray(self.kappa * self._root_radius() * size * self._bent(2, 1))
 
+    def across(self, across: FloatArray) -> TablesAcross:
+        """Slopes of products of tables in s² − 1, for K_ss (B, K); t_c has none."""
+        change = across[:, None, :] / self.d
+        leg, size = change / self.v, len(DEGREES)
+        slope = self._root_radius() * (0.5 * leg * self._bent(1, 1) + 0.5 * self.s[3] * change)
+        tables, slopes = [self.slope()], [slope]
+        for k in DEGREES:
+            legs = self._power(k) if k == 2 else _legs(k * self.shift / self.v) * self._power(k)
+            root = np.sqrt(self._traceless(k) * legs)
+            tables.append(root * self._bent(k, k))
+            slopes.append(0.5 * k * leg * tables[-1] + root * 0.5 * self.s[k + 2] * change)
+        rest = 1.0 - self.share_along()
+        for each in (tables, slopes):
+            each[1] = np.sqrt(rest) * each[1]
+        upper = symmetric(change.shape[2])
+        products = [
+            t[..., upper.first] * x[..., upper.second] + x[..., upper.first] * t[..., upper.second]
+            for t, x in zip(tables, slopes, strict=True)
+        ]
+        products.append(np.zeros_like(products[size]))
+        return TablesAcross(np.concatenate(products, axis=2), self.spread() * self.seen.power * leg)
+
+    def share_along(self) -> FloatArray:
+        """c of (138), (B, 1, 1)."""
+        d = self.d[:, 0, 0]
+        return np.asarray((d - 1.0) / dimension(d, 2))[:, None, None]
+
     def spread(self) -> FloatArray:
         """ν²(κ, h): of degrees above those with a block."""
         tail = self.seen.tail.copy()
@@ -184,9 +223,8 @@ def build_sectors(
     factor = np.sqrt(weights.bulk[:, first] * weights.bulk[:, second]) / step.norm[:, None] ** 2
     one = np.ones((len(step), 1))
     plain = np.ones((len(step), 1, step.norm.shape[1]))
-    d = inputs(step)
-    along = (d - 1.0) / dimension(d, 2)  # c
-    part, rest = (np.sqrt(x)[:, None, None] for x in (along, 1.0 - along))
+    d, along = inputs(step), tables.share_along()
+    part, rest = np.sqrt(along), np.sqrt(1.0 - along)
     sectors = (
         Sector(dimension(d, 2) - (d - 1.0), rest * tables.of_degree(2), share, factor),
         Sector(dimension(d, 3), tables.of_degree(3), one, plain),

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
+from .across import InfluenceAcross
 from .classes import ClassCovariance, class_change, class_forces
 from .columns import Columns
 from .dyson import Covariance, forces, matmul, p_hat_index, symmetric, t_matrix_change, transposed
@@ -34,6 +35,7 @@ class Errors:
     """What a fitted readout costs, by κ and by group."""
 
     by_kappa: FloatArray  # (B, Q) E[(y − f)²|κ]
+    train_by_kappa: FloatArray  # (B, Q) the same times 1/(1 + χ)², on training samples
     readout_squares: FloatArray  # (B, K) P_g = Σ_{j∈g} â_j²
     grams: Forms  # Q_gh of (13), and the same for the tables of blocks of higher degrees
     square_gram: FloatArray | None = None  # (B, K, K) the same for s_2
@@ -53,7 +55,12 @@ class Adjoint:
     """The linearised (7), (8), (22), (23), with gradients of the readout's loss as source."""
 
     def __init__(
-        self, at: Evaluation, found: Covariance, dual: FloatArray, coefficients: FloatArray
+        self,
+        at: Evaluation,
+        found: Covariance,
+        dual: FloatArray,
+        coefficients: FloatArray,
+        across: InfluenceAcross | None = None,
     ) -> None:
         step = at.samples.step
         size = step.k.shape[1]
@@ -91,6 +98,12 @@ class Adjoint:
             own = coefficients.reshape(len(step), fields, size)[:, last - 3 : last]
             self.square_force = root[:, :, None] * answer * root[:, None, :]
             self.square_force -= matmul(transposed(own), own)
+        self.across_forms: FloatArray | None = None  # added to Σ tables, and to V̂2
+        if across is not None:
+            squares = at.mass * at.shrink * across.misfit(coefficients)
+            columns = at.samples.columns
+            self.across_forms = columns.summed_with(across.tables.products, squares)
+            self.across_demand = matmul(squares[:, None, :], across.tables.spread)
         self.whole = at.blocks.whole if step.classes is None else at.class_whole
         self.bare = at.samples.columns.bare()
 
@@ -110,7 +123,11 @@ class Adjoint:
         columns = columns if rows.size == len(self.step) else columns.take(rows)
         v2 = at.state.v2[rows]
         demand = -matmul(squares[:, None, :], columns.spread)
-        summed = between_roots(columns.summed(-squares), v2)
+        summed = columns.summed(-squares)
+        if self.across_forms is not None:
+            summed = summed._replace(own=summed.own - self.across_forms[rows])
+            demand = demand - self.across_demand[rows]
+        summed = between_roots(summed, v2)
         asked = scaled_information(columns, step.d, summed)
         information, whole = at.information[rows], self.whole[rows]
         linear = at.blocks.phi_phi[rows]
@@ -176,11 +193,16 @@ class _SquareLoss(Adjoint):
     """The adjoint equations of the square loss, which are linear."""
 
     def __init__(self, at: Evaluation, found: Covariance, fitted: RegressionFit) -> None:
-        super().__init__(at, found, fitted.dual, fitted.coefficients)
+        super().__init__(at, found, fitted.dual, fitted.coefficients, fitted.across)
         self.misfit = fitted.misfit
         if self.square_force is not None:
             bent = 2.0 * at.samples.columns.curvature
             self.misfit = self.misfit + (matmul(bent, self.square_force) * bent).sum(axis=2)
+
+        self.seen_misfit = self.misfit  # by the training samples
+        if fitted.across is not None:
+            beside = fitted.across.misfit(fitted.coefficients)
+            self.seen_misfit = self.misfit - 2.0 * at.shrink * fitted.across.slope * beside
 
     def solve(self, slack: float) -> Errors:
         """The solution of the adjoint equations, and the errors that follow from it."""
@@ -199,7 +221,8 @@ class _SquareLoss(Adjoint):
         relative, bent, change = self._sweep(found.state, every, 1)
         grams = self._grams(relative, change[1], every)
         squares = self.at.state.v2 * relative
-        return Errors(self.misfit + bent, squares, grams, self.square_force)
+        seen = (self.seen_misfit + bent) * self.at.shrink**2
+        return Errors(self.misfit + bent, seen, squares, grams, self.square_force)
 
     def _grams(self, relative: FloatArray, change: Forms, rows: IntArray) -> Forms:
         """dV1 and the same for the other tables."""
@@ -242,7 +265,7 @@ class _SquareLoss(Adjoint):
         change = self.forces.self_energy[rows] + padded(symmetric(2 * size).whole(xi), size)
         bent = bent / at.shrink[rows]
         for _ in range(sweeps):
-            error = self.misfit[rows] + bent
+            error = self.seen_misfit[rows] + bent
             squares = at.mass[rows] * at.shrink[rows] * error  # n w (E0 + v)/(1 + χ)²
             relative, moved, higher = self.reply(step, rows, relative, change, squares)
             grams = self._grams(relative, higher, rows)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core.types import FloatArray
 from ..labels import Labels, pairs
+from .across import InfluenceAcross, LabelsAcross
 from .columns import Columns
 from .degrees import HigherFields
 from .dyson import Covariance, diagonals, inverted, matmul, solved, transposed
@@ -29,6 +30,7 @@ class RegressionFit:
     coefficients: FloatArray  # (B, F) X = Cx̂
     misfit: FloatArray  # (B, Q) E[(y − B·X)²|κ], with the sample-norm term
     train_loss: FloatArray  # (B,) L_tr
+    across: InfluenceAcross | None = None  # of samples with large s
 
 
 def field_covariance(
@@ -243,8 +245,13 @@ def _pair_variances(count: int) -> FloatArray:
     return np.array([2.0 if i == k else 1.0 for i, k in pairs(count)])
 
 
-def fit(at: Evaluation, labels: Labels, found: Covariance) -> RegressionFit:
-    """Solve the regression at a solution of the fixed point (eqs. 11, 29)."""
+def fit(
+    at: Evaluation, labels: Labels, found: Covariance, beside: LabelsAcross | None = None
+) -> RegressionFit:
+    """Solve the regression at a solution of the fixed point (eqs. 11, 29).
+
+    With `beside` samples have the influence χ + (s² − 1)χ_s of (152).
+    """
     step, columns = at.samples.step, at.samples.columns
     mass = at.mass
     block = quadratic_block(at)
@@ -262,6 +269,10 @@ def fit(at: Evaluation, labels: Labels, found: Covariance) -> RegressionFit:
     seen = gram(at.samples, mass, information)
     if isinstance(block, ClassBlock):
         seen[:, :size, :size] += root[:, :, None] * block.means * root[:, None, :]
+    across = None
+    if beside is not None:
+        across = InfluenceAcross(at, beside)
+        seen, right = seen + across.gram(), right + across.right()
     dual, coefficients = solve_fields(c, seen, right)
     missed = misfit(columns, labels, step.sample_norm, coefficients)
     # The objective itself: to first order it does not feel the rounding of the solution.
@@ -269,8 +280,10 @@ def fit(at: Evaluation, labels: Labels, found: Covariance) -> RegressionFit:
     if isinstance(block, ClassBlock):
         use = root * coefficients[:, :size]
         penalty += (matmul(block.means, use[:, :, None])[..., 0] * use).sum(axis=1)
-    loss = ((mass * missed).sum(axis=1) + penalty) / step.n
-    return RegressionFit(dual=dual, coefficients=coefficients, misfit=missed, train_loss=loss)
+    total = (mass * missed).sum(axis=1) + penalty
+    if across is not None:
+        total = total + (across.weight * across.misfit(coefficients)).sum(axis=1)
+    return RegressionFit(dual, coefficients, missed, total / step.n, across)
 
 
 def solve_fields(

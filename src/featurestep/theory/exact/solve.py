@@ -20,6 +20,7 @@ from ..isotropic import isotropic_step
 from ..labels import Labels
 from ..prediction import Groups, LossPrediction, Outcome, Prediction, checked, checked_loss
 from ..resolution import Effort, Resolution, Roughness, choose
+from .across import labels_across
 from .classes import bulk_covariance
 from .columns import Columns, build_columns, build_labels
 from .convex import Fitting, Sides, Unknowns, sides
@@ -132,7 +133,10 @@ def solve_rows(
     solution = solve(Samples(step, columns, kappa, weight), slack)
     at = solution.at
     found = bulk_covariance(step, at.information, at.blocks, at.t_matrices)
-    fitted = fit(at, labels, found)
+    beside = None
+    if step.is_radial:
+        beside = labels_across(problem.sigma_star, step.alignment, nodes[0])
+    fitted = fit(at, labels, found, beside)
     errors = solve_errors(at, found, fitted, slack)
     return BlockSolution(rows, groups, step, solution, fitted, errors, labels)
 
@@ -309,7 +313,7 @@ def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
     weight, part = at.samples.weight, np.array([row.share for row in offsets])
     given = found.errors.by_kappa[rows]
     test = given @ weight
-    mse = (given * at.shrink[rows] ** 2) @ weight
+    mse = found.errors.train_by_kappa[rows] @ weight
     squares = found.errors.readout_squares[rows]
     loss = found.fitted.train_loss[rows]
     check = np.abs((mse + step.ridge[rows] * squares.sum(axis=1)) / loss - 1.0).max()
