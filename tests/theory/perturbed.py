@@ -178,7 +178,7 @@ SECTION_3: dict[str, Patch] = {
     "(10) V2": _property("demand"),
     "(11) learned function": _result(regression, "solved"),
     "(12) E0": _result(regression, "misfit"),
-    "(13) v": _result(errors._SquareLoss, "_chi"),
-    "(14) errors": _field(solve, "solve_errors", "by_kappa"),
+    "(13) v": _result(errors, "fluctuations"),
+    "(14) errors": _field(solve, "solve_errors", "train_by_kappa"),
     "(15) P": _field(solve, "solve_errors", "readout_squares"),
 }

@@ -84,7 +84,9 @@ def loss(found: BlockSolution, *, source: np.ndarray | float = 0.0, ridge: float
     step = replace(found.step, ridge=found.step.ridge + ridge)
     at = solve(Samples(step, samples.columns, samples.kappa, weight)).at
     fields = covariance(step, at.information, at.blocks, at.average)
-    return float(fit(at, found.labels, fields).train_loss[0])
+    across = found.fitted.across
+    beside = None if across is None else across.labels
+    return float(fit(at, found.labels, fields, beside).train_loss[0])
 
 
 def slope(found: BlockSolution, size: float, **direction: Any) -> float:
@@ -111,7 +113,11 @@ def test_exact_errors_are_derivatives_of_the_loss(case: str, radial: bool) -> No
     weight, kappa = at.samples.weight, at.samples.kappa
     for measure in measures(kappa, at.state.chi[0]).values():
         expected = slope(found, 1e-3, source=measure)
-        assert errors.by_kappa[0] @ (weight * measure) == pytest.approx(expected, rel=1e-7)
+        # A further sample costs E[(y − f)²/(1 + χ)], χ to first order in s² − 1 (152): the mean of
+        # the errors on test samples and on training samples over their 1/(1 + χ)².
+        seen = errors.train_by_kappa[0] * (1.0 + at.state.chi[0]) ** 2
+        given = 0.5 * (errors.by_kappa[0] + seen) @ (weight * measure)
+        assert given == pytest.approx(expected, rel=1e-7)
     expected = slope(found, 1e-3 * problem.ridge, ridge=1.0)
     assert errors.readout_squares[0].sum() == pytest.approx(expected, rel=1e-7)
 

@@ -111,7 +111,7 @@ def spoil_errors(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def spoilt(*arguments: object) -> object:
         found = errors(*arguments)  # type: ignore[arg-type]
-        return dataclasses.replace(found, by_kappa=found.by_kappa * (1 + 1e-7))
+        return dataclasses.replace(found, train_by_kappa=found.train_by_kappa * (1 + 1e-7))
 
     monkeypatch.setattr(exact_solve, "solve_errors", spoilt)
 
