@@ -1,6 +1,7 @@
 """Networks of n = 1500 and more with every loss: the record that slow tests hold theory to.
 
     python -m benchmarks.large_losses --seeds 24 --output tests/agreement/large_losses.json
+    python -m benchmarks.large_losses --error 0.007 --output tests/agreement/large_losses.json
 
 Draws problems at random (five losses in turn, with and without intercept and flips, both residuals,
 both first layers, four laws, η up to 2√N), trains every one with many seeds and writes means and

@@ -82,13 +82,43 @@ def observed(
     return table
 
 
+def pooled(row: dict[str, Any], other: dict[str, Any], quantities: Sequence[str]) -> dict[str, Any]:
+    """Means and standard errors of the draws of two rows of one problem."""
+    counts = np.array([row["seeds"], other["seeds"]])
+    total = int(counts.sum())
+    found = {"problem": row["problem"], "seeds": total}
+    for name in quantities:
+        means, errors = np.array([row[name], other[name]]).T
+        mean = float(counts @ means) / total
+        squares = counts * (counts - 1) @ errors**2 + counts @ (means - mean) ** 2
+        found[name] = [mean, math.sqrt(squares / (total - 1) / total)]
+    return found
+
+
+def relative_error(row: dict[str, Any]) -> float:
+    """The relative standard error of a row's mean test error."""
+    mean, error = row["test_error"]
+    return float(error / mean)
+
+
+def missing_draws(row: dict[str, Any], error: float) -> int:
+    """Draws after which a row's relative standard error would be `error`, at most as many again."""
+    missing = math.ceil(row["seeds"] * ((relative_error(row) / error) ** 2 - 1.0))
+    return min(max(missing, 2), row["seeds"])
+
+
 def record(problems: Sequence[dict[str, Any]], quantities: Sequence[str]) -> None:
-    """Train every problem and write what was observed, by the command line's options."""
+    """Train every problem and write what was observed, by the command line's options.
+
+    `--error` adds draws to problems of the record whose mean test error has a larger relative
+    standard error, the largest first: the error bar alone decides, not the gap.
+    """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--part", default="1/1")
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
+    parser.add_argument("--error", type=float, default=math.inf)
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
     part, parts = map(int, arguments.part.split("/"))
@@ -106,6 +136,16 @@ def record(problems: Sequence[dict[str, Any]], quantities: Sequence[str]) -> Non
         arguments.output.write_text(json.dumps(known, indent=1) + "\n")
         test, error = row["test_error"]
         print(f"{i}: {test:.5f} ± {error:.5f} ({time.monotonic() - began:.0f} s)", flush=True)
+    while time.monotonic() - began < arguments.seconds:
+        i = max(range(len(known)), key=lambda i: relative_error(known[i]))
+        if relative_error(known[i]) <= arguments.error:
+            break
+        first, more = known[i]["seeds"], missing_draws(known[i], arguments.error)
+        seeds = range(first, first + more)
+        seen = observed(known[i]["problem"], seeds, arguments.device, quantities)
+        known[i] = pooled(known[i], seen, quantities)
+        arguments.output.write_text(json.dumps(known, indent=1) + "\n")
+        print(f"{i}: {first + more} draws ({time.monotonic() - began:.0f} s)", flush=True)
     sys.stdout.flush()
 
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.large_networks import missing_draws, pooled, relative_error
 from featurestep import Problem, predict, simulate
 
 QUANTITIES = ("test_error", "train_loss", "train_mse")
@@ -96,25 +97,11 @@ def simulated(fields: dict[str, Any], first: int, draws: int) -> dict[str, Any]:
     return row
 
 
-def pooled(row: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Means and standard errors of the draws of two rows of one problem."""
-    counts = np.array([row["seeds"], other["seeds"]])
-    total = int(counts.sum())
-    found = {"problem": row["problem"], "seeds": total}
-    for name in QUANTITIES:
-        means, errors = np.array([row[name], other[name]]).T
-        mean = float(counts @ means) / total
-        squares = counts * (counts - 1) @ errors**2 + counts @ (means - mean) ** 2
-        found[name] = [mean, math.sqrt(squares / (total - 1) / total)]
-    return found
-
-
 def extended(row: dict[str, Any], error: float) -> dict[str, Any]:
     """A row with draws added until its test error's relative standard error is at most `error`."""
-    while (relative := row["test_error"][1] / row["test_error"][0]) > error:
-        missing = math.ceil(row["seeds"] * ((relative / error) ** 2 - 1.0))
-        draws = min(max(missing, 2), row["seeds"])
-        row = pooled(row, simulated(row["problem"], row["seeds"], draws))
+    while relative_error(row) > error:
+        draws = missing_draws(row, error)
+        row = pooled(row, simulated(row["problem"], row["seeds"], draws), QUANTITIES)
     return row
 
 
