@@ -34,6 +34,7 @@ _FAR_S = 6.0  # twice an s that is improbable
 COARSE_NODES = 0.6  # share of the nodes of κ that they have
 MOST_FINER = 16.0  # factor on the nodes of κ
 FEW_ROWS = 12  # that are all solved from the beginning
+WAVE = 3  # times the rows that are known, the rows after the next wave
 MEMORIES = (12, 5, 2)  # of Anderson's acceleration, one after the other where it fails
 
 
@@ -224,9 +225,9 @@ class _Map:
     The unknowns do not depend on the rules, so that the history of differences holds for both.
     """
 
-    def __init__(self, rules: Rules, rows: IntArray, levels: IntArray, coarse: bool) -> None:
+    def __init__(self, rules: Rules, rows: IntArray, coarse: bool) -> None:
         self.rules, self.rows, self.coarse = rules, rows, coarse
-        self.level = levels
+        self.level = np.full(rows.size, COARSE)
         self.new = np.zeros(rows.size, dtype=bool)  # rows whose level is another than before
         self.next = self.new.copy()
 
@@ -263,15 +264,13 @@ def _accelerated(
     start: FloatArray,
     depth: int,
     *,
-    levels: IntArray | None = None,
     coarse: bool = False,
 ) -> tuple[Fixed, IntArray]:
     """Anderson's acceleration of the joint map from a start, and the level of every row.
 
-    `levels` are those to begin with; with `coarse` rows stay on coarse rules.
+    With `coarse` rows stay on coarse rules.
     """
-    first = np.full(rows.size, COARSE) if levels is None else levels.copy()
-    of = _Map(rules, rows, first, coarse)
+    of = _Map(rules, rows, coarse)
     found = fixed_point(
         of.image,
         start,
@@ -289,33 +288,32 @@ def _accelerated(
 def solve(rules: Rules) -> ConvexSolution:
     """The solution of all rows.
 
-    Of many rows some are solved first, and the others start from what lies between these.
+    Of many rows a few are solved first, far from each other. The others follow in waves, each
+    larger than all before, and start from what lies between the rows that are known.
     """
-    every = np.arange(len(rules.step))
-    pilots = _spread_out(_coordinates(rules.step))
-    found, levels = _solved(rules, every[pilots])
-    whole = Fixed(*(np.empty((every.size, *part.shape[1:]), part.dtype) for part in found))
-    level = np.empty(every.size, dtype=np.intp)
-    others = np.setdiff1d(every, pilots)
-    for part, of in zip(whole, found, strict=True):
-        part[pilots] = of
-    level[pilots] = levels
-    if others.size:
-        good = found.residual <= ACCEPTED
-        start = _interpolated(_coordinates(rules.step), pilots[good], found.state[good], others)
-        again, more = _from(rules, others, start)
-        for part, of in zip(whole, again, strict=True):
-            part[others] = of
-        level[others] = more
-    return _summary(rules, whole, level)
+    place = _coordinates(rules.step)
+    order = _spread_out(place)
+    states = np.empty((order.size, sum(rules.packing.lengths)))
+    found = Fixed(states, np.empty(order.size), np.empty(order.size, dtype=np.intp))
+    level = np.empty(order.size, dtype=np.intp)
+    done = 0
+    while done < order.size:
+        end = WAVE * done if done else FEW_ROWS
+        rows, known = order[done:end], order[:done]
+        known = known[found.residual[known] <= ACCEPTED]
+        start = _interpolated(place, known, found.state[known], rows)
+        again, level[rows] = _from(rules, rows, start)
+        for whole, part in zip(found, again, strict=True):
+            whole[rows] = part
+        done = end
+    return _summary(rules, found, level)
 
 
 def _from(rules: Rules, rows: IntArray, start: FloatArray | None) -> tuple[Fixed, IntArray]:
     """Rows from a start near their solutions; those that fail, from the beginning."""
     if start is None:
         return _solved(rules, rows)
-    levels = rules.levels(rows, start)
-    found, levels = _accelerated(rules, rows, start, MEMORIES[0], levels=levels)
+    found, levels = _accelerated(rules, rows, start, MEMORIES[0])
     lost = np.flatnonzero(~(found.residual <= ACCEPTED))
     if lost.size:
         _keep_better(found, levels, lost, *_solved(rules, rows[lost]))
@@ -378,16 +376,15 @@ def _coordinates(step: Step) -> FloatArray:
 
 
 def _spread_out(place: FloatArray) -> IntArray:
-    """Every fifth of many rows, far from each other, or all of few."""
-    rows = len(place)
-    if rows < FEW_ROWS or not place.shape[1]:
-        return np.arange(rows)
+    """All rows in an order in which each is far from those before it."""
     chosen = [0]
     nearest = ((place - place[0]) ** 2).sum(axis=1)
-    for _ in range(max(FEW_ROWS, rows // 5) - 1):
+    nearest[0] = -1.0
+    while len(chosen) < len(place):
         chosen.append(int(nearest.argmax()))
         nearest = np.minimum(nearest, ((place - place[chosen[-1]]) ** 2).sum(axis=1))
-    return np.unique(chosen)
+        nearest[chosen[-1]] = -1.0
+    return np.array(chosen)
 
 
 def _interpolated(
