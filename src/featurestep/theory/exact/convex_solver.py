@@ -299,7 +299,7 @@ def solve(rules: Rules) -> ConvexSolution:
     done = 0
     while done < order.size:
         end = WAVE * done if done else FEW_ROWS
-        rows, known = order[done:end], order[:done]
+        rows, known = np.sort(order[done:end]), order[:done]
         known = known[found.residual[known] <= ACCEPTED]
         start = _interpolated(place, known, found.state[known], rows)
         again, level[rows] = _from(rules, rows, start)
