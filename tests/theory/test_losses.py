@@ -92,6 +92,12 @@ def test_check_values(case):
         assert found.intercept == pytest.approx(case["intercept"], rel=1e-6)
 
 
+@pytest.mark.parametrize("case", VALUES, ids=label)
+def test_check_values_change_with_the_ridge(case):
+    slope, norm = by_ridge(problem_of(case))
+    assert slope == pytest.approx(norm, rel=1e-6)
+
+
 @pytest.mark.parametrize("case", [case for case in VALUES if "P" in case["inside"]], ids=label)
 def test_what_they_are_made_of(case):
     """Fields feel nodes to first order, errors to second."""
@@ -313,7 +319,7 @@ def random_problem(rng: np.random.Generator) -> Problem:
 def check_random(seed: int, count: int, allowed: int) -> None:
     rng = np.random.default_rng(seed)
     refused = []
-    for problem in (random_problem(rng) for _ in range(count)):
+    for index, problem in enumerate(random_problem(rng) for _ in range(count)):
         try:
             found = predicted(problem)
         except FeaturestepError as error:
@@ -322,6 +328,9 @@ def check_random(seed: int, count: int, allowed: int) -> None:
         assert found.solver_residual < 1e-10
         assert found.self_check < 1e-9
         assert found.train_loss < found.test_loss
+        if index % 10 == 0:  # (86) takes four more solutions
+            slope, norm = by_ridge(problem)
+            assert slope == pytest.approx(norm, rel=1e-6), problem
     assert len(refused) <= allowed, refused
 
 
