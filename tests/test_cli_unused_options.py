@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from functools import cache
+from typing import Any
 
+import pytest
+from click.testing import CliRunner, Result
+
+from featurestep.cli import main
 from featurestep.cli.run import _RUN, _SETTING
 from tests import command
 
@@ -46,3 +51,86 @@ def test_options_of_a_run_need_one(verb: str, option: str, tmp_path, monkeypatch
 def test_the_theory_alone_has_no_options_of_a_run(verb: str, option: str) -> None:
     refused = command.run(verb, f"--{option.replace('_', '-')}", "1", code=2)
     assert "option" in refused.stderr.lower()
+
+
+# Options of fields beyond the plain problem: a value of each, and what it needs beside.
+FIELDS: dict[str, tuple[str, ...]] = {
+    "rows": ("--rows", "same"),
+    "loss": ("--loss", "logistic"),
+    "huber": ("--loss", "huber"),
+    "intercept": ("--intercept",),
+    "flip": ("--loss", "hinge", "--flip", "0.1"),
+    "flip alone": ("--flip", "0.1"),
+    "steps": ("--steps", "2"),
+    "step_sizes": ("--step-sizes", "3,2"),
+    "batches": ("--steps", "2", "--batches", "same"),
+    "covariance": ("--covariance", "6:0.1,0.5:0.9"),
+    "target_exponent": ("--covariance", "6:0.1,0.5:0.9", "--target-exponent", "1"),
+    "target_mass": ("--covariance", "6:0.1,0.5:0.9", "--target-mass", "0.9,0.1"),
+    "target_mass alone": ("--target-mass", "0.9,0.1"),
+    "target_direction": ("--covariance", "6:0.1,0.5:0.9", "--target-direction", "1"),
+}
+BESIDE = {  # what an option is compared with, where it does not come alone
+    "flip": ("--loss", "hinge"),
+    "batches": ("--steps", "2"),
+    **dict.fromkeys(
+        ("target_exponent", "target_mass", "target_direction"), ("--covariance", "6:0.1,0.5:0.9")
+    ),
+}
+QUICK = (*SMALL, "--readout", "constant", "--target", "H1", "--noise-std", "0.3")
+DRAWN = ("--seeds", "1", "--n-test", "50")
+VERBS: dict[str, tuple[str, ...]] = {
+    "predict": (),
+    "limit": (),
+    "baselines": (),
+    "optimum": (),
+    "critical": (),
+    "spectrum": (),
+    "learnable": (),
+    "simulate": DRAWN,
+    "compare": ("--seeds", "2", "--n-test", "50"),
+    "equivalence": ("--seeds", "1"),
+}
+_SECONDS = {"baselines": ("loss", "flip"), "optimum": FIELDS}  # of computing
+SLOW = {(verb, option) for verb, options in _SECONDS.items() for option in options}
+PAIRS = [
+    pytest.param(verb, option, marks=[pytest.mark.slow] if (verb, option) in SLOW else [])
+    for verb in VERBS
+    for option in FIELDS
+]
+
+
+def numbers(text: str) -> Any:
+    """What an answer says, without the problem and the time that it took."""
+    answer = command.strict_json(text)
+    left_out = ("problem", "base", "points", "wall_time", "seconds", "statistics", "setting")
+    points = answer.get("points") or []
+    return [answer[name] for name in answer if name not in left_out], [
+        {name: value for name, value in point.items() if name not in left_out} for point in points
+    ]
+
+
+@cache
+def answer_without(verb: str, *options: str) -> Result:
+    """The answer without the option, computed once."""
+    return CliRunner().invoke(main, [verb, *QUICK, *VERBS[verb], *options, "--json"])
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_plain_problem_is_answered(verb: str) -> None:
+    assert answer_without(verb).exit_code == 0, answer_without(verb).output
+
+
+@pytest.mark.parametrize(("verb", "option"), PAIRS)
+def test_every_field_is_used_or_refused_in_one_line(verb: str, option: str) -> None:
+    """Used: the numbers are other ones."""
+    tried = CliRunner().invoke(main, [verb, *QUICK, *VERBS[verb], *FIELDS[option], "--json"])
+    if tried.exit_code == 0:
+        plain = answer_without(verb, *BESIDE.get(option, ()))
+        assert numbers(tried.stdout) != numbers(plain.stdout)
+        return
+    assert tried.exit_code == 2, tried.output
+    assert tried.stdout == ""
+    assert tried.stderr.startswith("error: ")
+    assert tried.stderr.count("\n") == 1
+    assert "; got " in tried.stderr

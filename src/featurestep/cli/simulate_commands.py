@@ -10,6 +10,7 @@ import click
 from .. import simulation
 from ..meeting.comparison import Z_LIMIT, Comparison, enough_seeds
 from ..meeting.comparison import compare as compare_problems
+from ..theory.predict import require_predictable
 from .answers import Found, answer
 from .options import asking
 from .run import SMALL, Run, numbers, scheduler_option
@@ -93,6 +94,7 @@ def compare(request: Run, check: bool) -> None:
       featurestep compare --inputs 'student_t(5)' --over ridge=log:0.001:1:7 --json
     """
     enough_seeds(request.run["seeds"])
+    require_predictable(request.target)
     found = _answer(compare_problems, request, **request.run)
     failure = _failure(found) if check else None
     if failure is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FeaturestepError, InvalidProblem
-from ..core.extensions import departing, require_known
+from ..core.extensions import departing
 from ..core.problem import Problem, interval
 from ..core.results import status_of
 from ..core.types import FloatArray
@@ -19,7 +19,7 @@ from ..functions.quadrature import gauss_hermite
 from ..theory import Limit, LossPrediction, Prediction, limit
 from ..theory.baselines import baselines, baselines_given, kernel_error, tuned_ridge, untrained
 from ..theory.limits import spike_functions
-from ..theory.predict import KNOWN, predict, solve
+from ..theory.predict import predict, require_predictable, solve
 from ..theory.prediction import LearnedFunction, Outcome
 from ..theory.resolution import Effort
 from .errors_axis import axis, errors, grid
@@ -134,7 +134,7 @@ def curve(state: State, *, draft: bool = False) -> Data:
     A draft has a third of the points, and fewer groups of neurons than meet the eye.
     """
     problems = grid(state, draft=draft)
-    require_known(problems, "predict", *KNOWN)
+    require_predictable(problems)
     effort = _ROUGH if draft else None
     plain = not departing(problems)
     outcomes = solve(list(problems), effort=effort)

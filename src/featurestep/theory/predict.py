@@ -73,13 +73,18 @@ def predict(
     0.108
     """
     one_of("method", method, METHODS)
-    require_fresh_batches(require_problem(problem))
-    require_known(problem, "predict", *KNOWN)
+    require_predictable(problem)
     any_loss = has_other_loss(problem)
     if isinstance(problem, Grid):
         return _predict_grid(problem, method, progress, any_loss)
     (outcome,) = solve([problem], method=method)
     return answered_loss(outcome) if any_loss else answered(outcome)
+
+
+def require_predictable(problem: Problem | Grid) -> None:
+    """Refuse fields, alone or together, that predictions do not know."""
+    require_fresh_batches(require_problem(problem))
+    require_known(problem, "predict", *KNOWN)
 
 
 def _predict_grid(grid: Grid, method: str, progress: Progress | None, any_loss: bool) -> GridResult:
