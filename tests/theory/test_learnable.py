@@ -230,3 +230,17 @@ def test_multi_indices_are_limited() -> None:
     with pytest.raises(InvalidProblem, match="highest must be at most 8"):
         found.error_by_degree(9)
     assert set(found.error_by_degree(0)) == {(0, 0, 0), "higher", "rest"}
+
+
+def test_the_floor_of_quadratic_functions() -> None:
+    """With n and N far above d² the error is between it and the floor of n ≪ d²."""
+    problem = Problem(
+        n=40_000, d=30, width=6_000, n_step=60, step_size=0.0, ridge=1e-4, noise_std=0.3,
+        activation="relu", target="H1 + H2/sqrt(2)",
+    )  # fmt: skip
+    found = learnable(problem)
+    assert found.floor_quadratic == pytest.approx(problem.noise_std**2, rel=1e-9)
+    assert found.floor_quadratic < predict(problem).test_error < found.floor
+    assert any(f"{found.floor_quadratic:.4g}" in note for note in found.notes)
+    cubic = learnable(problem.replace(target="H1 + H3/sqrt(6)"))
+    assert problem.noise_std**2 < cubic.floor_quadratic < cubic.floor

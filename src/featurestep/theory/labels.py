@@ -136,6 +136,15 @@ def left_by_kappa(problem: Problem) -> tuple[float, float]:
     return float(weight @ labels.rest[0]), float(weight @ (labels.linear[0] ** 2).sum(axis=0))
 
 
+def quadratic_beside(problem: Problem) -> float:
+    """Mean square of the part of the label in s_is_k − δ_ik times functions of κ."""
+    weights = spiked_weights(problem)
+    kappa, weight = target_nodes(problem, weights, degree=0)
+    square = label_moments(problem.star, np.array([weights.alignment]), kappa).square[0]  # (P, Q)
+    norms = np.array([2.0 if i == k else 1.0 for i, k in pairs(problem.directions)])
+    return float(weight @ (square**2 / norms[:, None]).sum(axis=0))
+
+
 def along_first(problem: Problem) -> Problem:
     """The problem with E[y|z_1] as its target and everything else as noise.
 

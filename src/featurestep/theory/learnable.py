@@ -35,9 +35,10 @@ from .labels import (
     label_moments,
     left_by_kappa,
     multi_indices,
+    quadratic_beside,
 )
 from .resolution import Effort, choose
-from .validity import quadratic_notes
+from .validity import quadratic_floor_notes
 
 LAWS = ("constant", "rademacher", "gaussian")
 ACTIVATIONS = ("relu", "tanh", "gelu", "sigmoid")
@@ -116,7 +117,16 @@ class Learnable(Result):
     @property
     def notes(self) -> tuple[str, ...]:
         """What would lower the floors, and where n or N is so large that they do not hold."""
-        return (*self.advice, *quadratic_notes(self.problem))
+        return (*self.advice, *quadratic_floor_notes(self.problem, self.floor_quadratic))
+
+    @property
+    def floor_quadratic(self) -> float:
+        """The first floor where n and N are of the order of d².
+
+        There quadratic functions in all directions are learned as well (section 50): products of
+        the s_i, with any function of κ, count no longer as never learned.
+        """
+        return self.floor - quadratic_beside(self.problem)
 
     def heading(self) -> list[str]:
         """The problem, and the basis where it is not the target's own."""

@@ -226,9 +226,8 @@ def quadratic_notes(problem: Problem) -> Notes:
 
     For answers without blocks of degree 2. Seen in the record of `benchmarks.validity`.
     """
-    c_2 = float(coefficients(problem.sigma, 2)[2])
-    share = min(problem.n, problem.width) / (problem.d * (problem.d + 1) / 2)
-    if abs(c_2) < 1e-9 or share < _QUADRATIC:
+    share = _quadratic_share(problem)
+    if share < _QUADRATIC:
         return ()
     text = (
         f"expect a lower error than predicted, by {_QUADRATIC_GAP:.0%} or more: n and N are large "
@@ -236,6 +235,25 @@ def quadratic_notes(problem: Problem) -> Notes:
         f"{share:.2g} of d(d + 1)/2, and c_2 ≠ 0)"
     )
     return (Note(text, _QUADRATIC_KIND, _QUADRATIC_GAP),)
+
+
+def quadratic_floor_notes(problem: Problem, floor: float) -> Notes:
+    """The same for floors of `learnable`, with the floor of quadratic functions."""
+    share = _quadratic_share(problem)
+    if share < _QUADRATIC:
+        return ()
+    text = (
+        f"expect a lower floor, down to {floor:.4g}: n and N are large enough to learn quadratic "
+        f"functions in all directions without a step (the smaller is {share:.2g} of d(d + 1)/2)"
+    )
+    return (Note(text, "n and N of the order of d²", math.inf),)
+
+
+def _quadratic_share(problem: Problem) -> float:
+    """min(n, N)/(d(d + 1)/2), 0 for an activation without a quadratic part."""
+    if abs(float(coefficients(problem.sigma, 2)[2])) < 1e-9:
+        return 0.0
+    return min(problem.n, problem.width) / (problem.d * (problem.d + 1) / 2)
 
 
 def _direction_notes(problem: Problem, weights: SpikedWeights) -> Notes:
