@@ -56,7 +56,7 @@ class Accuracy:
     newton: int = 25  # steps along the real axis, at most
     reach: float = 1.0004  # factor to which the reach of single samples is found
     last_height: float = 1e-6  # over the place, of the last solution above the bulk
-    work: float = 3.2e6  # at most for edge and bulk, in µs
+    work: float = 3.6e6  # at most for edge and bulk, in µs
     smoothing_work: float = 5e6  # at most for a smoothed bulk after that
 
     @property
