@@ -314,12 +314,6 @@ def _open_notes(problem: Problem) -> Notes:
     if problem.initial == "gaussian" and problem.law.name == "rademacher" and c_2 and step > 0.3:
         reason = "W0 has Gaussian rows, the readout law is Rademacher, c_2 ≠ 0"
         expect(0.02 * 2000 / n, "Gaussian rows", reason, " (1 to 2 % seen at n = 2000)")
-    if problem.rows == "same" and problem.law.name == "gaussian" and step > 1.4:
-        reason = (
-            "the readout reuses the step's rows, the readout law is Gaussian, the step is large"
-        )
-        seen = " (training losses of networks 5 % higher were seen at n = 1500)"
-        expect(0.05 * 1500 / n, "rows used twice", reason, seen)
     steep = isinstance(star, AlignedTarget) and star.growth > 1
     if steep and c_2 and problem.phi_step > 0.25 and step > 1:
         reason = (
