@@ -12,6 +12,7 @@ from featurestep.studies import (
     corruption,
     full_training,
     many_steps,
+    reuse,
     three_layers,
     universality,
 )
@@ -179,6 +180,31 @@ def trained_to_the_end():
     )
 
 
+def rows_used_twice():
+    shape = (len(reuse.TASKS), len(reuse.RATIOS))
+    best = np.tile([0.3, 0.25], (*shape, 1))
+    best[1, :, 0] = 0.251  # with much noise the two ways are alike
+    as_fresh = np.outer([0.255, 0.28], np.ones(shape[1]))
+    training = np.tile([0.2, 0.1], (*shape, 1))
+    return xarray.Dataset(
+        {
+            "plain": (("task", "ratio", "way"), 1.2 * best),
+            "best": (("task", "ratio", "way"), best),
+            "tuned_as_fresh": (("task", "ratio"), as_fresh),
+            "draws": (("task", "ratio", "way", "seed"), drawn(best)),
+            "training": (("task", "ratio", "rows"), training),
+            "training_draws": (("task", "ratio", "own", "seed"), drawn(training[..., ::-1])),
+        },
+        {
+            "task": list(reuse.TASKS),
+            "ratio": list(reuse.RATIOS),
+            "way": list(reuse.WAYS),
+            "rows": ["fresh", "same"],
+            "own": ["with", "without"],
+        },
+    )
+
+
 def a_middle_layer():
     errors = [[[0.1, 0.05], [0.15, 0.06], [1.2, 1.1]], [[0.5, 0.35], [0.6, 0.45], [0.6, 0.15]]]
     shares = np.zeros((2, 3, 2, 2))
@@ -203,6 +229,7 @@ def a_middle_layer():
 
 TRUE = {
     "beyond-half": steps_beyond_half,
+    "reuse": rows_used_twice,
     "activations": every_activation,
     "many-steps": more_steps,
     "universality": other_inputs,
@@ -215,6 +242,18 @@ STEP, END = "one step, reuse", "trained to the end"
 FALSE = [
     # study, variable, entry, value, words of the claim that this contradicts
     ("beyond-half", "predicted", {"activation": "tanh", "step_exponent": 0.4}, 2.0, "tanh, α"),
+    ("reuse", "best", {"task": "little noise", "ratio": 0.1}, 0.4, "little noise, both"),
+    ("reuse", "best", {"task": "much noise", "ratio": 0.1}, 0.4, "much noise, both"),
+    ("reuse", "tuned_as_fresh", {"task": "little noise"}, 0.3, "little noise: ridge"),
+    ("reuse", "tuned_as_fresh", {"task": "much noise"}, 0.2, "much noise: ridge"),
+    ("reuse", "training_draws", {"task": "little noise", "own": "with"}, 0.2, "little noise: at d"),
+    ("reuse", "training_draws", {"task": "much noise", "own": "without"}, 0.1, "much noise: at d"),
+    ("reuse", "draws", {"task": "much noise", "ratio": 0.3, "way": "twice"}, 0.2, "within"),
+    *(
+        ("reuse", "draws", {"task": t, "ratio": r, "way": "twice"}, 0.3, f"{t}, d/n = {r:g}:")
+        for t in ("little noise",)
+        for r in reuse.RATIOS
+    ),
     ("beyond-half", "predicted", {"activation": "relu", "step_exponent": 1.0}, 2.0, "relu, α"),
     ("beyond-half", "draws", {"activation": "relu", "step_exponent": 0.5}, 1.0, "α = 0.5 is worse"),
     ("beyond-half", "draws", {"activation": "relu", "step_exponent": 1.0}, 1.0, "α = 1 is worse"),

@@ -58,6 +58,10 @@ _STUDIES = {  # what it shows, what it asks
         "Signs as labels: 0/1 errors by step, loss and flips, and the law of the output",
         "At which step does one step help the 0/1 error, is the logistic loss better than squares?",
     ),
+    "reuse": (
+        "Half of the rows for the step and half for the readout, or all rows for both",
+        "When is it better to fit the readout on the rows that the step has used?",
+    ),
     "three-layers": (
         "One step on the middle layer of three: errors and what the spikes carry",
         "Do spikes appear when the middle of three layers takes the step? What is in them?",
