@@ -135,3 +135,10 @@ def test_other_endings_are_refused_and_close_names_suggested(tmp_path):
     frame().to_csv(path, index=False)
     refused = command.run("fit", str(path), "--target", "prise", code=2)
     assert "did you mean 'price'?" in refused.stderr
+
+
+def test_a_step_of_size_0_is_told():
+    same = tables.Scores(np.array([0.2, 0.3, 0.4]), 1.0)
+    text = tables.verdict({tables.ONE_STEP: same, tables.RANDOM: same})
+    assert "chose a step of size 0, so that both are the same network" in text
+    assert "One step has the smallest" not in text

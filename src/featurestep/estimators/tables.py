@@ -239,6 +239,9 @@ def verdict(scores: Mapping[str, Scores]) -> str:
     else:
         text = f"The step made no clear difference: the error is {both}"
     best = min(scores, key=lambda name: scores[name].error)
+    if best == ONE_STEP and np.array_equal(step.errors, random.errors):
+        chosen = "cross-validation chose a step of size 0, so that both are the same network"
+        return f"{text} ({chosen}). They have the smallest error of the {len(scores)} models."
     if best == ONE_STEP:
         return f"{text}. One step has the smallest error of the {len(scores)} models."
     return f"{text}. The smallest error is that of {best}, {scores[best].error:.3g}."
