@@ -200,7 +200,7 @@ def sides(fitting: Fitting, unknowns: Unknowns) -> Sides:
     return Sides(fitting, unknowns, output, parts, bulk_gram, squares)
 
 
-class Readout(NamedTuple):
+class ConvexFit(NamedTuple):
     """What the readout uses of every field."""
 
     dual: FloatArray  # (B, F) x̂
@@ -208,7 +208,7 @@ class Readout(NamedTuple):
     intercept: FloatArray  # (B,)
 
 
-def newton_readout(at: Sides, found: Evaluation, c: FloatArray) -> Readout:
+def newton_readout(at: Sides, found: Evaluation, c: FloatArray) -> ConvexFit:
     """One Newton step for the fields and the intercept (eqs. 76, 77).
 
     It is exact for the square loss, where it is the regression (29). c: covariance of the fields,
@@ -248,7 +248,7 @@ def newton_readout(at: Sides, found: Evaluation, c: FloatArray) -> Readout:
     else:
         answer = solved(matrix, right)
     used = scale * matmul(shape, answer[:, :, None])[:, :, 0]
-    return _shortened(Readout(answer / scale, used, intercept), at)
+    return _shortened(ConvexFit(answer / scale, used, intercept), at)
 
 
 def _subtract_bulk(gram: FloatArray, at: Sides, found: Evaluation) -> None:
@@ -268,7 +268,7 @@ def _subtract_bulk(gram: FloatArray, at: Sides, found: Evaluation) -> None:
     gram[:, :size, :size] += own
 
 
-def _shortened(found: Readout, at: Sides) -> Readout:
+def _shortened(found: ConvexFit, at: Sides) -> ConvexFit:
     """The step, shortened as a whole where the intercept would move too far."""
     if not at.fitting.intercept:
         return found
@@ -276,7 +276,7 @@ def _shortened(found: Readout, at: Sides) -> Readout:
     most = _LARGEST_INTERCEPT_MOVE * (1.0 + np.abs(before.intercept))
     moved = np.abs(found.intercept - before.intercept)
     share = np.minimum(1.0, most / np.maximum(moved, 1e-300))
-    return Readout(
+    return ConvexFit(
         found.dual,
         before.coefficients + share[:, None] * (found.coefficients - before.coefficients),
         before.intercept + share * (found.intercept - before.intercept),
@@ -288,7 +288,7 @@ class Mapped(NamedTuple):
 
     sides: Sides
     found: Evaluation
-    readout: Readout
+    readout: ConvexFit
     unknowns: Unknowns
 
 

@@ -39,7 +39,7 @@ MEMORIES = (12, 5, 2)  # of Anderson's acceleration, one after the other where i
 
 
 @dataclass(frozen=True)
-class Packing:
+class ConvexPacking:
     """Unknowns as vectors, in units in which they are of order 1."""
 
     groups: int
@@ -136,10 +136,10 @@ class Rules:
         return latest[1]
 
     @cached_property
-    def packing(self) -> Packing:
+    def packing(self) -> ConvexPacking:
         """How the unknowns are written as vectors."""
         every = self.at(COARSE, np.arange(len(self.step))).samples
-        return Packing(self.step.k.shape[1], every.columns.plain.shape[2])
+        return ConvexPacking(self.step.k.shape[1], every.columns.plain.shape[2])
 
     def levels(self, rows: IntArray, states: FloatArray, errors: bool = False) -> IntArray:
         """The level that resolves solutions near these states, for each row.
