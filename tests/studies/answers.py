@@ -108,6 +108,7 @@ def other_inputs():
             "draws": (("inputs", "variant", "seed"), drawn(means)),
             "predicted": (("inputs", "variant"), theory),
             "with_covariance": (("inputs", "variant"), 0.5 * (theory + means)),
+            "gaussian_draws": (("inputs", "variant", "seed"), drawn(0.5 * (theory + means))),
         },
         {"inputs": list(universality.INPUTS), "variant": list(universality.VARIANTS)},
     )
@@ -307,6 +308,10 @@ FALSE = [
     ),
     *(
         ("universality", "with_covariance", {"inputs": name}, 1.0, f"{name}: the theory with their")
+        for name in universality.SHAPED
+    ),
+    *(
+        ("universality", "gaussian_draws", {"inputs": name}, 1.0, f"{name}: Gaussian inputs with")
         for name in universality.SHAPED
     ),
     ("universality", "draws", {"inputs": "digits, whitened"}, 0.4, "digits, whitened: the error"),

@@ -97,12 +97,16 @@ def _errors(X: FloatArray, quick: bool, seeds: int, told: Progress, name: str) -
     )
     both = (asked, asked.replace(step_size=0.0))
     plain = [predict(each).test_error for each in both]
-    shaped = plain
+    shaped, draws = plain, found.values["test_error"]
+    alike = draws  # of Gaussian inputs with the same covariance
     if name in SHAPED:
         covariance = inputs.T @ inputs / len(inputs)
         shaped = [predict(each.replace(covariance=covariance)).test_error for each in both]
+        gaussian = asked.replace(covariance=covariance)
+        alike = simulate(gaussian, seeds=seeds, variants=VARIANTS).values["test_error"]
     return {
-        "draws": (("variant", "seed"), found.values["test_error"]),
+        "draws": (("variant", "seed"), draws),
+        "gaussian_draws": (("variant", "seed"), alike),
         "predicted": ("variant", plain),
         "with_covariance": ("variant", shaped),
     }
@@ -153,6 +157,8 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
         plain, shaped = (float(np.abs(at[of] / mean - 1.0).max()) for of in PREDICTIONS)
         text = f"{name}: the theory with their covariance is {shaped:.0%} off, that for N(0, I)"
         yield Claim(f"{text} {plain:.0%}", shaped < plain)
+        what = f"{name}: Gaussian inputs with their covariance, trained and untrained"
+        yield close(what, at["with_covariance"], at["gaussian_draws"], share=SHARE)
     for name in (LAWS[0], *IMAGES):
         draws = data["draws"].sel(inputs=name)
         what = f"{name}: the step helps, untrained against trained"

@@ -22,7 +22,7 @@ from ...functions.nonlinearity import coefficients
 
 SINGLE, BINS = 8, 16  # classes of a smooth spectrum: errors of 1e-3 for power laws up to 0.9
 HIGHEST = 6  # of the moments M_k
-LEAST_VARIANCE = 0.02  # of the norms of initial rows, from which continuous laws split groups
+LEAST_VARIANCE = 0.01  # of the norms of initial rows, from which continuous laws split groups
 LARGEST_SPLIT = 0.9  # |ω_c| of groups of long and short rows; 0 leaves their norms to fields alone
 _EQUAL = 1e-6  # spread of eigenvalues below which norms of rows in the classes do not matter
 _LETTERS = ((), (1,), (1, 1), (2,))  # 1, S, S² and S2 as products of S̃_p
