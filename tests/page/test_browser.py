@@ -69,7 +69,6 @@ def test_the_first_layer_can_be_chosen(explorer: Explorer) -> None:
 
 BEYOND: dict[str, tuple[Act, object, str]] = {  # a control, its new value, why no spectrum
     "rows": (lambda e: e.tick("rows", "the step's"), "same", "the same rows"),
-    "steps": (lambda e: e.press("steps"), 2, "several steps"),
     "covariance": (
         lambda e: e.choose("covariance", "10 % eleven times larger"),
         "two_levels",

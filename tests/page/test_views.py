@@ -66,7 +66,6 @@ def test_the_curve_is_the_prediction_over_a_grid(state: State) -> None:
 
 BEYOND = {  # a plain problem: a control, its value, and the words for it
     "rows": ("same", "the same rows"),
-    "steps": (2, "several steps"),
     "covariance": ("two_levels", "a covariance"),
     "loss": ("logistic", "this loss"),
 }
@@ -97,7 +96,7 @@ def test_what_is_not_known_is_told_in_one_line_and_not_drawn(name: str, how: str
     assert texts["hint-errors"].endswith(f": not known with {told}")
     assert texts["message"] == ""
     known = "tuned ridge on n inputs" in names
-    assert known == (name in ("rows", "steps"))  # of square losses on isotropic inputs
+    assert known == (name == "rows")  # of square losses on isotropic inputs
 
 
 def test_the_fit_of_real_labels_leaves_the_spectrum_as_it_is() -> None:
