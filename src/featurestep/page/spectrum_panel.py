@@ -23,7 +23,9 @@ def spectrum(state: State, how: str = "full") -> dict[str, Any]:
     """Bulk and spikes of the features' singular values, in full, or as a draft."""
     if how == "full":
         return as_data(state, solve(state.problem))
-    require_known(state.problem, "spectrum")
+    require_known(state.problem, "spectrum", {"steps"})
+    if state.steps > 1:
+        raise NotConverged("several steps: drawn when the controls rest")
     try:
         found = solve_spectrum(state.problem, DRAFT)[1]
     except NotConverged:

@@ -55,7 +55,7 @@ def missing(state: State, fields: Collection[str]) -> str:
 def no_spectrum(fields: Collection[str]) -> str:
     """Why there is no spectrum, given the fields that are not those of a plain problem."""
     words = {**_DEPARTURES, "loss": "labels ±1"}
-    which = [words[name] for name in fields if name in words and name != "intercept"]
+    which = [words[name] for name in fields if name in words and name not in ("intercept", "steps")]
     return f"The spectrum is not known with {_listed(which)}." if which else ""
 
 
