@@ -137,14 +137,22 @@ def _run_commands(text: str, space: dict[str, Any], printed: io.StringIO) -> Non
 
 
 def update(page: Path, outcomes: Sequence[Outcome]) -> int:
-    """Write outputs that differ into the page; how many did."""
+    """Write outputs that differ into the page; how many did.
+
+    Lines of the page with `...` that agree with what was printed stay: times differ in every run.
+    """
     lines = page.read_text().splitlines()
     changed = 0
     for outcome in reversed(outcomes):
         block = outcome.example.output
         if block is None or outcome.failure is not None or outcome.complaint is None:
             continue
-        body = [(block.indent + line).rstrip() for line in outcome.printed.splitlines()]
+        open_lines = [line for line in block.text.splitlines() if "..." in line]
+        kept = [
+            next((known for known in open_lines if agrees(known, line)), line)
+            for line in outcome.printed.splitlines()
+        ]
+        body = [(block.indent + line).rstrip() for line in kept]
         lines[block.start + 1 : block.stop - 1] = body
         changed += 1
     if changed:

@@ -99,6 +99,15 @@ def test_update_writes_what_was_printed(tmp_path: Path, monkeypatch: pytest.Monk
     assert examples.run_page(page)[0].complaint is None
 
 
+def test_update_keeps_lines_that_leave_something_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "```python\nprint('error 8.5\\ntook 3.2 s')\n```\n\n"
+    page = page_with(tmp_path, monkeypatch, code + "```text\nerror 7.1\ntook ...\n```\n")
+    assert examples.update(page, examples.run_page(page)) == 1
+    assert page.read_text().endswith("```text\nerror 8.5\ntook ...\n```\n")
+
+
 @pytest.mark.slow  # `make test` runs the examples of every page beside the tests
 def test_the_readme_prints_what_it_says() -> None:
     outcomes = examples.run_page(ROOT / "README.md")

@@ -26,6 +26,11 @@ LOSS = frozenset({"loss", "intercept"})
 _OF_FEATURES = (
     "features do not depend on the readout's loss: leave it out; labels ±1 are not known here"
 )
+_SAMPLE_USED_TWICE = (
+    "features on rows that the step has used follow other equations, derived for errors only; "
+    "simulated spectra know them"
+)
+_WHY_FRESH = {"spectrum": _SAMPLE_USED_TWICE, "critical_steps": _SAMPLE_USED_TWICE}
 _WHY_SQUARE = {  # why a verb knows the square loss only
     "limit": "other losses have no closed form as n → ∞; predict knows them at any n",
     "learnable": "floors are those of squared errors",
@@ -50,7 +55,8 @@ def require_known(problem: Problem | Grid, what: str, *known: Collection[str]) -
     name = next(name for name in found if name not in nearest)
     rest = [f"{each} {found[each]}" for each in found if each in nearest]
     beside = f" with {' and '.join(rest)}" if rest else ""
-    reason = _WHY_SQUARE.get(what.removeprefix("the task "), "") if name in LOSS else ""
+    reasons = {"rows": _WHY_FRESH, "loss": _WHY_SQUARE, "intercept": _WHY_SQUARE}.get(name, {})
+    reason = reasons.get(what.removeprefix("the task "))
     why = f" ({reason})" if reason else ""
     raise InvalidProblem(name, f"{PLAIN[name][1]} for {what}{beside}{why}", found[name])
 
