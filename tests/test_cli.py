@@ -104,7 +104,7 @@ def test_ratios_replace_sizes():
 def test_validity_notes_are_printed():
     arguments = [*RELU, "--step-exponent", "0.5"]
     isotropic = ("--method", "isotropic")
-    note = "Note: choose method 'exact': isotropic weights leave out"
+    note = "Note: choose method 'exact': isotropic weights keep only"
     assert note in run("predict", *arguments, *isotropic)
     assert note not in run("predict", *arguments)
     noted = run("predict", *RELU, "--over", "step_exponent=0.5,0.6")

@@ -41,7 +41,7 @@ def test_options_of_a_run_need_one(verb: str, option: str, tmp_path, monkeypatch
     if option in LEFT_OUT[verb]:
         assert "No such option" in refused.stderr or "no such option" in refused.stderr.lower()
     else:
-        expected = f"error: --{option.replace('_', '-')} needs --seeds: it is about simulated"
+        expected = f"error: --{option.replace('_', '-')} needs --seeds: it applies to simulated"
         assert refused.stderr.startswith(expected)
     assert refused.stdout == ""
 

@@ -155,11 +155,11 @@ def test_an_unconverged_resolvent_raises_with_its_solution(
         ({"n": 900, "n_step": 400, "step_exponent": 0.5}, "n_step < d"),
         (
             {"initial": "gaussian", "readout": "rademacher", "step_exponent": 0.5},
-            "W0 has Gaussian rows",
+            "first layer starts with Gaussian rows",
         ),
         (
             {"activation": "relu", "target": "z1 + z2^2 - 1 + z1*z2", "step_exponent": 0.6},
-            "grows like a square in several directions",
+            "grows quadratically in several directions",
         ),
     ],
 )
@@ -185,7 +185,7 @@ def test_predictions_inside_the_range_carry_no_note(changes: dict[str, object]) 
 def test_isotropic_weights_say_what_they_leave_out() -> None:
     bold = BASE.replace(step_exponent=0.5)
     (note,) = predict(bold, method="isotropic").notes
-    assert "isotropic weights leave out" in note
+    assert "isotropic weights keep only" in note
     assert predict(BASE.replace(step_size=0.0, n=10**6), method="isotropic").notes == ()
 
 

@@ -85,10 +85,11 @@ def main(ctx: click.Context) -> None:
     """What does a two-layer network learn in one large gradient step?
 
     A network f(x) = aᵀσ(Wx) of N neurons takes one step of size η = n^α on its first layer; its
-    readout is then fitted by ridge regression on n fresh samples. `simulate` and `equivalence` run
-    this network on drawn data, and `compare` holds the theory against it, as do `spectrum` and
-    `phase` with --seeds. `predict`, `limit`, `baselines`, `learnable`, `optimum` and `critical`
-    need the theory alone: nothing is trained. `fit` fits the network to a file of your own.
+    readout (the second layer) is then fitted by ridge regression on n fresh samples. `predict`,
+    `limit`, `baselines`, `learnable`, `optimum` and `critical` use theory alone: nothing is
+    trained. `simulate` and `equivalence` train this network on random data; `compare`, and
+    `spectrum` and `phase` with --seeds, compare the theory with it. `fit` fits it to a file of
+    your own.
 
     \b
     Start with

@@ -24,7 +24,7 @@ def demo(request: Request, output: str, seeds: str) -> None:
 
     The settings of Moniri et al.: y = H₁ + ε with ε ~ N(0, 1), and y = H₁ + H₂/√2, the
     polynomials taken along β⋆. Draws train loss and test error against the step exponent, at
-    finite n and in the limit n → ∞, with simulated networks on top, to DIR/demo.png.
+    finite n and in the limit n → ∞, with simulated networks as points, to DIR/demo.png.
     """
     from ..demo import EXPLANATION, SETTINGS, demo_notes, demo_rows, draw, run_demo
     from ..plots.style import figure_of, render

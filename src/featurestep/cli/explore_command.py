@@ -20,15 +20,16 @@ class MissingExtra(click.ClickException):
 
 @click.command()
 @click.option(
-    "--port", metavar="PORT", default="8050", show_default=True, help="0 takes a free one"
+    "--port", metavar="PORT", default="8050", show_default=True, help="port of the page; 0: any"
 )
 @click.option("--browser/--no-browser", default=True, help="open the page in a browser")
 def explore(port: str, browser: bool) -> None:
-    """Explore everything on a live page.
+    """Open an interactive page in the browser.
 
-    Sliders for every field; the spectrum, the errors, the learned function and the learned degrees
-    follow at once. Simulate runs the real network and puts it over the curves. The page is served
-    to this machine only, and asks nothing of any other. Ctrl-C ends it.
+    There is a control for every field; the plots of the spectrum, the errors, the learned function
+    and the learned degrees update as you move it. The button Simulate trains real networks and
+    adds them to the plots. The page is served to this machine only and loads nothing from other
+    hosts. Ctrl-C ends it.
 
     \b
     Examples

@@ -53,7 +53,7 @@ def figure(name: str | None, **asked: Any) -> None:
 @click.argument("name", required=False)
 @partial(_options, kind="studies")
 def study(name: str | None, **asked: Any) -> None:
-    """Compute, draw and answer a question, or `all` of them.
+    """Answer an open question by an experiment, or `all` of them.
 
     Writes NAME.png, NAME.svg and the data behind them, NAME.nc, to DIR. Then prints one line for
     each claim of the answer, with the numbers that support it. Where the data contradict a claim,

@@ -60,10 +60,10 @@ _SMALLER = 5  # the network that is trained has sizes smaller by this
 )
 @click.option("--out", metavar="FILE", help="also write the table to a file")
 def bench(device: str, out: str | None) -> None:
-    """How fast simulations run here, against the machine's own matrix products.
+    """Measure the speed of simulations, relative to matrix products on this machine.
 
-    Prints the machine, its rates, and one line for each case as it ends: seconds, seconds for one
-    draw, counted flops a second, and their share of the product rate. About a minute.
+    Prints the machine, its rates, and one line for each case as it ends: seconds, seconds per
+    draw, flops per second, and their share of the rate of matrix products. About a minute.
 
     \b
     Examples
@@ -87,11 +87,11 @@ def bench(device: str, out: str | None) -> None:
 @click.option("--seeds", metavar="K", default=8, show_default=True, help="networks to train")
 @json_option
 def doctor(seeds: int, as_json: bool) -> None:
-    """Versions, threads, precision, and a known case computed on this machine.
+    """Check this installation: versions, threads, and a case with known values.
 
-    The case is predicted, and compared with its known values; then it is
-    trained at a fifth of the size, and compared with its own prediction. Exit code 1 if either
-    disagrees. Send the whole output along with a question.
+    The case is predicted and compared with its known values; then networks of a fifth of the size
+    are trained and compared with their prediction. Exit code 1 if either disagrees. Include the
+    whole output when you report a problem.
 
     \b
     Examples

@@ -53,65 +53,66 @@ _RENAMED = {"data": "rows", "spectrum": "covariance", "direction": "target-direc
 Rows = Mapping[str, tuple[str, str]]  # what options take, in a word and in a sentence
 Command = Callable[..., None]
 _FIELDS: Rows = {
-    "activation": ("σ", f"activation σ: {', '.join(NAMED)}, or a Hermite sum"),
+    "activation": ("σ", f"activation σ: {', '.join(NAMED)}, a Hermite sum, or a formula in z"),
     "target": ("σ⋆", "target σ⋆ of y = σ⋆(β⋆·x) + ε: a name as above, 'H1 + H2/2' or 'z1 + z1*z2'"),
-    "n": ("n", "samples for the readout"),
+    "n": ("n", "number of samples that the readout is fitted on"),
     "d": ("d", "input dimension"),
-    "width": ("N", "neurons N"),
+    "width": ("N", "number of neurons N"),
     "phi": ("φ", "φ = d/n, with --psi in place of --d and --width"),
     "psi": ("ψ", "ψ = d/N, with --phi"),
-    "n_step": ("n0", "fresh samples n0 for the gradient step  [default: n]"),
+    "n_step": ("n0", "number of samples n0 in a gradient step  [default: n]"),
     "phi_step": ("φ0", "φ0 = d/n0, in place of --n-step"),
     "step_exponent": ("α", "exponent α of the step η = step_scale·n^α"),
     "step_scale": ("c", "factor on n^α"),
-    "step_size": ("η", "step η outright, in place of --step-exponent"),
-    "ridge": ("λ", "λ in (1/n)‖y − Fa‖² + λ‖a‖²"),
+    "step_size": ("η", "step size η, in place of --step-exponent"),
+    "ridge": ("λ", "ridge penalty λ in (1/n)‖y − Fa‖² + λ‖a‖²"),
     "noise_std": ("σ_ε", "standard deviation of the label noise ε"),
     "readout": (
         "LAW",
-        "law of √N a at the start: gaussian, rademacher, constant, uniform, or "
-        "value:probability,… with mean square 1, as -1:0.5,1:0.5",
+        "distribution of √N·a, a the initial readout weights: gaussian, rademacher, constant, "
+        "uniform, or value:probability,… with mean square 1, such as -1:0.5,1:0.5",
     ),
     "residual": (
         "KIND",
-        "what the step descends on: labels (y alone, as in the papers) or full (y − f, the "
-        "true gradient)",
+        "residual in the step's gradient: labels (y, as in the papers) or full (y − f, the "
+        "gradient of the squared loss)",
     ),
     "initial": (
         "LAW",
-        "law of the first layer's rows at the start: sphere (uniform, of norm 1) or gaussian "
+        "distribution of the initial first-layer rows: sphere (uniform, of norm 1) or gaussian "
         "(N(0, I/d), of norm 1 on average)",
     ),
-    "centre": ("", "subtract E σ(z) from the activation, so that c_0 = 0"),
+    "centre": ("", "subtract E σ(z), z ~ N(0, 1), from the activation"),
     "loss": (
         "NAME",
         "loss of the readout's fit: square or huber, or for labels sign(σ⋆(β⋆·x) + ε) logistic, "
         "squared_hinge, hinge or square_signs",
     ),
-    "intercept": ("", "fit an intercept too, without penalty"),
-    "flip": ("SHARE", "share of labels ±1 whose sign is changed at random"),
+    "intercept": ("", "also fit an intercept, without penalty"),
+    "flip": ("SHARE", "share of labels ±1 whose sign is flipped at random"),
     "rows": (
         "WHICH",
-        "rows of the readout: fresh, half of the step's among them, or the same as the step's",
+        "rows that the readout is fitted on: fresh, half (half of the step's rows are among them) "
+        "or same (the step's rows)",
     ),
-    "steps": ("k", "steps of size η each"),
+    "steps": ("k", "number of gradient steps, each of size η"),
     "step_sizes": ("η1,η2,…", "sizes of all steps, in place of --step-exponent and --steps"),
-    "batches": ("WHICH", "samples of later steps: fresh, or the same as the first"),
+    "batches": ("WHICH", "samples of later steps: fresh, or same (those of the first step)"),
     "covariance": (
         "Σ",
-        "covariance of the inputs, divided by its mean eigenvalue: 'power(a)', "
-        "eigenvalue:share,… as 6:0.1,0.5:0.9, eigenvalues v1,v2,…, or a .npy file (d, d)",
+        "covariance of the inputs, scaled to mean eigenvalue 1: 'power(a)' (eigenvalue i ∝ i^-a), "
+        "eigenvalue:share,… such as 6:0.1,0.5:0.9, eigenvalues v1,v2,…, or a .npy file (d, d)",
     ),
     "target_exponent": (
         "a",
-        "with a covariance: mass of the target along an eigenvector ∝ eigenvalue^(1+a); 0: as a "
-        "random direction",
+        "with a covariance: share of the target's input variance along an eigenvector ∝ "
+        "eigenvalue^(1+a); 0: as for a random direction",
     ),
-    "target_mass": ("t1,t2,…", "mass of the target in each class of the covariance, of sum 1"),
+    "target_mass": ("t1,t2,…", "the same share in each class of equal eigenvalues, of sum 1"),
     "target_direction": (
         "k",
-        "target along the covariance's eigenvector k, 1 the largest, or along the vector in a "
-        ".npy file",
+        "target along the covariance's eigenvector k (1: of the largest eigenvalue), or along the "
+        "vector in a .npy file",
     ),
 }
 
@@ -184,7 +185,9 @@ class Request:
         return Problem(**self._defaults).replace(**{**anchor, **given})
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="strict JSON, not a table")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="print strict JSON instead of a table"
+)
 _CURVE = (
     click.option(
         "--over",
@@ -192,7 +195,7 @@ _CURVE = (
         metavar="FIELD=VALUES",
         shell_complete=complete.axis,
         help="vary a field: START:STOP:COUNT, log:START:STOP:COUNT, START:STOP:step=STEP or "
-        "v1,v2,…; a second --over gives several lines",
+        "v1,v2,…; a second --over gives a line for each of its values",
     ),
     json_option,
     click.option("--plot", metavar="FILE", help="also draw a figure: .png, .pdf or .svg"),

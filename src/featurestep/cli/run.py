@@ -47,28 +47,28 @@ _READERS: Mapping[str, Callable[[str], Any]] = {  # of what is not a word, a num
     "inputs": _inputs,
 }
 _RUN = {
-    "seeds": ("K", "draws to average, or their seeds as 3,5,8"),
-    "n_test": ("n_te", "test inputs  [default: 2n, from 4000 to 20000]"),
+    "seeds": ("K", "number of networks to simulate, or a list of seeds such as 3,5,8"),
+    "n_test": ("n_te", "number of test inputs  [default: 2n, from 4000 to 20000]"),
     "dtype": ("TYPE", "float64, float32, or mixed: features in float32  [default: float64]"),
     "device": ("NAME", "cpu, cuda, or torch (on the CPU)  [default: cpu]"),
-    "drawn": ("WHERE", "random numbers on the host or the device  [default: device for cuda]"),
+    "drawn": ("WHERE", "draw random numbers on the host or the device  [default: device for cuda]"),
     "max_memory": (
         "SIZE",
-        "refuse what cannot run in this much, as 2GB or 500MiB  [default: what is free]",
+        "largest memory to use, such as 2GB or 500MiB  [default: what is free]",
     ),
 }
 _SETTING = {
     "inputs": (
         "LAW",
-        "law of the inputs: gaussian, rademacher, uniform, 'student_t(df)', sphere, "
-        "'mixture(K,s)', or a .npy file with one input a row  [default: gaussian]",
+        "distribution of the inputs: gaussian, rademacher, uniform, 'student_t(df)', sphere, "
+        "'mixture(K,s)', or a .npy file with one input per row  [default: gaussian]",
     ),
     "corrupted": ("q", "fraction of training labels replaced by unrelated ones  [default: 0]"),
 }
 scheduler_option = click.option(
     "--scheduler",
     metavar="ADDRESS",
-    help="share the work over the workers of a Dask scheduler, by its address or its file",
+    help="run on the workers of a Dask scheduler, given by its address or scheduler file",
 )
 
 
@@ -99,5 +99,7 @@ class Run(Request):
             unused = {**given, **departed, **({"scheduler": scheduler} if scheduler else {})}
             for name, value in unused.items():
                 option = f"--{name.replace('_', '-')}"
-                raise InvalidProblem(option, "needs --seeds: it is about simulated networks", value)
+                raise InvalidProblem(
+                    option, "needs --seeds: it applies to simulated networks only", value
+                )
         super().__init__(**options, defaults=fields)

@@ -30,12 +30,13 @@ _MOST_NAMED = 3  # rows that a failed check spells out
 @scheduler_option
 @asking(Run, defaults=SMALL)
 def simulate(request: Run, variants: str) -> None:
-    """Train and test the real network on drawn data, exactly.
+    """Train and test the network on random data.
 
     Draws the data and the network, takes the gradient step, fits the readout and measures its
-    errors, once for each seed; points of a grid see the same draws and share all the work they
-    can. Memory and flops are stated on stderr before the run, and Ctrl-C writes nothing. With
-    --variants the feature maps that the papers prove equivalent run on the same draws.
+    errors, once for each seed. All points of a grid use the same draws. The memory and the number
+    of floating-point operations (flops) are printed to stderr before the run; Ctrl-C stops it and
+    writes nothing. With --variants the feature maps that the papers prove equivalent are fitted
+    on the same draws.
 
     \b
     Examples
@@ -72,19 +73,19 @@ def _answer(verb: Callable[..., Found], request: Run, fields: int = 2, **argumen
 @click.option(
     "--check",
     is_flag=True,
-    help="exit with 1 when |z| > 4 anywhere beyond what the point's notes admit",
+    help="exit with code 1 if |z| > 4 at any point, beyond the error that its notes expect",
 )
 @scheduler_option
 @asking(Run, defaults=SMALL)
 def compare(request: Run, check: bool) -> None:
-    """Theory against the real network: prediction, simulation and their distance.
+    """Compare the theory with simulated networks.
 
-    For every point: what `predict` says, the mean of `simulate` ± its standard error over the
+    For every point: the answer of `predict`, the mean of `simulate` ± its standard error over the
     seeds, their difference in standard errors (z) and in per cent of the prediction (gap). Notes
-    say where an approximation leaves its range or the simulation leaves the theory's assumptions.
+    say where the theory is approximate or the simulation does not meet its assumptions.
     --plot draws the theory's curve with the simulated points, or the gaps of a single problem.
-    With 8 seeds chance alone gives |z| > 4 once in 200 rows, with 24 once in 1800: --check wants
-    the larger number.
+    With 8 seeds chance alone gives |z| > 4 once in 200 rows, with 24 once in 1800: use 24
+    or more with --check.
 
     \b
     Examples
@@ -116,9 +117,10 @@ def _failure(found: Comparison) -> str | None:
 @click.option("--degrees", metavar="ℓ,…", default="1,2,3", show_default=True, help="of F_ℓ")
 @asking(Run, without=("n_test", "dtype", "device", "drawn"), defaults=SMALL)
 def equivalence(request: Run, degrees: str) -> None:
-    """How near the spiked features F_ℓ are to the trained ones, ‖F − F_ℓ‖_op/√n.
+    """Distance of the spiked features F_ℓ from the trained ones, ‖F − F_ℓ‖_op/√n.
 
-    It vanishes as n grows when ℓ is at least the degree of the step exponent's regime. For the
+    F_ℓ are the features before the step plus ℓ polynomials of the learned direction. The distance
+    vanishes as n grows when ℓ is at least the degree of the step exponent's regime. For the
     errors of these feature maps on the same draws, see `simulate --variants`.
 
     \b

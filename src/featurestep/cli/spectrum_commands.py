@@ -25,13 +25,15 @@ _LEFT_OUT = ("n_test", "dtype", "drawn")  # of a run: spectra have none of it he
 @scheduler_option
 @asking(Run, without=_LEFT_OUT, defaults={**DEFAULTS, "seeds": 0})
 def spectrum(request: Run) -> None:
-    """Singular values of features and weights: bulks, spikes, and what spikes carry.
+    """Singular values of features and weights: the bulk, the spikes and their functions.
 
-    After the step some singular values of F/√n leave the bulk. Each carries a polynomial of
-    κ = x·β/‖β‖, the input along the learned direction: the table has the squared overlap of its
-    left vector with every H_k(κ). A spike nearer to the edge than the edge itself fluctuates is
-    shown and not counted. With --seeds real networks are drawn and set beside it. --plot draws
-    the densities and overlaps; with --over it draws edge and spikes against the field.
+    After the step some singular values of F/√n leave the bulk (the continuous density of the
+    others). Each of these spikes is a learned feature, close to a polynomial of κ = x·β/‖β‖, the
+    input along the learned direction: the table has the squared overlap of its left singular
+    vector with every Hermite polynomial H_k(κ). A spike that is closer to the bulk's edge than
+    the random fluctuations of that edge is listed, but not counted. With --seeds the singular
+    values of simulated networks are shown as well. --plot draws the densities and overlaps; with
+    --over it draws edge and spikes against the field.
 
     \b
     Examples
@@ -66,15 +68,17 @@ def _cost(request: Run, variants: tuple[str, ...]) -> Estimate:
 
 
 @click.command()
-@click.option("--degrees", metavar="k", default="4", show_default=True, help="from 1 to k, 6 most")
+@click.option(
+    "--degrees", metavar="k", default="4", show_default=True, help="highest degree, up to 6"
+)
 @asking(without=_STEP)
 def critical(request: Request, degrees: str) -> None:
     """How large must the step be to learn features of degree 1, 2, …?
 
     For each degree: the step at which its spike leaves the bulk, and the step at which half of
-    the target's part of that degree, as seen along the learned direction, is learned; both as η
-    and as the exponent α at this n. Beside them the published exponent, for n → ∞. --plot draws
-    the spikes against the exponent, each marked where it is born.
+    the target's part of that degree along the learned direction is learned; both as η and as the
+    exponent α at this n, next to the published exponent for n → ∞. --plot draws the spikes
+    against the exponent and marks where each leaves the bulk.
 
     \b
     Examples
@@ -98,10 +102,10 @@ class Phases(Run):
 @click.command()
 @asking(Phases, without=(*_STEP, *_LEFT_OUT), defaults={**DEFAULTS, **PHASE_OWN})
 def phase(request: Phases) -> None:
-    """How many spikes, and which degrees are learned, over the step exponent and a field.
+    """Number of spikes and learned degrees, by step exponent and another field.
 
     Three answers for every point: the published limit n → ∞, the prediction at this n and, with
-    --seeds, the mean over real networks. --over step_exponent=… sets the exponents (25 in
+    --seeds, the mean over simulated networks. --over step_exponent=… sets the exponents (25 in
     (0, 1/2) if not given), and another --over adds a field. At the ends of the published
     intervals the limit is undefined, shown as –.
 

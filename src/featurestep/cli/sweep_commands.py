@@ -24,8 +24,8 @@ def _file(command: Command) -> Command:
 def _engine(command: Command) -> Command:
     words = "processes, serial or dask  [default: processes]"
     kind = click.option("--engine", metavar="KIND", help=words)
-    workers = click.option("--workers", metavar="K", help="worker processes  [default: one a core]")
-    words = "of a Dask scheduler, or its .json file"
+    workers = click.option("--workers", metavar="K", help="worker processes  [default: all cores]")
+    words = "address of a Dask scheduler, or its .json file"
     scheduler = click.option("--scheduler", metavar="ADDRESS", help=words)
     return kind(workers(scheduler(command)))
 
@@ -34,17 +34,17 @@ _numerics = click.option(
     "--numerics",
     multiple=True,
     metavar="TAG",
-    help="read what other numerics have stored, as `status` names them; may repeat",
+    help="also read results of another numerical environment, named as in `status`; may repeat",
 )
 
 
 @click.group()
 def sweep() -> None:
-    """Grids of problems, computed once and kept: run, look, go on, export, plot.
+    """Compute grids of problems and store the results: run, resume, export, plot.
 
     A sweep FILE (TOML) has a base problem, a grid over its fields and the tasks to compute at
-    every point. Every result goes to a store (an SQLite file beside FILE) the moment it arrives.
-    Whatever stops a sweep, running it again computes only what is missing; so does a larger grid.
+    every point. Every result is stored at once (in an SQLite file beside FILE). After an
+    interruption, or with a larger grid, running it again computes only what is missing.
 
     \b
     Example of a FILE
@@ -69,8 +69,9 @@ def sweep() -> None:
 def run(as_json: bool, **asked: Any) -> None:
     """Compute what the store does not have yet.
 
-    Ctrl-C keeps what is done. A unit that fails is recorded with its traceback, and the others
-    go on; the exit code is then 1. A point where the theory has no number is not a failure.
+    Ctrl-C keeps what is done. A unit (one task at one point) that fails is recorded with its
+    traceback, and the others go on; the exit code is then 1. A point where the theory has no
+    number is not a failure.
 
     \b
     Examples
@@ -103,7 +104,7 @@ def retry(as_json: bool, **asked: Any) -> None:
 @_file
 @json_option
 def status(as_json: bool, **asked: Any) -> None:
-    """How far a sweep is, and why some units have no number.
+    """Progress of a sweep, and why some results are missing.
 
     \b
     Examples

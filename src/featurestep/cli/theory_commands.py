@@ -30,11 +30,11 @@ from .options import Request, asking
 def predict(request: Request, method: str) -> None:
     """Predict train and test errors at finite n.
 
-    Holds for every step, small, maximal (η of order √N) or larger. What the step does to the
-    weights is taken in full; `--method isotropic` keeps only each neuron's shift and norm, as the
-    published spiked random features do. This shows the cost of that approximation: tens of per cent
-    of the test error for a large step and an activation with c_2 ≠ 0, such as ReLU. Where terms
-    are left out, a note below the table says so and by how much.
+    Holds for every step size, small, maximal (η of order √N) or larger. `--method isotropic` uses
+    the published approximation (spiked random features), which keeps only each neuron's shift and
+    norm after the step. Its error is tens of per cent for a large step and an activation with a
+    quadratic part (Hermite coefficient c_2 ≠ 0), such as ReLU. Where the theory leaves out terms,
+    a note below the table says how large an error to expect.
 
     --plot draws the function learned along the learned direction, M(κ), over the best one, E[y|κ];
     with --over it draws the errors against the field, and against the step exponent their limits
@@ -63,8 +63,8 @@ def limit(request: Request, degree: str | None, norm_growth: bool) -> None:
 
     Only the ratios φ = d/n, ψ = d/N and the regime matter: a step exponent α between (ℓ−1)/2ℓ
     and ℓ/(2ℓ+2) learns powers of the learned direction up to ℓ. At the ends of the intervals the
-    limit is undefined, and the status says so. With --norm-growth it is where `predict` goes as n
-    grows; without, the published one, which leaves out that the step changes the neurons' norms.
+    limit is undefined, and the status says so. The published limit leaves out that the step
+    changes the norms of the neurons; with --norm-growth the answer is the limit of `predict`.
 
     \b
     Examples
@@ -79,7 +79,7 @@ def limit(request: Request, degree: str | None, norm_growth: bool) -> None:
 @click.command()
 @asking()
 def baselines(request: Request) -> None:
-    """Test errors of simpler predictors, and what no predictor can beat.
+    """Test errors of simpler predictors, and lower bounds on the test error.
 
     \b
     Examples
@@ -92,11 +92,12 @@ def baselines(request: Request) -> None:
 @click.command()
 @asking()
 def learnable(request: Request) -> None:
-    """Which parts of a target one step can learn, in part or never.
+    """Which parts of a target one step can learn, fully, in part or never.
 
-    Lists the Hermite terms of the target, in the basis whose first axis is E[y z]; how much of each
-    any network could learn after a step on n_step samples, and how much this activation and readout
-    law can express; the floors on the test error that follow, and what would lower them.
+    Lists the Hermite terms of the target, in a basis whose first axis is along E[y z]; how much of
+    each any network can learn after a step on n_step samples, and how much with this activation
+    and readout law; the resulting floors (lower bounds) of the test error, and what would lower
+    them.
 
     \b
     Examples
@@ -118,8 +119,8 @@ def learnable(request: Request) -> None:
 def optimum(request: Request, best: tuple[str, ...], minimise: str) -> None:
     """The best ridge λ, step size η, or both; the best sizes of several steps.
 
-    A bounded search; when the best point lies on a bound, a note says so. --over repeats it along
-    another field.
+    Searches between bounds; a note says if the best point lies on a bound. --over repeats the
+    search for each value of another field.
 
     \b
     Examples

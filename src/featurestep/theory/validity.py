@@ -105,7 +105,7 @@ def _steps_notes(problem: Problem) -> Notes:
     if largest > _TESTED_STEPS + 1e-9:
         text = (
             f"check by simulation: predictions of several steps are tested up to {_TESTED_STEPS:g}"
-            f"√N each, and here the largest is {largest:.3g}√N"
+            f"√N each; here the largest is {largest:.3g}√N"
         )
         notes.append(Note(text, "large steps", math.inf))
     return tuple(notes)
@@ -117,7 +117,7 @@ def lost_shift_notes(share: float) -> Notes:
         return ()
     text = (
         f"check by simulation: {share:.1%} of the shifts of the weights lie outside of the three "
-        "directions that are kept, and are taken as noise"
+        "directions that are kept, and are treated as noise"
     )
     return (Note(text, "many learned directions", math.inf),)
 
@@ -130,7 +130,7 @@ def _covariance_notes(problem: Problem, weights: SpikedWeights) -> Notes:
     size = _SHARE_GAP if share < _LARGE_SHARE else _LARGE_SHARE_GAP
     text = (
         f"expect an error of up to {size:.0%}: one direction of the inputs carries {share:.1%} of "
-        "a neuron's variance after the step, and is taken for one of many"
+        "a neuron's variance after the step, and the theory assumes that each has a small share"
     )
     return (Note(text, "single directions of the inputs", size),)
 
@@ -141,8 +141,8 @@ def _target_notes(problem: Problem) -> Notes:
     if not isinstance(star, AlignedTarget) or star.is_accurate:
         return ()
     text = (
-        f"expect an error of about {star.gap:.1g}: the target is not smooth, and averages over its "
-        "directions are not more accurate than that"
+        f"expect an error of about {star.gap:.1g}: the target is not smooth, which limits the "
+        "accuracy of averages over its directions"
     )
     return (Note(text, "the target is not smooth", star.gap),)
 
@@ -166,8 +166,8 @@ def offset_notes(effects: tuple[float, float]) -> Notes:
         return ()
     text = (
         f"expect test errors of networks to differ by {test:+.1%} and training errors by "
-        f"{train:+.1%}: the offset of a fit varies with the labels that were drawn, and outputs "
-        "are small"
+        f"{train:+.1%}: the intercept or mean of a fit varies with the drawn labels, which matters "
+        "because the outputs are small"
     )
     return (Note(text, "small outputs with an offset", abs(test)),)
 
@@ -202,9 +202,9 @@ def overlap_notes(problem: Problem) -> Notes:
     if size == 0.0:
         return ()
     text = (
-        f"expect an error of up to {size:.0%}: at d = {problem.d} this step gives single neurons "
-        f"large overlaps with the learned direction (variance {overlap:.2g}), and only their first "
-        "effects are included"
+        f"expect an error of up to {size:.0%}: at d = {problem.d} neurons have large overlaps with "
+        f"the learned direction after this step (variance {overlap:.2g}), and only leading terms "
+        "in these overlaps are included"
     )
     return (Note(text, "overlaps at small d", size),)
 
@@ -232,7 +232,7 @@ def quadratic_notes(problem: Problem) -> Notes:
     text = (
         f"expect a lower error than predicted, by {_QUADRATIC_GAP:.0%} or more: n and N are large "
         "enough to learn quadratic functions in all directions without a step (the smaller is "
-        f"{share:.2g} of d(d + 1)/2, and c_2 ≠ 0)"
+        f"{share:.2g}·d(d + 1)/2), and the activation has a quadratic part (c_2 ≠ 0)"
     )
     return (Note(text, _QUADRATIC_KIND, _QUADRATIC_GAP),)
 
@@ -244,7 +244,7 @@ def quadratic_floor_notes(problem: Problem, floor: float) -> Notes:
         return ()
     text = (
         f"expect a lower floor, down to {floor:.4g}: n and N are large enough to learn quadratic "
-        f"functions in all directions without a step (the smaller is {share:.2g} of d(d + 1)/2)"
+        f"functions in all directions without a step (the smaller is {share:.2g}·d(d + 1)/2)"
     )
     return (Note(text, "n and N of the order of d²", math.inf),)
 
@@ -260,7 +260,10 @@ def _direction_notes(problem: Problem, weights: SpikedWeights) -> Notes:
     """A target without a linear part: information only."""
     if problem.step_size == 0.0 or weights.alignment != 0.0:
         return ()
-    text = "the target has no linear part (c⋆_1 = 0), so the step learns noise"
+    text = (
+        "expect little or no gain from the step: the target has no linear part (c⋆_1 = 0), so the "
+        "learned direction is noise"
+    )
     return (Note(text, "no linear part", 0.0),)
 
 
@@ -270,8 +273,8 @@ def _isotropic_notes(problem: Problem, weights: SpikedWeights) -> Notes:
     if missing <= _NOTED:
         return ()
     text = (
-        "choose method 'exact': isotropic weights leave out what the step does beside the learned "
-        f"direction, terms of up to {missing:.2g} of the loss"
+        "choose method 'exact': isotropic weights keep only each neuron's shift and norm, and "
+        f"leave out terms of up to {missing:.2g} of the loss"
     )
     return (Note(text, "isotropic weights", missing),)
 
@@ -287,7 +290,7 @@ def _exponent_notes(problem: Problem) -> Notes:
     outer = f", {size * widest:.3g}√N for the outermost neurons" if widest > 1.0 else ""
     expect = f"expect agreement with networks to {_HELD:.0%}" if tested else "check by simulation"
     text = (
-        f"{expect}: predictions are tested up to {_TESTED:g}√N, and here η = {size:.3g}√N{outer} "
+        f"{expect}: predictions are tested up to η = {_TESTED:g}√N; here η = {size:.3g}√N{outer} "
         f"(step exponent {exponent:.3g}, beyond 1/2, the largest of the published theory)"
     )
     return (Note(text, "step beyond 1/2", _HELD if tested else math.inf),)
@@ -307,18 +310,22 @@ def _open_notes(problem: Problem) -> Notes:
         notes.append(Note(text + seen, kind, size))
 
     if degree >= 3 and step > 0.3:
-        reason = f"the activation has degree {degree}, the step is large"
+        reason = f"the activation has degree {degree} and the step is large"
         expect(0.03 * 2000 / n, "activation of degree 3", reason, " (3 % seen at n = 2000)")
     if problem.phi_step > 1.0 and n < _FEW and step > 0.1:
         expect(0.02, "n_step < d", f"n_step < d at n = {n}")
     if problem.initial == "gaussian" and problem.law.name == "rademacher" and c_2 and step > 0.3:
-        reason = "W0 has Gaussian rows, the readout law is Rademacher, c_2 ≠ 0"
+        reason = (
+            "the first layer starts with Gaussian rows, the readout law is Rademacher, the "
+            "activation has a quadratic part (c_2 ≠ 0)"
+        )
         expect(0.02 * 2000 / n, "Gaussian rows", reason, " (1 to 2 % seen at n = 2000)")
     steep = isinstance(star, AlignedTarget) and star.growth > 1
     if steep and c_2 and problem.phi_step > 0.25 and step > 1:
         reason = (
-            "the target grows like a square in several directions, c_2 ≠ 0, the step is large and "
-            "on few samples, so that single large residuals matter"
+            "the target grows quadratically in several directions, the activation has a quadratic "
+            "part (c_2 ≠ 0), the step is large and on few samples, so that a few samples with "
+            "large residuals matter"
         )
         expect(0.04 * 1500 / n, "large residuals", reason, " (4 % seen at n = 1500)")
     return tuple(notes)
@@ -335,9 +342,9 @@ def close_spikes_notes(problem: Problem, places: Sequence[float]) -> Notes:
     if min(gaps, default=math.inf) > reach:
         return ()
     text = (
-        f"do not tell apart two spikes that are predicted within {min(gaps):.2g} of each other: in "
-        f"networks of this size they lie up to {reach:.2g} further apart, and each carries "
-        "functions of both"
+        f"treat two spikes predicted at a relative distance of {min(gaps):.2g} as a pair: in "
+        f"networks of this size they lie up to {reach:.2g} further apart, and each carries a "
+        "mixture of both functions"
     )
     return (Note(text, "close spikes", reach),)
 
@@ -348,7 +355,8 @@ def edge_notes(*, unresolved: int, heavy_row: float) -> Notes:
     if unresolved:
         text = (
             f"{unresolved} of the listed spikes may not stand out in one network of this size: "
-            f"they lie within {MARGIN:g} of the edge's own fluctuations (Tracy–Widom scales)"
+            f"they are closer to the bulk's edge than {MARGIN:g} times its random fluctuation (the "
+            "Tracy–Widom scale)"
         )
         notes.append(Note(text, "unresolved spikes", 0.0))
     if heavy_row > _HEAVY_ROW:
@@ -366,13 +374,13 @@ def reach_notes(*, edge: float, reach: float, heavy: bool) -> Notes:
     if reach > edge * (1.0 + _BEYOND_EDGE):
         text = (
             f"singular values up to {reach**0.5:.4g} may not be spikes: a few samples with large "
-            "residuals stretch the weights and blur the bulk's edge"
+            "residuals blur the bulk's edge"
         )
         notes.append(Note(text, "no sharp edge", reach / edge - 1.0))
     if heavy:
         text = (
             f"singular values up to {reach**0.5:.4g} may come from single large features: the "
-            "activation is heavy-tailed, and such chance effects are included to first order only"
+            "activation is heavy-tailed, and these random effects are included to first order only"
         )
         notes.append(Note(text, "heavy-tailed activation", max(reach / edge - 1.0, 0.0)))
     return tuple(notes)
@@ -383,12 +391,15 @@ def bulk_notes(*, missing: float, rough: float) -> Notes:
     notes = []
     if missing > _UNRESOLVED:
         text = (
-            f"the density lacks a share {missing:.1g} of the eigenvalues: small intervals beside "
-            "the bulk were not resolved"
+            f"expect a share {missing:.1g} of the eigenvalues outside the drawn density: small "
+            "intervals beside the bulk were not resolved"
         )
         notes.append(Note(text, "unresolved intervals", missing))
     if rough > _UNRESOLVED:
-        text = f"the density is accurate only to {rough:.1g} of its largest value"
+        text = (
+            f"expect errors in the density of up to {rough:.1g} of its largest value: it was not "
+            "resolved further"
+        )
         notes.append(Note(text, "rough density", rough))
     return tuple(notes)
 
@@ -396,8 +407,8 @@ def bulk_notes(*, missing: float, rough: float) -> Notes:
 def smoothing_notes(mass: float, width: float) -> Notes:
     """A bulk of many intervals, whose density is smoothed."""
     text = (
-        f"the density is smoothed over {width:.1%} of the bulk's width and its lower end is "
-        "approximate: the bulk has too many intervals to resolve one by one (the mass of the "
-        f"smoothed density with the atom is {mass:.4f})"
+        f"expect a density smoothed over {width:.1%} of the bulk's width, with an approximate "
+        "lower end: the bulk has too many intervals to resolve one by one (the smoothed density "
+        f"and the eigenvalues at 0 have a total mass of {mass:.4f})"
     )
     return (Note(text, "smoothed bulk", width),)
