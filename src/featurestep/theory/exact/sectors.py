@@ -149,7 +149,7 @@ class MixedAt:
         """Degrees of freedom, (B, K), for G_φφ."""
         y = self.solution
         taken = (y * matmul(linear, y)).sum(axis=1)
-        free = 1.0 - np.einsum("bgg->bg", self.inverse)
+        free = (self.information * self.inverse).sum(axis=2)  # 1 − X_c, for small groups too
         return np.asarray(self.coordinates.dimension[:, None] * free - self.d[:, None] * taken)
 
     def seen(self, scale: FloatArray, force: FloatArray) -> tuple[FloatArray, FloatArray]:
