@@ -133,7 +133,7 @@ FORMULAS = [
     ("sqrt(-1)", "negative"),
     ("sqrt(H1)", "must be a number"),
     ("__import__('os')", "__import__('os')"),
-    ("H1**2", "what has a power must be a number"),
+    ("H1**2", "the base of a power must be a number"),
     ("H1 H2", "at character 4: unexpected 'H2'"),
     ("(H1", "ends too early"),
     ("H1)", "unexpected ')'"),

@@ -291,13 +291,13 @@ def test_bad_input_is_one_line_before_anything_runs(verb, arguments, message, mo
     [
         (["simulate", "--variants", "fancy"], "variants must be"),
         (["simulate", "--variants", "trained,trained"], "variants must be"),
-        (["simulate", "--variants", "srf", "--steps", "2"], "variants describe one step"),
+        (["simulate", "--variants", "srf", "--steps", "2"], "variants must be trained, initial"),
         (
             ["simulate", "--variants", "trained,initial", "--over", "ridge=1,2",
              "--over", "noise_std=0,1", "--plot", "a.png"],
             "--plot takes a single --over",
         ),
-        (["compare", "--seeds", "1"], "seeds must be two at least"),
+        (["compare", "--seeds", "1"], "seeds must be at least 2"),
         (["compare", "--seeds", "5,"], "seeds must be"),
     ],
 )  # fmt: skip

@@ -147,7 +147,7 @@ def test_fields_that_are_known_apart_are_refused_together():
         ({"step_exponent": None, "step_sizes": (1.0, 2.0), "steps": 3}, "steps must be left out"),
         (
             {"step_exponent": None, "step_sizes": (1.0,), "step_scale": 2.0},
-            "step_scale goes with step_exponent",
+            "step_scale can only be given with step_exponent",
         ),
     ],
 )

@@ -101,7 +101,7 @@ LARGE: dict[str, Any] = {"n": 2000, "d": 1000, "width": 1500, "step_size": 30.0,
 
 
 def test_refusals_say_why():
-    with pytest.raises(InvalidProblem, match="no closed form as n → ∞; predict knows them"):
+    with pytest.raises(InvalidProblem, match="no closed form as n → ∞; use predict"):
         fs.limit(LOGISTIC)
     with pytest.raises(InvalidProblem, match="features do not depend on the readout's loss"):
         fs.spectrum(LOGISTIC)

@@ -55,8 +55,8 @@ def test_the_page_writes_its_axis_in_the_same_language() -> None:
         ("ridge=0.1:x:3", "must read START:STOP:COUNT"),
         ("ridge=0.1:1:2.5", "must have a COUNT from 1"),
         ("ridge=log:0:1:5", "must have ends > 0 on a log scale"),
-        ("ridge=0.1:1:step=-1", "must lead from start to stop"),
-        ("ridge=log:0.1:1:step=1", "goes with a linear scale"),
+        ("ridge=0.1:1:step=-1", "must have the sign of stop − start"),
+        ("ridge=log:0.1:1:step=1", "needs a linear scale"),
         ("ridge=1,1.0", "must have distinct values"),
     ],
 )

@@ -208,7 +208,7 @@ def test_several_outputs_and_reuse_are_departures_too():
     y = np.digitize(X[:, 0], [-0.5, 0.5])
     model = OneStepClassifier(width=60, split="reuse", random_state=0, steps=2).fit(X, y)
     text = " ".join(model.theory_[0].departures)
-    for words in ("3 outputs share", "reuses the step's rows", "2 steps"):
+    for words in ("3 outputs share", "reuses the step's rows", "here there are 2"):
         assert words in text
     assert len(model.theory_) == len(model.learned_curve_) == 3
     assert model.spikes_.overlaps.shape[1] == 3

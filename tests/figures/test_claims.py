@@ -42,7 +42,7 @@ def test_every_figure_has_data_that_contradict_it():
 @pytest.mark.parametrize(("name", "variable", "where", "value", "words"), FALSE)
 def test_false_data_fail_with_the_claim_they_contradict(name, variable, where, value, words):
     data = changed(TRUE[name](), variable, where, value)
-    with pytest.raises(FigureClaimFailed, match=f"figure {name} does not bear out") as caught:
+    with pytest.raises(FigureClaimFailed, match=f"figure {name} contradicts") as caught:
         FIGURES[name].check(data)
     failed = [claim.text for claim in caught.value.claims if not claim.holds]
     assert any(words in text for text in failed), failed

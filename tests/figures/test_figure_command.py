@@ -79,7 +79,7 @@ def test_a_claim_that_fails_is_told_and_leaves_the_files(tmp_path, made_up):
     assert result.exit_code == 1
     assert "  FAILS: α = 0.29" in result.stdout
     assert "  holds: α = 0.15" in result.stdout
-    assert result.stderr.startswith("error: figure spectrum does not bear out its claim")
+    assert result.stderr.startswith("error: figure spectrum contradicts its claim")
     assert len(result.stderr.splitlines()) == 1
     assert len(list(tmp_path.iterdir())) == 3
 

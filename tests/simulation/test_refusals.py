@@ -69,7 +69,7 @@ def test_bad_arguments(options, parameter):
 
 @pytest.mark.parametrize("variant", ["srf", "gaussian+spiked:1"])
 def test_variants_of_one_step(variant):
-    with pytest.raises(InvalidProblem, match="variants describe one step"):
+    with pytest.raises(InvalidProblem, match="variants must be trained, initial or gaussian"):
         simulate(PROBLEM.replace(steps=2), seeds=1, variants=[variant])
 
 

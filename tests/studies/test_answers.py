@@ -40,7 +40,7 @@ def test_every_claim_has_data_that_contradict_it(name):
 @pytest.mark.parametrize(("name", "variable", "where", "value", "words"), FALSE)
 def test_false_data_fail_with_the_claim_they_contradict(name, variable, where, value, words):
     data = changed(TRUE[name](), variable, where, value)
-    with pytest.raises(StudyClaimFailed, match=f"study {name} does not bear out") as caught:
+    with pytest.raises(StudyClaimFailed, match=f"study {name} contradicts") as caught:
         STUDIES[name].check(data)
     failed = [claim.text for claim in caught.value.claims if not claim.holds]
     assert any(words in text for text in failed), failed

@@ -77,7 +77,7 @@ def test_false_data_fail_with_the_claim_they_contradict(
 ) -> None:
     data = made_up()
     data[variable][where] = value
-    with pytest.raises(StudyClaimFailed, match="study staircase does not bear out") as caught:
+    with pytest.raises(StudyClaimFailed, match="study staircase contradicts") as caught:
         STUDY.check(data)
     assert any(words in claim.text for claim in caught.value.claims if not claim.holds)
 

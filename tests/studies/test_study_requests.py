@@ -64,5 +64,5 @@ def test_a_claim_that_fails_is_told_and_leaves_the_files(tmp_path, monkeypatch):
     result = run(name, "--output", str(tmp_path))
     assert result.exit_code == 1
     assert "  FAILS: " in result.stdout
-    assert result.stderr.startswith(f"error: study {name} does not bear out its claim")
+    assert result.stderr.startswith(f"error: study {name} contradicts its claim")
     assert len(list(tmp_path.iterdir())) == 3

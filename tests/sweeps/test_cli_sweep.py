@@ -102,7 +102,7 @@ def test_plot(study):
     [
         ("[grid]\nridge = []", "grid.ridge must not be empty; got []"),
         ("[grid]\nridge = ['a']", "grid.ridge must be > 0 (a number); got 'a'"),
-        ("[grid]\nlambda = [1]", "grid.lambda is not known here"),
+        ("[grid]\nlambda = [1]", "grid.lambda is not a known name here"),
         ("[grid]\nstep_size = [1]\nstep_exponent = [1]", "grid.step_size must not be varied"),
         ("[grid", "FILE must be valid TOML"),
     ],
@@ -122,7 +122,7 @@ def test_a_bad_file_starts_nothing(study, content, message):
     [
         (["--engine", "gpu"], "--engine must be one of processes, serial, dask; got 'gpu'"),
         (["--engine", "processes", "--workers", "x"], "--workers must be a whole number"),
-        (["--engine", "serial", "--scheduler", "a"], "--scheduler goes with the engine dask"),
+        (["--engine", "serial", "--scheduler", "a"], "--scheduler needs the engine dask"),
         (["--store", "no/s.sqlite"], "store must be in a directory that exists"),
     ],
 )

@@ -176,7 +176,7 @@ def test_other_numerics_compute_again_and_what_they_stored_stays_readable(study,
     told = run_copy(package)
     assert "0 stored before, 3 computed" in told
     assert "3 of predict stored by numerics" in told
-    assert "whose probe answers differ from today's by up to 2.0e-01: not used here" in told
+    assert "whose check values differ from this version's by up to 2.0e-01: not used here" in told
     assert "3 stored before, 0 computed" in command.run("sweep", "run", "study.toml").stdout
     (other,) = command.run_json("sweep", "status", "study.toml")["earlier"]
     assert other["units"] == 3
@@ -201,7 +201,7 @@ def test_stores_without_answers_are_read_and_brought_up(tmp_path, monkeypatch):
         db.executescript("DROP TABLE numerics; PRAGMA user_version = 1;")
     db.close()
     told = "3 of predict stored by numerics 5a36538fb2a48bcc"
-    why = "which kept no answers of probe problems to compare: not used here; export"
+    why = "which cannot be compared with this version: no check values were stored: not used"
     before = path.read_bytes()
     for verb in ("status", "run"):
         text = " ".join(command.run("sweep", verb, "study.toml").stdout.split())
@@ -217,7 +217,7 @@ def test_stores_without_answers_are_read_and_brought_up(tmp_path, monkeypatch):
 def test_an_unknown_tag_is_refused_with_those_that_are_known(study):
     refused = command.run("sweep", "export", "study.toml", "x.csv", "--numerics", "2", code=2)
     assert refused.stderr == (
-        "error: --numerics must be others that have results here (there are none); got '2'\n"
+        "error: --numerics must be a tag with results here (there are none); got '2'\n"
     )
 
 
@@ -241,6 +241,8 @@ def test_results_of_the_first_stores_are_read_by_their_number(base, tmp_path):
         assert make_status(plan, store).count("missing") == 1
         (found,) = earlier_results(plan, store)
         assert (found.numerics, found.units, found.difference) == (2, 1, None)
-        assert "which kept no answers of probe problems to compare" in str(found)
+        assert "which cannot be compared with this version: no check values were stored" in str(
+            found
+        )
         table = make_table(under_numerics(plan, store, ["2"]), store)
     assert (table["status"], table["numerics"]) == (["ok"], ["2"])

@@ -144,14 +144,14 @@ BAD_GRIDS = [
     ({"ridge": [0.1, -1.0]}, "grid.ridge must be > 0; got -1.0"),
     ({"ridge": ["a"]}, "grid.ridge must be > 0 (a number); got 'a'"),
     ({"ridge": [0.1, 0.1]}, "grid.ridge must have distinct values; got [0.1, 0.1]"),
-    ({"lambda": [1]}, "grid.lambda is not known here"),
+    ({"lambda": [1]}, "grid.lambda is not a known name here"),
     ({"ridge": {"start": 1, "stop": 2}}, "grid.ridge must have either count or step"),
     ({"ridge": {"start": 1, "stop": 2, "count": 0}}, "grid.ridge.count must be a whole number"),
     ({"ridge": {"start": 1, "stop": 2, "count": 1e9}}, "grid.ridge.count must be at most 1e+06"),
-    ({"ridge": {"start": 1, "stop": 2, "num": 3}}, "grid.ridge.num is not known here"),
+    ({"ridge": {"start": 1, "stop": 2, "num": 3}}, "grid.ridge.num is not a known name here"),
     ({"ridge": {"start": 1, "count": 3}}, "grid.ridge.stop must be a number; got None"),
-    ({"ridge": {"start": 1, "stop": 2, "step": -1}}, "grid.ridge.step must lead from start"),
-    ({"ridge": {"start": 1, "stop": 2, "step": 0}}, "grid.ridge.step must lead from start"),
+    ({"ridge": {"start": 1, "stop": 2, "step": -1}}, "grid.ridge.step must have the sign of stop"),
+    ({"ridge": {"start": 1, "stop": 2, "step": 0}}, "grid.ridge.step must have the sign of stop"),
     ({"ridge": {"start": 1, "stop": 2, "step": 1e-12}}, "grid.ridge.step must give at most"),
     (
         {"ridge": {"start": 0, "stop": 2, "count": 3, "scale": "log"}},
@@ -159,7 +159,7 @@ BAD_GRIDS = [
     ),
     (
         {"ridge": {"start": 1, "stop": 2, "step": 1, "scale": "log"}},
-        "grid.ridge.step goes with a linear scale; got 1",
+        "grid.ridge.step needs a linear scale; got 1",
     ),
     ({"ridge": {"start": 1, "stop": math.inf, "count": 3}}, "grid.ridge.stop must be finite"),
     (
@@ -172,7 +172,7 @@ BAD_GRIDS = [
     ({"zip": {}}, "grid.zip must not be empty; got {}"),
     ({"zip": {"size": {}}}, "grid.zip.size must not be empty; got {}"),
     ({"zip": {"size": {"n": [1, 2], "d": [1]}}}, "grid.zip.size must have lists of equal length"),
-    ({"zip": {"size": {"foo": [1]}}}, "grid.zip.size.foo is not known here"),
+    ({"zip": {"size": {"foo": [1]}}}, "grid.zip.size.foo is not a known name here"),
     ({"zip": {"seed": {"n": [1, 2]}}}, "grid.zip.seed must be named by a word"),
     ({"zip": {"size": {"n": [60, 0]}}}, "grid.zip.size.n must be a whole number"),
     (
@@ -212,7 +212,7 @@ BAD_TASKS = [
     (["predict", "predict"], "tasks must name each task once"),
     ({"guess": {}}, "tasks.guess is not a task"),
     ({"predict": 3}, "tasks.predict must be a table; got 3"),
-    ({"predict": {"speed": 1}}, "tasks.predict.speed is not known here"),
+    ({"predict": {"speed": 1}}, "tasks.predict.speed is not a known name here"),
     ({"limit": {"degree": 31}}, "tasks.limit.degree must be a whole number from 0 to 30"),
     ({"limit": {"degree": "x"}}, "tasks.limit.degree must be a whole number"),
     ({"limit": {"degree": -1}}, "tasks.limit.degree must be a whole number from 0 to 30"),
@@ -226,7 +226,7 @@ BAD_TASKS = [
     ({"simulate": {"device": "tpu"}}, "tasks.simulate.device must be one of cpu, cuda, torch"),
     ({"simulate": {"max_memory": -1}}, "tasks.simulate.max_memory must be > 0; got -1"),
     ({"simulate": {"setting": 3}}, "tasks.simulate.setting must be a table; got 3"),
-    ({"simulate": {"setting": {"x": 3}}}, "tasks.simulate.setting.x is not known here"),
+    ({"simulate": {"setting": {"x": 3}}}, "tasks.simulate.setting.x is not a known name here"),
     ({"simulate": {"setting": {"inputs": "x"}}}, "tasks.simulate.setting.inputs must be one of"),
     (
         {"simulate": {"setting": {"data": "same"}}},
@@ -246,16 +246,16 @@ def test_variants_of_one_step_are_refused_for_several():
     tasks = {"simulate": {"variants": ["srf"]}}
     with pytest.raises(InvalidProblem) as caught:
         make_plan(read_sweep({"problem": {**PROBLEM, "steps": 2}, "tasks": tasks}))
-    message = "tasks.simulate.variants describe one step (theory, section 2), not several"
+    message = "tasks.simulate.variants must be trained, initial or gaussian"
     assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"colour": 3}, "colour is not known here"),
+        ({"colour": 3}, "colour is not a known name here"),
         ({"problem": 3}, "problem must be a table; got 3"),
-        ({"problem": {**PROBLEM, "lambda": 3}}, "problem.lambda is not known here"),
+        ({"problem": {**PROBLEM, "lambda": 3}}, "problem.lambda is not a known name here"),
         ({"problem": {"n": 3}}, "problem.d or problem.phi must be given; got None"),
         ({"problem": {**PROBLEM, "ridge": -1}}, "problem.ridge must be > 0; got -1"),
         ({"problem": {**PROBLEM, "activation": 3}}, "problem.activation must be a name"),
@@ -271,9 +271,9 @@ def test_variants_of_one_step_are_refused_for_several():
         ({"engine": {"workers": 5000}}, "engine.workers must be at most 4096"),
         (
             {"engine": {"kind": "serial", "workers": 2}},
-            "engine.workers goes with processes or dask",
+            "engine.workers needs the engine processes or dask",
         ),
-        ({"engine": {"scheduler": "tcp://x"}}, "engine.scheduler goes with the engine dask"),
+        ({"engine": {"scheduler": "tcp://x"}}, "engine.scheduler needs the engine dask"),
         (
             {"engine": {"kind": "dask", "scheduler": "tcp://x", "workers": 2}},
             "engine.workers must not be given with a scheduler",
@@ -295,7 +295,9 @@ def test_what_is_no_sweep_is_refused():
 
 
 def test_functions_are_refused_because_content_cannot_tell_them(base):
-    with pytest.raises(InvalidProblem, match="a function has no content to tell it by") as caught:
+    with pytest.raises(
+        InvalidProblem, match="a Python function cannot be identified in the store"
+    ) as caught:
         make_plan(read_sweep(base.replace(target=np.sin)))
     assert "\n" not in str(caught.value)
     lying = HermiteSum("tanh", (0.0, 1.0))

@@ -184,9 +184,9 @@ def complaints(
         notes.append("some library flushes subnormal numbers to 0 for the whole process")
     if not all(row["agrees"] for row in predicted):
         notes.append(
-            f"the predicted case is off by more than {TOLERANCE:g}: NumPy, SciPy or BLAS here "
-            "computes otherwise; try OPENBLAS_NUM_THREADS=1 and another build"
+            "try OPENBLAS_NUM_THREADS=1, then another build of NumPy and SciPy: the predicted "
+            f"case is off by more than {TOLERANCE:g}"
         )
     if not all(row["agrees"] for row in trained):
-        notes.append("trained networks disagree with their prediction: try other seeds")
+        notes.append("try other seeds: trained networks disagree with their prediction")
     return notes

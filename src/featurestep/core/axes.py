@@ -90,7 +90,7 @@ def spaced(path: str, value: dict[str, Any]) -> FloatArray:
         raise InvalidProblem(path, "must have either count or step", value)
     if "step" in value:
         if scale == "log":
-            raise InvalidProblem(f"{path}.step", "goes with a linear scale", value["step"])
+            raise InvalidProblem(f"{path}.step", "needs a linear scale", value["step"])
         return _stepped(path, start, stop, finite(f"{path}.step", value["step"]))
     count = point_count(f"{path}.count", value["count"])
     if scale == "linear":
@@ -101,7 +101,7 @@ def spaced(path: str, value: dict[str, Any]) -> FloatArray:
 
 def _stepped(path: str, start: float, stop: float, step: float) -> FloatArray:
     if step == 0 or (stop - start) / step < 0:
-        raise InvalidProblem(f"{path}.step", "must lead from start to stop", step)
+        raise InvalidProblem(f"{path}.step", "must have the sign of stop − start", step)
     steps = (stop - start) / step
     if steps > MAX_POINTS:
         raise InvalidProblem(f"{path}.step", f"must give at most {MAX_POINTS:.0e} values", step)

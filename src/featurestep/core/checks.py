@@ -103,7 +103,9 @@ def known_keys(path: str, value: Mapping[str, Any], known: Collection[str]) -> N
     for key in value:
         if key not in known:
             where = f"{path}.{key}" if path else key
-            raise InvalidProblem(where, f"is not known here ({', '.join(known)})", value[key])
+            raise InvalidProblem(
+                where, f"is not a known name here ({', '.join(known)})", value[key]
+            )
 
 
 def text(path: str, value: Any) -> str:

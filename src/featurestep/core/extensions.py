@@ -24,16 +24,15 @@ PLAIN: dict[str, tuple[Any, str]] = {  # value of each field in a plain problem,
 ALL = frozenset(PLAIN)
 LOSS = frozenset({"loss", "intercept"})
 _OF_FEATURES = (
-    "features do not depend on the readout's loss: leave it out; labels ±1 are not known here"
+    "features do not depend on the readout's loss: leave it out; labels ±1 are not supported here"
 )
 _SAMPLE_USED_TWICE = (
-    "features on rows that the step has used follow other equations, derived for errors only; "
-    "simulated spectra know them"
+    "for rows that the step has used there is theory for errors only; use simulated_spectrum"
 )
 _WHY_FRESH = {"spectrum": _SAMPLE_USED_TWICE, "critical_steps": _SAMPLE_USED_TWICE}
 _WHY_SQUARE = {  # why a verb knows the square loss only
-    "limit": "other losses have no closed form as n → ∞; predict knows them at any n",
-    "learnable": "floors are those of squared errors",
+    "limit": "other losses have no closed form as n → ∞; use predict at finite n",
+    "learnable": "its floors are bounds on squared errors",
     "phase_diagram": _OF_FEATURES,
     "spectrum": _OF_FEATURES,
     "critical_steps": _OF_FEATURES,

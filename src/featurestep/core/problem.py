@@ -179,7 +179,7 @@ class Problem:
         """The target's function σ⋆; InvalidProblem if the target has several directions."""
         found = self._resolved_target
         if isinstance(found, Teacher):
-            rule = "must have one direction here: this is not known for several"
+            rule = "must have one direction here: there is no theory for several"
             raise InvalidProblem("target", rule, self.target)
         return found
 
@@ -444,7 +444,7 @@ def _steps_of(given: Mapping[str, Any], n: int) -> dict[str, Any]:
         if given[name] is not None:
             raise InvalidProblem("step_sizes", f"must not be given together with {name}", sizes)
     if given["step_scale"] != 1.0:
-        rule = "goes with step_exponent, not with step_sizes"
+        rule = "can only be given with step_exponent, not with step_sizes"
         raise InvalidProblem("step_scale", rule, given["step_scale"])
     if steps not in (1, len(sizes)):
         raise InvalidProblem("steps", f"must be left out: step_sizes has {len(sizes)}", steps)
@@ -460,7 +460,7 @@ def _step_of(given: Mapping[str, Any], n: int) -> dict[str, float]:
             rule = "must not be given together with step_exponent"
             raise InvalidProblem("step_size", rule, (size, exponent))
         if scale != 1.0:
-            rule = "goes with step_exponent, not with step_size"
+            rule = "can only be given with step_exponent, not with step_size"
             raise InvalidProblem("step_scale", rule, scale)
         size = number("step_size", non_negative("step_size", size), *STEP_RANGE)
         return {"step_scale": scale, "step_size": size}

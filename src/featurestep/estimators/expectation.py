@@ -135,10 +135,10 @@ def departures_of_inputs(X: Any, kappa: FloatArray) -> tuple[str, ...]:
     spread, gaussian = float(lengths.std()), (2.0 / max(effective, 1.0)) ** 0.5
     if spread > 1.5 * gaussian and spread > 0.05:
         notes.append(
-            f"the rows' squared lengths vary by {spread:.0%}; those of Gaussian inputs would by "
-            f"{gaussian:.0%}"
+            f"inputs are not Gaussian: the squared lengths of rows have a relative standard "
+            f"deviation of {spread:.0%}, {gaussian:.0%} for Gaussian inputs"
         )
     excess = float(np.mean(kappa**4)) - 3.0
     if abs(excess) > 5.0 * (24.0 / n) ** 0.5:
-        notes.append(f"κ is not Gaussian: its excess kurtosis is {excess:.2g}")
+        notes.append(f"inputs are not Gaussian: κ has an excess kurtosis of {excess:.2g}")
     return tuple(notes)

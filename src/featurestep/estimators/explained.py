@@ -170,18 +170,21 @@ class Explained(OneStepBase):
     def _own_departures(self, problem: Problem) -> tuple[str, ...]:
         """Where this estimator does what the theory does not."""
         checks = (
-            (self._outputs > 1, f"{self._outputs} outputs share the network; the theory has one"),
+            (
+                self._outputs > 1,
+                f"the theory is for one output; here {self._outputs} outputs share the network",
+            ),
             (
                 self.split == "reuse" and problem.rows == "fresh",
-                "the readout reuses the step's rows; the theory has fresh ones where there is an "
-                "intercept or the step is very large",
+                "the theory is for a readout on fresh rows, here it reuses the step's rows "
+                "(reused rows with an intercept or a very large step are not covered)",
             ),
             (
                 bool(self.fit_intercept) and not problem.intercept,
-                "the intercept is free; the theory's answer is for none, and expects more error "
-                "where the target has an even part",
+                "expect a lower error if the target has an even part: the theory is for a fit "
+                "without intercept, here one is fitted",
             ),
-            (self.steps > 1, f"{self.steps} steps; the theory takes one"),
+            (self.steps > 1, f"the theory is for one step; here there are {self.steps}"),
         )
         return tuple(text for departs, text in checks if departs)
 

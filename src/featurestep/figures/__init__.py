@@ -33,7 +33,7 @@ class FigureClaimFailed(FeaturestepError):
         self.figure = figure
         self.claims = claims
         failed = "; ".join(claim.text for claim in claims if not claim.holds)
-        super().__init__(f"{self.kind} {figure} does not bear out its claim: {failed}")
+        super().__init__(f"{self.kind} {figure} contradicts its claim: {failed}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.figure, self.claims)

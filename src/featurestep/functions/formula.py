@@ -331,7 +331,7 @@ def _quotient(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _power(a: FloatArray, b: FloatArray) -> FloatArray:
-    base, exponent = _number(a, "what has a power"), _number(b, "a power")
+    base, exponent = _number(a, "the base of a power"), _number(b, "an exponent")
     return _constant(float(np.float64(base) ** exponent))
 
 

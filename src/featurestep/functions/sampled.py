@@ -84,7 +84,7 @@ class Sampled(Nonlinearity):
             if edges.size + unresolved.size > _MAX_PANELS:
                 raise InaccurateQuadrature(
                     self.parameter,
-                    f"must be resolved by {_MAX_PANELS} panels on [-{top:g}, {top:g}]",
+                    f"must vary slowly enough for {_MAX_PANELS} panels on [-{top:g}, {top:g}]",
                     "a function that varies faster",
                 )
             edges = np.unique(np.concatenate([edges, middle]))

@@ -125,7 +125,7 @@ class Teacher:
     def aligned(self) -> AlignedTarget:
         """The function in the basis of eq. 45; InvalidProblem if a grid cannot average it."""
         if self.directions > MAX_DIRECTIONS:
-            rule = f"must have at most {MAX_DIRECTIONS} directions in theory (simulations take it)"
+            rule = f"must have at most {MAX_DIRECTIONS} directions in theory (use simulate)"
             raise InvalidProblem("target", rule, self.directions)
         return _aligned(self)
 
@@ -214,7 +214,9 @@ def _aligned(teacher: Teacher) -> AlignedTarget:
             break
     if not gap <= _MAX_GAP:
         raise InaccurateQuadrature(
-            "target", f"must have averages that a grid takes to {_MAX_GAP:g}", f"a gap of {gap:.2g}"
+            "target",
+            f"must have averages accurate to {_MAX_GAP:g} on a grid",
+            f"a gap of {gap:.2g}",
         )
     linear = (weight * values) @ z
     slope = float(np.sqrt(linear @ linear))

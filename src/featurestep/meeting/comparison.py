@@ -269,7 +269,7 @@ def enough_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     """The seeds, two at least, or InvalidProblem."""
     listed = checked_seeds(seeds)
     if len(listed) < 2:
-        rule = "must be two at least: a z-score needs a standard error"
+        rule = "must be at least 2: a z-score needs a standard error"
         raise InvalidProblem("seeds", rule, seeds if isinstance(seeds, int) else listed)
     return listed
 

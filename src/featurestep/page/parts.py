@@ -107,7 +107,7 @@ def _along_direction(found: Prediction | LossPrediction) -> Data:
         "best": best.tolist(),
     }
     if problem.is_binary:
-        why = f"with loss {problem.loss} the output is no estimate of the labels: see their errors"
+        why = f"with loss {problem.loss} the output does not estimate the labels: see their errors"
         return {**data, "degrees": [], "undrawn": {"degrees": why}}
     degrees = _degrees(found, nodes, weight, learned[_KAPPA.size :])
     return {**data, "degrees": degrees, "undrawn": {}}

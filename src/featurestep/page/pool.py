@@ -155,4 +155,4 @@ class Pool(WorkerPool):
 
 def _check(wanted: Wanted) -> None:
     if not wanted():
-        raise Overtaken("the controls have moved on")
+        raise Overtaken("replaced by a newer request")

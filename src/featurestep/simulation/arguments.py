@@ -145,7 +145,7 @@ def check_variants(problem: Problem, variants: tuple[Variant, ...]) -> None:
         return
     for variant in variants:
         if variant.degree or variant.base == "srf":
-            rule = "describe one step (theory, section 2), not several, for spiked and srf features"
+            rule = "must be trained, initial or gaussian with several steps"
             raise InvalidProblem("variants", rule, variant.name)
 
 

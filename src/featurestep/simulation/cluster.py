@@ -99,7 +99,7 @@ class Cluster:
         except FeaturestepError:
             raise
         except self._distributed.KilledWorker as error:
-            text = f"workers died again and again on one task: {error}"
+            text = f"workers died repeatedly on one task: {error}"
             raise ClusterError(" ".join(text.split())) from None
         except (OSError, CancelledError) as error:
             raise ClusterError(f"the Dask scheduler dropped the work: {error}") from None

@@ -54,11 +54,11 @@ class EngineChoice:
             if self.workers > MAX_WORKERS:
                 raise InvalidProblem("workers", f"must be at most {MAX_WORKERS}", self.workers)
             if self.kind == "serial":
-                raise InvalidProblem("workers", "goes with processes or dask", self.workers)
+                raise InvalidProblem("workers", "needs the engine processes or dask", self.workers)
         if self.scheduler is not None:
             text("scheduler", self.scheduler)
             if self.kind != "dask":
-                raise InvalidProblem("scheduler", "goes with the engine dask", self.scheduler)
+                raise InvalidProblem("scheduler", "needs the engine dask", self.scheduler)
             if self.workers is not None:
                 rule = "must not be given with a scheduler, which has its own"
                 raise InvalidProblem("workers", rule, self.workers)

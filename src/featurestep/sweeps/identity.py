@@ -135,9 +135,12 @@ def _text(spec: Any, parameter: str) -> str:
         return spec
     if isinstance(spec, Nonlinearity) and _is_told(spec, parameter):
         return spec.name
-    rule = "must be a name or a Hermite sum in a sweep: a function has no content to tell it by"
+    rule = (
+        "must be a name or a Hermite sum in a sweep: a Python function cannot be identified in the "
+        "store"
+    )
     if isinstance(spec, Teacher):
-        rule = "must be a formula in a sweep: a Teacher has no content to tell it by"
+        rule = "must be a formula in a sweep: a Teacher cannot be identified in the store"
     raise InvalidProblem(parameter, rule, spec)
 
 

@@ -91,8 +91,8 @@ def run_elsewhere(job: Job, answers: Answers) -> Report:
     """The same on a machine of its own installation, if that has the driver's probe answers."""
     gap = difference(answers_of(job.task), answers)
     if gap > TOLERANCE:
-        told = f"probe answers of its worker differ from the driver's by up to {gap:.1e}"
-        return job.lost(f"{told}: install the featurestep of the driver there")
+        told = f"its check values differ from the driver's by up to {gap:.1e}"
+        return job.lost(f"install the driver's version of featurestep on the worker: {told}")
     return run_alone(job)
 
 

@@ -121,7 +121,7 @@ def under_numerics(plan: Plan, store: Store, tags: Collection[str]) -> Plan:
     known = dict.fromkeys(str(each.numerics) for each in stored)
     for tag in tags:
         if tag not in known:
-            rule = f"must be others that have results here ({', '.join(known) or 'there are none'})"
+            rule = f"must be a tag with results here ({', '.join(known) or 'there are none'})"
             raise InvalidProblem("numerics", rule, tag)
     chosen = [each for each in reversed(stored) if str(each.numerics) in tags]
     return plan.under({each.task: each.numerics for each in chosen}, is_current=False)

@@ -126,9 +126,9 @@ class Version(NamedTuple):
         day = datetime.fromtimestamp(self.finished, UTC).date()
         made = f"featurestep {self.package}, {day}"
         if self.difference is None:
-            told = "which kept no answers of probe problems to compare"
+            told = "which cannot be compared with this version: no check values were stored"
         else:
-            told = f"whose probe answers differ from today's by up to {self.difference:.1e}"
+            told = f"whose check values differ from this version's by up to {self.difference:.1e}"
         return f"{self.units} of {self.task} stored by numerics {self.numerics} ({made}), {told}"
 
     def as_dict(self) -> dict[str, Any]:

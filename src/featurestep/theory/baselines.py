@@ -33,7 +33,7 @@ _FAR, _KAPPA_SPACING = 8.0, 0.005  # κ, where its best function has corners
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Baselines(Result):
-    """Test errors, noise included, of predictors to set the trained network against."""
+    """Test errors, noise included, of predictors to compare the trained network with."""
 
     MEANINGS: ClassVar[Mapping[str, str]] = {
         "untrained": "the same network with step 0 (random features)",

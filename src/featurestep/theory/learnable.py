@@ -152,8 +152,9 @@ class Learnable(Result):
         gain = max(0.05 * (self.class_floor - self.problem.noise_std**2), 0.005 * self.power)
         if spiked_weights(self.problem).alignment == 0.0:
             yield (
-                "only the target's mean is learned, unless n_step is far larger than d: the target "
-                "has no linear part (E[y z] = 0), so the step finds none of its directions"
+                "expect only the target's mean to be learned unless n_step is far larger than d: "
+                "the target has no linear part (E[y z] = 0), so the step finds none of its "
+                "directions"
             )
             return
         if self.class_floor - self.class_floor_many > gain:

@@ -143,7 +143,7 @@ def solve(
                 break
     for index in pending:
         batches.outcomes[index] = NotConverged(
-            f"results still change by more than {SETTLED:.0e} when groups and nodes are refined"
+            f"results still change by more than {SETTLED:.0e} with more groups and quadrature nodes"
         )
     return [outcome for outcome in batches.outcomes if outcome is not None]
 

@@ -211,8 +211,8 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
     if 2 * span / widest / spacing > MOST_GROUPS:
         cause = f"oscillates {u:.3g} times" if problem.sigma.oscillates else "varies too fast"
         raise NotConverged(
-            f"activation {problem.sigma.name} {cause} over the readout law: "
-            f"more than {MOST_GROUPS} groups of neurons would be needed"
+            f"take a smaller step or a readout law of few values: activation {problem.sigma.name} "
+            f"{cause} over the readout law (more than {MOST_GROUPS} groups of neurons needed)"
         )
     if problem.law.name == "uniform":
         return stretched_uniform, (scale, widest, spacing, _UNIFORM_EXTRA)
@@ -273,8 +273,8 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     spacing = _NODE_SPACING / refine
     if 2 * end / widest / spacing > MOST_NODES:
         raise NotConverged(
-            f"activation {sigma.name} oscillates {u:.3g} times along the learned direction: "
-            f"more than {MOST_NODES} nodes would be needed"
+            f"take a smaller step: activation {sigma.name} oscillates {u:.3g} times along the "
+            f"learned direction (more than {MOST_NODES} quadrature nodes needed)"
         )
     return centres + _target_centres(problem, weights), widest, spacing, end
 

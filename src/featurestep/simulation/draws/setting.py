@@ -226,9 +226,19 @@ class Setting:
         """
         named = self.inputs if isinstance(self.inputs, str) else "a given array"
         checks = (
-            (named != "gaussian", f"inputs are {named}: the theory assumes Gaussian inputs"),
-            (self.teacher is not None, "a teacher replaces the problem's target"),
-            (self.corrupted > 0, f"{self.corrupted:.3g} of the training labels are corrupted"),
+            (
+                named != "gaussian",
+                f"expect deviations from the theory: inputs are {named}, not Gaussian",
+            ),
+            (
+                self.teacher is not None,
+                "expect deviations from the theory: a teacher replaces the problem's target",
+            ),
+            (
+                self.corrupted > 0,
+                f"expect deviations from the theory: a share {self.corrupted:.3g} of the training "
+                "labels is corrupted",
+            ),
         )
         return tuple(Note(text, size=math.inf) for departs, text in checks if departs)
 

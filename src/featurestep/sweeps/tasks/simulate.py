@@ -208,7 +208,10 @@ def _setting(value: Any) -> Setting:
     if isinstance(given, Mapping):
         refuse_moved(given, "setting.")
     setting = given if isinstance(given, Setting) else from_table("setting", Setting, given)
-    rule = "must be left out of a sweep unless it is a name: it has no content to tell it by"
+    rule = (
+        "must be a name in a sweep, or left out: an array or a function cannot be identified in the "
+        "store"
+    )
     for which in ("inputs", "teacher"):
         what = getattr(setting, which)
         if what is not None and not isinstance(what, str):

@@ -76,8 +76,8 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> Rule:
     count = next((count for most, count in _NODES_BY_REACH if rounded <= most), None)
     if count is None:
         raise NotConverged(
-            "the step is too large for readouts on rows of the step with a continuous readout law: "
-            f"it moves neurons by {reach:.3g} of their weights (at most 4)"
+            "take a smaller step or a readout law of few values: with rows half or same the step "
+            f"may move neurons by at most 4 times their norm, here it is {reach:.3g}"
         )
     return split_law(
         problem.law.name, math.ceil(count * refine), 0.8 * rounded / (1.0 + 0.4 * rounded)

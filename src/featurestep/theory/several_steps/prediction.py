@@ -33,8 +33,8 @@ def require_fresh_batches(problem: Problem | Grid) -> None:
     found = departing(problem)
     if found.keys() >= {"steps", "batches"}:
         rule = (
-            "must be fresh for predictions of several steps: a sample that is used twice is "
-            "correlated with the weights that it meets (simulations take it)"
+            "must be fresh for predictions of several steps: there is no theory for samples that "
+            "are used in two steps (use simulate)"
         )
         raise InvalidProblem("batches", rule, found["batches"])
 
@@ -84,7 +84,7 @@ def fineness_of(problem: Problem, effort: Effort) -> Fineness:
 def solve_problem(problem: Problem, effort: Effort) -> Outcome:
     """The prediction of a problem of several steps, or the error that refuses it."""
     if problem.residual != "labels":
-        rule = "must be labels for predictions of several steps (simulations take it)"
+        rule = "must be labels for predictions of several steps (use simulate)"
         return InvalidProblem("residual", rule, problem.residual)
     try:
         fineness = fineness_of(problem, effort)

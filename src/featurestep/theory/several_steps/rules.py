@@ -67,8 +67,8 @@ def frame_rule(frame: Frame, spacing: float, tolerance: float) -> Rule:
         rules.append(gauss_hermite(count) if few else trapezoid_normal(_HALF_WIDTH, step))
     if np.prod([float(x.size) for x, _ in rules]) > MOST_NODES:
         raise NotConverged(
-            "the activation varies too fast along the learned directions: more than "
-            f"{MOST_NODES} nodes would be needed"
+            "take smaller steps: the activation varies too fast along the learned directions, "
+            f"more than {MOST_NODES} nodes would be needed"
         )
     return product_rule(rules, 1e-3 * tolerance)
 

@@ -334,8 +334,8 @@ def _node_rule(problem: Problem, weights: SpikedWeights, refinement: float) -> N
 def _refuse_if_many(problem: Problem, count: int, most: int, what: str) -> None:
     if count > most:
         raise NotConverged(
-            f"activation {problem.sigma.name} oscillates over the step's shifts: "
-            f"more than {most} {what} would be needed"
+            f"activation {problem.sigma.name} oscillates too fast at this step: "
+            f"more than {most} {what} would be needed; take a smaller step"
         )
 
 
