@@ -301,9 +301,9 @@ def test_functions_are_refused_because_content_cannot_tell_them(base):
         make_plan(read_sweep(base.replace(target=np.sin)))
     assert "\n" not in str(caught.value)
     lying = HermiteSum("tanh", (0.0, 1.0))
-    with pytest.raises(InvalidProblem, match="no content"):
+    with pytest.raises(InvalidProblem, match="cannot be identified"):
         make_plan(read_sweep(base.replace(target=lying)))
-    with pytest.raises(InvalidProblem, match="no content"):
+    with pytest.raises(InvalidProblem, match="cannot be identified"):
         make_plan(read_sweep(base.vary(activation=[function(np.arctan, name="tanh")])))
 
 
@@ -315,7 +315,5 @@ def test_functions_are_refused_because_content_cannot_tell_them(base):
     ],
 )
 def test_settings_without_content_are_refused(base, setting, which):
-    with pytest.raises(
-        InvalidProblem, match=rf"tasks\.simulate\.setting\.{which} must be left out"
-    ):
+    with pytest.raises(InvalidProblem, match=rf"tasks\.simulate\.setting\.{which} must be a name"):
         read_sweep(base, {"simulate": {"setting": setting}})

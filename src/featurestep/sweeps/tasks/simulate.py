@@ -209,8 +209,8 @@ def _setting(value: Any) -> Setting:
         refuse_moved(given, "setting.")
     setting = given if isinstance(given, Setting) else from_table("setting", Setting, given)
     rule = (
-        "must be a name in a sweep, or left out: an array or a function cannot be identified in the "
-        "store"
+        "must be a name in a sweep, or left out: an array or a function cannot be identified in "
+        "the store"
     )
     for which in ("inputs", "teacher"):
         what = getattr(setting, which)
