@@ -93,7 +93,7 @@ def test_settings_beyond_a_plain_problem(explorer: Explorer, name: str) -> None:
     assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
     hint = explorer.text("hint-errors")
     assert hint.startswith("limits n → ∞")
-    assert hint.endswith(f": not known with {told}")
+    assert hint.endswith(f": not available with {told}")
     assert "The spectrum is not known" in explorer.page.text_content("#graph-spectrum")
     assert explorer.data("spectrum") == []
     assert explorer.drawn()["errors"] != before["errors"]
@@ -126,7 +126,7 @@ def test_numbers_can_be_typed_and_modes_switched(explorer: Explorer) -> None:
     explorer.tick("step", "size η")
     assert not explorer.page.is_visible("#slide-step_exponent")
     explorer.type("step_size", "0")
-    assert "Nothing is trained but the readout" in explorer.text("sentence")
+    assert "Only the readout is trained" in explorer.text("sentence")
     explorer.tick("target", "formula")
     assert not explorer.page.is_visible("#slide-c1")
     explorer.type("formula", "tanh", prefix="pick")

@@ -133,7 +133,7 @@ def test_a_draft_that_is_refused_says_what_comes(monkeypatch: pytest.MonkeyPatch
         raise NotConverged("too many parts")
 
     monkeypatch.setattr(spectrum_panel, "solve_spectrum", refuse)
-    with pytest.raises(NotConverged, match="drawn when the controls rest"):
+    with pytest.raises(NotConverged, match="drawn when you stop moving the controls"):
         spectrum_panel.spectrum(State(readout="constant"), "draft")
 
 

@@ -83,7 +83,7 @@ def test_what_is_not_known_is_told_in_one_line_and_not_drawn(name: str, how: str
     drawn, texts = spectrum_view(state, found)
     which = "labels ±1" if name == "loss" else told
     (shown,) = written(drawn["graph-spectrum"])
-    assert shown.replace("<br>", " ") == f"The spectrum is not known with {which}."
+    assert shown.replace("<br>", " ") == f"There is no theory of the spectrum with {which}."
     assert drawn["graph-spectrum"]["data"] == []
     assert texts == {"spikes": "", "notes-spectrum": []}
     del found["spectrum"]
@@ -93,7 +93,7 @@ def test_what_is_not_known_is_told_in_one_line_and_not_drawn(name: str, how: str
     assert names.isdisjoint({"published limit", "limit with norm growth", "spiked random features"})
     assert texts["hint-errors"].startswith("limits n → ∞")
     assert "spiked random features" in texts["hint-errors"]
-    assert texts["hint-errors"].endswith(f": not known with {told}")
+    assert texts["hint-errors"].endswith(f": not available with {told}")
     assert texts["message"] == ""
     known = "tuned ridge on n inputs" in names
     assert known == (name == "rows")  # of square losses on isotropic inputs
@@ -111,7 +111,7 @@ def test_labels_of_two_signs_have_no_learned_degrees() -> None:
     point = answer(*tasks_of(state)["point"])
     drawn, texts = main_view(state, {"point": point})
     shown = written(drawn["graph-degrees"])[0].replace("<br>", " ")
-    assert shown.startswith("with loss hinge the output is no estimate")
+    assert shown.startswith("with loss hinge the output does not estimate")
     assert {trace["name"] for trace in drawn["graph-learned"]["data"]} == {
         "best, sign of E[y|κ]",
         "learned, M(κ)",
@@ -265,7 +265,7 @@ def test_degrees_say_how_much_of_the_target_is_learned() -> None:
             "the linear part well and 50% of the quadratic part, and nothing of the ",
         ),
         ((0.5, 0.5, 0.5), "learns 50% of the linear part, 50% of the quadratic part and 50% of "),
-        ((0.0, 0.0, 0.0), "learns nothing: not the linear, quadratic and cubic parts."),
+        ((0.0, 0.0, 0.0), "learns nothing of the linear, quadratic and cubic parts"),
         ((1.0, 1.0, 1.0), "learns the linear, quadratic and cubic parts well."),
     ],
 )
@@ -298,7 +298,7 @@ def test_spikes_in_words() -> None:
     def spike(degree: int, resolved: bool = True) -> dict[str, object]:
         return {"degree": degree, "resolved": resolved}
 
-    assert words.spikes([]) == "No spike stands clear of the bulk."
+    assert words.spikes([]) == "No spike leaves the bulk."
     assert words.spikes([spike(1)]) == "1 spike: linear feature of the learned direction."
     both = "2 spikes: linear and quadratic features of the learned direction."
     assert words.spikes([spike(1), spike(2), spike(3, resolved=False)]) == both
@@ -441,7 +441,10 @@ def test_where_the_full_spectrum_fails_a_draft_stays_and_says_so(
     found = views.answers(state, "spectrum")[0]["spectrum"]
     draft = views.answers(state, "spectrum", "draft")[0]["spectrum"]
     assert {**found, "notes": []} == {**draft, "notes": []}
-    assert found["notes"] == [*draft["notes"], f"the spectrum is drawn as a draft ({error})"]
+    assert found["notes"] == [
+        *draft["notes"],
+        f"expect a less accurate spectrum: the full one was not computed ({error})",
+    ]
     for pool in (views.fast, views.drafts):  # who drafts, before the page has its workers and after
         monkeypatch.setattr(pool, "ask", lambda *_: [Refused("takes longer")])
     assert views.answers(state, "spectrum")[0]["spectrum"] is error

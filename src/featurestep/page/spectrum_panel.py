@@ -25,11 +25,13 @@ def spectrum(state: State, how: str = "full") -> dict[str, Any]:
         return as_data(state, solve(state.problem))
     require_known(state.problem, "spectrum", {"steps"})
     if state.steps > 1:
-        raise NotConverged("several steps: drawn when the controls rest")
+        raise NotConverged("several steps: drawn when you stop moving the controls")
     try:
         found = solve_spectrum(state.problem, DRAFT)[1]
     except NotConverged:
-        raise NotConverged("this one takes longer: it is drawn when the controls rest") from None
+        raise NotConverged(
+            "this one takes longer: it is drawn when you stop moving the controls"
+        ) from None
     return as_data(state, found) | {"rough": found.is_smoothed}
 
 

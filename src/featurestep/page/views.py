@@ -91,7 +91,10 @@ class Views:
         if isinstance(spectrum, Exception) and task.how == "full":
             (draft,) = drafts.ask([task._replace(how="draft")], wanted)
             if isinstance(draft, Mapping):
-                notes = [*draft["notes"], f"the spectrum is drawn as a draft ({spectrum})"]
+                notes = [
+                    *draft["notes"],
+                    f"expect a less accurate spectrum: the full one was not computed ({spectrum})",
+                ]
                 spectrum = {**draft, "notes": notes}
         kept = self._simulated.get(Task("spectrum", task.query))
         found = {"spectrum": spectrum, "simulated_spectrum": kept}

@@ -49,14 +49,14 @@ def missing(state: State, fields: Collection[str]) -> str:
     if "covariance" in fields:
         told.append("ridge regression")
     which = [_DEPARTURES[name] for name in fields if name in _DEPARTURES]
-    return f"{_listed(told)}: not known with {_listed(which)}" if told and which else ""
+    return f"{_listed(told)}: not available with {_listed(which)}" if told and which else ""
 
 
 def no_spectrum(fields: Collection[str]) -> str:
     """Why there is no spectrum, given the fields that are not those of a plain problem."""
     words = {**_DEPARTURES, "loss": "labels ±1"}
     which = [words[name] for name in fields if name in words and name not in ("intercept", "steps")]
-    return f"The spectrum is not known with {_listed(which)}." if which else ""
+    return f"There is no theory of the spectrum with {_listed(which)}." if which else ""
 
 
 def sentence(point: Any) -> str:
@@ -68,7 +68,7 @@ def spikes(found: Sequence[Mapping[str, Any]]) -> str:
     """How many spikes leave the bulk, and which features they carry."""
     seen = [spike for spike in found if spike["resolved"]]
     if not seen:
-        return "No spike stands clear of the bulk."
+        return "No spike leaves the bulk."
     carried = _listed([NAMES[k] for k in dict.fromkeys(spike["degree"] for spike in seen)])
     features = "feature" if len(seen) == 1 else "features"
     return (
@@ -92,9 +92,9 @@ def _degrees(point: Any) -> str:
     if not told and not not_at_all:
         return "The target has no part along the learned direction."
     if not told:
-        return f"Of the target it learns nothing: not {_parts(not_at_all)}."
+        return f"The network learns nothing of {_parts(not_at_all)} of the target."
     rest = f", and nothing of {_parts(not_at_all)}" if not_at_all else ""
-    return f"Of the target it learns {_listed(told)}{rest}."
+    return f"Of the target the network learns {_listed(told)}{rest}."
 
 
 def _parts(names: Sequence[str]) -> str:
@@ -105,7 +105,7 @@ def _worth(point: Any) -> str:
     test, still = point["test_error"], point["baselines"]["untrained"]
     shown = f"{test:.1%} of the signs wrong" if point["is_binary"] else number(test)
     if point["step_size"] == 0:
-        return f"Nothing is trained but the readout: the test error is {shown}."
+        return f"Only the readout is trained: the test error is {shown}."
     change = test / still - 1.0 if still > 0 else 0.0
     if abs(change) < 0.005:
         against = "as without the step"

@@ -70,7 +70,7 @@
 
   async function settle(lane, answer) {
     if (answer === null) {
-      write({ message: "the server does not answer; this page goes on when `featurestep explore` runs again" });
+      write({ message: "the server does not answer; start `featurestep explore` again and this page will reconnect" });
       setTimeout(() => { if (!lane.call && !lane.busy) ask(lane, lane.asked, "draft", true); }, RETRY);
     } else {
       if (lane.name === "main" || !answer.refused) write(answer.texts);
