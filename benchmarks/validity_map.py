@@ -116,9 +116,7 @@ def table(found: Sequence[Point]) -> str:
         f"| *a perfect theory, with these error bars* | {len(known)} | {' | '.join(cells)} |"
     )
     cells = shares(known, [p.isotropic_gap for p in known])
-    lines.append(
-        f"| *isotropic weights (published picture)* | {len(known)} | {' | '.join(cells)} | – |"
-    )
+    lines.append(f"| *isotropic weights (as published)* | {len(known)} | {' | '.join(cells)} | – |")
     split("no validity note", lambda p: not p.noted)
     split("with a note", lambda p: p.noted)
     for low, high in pairwise(STEPS):

@@ -186,7 +186,7 @@ def test_sweeps():
     alone = fs.predict(grid).columns["test_loss"]
     assert found["predict_test_loss"].values == pytest.approx(alone, rel=1e-9)
     assert found["simulate_train_objective"].shape == (1, 2, 2)
-    with pytest.raises(InvalidProblem, match="at every point or at none"):
+    with pytest.raises(InvalidProblem, match="at all points of a grid or at none"):
         fs.sweep(Problem(**BASE).vary(loss=["square", "huber"]), tasks=["predict"], engine="serial")
 
 

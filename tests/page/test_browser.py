@@ -94,7 +94,7 @@ def test_settings_beyond_a_plain_problem(explorer: Explorer, name: str) -> None:
     hint = explorer.text("hint-errors")
     assert hint.startswith("limits n → ∞")
     assert hint.endswith(f": not available with {told}")
-    assert "The spectrum is not known" in explorer.page.text_content("#graph-spectrum")
+    assert "There is no theory of the spectrum" in explorer.page.text_content("#graph-spectrum")
     assert explorer.data("spectrum") == []
     assert explorer.drawn()["errors"] != before["errors"]
     assert explorer.page.is_visible("#row-step_ratio") == (name != "rows")

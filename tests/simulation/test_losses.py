@@ -281,11 +281,11 @@ def test_the_square_loss_by_either_way():
         (lambda: simulate(problem(), dtype="float32"), "dtype must be float64 or mixed with loss"),
         (
             lambda: simulate(problem(loss="square").vary(loss=["square", "huber"])),
-            "loss must be square, without intercept, at every point or at none; got 'huber'",
+            "loss must be square (without intercept) at all points of a grid or at none",
         ),
         (
             lambda: simulate(problem(loss="square").vary(intercept=[False, True])),
-            "intercept must be True at every point or at none with loss square",
+            "intercept must be the same at every point of a grid with loss square",
         ),
     ],
     ids=["float32", "losses", "intercepts"],

@@ -80,9 +80,9 @@ def all_square(points: Sequence[Problem]) -> bool:
     if len(square) > 1:
         other = next(point for point in points if not point.has_square_loss)
         if other.loss == "square":
-            rule = "must be True at every point or at none with loss square"
+            rule = "must be the same at every point of a grid with loss square"
             raise InvalidProblem("intercept", rule, other.intercept)
-        rule = "must be square, without intercept, at every point or at none"
+        rule = "must be square (without intercept) at all points of a grid or at none"
         raise InvalidProblem("loss", rule, other.loss)
     return True in square
 

@@ -26,29 +26,28 @@ SMALLEST = 4  # rows: two for the step, two for the readout
 PARAMETERS = """Parameters
     ----------
     width : int
-        Neurons N.
+        Number of neurons N.
     activation, readout
-        As in `Problem`: a name, a Hermite sum or a callable; the law of the initial readout.
+        As in `Problem`: a name, a Hermite sum or a callable; the distribution of the initial
+        readout weights.
         The activation is centred, E σ(z) = 0.
     step_size : "auto" or float
         η, for labels of mean 0 and variance 1 (theory, section 1); 0 is random features. "auto"
-        tries 0 and multiples of the step that changes the pre-activations as much as they are
-        large.
+        tries 0 and multiples of the step that changes the pre-activations by their own size.
     ridge : "auto" or float
         λ in (1/n)‖y − Fa‖² + λ‖a‖², n the rows of the readout. "auto" tries multiples of the mean
         eigenvalue of the features' Gram matrix over n.
     steps : int
-        Gradient steps of that size, all on the same rows.
+        Number of gradient steps of that size, all on the same rows.
     split : "reuse" or "half"
-        "reuse": step and readout see all rows. "auto" then takes steps and readouts of one half of
-        the rows and judges them on the other. "half": the step sees one half of the rows and the
-        readout the other, and "auto" judges by exact leave-one-out of the readout, which would be
-        optimistic for rows that the step has seen.
+        "reuse": step and readout use all rows; "auto" then fits on one half of the rows and
+        validates on the other. "half": the step uses one half of the rows and the readout the
+        other; "auto" then uses exact leave-one-out of the readout, which would be optimistic for
+        rows that the step has used.
     standardise, whiten : bool
-        Columns to mean 0 and variance 1; then to uncorrelated ones.
+        Scale columns to mean 0 and variance 1; then make them uncorrelated.
     fit_intercept : bool
-        Whether labels and features are centred, so that the mean is not penalised. The theory has
-        no intercept.
+        Fit an intercept without penalty, by centring labels and features.
     random_state : int, RandomState or None
         An int is the seed of `simulate`: the same weights are drawn.
     device : str
