@@ -31,7 +31,7 @@ from .prediction import (
     answered,
     answered_loss,
 )
-from .resolution import Effort, Resolution, choose
+from .resolution import Effort, Resolution, choose, shared_rules
 from .reuse.solve import solve_reused
 from .several_steps.prediction import require_fresh_batches, solve_problem
 
@@ -217,7 +217,7 @@ class _Batches:
             alike = [i for i, own in laws.items() if own == law]
             finest = max(alike, key=lambda i: found[i].sizes)
             found |= dict.fromkeys(alike, found[finest])
-        return found
+        return shared_rules(found) if self.any_loss else found
 
     def _solve_block(
         self, block: list[int], resolution: Resolution, pending: dict[int, Effort]

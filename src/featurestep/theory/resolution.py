@@ -50,6 +50,7 @@ _GAUSS_COUNTS = (
 _NODES_BY_REACH = ((0.09, 7), (0.18, 9), (0.36, 11), (0.71, 13), (1.0, 15), (1.42, 19), (2.0, 25))
 _SMALL_REACH = 0.09  # up to which 7 nodes do for any width
 _NODE_SPACING = 0.58
+_SLIGHTLY = 1.25  # factor on the nodes of κ for which a problem shares the rules of others
 # Shift beyond which 1/(1 + χ) varies at 0.4ρ/u up to |κ| = 3ρ/u, where an activation saturates: the
 # nodes are twice as dense there.
 _STEEP_SHIFT = 1.5
@@ -111,6 +112,18 @@ class Resolution:
         return self.group_rule()[0].size, self.node_rule()[0].size
 
 
+    def is_slightly_finer(self, other: Resolution) -> bool:
+        """True if nodes crowd more at the same places, and are a quarter more at most."""
+        (own, *rest), (theirs, *same) = self.nodes, other.nodes
+        return (
+            replace(self, nodes=other.nodes) == other
+            and rest == same
+            and [place for place, _ in own] == [place for place, _ in theirs]
+            and all(a <= b for (_, a), (_, b) in zip(own, theirs, strict=True))
+            and self.sizes[1] <= _SLIGHTLY * other.sizes[1]
+        )
+
+
 def finite_groups(problem: Problem) -> Rule | None:
     """The rule for the readout law if finitely many values are exact, else None."""
     found = _finite_law(problem)
@@ -140,6 +153,21 @@ def choose(problem: Problem, weights: SpikedWeights, effort: Effort) -> Resoluti
     nodes = _nodes(problem, weights, effort.nodes)
     rough = ROUGH_GAUSS if groups[0] is saturating_gauss_law else ROUGH_GROUPS * _GROUP_SPACING
     return Resolution(groups, nodes, rough, effort.slack, effort.residuals)
+
+
+def shared_rules(rules: dict[int, Resolution]) -> dict[int, Resolution]:
+    """The same with fewer different rules: those of others that are slightly finer.
+
+    Problems that share them are solved together, each near solutions of the others.
+    """
+    finest = sorted(set(rules.values()), key=lambda each: each.sizes, reverse=True)
+    kept: list[Resolution] = []
+    instead: dict[Resolution, Resolution] = {}
+    for own in finest:
+        others = [other for other in kept if other.is_slightly_finer(own)]
+        instead[own] = others[-1] if others else own
+        kept.append(instead[own])
+    return {index: instead[own] for index, own in rules.items()}
 
 
 @dataclass(frozen=True)

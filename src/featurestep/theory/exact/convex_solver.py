@@ -33,6 +33,7 @@ COARSE = -1  # the level of coarse rules
 _FAR_S = 6.0  # twice an s that is improbable
 COARSE_NODES = 0.6  # share of the nodes of κ that they have
 MOST_FINER = 16.0  # factor on the nodes of κ
+MOST_CELLS = 2.1  # factor on the nodes of κ and s for which rows join others
 FEW_ROWS = 12  # that are all solved from the beginning
 WAVE = 3  # times the rows that are known, the rows after the next wave
 MEMORIES = (12, 5, 2)  # of Anderson's acceleration, one after the other where it fails
@@ -153,7 +154,30 @@ class Rules:
             changes = np.maximum(changes, output_changes(at, errors=True))
         finer = np.clip(np.nan_to_num(changes), 1.0, MOST_FINER)
         by_kappa = np.ceil(2.0 * np.log2(finer) - 1e-9).astype(np.intp)
-        return by_kappa * len(_FINE_ORDERS) + _order_of(at)
+        return self._in_use(by_kappa * len(_FINE_ORDERS) + _order_of(at))
+
+    def _in_use(self, levels: IntArray) -> IntArray:
+        """Levels that resolve as much, and that other rows have where these cost little more.
+
+        Rows of one level are solved together, which is most of what a grid gains.
+        """
+        cells = {level: self._cells(level) for level in {*levels.tolist(), *self._all} - {COARSE}}
+        chosen = {level: level for level in self._all if level != COARSE}
+        for level in sorted(set(levels.tolist()), key=lambda each: -cells[each]):
+            needed = np.array(divmod(level, len(_FINE_ORDERS)))
+            others = [
+                other
+                for other in set(chosen.values())
+                if cells[other] <= MOST_CELLS * cells[level]
+                and np.all(np.array(divmod(other, len(_FINE_ORDERS))) >= needed)
+            ]
+            chosen[level] = min(others, key=cells.__getitem__, default=level)
+        return np.array([chosen[level] for level in levels.tolist()], dtype=np.intp)
+
+    def _cells(self, level: int) -> float:
+        """Nodes of a level, up to a factor."""
+        finer, orders = _rules_of(level)
+        return finer * sum(orders)
 
     def easier(self, factor: FloatArray) -> Rules:
         """The same with λ times a factor, (B,)."""
@@ -173,11 +197,17 @@ def _rules_of(level: int) -> tuple[float, Orders]:
 
 def _order_of(at: Sides) -> IntArray:
     """Which of `_FINE_ORDERS` resolves the solution in s, (B,)."""
-    if at.fitting.labels.is_real:
-        return np.full(len(at.parts), len(HERMITE))
-    change = np.abs(at.parts[:, 1]) + _FAR_S * np.abs(at.parts[:, 2])
-    ratio = change / np.sqrt(at.output.variance[..., 0])
-    return hermite_orders(ratio, at.fitting.samples.kappa, NODE_ERROR) % len(_FINE_ORDERS)
+    labels, parts = at.fitting.labels, at.parts
+    if labels.is_real:
+        if labels.parts is None:
+            return np.full(len(parts), len(HERMITE))
+        if at.fitting.loss.is_quadratic:  # averages of polynomials of degree 4
+            return np.zeros(len(parts), dtype=np.intp)
+        parts = parts - labels.parts.transpose(0, 2, 1)
+    change = np.abs(parts[:, 1]) + _FAR_S * np.abs(parts[:, 2])
+    ratio = change / np.sqrt((at.output.variance + at.output.noise)[..., 0])
+    kappa = at.fitting.samples.kappa
+    return hermite_orders(ratio, kappa, NODE_ERROR, is_real=labels.is_real) % len(_FINE_ORDERS)
 
 
 def output_changes(at: Sides, errors: bool = False) -> FloatArray:

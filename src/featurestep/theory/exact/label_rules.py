@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
-from ...functions.nonlinearity import Nonlinearity, normalised_hermite
+from ...functions.activations import HermiteSum
+from ...functions.nonlinearity import Nonlinearity, innermost, normalised_hermite
 from ...functions.quadrature import gauss_hermite, gauss_legendre, normal_density, panels
 from ...functions.signs import MeanSign
 from ..labels import across_alignment
@@ -22,7 +23,8 @@ _FINE_ORDER = 16  # nodes of a panel in integrals with a label's probability
 Orders = tuple[int, ...]  # nodes of the panels between `_EDGES`; one number: Hermite nodes instead
 FINE: Orders = (7, 10, 12, 12, 10, 7)
 COARSE: Orders = (3, 5, 6, 6, 5, 3)
-HERMITE: tuple[Orders, ...] = ((20,), (28,), (40,))
+HERMITE: tuple[Orders, ...] = ((20,), (28,), (40,), (64,), (90,))
+_SIGN_HERMITE = 3  # of them, that have fewer nodes than the panels of signs
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class LabelRule:
     label: FloatArray  # (L, B or 1, Q or 1, S or 1) ±1, or the real label without its noise
     weight: FloatArray  # (L, B, Q, S)
     changes: FloatArray  # (C, B, Q) distance of κ from places where E[y|κ] changes fast, in units
+    parts: FloatArray | None = None  # (B, Q, 3) real labels as sums of 1, s, s² − 1, if they are
 
     @property
     def is_real(self) -> bool:
@@ -49,7 +52,8 @@ class LabelRule:
             return self
         s = self.s if len(self.s) == 1 else self.s[rows]
         label = self.label if self.label.shape[1] == 1 else self.label[:, rows]
-        return LabelRule(s, label, self.weight[:, rows], self.changes[:, rows])
+        parts = None if self.parts is None else self.parts[rows]
+        return LabelRule(s, label, self.weight[:, rows], self.changes[:, rows], parts)
 
     @cached_property
     def basis(self) -> FloatArray:
@@ -69,7 +73,7 @@ def label_rule(
     """The rule at alignments γ (B,) and κ (Q,), with so many nodes."""
     each, place = np.unique(alignment, return_inverse=True)
     if not isinstance(star, MeanSign):
-        found = _of_real_labels(star, each, kappa, max(orders))
+        found = _of_real_labels(star, each, kappa, orders)
     elif len(orders) == 1:
         found = _of_signs_by_hermite(star, each, kappa, orders[0])
     else:
@@ -77,7 +81,9 @@ def label_rule(
     return found.take(place)
 
 
-def hermite_orders(ratio: FloatArray, kappa: FloatArray, accuracy: float) -> IntArray:
+def hermite_orders(
+    ratio: FloatArray, kappa: FloatArray, accuracy: float, *, is_real: bool
+) -> IntArray:
     """Which of `HERMITE` resolves functions of the output in s, for each problem; −1 if none does.
 
     ratio: (B, Q), by how much the output's mean changes with s, over its standard deviation. The
@@ -86,26 +92,48 @@ def hermite_orders(ratio: FloatArray, kappa: FloatArray, accuracy: float) -> Int
     """
     digits = np.maximum(-np.log(accuracy) - 0.5 * kappa**2, 0.0)
     needed = (2.0 * digits / np.log1p(1.0 / np.maximum(ratio, 1e-6) ** 2)).max(axis=1)
-    counts = np.array([count for (count,) in HERMITE])
+    usable = HERMITE if is_real else HERMITE[:_SIGN_HERMITE]
+    counts = np.array([count for (count,) in usable])
     place = np.searchsorted(counts, needed)
     return np.where(place < counts.size, place, -1)
 
 
 def _of_real_labels(
-    star: Nonlinearity, alignment: FloatArray, kappa: FloatArray, order: int
+    star: Nonlinearity, alignment: FloatArray, kappa: FloatArray, orders: Orders
 ) -> LabelRule:
-    """Panels between the kinks of the target."""
+    """Panels between the kinks of the target.
+
+    Labels that are polynomials of degree 2 at most have Gauss–Hermite nodes where these suffice.
+    """
     place = alignment[:, None] * kappa
     across = across_alignment(alignment)[:, None]
+    parts = None
+    if is_quadratic(star):
+        s, w = gauss_hermite(3)
+        parts = (star(place[..., None] + across[..., None] * s) * w) @ np.stack(
+            [np.ones_like(s), s, 0.5 * (s**2 - 1.0)], axis=1
+        )
+        if orders != FINE:
+            (count,) = orders if len(orders) == 1 else HERMITE[1]
+            s, w = gauss_hermite(count)
+            label = star(place[..., None] + across[..., None] * s)[None]
+            weight = np.broadcast_to(w, (1, *place.shape, count))
+            return LabelRule(s[None, None], label, weight, np.zeros((0, *place.shape)), parts)
     kinks = np.array(star.kinks, dtype=np.float64)
     inside = (kinks - place[..., None]) / across[..., None]  # (B, Q, kinks)
     standard = np.broadcast_to(_EDGES, (*place.shape, _EDGES.size))
     edges = np.concatenate([standard, np.clip(inside, _EDGES[0], _EDGES[-1])], axis=-1)
-    s, w = panels(np.sort(edges, axis=-1), 2 * order)  # the loss bends where y − f does
+    s, w = panels(np.sort(edges, axis=-1), 2 * max(orders))  # the loss bends where y − f does
     w = w * normal_density(s)
     w /= w.sum(axis=-1, keepdims=True)
     label = star(place[..., None] + across[..., None] * s)[None]
-    return LabelRule(s, label, w[None], np.moveaxis(inside, -1, 0))
+    return LabelRule(s, label, w[None], np.moveaxis(inside, -1, 0), parts)
+
+
+def is_quadratic(star: Nonlinearity) -> bool:
+    """True if a target is a polynomial of degree 2 at most."""
+    base = innermost(star)
+    return isinstance(base, HermiteSum) and len(base.coefficients) <= 3
 
 
 def _of_signs(

@@ -67,6 +67,7 @@ class Loss(ABC):
     """One loss: proximal averages, and losses and errors."""
 
     width: ClassVar[float] = 0.0  # of the range of outputs over which it bends
+    is_quadratic: ClassVar[bool] = False  # in the output
     is_smooth: ClassVar[bool] = True  # False if h alone is a poor guess of the curvature
 
     @abstractmethod
@@ -108,6 +109,8 @@ def _positive_part(m: FloatArray, sd: FloatArray) -> _Moments:
 
 class Square(Loss):
     """½(y − f)²."""
+
+    is_quadratic = True
 
     def proximal(self, at: Output) -> Proximal:
         c = 1.0 / (1.0 + at.influence)
