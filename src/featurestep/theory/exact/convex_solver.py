@@ -13,7 +13,7 @@ from ...core.types import BoolArray, FloatArray, IntArray
 from ..resolution import Roughness
 from .convex import Fitting, Sides, Unknowns, mapped, norm_by_scaling, sides
 from .dyson import averaged, diagonals, symmetric, t_matrix_without_readout
-from .fixed_point import Fixed, Samples, fixed_point
+from .fixed_point import Fixed, History, Samples, fixed_point
 from .label_rules import COARSE as COARSE_ORDERS
 from .label_rules import FINE, HERMITE, Orders, hermite_orders
 from .losses import SIGNS, Measured
@@ -36,6 +36,7 @@ MOST_FINER = 16.0  # factor on the nodes of κ
 MOST_CELLS = 1.5  # factor on the nodes of κ and s for which rows join others
 FEW_ROWS = 12  # that are all solved from the beginning
 WAVE = 3  # times the rows that are known, the rows after the next wave
+LONG_MEMORY = 20  # of rows that have what a neighbour has seen
 MEMORIES = (12, 5, 2)  # of Anderson's acceleration, one after the other where it fails
 
 
@@ -295,6 +296,7 @@ def _accelerated(
     depth: int,
     *,
     coarse: bool = False,
+    history: History | None = None,
 ) -> tuple[Fixed, IntArray]:
     """Anderson's acceleration of the joint map from a start, and the level of every row.
 
@@ -311,6 +313,7 @@ def _accelerated(
         depth=depth,
         far=FAR,
         changed=of.changed,
+        history=history,
     )
     return found, of.level
 
@@ -326,31 +329,42 @@ def solve(rules: Rules) -> ConvexSolution:
     states = np.empty((order.size, sum(rules.packing.lengths)))
     found = Fixed(states, np.empty(order.size), np.empty(order.size, dtype=np.intp))
     level = np.empty(order.size, dtype=np.intp)
+    history = History(*np.zeros((2, MEMORIES[0], *states.shape)))
     done = 0
     while done < order.size:
         end = WAVE * done if done else FEW_ROWS
         rows, known = np.sort(order[done:end]), order[:done]
         known = known[found.residual[known] <= ACCEPTED]
         start = _interpolated(place, known, found.state[known], rows)
-        again, level[rows] = _from(rules, rows, start)
+        if start is not None:
+            near = ((place[rows, None] - place[known]) ** 2).sum(axis=2).argmin(axis=1)
+            seen = history.take(known[near])
+        else:
+            seen = history.take(rows)
+        again, level[rows] = _from(rules, rows, start, seen)
+        history.steps[:, rows], history.changes[:, rows] = seen
         for whole, part in zip(found, again, strict=True):
             whole[rows] = part
         done = end
     return _summary(rules, found, level)
 
 
-def _from(rules: Rules, rows: IntArray, start: FloatArray | None) -> tuple[Fixed, IntArray]:
+def _from(
+    rules: Rules, rows: IntArray, start: FloatArray | None, history: History
+) -> tuple[Fixed, IntArray]:
     """Rows from a start near their solutions; those that fail, from the beginning."""
     if start is None:
-        return _solved(rules, rows)
-    found, levels = _accelerated(rules, rows, start, MEMORIES[0])
+        return _solved(rules, rows, history)
+    found, levels = _accelerated(rules, rows, start, LONG_MEMORY, history=history)
     lost = np.flatnonzero(~(found.residual <= ACCEPTED))
     if lost.size:
         _keep_better(found, levels, lost, *_solved(rules, rows[lost]))
     return found, levels
 
 
-def _solved(rules: Rules, rows: IntArray) -> tuple[Fixed, IntArray]:
+def _solved(
+    rules: Rules, rows: IntArray, history: History | None = None
+) -> tuple[Fixed, IntArray]:
     """Rows from the beginning: with a shorter memory where they fail, then along a path of λ."""
     fitting, pack = rules.at(COARSE, rows), rules.packing
     step, unknowns = fitting.samples.step, _start(fitting.samples)
@@ -359,7 +373,7 @@ def _solved(rules: Rules, rows: IntArray) -> tuple[Fixed, IntArray]:
         unknowns = mapped(fitting, unknowns).unknowns
     near = pack.vector(step, unknowns)
     near = np.where(np.isfinite(near).all(axis=1, keepdims=True), near, start)
-    found, levels = _accelerated(rules, rows, near, MEMORIES[0])
+    found, levels = _accelerated(rules, rows, near, MEMORIES[0], history=history)
     found.iterations[:] += PLAIN_STEPS
     for depth in MEMORIES[1:]:
         lost = np.flatnonzero(~(found.residual <= ACCEPTED))

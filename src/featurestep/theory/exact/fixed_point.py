@@ -310,6 +310,30 @@ def noise_only(
     return v2(np.exp(0.5 * (low + high)))
 
 
+class History(NamedTuple):
+    """Differences of states and of their changes that the acceleration has seen, newest last."""
+
+    steps: FloatArray  # (H, B, n)
+    changes: FloatArray
+
+    def keep(
+        self,
+        steps: list[FloatArray],
+        changes: list[FloatArray],
+        active: IntArray,
+        stopped: BoolArray,
+    ) -> None:
+        """Write the newest differences of rows that stopped, in place."""
+        rows, count = active[stopped], min(len(self.steps), len(steps))
+        for whole, parts in zip(self, (steps, changes), strict=True):
+            for i in range(1, count + 1):
+                whole[-i, rows] = parts[-i][stopped]
+
+    def take(self, rows: IntArray) -> History:
+        """The same of some rows."""
+        return History(self.steps[:, rows], self.changes[:, rows])
+
+
 class Fixed(NamedTuple):
     """Where each row stopped, and the change that the undamped map makes there."""
 
@@ -329,6 +353,7 @@ def fixed_point(
     depth: int = 8,
     far: float = np.inf,
     changed: Callable[[IntArray], BoolArray] | None = None,
+    history: History | None = None,
 ) -> Fixed:
     """Iterate x = image(x) until the largest change of any component is below the tolerance.
 
@@ -337,6 +362,8 @@ def fixed_point(
     row is larger than `far` it takes damped steps, and changes a hundred times larger than the
     latest are forgotten. `changed` tells of which rows the map is another one than in the step
     before (a more accurate one, say): their history stays, but for the difference of the two.
+    `history` holds differences that were seen near solutions of similar maps, and on return those
+    that each row has seen last.
     """
     rows = len(start)
     x = start.copy()
@@ -346,6 +373,9 @@ def fixed_point(
     steps: list[FloatArray] = []  # differences of states, and of their changes, newest last
     changes: list[FloatArray] = []
     errors: list[FloatArray] = []  # sizes of the changes before
+    if history is not None:
+        steps, changes = list(history.steps.copy()), list(history.changes.copy())
+        errors = [np.zeros(rows) for _ in steps]
     last = np.full(rows, np.inf)
     before: tuple[FloatArray, FloatArray] | None = None
     for iteration in range(most):
@@ -374,6 +404,8 @@ def fixed_point(
                 best.state[active[other]] = here[other]
             del steps[:-depth], changes[:-depth], errors[:-depth]
         going = (worst > tolerance) & (idle[active] < MAX_IDLE_STEPS)
+        if history is not None:
+            history.keep(steps, changes, active, ~going)
         if not going.any():
             break
         if np.isfinite(far):
