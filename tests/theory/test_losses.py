@@ -343,6 +343,51 @@ def test_many_random_problems_converge():
     check_random(8, 2000, 9)
 
 
+@pytest.mark.parametrize("target", ["H0/2 + H1", "H1 + H2/2"])
+def test_labels_of_degree_two_have_the_same_averages_on_all_nodes_of_s(target):
+    star, kappa = Problem(**SIZES, target=target).star, np.array([-2.0, 0.3, 1.5])
+    alignment = np.array([0.9, 0.6, 0.9])
+    fine = label_rule(star, alignment, kappa)
+    assert fine.parts is not None
+    for count in (28, 64):
+        rule = label_rule(star, alignment, kappa, (count,))
+        for power in (1, 2):
+            means = [
+                (each.weight * (each.label - 0.4 * each.s) ** power).sum(axis=(0, 3))
+                for each in (rule, fine)
+            ]
+            assert means[0] == pytest.approx(means[1], rel=1e-8)  # panels end at |s| = 7
+        label = (rule.basis * rule.parts[:, :, None, :]).sum(axis=-1)
+        assert label == pytest.approx(rule.label[0], abs=1e-11)
+        assert rule.take(np.array([1, 0, 2])).label[:, 1] == pytest.approx(rule.label[:, 0])
+
+
+def test_grids_of_steps_share_rules_and_are_their_points():
+    base = Problem(**SIZES, target="H0/2 + H1", noise_std=0.3, readout="rademacher")
+    problems = [
+        base.replace(loss=loss, ridge=ridge, step_size=step)
+        for loss in ("huber", "hinge")
+        for step in (4.0, 16.0, 36.0)
+        for ridge in np.geomspace(0.01, 1.0, 5).tolist()
+    ]
+    for problem, found in zip(problems, solve(problems), strict=True):
+        (alone,) = solve([problem])
+        assert found.test_loss == pytest.approx(alone.test_loss, rel=1e-8)
+        assert found.train_objective == pytest.approx(alone.train_objective, rel=1e-8)
+
+
+def test_problems_are_taken_in_the_order_of_their_rows(monkeypatch):
+    seen, take = [], convex.Fitting.take
+    monkeypatch.setattr(
+        convex.Fitting, "take", lambda self, rows: seen.append(self) or take(self, rows)
+    )
+    base = Problem(**SIZES, loss="huber", target="H1")
+    solve([base.replace(ridge=ridge) for ridge in (0.1, 0.3)])
+    every = seen[0].samples.step.ridge
+    assert take(seen[0], np.array([1, 0])).samples.step.ridge == pytest.approx(every[::-1])
+    assert take(seen[0], np.arange(2)) is seen[0]
+
+
 def test_grids_are_their_points():
     base = Problem(**SIZES, loss="logistic", target="H1", noise_std=0.3, readout="constant")
     grid = base.vary(ridge=[0.01, 0.1, 1.0], loss=["logistic", "square", "hinge"])

@@ -111,7 +111,6 @@ class Resolution:
         """Numbers of groups and of nodes."""
         return self.group_rule()[0].size, self.node_rule()[0].size
 
-
     def is_slightly_finer(self, other: Resolution) -> bool:
         """True if nodes crowd more at the same places, and are a quarter more at most."""
         (own, *rest), (theirs, *same) = self.nodes, other.nodes

@@ -362,9 +362,7 @@ def _from(
     return found, levels
 
 
-def _solved(
-    rules: Rules, rows: IntArray, history: History | None = None
-) -> tuple[Fixed, IntArray]:
+def _solved(rules: Rules, rows: IntArray, history: History | None = None) -> tuple[Fixed, IntArray]:
     """Rows from the beginning: with a shorter memory where they fail, then along a path of λ."""
     fitting, pack = rules.at(COARSE, rows), rules.packing
     step, unknowns = fitting.samples.step, _start(fitting.samples)

@@ -42,7 +42,7 @@ SWEEPS = 3  # inner ones, of what is cheap, for each evaluation of what is expen
 REGULARISATION = 1e-13  # of the least squares over the history of differences
 MAX_IDLE_STEPS = 30  # without progress
 DAMPING = (0.7, 0.7, 0.7, 0.35)  # factors on changes that are large
-FORGOTTEN = 100.0  # times the present change
+FORGOTTEN = 1e5  # times the present change: less costs steps, without any limit some rows stall
 LARGEST_MOVE = 2.0  # of log V2, log(1 + χ) and Ξ in one step of Anderson's acceleration
 
 
@@ -359,7 +359,7 @@ def fixed_point(
 
     Components are measured in units of `scale` (B, n), or of what it returns at states. None moves
     by more than `reach` in one step. Rows that have converged are left out. While the change of a
-    row is larger than `far` it takes damped steps, and changes a hundred times larger than the
+    row is larger than `far` it takes damped steps, and changes 1e5 times larger than the
     latest are forgotten. `changed` tells of which rows the map is another one than in the step
     before (a more accurate one, say): their history stays, but for the difference of the two.
     `history` holds differences that were seen near solutions of similar maps, and on return those
@@ -463,7 +463,7 @@ def _forget(
     errors: list[FloatArray],
     worst: FloatArray,
 ) -> None:
-    """Drop, in place, what was seen where changes were a hundred times larger than now."""
+    """Drop, in place, what was seen where changes were `FORGOTTEN` times larger than now."""
     for step, change, error in zip(steps, changes, errors, strict=True):
         old = error > FORGOTTEN * worst
         step[old] = change[old] = 0.0
