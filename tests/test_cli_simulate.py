@@ -118,7 +118,7 @@ def test_settings_reach_the_simulation(tmp_path):
     assert [step["step"] for step in point["alignment"]] == [1, 2]
     assert point["test_error"]["standard_error"] is None
     text = run("simulate", *SIZES, "--inputs", "student_t(5)", "--rows", "same", "--seeds", "1")
-    assert "Note: inputs are student_t(5)" in text.stdout
+    assert "inputs are student_t(5), not Gaussian" in text.stdout
     assert "±" not in text.stdout
     assert "the readout on the step's rows" in text.stdout
     single = run_json("simulate", *SIZES, "--dtype", "float32", "--covariance", "2,1,0.5")

@@ -274,7 +274,10 @@ def test_one_step_is_solved_by_the_engine_of_one_step() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batches": "same"}, "batches must be fresh for predictions of several steps: a sample"),
+        (
+            {"batches": "same"},
+            "batches must be fresh for predictions of several steps: there is no",
+        ),
         ({"residual": "full"}, "residual must be labels for predictions of several steps"),
         ({"covariance": "power(1)"}, "covariance must be None for predict with steps 2"),
         ({"loss": "huber"}, "must be"),
