@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from featurestep.theory.exact import columns, degrees, dyson, errors, fixed_point, regression, solve
+from featurestep.theory.exact import (
+    columns,
+    degrees,
+    dyson,
+    errors,
+    fixed_point,
+    regression,
+    solve,
+    step,
+)
 
 Patch = Callable[[pytest.MonkeyPatch, float], None]
 
@@ -53,6 +62,17 @@ def _own(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     monkeypatch.setattr(
         dyson, "special_response", lambda s, v, second: special(s, v, factor * second)
     )
+
+
+def _row_norms(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    """Deviations of the norms of Gaussian rows from 1."""
+    split = step._split_by_norm
+
+    def changed(*args: Any) -> Any:
+        groups, norms = split(*args)
+        return groups, 1.0 + factor * (norms - 1.0)
+
+    monkeypatch.setattr(step, "_split_by_norm", changed)
 
 
 def _columns(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
@@ -158,6 +178,7 @@ def _own_shift(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
 
 HIGHER_TERMS: dict[str, Patch] = {
+    "initial norms (143)": _row_norms,
     "dimension (134)": _result(degrees, "dimension"),
     "radial factor (135)": _result(degrees.Tables, "_radial"),
     "μ (136)": _result(degrees.Tables, "slope"),
