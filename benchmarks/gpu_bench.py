@@ -15,8 +15,7 @@ import numpy as np
 
 from featurestep.bench import bench, grid_of, proportional
 from featurestep.core.results import QUANTITIES
-from featurestep.simulation import estimate, make_backend, simulate
-from featurestep.simulation.arrays import philox
+from featurestep.simulation import estimate, make_backend, philox, simulate
 
 
 def seconds(torch: Any, work: Callable[[], object]) -> float:

@@ -161,4 +161,4 @@ def test_notes_on_validity_have_one_home() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Note"
     }
-    assert homes == {"theory/validity.py", "simulation/draws/setting.py"}
+    assert homes == {"theory/validity.py", "simulation/setting.py"}

@@ -8,8 +8,8 @@ import pytest
 from featurestep import Setting, predict
 from featurestep.estimators import OneStepFeatures, OneStepRegressor
 from featurestep.simulation import make_backend
-from featurestep.simulation.draws.draw import Draw
-from featurestep.simulation.draws.streams import Source, Streams
+from featurestep.simulation.draw import Draw
+from featurestep.simulation.streams import Source, Streams
 
 from .planted import PROBLEM, planted
 

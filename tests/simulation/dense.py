@@ -13,8 +13,8 @@ from featurestep import Setting
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import coefficients
 from featurestep.simulation import make_backend
-from featurestep.simulation.draws.draw import Draw
-from featurestep.simulation.draws.streams import Source, Streams
+from featurestep.simulation.draw import Draw
+from featurestep.simulation.streams import Source, Streams
 
 
 @dataclass

@@ -7,7 +7,7 @@ import pytest
 
 from featurestep import NonFiniteFeatures, Problem
 from featurestep.simulation import BLOCK_ROWS, NetworkOnRows, make_backend
-from featurestep.simulation.draws.draw import Block
+from featurestep.simulation.draw import Block
 from featurestep.simulation.network.step import gradient
 
 N_STEP, D, OUTPUTS = BLOCK_ROWS + 300, 7, 3  # more than one block

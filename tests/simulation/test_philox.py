@@ -9,12 +9,12 @@ from scipy import stats
 from featurestep import InvalidProblem, Problem, Setting, simulate
 from featurestep.core.results import QUANTITIES
 from featurestep.simulation import make_resources
-from featurestep.simulation.draws.draw import Draw
-from featurestep.simulation.draws.setting import NORMAL, RowLaw
-from featurestep.simulation.draws.streams import STREAMS, DeviceSource, Streams
+from featurestep.simulation.draw import Draw
+from featurestep.simulation.setting import NORMAL, RowLaw
+from featurestep.simulation.streams import STREAMS, DeviceSource, Streams
 
 torch = pytest.importorskip("torch")
-philox = pytest.importorskip("featurestep.simulation.arrays.philox")
+philox = pytest.importorskip("featurestep.simulation.philox")
 
 PROBLEM = Problem(n=300, d=40, width=50, ridge=0.01, noise_std=0.2, step_size=2.0)
 VARIANTS = ("trained", "initial", "spiked:2", "gaussian", "srf")

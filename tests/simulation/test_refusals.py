@@ -17,7 +17,7 @@ from featurestep import (
     function,
     simulate,
 )
-from featurestep.simulation.draws.setting import MOVED
+from featurestep.simulation.setting import MOVED
 
 PROBLEM = Problem(n=60, d=20, width=30, ridge=0.1, step_size=1.0)
 

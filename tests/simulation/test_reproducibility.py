@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from featurestep import Problem, Setting, estimate, simulate
 from featurestep.core.results import QUANTITIES
-from featurestep.simulation.draws.streams import CHUNK, STREAMS, Streams
+from featurestep.simulation.streams import CHUNK, STREAMS, Streams
 
 from .dense import draw_of
 

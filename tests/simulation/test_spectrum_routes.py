@@ -20,7 +20,7 @@ from featurestep import (
     simulated_spectrum,
 )
 from featurestep.simulation import make_backend
-from featurestep.simulation.arrays.gram import eigenvalues_and_top
+from featurestep.simulation.backend import eigenvalues_and_top
 from featurestep.simulation.spectra import krylov as krylov_module
 from featurestep.simulation.spectra.krylov import BlockLanczos, gauss_rule
 

@@ -8,22 +8,33 @@ estimators and studies run its step and readout on given rows.
 from ..core.errors import InsufficientMemory, NonFiniteFeatures, SingularSystem
 from ..functions.targets import Teacher
 from .arguments import SEEDS, check_variants, checked_seeds, make_draws, make_resources
-from .arrays.backend import DTYPES, Array, Backend, make_backend, usable_memory
+from .backend import DTYPES, Array, Backend, make_backend, usable_memory
 from .cluster import client_of
-from .draws.draw import check_sizes
-from .draws.setting import Setting, refuse_moved
+from .draw import check_sizes
 from .network.convex import Features, fit_readout
-from .network.equivalence import FeatureGap, feature_gap
 from .network.experiment import Estimate
-from .network.given import BLOCK_ROWS, GradientStep, NetworkOnRows, sum_of_squares
 from .network.plan import default_test_size, group_key
 from .network.readout import ridge_readouts, smaller_gram
-from .network.result import ALIGNMENT, Simulation
-from .network.step import Move, parse_variants, slopes
-from .network.verb import estimate, simulate
-from .over_seeds import spread
-from .spectra.distribution import Spikes, find_spikes
+from .network.result import ALIGNMENT, Simulation, spread
+from .network.step import (
+    BLOCK_ROWS,
+    GradientStep,
+    Move,
+    NetworkOnRows,
+    parse_variants,
+    slopes,
+    sum_of_squares,
+)
+from .network.verb import FeatureGap, estimate, feature_gap, simulate
+from .setting import Setting, refuse_moved
 from .spectra.plan import OF_WEIGHTS
 from .spectra.result import SimulatedSpectrum
-from .spectra.singular import MatrixSpectrum, RowBlock, RowMatrix, dense_spectrum
+from .spectra.singular import (
+    MatrixSpectrum,
+    RowBlock,
+    RowMatrix,
+    Spikes,
+    dense_spectrum,
+    find_spikes,
+)
 from .spectra.verb import estimate_spectrum, simulated_spectrum

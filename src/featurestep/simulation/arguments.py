@@ -12,17 +12,10 @@ from ..core.checks import positive, whole_number
 from ..core.errors import InsufficientMemory, InvalidProblem
 from ..core.problem import Problem
 from ..core.results import Progress
-from .arrays.backend import Backend, make_backend
-from .draws.setting import Setting
-from .draws.streams import (
-    CHUNK,
-    DeviceSource,
-    Source,
-    Streams,
-    checked_seed,
-    checked_streams,
-)
+from .backend import Backend, make_backend
 from .network.step import Variant, parse_variants
+from .setting import Setting
+from .streams import CHUNK, DeviceSource, Source, Streams, checked_seed, checked_streams
 
 Costed = TypeVar("Costed")
 DRAWN = ("host", "device")

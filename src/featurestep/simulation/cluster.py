@@ -20,7 +20,7 @@ from weakref import WeakSet
 
 from ..core.errors import EngineError, FeaturestepError, InvalidProblem, install_command
 from ..core.types import FloatArray
-from .draws.streams import CHUNK
+from .streams import CHUNK
 
 CONNECT_TIMEOUT = "20s"  # to reach a scheduler
 PARTS_PER_WORKER = 4  # few enough to keep sums cheap, enough to lose little with a worker

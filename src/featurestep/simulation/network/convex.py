@@ -17,7 +17,7 @@ import numpy as np
 from ...core.errors import NotConverged, SingularSystem
 from ...core.types import FloatArray
 from ...functions.roots import find_root
-from ..arrays.backend import Array, Backend
+from ..backend import Array, Backend
 from .losses import LOSSES, Loss, sample_error, weighted
 from .plan import SCALED_ROWS, ReadoutFit
 from .readout import FittedReadout, refuse_non_finite

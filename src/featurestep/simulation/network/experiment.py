@@ -20,8 +20,8 @@ from ...core.problem import Problem
 from ...core.results import Progress, quantities_of
 from ..arguments import Draws, Resources, check_variants
 from ..cluster import Cluster
-from ..draws.draw import Draw, check_sizes
-from ..draws.streams import Streams
+from ..draw import Draw, check_sizes
+from ..streams import Streams
 from .plan import GroupCost, default_test_size, group_cost, make_groups
 from .run import Count, GroupRun, uncounted
 

@@ -19,10 +19,9 @@ from ...core.display import gibibytes
 from ...core.errors import InsufficientMemory
 from ...core.problem import Problem
 from ..arguments import Resources
-from ..arrays.backend import Backend
-from ..arrays.gram import CHOLESKY_FLOPS, EIGEN_FLOPS, by_eigenvectors
-from ..draws.setting import Setting
-from ..draws.streams import CHUNK
+from ..backend import CHOLESKY_FLOPS, EIGEN_FLOPS, Backend, by_eigenvectors
+from ..setting import Setting
+from ..streams import CHUNK
 from .losses import LOSSES
 from .step import FeatureKey, Move, Variant, feature_key, residual_basis
 

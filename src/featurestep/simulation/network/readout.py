@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.errors import NonFiniteFeatures
 from ...core.types import FloatArray
-from ..arrays.backend import Array, Backend
+from ..backend import Array, Backend
 from .plan import ReadoutFit
 
 

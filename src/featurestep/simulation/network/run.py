@@ -17,9 +17,9 @@ import numpy as np
 
 from ...core.errors import NonFiniteFeatures
 from ...core.types import FloatArray
-from ..arrays.backend import Array
-from ..draws.draw import Block, Draw, SampleRange
-from ..draws.setting import NORMAL
+from ..backend import Array
+from ..draw import Block, Draw, SampleRange
+from ..setting import NORMAL
 from .convex import Features, along_ridges, convex_solution, fit_readout
 from .losses import expected_over_labels
 from .plan import GroupCost, ReadoutFit, convex_flops, solve_flops

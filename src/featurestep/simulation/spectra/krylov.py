@@ -23,10 +23,19 @@ import numpy as np
 from ...core.errors import NonFiniteFeatures, NotConverged
 from ...core.types import FloatArray
 from ...functions.quadrature import gauss_from_measure
-from ..arrays.backend import Array, Backend, make_backend
-from ..draws.streams import Streams
-from .distribution import Distribution, MeasuredMass, all_known
-from .singular import MatrixSpectrum, RowBlock, RowMatrix, VectorOverlaps, absent, apply_gram
+from ..backend import Array, Backend, make_backend
+from ..streams import Streams
+from .singular import (
+    Distribution,
+    MatrixSpectrum,
+    MeasuredMass,
+    RowBlock,
+    RowMatrix,
+    VectorOverlaps,
+    absent,
+    all_known,
+    apply_gram,
+)
 
 Apply = Callable[[Array], Array]
 

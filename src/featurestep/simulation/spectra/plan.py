@@ -16,13 +16,12 @@ from ...core.errors import InsufficientMemory, InvalidProblem
 from ...core.extensions import ALL, require_known
 from ...core.problem import Problem
 from ..arguments import Draws, Resources, check_variants
-from ..arrays.backend import Backend
-from ..arrays.gram import EIGEN_FLOPS
-from ..draws.draw import check_sizes
-from ..draws.streams import CHUNK
+from ..backend import EIGEN_FLOPS, Backend
+from ..draw import check_sizes
 from ..network.experiment import Experiment
 from ..network.plan import Group, GroupCost, Shape, make_groups
 from ..network.step import FeatureKey, Variant, feature_key
+from ..streams import CHUNK
 from .krylov import PROBES, kept_piece, krylov_flops, likely_steps, most_steps
 from .singular import gram_flops, reduction_flops
 

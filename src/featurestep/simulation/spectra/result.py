@@ -15,11 +15,20 @@ from ...core.display import Table
 from ...core.errors import InvalidProblem
 from ...core.problem import Problem
 from ...core.types import FloatArray, xarray
-from ..over_seeds import OverSeeds, error_of_mean, spread
-from .distribution import Curve, Spikes, cumulative_curve, default_width, density_curve, find_spikes
+from ..network.result import OverSeeds, error_of_mean, spread
 from .plan import OF_WEIGHTS, WEIGHTS
-from .run import DEGREES, POWERS
-from .singular import MatrixSpectrum
+from .singular import (
+    Curve,
+    MatrixSpectrum,
+    Spikes,
+    cumulative_curve,
+    default_width,
+    density_curve,
+    find_spikes,
+)
+
+DEGREES = tuple(range(7))  # H_0(κ) … H_6(κ)
+POWERS = tuple(range(1, 7))  # κ … κ⁶
 
 
 @dataclass(frozen=True, eq=False, repr=False)

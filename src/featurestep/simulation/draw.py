@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.covariance import resolve_covariance
-from ...core.errors import InvalidProblem, NonFiniteFeatures
-from ...core.problem import Problem
-from ...core.types import FloatArray
-from ..arrays.backend import Array
+from ..core.covariance import resolve_covariance
+from ..core.errors import InvalidProblem, NonFiniteFeatures
+from ..core.problem import Problem
+from ..core.types import FloatArray
+from .backend import Array
 from .setting import CORRUPTION, Setting, borders, corners, law_of_initial, law_of_inputs
 from .streams import CHUNK, Source, Streams
 

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import InvalidProblem, install_command
-from ...functions.activations import Erf, HermiteSum, PiecewiseLinear, Sine
-from ...functions.nonlinearity import Nonlinearity, Shifted
-from ...functions.sampled import Analytic, UserFunction
-from .backend import USABLE_SHARE, Array, Backend, Factored, Limits, usable_memory
-from .gram import EIGEN_FLOPS
+from ..core.errors import InvalidProblem, install_command
+from ..functions.activations import Erf, HermiteSum, PiecewiseLinear, Sine
+from ..functions.nonlinearity import Nonlinearity, Shifted
+from ..functions.sampled import Analytic, UserFunction
+from .backend import EIGEN_FLOPS, USABLE_SHARE, Array, Backend, Factored, Limits, usable_memory
 
 ROOT_TWO = 2.0**0.5
 ROOT_TAU = (2.0 * np.pi) ** 0.5

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import InvalidProblem
-from ...core.threads import workers
-from ...core.types import FloatArray
-from ..arrays.backend import Array, Backend
-from ..arrays.philox import fill
+from ..core.errors import InvalidProblem
+from ..core.threads import workers
+from ..core.types import FloatArray
+from .backend import Array, Backend
+from .philox import fill
 from .setting import NORMAL, RowLaw
 
 STREAMS = (

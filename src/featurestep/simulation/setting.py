@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.checks import number, readable
-from ...core.errors import InvalidProblem
-from ...core.problem import Problem
-from ...core.results import Note, equal_values
-from ...core.types import FloatArray
-from ...functions.targets import Teacher
-from ..arrays.philox import TAU, Array, Pair, Transform, normals
+from ..core.checks import number, readable
+from ..core.errors import InvalidProblem
+from ..core.problem import Problem
+from ..core.results import Note, equal_values
+from ..core.types import FloatArray
+from ..functions.targets import Teacher
+from .philox import TAU, Array, Pair, Transform, normals
 
 ROOT_THREE = 3.0**0.5
 _MIXTURE = re.compile(r"mixture\(\s*(?:([0-9]+)\s*,\s*)?([0-9.eE+-]+)\s*\)")

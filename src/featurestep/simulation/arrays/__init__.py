@@ -1,1 +1,0 @@
-"""Which array library computes, and the few factorisations that it needs."""

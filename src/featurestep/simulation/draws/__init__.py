@@ -1,1 +1,0 @@
-"""What is random: named streams, inputs, labels, first weights."""
