@@ -209,7 +209,7 @@ class _SquareLoss(Adjoint):
         step, size = self.step, self.size
         every = np.arange(len(step))
         unchanged = symmetric(2 * size).count + size + self.misfit.shape[1]
-        first = self.image(1, np.zeros((len(step), unchanged)), every)
+        first = self.image(np.zeros((len(step), unchanged)), every)
         scale = np.maximum(np.abs(first).max(axis=1, keepdims=True), 1e-300)
         found = robust_fixed_point(
             self.image,
@@ -218,7 +218,7 @@ class _SquareLoss(Adjoint):
             tolerance=slack * TOLERANCE,
             accepted=slack * ACCEPTED,
         )
-        relative, bent, change = self._sweep(found.state, every, 1)
+        relative, bent, change = self._changes(found.state, every)
         grams = self._grams(relative, change[1], every)
         squares = self.at.state.v2 * relative
         seen = (self.seen_misfit + bent) * self.at.shrink**2
@@ -238,13 +238,13 @@ class _SquareLoss(Adjoint):
         found.own[:, -1] += self.mixed_force[0][rows]
         return found._replace(mixed=found.mixed + self.mixed_force[1][rows])
 
-    def image(self, sweeps: int, state: FloatArray, rows: IntArray) -> FloatArray:
+    def image(self, state: FloatArray, rows: IntArray) -> FloatArray:
         """The linearised map with the gradients of the readout's loss as source.
 
         A state is d log V2, d log(1 + χ) and the upper triangle of dΞ as one vector.
         """
         step = self.step if rows.size == len(self.step) else self.step.take(rows)
-        relative, bent, (moved, _) = self._sweep(state, rows, sweeps)
+        relative, bent, (moved, _) = self._changes(state, rows)
         inside = p_hat_index(self.size)
         coupled = moved[:, inside[:, None], inside]
         t_matrices = self.at.t_matrices
@@ -253,23 +253,20 @@ class _SquareLoss(Adjoint):
         again = symmetric(2 * self.size).upper(t_matrix_change(step, t_matrices, coupled))
         return np.concatenate([relative, bent * self.at.shrink[rows], again], axis=1)
 
-    def _sweep(
-        self, state: FloatArray, rows: IntArray, sweeps: int
+    def _changes(
+        self, state: FloatArray, rows: IntArray
     ) -> tuple[FloatArray, FloatArray, tuple[FloatArray, Forms]]:
-        """d log V2, dχ and what `reply` says beside, after sweeps at fixed dΞ."""
+        """d log V2, dχ and what `reply` says beside."""
         at, size = self.at, self.size
         step = self.step if rows.size == len(self.step) else self.step.take(rows)
         columns = self.bare if rows.size == len(self.step) else self.bare.take(rows)
-        nodes = self.misfit.shape[1]
-        relative, bent, xi = np.split(state, [size, size + nodes], axis=1)
+        relative, bent, xi = np.split(state, [size, size + self.misfit.shape[1]], axis=1)
         change = self.forces.self_energy[rows] + padded(symmetric(2 * size).whole(xi), size)
-        bent = bent / at.shrink[rows]
-        for _ in range(sweeps):
-            error = self.seen_misfit[rows] + bent
-            squares = at.mass[rows] * at.shrink[rows] * error  # n w (E0 + v)/(1 + χ)²
-            relative, moved, higher = self.reply(step, rows, relative, change, squares)
-            grams = self._grams(relative, higher, rows)
-            bent = fluctuations(columns, grams, at.state.v2[rows] * relative)
+        error = self.seen_misfit[rows] + bent / at.shrink[rows]
+        squares = at.mass[rows] * at.shrink[rows] * error  # n w (E0 + v)/(1 + χ)²
+        relative, moved, higher = self.reply(step, rows, relative, change, squares)
+        grams = self._grams(relative, higher, rows)
+        bent = fluctuations(columns, grams, at.state.v2[rows] * relative)
         return relative, bent, (moved, higher)
 
 

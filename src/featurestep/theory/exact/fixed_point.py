@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,8 +37,6 @@ from .step import Step
 ACCEPTED = 1e-10  # residual of a solution
 TOLERANCE = 1e-12
 Map = Callable[[FloatArray, IntArray], FloatArray]  # states of some rows ↦ their images
-Sweeping = Callable[[int, FloatArray, IntArray], FloatArray]  # the same, by inner sweeps
-SWEEPS = 3  # inner ones, of what is cheap, for each evaluation of what is expensive
 REGULARISATION = 1e-13  # of the least squares over the history of differences
 MAX_IDLE_STEPS = 30  # without progress
 DAMPING = (0.7, 0.7, 0.7, 0.35)  # factors on changes that are large
@@ -228,19 +226,17 @@ class Solution:
 def solve(samples: Samples, slack: float = 1.0) -> Solution:
     """Solve for all rows at their λ > 0; `slack` multiplies the tolerance.
 
-    Anderson's acceleration in log V2, log(1 + χ) and Ξ. Ξ costs most: V2 and χ are updated a few
-    times for each update of Ξ.
+    Anderson's acceleration in log V2, log(1 + χ) and Ξ. All are updated by one evaluation: with
+    three updates of V2 and χ for each of Ξ a row takes 1.3 times fewer steps, and 2.5 times more
+    evaluations.
     """
     step, bare = samples.step, replace(samples, columns=samples.columns.bare())
     pack = Packing(step.k.shape[1], samples.kappa.size)
 
-    def image(sweeps: int, states: FloatArray, rows: IntArray) -> FloatArray:
-        part = bare if rows.size == len(step) else bare.take(rows)
-        state = pack.state(states)
-        for _ in range(sweeps):
-            found = evaluate(part, state)
-            state = State(np.maximum(found.mapped_v2, 1e-300), found.mapped_chi, state.xi)
-        return pack.vector(State(state.v2, state.chi, found.mapped_xi))
+    def image(states: FloatArray, rows: IntArray) -> FloatArray:
+        found = evaluate(bare if rows.size == len(step) else bare.take(rows), pack.state(states))
+        v2 = np.maximum(found.mapped_v2, 1e-300)
+        return pack.vector(State(v2, found.mapped_chi, found.mapped_xi))
 
     guess = _guess(samples)
     found = robust_fixed_point(
@@ -429,7 +425,7 @@ def fixed_point(
 
 
 def robust_fixed_point(
-    image: Sweeping,
+    image: Map,
     start: FloatArray,
     *,
     scale: FloatArray,
@@ -437,13 +433,12 @@ def robust_fixed_point(
     accepted: float,
     reach: float = np.inf,
 ) -> Fixed:
-    """The same for a map that comes with a number of inner sweeps: few of them where many fail."""
-    swept = partial(image, SWEEPS)
-    found = fixed_point(swept, start, scale=scale, tolerance=tolerance, reach=reach)
+    """The same; rows that fail begin again with short steps and little history."""
+    found = fixed_point(image, start, scale=scale, tolerance=tolerance, reach=reach)
     lost = np.flatnonzero(~(found.residual <= accepted))
     if lost.size:
         again = fixed_point(
-            lambda states, rows: image(1, states, lost[rows]),
+            lambda states, rows: image(states, lost[rows]),
             start[lost],
             scale=scale[lost],
             tolerance=tolerance,

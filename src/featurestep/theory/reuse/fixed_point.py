@@ -278,8 +278,7 @@ def solve(pencil: Pencil) -> PencilSolution:
     """Solve (58)–(60) by Anderson's acceleration in log V2 and Ξ."""
     size = pencil.groups
 
-    def image(sweeps: int, states: FloatArray, rows: IntArray) -> FloatArray:
-        del sweeps
+    def image(states: FloatArray, rows: IntArray) -> FloatArray:
         found = [
             evaluate(pencil, PencilState.of(vector, size)).mapped.vector() for vector in states
         ]
@@ -290,7 +289,7 @@ def solve(pencil: Pencil) -> PencilSolution:
     start = PencilState(first, np.zeros((3 * size, 3 * size))).vector()[None]
     one = np.arange(1)
     for _ in range(_DAMPED_STEPS):
-        start = start + _DAMPING * (image(1, start, one) - start)
+        start = start + _DAMPING * (image(start, one) - start)
     found = robust_fixed_point(
         image,
         start,
@@ -313,8 +312,8 @@ def solve_adjoint(at: PencilEvaluation, source: PencilState) -> PencilState:
     """λ with λ = source + (∂map/∂state)ᵀλ."""
     size = at.pencil.groups
 
-    def image(sweeps: int, states: FloatArray, rows: IntArray) -> FloatArray:
-        del sweeps, rows
+    def image(states: FloatArray, rows: IntArray) -> FloatArray:
+        del rows
         found = []
         for vector in states:
             total = Gradients.zero(at)

@@ -24,6 +24,7 @@ from .readout import Fit, Readout
 
 TOLERANCE, ACCEPTED = 1e-12, 1e-10
 ADJOINT_TOLERANCE, ADJOINT_ACCEPTED = 1e-12, 1e-11
+SWEEPS = 3  # updates of V2 and G for each of Ξ, which costs more
 
 
 @dataclass(frozen=True)
@@ -96,12 +97,12 @@ class Equations:
             for batch, inside in zip(self.batches, self.inside, strict=True)
         ]
 
-    def image(self, sweeps: int, states: FloatArray, rows: IntArray) -> FloatArray:
+    def image(self, states: FloatArray, rows: IntArray) -> FloatArray:
         """The map whose fixed point is the solution, with (7) and (8) (eq. 169)."""
         log_v2, response, xi = self.pack.parts(states[0])
         v2 = np.exp(log_v2)
         readout = self.readout
-        for _ in range(sweeps):
+        for _ in range(SWEEPS):
             _, mass, information = self.nodes(v2, response)
             whole = solve_chain(xi, information)
             response = whole[np.ix_(self.last, self.last)]
@@ -209,7 +210,7 @@ class Adjoint:
         """Error by ξ, P_g and Q of the fitted readout."""
         pack = self.equations.pack
         nothing = np.zeros_like(pack.vector(self.root, self.bulk_force, self.at.state.xi))
-        first = self.image(1, nothing[None], np.zeros(1, dtype=np.intp))
+        first = self.image(nothing[None], np.zeros(1, dtype=np.intp))
         scale = np.full_like(first, max(np.abs(first).max(), 1e-300))
         found = robust_fixed_point(
             self.image, first, scale=scale, tolerance=ADJOINT_TOLERANCE, accepted=ADJOINT_ACCEPTED
@@ -232,7 +233,7 @@ class Adjoint:
         squares = (self.at.state.v2 * relative)[None]
         return np.asarray(fluctuations(columns, Forms(bulk[None, None]), squares)[0])
 
-    def image(self, sweeps: int, states: FloatArray, rows: IntArray) -> FloatArray:
+    def image(self, states: FloatArray, rows: IntArray) -> FloatArray:
         """The linearised map."""
         equations, at = self.equations, self.at
         relative, response, xi = equations.pack.parts(states[0])
@@ -240,7 +241,7 @@ class Adjoint:
         for inside, matrix in zip(equations.inside, xi, strict=True):
             change[np.ix_(inside, inside)] += matrix
         last = np.ix_(equations.last, equations.last)
-        for _ in range(sweeps):
+        for _ in range(SWEEPS):
             relative, moved = self._reply(relative, response, change)
             response = moved[last]
         again = [
