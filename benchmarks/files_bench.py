@@ -18,10 +18,10 @@ import featurestep
 from featurestep import Problem, predict, simulate, spectrum
 from featurestep.cli import main as command_line
 from featurestep.page.jobs import Jobs
-from featurestep.page.routes import make_app
+from featurestep.page.pool import answer
+from featurestep.page.server import make_app
 from featurestep.page.state import State
 from featurestep.page.views import Views, tasks_of
-from featurestep.page.worker import answer
 
 PACKAGE = Path(featurestep.__file__).parent
 RIDGES = (0.1, 0.2)  # of the first question and of the traced one

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from featurestep import NotConverged, Problem, __version__, limit, predict, simulate, theory
-from featurestep.cli import answers
+from featurestep.cli import output
 from featurestep.cli.options import Request
 from featurestep.core.axes import read_axis
 from featurestep.core.problem import FIELDS
@@ -265,12 +265,12 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr(answers, "_LONG", 2)
+    monkeypatch.setattr(output, "_LONG", 2)
     request = Request(over=("ridge=0.1,1,10",), as_json=True)
     seen = []
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stream)
-        answers.answer(predict, request)
+        output.answer(predict, request)
         seen.append(stream.getvalue())
     assert "points" in seen[0]
     assert seen[1] == ""

@@ -14,7 +14,7 @@ import pytest
 
 from featurestep import Note, Problem, compare, feature_gap, predict, simulate, simulation
 from featurestep.cli import output
-from featurestep.cli.run import memory
+from featurestep.cli.simulate_commands import memory
 from featurestep.core.display import plus_minus
 from featurestep.core.problem import FIELDS
 from featurestep.core.results import QUANTITIES
@@ -354,7 +354,7 @@ def test_a_real_signal(tmp_path):
 
 
 def test_progress_is_shown_on_a_terminal_only(monkeypatch):
-    from featurestep.cli.progress import watched
+    from featurestep.cli.output import watched
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

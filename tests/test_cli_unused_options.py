@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from featurestep.cli import main
-from featurestep.cli.run import _RUN, _SETTING
+from featurestep.cli.simulate_commands import _RUN, _SETTING
 from tests import command
 
 SMALL = ("--n", "60", "--d", "30", "--width", "40")

@@ -8,7 +8,7 @@ import pytest
 
 from featurestep import InvalidProblem, Problem
 from featurestep.core.axes import axis_values, read_axis
-from featurestep.page.errors_axis import axis_text, grid
+from featurestep.page.axes import axis_text, grid
 from featurestep.page.state import State
 from featurestep.sweeps.spec import read_sweep
 

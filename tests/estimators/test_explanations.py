@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from featurestep import InvalidProblem, predict
 from featurestep.estimators import OneStepClassifier, OneStepRegressor
 from featurestep.estimators.directions import degree_shares, orthonormal_polynomials, stability
-from featurestep.estimators.expectation import (
+from featurestep.estimators.explained import (
     alignment,
     departures_of_inputs,
     estimated_covariance,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from featurestep.estimators import OneStepClassifier, OneStepRegressor
-from featurestep.estimators.leave_one_out import held_out
-from featurestep.estimators.readouts import centred
+from featurestep.estimators.readouts import centred, held_out
 from featurestep.simulation import make_backend
 
 RIDGES = (1e-4, 0.03, 2.0)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from featurestep import predict
-from featurestep.page import errors_axis, spectrum_panel, words
-from featurestep.page.presets import PRESETS
+from featurestep.page import axes, panels, words
+from featurestep.page.controls import PRESETS
 from featurestep.page.state import LIMITS, State
 
 from .explorer import PANELS, Explorer
@@ -366,12 +366,12 @@ def test_at_rest_the_spectrum_is_shown_in_full(explorer: Explorer) -> None:
     explorer.open(QUICK)
     explorer.press("phi")
     (bulk, _, *spikes), state = explorer.data("spectrum"), explorer.state
-    expected = spectrum_panel.spectrum(state)
+    expected = panels.spectrum(state)
     assert bulk["y"] == pytest.approx(expected["density"], rel=1e-9)
     values = [spike["singular_value"] for spike in expected["spikes"]]
     assert [trace["customdata"][0] for trace in spikes] == pytest.approx(values, rel=1e-12)
     curve = next(trace for trace in explorer.data("errors") if trace["name"] == "test")
-    assert len(curve["x"]) == errors_axis.POINTS["exponent"]
+    assert len(curve["x"]) == axes.POINTS["exponent"]
 
 
 def test_edge_and_spikes_do_not_jump_from_the_draft_to_the_full_spectrum(
@@ -572,7 +572,7 @@ def test_caveats_are_in_sight_beside_the_numbers(explorer: Explorer) -> None:
     count = explorer.page.locator("#validity li").count()
     assert badge.inner_text().startswith(f"⚠ {count} caveat")
     state = explorer.state
-    notes = [*predict(state.problem).notes, *spectrum_panel.spectrum(state)["notes"]]
+    notes = [*predict(state.problem).notes, *panels.spectrum(state)["notes"]]
     assert len(notes) == count
     assert max(notes, key=lambda note: note.size) in badge.inner_text()
     badge.click()

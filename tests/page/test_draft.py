@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from featurestep import NotConverged, Problem, Spectrum, spectrum
-from featurestep.page import parts, spectrum_figure, spectrum_panel, worker
+from featurestep.page import panels, pool, spectrum_figure
 from featurestep.page.pool import Memory, Overtaken, Pool, Task
-from featurestep.page.questions import Latest
+from featurestep.page.server import Latest
 from featurestep.page.state import State
 from featurestep.page.views import tasks_of
 from featurestep.theory.spectra import DRAFT, solve_spectrum
@@ -115,14 +115,14 @@ def test_drafts_of_many_states_have_the_spikes_of_the_full_spectrum() -> None:
 def test_a_smoothed_draft_says_that_it_is_a_draft(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any other is the full answer to the eye."""
     state = State(n=500, step_exponent=0.45)
-    drawn, full = spectrum_panel.spectrum(state, "draft"), spectrum_panel.spectrum(state)
+    drawn, full = panels.spectrum(state, draft=True), panels.spectrum(state)
     check(drafted(state.problem), spectrum(state.problem))
 
     def fail(*_: object) -> None:
         raise NotConverged("a part was lost")
 
     monkeypatch.setattr("featurestep.theory.spectra.solve.bulk", fail)
-    smoothed = spectrum_panel.as_data(state, drafted(state.problem)) | {"rough": True}
+    smoothed = panels.spectrum_data(state, drafted(state.problem)) | {"rough": True}
     for shown, marked in ((smoothed, True), (drawn, False), (full, False)):
         assert shown["rough"] == marked
         assert ("draft" in written(spectrum_figure.figure(state, shown))) == marked
@@ -132,16 +132,16 @@ def test_a_draft_that_is_refused_says_what_comes(monkeypatch: pytest.MonkeyPatch
     def refuse(*_: object, **__: object) -> None:
         raise NotConverged("too many parts")
 
-    monkeypatch.setattr(spectrum_panel, "solve_spectrum", refuse)
+    monkeypatch.setattr(panels, "solve_spectrum", refuse)
     with pytest.raises(NotConverged, match="drawn when you stop moving the controls"):
-        spectrum_panel.spectrum(State(readout="constant"), "draft")
+        panels.spectrum(State(readout="constant"), draft=True)
 
 
 @pytest.mark.parametrize("over", ["exponent", "samples", "width", "ridge"])
 @pytest.mark.parametrize("readout", ["constant", "gaussian"])
 def test_a_drafted_curve_has_fewer_points_of_nearly_the_same_curve(over: str, readout: str) -> None:
     state = State(over=over, readout=readout, n=500)
-    rough, full = parts.curve(state, draft=True), parts.curve(state)
+    rough, full = panels.curve(state, draft=True), panels.curve(state)
     assert len(rough["x"]) < 0.45 * len(full["x"])
     assert (rough["x"][0], rough["x"][-1]) == (full["x"][0], full["x"][-1])
     for name in ("test_error", "train_loss"):
@@ -154,7 +154,7 @@ def test_a_drafted_curve_has_fewer_points_of_nearly_the_same_curve(over: str, re
 @pytest.mark.parametrize("changes", [{}, {"step_exponent": 0.5}, {"readout": "uniform", "c3": 0.5}])
 def test_a_drafted_point_has_the_digits_of_the_full_one(changes: dict[str, Any]) -> None:
     state = State(**changes)
-    rough, full = parts.point(state, draft=True), parts.point(state)
+    rough, full = panels.point(state, draft=True), panels.point(state)
     for name in ("test_error", "train_loss"):
         assert rough[name] == pytest.approx(full[name], rel=2e-6)
     np.testing.assert_allclose(rough["learned"], full["learned"], atol=1e-4)
@@ -165,13 +165,11 @@ def test_every_draft_is_a_part_of_its_own() -> None:
     full, drafts = (tasks_of(state, how) for how in ("full", "draft"))
     assert not [name for name in full if full[name] == drafts[name]]
     for task in {*full.values(), *drafts.values()}:
-        assert not isinstance(
-            worker.answer(task.part, "readout=constant&n=300", task.how), Exception
-        )
+        assert not isinstance(pool.answer(task.part, "readout=constant&n=300", task.how), Exception)
     assert full["spectrum"] == tasks_of(State())["spectrum"]  # it does not depend on the ridge
     constant = State(readout="constant")
-    panels = (spectrum_panel.spectrum(constant, how) for how in ("draft", "full"))
-    kinds = [[note.kind for note in panel["notes"]] for panel in panels]
+    answers = (panels.spectrum(constant, draft=how) for how in (True, False))
+    kinds = [[note.kind for note in panel["notes"]] for panel in answers]
     assert kinds[0] == kinds[1] == ["no sharp edge"]
 
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from featurestep.cli import main
 from featurestep.core.errors import install_command
-from featurestep.page.address import listener
+from featurestep.page import listener
 
 from .conftest import COMMAND
 

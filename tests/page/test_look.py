@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import featurestep.page
-from featurestep.page import errors_figure
+from featurestep.page import figures
+from featurestep.page.figures import THEMES
 from featurestep.page.state import State
-from featurestep.page.theme import THEMES
 
 STYLES = (Path(featurestep.page.__file__).parent / "assets" / "explore.css").read_text()
 READABLE = 4.5  # WCAG 2, level AA
@@ -60,7 +60,7 @@ def test_names_of_levels_are_written_in_ink_and_train_and_test_differ_by_dash(na
     levels = {"untrained": 1.0, "ridge_n_tuned": 0.8, "noise_floor": 0.1}
     point = {"test_error": 0.5, "train_loss": 0.3, "baselines": levels}
     curve = {"x": [0.0, 0.25, 0.5], "test_error": [0.9, 0.6, 0.5], "train_loss": [0.5, 0.4, 0.3]}
-    drawn = errors_figure.figure(state, point, curve, None, None)["data"]
+    drawn = figures.errors_figure(state, point, curve, None, None)["data"]
     named = [trace for trace in drawn if "textfont" in trace]
     assert len(named) == len(levels)
     assert {trace["textfont"]["color"] for trace in named} == {THEMES[name].ink}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from featurestep import critical_steps, predict
-from featurestep.page import parts
-from featurestep.page.presets import PRESETS
+from featurestep.page import panels
+from featurestep.page.controls import PRESETS
 
 
 def test_the_second_spike_of_the_quadratic_target_leaves_the_bulk_where_the_text_says() -> None:
@@ -25,7 +25,7 @@ def test_larger_steps_do_not_help_a_linear_target() -> None:
 
 def test_the_learning_curve_crosses_tuned_ridge_where_the_text_says() -> None:
     preset = PRESETS["cui"]
-    curve = parts.curve(preset.state)
+    curve = panels.curve(preset.state)
     x = np.array(curve["x"])
     ahead = np.array(curve["test_error"]) < np.array(curve["ridge_n_tuned"])
     assert ahead[x < 0.999].all()
@@ -44,9 +44,9 @@ def test_spiked_random_features_are_drawn_and_fail_at_the_maximal_step() -> None
     assert f"expect an error of {spiked:.2f} where the network has {network:.2f}" in preset.text
     assert f"η = {problem.step_size / problem.width**0.5:.0f}√N" in preset.text
     assert f"n₀ = {problem.n_step / problem.d:.0f}d" in preset.text
-    curve = parts.curve(preset.state, draft=True)
+    curve = panels.curve(preset.state, draft=True)
     assert curve["isotropic"][-1] == pytest.approx(spiked, rel=1e-6)
-    assert "isotropic" not in parts.curve(preset.state.replace(isotropic=False), draft=True)
+    assert "isotropic" not in panels.curve(preset.state.replace(isotropic=False), draft=True)
 
 
 def test_more_samples_in_the_step_help_with_two_directions() -> None:
@@ -56,7 +56,7 @@ def test_more_samples_in_the_step_help_with_two_directions() -> None:
 
 
 def test_double_descent_peaks_where_the_width_meets_n() -> None:
-    curve = parts.curve(PRESETS["descent"].state)
+    curve = panels.curve(PRESETS["descent"].state)
     assert curve["x"][int(np.argmax(curve["test_error"]))] == 1.0
 
 
@@ -73,7 +73,7 @@ def test_the_same_rows_twice_against_one_half_for_each() -> None:
 
 def test_errors_of_the_classification() -> None:
     preset = PRESETS["classes"]
-    point = parts.point(preset.state)
+    point = panels.point(preset.state)
     simpler = point["baselines"]
     assert f"{100 * point['test_error']:.1f} % of new signs are wrong" in preset.text
     assert f"{100 * simpler['untrained']:.1f} % without the step" in preset.text
@@ -103,4 +103,4 @@ def test_small_d_against_the_same_ratios_at_larger_sizes() -> None:
     assert f"n = N = {problem.n:,}" in preset.text
     assert f"The test error is {small:.2f}; with 100 times the sizes" in preset.text
     assert f"it is {large:.2f}." in preset.text
-    assert parts.point(preset.state)["baselines"]["untrained"] < 1.0  # the best linear function's
+    assert panels.point(preset.state)["baselines"]["untrained"] < 1.0  # the best linear function's

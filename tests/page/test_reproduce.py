@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from featurestep.cli import main
-from featurestep.page import errors_axis, parts, reproduce
-from featurestep.page.presets import PRESETS
+from featurestep.page import axes, panels, reproduce
+from featurestep.page.controls import PRESETS
 from featurestep.page.state import State
 
 STATES = {
@@ -31,9 +31,9 @@ STATES = {
 
 
 @cache
-def shown(state: State) -> tuple[parts.Data, parts.Data]:
+def shown(state: State) -> tuple[panels.Data, panels.Data]:
     """What the page shows of a state, computed once."""
-    return parts.point(state), parts.curve(state)
+    return panels.point(state), panels.curve(state)
 
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
@@ -83,16 +83,16 @@ def test_the_table_has_everything_of_the_panel() -> None:
         "train_loss_error": [0.02],
     }
     answers = {
-        "point": parts.point(state),
-        "curve": parts.curve(state),
-        "stairs": parts.stairs(state),
+        "point": panels.point(state),
+        "curve": panels.curve(state),
+        "stairs": panels.stairs(state),
         "simulated": simulated,
     }
     rows = list(csv.DictReader(io.StringIO(reproduce.csv_text(state, answers))))
     series = [row["series"] for row in rows]
-    assert series.count("finite n") == errors_axis.POINTS["exponent"]
+    assert series.count("finite n") == axes.POINTS["exponent"]
     for name in ("limit with norm growth", "published limit"):
-        assert series.count(name) == 2 * parts.STAIRS
+        assert series.count(name) == 2 * panels.STAIRS
     assert float(rows[0]["test_error"]) == answers["point"]["test_error"]
     assert rows[-1] == {
         "series": "simulated n=500",

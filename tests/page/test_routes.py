@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from featurestep import predict
-from featurestep.page import routes
-from featurestep.page.address import address, listener
+from featurestep.page import address, listener, server
 from featurestep.page.server import MAX_BODY, Server
 from featurestep.page.state import LIMITS, MAX_QUERY, Number, State
 from featurestep.page.views import Views
@@ -119,10 +118,10 @@ def test_plotly_is_served_from_here(client: Client) -> None:
 
 def test_links_to_the_documentation_open_pages(client: Client, tmp_path, monkeypatch) -> None:
     """Those of the built site, else those of the repository, else none: never raw Markdown."""
-    monkeypatch.setattr(routes, "SITE", tmp_path)
+    monkeypatch.setattr(server, "SITE", tmp_path)
     assert "documentation:" not in client.get("/").get_data(as_text=True)
     monkeypatch.setattr(
-        routes, "metadata", lambda name: Message({"Project-URL": "Repository, https://host/it"})
+        server, "metadata", lambda name: Message({"Project-URL": "Repository, https://host/it"})
     )
     assert 'href="https://host/it/blob/main/docs/theory.md"' in client.get("/").get_data(
         as_text=True

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.page import spectrum_figure, spectrum_panel
-from featurestep.page.presets import PRESETS
-from featurestep.page.spectrum_axis import spectrum_axes
+from featurestep.page import panels, spectrum_figure
+from featurestep.page.axes import spectrum_axes
+from featurestep.page.controls import PRESETS
 from featurestep.page.state import State
 
 STATES = {
@@ -30,7 +30,7 @@ def test_in_a_move_of_the_exponent_no_axis_jumps_and_the_second_spike_leaves() -
     state, seen, axes = State(readout="rademacher", n=2000), [], []
     for exponent in np.linspace(0.0, 0.5, 26):
         at = state.replace(step_exponent=float(exponent))
-        data = spectrum_panel.spectrum(at, "draft")
+        data = panels.spectrum(at, draft=True)
         layout = spectrum_figure.figure(at, data)["layout"]
         axes.append((layout["xaxis"]["range"], layout["xaxis"]["ticktext"], layout["meta"],
                      layout["yaxis"]["range"]))  # fmt: skip

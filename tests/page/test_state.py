@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featurestep import InvalidProblem, predict
-from featurestep.page.presets import PRESETS
+from featurestep.page.controls import PRESETS
 from featurestep.page.state import LIMITS, MAX_QUERY, Choice, Number, State, Text
 
 

@@ -13,21 +13,11 @@ import pytest
 
 from featurestep import InvalidProblem, baselines, limit, predict, spectrum
 from featurestep.core.results import Note
-from featurestep.page import (
-    errors_axis,
-    errors_figure,
-    figures,
-    parts,
-    spectrum_axis,
-    spectrum_figure,
-    spectrum_panel,
-    words,
-)
-from featurestep.page.pool import Memory, Pool, Task, TooSlow
-from featurestep.page.presets import PRESETS
+from featurestep.page import axes, figures, panels, spectrum_figure, words
+from featurestep.page.controls import PRESETS
+from featurestep.page.pool import Memory, Pool, Refused, Task, TooSlow, answer
 from featurestep.page.state import State
 from featurestep.page.views import Views, curve_key, main_view, spectrum_view, tasks_of
-from featurestep.page.worker import Refused, answer
 from featurestep.theory.baselines import kernel_error, untrained
 
 from .explorer import written
@@ -39,8 +29,8 @@ pytestmark = pytest.mark.usefixtures("solved_once")
 
 @pytest.mark.parametrize("state", STATES, ids=NAMES)
 def test_the_point_is_the_prediction(state: State) -> None:
-    found, point = predict(state.problem), parts.point(state)
-    for name in ("test_error", *errors_axis.errors(state), "readout_norm", "alignment"):
+    found, point = predict(state.problem), panels.point(state)
+    for name in ("test_error", *axes.errors(state), "readout_norm", "alignment"):
         assert point[name] == getattr(found, name)
     kappa = np.array(point["kappa"])
     np.testing.assert_allclose(point["learned"], found.learned(kappa), rtol=1e-12)
@@ -56,9 +46,9 @@ def test_the_point_is_the_prediction(state: State) -> None:
 
 @pytest.mark.parametrize("state", STATES, ids=NAMES)
 def test_the_curve_is_the_prediction_over_a_grid(state: State) -> None:
-    grid = errors_axis.grid(state)
-    found, curve = predict(grid), parts.curve(state)
-    for name in errors_axis.errors(state):
+    grid = axes.grid(state)
+    found, curve = predict(grid), panels.curve(state)
+    for name in axes.errors(state):
         np.testing.assert_allclose(curve[name], found[name].values, rtol=1e-9)
     assert curve["x"] == sorted(curve["x"])
     assert curve["refused"] == ""
@@ -147,7 +137,7 @@ def test_a_curve_that_takes_too_long_stays_a_draft(views: Views) -> None:
 
 def test_the_staircase_is_the_limit_of_each_regime() -> None:
     state = State()
-    for step in parts.stairs(state)[:4]:
+    for step in panels.stairs(state)[:4]:
         found = limit(state.problem, step["degree"], norm_growth=True)
         assert step["test_error"] == pytest.approx(found.test_error, rel=1e-12)
         assert step["train_loss"] == pytest.approx(found.train_loss, rel=1e-12)
@@ -156,21 +146,21 @@ def test_the_staircase_is_the_limit_of_each_regime() -> None:
 def test_the_current_point_lies_on_the_curve() -> None:
     for over in ("exponent", "samples", "width", "ridge"):
         state = State(over=over, step_exponent=0.3, ridge=0.0316227766, readout="rademacher")
-        at, curve = errors_axis.here(state), parts.curve(state)
+        at, curve = axes.here(state), panels.curve(state)
         x, y = np.array(curve["x"]), np.array(curve["test_error"])
         value = np.interp(at, x, y) if over == "exponent" else np.interp(np.log(at), np.log(x), y)
-        assert parts.point(state)["test_error"] == pytest.approx(value, rel=0.01)
+        assert panels.point(state)["test_error"] == pytest.approx(value, rel=0.01)
 
 
 def test_a_step_outright_is_shown_at_its_exponent() -> None:
     by_size = State(step="size", step_size=2000**0.3, n=2000)
-    assert errors_axis.here(by_size) == pytest.approx(0.3)
+    assert axes.here(by_size) == pytest.approx(0.3)
     assert curve_key(by_size) == curve_key(State(n=2000))
 
 
 def test_the_spectrum_is_the_engine_s() -> None:
     state = State(readout="rademacher")
-    data = spectrum_panel.spectrum(state)
+    data = panels.spectrum(state)
     found = spectrum(state.problem)
     assert [s["degree"] for s in data["spikes"]] == [s.degree for s in found.spikes]
     for shown, spike in zip(data["spikes"], found.spikes, strict=True):
@@ -194,8 +184,8 @@ def test_the_spectrum_is_the_engine_s() -> None:
 
 def spectrum_data(**changes: object) -> dict[str, object]:
     data = {"s": [0.1, 1.0], "density": [1.0, 0.0], "edges": [[0.1, 1.0]], "atom": 0.25}
-    axes = asdict(spectrum_axis.spectrum_axes(State()))
-    return {**data, "spikes": [], "notes": [], "axes": axes, "rough": False, **changes}
+    places = asdict(axes.spectrum_axes(State()))
+    return {**data, "spikes": [], "notes": [], "axes": places, "rough": False, **changes}
 
 
 def spike_data(at: float, degree: int, share: float) -> dict[str, object]:
@@ -208,7 +198,7 @@ def spike_data(at: float, degree: int, share: float) -> dict[str, object]:
 
 def test_an_atom_is_told_and_a_spike_at_the_end_is_named_to_its_left() -> None:
     state = State(theme="dark")
-    right = spectrum_axis.spectrum_axes(state).right
+    right = axes.spectrum_axes(state).right
     data = spectrum_data(spikes=[spike_data(0.98 * right, 0, 1.0)])
     drawn = spectrum_figure.figure(state, data)
     (mark,) = [trace for trace in drawn["data"] if trace["name"] == "predicted spike"]
@@ -230,11 +220,11 @@ def test_a_simulation_is_laid_over_the_spectrum() -> None:
     drawn = spectrum_figure.figure(
         State(), spectrum_data(spikes=[spike_data(3.1, 1, 0.9)]), simulated
     )
-    axes = spectrum_axis.spectrum_axes(State())
+    places = axes.spectrum_axes(State())
     bars, *_, squares = drawn["data"]
     assert bars["y"] == [1.5, 1.5, 0.5, 0.5]
-    assert bars["x"] == axes.place([0.0, 0.5, 0.5, 1.0])
-    assert squares["x"] == axes.place([3.0, 4.0, 2.4])
+    assert bars["x"] == places.place([0.0, 0.5, 0.5, 1.0])
+    assert squares["x"] == places.place([3.0, 4.0, 2.4])
     assert squares["text"] == ["", "", "κ² 50%"]
     texts = " ".join(written(drawn))
     assert "<b>κ</b> 90%" in texts
@@ -246,7 +236,7 @@ def test_a_simulation_is_laid_over_the_spectrum() -> None:
 
 
 def test_degrees_say_how_much_of_the_target_is_learned() -> None:
-    point = parts.point(State(step_exponent=0.4))
+    point = panels.point(State(step_exponent=0.4))
     rows = words.shares(point["degrees"])
     assert len(rows) == words.DEGREES
     assert 0.9 < rows[0] <= 1.0
@@ -340,9 +330,9 @@ def test_themes_differ_in_colour_only(views: Views) -> None:
 
 
 def drawn_errors(state: State, **changes: object) -> dict[str, Any]:
-    stairs = parts.stairs(state) if state.over == "exponent" else None
-    answers = {"point": parts.point(state), "curve": parts.curve(state), "stairs": stairs}
-    return errors_figure.figure(state, *{**answers, "simulated": None, **changes}.values())
+    stairs = panels.stairs(state) if state.over == "exponent" else None
+    answers = {"point": panels.point(state), "curve": panels.curve(state), "stairs": stairs}
+    return figures.errors_figure(state, *{**answers, "simulated": None, **changes}.values())
 
 
 def test_the_legend_names_the_curves_and_both_limits() -> None:
@@ -353,7 +343,7 @@ def test_the_legend_names_the_curves_and_both_limits() -> None:
     texts = written(drawn)
     for name in ("untrained", "tuned ridge on n inputs", "noise floor", "test error, train loss"):
         assert name in texts
-    steps = parts.stairs(state)
+    steps = panels.stairs(state)
     (published,) = [
         t for t in drawn["data"] if t["name"] == "published limit" and t.get("showlegend", True)
     ]
@@ -367,19 +357,19 @@ def test_a_learning_curve_has_the_linear_methods_by_name() -> None:
     curves = {trace["name"]: trace for trace in drawn["data"]}
     ratio = curves["kernel ridge"]["x"]
     at = len(ratio) // 2
-    problem = errors_axis.base(state).replace(n=round(ratio[at] * state.problem.d))
+    problem = axes.base(state).replace(n=round(ratio[at] * state.problem.d))
     assert curves["kernel ridge"]["y"][at] == pytest.approx(kernel_error(problem))
     tuned = baselines(problem).ridge_n_tuned
     assert curves["tuned ridge on n inputs"]["y"][at] == pytest.approx(tuned)
     centred = state.replace(activation="relu", centre=False)
-    assert "kernel" not in parts.curve(centred, draft=True)
+    assert "kernel" not in panels.curve(centred, draft=True)
 
 
 def test_a_peak_is_drawn_on_a_logarithmic_axis_with_points_on_it() -> None:
     state = PRESETS["descent"].state
     drawn = drawn_errors(state)
     assert drawn["layout"]["yaxis"]["type"] == "log"
-    curve = parts.curve(state)
+    curve = panels.curve(state)
     peak = int(np.argmax(curve["test_error"]))
     assert curve["x"][peak] == pytest.approx(1.0, abs=0.021)
     near = [x for x in curve["x"] if 0.9 < x < 1.11]
@@ -389,17 +379,17 @@ def test_a_peak_is_drawn_on_a_logarithmic_axis_with_points_on_it() -> None:
 
 def test_beyond_the_largest_exponent_the_curve_goes_on() -> None:
     state = State(n=200, step="size", step_size=40.0, readout="rademacher")
-    at = errors_axis.here(state)
-    curve = parts.curve(state)
+    at = axes.here(state)
+    curve = panels.curve(state)
     assert 0.6 < at < 0.7 == max(curve["x"])
     value = np.interp(at, curve["x"], curve["test_error"])
     assert predict(state.problem).test_error == pytest.approx(value, rel=0.01)
     key = State.from_query(curve_key(state))
-    assert errors_axis.exponents(key) == errors_axis.exponents(state) == (0.0, 0.7)
+    assert axes.exponents(key) == axes.exponents(state) == (0.0, 0.7)
     assert curve_key(state) == curve_key(state.replace(step_size=35.0))
     low, high = (State(n=150, step="size", step_size=s) for s in (0.01, 1000.0))
     for far in (low, high):
-        assert errors_axis.exponents(State.from_query(curve_key(far))) == errors_axis.exponents(far)
+        assert axes.exponents(State.from_query(curve_key(far))) == axes.exponents(far)
 
 
 def test_the_gravest_note_is_told_first() -> None:

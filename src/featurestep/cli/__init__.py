@@ -10,17 +10,16 @@ import click
 
 from .. import __version__
 from ..core.errors import FeaturestepError
-from .progress import INTERRUPTED
 
+INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
 COMMANDS = {  # and their modules
     **dict.fromkeys(("predict", "limit", "baselines", "learnable", "optimum"), "theory_commands"),
-    **dict.fromkeys(("simulate", "compare", "equivalence"), "simulate_commands"),
+    **dict.fromkeys(("simulate", "compare", "equivalence", "demo"), "simulate_commands"),
     **dict.fromkeys(("spectrum", "critical", "phase"), "spectrum_commands"),
     **dict.fromkeys(("figure", "study"), "figure_commands"),
     **dict.fromkeys(("bench", "doctor"), "machine_commands"),
     "explore": "explore_command",
     "sweep": "sweep_commands",
-    "demo": "demo_command",
     "fit": "fit_command",
 }
 

@@ -39,7 +39,7 @@ def explore(port: str, browser: bool) -> None:
     missing = [name for name in ("flask", "plotly", "waitress") if find_spec(name) is None]
     if missing:
         raise MissingExtra(f"the page needs {' and '.join(missing)}: {install_command('page')}")
-    from ..page.address import address, listener
+    from ..page import address, listener
 
     opened = listener(read_number(port))
     # Asked to end by a signal, leave as after Ctrl-C: with every process ended.

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .complete import figure_names
-from .options import Command
-from .output import check_folder, write_in
-from .progress import watched_share
+from .options import Command, figure_names
+from .output import check_folder, watched_share, write_in
 
 if TYPE_CHECKING:
     from ..figures import FigureClaimFailed, PaperFigure

@@ -12,8 +12,7 @@ from ..core.axes import read_number
 from ..core.checks import check_file, one_of, whole_number, write_whole
 from ..core.display import Table, plus_minus
 from ..core.errors import InvalidProblem, install_command
-from .output import check_path, mention, save, show_json, show_notes, show_table
-from .progress import watched_share
+from .output import check_path, mention, save, show_json, show_notes, show_table, watched_share
 
 SEED = "seed of the folds and of the network's draws"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
 from inspect import signature
 from typing import Any, ClassVar
@@ -14,9 +14,9 @@ import numpy as np
 from ..conventions import RATIOS
 from ..core.axes import read_axis, read_value
 from ..core.errors import InvalidProblem
-from ..core.problem import Grid, Problem
+from ..core.problem import BATCHES, FIELDS, INITIALS, LOSSES, RESIDUALS, ROWS, Grid, Problem
 from ..functions.activations import NAMED
-from . import complete
+from ..functions.readout import NAMES as LAWS
 
 DEFAULTS: Mapping[str, Any] = {
     "activation": "tanh",
@@ -117,6 +117,55 @@ _FIELDS: Rows = {
 }
 
 
+Completion = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def offering(words: Iterable[str]) -> Completion:
+    """Completes to any of the words that begin as what was typed does."""
+    known = tuple(words)
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        return [word for word in known if word.startswith(incomplete)]
+
+    return complete
+
+
+def figure_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The figures, and all of them."""
+    from ..figures import FIGURES  # heavy, and only wanted here
+
+    return offering(("all", *FIGURES))(ctx, param, incomplete)
+
+
+def complete_axis(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """`FIELD=`, and after the sign of equality the names that such a field may have."""
+    name, equals, typed = incomplete.partition("=")
+    if not equals:
+        return [f"{field}=" for field in FIELDS if field.startswith(name)]
+    done, comma, last = typed.rpartition(",")
+    words = _WORDS.get(name, ())
+    return [f"{name}={done}{comma}{word}" for word in words if word.startswith(last)]
+
+
+_WORDS: dict[str, tuple[str, ...]] = {
+    "activation": tuple(NAMED),
+    "target": tuple(NAMED),
+    "readout": tuple(LAWS),
+    "residual": RESIDUALS,
+    "initial": INITIALS,
+    "centre": ("true", "false"),
+    "loss": LOSSES,
+    "intercept": ("true", "false"),
+    "rows": ROWS,
+    "batches": BATCHES,
+}
+
+
+def _completion_of(name: str) -> dict[str, Any]:
+    """The keyword of an option for this field, where there are names to offer."""
+    return {"shell_complete": offering(_WORDS[name])} if name in _WORDS else {}
+
+
 class Request:
     """What was asked for: a problem's options and their defaults, fields to vary, and the output.
 
@@ -193,7 +242,7 @@ _CURVE = (
         "--over",
         multiple=True,
         metavar="FIELD=VALUES",
-        shell_complete=complete.axis,
+        shell_complete=complete_axis,
         help="vary a field: START:STOP:COUNT, log:START:STOP:COUNT, START:STOP:step=STEP or "
         "v1,v2,…; a second --over gives a line for each of its values",
     ),
@@ -268,6 +317,6 @@ def _option(
     if name in _SWITCHES:
         shown = f"  [default: {name if defaults[name] else f'no-{name}'}]"
         return click.option(f"--{name}/--no-{name}", default=None, help=words + shown)
-    known = complete.of_field(name)
+    known = _completion_of(name)
     option = f"--{name.replace('_', '-')}"
     return click.option(option, metavar=metavar, help=words + shown, **known)

@@ -1,4 +1,4 @@
-"""What the command line gives: tables, notes and strict JSON; files, whole or absent."""
+"""From a request to an answer: every verb's one path to tables, JSON or figures; progress bars."""
 
 from __future__ import annotations
 
@@ -6,17 +6,26 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ..core.checks import check_file, unwritable, write_whole
-from ..core.display import LINE_WIDTH, Table, json_value
+from ..core.display import LINE_WIDTH, Table, json_value, shared_fields
 from ..core.errors import InvalidProblem
-from ..core.results import Result
+from ..core.grid import Grid, as_grid
+from ..core.problem import Problem
+from ..core.results import OK, Result
 from ..core.types import Axes
+from . import INTERRUPTED
+from .options import Request
+
+if TYPE_CHECKING:
+    from ..simulation import Estimate
 
 FORMATS = (".png", ".pdf", ".svg")
 
@@ -82,3 +91,102 @@ def write_in(folder: str, name: str, content: bytes) -> Path:
         raise unwritable("--output", error, folder) from None
     write_whole("--output", Path(folder, name), content)
     return Path(folder, name)
+
+
+Advance = Callable[[int, int], None]  # how much is done, and of how much, as verbs tell it
+_FINE = 1000  # steps of a bar over shares
+
+
+@contextmanager
+def watched(total: int, describe: Callable[[int], str]) -> Iterator[Advance | None]:
+    """A bar on stderr with the time left, or None when nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(describe(0), total=total)
+        yield lambda done, _: bar.update(task, completed=done, description=describe(done))
+
+
+@contextmanager
+def watched_share(words: str) -> Iterator[Callable[[float], None]]:
+    """The same bar for work that tells the share of it that is done."""
+    with watched(_FINE, lambda done: words) as advance:
+
+        def told(share: float) -> None:
+            if advance is not None:
+                advance(int(_FINE * share), _FINE)
+
+        yield told
+
+
+_LONG = 200  # points from which a progress bar is worth its flicker
+Found = TypeVar("Found", bound=Result)
+
+
+def answer(
+    verb: Callable[..., Found],
+    request: Request,
+    *,
+    fields: int = 2,
+    cost: Estimate | None = None,
+    by_flops: bool = False,
+    asked: Mapping[str, Any] | None = None,
+    **arguments: Any,
+) -> Found:
+    """Ask a verb, draw, and only then print; interrupted before that, nothing is left.
+
+    fields
+        How many of them the figure can show.
+    cost, by_flops
+        Of the networks behind the answer, told before they run; whether the verb tells its
+        progress in flops, not in points of a grid.
+    asked
+        What else was asked for, as JSON repeats it.
+    """
+    check_path(request.plot)
+    if request.plot and len(request.over) > fields:
+        raise InvalidProblem("--plot", "takes a single --over for this command", request.over)
+    target = request.target
+    try:
+        if cost is not None:
+            click.echo(f"estimate: {cost}", err=True)
+        with _bar(target, cost, by_flops) as advance:
+            told = {} if advance is None else {"progress": advance}
+            found = verb(target, **arguments, **told)
+            if request.plot:
+                save(request.plot, found.plot())
+    except KeyboardInterrupt:
+        click.echo("interrupted: nothing was written", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    _report(found, request, asked or {})
+    return found
+
+
+def _bar(
+    target: Problem | Grid, cost: Estimate | None, by_flops: bool
+) -> AbstractContextManager[Advance | None]:
+    """A bar over points or flops, when there is something to wait for."""
+    if cost is not None and by_flops:
+        total = cost.flops / 1e9
+        return watched(cost.flops, lambda done: f"{done / 1e9:.4g} of {total:.4g} Gflop")
+    points = len(as_grid(target))
+    if cost is None and points < _LONG:
+        return nullcontext()
+    return watched(points, lambda done: "points")
+
+
+def _report(found: Result, request: Request, asked: Mapping[str, Any]) -> None:
+    """Print a result: its tables and notes, or JSON with what else was asked."""
+    if not request.as_json:
+        show(found)
+        mention(request.plot)
+        return
+    values = found.as_dict()
+    if not isinstance(found.problem, Grid):
+        lost = [n for n, v in found.numbers.items() if isinstance(v, float) and not isfinite(v)]
+        asked = {"status": f"not finite: {', '.join(lost)}" if lost else OK, **asked}
+    show_json({"problem": shared_fields(found.problem), **asked, **values})

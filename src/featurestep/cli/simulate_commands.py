@@ -1,19 +1,115 @@
-"""The commands that run the real network: `simulate`, `compare` and `equivalence`."""
+"""The commands that run networks: `simulate`, `compare`, `equivalence`; requests with networks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import click
 
 from .. import simulation
+from ..core.axes import read_number
+from ..core.display import Table, describe
+from ..core.errors import InvalidProblem
 from ..meeting.comparison import Z_LIMIT, Comparison, enough_seeds
 from ..meeting.comparison import compare as compare_problems
+from ..simulation import SEEDS, Setting
 from ..theory.predict import require_predictable
-from .answers import Found, answer
-from .options import asking
-from .run import SMALL, Run, numbers, scheduler_option
+from .options import DEFAULTS, Request, Rows, asking, read_array
+from .output import Found, answer, check_folder, show_notes, show_table, watched_share, write_in
+
+_MEMORY = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(?:([kmgt])(i)?)?b?", re.IGNORECASE)
+SMALL = {**DEFAULTS, "n": 1000, "d": 500, "width": 750, "seeds": SEEDS}  # a few seconds
+
+
+def numbers(text: str) -> list[Any]:
+    """`v1,v2,…`, each as `number` reads it."""
+    return [read_number(part.strip()) for part in text.split(",")]
+
+
+def one_or_list(text: str) -> Any:
+    """A number or a word, or a list of them."""
+    return numbers(text) if "," in text else read_number(text)
+
+
+def memory(text: str) -> float:
+    """Bytes behind `2GB`, `500 MiB` or a plain number of them."""
+    match = _MEMORY.fullmatch(text.strip())
+    if match is None:
+        raise InvalidProblem("max_memory", "must read as 2GB, 500MiB or a number of bytes", text)
+    digits, prefix, binary = match.groups()
+    base = 1024 if binary else 1000
+    return float(digits) * float(base) ** " kmgt".index((prefix or " ").lower())
+
+
+def _inputs(text: str) -> Any:
+    """The name of a law, or the array in a .npy file."""
+    return read_array("inputs", text) if text.endswith(".npy") else text
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {  # of what is not a word, a number or a list
+    "max_memory": memory,
+    "inputs": _inputs,
+}
+_RUN = {
+    "seeds": ("K", "number of networks to simulate, or a list of seeds such as 3,5,8"),
+    "n_test": ("n_te", "number of test inputs  [default: 2n, from 4000 to 20000]"),
+    "dtype": ("TYPE", "float64, float32, or mixed: features in float32  [default: float64]"),
+    "device": ("NAME", "cpu, cuda, or torch (on the CPU)  [default: cpu]"),
+    "drawn": ("WHERE", "draw random numbers on the host or the device  [default: device for cuda]"),
+    "max_memory": (
+        "SIZE",
+        "largest memory to use, such as 2GB or 500MiB  [default: what is free]",
+    ),
+}
+_SETTING = {
+    "inputs": (
+        "LAW",
+        "distribution of the inputs: gaussian, rademacher, uniform, 'student_t(df)', sphere, "
+        "'mixture(K,s)', or a .npy file with one input per row  [default: gaussian]",
+    ),
+    "corrupted": ("q", "fraction of training labels replaced by unrelated ones  [default: 0]"),
+}
+scheduler_option = click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="run on the workers of a Dask scheduler, given by its address or scheduler file",
+)
+
+
+class Run(Request):
+    """A request that runs networks: also how many and where, and on what data.
+
+    run
+        The arguments of a verb that simulates, the scheduler aside.
+    """
+
+    OPTIONS: ClassVar[Rows] = {**_RUN, **_SETTING}
+
+    def __init__(
+        self, *, scheduler: str | None = None, defaults: Mapping[str, Any], **options: Any
+    ) -> None:
+        given, departed = (
+            {
+                name: _READERS.get(name, one_or_list)(text)
+                for name in known
+                if (text := options.pop(name, None)) is not None
+            }
+            for known in (_RUN, _SETTING)
+        )
+        fields = dict(defaults)
+        self.run = {"seeds": fields.pop("seeds"), **given, "setting": Setting(**departed)}
+        self.scheduler = scheduler
+        if not self.run["seeds"] and "seeds" not in given:  # no network: no option is ignored
+            unused = {**given, **departed, **({"scheduler": scheduler} if scheduler else {})}
+            for name, value in unused.items():
+                option = f"--{name.replace('_', '-')}"
+                raise InvalidProblem(
+                    option, "needs --seeds: it applies to simulated networks only", value
+                )
+        super().__init__(**options, defaults=fields)
+
 
 _MOST_NAMED = 3  # rows that a failed check spells out
 
@@ -129,3 +225,39 @@ def equivalence(request: Run, degrees: str) -> None:
       featurestep equivalence --phi 0.5 --psi 0.7 --over n=250,500,1000 --plot gaps.pdf
     """
     answer(simulation.feature_gap, request, fields=1, degrees=numbers(degrees), **request.run)
+
+
+DEMO_OWN = {"activation": "relu", "centre": True, "d": 600, "width": 1000, "ridge": 0.1}
+DEMO_FIXED = ("target", "noise_std", "step_exponent", "step_scale", "step_size")
+
+
+@click.command()
+@click.option("--output", metavar="DIR", default="demo", show_default=True, help="for demo.png")
+@click.option("--seeds", metavar="K", default="8", show_default=True, help="networks to simulate")
+@asking(without=DEMO_FIXED, defaults={**DEFAULTS, **DEMO_OWN}, curve=False)
+def demo(request: Request, output: str, seeds: str) -> None:
+    """Two published targets, learned degree by degree as the step grows.
+
+    The settings of Moniri et al.: y = H₁ + ε with ε ~ N(0, 1), and y = H₁ + H₂/√2, the
+    polynomials taken along β⋆. Draws train loss and test error against the step exponent, at
+    finite n and in the limit n → ∞, with simulated networks as points, to DIR/demo.png.
+    """
+    from ..demo import EXPLANATION, SETTINGS, demo_notes, demo_rows, draw, run_demo
+    from ..plots.style import figure_of, render
+
+    base = request.problem
+    check_folder(output)
+    drawn = enough_seeds(one_or_list(seeds))
+    with watched_share("simulating") as told:
+        settings = run_demo(base, seeds=drawn, progress=told)
+    rows = demo_rows(settings)
+    path = write_in(output, "demo.png", render(figure_of(draw(base, settings)), "png"))
+    click.echo("\n".join(describe(base, DEMO_FIXED)))
+    header = ["step_exponent"]
+    for which, (title, _) in enumerate(SETTINGS, 1):
+        click.echo(title)
+        header += [f"test error {which}", "simulated", "limit", "with norm growth"]
+    show_table(Table.of(header, rows))
+    click.echo(EXPLANATION)
+    show_notes(demo_notes(settings))
+    click.echo(f"Figure: {path}")

@@ -13,9 +13,9 @@ from ..core.grid import as_grid
 from ..meeting import spectra
 from ..meeting.phase import EXPONENTS, phase_diagram
 from ..simulation import Estimate, checked_seeds, estimate_spectrum
-from .answers import answer
 from .options import DEFAULTS, Request, asking
-from .run import Run, scheduler_option
+from .output import answer
+from .simulate_commands import Run, scheduler_option
 
 _STEP = ("step_exponent", "step_size")
 _LEFT_OUT = ("n_test", "dtype", "drawn")  # of a run: spectra have none of it here

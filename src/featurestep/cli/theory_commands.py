@@ -11,9 +11,8 @@ from .. import theory
 from ..core.axes import read_number
 from ..core.errors import InvalidProblem
 from ..theory.predict import METHODS
-from .answers import answer
-from .complete import offering
-from .options import Request, asking
+from .options import Request, asking, offering
+from .output import answer
 
 
 @click.command()

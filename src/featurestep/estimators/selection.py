@@ -15,8 +15,7 @@ import numpy as np
 
 from ..core.types import FloatArray
 from ..simulation import Array, GradientStep, NetworkOnRows, sum_of_squares
-from .leave_one_out import held_out
-from .readouts import Readouts, centred, mean_eigenvalue, outputs, readouts
+from .readouts import Readouts, centred, held_out, mean_eigenvalue, outputs, readouts
 
 STEPS = (0.0, 1.0, 2.0, 4.0, 8.0)
 RIDGES = {

@@ -1,16 +1,118 @@
-"""The controls as the template draws them: words, symbols, and where every slider stands."""
+"""The controls as the template draws them, and presets: settings to start from."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from .presets import PRESETS
 from .state import COEFFICIENTS, LABELS, LIMITS, NUMBERS, Choice, Number, State, as_text
 from .words import TILES
+
+MONIRI = "Moniri et al., arXiv:2310.07891"
+CUI = "Cui et al., arXiv:2402.04980"
+OURS = "this package"
+
+
+class Preset(NamedTuple):
+    """A named view, as a link has it: what it shows, and whose setting it is."""
+
+    title: str
+    text: str
+    source: str
+    link: str
+
+    @property
+    def state(self) -> State:
+        """The view itself."""
+        return State.from_query(self.link)
+
+
+PRESETS: Mapping[str, Preset] = {
+    "moniri2": Preset(
+        "Quadratic target",
+        "y = H₁ + H₂/√2: from α = 0.31 on (1/4 as n → ∞) a second spike leaves the bulk, and with "
+        "it the quadratic part of the target is learned.",
+        f"{MONIRI}, setting 2",
+        "",
+    ),
+    "moniri1": Preset(
+        "Noisy linear target",
+        "y = H₁ + ε with ε ~ N(0, 1): the target is linear, and what larger steps learn beyond "
+        "the first spike does not help.",
+        f"{MONIRI}, setting 1",
+        "step_exponent=0.3&c2=0&noise_std=1",
+    ),
+    "cui": Preset(
+        "Learning curve",
+        "Errors against the samples n of the readout, after a maximal step on 4d others, with a "
+        "constant readout and N = d: ahead of tuned ridge on n samples while n < d, behind it "
+        "from n = 1.1d on.",
+        CUI,
+        "step_exponent=0.5&n=2000&phi=0.5&psi=1&step_ratio=2&ridge=0.01&activation=tanh&centre=off"
+        "&readout=constant&target=formula&formula=tanh&over=samples",  # n_step = 4d
+    ),
+    "maximal": Preset(
+        "Maximal step",
+        "η = 2√N, ReLU, constant readout, n₀ = 32d: spiked random features, also drawn, expect an "
+        "error of 1.91 where the network has 1.03: they miss each neuron's own overlap with "
+        "the target.",
+        f"{OURS}, after {CUI}",
+        "step_exponent=0.5&step_scale=1.73205080757&phi=0.5&psi=0.666666666667&step_ratio=16"
+        "&ridge=0.01&noise_std=0.2&centre=off&readout=constant&target=formula"
+        "&isotropic=on",  # N = 3n/4
+    ),
+    "stairs": Preset(
+        "Two directions",
+        "y = z₁ + z₁z₂: the step finds z₁, and z₂ can only be used linearly. More samples "
+        "in the step lower what is left.",
+        OURS,
+        "step_exponent=0.5&phi=0.1&psi=0.2&step_ratio=4&ridge=0.01&noise_std=0.2&activation=relu"
+        "&centre=off&readout=rademacher&target=formula&formula=z1 %2B z1*z2",
+    ),
+    "descent": Preset(
+        "Double descent",
+        "No step at all: the test error of random features peaks where the width N meets n.",
+        OURS,
+        "step=size&step_size=0&ridge=1e-05&noise_std=0.5&activation=tanh&centre=off"
+        "&target=formula&formula=tanh&over=width",
+    ),
+    "same": Preset(
+        "Same rows twice",
+        "All 2,000 rows serve the step, and then the fit of the readout: the test error is 0.101. "
+        "With one half of them for each, and the same ridge, it is 0.137.",
+        OURS,
+        "step_exponent=0.5&noise_std=0.2&activation=tanh&centre=off&readout=rademacher"
+        "&target=formula&formula=tanh&rows=same",
+    ),
+    "classes": Preset(
+        "Classification",
+        "Labels are the signs of H₁ + H₂/√2 + ε, fitted by logistic regression: 27.7 % of new "
+        "signs are wrong, 37.2 % without the step, 30.1 % with logistic regression on the inputs "
+        "at its best ridge.",
+        OURS,
+        "step_exponent=0.5&noise_std=0.2&ridge=0.01&readout=rademacher&loss=logistic",
+    ),
+    "two": Preset(
+        "Two steps",
+        "y = H₁ + H₂/√2, two steps with 2,000 fresh samples each: the test error is 0.84, after "
+        "the first step 1.11, and 0.93 after one step with all 4,000.",
+        OURS,
+        "steps=2&readout=rademacher",
+    ),
+    "small": Preset(
+        "Small d",
+        "At d = 50 an input has d(d + 1)/2 = 1,275 quadratic functions, and n = N = 1,000 suffice "
+        "to learn some of them without a step. The test error is 0.53; with 100 times the sizes "
+        "and the same η/√n it is 0.80.",
+        OURS,
+        "n=1000&phi=0.05&psi=0.05&ridge=0.01&readout=rademacher",
+    ),
+}
+
 
 GROUPS = (
     ("Gradient step", "", ("step", "step_exponent", "step_scale", "step_size", "steps")),

@@ -6,14 +6,21 @@ import queue
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..core.errors import FeaturestepError, InvalidProblem
-from ..processes import DONE, PROGRESS, Process
-from .errors_axis import grid
+from ..processes import DONE, PROGRESS, Process, report_progress
+from .axes import axis, errors, grid
+from .pool import Refused
 from .state import NUMBERS, State
+
+if TYPE_CHECKING:
+    from ..simulation import SimulatedSpectrum
 
 FLOPS = 1.2e11  # of one run: a few seconds on two cores
 MEMORY = 2**30  # bytes
@@ -96,7 +103,7 @@ class Jobs:
 
     def start(self, state: State) -> str:
         """Begin a simulation and return its name."""
-        from .simulated import run
+        from .jobs import run
 
         small = sized(state)
         with self._lock:
@@ -139,3 +146,80 @@ class Jobs:
                 del self._jobs[name]
             else:
                 job.look()
+
+
+SPECTRA = 2  # draws of the spectrum
+BINS = 40
+_SHARE = 0.8  # of the progress that the errors take
+Tell = Callable[[float], None]
+
+
+def run(query: str, count: int, seeds: int) -> Any:
+    """In a process of its own, telling the share done: the data, or the error in its place."""
+    try:
+        return simulated(State.from_query(query), count, seeds, report_progress)
+    except FeaturestepError as error:
+        return Refused(str(error))
+
+
+def simulated(state: State, count: int, seeds: int, report: Tell) -> dict[str, Any]:
+    """Means and standard errors along the axis, and singular values at the current point."""
+    from ..simulation import simulate  # for its own process: the server has no engine
+
+    problems = grid(state, count)
+    found = simulate(
+        problems, seeds=seeds, progress=lambda done, total: report(_SHARE * done / total)
+    )
+    mean, error = found.mean.isel(variant=0), found.standard_error.isel(variant=0)
+    data: dict[str, Any] = {
+        "x": axis(state, problems).tolist(),
+        "n": state.n,
+        "seeds": seeds,
+        "seconds": found.wall_time,
+        "spectrum": _spectrum(state, report),
+    }
+    for name in errors(state):
+        data[name] = mean[name].values.tolist()
+        data[f"{name}_error"] = error[name].values.tolist()
+    return data
+
+
+def _spectrum(state: State, report: Tell) -> dict[str, Any] | None:
+    """A histogram of the bulk, each draw's values beyond it, and the prediction at this n."""
+    from ..simulation import simulated_spectrum
+    from ..theory.spectra import spectrum
+    from .panels import spectrum_data
+
+    problem = state.features.problem
+    try:
+        theory = spectrum(problem)
+    except FeaturestepError:
+        return None  # its panel says why
+    found = simulated_spectrum(
+        problem,
+        seeds=SPECTRA,
+        progress=lambda done, total: report(_SHARE + (1.0 - _SHARE) * min(1.0, done / total)),
+    )
+    border = float(np.sqrt(theory.border.place))
+    ends = np.linspace(0.0, border, BINS + 1)
+    return {
+        "n": state.n,
+        "ends": ends.tolist(),
+        "heights": (np.diff(found.cumulative(ends**2).mean) / np.diff(ends)).tolist(),
+        "spikes": _spikes(found, border),
+        "theory": spectrum_data(state, theory),
+    }
+
+
+def _spikes(found: SimulatedSpectrum, border: float) -> list[dict[str, Any]]:
+    """Each value beyond the bulk, with its overlaps with H_0(κ) … H_6(κ) and with κ … κ⁶."""
+    names = ("singular_value", "rank", "overlaps", "power_overlaps")
+    rows = zip(
+        found.singular_values(), found.hermite_overlaps(), found.power_overlaps(), strict=True
+    )
+    return [
+        dict(zip(names, (float(s), rank, h.tolist(), p.tolist()), strict=True))
+        for each in rows
+        for rank, (s, h, p) in enumerate(zip(*each, strict=True))
+        if s > border
+    ]

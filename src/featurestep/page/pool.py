@@ -1,4 +1,7 @@
-"""Worker processes with a deadline, and a memory of what they answered."""
+"""Who computes: worker processes with a deadline, and a memory of what they answered.
+
+Work happens there so that a deadline is real: the process is killed.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,25 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..core.errors import FeaturestepError
+from ..core.errors import FeaturestepError, InvalidProblem
 from ..processes import Call, CannotStart, Wanted, Worker, WorkerPool, always
-from .worker import Failed, answer
+from .state import State
 
 REMEMBERED = 512  # answers
 _WARMING = 60.0  # seconds
 _POLL_SECONDS = 0.05  # between checks whether an answer is still wanted
 LOG = logging.getLogger(__name__)
+
+
+class Refused(FeaturestepError):
+    """The engine refused what was asked; the message is its one line."""
+
+
+class Failed(FeaturestepError):
+    """Something went wrong that nobody has foreseen."""
+
+    def __str__(self) -> str:
+        return f"internal error: {super().__str__()}"
 
 
 class TooSlow(FeaturestepError):
@@ -156,3 +170,21 @@ class Pool(WorkerPool):
 def _check(wanted: Wanted) -> None:
     if not wanted():
         raise Overtaken("replaced by a newer request")
+
+
+def answer(part: str, query: str, how: str) -> Any:
+    """A part by its name, or the error in its place; who asks here imports the engine, no other.
+
+    A state that has no prediction is refused as a whole: the error of its point names the field.
+    """
+    from . import panels
+
+    try:
+        state = State.from_query(query)
+        return getattr(panels, part)(state, draft=how != "full")
+    except InvalidProblem as error:
+        return error if part == "point" else Refused(str(error))
+    except FeaturestepError as error:
+        return Refused(str(error))
+    except Exception as error:
+        return Failed(f"{type(error).__name__}: {error}")

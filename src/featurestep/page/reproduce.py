@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.extensions import departing
 from ..core.problem import Problem
-from .errors_axis import FIELDS, axis_text, base, errors, here
+from .axes import FIELDS, axis_text, base, errors, here
 from .figures import AXES
 from .state import State
 

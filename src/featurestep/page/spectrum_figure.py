@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import figures
-from .spectrum_axis import SpectrumAxes
+from .axes import SpectrumAxes
+from .figures import THEMES, Theme
 from .state import State
-from .theme import THEMES, Theme
 
 _CARRIED = ("constant", "κ", "κ²", "κ³", "κ⁴", "κ⁵", "κ⁶")
 _HEIGHTS = (0.06, 0.24)  # of spikes' names in turn, so that they stand clear of each other

@@ -11,14 +11,14 @@ from typing import Any
 from ..core.errors import InvalidProblem
 from ..core.extensions import departing
 from ..processes import Wanted, always
-from . import errors_figure, figures, reproduce, spectrum_figure, words
-from .errors_axis import exponents
+from . import figures, reproduce, spectrum_figure, words
+from .axes import exponents
+from .figures import THEMES
 from .pool import Memory, Pool, Task, TooSlow
-from .questions import LANES
 from .state import NUMBERS, PLAIN, State
-from .theme import THEMES
 
 View = tuple[dict[str, Any], dict[str, Any]]  # figures and texts, by their elements' ids
+LANES = ("main", "spectrum")  # what a page asks for on its own: the errors, and the spectrum
 DEADLINE = 8.0  # seconds for everything one request asks for, waiting for a worker included
 SLOW_DEADLINE = 20.0
 _KEPT = 128  # simulations, of errors and of spectra
@@ -177,7 +177,9 @@ def main_view(state: State, answers: Mapping[str, Any]) -> View:
         texts |= {"sentence": words.sentence(point), "notes": notes, **words.values(point)}
     colour = THEMES[state.theme].test
     drawn = {
-        "graph-errors": errors_figure.figure(state, point, curve, stairs, answers.get("simulated")),
+        "graph-errors": figures.errors_figure(
+            state, point, curve, stairs, answers.get("simulated")
+        ),
         "graph-learned": figures.learned(state, point),
         "graph-degrees": figures.degrees(state, "of the target, learned", shares, colour),
     }

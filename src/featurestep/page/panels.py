@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..core.errors import FeaturestepError, InvalidProblem
-from ..core.extensions import departing
+from ..core.errors import FeaturestepError, InvalidProblem, NotConverged
+from ..core.extensions import departing, require_known
 from ..core.problem import Problem, interval
 from ..core.results import status_of
+from ..core.spiked import spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.quadrature import gauss_hermite
@@ -22,7 +24,10 @@ from ..theory.limits import spike_functions
 from ..theory.predict import predict, require_predictable, solve
 from ..theory.prediction import LearnedFunction, Outcome
 from ..theory.resolution import Effort
-from .errors_axis import axis, errors, grid
+from ..theory.spectra import DRAFT, Spectrum, Spike, solve_spectrum
+from ..theory.spectra import spectrum as predict_spectrum
+from ..theory.validity import prediction_notes
+from .axes import axis, errors, grid, spectrum_axes
 from .state import State
 from .words import DEGREES
 
@@ -182,3 +187,49 @@ def stairs(state: State, *, draft: bool = False) -> list[Data]:
                 step[prefix + name] = getattr(found[growth, powers], name)
         steps.append(step)
     return steps
+
+
+_POINTS = 160  # of the density's curve in full
+
+
+def spectrum(state: State, *, draft: bool = False) -> Data:
+    """Bulk and spikes of the features' singular values, in full, or as a draft."""
+    if not draft:
+        return spectrum_data(state, predict_spectrum(state.problem))
+    require_known(state.problem, "spectrum", {"steps"})
+    if state.steps > 1:
+        raise NotConverged("several steps: drawn when you stop moving the controls")
+    try:
+        found = solve_spectrum(state.problem, DRAFT)[1]
+    except NotConverged:
+        raise NotConverged(
+            "this one takes longer: it is drawn when you stop moving the controls"
+        ) from None
+    return spectrum_data(state, found) | {"rough": found.is_smoothed}
+
+
+def spectrum_data(state: State, found: Spectrum) -> Data:
+    """A spectrum as what the panel draws, with its axes, for which the server has no engine."""
+    s, density = found.curve(_POINTS)
+    return {
+        "s": s.tolist(),
+        "density": density.tolist(),
+        "edges": [[float(np.sqrt(end)) for end in pair] for pair in found.edges],
+        "atom": found.atom,
+        "spikes": [_spike(spike) for spike in found.spikes],
+        "notes": _own_notes(found),
+        "axes": asdict(spectrum_axes(state)),
+        "rough": False,  # whether it looks different from the full one
+    }
+
+
+def _spike(spike: Spike) -> dict[str, Any]:
+    names = ("singular_value", "degree", "constant_overlap", "share")
+    data = {name: getattr(spike, name) for name in names}
+    return {**data, "overlaps": list(spike.overlaps), "resolved": bool(spike.resolved)}
+
+
+def _own_notes(found: Spectrum) -> list[str]:
+    """Notes that the prediction of the same problem does not have already."""
+    told = prediction_notes(found.problem, spiked_weights(found.problem), "exact")
+    return [note for note in found.notes if note not in told]
