@@ -7,9 +7,7 @@ import pytest
 
 from featurestep import Setting, predict
 from featurestep.estimators import OneStepFeatures, OneStepRegressor
-from featurestep.simulation import make_backend
-from featurestep.simulation.draw import Draw
-from featurestep.simulation.streams import Source, Streams
+from featurestep.simulation import Draw, Source, Streams, make_backend
 
 from .planted import PROBLEM, planted
 

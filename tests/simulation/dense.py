@@ -12,9 +12,7 @@ import numpy as np
 from featurestep import Setting
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import coefficients
-from featurestep.simulation import make_backend
-from featurestep.simulation.draw import Draw
-from featurestep.simulation.streams import Source, Streams
+from featurestep.simulation import Draw, Source, Streams, make_backend
 
 
 @dataclass

@@ -21,7 +21,7 @@ from featurestep import (
     simulate,
     simulated_spectrum,
 )
-from featurestep.simulation.cluster import ClusterError, row_ranges
+from featurestep.simulation import ClusterError, row_ranges
 
 distributed = pytest.importorskip("distributed")
 

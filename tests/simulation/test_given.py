@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from featurestep import NonFiniteFeatures, Problem
-from featurestep.simulation import BLOCK_ROWS, NetworkOnRows, make_backend
-from featurestep.simulation.draw import Block
-from featurestep.simulation.network.step import gradient
+from featurestep.simulation import BLOCK_ROWS, Block, NetworkOnRows, gradient, make_backend
 
 N_STEP, D, OUTPUTS = BLOCK_ROWS + 300, 7, 3  # more than one block
 

@@ -8,10 +8,9 @@ from scipy import stats
 
 from featurestep import InvalidProblem, Problem, Setting, simulate
 from featurestep.core.results import QUANTITIES
-from featurestep.simulation import make_resources
-from featurestep.simulation.draw import Draw
+from featurestep.simulation import STREAMS, Draw, Streams, make_resources
 from featurestep.simulation.setting import NORMAL, RowLaw
-from featurestep.simulation.streams import STREAMS, DeviceSource, Streams
+from featurestep.simulation.streams import DeviceSource
 
 torch = pytest.importorskip("torch")
 philox = pytest.importorskip("featurestep.simulation.philox")

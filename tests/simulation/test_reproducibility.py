@@ -8,7 +8,8 @@ from threadpoolctl import threadpool_limits
 
 from featurestep import Problem, Setting, estimate, simulate
 from featurestep.core.results import QUANTITIES
-from featurestep.simulation.streams import CHUNK, STREAMS, Streams
+from featurestep.simulation import STREAMS, Streams
+from featurestep.simulation.streams import CHUNK
 
 from .dense import draw_of
 

@@ -15,11 +15,9 @@ from featurestep import (
     simulate,
     simulated_spectrum,
 )
+from featurestep.simulation import Draw, Source, Streams, make_backend, torch_backend
 from featurestep.simulation import backend as backends
-from featurestep.simulation import make_backend, torch_backend
-from featurestep.simulation.draw import Draw
 from featurestep.simulation.setting import corners
-from featurestep.simulation.streams import Source, Streams
 
 P = Problem(n=400, d=12, width=30, step_exponent=0.2, ridge=0.1, noise_std=0.2)
 FEW = {"seeds": 2, "n_test": 300}

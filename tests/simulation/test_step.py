@@ -7,7 +7,7 @@ import pytest
 
 from featurestep import Problem, simulate
 from featurestep.core.spiked import spiked_weights
-from featurestep.simulation.network.step import gradient
+from featurestep.simulation import gradient
 
 from .dense import draw_of, whole
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from featurestep import NotConverged
-from featurestep.sweeps.tasks import Task, Unit, Values
+from featurestep.sweeps import Task, Unit, Values
 
 
 @dataclass(frozen=True, kw_only=True)

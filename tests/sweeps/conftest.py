@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from featurestep import Problem
-from featurestep.sweeps.tasks import TASKS
+from featurestep.sweeps import TASKS
 
 from .chores import Chore
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from featurestep.sweeps.store import Store
+from featurestep.sweeps import Store
 
 from .. import command
 from .studies import PROBLEM, stored

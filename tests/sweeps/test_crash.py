@@ -12,11 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from featurestep.sweeps.plan import make_plan
-from featurestep.sweeps.results import export
-from featurestep.sweeps.spec import load_sweep
-from featurestep.sweeps.status import current_plan
-from featurestep.sweeps.store import Store
+from featurestep.sweeps import Store, current_plan, export, load_sweep, make_plan
 
 from .studies import PROBLEM, stored
 

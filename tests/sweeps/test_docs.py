@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from featurestep.sweeps.plan import make_plan
-from featurestep.sweeps.spec import read_sweep
+from featurestep.sweeps import make_plan, read_sweep
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text()
 FILES = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)

@@ -12,13 +12,19 @@ from pathlib import Path
 import pytest
 
 from featurestep import EngineError, sweep
-from featurestep.processes import process
 from featurestep.simulation import cluster as dask_cluster
-from featurestep.sweeps.engines import EngineChoice, after_death, processes
-from featurestep.sweeps.job import Job, Report, run_job
-from featurestep.sweeps.plan import execute, make_plan
-from featurestep.sweeps.spec import read_sweep
-from featurestep.sweeps.store import Store
+from featurestep.sweeps import (
+    EngineChoice,
+    Job,
+    Report,
+    Store,
+    after_death,
+    execute,
+    make_plan,
+    processes,
+    read_sweep,
+    run_job,
+)
 
 ENGINES = ["serial", "processes", "dask"]
 
@@ -95,7 +101,7 @@ def test_a_failing_bundle_is_halved_until_its_culprit_is_alone(grid):
 
 
 def test_workers_that_cannot_start_are_one_line(grid, monkeypatch):
-    monkeypatch.setattr(process, "COMMAND", "raise SystemExit('no such module')")
+    monkeypatch.setattr("featurestep.processes.pool.COMMAND", "raise SystemExit('no such module')")
     with pytest.raises(EngineError, match="worker processes do not start: no such module"):
         run("processes", grid)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")

@@ -10,12 +10,17 @@ import pytest
 import xarray
 
 from featurestep import InvalidProblem
-from featurestep.sweeps import results
-from featurestep.sweeps.engines import serial
-from featurestep.sweeps.plan import execute, make_plan
-from featurestep.sweeps.results import export, make_dataset, make_table
-from featurestep.sweeps.spec import read_sweep
-from featurestep.sweeps.store import Store
+from featurestep.sweeps import (
+    Store,
+    execute,
+    export,
+    make_dataset,
+    make_plan,
+    make_table,
+    read_sweep,
+    results,
+    serial,
+)
 
 from ..command import strict_json
 

@@ -6,9 +6,7 @@ import pytest
 
 from featurestep import Problem
 from featurestep.functions.activations import NAMED, resolve
-from featurestep.sweeps.identity import describe, key_of, under
-from featurestep.sweeps.plan import make_plan
-from featurestep.sweeps.spec import read_sweep
+from featurestep.sweeps import describe, key_of, make_plan, read_sweep, under
 
 BASE = {"n": 60, "d": 30, "width": 40, "step_exponent": 0.3, "ridge": 0.01}
 

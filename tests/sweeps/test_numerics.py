@@ -13,15 +13,23 @@ from pathlib import Path
 import pytest
 
 import featurestep
-from featurestep.sweeps.engines import serial
-from featurestep.sweeps.job import run_elsewhere
-from featurestep.sweeps.numerics import answers_of, difference, tag_of
-from featurestep.sweeps.plan import execute, make_plan
-from featurestep.sweeps.results import make_table
-from featurestep.sweeps.spec import read_sweep
-from featurestep.sweeps.status import current_plan, earlier_results, make_status, under_numerics
-from featurestep.sweeps.store import Store
-from featurestep.sweeps.tasks import TASKS
+from featurestep.sweeps import (
+    TASKS,
+    Store,
+    answers_of,
+    current_plan,
+    difference,
+    earlier_results,
+    execute,
+    make_plan,
+    make_status,
+    make_table,
+    read_sweep,
+    run_elsewhere,
+    serial,
+    tag_of,
+    under_numerics,
+)
 
 from .. import command
 from .studies import PROBLEM
@@ -79,8 +87,7 @@ def test_every_probe_has_an_answer(name):
 TRACED = """
 import sys, threading
 from featurestep import Problem
-from featurestep.sweeps.plan import make_plan
-from featurestep.sweeps.spec import read_sweep
+from featurestep.sweeps import make_plan, read_sweep
 
 def called_by(work):
     files = set()

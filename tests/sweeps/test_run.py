@@ -17,11 +17,7 @@ from featurestep import (
     spectrum,
     sweep,
 )
-from featurestep.sweeps.engines import serial
-from featurestep.sweeps.plan import execute, make_plan
-from featurestep.sweeps.spec import read_sweep
-from featurestep.sweeps.status import make_status
-from featurestep.sweeps.store import Store
+from featurestep.sweeps import Store, execute, make_plan, make_status, read_sweep, serial
 
 from .test_engines import executed
 

@@ -9,8 +9,7 @@ import pytest
 
 from featurestep import InvalidProblem, Problem, Setting, Teacher, function
 from featurestep.functions.activations import HermiteSum
-from featurestep.sweeps.plan import make_plan
-from featurestep.sweeps.spec import load_sweep, read_sweep
+from featurestep.sweeps import load_sweep, make_plan, read_sweep
 
 PROBLEM = {"n": 60, "d": 30, "width": 40, "step_exponent": 0.3, "ridge": 0.01}
 

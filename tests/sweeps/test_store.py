@@ -10,8 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from featurestep import StoreError, StoreInUse
-from featurestep.sweeps.job import Outcome, Report
-from featurestep.sweeps.store import LAYOUT, MISSING, Store
+from featurestep.sweeps import LAYOUT, MISSING, Outcome, Report, Store
 
 KEYS = [bytes([k]) * 32 for k in range(20)]
 NAMES = {key: f"description {i}" for i, key in enumerate(KEYS)}

@@ -18,7 +18,7 @@ from ..core.display import Table
 from ..core.problem import Problem
 from ..core.threads import blas_libraries, cores
 from ..meeting.comparison import compare
-from ..sweeps.job import installed
+from ..sweeps import installed
 from ..theory import predict
 from .options import json_option
 from .output import show_json, show_notes, show_table

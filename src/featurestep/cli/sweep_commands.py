@@ -13,11 +13,20 @@ import click
 from ..core.axes import read_number
 from ..core.display import Table
 from ..core.errors import InvalidProblem
-from ..sweeps import Progress
-from ..sweeps.plan import Plan, execute, make_plan, open_store
-from ..sweeps.spec import load_sweep
-from ..sweeps.status import STATES, SweepStatus, current_plan, make_status, under_numerics
-from ..sweeps.store import Store
+from ..sweeps import (
+    STATES,
+    Plan,
+    Progress,
+    Store,
+    SweepStatus,
+    current_plan,
+    execute,
+    load_sweep,
+    make_plan,
+    make_status,
+    open_store,
+    under_numerics,
+)
 from . import INTERRUPTED
 from .options import Command, json_option
 from .output import (
@@ -264,9 +273,8 @@ def export(output: str, provenance: bool, **where: Any) -> None:
       featurestep sweep export examples/ridge_sweep.toml ridge.nc
       featurestep sweep export examples/ridge_sweep.toml ridge.csv --provenance
     """
-    from ..sweeps.results import check_target
-    from ..sweeps.results import export as write
-    from .sweep_commands import stored
+    from ..sweeps import check_target
+    from ..sweeps import export as write
 
     check_target(Path(output))
     with stored(**where) as (plan, opened):
@@ -293,8 +301,7 @@ def plot(output: str, quantity: str, x: str | None, at: tuple[str, ...], **where
       featurestep sweep plot examples/ridge_sweep.toml a.png --at variant=initial --x ridge
     """
     from ..plots.sweeps import sweep_curves
-    from ..sweeps.results import make_dataset
-    from .sweep_commands import stored
+    from ..sweeps import make_dataset
 
     check_path(output)
     fixed = dict(map(_fixed, at))

@@ -6,6 +6,5 @@ workers import the user's `__main__` again (spawn, forkserver) or inherit thread
 """
 
 from ..core.errors import CannotStart
-from .pool import Answer, Call, Wanted, Worker, WorkerPool, always
-from .process import Exit, Process
+from .pool import Answer, Call, Exit, Process, Wanted, Worker, WorkerPool, always
 from .program import DONE, PROGRESS, READY, report_progress

@@ -9,8 +9,8 @@ from ..core.errors import InsufficientMemory, NonFiniteFeatures, SingularSystem
 from ..functions.targets import Teacher
 from .arguments import SEEDS, check_variants, checked_seeds, make_draws, make_resources
 from .backend import DTYPES, Array, Backend, make_backend, usable_memory
-from .cluster import client_of
-from .draw import check_sizes
+from .cluster import ClusterError, client_of, row_ranges
+from .draw import Block, Draw, check_sizes
 from .network.convex import Features, fit_readout
 from .network.experiment import Estimate
 from .network.plan import default_test_size, group_key
@@ -21,6 +21,7 @@ from .network.step import (
     GradientStep,
     Move,
     NetworkOnRows,
+    gradient,
     parse_variants,
     slopes,
     sum_of_squares,
@@ -38,3 +39,4 @@ from .spectra.singular import (
     find_spikes,
 )
 from .spectra.verb import estimate_spectrum, simulated_spectrum
+from .streams import STREAMS, Source, Streams

@@ -1,11 +1,19 @@
-"""What a result depends on, in a form that can be hashed: the same content, the same key."""
+"""What a result depends on, in a form that can be hashed: the same content, the same key.
+
+Which numerics made it: a store keeps, for each task, the answers of small fixed problems as they
+were when its results were computed. Who opens the store computes them again. Where they agree to
+1e-9 the stored results are what this version computes, whatever was moved or renamed in its code;
+where they do not, results are computed again, and the earlier ones stay readable by the tag of
+their numerics.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from ..core.covariance import Matrix
@@ -15,6 +23,7 @@ from ..functions.activations import NAMED, HermiteSum, resolve
 from ..functions.nonlinearity import Nonlinearity
 from ..functions.readout import Law
 from ..functions.targets import Teacher, resolve_target, target_formula
+from .tasks import Task
 
 Numerics = str | int  # a tag; the first stores had a number in its place
 
@@ -160,3 +169,56 @@ def _law_content(law: Law) -> str | list[tuple[float, float]]:
     if not law.is_finite:
         return law.name
     return list(zip(law.values, law.probabilities, strict=True))
+
+
+TOLERANCE = 1e-9  # relative difference up to which answers are the same
+MIN_SCALE = 1e-3  # numbers below are compared as if they had this size
+UNSTORED = "unstored"  # numerics of results that are kept in memory only
+_NOISE = {"margin": 100.0}  # a numerical derivative: so much less of its difference counts
+_ROUNDING = ("solver_residual", "self_check")  # quantities that consist of rounding errors
+_TAG_DIGITS = 16  # hexadecimal digits of a tag
+
+Answers = Mapping[str, Mapping[str, float]]  # by probe and quantity
+
+
+@cache
+def answers_of(task: Task) -> Answers:
+    """The numbers that a task's probe problems have here and now.
+
+    A probe without an answer has the number `refused`.
+    """
+    return {
+        probe: {"refused": 1.0} if isinstance(found, Exception) else _numbers(found)
+        for probe, found in task.answer_probes().items()
+    }
+
+
+def _numbers(values: Mapping[str, object]) -> dict[str, float]:
+    """What is a finite number; text (notes, methods) may be worded anew."""
+    numbers = {
+        name: float(value)
+        for name, value in values.items()
+        if name not in _ROUNDING and hasattr(value, "__float__")
+    }
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}
+
+
+def difference(answers: Answers, others: Answers) -> float:
+    """The largest relative difference of two sets of answers, over the probes that both have.
+
+    Infinite if a quantity is in one of them only, or if they have no probe in common.
+    """
+    shared = answers.keys() & others.keys()
+    if not shared or any(answers[probe].keys() != others[probe].keys() for probe in shared):
+        return math.inf
+    gaps = [0.0]
+    for probe in shared:
+        for name, a in answers[probe].items():
+            b = others[probe][name]
+            gaps.append(abs(a - b) / max(abs(a), abs(b), MIN_SCALE) / _NOISE.get(name, 1.0))
+    return max(gaps)
+
+
+def tag_of(answers: Answers) -> str:
+    """The name of numerics, from the answers with which a store meets them first."""
+    return hashlib.sha256(encode(answers).encode()).hexdigest()[:_TAG_DIGITS]

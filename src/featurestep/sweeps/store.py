@@ -21,9 +21,8 @@ from filelock import FileLock, Timeout
 
 from ..core.display import json_value
 from ..core.errors import StoreError, StoreInUse
-from .identity import Numerics
-from .job import Report
-from .numerics import TOLERANCE, Answers, difference, tag_of
+from .engines import Report
+from .identity import TOLERANCE, Answers, Numerics, difference, tag_of
 from .tasks import Unit
 
 

@@ -1,44 +1,15 @@
-"""`sweep`: compute what a store does not have yet, and return everything as one dataset.
-
-Everything else of this room is loaded when a sweep is run, not when the package is.
-"""
+"""`sweep`: compute what a store does not have yet, and return everything as one dataset."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.types import xarray
-
-if TYPE_CHECKING:
-    from .job import Report
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a sweep is, in units."""
-
-    total: int
-    known: int  # stored before this run began
-    ok: int = 0
-    refused: int = 0
-    failed: int = 0
-
-    @property
-    def done(self) -> int:
-        """Units that are stored by now."""
-        return self.known + self.ok + self.refused + self.failed
-
-    def after(self, report: Report) -> Progress:
-        """With the units of one more report."""
-        counts = Counter(outcome.status for outcome in report.outcomes)
-        return replace(self, **{name: getattr(self, name) + counts[name] for name in counts})
-
-
-Watcher = Callable[[Progress], None]
+from .engines import refuse_importing_workers
+from .plan import Watcher, current_plan, execute, make_plan, open_store
+from .results import make_dataset
+from .spec import read_sweep
 
 
 def sweep(
@@ -75,12 +46,6 @@ def sweep(
     >>> found.predict_status.values.tolist()
     ['ok', 'ok']
     """
-    from .engines import refuse_importing_workers
-    from .plan import execute, make_plan, open_store
-    from .results import make_dataset
-    from .spec import read_sweep
-    from .status import current_plan
-
     refuse_importing_workers()
     asked = read_sweep(source, tasks)
     plan = make_plan(

@@ -50,7 +50,7 @@ class Task(ABC):
 
     @abstractmethod
     def answer_probes(self) -> Mapping[str, Values | Exception]:
-        """Answers of small fixed problems, whatever the task's options (see `numerics`).
+        """Answers of small fixed problems, whatever the task's options (see `identity`).
 
         Together they should take a fraction of a second, and go through all code that decides
         numbers. Answers of probes that are added later are added to what a store knows.
