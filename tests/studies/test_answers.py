@@ -9,9 +9,9 @@ import pytest
 import xarray
 
 from featurestep.figures import encoded
+from featurestep.figures.base import close, larger
 from featurestep.plots import render
 from featurestep.studies import STUDIES, StudyClaimFailed, given_rows
-from featurestep.studies.base import close, larger
 from featurestep.studies.corruption import flipped, predicted_cosine
 from featurestep.studies.given_rows import best_readout, left_vectors, network_of, overlap, stepped
 

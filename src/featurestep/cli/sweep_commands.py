@@ -16,8 +16,8 @@ from ..core.errors import InvalidProblem
 from ..sweeps import (
     STATES,
     Plan,
-    Progress,
     Store,
+    SweepProgress,
     SweepStatus,
     current_plan,
     execute,
@@ -98,9 +98,9 @@ def compute(plan: Plan, *, retry: bool, as_json: bool) -> None:
     """Run what is missing under a progress bar, and report; exit code 1 if anything failed."""
     started = time.perf_counter()
     engine = plan.sweep.engine.make()
-    latest = Progress(len({unit.key for unit in plan.units}), 0)
+    latest = SweepProgress(len({unit.key for unit in plan.units}), 0)
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: SweepProgress) -> None:
         nonlocal latest
         latest = progress
         if advance is not None:
@@ -131,7 +131,7 @@ def compute(plan: Plan, *, retry: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _bar(progress: Progress) -> str:
+def _bar(progress: SweepProgress) -> str:
     failed = f", {progress.failed} failed" if progress.failed else ""
     refused = f", {progress.refused} refused" if progress.refused else ""
     return f"{progress.done} of {progress.total} units{refused}{failed}"
@@ -300,7 +300,7 @@ def plot(output: str, quantity: str, x: str | None, at: tuple[str, ...], **where
       featurestep sweep plot examples/ridge_sweep.toml ridge.pdf --at variant=trained
       featurestep sweep plot examples/ridge_sweep.toml a.png --at variant=initial --x ridge
     """
-    from ..plots.sweeps import sweep_curves
+    from ..plots.simulation import sweep_curves
     from ..sweeps import make_dataset
 
     check_path(output)

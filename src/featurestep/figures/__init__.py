@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 from ..core.errors import FeaturestepError, InvalidProblem
 from ..core.types import Figure, xarray
 
-Report = Callable[[float], None]  # told the share of the work that is done
+ShareDone = Callable[[float], None]  # told the share of the work that is done
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class PaperFigure:
 
     name: str
     title: str
-    compute: Callable[[bool, Report], xarray.Dataset]  # quick?, progress
+    compute: Callable[[bool, ShareDone], xarray.Dataset]  # quick?, progress
     draw: Callable[[xarray.Dataset], Figure]
     claims: Callable[[xarray.Dataset], Iterable[Claim]]
     failure: ClassVar[type[FigureClaimFailed]] = FigureClaimFailed

@@ -15,7 +15,7 @@ from ..plots.spectra import degree_colour, draw_overlaps
 from ..plots.style import label
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
-from . import Claim, Report
+from . import Claim, ShareDone
 from .base import as_predicted, drawn, over, over_seeds, sizes_of
 from .spectra import base_problem
 
@@ -24,7 +24,7 @@ DEGREES = (1, 2, 3)
 _MOST = DEGREES[-1] + 2  # polynomials, from H_0 on
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Squared overlaps of the first three left vectors, predicted and simulated."""
     base, seeds = base_problem(1000 if quick else 4000), 8 if quick else 12
 

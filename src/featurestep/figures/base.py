@@ -12,12 +12,12 @@ import numpy as np
 from ..core.grid import Grid
 from ..core.problem import Problem
 from ..core.types import Figure, xarray
+from ..figures import Claim, ShareDone
 from ..functions.activations import function
 from ..meeting.comparison import Z_LIMIT, within
 from ..plots.style import figure_of, new_axes, styled
 from ..simulation import simulate
 from ..theory import predict
-from . import Claim, Report
 
 TWO_COLUMNS = 6.8  # inches
 # Bounded, with c_1, c_2, c_3 ≠ 0: every spike of the first regimes, and no row outside the bulk.
@@ -48,7 +48,7 @@ def sizes_of(problem: Problem) -> dict[str, int]:
 
 
 def over(
-    progress: Report,
+    progress: ShareDone,
     one: Callable[..., Mapping[str, Any]],
     axes: dict[str, Any],
     weight: Callable[..., float] = lambda *point: 1.0,
@@ -72,7 +72,7 @@ def over(
     return found[0].assign_coords({name: list(axis) for name, axis in axes.items()})
 
 
-def _tell(report: Report, before: float, share: float, done: int, total: int) -> None:
+def _tell(report: ShareDone, before: float, share: float, done: int, total: int) -> None:
     report(before + share * done / max(total, 1))
 
 
@@ -135,3 +135,29 @@ def below(what: str, value: float, error: float, other: float, *, by: float = Z_
     z = (other - value) / error
     text = f"{what}: {value:.4g} ± {error:.2g} against {other:.4g}, {z:.1f} s.e. lower"
     return Claim(f"{text} (at least {by:g})", bool(z >= by))
+
+
+MIN_SEPARATION = 3.0  # standard errors
+
+
+def close(what: str, predicted: Any, draws: xarray.DataArray, *, share: float) -> Claim:
+    """Theory within MIN_SEPARATION standard errors of the draws' mean, or within a share of it."""
+    (mean, error), predicted = over_seeds(draws), np.asarray(predicted, dtype=float)
+    gap = np.abs(mean.values - predicted)
+    holds = np.all(gap <= np.maximum(MIN_SEPARATION * error.values, share * np.abs(predicted)))
+    worst = float(np.max(gap / np.abs(predicted)))
+    text = (
+        f"{what}: theory within {MIN_SEPARATION:g} s.e. or {share:.0%} at {predicted.size} points "
+        f"(largest gap {worst:.1%})"
+    )
+    return Claim(text, bool(holds and np.all(np.isfinite(gap))))
+
+
+def larger(
+    what: str, left: xarray.DataArray, right: xarray.DataArray, *, by: float = MIN_SEPARATION
+) -> Claim:
+    """left − right over the same draws is above 0 by so many standard errors."""
+    mean, error = map(float, over_seeds(left - right))
+    text = f"{what}: {float(left.mean()):.4g} against {float(right.mean()):.4g}"
+    holds = mean > 0.0 and mean >= by * error
+    return Claim(f"{text}, apart by {mean:.3g} ± {error:.2g}", holds)

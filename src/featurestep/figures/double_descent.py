@@ -11,14 +11,14 @@ from ..core.problem import Problem
 from ..core.types import Axes, xarray
 from ..plots.simulation import points
 from ..plots.style import COLUMN, PALETTE, label
-from . import Claim, Report
+from . import Claim, ShareDone
 from .base import as_predicted, beside, drawn, over
 
 RIDGES = (1e-5, 1e-3, 1e-1)
 RATIOS = (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.35, 2.0, 4.0)  # N/n
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Test errors of the untrained network against its width."""
     n, seeds = (400, 16) if quick else (1000, 24)
     problem = Problem(n=n, d=n // 2, width=n, step_size=0.0, ridge=1e-3, noise_std=0.3)

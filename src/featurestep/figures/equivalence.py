@@ -13,7 +13,7 @@ from ..plots.simulation import GAP, points
 from ..plots.style import PALETTE, figure_of, label
 from ..simulation import feature_gap, simulate
 from ..theory import predict
-from . import Claim, Report
+from . import Claim, ShareDone
 from .base import drawn, over, over_seeds
 from .spectra import base_problem
 
@@ -28,7 +28,7 @@ _DEGREES = (1, 2)
 _SEEDS = 12
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Operator-norm gaps and test errors of every variant for each n and exponent."""
     sizes = (150, 300, 600, 1200) if quick else (500, 1000, 2000, 4000)
     axes = {"n": sizes, "step_exponent": list(EXPONENTS)}

@@ -17,7 +17,7 @@ from ..plots.simulation import ERRORS, SIMULATED_NAME, points
 from ..plots.style import PALETTE, figure_of, label, legend_below
 from ..simulation import simulate
 from ..theory import baselines, limit, predict
-from . import Claim, Report
+from . import Claim, ShareDone
 from .base import agreement, below, drawn, over, over_seeds
 
 EXPONENTS = (0.02, 0.08, 0.14, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4, 0.44, 0.48)
@@ -39,7 +39,7 @@ def base_problem(quick: bool) -> Problem:
     )
 
 
-def compute(setting: int, quick: bool, progress: Report) -> xarray.Dataset:
+def compute(setting: int, quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Curves, simulated points with their predictions, stairs and baselines."""
     _, fields = SETTINGS[setting - 1]
     problem, seeds = base_problem(quick).replace(**fields), 16 if quick else 24

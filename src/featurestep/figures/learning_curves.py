@@ -16,7 +16,7 @@ from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_below
 from ..theory import baselines, predict
 from ..theory.baselines import kernel_error
-from . import Claim, Report
+from . import Claim, ShareDone
 from .base import as_predicted, below, beside, drawn, over
 
 SHIFTS = (0.5, 1.0, 2.0)  # η̃
@@ -55,7 +55,7 @@ def problem_at(case: CurveCase, samples: float, d: int) -> Problem:
     )
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Errors of network, spiked model, theory and linear methods for each case and n/d."""
     d, seeds = (200, 12) if quick else (500, 16)
     cases = {case.activation: case for case in CASES}

@@ -16,7 +16,7 @@ from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.style import PALETTE, label, legend_below
 from ..simulation import simulate
 from ..theory import predict
-from . import Claim, Report
+from . import Claim, ShareDone
 from .base import SHIFTED_SINE, drawn, over, over_seeds
 
 RATIOS = (2, 8, 32)  # n0/d
@@ -44,7 +44,7 @@ CASES = (
 JUDGED = ("relu", 32)  # where spiked random features must miss
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Test errors of the network and of both theories for each case, n0/d and η/√N."""
     n, seeds = (1000, 12) if quick else (2000, 16)
     axes = {"case": {case.name: case for case in CASES}, "ratio": RATIOS}

@@ -15,7 +15,7 @@ from ..plots.curves import shade_regimes
 from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.style import PALETTE, label, legend_below
 from ..theory import baselines, limit
-from . import Claim, Report
+from . import Claim, ShareDone
 from .base import SHIFTED_SINE, as_predicted, below, beside, drawn, over, over_seeds, sizes_of
 
 LAWS = ("gaussian", "uniform", "rademacher", "constant")
@@ -26,7 +26,7 @@ EXPONENTS = (0.05, 0.15, 0.25, 0.32, 0.39, 0.45)
 JUDGED = {2: 0.39, 3: 0.45}  # degree → exponent at which it is or is not learned
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Test errors of each law and target against the exponent, and the learned powers."""
     n, seeds = (1000, 8) if quick else (3000, 16)
     axes = {"learns": list(TARGETS), "law": LAWS}

@@ -12,14 +12,14 @@ from ..core.types import Axes, xarray
 from ..plots.simulation import points
 from ..plots.style import COLUMN, PALETTE, label
 from ..theory.limits import limit
-from . import Claim, Report
+from . import Claim, ShareDone
 from .base import as_predicted, beside, drawn, over
 
 RATIOS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0)  # n/d²
 WIDTH = 1.6  # N/d²
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Test errors of an untrained ReLU network against n, and the theory of its limit d → ∞."""
     d, seeds = (24, 12) if quick else (50, 4)
     problem = Problem(

@@ -16,7 +16,7 @@ from ..plots.spectra import BULK, CARRIED, OUTSIDE, degree_colour, histogram, ma
 from ..plots.style import PALETTE
 from ..simulation import SimulatedSpectrum, simulated_spectrum
 from ..theory import Spectrum, spectrum
-from . import Claim, Report
+from . import Claim, ShareDone
 from .base import SHIFTED_SINE, drawn, over, sizes_of
 
 EXPONENTS = (float("-inf"), 0.15, 0.29, 0.36)  # before the step, then ℓ = 1, 2, 3
@@ -47,7 +47,7 @@ def at_exponent(problem: Problem, exponent: float) -> Problem:
     return problem.replace(step_exponent=exponent)
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Singular values of F/√n, predicted and simulated, at each exponent."""
     base, seeds = base_problem(1600 if quick else 4000), 4 if quick else 8
     data = over(progress, partial(_column, base, seeds), {"exponent": EXPONENTS})

@@ -18,7 +18,7 @@ from ..core.types import Axes, xarray
 from ..plots.style import PALETTE, log_ticks
 from ..simulation import simulated_spectrum
 from ..theory.spectra.weights import outliers_in_the_limit, weights_after_steps
-from . import Claim, Report
+from . import Claim, ShareDone
 from .base import drawn, over, over_seeds, sizes_of
 
 EXPONENTS = (0.2, 0.3, 0.4, 0.45)
@@ -62,7 +62,7 @@ def reused(quick: bool, batches: str) -> Problem:
     )
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Counts and singular values over both exponents; overlaps for fresh batches and the same."""
     asked, seeds = problem(quick), 3 if quick else 2
     axes = {"first": EXPONENTS, "second": EXPONENTS}

@@ -15,7 +15,7 @@ from ..plots.spectra import OUTSIDE, mark_spike, weight_curve
 from ..plots.style import PALETTE
 from ..simulation import simulated_spectrum
 from ..theory import spectrum
-from . import Claim, Report
+from . import Claim, ShareDone
 from .base import agreement, drawn, over, over_seeds, sizes_of
 from .spectra import at_exponent, base_problem, bulk_of, draw_bulk
 
@@ -24,7 +24,7 @@ _VARIANTS = ("initial_weights", "weights")
 _BINS, _TOP = 36, 4
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Singular values of W0 and W, and how their largest are aligned."""
     problem = base_problem(1200 if quick else 4000).replace(step_exponent=EXPONENT)
     data = over(progress, partial(_column, problem, 12 if quick else 16), {"variant": _VARIANTS})

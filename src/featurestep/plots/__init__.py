@@ -6,10 +6,9 @@
 from .answers import draw
 from .curves import compare, curve, curves, learned, shade_regimes, staircase
 from .diagrams import phase, tracks
-from .simulation import agreement, draws, gaps, points, simulated
+from .simulation import agreement, draws, gaps, points, simulated, sweep_curves
 from .spectra import features, overlaps, panels, weights
 from .style import STYLE, figure_of, new_axes, render, styled
-from .sweeps import sweep_curves
 
 __all__ = [
     "STYLE",

@@ -26,7 +26,7 @@ from ..functions.nonlinearity import Nonlinearity
 from ..functions.sampled import UserFunction
 
 CHOLESKY_FLOPS, EIGEN_FLOPS = 1 / 3, 9.0  # times m³
-Matrix = np.ndarray[Any, Any]
+HostMatrix = np.ndarray[Any, Any]
 USABLE_SHARE = 0.9  # of what is free now
 
 
@@ -359,7 +359,7 @@ def refuse_singular(failed: Any, pivots: FloatArray, shift: float, dtype: str) -
     )
 
 
-def eigenvalues_and_top(A: Matrix, top: int) -> tuple[FloatArray, FloatArray]:
+def eigenvalues_and_top(A: HostMatrix, top: int) -> tuple[FloatArray, FloatArray]:
     """All eigenvalues, descending, and the unit vectors of the first `top`, as rows.
 
     From the lower triangle of A (row-major), which is used up. Absolute errors are of the order
@@ -384,7 +384,7 @@ def eigenvalues_and_top(A: Matrix, top: int) -> tuple[FloatArray, FloatArray]:
     return np.asarray(values[::-1]), vectors
 
 
-def _reduce(linalg: Any, A: Matrix) -> tuple[Matrix, FloatArray, FloatArray, FloatArray]:
+def _reduce(linalg: Any, A: HostMatrix) -> tuple[HostMatrix, FloatArray, FloatArray, FloatArray]:
     """A = Q T Qᵀ in place: reflectors above A's first superdiagonal (column-major), T, factors."""
     reduce, ask = linalg.get_lapack_funcs(("sytrd", "sytrd_lwork"), (A,))
     room = int(ask(len(A), lower=0)[0].real)
@@ -396,7 +396,7 @@ def _reduce(linalg: Any, A: Matrix) -> tuple[Matrix, FloatArray, FloatArray, Flo
     return reduced, diagonal, beside, tau
 
 
-def _transform_back(vectors: FloatArray, reduced: Matrix, tau: FloatArray) -> None:
+def _transform_back(vectors: FloatArray, reduced: HostMatrix, tau: FloatArray) -> None:
     """vectors ← Q · vectors, Q = H_{m−1} … H_1 and H_i = 1 − τ_i v vᵀ, for vectors as rows."""
     for i, factor in enumerate(tau):
         v = np.array(reduced[: i + 1, i + 1], dtype=np.float64)

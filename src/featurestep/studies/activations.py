@@ -11,15 +11,14 @@ import numpy as np
 from ..core.problem import Problem
 from ..core.results import Progress
 from ..core.types import Axes, xarray
-from ..figures import Claim, Report
-from ..figures.base import drawn, over, over_seeds, sizes_of
+from ..figures import Claim, ShareDone
+from ..figures.base import close, drawn, larger, over, over_seeds, sizes_of
 from ..functions.activations import NAMED
 from ..functions.nonlinearity import coefficients
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label
 from ..simulation import simulate
 from ..theory import predict
-from .base import close, larger
 
 ACTIVATIONS = tuple(name for name in NAMED if coefficients(NAMED[name], 1)[1] != 0.0)
 ODD = tuple(name for name in ACTIVATIONS if coefficients(NAMED[name].centred(), 2)[2] == 0.0)
@@ -54,7 +53,7 @@ def problem(activation: str, quick: bool) -> Problem:
     )
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Coefficients, predicted error and what is missed of each degree; simulated errors."""
     seeds = 8 if quick else 12
     data = over(progress, partial(_column, quick, seeds), {"activation": ACTIVATIONS})

@@ -15,13 +15,12 @@ import numpy as np
 from ..core.problem import Problem
 from ..core.results import Progress
 from ..core.types import Axes, xarray
-from ..figures import Claim, Report
-from ..figures.base import drawn, over, over_seeds, sizes_of
+from ..figures import Claim, ShareDone
+from ..figures.base import close, drawn, larger, over, over_seeds, sizes_of
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_above
 from ..simulation import simulate, simulated_spectrum
 from ..theory import predict
-from .base import close, larger
 
 EXPONENTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 ACTIVATIONS = ("tanh", "relu")
@@ -46,7 +45,7 @@ def problem(activation: str, quick: bool) -> Problem:
     )
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Errors and the two largest singular values at every exponent."""
     seeds = 12 if quick else 16
     data = over(progress, partial(_column, quick, seeds), {"activation": ACTIVATIONS})

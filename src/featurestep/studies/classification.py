@@ -16,13 +16,12 @@ import numpy as np
 from ..core.problem import Problem
 from ..core.results import Progress
 from ..core.types import Axes, FloatArray, xarray
-from ..figures import Claim, Report
-from ..figures.base import drawn, over, over_seeds
+from ..figures import Claim, ShareDone
+from ..figures.base import MIN_SEPARATION, close, drawn, larger, over, over_seeds
 from ..plots.simulation import points
 from ..plots.style import PALETTE, legend_above
 from ..simulation import Features, NetworkOnRows, fit_readout, make_backend, simulate
 from ..theory import LossPrediction, baselines, predict
-from .base import MIN_SEPARATION, close, larger
 
 LOSSES = {"logistic": "logistic", "squares": "square_signs"}
 STEPS = (0.0, 0.25, 0.5, 1.0, 2.0)  # η/√N
@@ -63,7 +62,7 @@ def tuned(problem: Problem) -> tuple[Problem, LossPrediction]:
     return best, predict(best)
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Predicted and simulated errors over steps, flips and losses, and the law of outputs."""
     d, seeds = (300, 12) if quick else (600, 24)
     sizes = {"d": d, "n": 2 * d, "n_step": 4 * d, "width": 3 * d // 2, "seeds": seeds}

@@ -15,12 +15,11 @@ import numpy as np
 
 from ..core.results import Progress
 from ..core.types import Axes, FloatArray, xarray
-from ..figures import Claim, Report
-from ..figures.base import drawn, over, over_seeds
+from ..figures import Claim, ShareDone
+from ..figures.base import close, drawn, larger, over, over_seeds
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_above
 from ..simulation import slopes
-from .base import close, larger
 from .given_rows import BestReadout, Layer, best_readout, network_of, stepped
 
 FRACTIONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
@@ -28,7 +27,7 @@ KINDS = ("by chance", "adversarial")
 RADII = (0.0, 0.25, 0.5, 1.0, 2.0)
 MODELS = ("untrained", "stepped")
 NOISE, SIZE, ACTIVATION = 0.3, 2.0, "relu"
-Sample = tuple[FloatArray, FloatArray]
+LabelledRows = tuple[FloatArray, FloatArray]
 LOST = 0.8  # of the target's variance: nearly everything
 
 
@@ -52,7 +51,7 @@ def predicted_cosine(fraction: float, kind: str, ratio: float) -> float:
     return c / float(np.sqrt(c**2 + ratio * np.mean(y**2)))
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Cosines and errors for every fraction; errors under a push of every radius."""
     d, seeds = (100, 8) if quick else (200, 16)
     sizes = {"d": d, "n": 10 * d, "n_step": 10 * d, "width": 4 * d, "seeds": seeds}
@@ -67,7 +66,7 @@ def compute(quick: bool, progress: Report) -> xarray.Dataset:
 
 def _fits(
     d: int, kind: str, fraction: float, seed: int
-) -> Iterator[tuple[Layer, BestReadout, Sample]]:
+) -> Iterator[tuple[Layer, BestReadout, LabelledRows]]:
     """Each model's layer and readout, and the test rows with what they should give."""
     rng, n = np.random.default_rng(seed), 10 * d
     X = [rng.standard_normal((size, d)) for size in (n, n, 2000)]

@@ -15,11 +15,10 @@ import numpy as np
 
 from ..core.results import Progress
 from ..core.types import Axes, FloatArray, xarray
-from ..figures import Claim, Report
-from ..figures.base import drawn, over, over_seeds
+from ..figures import Claim, ShareDone
+from ..figures.base import drawn, larger, over, over_seeds
 from ..plots.simulation import points
 from ..plots.style import PALETTE, legend_below, log_ticks
-from .base import larger
 from .given_rows import digits
 
 MODELS = ("random features", "one step, half", "one step, reuse", "trained to the end")
@@ -44,7 +43,7 @@ def planted(task: str, n: int, rng: np.random.Generator) -> tuple[FloatArray, Fl
     return X, np.asarray(clean + NOISE * rng.standard_normal(n))
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Test errors of every model, task and number of rows."""
     images = digits("full-training")  # before anything is computed: it may be refused
     seeds, width = (4, 200) if quick else (10, 400)

@@ -15,13 +15,12 @@ import numpy as np
 from ..core.problem import Problem
 from ..core.results import Progress
 from ..core.types import Axes, xarray
-from ..figures import Claim, Report
-from ..figures.base import SHIFTED_SINE, drawn, over, over_seeds, sizes_of
+from ..figures import Claim, ShareDone
+from ..figures.base import SHIFTED_SINE, close, drawn, larger, over, over_seeds, sizes_of
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_below, log_ticks
 from ..simulation import simulate, simulated_spectrum
 from ..theory import predict
-from .base import close, larger
 
 STEPS = (1, 2, 3, 4, 6, 8)
 PREDICTED = (1, 2, 3)  # numbers of fresh steps whose error is predicted too
@@ -49,7 +48,7 @@ def problem(quick: bool) -> Problem:
     )
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Errors, alignment and the largest singular values after each number of steps."""
     asked, seeds = problem(quick), 8 if quick else 12
     axes = {"batches": BATCHES, "steps": STEPS}

@@ -17,13 +17,12 @@ import numpy as np
 from ..core.problem import Problem
 from ..core.results import Progress
 from ..core.types import Axes, FloatArray, xarray
-from ..figures import Claim, Report
-from ..figures.base import drawn, over, over_seeds, sizes_of
+from ..figures import Claim, ShareDone
+from ..figures.base import close, drawn, larger, over, over_seeds, sizes_of
 from ..plots.simulation import points
 from ..plots.style import PALETTE, legend_above
 from ..simulation import simulate
 from ..theory import optimum, predict
-from .base import close, larger
 
 RATIOS = (0.1, 0.3, 1.0)  # d over all rows
 TASKS = {"little noise": 0.3, "much noise": 1.0}  # standard deviations
@@ -52,7 +51,7 @@ def problem(task: str, ratio: float, quick: bool) -> Problem:
     )
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Best errors of both ways, and training errors."""
     seeds = 8 if quick else 16
     axes = {"task": tuple(TASKS), "ratio": RATIOS}

@@ -15,7 +15,7 @@ import numpy as np
 from ..core.problem import Problem
 from ..core.results import Progress
 from ..core.types import Axes, xarray
-from ..figures import Claim, Report
+from ..figures import Claim, ShareDone
 from ..figures.base import SHIFTED_SINE, below, drawn, over, over_seeds, sizes_of
 from ..plots.simulation import SIMULATED_NAME, points
 from ..plots.style import PALETTE, label, legend_below
@@ -61,7 +61,7 @@ def problem(case: StairTarget, quick: bool) -> Problem:
     )
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Test errors after each step and shares of the weights, for every target."""
     seeds, cases = 4 if quick else 10, {case.name: case for case in CASES}
     axes = {"case": cases, "steps": range(STEPS + 1)}

@@ -16,10 +16,9 @@ import numpy as np
 
 from ..core.results import Progress
 from ..core.types import Axes, FloatArray, xarray
-from ..figures import Claim, Report
-from ..figures.base import drawn, over, over_seeds
+from ..figures import Claim, ShareDone
+from ..figures.base import drawn, larger, over, over_seeds
 from ..plots.style import PALETTE, label, legend_above
-from .base import larger
 from .given_rows import best_readout, left_vectors, network_of, overlap, stepped
 
 TARGETS = ("direction", "quadratic form")
@@ -52,7 +51,7 @@ def function(q: FloatArray) -> FloatArray:
     return q + 0.5 * (q**2 - 1.0)
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Errors of four models, the first singular values, and what their vectors carry."""
     d, n, widths = (16, 4000, (1200, 400)) if quick else (20, 8000, (2400, 800))
     seeds = 4 if quick else 8

@@ -16,13 +16,12 @@ import numpy as np
 from ..core.problem import Problem
 from ..core.results import Progress
 from ..core.types import Axes, FloatArray, xarray
-from ..figures import Claim, Report
-from ..figures.base import SHIFTED_SINE, drawn, over, over_seeds, sizes_of
+from ..figures import Claim, ShareDone
+from ..figures.base import SHIFTED_SINE, close, drawn, larger, over, over_seeds, sizes_of
 from ..plots.simulation import points
 from ..plots.style import PALETTE, label, legend_above
 from ..simulation import Setting, simulate
 from ..theory import predict
-from .base import close, larger
 from .given_rows import digits
 
 LAWS = ("gaussian", "rademacher", "uniform", "student_t(5)", "student_t(2.5)", "mixture(2, 3)")
@@ -74,7 +73,7 @@ def problem(quick: bool, *, images: bool) -> Problem:
     )
 
 
-def compute(quick: bool, progress: Report) -> xarray.Dataset:
+def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
     """Errors of the trained and the untrained network for every kind of inputs."""
     seeds = 16 if quick else 32
     data = over(progress, partial(_errors, images(), quick, seeds), {"inputs": INPUTS})

@@ -21,7 +21,7 @@ from .identity import answers_of, describe, difference, key_of, tag_of, under
 from .plan import (
     STATES,
     Plan,
-    Progress,
+    SweepProgress,
     SweepStatus,
     current_plan,
     earlier_results,

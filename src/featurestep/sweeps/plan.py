@@ -147,7 +147,7 @@ def _problem(sweep: Sweep, changes: Mapping[str, Any]) -> Problem:
 
 
 @dataclass(frozen=True)
-class Progress:
+class SweepProgress:
     """How far a sweep is, in units."""
 
     total: int
@@ -161,13 +161,13 @@ class Progress:
         """Units that are stored by now."""
         return self.known + self.ok + self.refused + self.failed
 
-    def after(self, report: Report) -> Progress:
+    def after(self, report: Report) -> SweepProgress:
         """With the units of one more report."""
         counts = Counter(outcome.status for outcome in report.outcomes)
         return replace(self, **{name: getattr(self, name) + counts[name] for name in counts})
 
 
-Watcher = Callable[[Progress], None]
+Watcher = Callable[[SweepProgress], None]
 
 
 def open_store(sweep: Sweep) -> Store:
@@ -180,12 +180,12 @@ def open_store(sweep: Sweep) -> Store:
 
 def execute(
     plan: Plan, store: Store, engine: Engine, *, retry: bool = False, watch: Watcher | None = None
-) -> Progress:
+) -> SweepProgress:
     """Compute and store the missing units; with `retry` also those that failed."""
     descriptions = {unit.key: unit.description for unit in plan.units}
     wanted = (MISSING, "failed") if retry else (MISSING,)
     missing = {unit.key for unit, row in store.of(plan.units) if row.status in wanted}
-    progress = Progress(len(descriptions), len(descriptions) - len(missing))
+    progress = SweepProgress(len(descriptions), len(descriptions) - len(missing))
     if watch is not None:
         watch(progress)
     if not missing:

@@ -23,10 +23,10 @@ from .store import Store, StoredRow
 from .tasks import Part, Unit
 
 Array = npt.NDArray[Any]
-Columns = dict[str, list[Any]]
+TableColumns = dict[str, list[Any]]
 
 
-def make_table(plan: Plan, store: Store, *, provenance: bool = False) -> Columns:
+def make_table(plan: Plan, store: Store, *, provenance: bool = False) -> TableColumns:
     """Columns of equal length: task, fields, status, quantities; None where there is nothing.
 
     `provenance` adds when and how long each unit was computed, how often, where and by what;
@@ -197,9 +197,9 @@ def _parquet(plan: Plan, store: Store, provenance: bool) -> bytes:
     return buffer.getvalue()
 
 
-def _typed(table: Columns) -> Columns:
+def _typed(table: TableColumns) -> TableColumns:
     """Columns of one type: whole numbers among floats become floats, all else beside text text."""
-    typed: Columns = {}
+    typed: TableColumns = {}
     for name, values in table.items():
         kinds = {type(value) for value in values if value is not None}
         if kinds <= {int, float} and float in kinds:

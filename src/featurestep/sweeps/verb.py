@@ -35,7 +35,7 @@ def sweep(
         `processes` (the default; so many workers, one core each), `serial`, or `dask` with the
         address of a scheduler.
     progress
-        Called with a `Progress` as results are stored.
+        Called with a `SweepProgress` as results are stored.
 
     The dataset has the grid's dimensions, a variable `task_quantity` for each result and a
     `task_status` for each task; simulations have the dimensions `variant` and `seed` too.

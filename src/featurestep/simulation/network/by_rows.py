@@ -13,13 +13,13 @@ from typing import cast
 import numpy as np
 
 from ..cluster import Arrays, Cluster, Range
-from .experiment import Experiment, Task
+from .experiment import Experiment, GroupTask
 from .plan import solve_flops
 from .readout import solve_primal
 from .run import TRAIN, Count, GroupOutcome, GroupRun, Weights
 from .step import FeatureKey, StepGradient, residual_basis
 
-Make = Callable[[], GroupRun]  # what is sent to a worker: a run is made where it runs
+MakeRun = Callable[[], GroupRun]  # what is sent to a worker: a run is made where it runs
 
 
 def shares_rows(experiment: Experiment, index: int) -> bool:
@@ -29,7 +29,7 @@ def shares_rows(experiment: Experiment, index: int) -> bool:
 
 
 def outcome_by_rows(
-    cluster: Cluster, experiment: Experiment, task: Task, count: Count
+    cluster: Cluster, experiment: Experiment, task: GroupTask, count: Count
 ) -> GroupOutcome:
     """A group on one seed in three rounds over its rows: gradient, normal equations, test.
 
@@ -64,7 +64,7 @@ def weights_after(run: GroupRun, gradient: Arrays | None) -> Weights:
     return run.weights(StepGradient(tuple(arrays[:half]), tuple(arrays[half:])))
 
 
-def gradient_part(make: Make, rows: Range) -> Arrays:
+def gradient_part(make: MakeRun, rows: Range) -> Arrays:
     """G and β of some rows of the first step's sample."""
     run = make()
     W0, sample = run.draw.initial_weights(), run.draw.step_sample(0).within(rows)
@@ -73,7 +73,7 @@ def gradient_part(make: Make, rows: Range) -> Arrays:
 
 
 def _equations_part(
-    make: Make, gradient: Arrays | None, keys: Sequence[FeatureKey], rows: Range
+    make: MakeRun, gradient: Arrays | None, keys: Sequence[FeatureKey], rows: Range
 ) -> Arrays:
     run = make()
     sums = {key: run.normal_equations() for key in keys}
@@ -84,7 +84,7 @@ def _equations_part(
     return [array for key in keys for array in sums[key].parts()]
 
 
-def _solved(make: Make, keys: Sequence[FeatureKey], sums: Arrays) -> GroupOutcome:
+def _solved(make: MakeRun, keys: Sequence[FeatureKey], sums: Arrays) -> GroupOutcome:
     run, out = make(), GroupOutcome()
     n = run.cost.primal[0]
     for place, key in enumerate(keys):
@@ -103,7 +103,7 @@ def _joined(solved: Sequence[GroupOutcome]) -> GroupOutcome:
 
 
 def _errors_part(
-    make: Make, gradient: Arrays | None, solved: Sequence[GroupOutcome], rows: Range
+    make: MakeRun, gradient: Arrays | None, solved: Sequence[GroupOutcome], rows: Range
 ) -> Arrays:
     run = make()
     joined = _joined(solved).with_readouts(run.backend.solver.put)
@@ -113,7 +113,7 @@ def _errors_part(
 
 
 def _finished(
-    make: Make, gradient: Arrays | None, solved: Sequence[GroupOutcome], errors: Arrays
+    make: MakeRun, gradient: Arrays | None, solved: Sequence[GroupOutcome], errors: Arrays
 ) -> tuple[GroupOutcome, int]:
     """Everything but the readouts themselves, and the flops of the solves."""
     run, out = make(), _joined(solved)

@@ -18,7 +18,7 @@ from ...core.errors import NotConverged, SingularSystem
 from ...core.types import FloatArray
 from ...functions.roots import find_root
 from ..backend import Array, Backend
-from .losses import LOSSES, Loss, sample_error, weighted
+from .losses import LOSSES, SampleLoss, sample_error, weighted
 from .plan import SCALED_ROWS, ReadoutFit
 from .readout import FittedReadout, refuse_non_finite
 
@@ -247,7 +247,7 @@ def fit_readout(
 def _newton(
     F: Features,
     y: FloatArray,
-    loss: Loss,
+    loss: SampleLoss,
     shift: float,
     intercept: bool,
     start: ConvexReadout | None,
@@ -284,7 +284,7 @@ def _newton(
 
 
 def _line_search(
-    loss: Loss, y: FloatArray, f: FloatArray, df: FloatArray, linear: float, square: float
+    loss: SampleLoss, y: FloatArray, f: FloatArray, df: FloatArray, linear: float, square: float
 ) -> float:
     """The size of a step along df: 1 where the objective's slope falls tenfold, else its minimum.
 

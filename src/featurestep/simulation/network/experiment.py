@@ -25,7 +25,7 @@ from ..streams import Streams
 from .plan import GroupCost, default_test_size, group_cost, make_groups
 from .run import Count, GroupRun, uncounted
 
-Task = tuple[int, slice]  # a group, and some of the seeds
+GroupTask = tuple[int, slice]  # a group, and some of the seeds
 MAX_BATCHED_SIZE = 2000  # samples and neurons up to which several draws are computed at once
 MAX_DRAWS_AT_ONCE = 128
 
@@ -144,7 +144,7 @@ class Runner(ABC, Generic[Planned, TaskOutcome, Found]):
 
     @staticmethod
     @abstractmethod
-    def execute(experiment: Planned, task: Task, count: Count) -> TaskOutcome:
+    def execute(experiment: Planned, task: GroupTask, count: Count) -> TaskOutcome:
         """The numbers of a task; `count` is told the flops as they are done."""
 
     @abstractmethod
@@ -152,11 +152,11 @@ class Runner(ABC, Generic[Planned, TaskOutcome, Found]):
         """True if the work of a group is sums over rows, which workers can share."""
 
     @abstractmethod
-    def execute_by_rows(self, cluster: Cluster, task: Task) -> TaskOutcome:
+    def execute_by_rows(self, cluster: Cluster, task: GroupTask) -> TaskOutcome:
         """The numbers of one draw, its rows over all workers."""
 
     @abstractmethod
-    def place(self, task: Task, outcome: TaskOutcome) -> None:
+    def place(self, task: GroupTask, outcome: TaskOutcome) -> None:
         """Keep the numbers of a task."""
 
     @abstractmethod
@@ -174,7 +174,7 @@ class Runner(ABC, Generic[Planned, TaskOutcome, Found]):
                 self._end(task, self.execute(self.experiment, task, self.count))
         return self.result(time.perf_counter() - started, where)
 
-    def _share(self, cluster: Cluster, listed: list[Task]) -> dict[str, str]:
+    def _share(self, cluster: Cluster, listed: list[GroupTask]) -> dict[str, str]:
         """Draws to workers, or one draw's rows where draws are few; the record of it."""
         few = len(listed) < cluster.workers
         by_rows = [task for task in listed if few and self.shares_rows(task[0])]
@@ -198,7 +198,7 @@ class Runner(ABC, Generic[Planned, TaskOutcome, Found]):
         if self.progress is not None:
             self.progress(self.done + self.saved, self.total)
 
-    def _end(self, task: Task, outcome: TaskOutcome) -> None:
+    def _end(self, task: GroupTask, outcome: TaskOutcome) -> None:
         """Keep what a task found, and count what it was promised."""
         index, seeds = task
         self.place(task, outcome)
@@ -208,7 +208,7 @@ class Runner(ABC, Generic[Planned, TaskOutcome, Found]):
             self.count(0)
 
 
-def tasks(experiment: Experiment) -> Iterator[Task]:
+def tasks(experiment: Experiment) -> Iterator[GroupTask]:
     """Every group on every draw; draws that are small go many at a time."""
     seeds = len(experiment.draws.seeds)
     for index in range(len(experiment.groups)):
@@ -217,7 +217,7 @@ def tasks(experiment: Experiment) -> Iterator[Task]:
             yield index, slice(start, min(seeds, start + step))
 
 
-def _executed(execute: Any, experiment: Experiment, task: Task) -> tuple[Any, int]:
+def _executed(execute: Any, experiment: Experiment, task: GroupTask) -> tuple[Any, int]:
     """What a task finds on a worker, and the flops it took."""
     done: list[int] = []
     return execute(experiment, task, done.append), sum(done)

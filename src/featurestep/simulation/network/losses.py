@@ -13,17 +13,17 @@ import numpy as np
 from ...core.problem import BINARY_LOSSES
 from ...core.types import FloatArray
 
-Function = Callable[[FloatArray, FloatArray], FloatArray]
+LossFunction = Callable[[FloatArray, FloatArray], FloatArray]
 HUBER_WIDTH = 1.0  # δ: |y − f| up to which the Huber loss is ½(y − f)²
 
 
 @dataclass(frozen=True)
-class Loss:
+class SampleLoss:
     """ℓ(y, f) with its derivatives in f, and the steps that its fit takes."""
 
-    value: Function
-    slope: Function  # of the hinge, that of smaller |f| at the corner
-    curvature: Function  # 0 at corners
+    value: LossFunction
+    slope: LossFunction  # of the hinge, that of smaller |f| at the corner
+    curvature: LossFunction  # 0 at corners
     steps: int  # of the solver, as many as a fit is costed with
 
 
@@ -43,7 +43,7 @@ def _huber(y: FloatArray, f: FloatArray) -> FloatArray:
     return np.asarray(0.5 * u**2 - 0.5 * np.maximum(u - HUBER_WIDTH, 0.0) ** 2)
 
 
-_SQUARE = Loss(
+_SQUARE = SampleLoss(
     value=lambda y, f: 0.5 * (f - y) ** 2,
     slope=lambda y, f: f - y,
     curvature=lambda y, f: np.ones_like(f),
@@ -52,25 +52,25 @@ _SQUARE = Loss(
 LOSSES = {
     "square": _SQUARE,
     "square_signs": _SQUARE,
-    "huber": Loss(
+    "huber": SampleLoss(
         value=_huber,
         slope=lambda y, f: np.clip(f - y, -HUBER_WIDTH, HUBER_WIDTH),
         curvature=lambda y, f: (np.abs(f - y) < HUBER_WIDTH).astype(np.float64),
         steps=6,
     ),
-    "logistic": Loss(
+    "logistic": SampleLoss(
         value=_logistic,
         slope=lambda y, f: -y * _expit(-y * f),
         curvature=lambda y, f: _expit(f) * _expit(-f),
         steps=8,
     ),
-    "squared_hinge": Loss(
+    "squared_hinge": SampleLoss(
         value=lambda y, f: 0.5 * np.maximum(1.0 - y * f, 0.0) ** 2,
         slope=lambda y, f: -y * np.maximum(1.0 - y * f, 0.0),
         curvature=lambda y, f: (y * f < 1.0).astype(np.float64),
         steps=8,
     ),
-    "hinge": Loss(
+    "hinge": SampleLoss(
         value=lambda y, f: np.maximum(1.0 - y * f, 0.0),
         slope=lambda y, f: np.where(y * f < 1.0, -y, 0.0),
         curvature=lambda y, f: np.zeros_like(f),
@@ -79,9 +79,9 @@ LOSSES = {
 }
 
 
-def weighted(loss: Loss, weights: FloatArray) -> Loss:
+def weighted(loss: SampleLoss, weights: FloatArray) -> SampleLoss:
     """The loss of samples with weights (n,): each sample's loss times its weight."""
-    return Loss(
+    return SampleLoss(
         value=lambda y, f: weights * loss.value(y, f),
         slope=lambda y, f: weights * loss.slope(y, f),
         curvature=lambda y, f: weights * loss.curvature(y, f),

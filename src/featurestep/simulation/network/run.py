@@ -28,7 +28,7 @@ from .step import FeatureKey, FeatureMaps, Move, StepGradient, combine, gradient
 
 Count = Callable[[int], None]
 Alignment = Mapping[str, Any]  # numbers by name, or arrays over several draws
-Term = tuple[int, float]  # which matrix, and its weight
+MatrixTerm = tuple[int, float]  # which matrix, and its weight
 
 
 class Overlaps:
@@ -48,7 +48,7 @@ class Overlaps:
             self.weighted.append(backend.get(backend.product_across(a, matrix))[..., 0, :])
         self.products = [[backend.get(backend.inner(M, K)) for K in matrices] for M in matrices]
 
-    def of(self, terms: Sequence[Term], start: FloatArray) -> Alignment:
+    def of(self, terms: Sequence[MatrixTerm], start: FloatArray) -> Alignment:
         """Alignment of W = Σ weight · M with the target's directions B, where W0ᵀa was the start.
 
         cosine
@@ -74,7 +74,7 @@ class Weights:
     """The matrices every sample is projected on, and each trained W in terms of them."""
 
     matrices: list[Array]  # each (N, d)
-    terms: dict[Move, tuple[Term, ...]] = field(default_factory=dict)
+    terms: dict[Move, tuple[MatrixTerm, ...]] = field(default_factory=dict)
     beta: dict[float, Array] = field(default_factory=dict)  # by noise level, each (1, d)
     alignment: dict[Move, list[Alignment]] = field(default_factory=dict)
 

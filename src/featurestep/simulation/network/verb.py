@@ -31,7 +31,7 @@ from ..backend import make_backend
 from ..cluster import Cluster, connected
 from ..setting import Setting
 from .by_rows import outcome_by_rows, shares_rows
-from .experiment import Estimate, Experiment, Runner, Task, make_experiment
+from .experiment import Estimate, Experiment, GroupTask, Runner, make_experiment
 from .readout import refuse_non_finite
 from .result import ALIGNMENT, Simulation, error_of_mean, spread
 from .run import TRAIN, Count, GroupOutcome, GroupRun
@@ -142,17 +142,17 @@ class SimulationRunner(Runner[Experiment, GroupOutcome, Simulation]):
                 self.values[name] = np.zeros((points, seeds, steps))
 
     @staticmethod
-    def execute(experiment: Experiment, task: Task, count: Count) -> GroupOutcome:
+    def execute(experiment: Experiment, task: GroupTask, count: Count) -> GroupOutcome:
         """The numbers of a task, without the readouts."""
         return experiment.run(*task, count).execute().light()
 
     def shares_rows(self, index: int) -> bool:
         return shares_rows(self.experiment, index)
 
-    def execute_by_rows(self, cluster: Cluster, task: Task) -> GroupOutcome:
+    def execute_by_rows(self, cluster: Cluster, task: GroupTask) -> GroupOutcome:
         return outcome_by_rows(cluster, self.experiment, task, self.count)
 
-    def place(self, task: Task, outcome: GroupOutcome) -> None:
+    def place(self, task: GroupTask, outcome: GroupOutcome) -> None:
         """The numbers of a task."""
         index, seeds = task
         group = self.experiment.groups[index].group

@@ -20,7 +20,7 @@ from ..arguments import SEEDS, checked_progress, costed, make_draws, make_resour
 from ..backend import Array
 from ..cluster import Arrays, Cluster, Range, connected
 from ..network.by_rows import gradient_part, weights_after
-from ..network.experiment import Estimate, Runner, Task
+from ..network.experiment import Estimate, GroupTask, Runner
 from ..network.run import TRAIN, Count, GroupRun, Weights, uncounted
 from ..network.step import FeatureKey, Variant, residual_basis
 from ..setting import Setting
@@ -147,17 +147,17 @@ class SpectrumRunner(Runner[SpectrumPlan, Spectra, SimulatedSpectrum]):
         self.found: dict[int, Spectra] = {}  # by the place of the seed
 
     @staticmethod
-    def execute(plan: SpectrumPlan, task: Task, count: Count) -> Spectra:
+    def execute(plan: SpectrumPlan, task: GroupTask, count: Count) -> Spectra:
         """What is found for each variant on one seed."""
         return SpectrumRun(plan, task[1].start, count).spectra()
 
     def shares_rows(self, index: int) -> bool:
         return shares_rows(self.experiment)
 
-    def execute_by_rows(self, cluster: Cluster, task: Task) -> Spectra:
+    def execute_by_rows(self, cluster: Cluster, task: GroupTask) -> Spectra:
         return found_by_rows(cluster, self.experiment, task[1].start, self.count)
 
-    def place(self, task: Task, outcome: Spectra) -> None:
+    def place(self, task: GroupTask, outcome: Spectra) -> None:
         self.found[task[1].start] = outcome
 
     def result(self, wall_time: float, where: Mapping[str, str]) -> SimulatedSpectrum:
@@ -276,7 +276,7 @@ def _only(weights: Weights, key: FeatureKey) -> Weights:
     return Weights([weights.matrices[index]], {key.move: ((0, 1.0),)}, weights.beta)
 
 
-Make = Callable[[], SpectrumRun]  # what is sent to a worker: a run is made where it runs
+MakeSpectrumRun = Callable[[], SpectrumRun]  # what is sent to a worker: a run is made where it runs
 
 
 def shares_rows(plan: SpectrumPlan) -> bool:
@@ -315,12 +315,12 @@ def found_by_rows(
     return out
 
 
-def _whole(make: Make, variant: Variant, gradient: Arrays) -> MatrixSpectrum:
+def _whole(make: MakeSpectrumRun, variant: Variant, gradient: Arrays) -> MatrixSpectrum:
     run = make()
     return run.find(variant, weights_after(run, gradient))
 
 
-def _gram_part(make: Make, variant: Variant, gradient: Arrays, rows: Range) -> Arrays:
+def _gram_part(make: MakeSpectrumRun, variant: Variant, gradient: Arrays, rows: Range) -> Arrays:
     run = make()
     matrix = run.feature_matrix(run.plan.key(variant), weights_after(run, gradient), rows)
     overlaps = VectorOverlaps(run.backend, matrix)
@@ -328,7 +328,9 @@ def _gram_part(make: Make, variant: Variant, gradient: Arrays, rows: Range) -> A
     return [run.backend.get(gram), *overlaps.parts()]
 
 
-def _from_sums(make: Make, variant: Variant, gradient: Arrays, sums: Arrays) -> MatrixSpectrum:
+def _from_sums(
+    make: MakeSpectrumRun, variant: Variant, gradient: Arrays, sums: Arrays
+) -> MatrixSpectrum:
     run = make()
     matrix = run.feature_matrix(run.plan.key(variant), weights_after(run, gradient))
     overlaps = VectorOverlaps(run.backend, matrix)

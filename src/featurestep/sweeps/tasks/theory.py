@@ -28,7 +28,7 @@ from ...theory.predict import solve
 from ...theory.prediction import answered, answered_loss
 from .base import Part, Task, Unit, Values
 
-Verb = Callable[[Problem], Result]
+Answering = Callable[[Problem], Result]
 _OF_BULK = ("edge", "margin", "count")
 _OF_SPIKES = ("location", "degree", "resolved")
 _PROBE = {"n": 120, "d": 60, "width": 90, "step_exponent": 0.3, "ridge": 0.05}
@@ -63,7 +63,7 @@ class TheoryTask(Task):
         return self.compute_problems(probe_problems(self.probed))
 
     @abstractmethod
-    def verb(self, problems: Sequence[Problem]) -> Verb:
+    def verb(self, problems: Sequence[Problem]) -> Answering:
         """What answers for each of some problems, which it is asked in this order."""
 
     def values(self, found: Any) -> Values:
@@ -99,7 +99,7 @@ class Predict(TheoryTask):
     meanings = Prediction.MEANINGS
     loss_meanings = LossPrediction.MEANINGS
 
-    def verb(self, problems: Sequence[Problem]) -> Verb:
+    def verb(self, problems: Sequence[Problem]) -> Answering:
         kinds = {square: [p for p in problems if p.has_square_loss is square] for square in _BOTH}
         outcomes = {square: iter(solve(some)) for square, some in kinds.items()}
 
@@ -133,7 +133,7 @@ class LimitTask(TheoryTask):
     def options(self, problem: Problem, part: Part) -> Mapping[str, Any]:
         return vars(self)
 
-    def verb(self, problems: Sequence[Problem]) -> Verb:
+    def verb(self, problems: Sequence[Problem]) -> Answering:
         return partial(limit, **vars(self))
 
 
@@ -148,7 +148,7 @@ class BaselinesTask(TheoryTask):
     meanings = Baselines.MEANINGS
     loss_meanings = LossBaselines.MEANINGS
 
-    def verb(self, problems: Sequence[Problem]) -> Verb:
+    def verb(self, problems: Sequence[Problem]) -> Answering:
         return baselines
 
 
@@ -168,7 +168,7 @@ class SpectrumTask(TheoryTask):
         },
     }
 
-    def verb(self, problems: Sequence[Problem]) -> Verb:
+    def verb(self, problems: Sequence[Problem]) -> Answering:
         return spectrum
 
     def values(self, found: Any) -> Values:
