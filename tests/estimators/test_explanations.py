@@ -147,7 +147,7 @@ def single_index(rng, rows, d):
 
 
 def test_the_target_and_its_noise_are_estimated_to_a_few_per_cent():
-    """1,000 rows, the first direction that of a gradient; the labels' own variance scatters most."""
+    """1,000 rows, from a gradient's direction on; most is the scatter of the labels' variance."""
     rng = np.random.default_rng(3)
     rows, d, draws = 1000, 60, 30
     shares, coefficients = [], []

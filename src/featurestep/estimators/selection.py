@@ -225,8 +225,14 @@ def _by_held_out_half(
     features = (part.features(sample.X[r], part.step_sizes()) for r in (kept, held))
     for F, tested in zip(*features, strict=True):
         fits, scale = _fitted(network, plan, F, sample, kept, multiples)
-        guesses = (outputs(network.backend, tested, a_hat) + offset for a_hat, offset in fits)
-        verdicts.append([judge(guess, sample.Y[held], sample.w[held]) for guess in guesses])
+        together = outputs(network.backend, tested, np.hstack([a_hat for a_hat, _ in fits]))
+        guesses = np.split(together, len(fits), axis=1)
+        verdicts.append(
+            [
+                judge(guess + offset, sample.Y[held], sample.w[held])
+                for guess, (_, offset) in zip(guesses, fits, strict=True)
+            ]
+        )
         scales.append(scale)
     ridges = np.array(scales)[:, None] * multiples  # (steps, ridges)
     if plan.ridge is None:  # over n, the smaller Gram matrix has a mean that falls with its size

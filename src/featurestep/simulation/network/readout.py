@@ -137,7 +137,11 @@ def ridge_readouts(backend: Backend, F: Array, Y: Array, ridges: Sequence[float]
     shifts = [ridge * n for ridge in ridges]
     rhs = backend.product_across(F, Y) if n > N else Y
     solved = backend.solve(smaller_gram(backend, F), shifts, [rhs] * len(shifts), False)
-    return solved if n > N else [backend.product_across(F, alpha) for alpha in solved]
+    if n > N:
+        return solved
+    together = backend.product_across(F, backend.join(solved, 1))  # (N, ridges · outputs)
+    outputs = Y.shape[1]
+    return [together[:, k : k + outputs] for k in range(0, together.shape[1], outputs)]
 
 
 def _solution(
