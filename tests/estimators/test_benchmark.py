@@ -12,6 +12,7 @@ from benchmarks.estimator_models import MODELS, NUMBERS, OF_CLASSES, SETS
 from benchmarks.estimators_bench import (
     PAGE,
     RECORD,
+    SPLITS,
     cpu_seconds,
     digits,
     in_a_process,
@@ -34,7 +35,7 @@ def test_every_model_ran_on_every_set(record):
         left_out = OF_CLASSES if name in (*NUMBERS, "MNIST") else ()
         assert set(models) == set(MODELS) - set(left_out), name
         for model, fits in models.items():
-            assert fits, (name, model)
+            assert list(fits) == [str(split) for split in range(SPLITS)], (name, model)
             assert all({"error", "cpu", "memory"} <= set(fit) for fit in fits.values())
 
 

@@ -54,17 +54,19 @@ def test_the_curve_is_the_prediction_over_a_grid(state: State) -> None:
     assert curve["refused"] == ""
 
 
-BEYOND = {  # a plain problem: a control, its value, and the words for it
-    "rows": ("same", "the same rows"),
-    "covariance": ("two_levels", "a covariance"),
-    "loss": ("logistic", "this loss"),
-}
+BEYOND = [  # a plain problem: a control, its value, and the words for it
+    ("rows", "same", "rows used twice"),
+    ("rows", "half", "rows used twice"),
+    ("covariance", "two_levels", "a covariance"),
+    ("loss", "logistic", "this loss"),
+]
 
 
-@pytest.mark.parametrize("name", BEYOND)
+@pytest.mark.parametrize(("name", "value", "told"), BEYOND)
 @pytest.mark.parametrize("how", ["draft", "full"])
-def test_what_is_not_known_is_told_in_one_line_and_not_drawn(name: str, how: str) -> None:
-    value, told = BEYOND[name]
+def test_what_is_not_known_is_told_in_one_line_and_not_drawn(
+    name: str, value: str, told: str, how: str
+) -> None:
     state = State(readout="rademacher", isotropic=True, **{name: value})
     tasks = tasks_of(state, how)
     assert set(tasks) == {"curve", "point", "spectrum"}

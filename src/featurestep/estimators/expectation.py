@@ -100,6 +100,7 @@ def _at(X: FloatArray, y: FloatArray, u: FloatArray, v: FloatArray) -> _Fit:
     kappa = X @ u
     size = float(np.sqrt(np.mean(kappa**2))) or 1.0
     u, kappa = u / size, kappa / size
+    v = v - float(np.mean(kappa * (X @ v))) * u  # κ·(u·x) is κ² and belongs to c
     basis = np.asarray(np.polynomial.hermite_e.hermevander(kappa, DEGREES), dtype=np.float64)
     rest = y - kappa * (X @ v)
     c = np.asarray(np.linalg.lstsq(basis, rest, rcond=None)[0], dtype=np.float64)

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from ..core.errors import InvalidProblem
-from ..core.problem import BINARY_LOSSES, INITIALS, LOSSES, RESIDUALS, Problem
+from ..core.problem import BINARY_LOSSES, INITIALS, LOSSES, RESIDUALS, ROWS, Problem
 from ..functions.activations import NAMED
 
 MAX_QUERY = 2000
@@ -124,7 +124,7 @@ class State:
     noise_std: float = _control(0.0, Number(0.0, 3.0, step=0.05), "noise", "σ_ε")
     loss: str = _control("square", Choice(LOSSES), "loss")
     intercept: bool = _control(False, Choice((True, False)), "intercept")
-    rows: str = _control("fresh", Choice(("fresh", "same")), "rows")
+    rows: str = _control("fresh", Choice(ROWS), "rows")
     covariance: str = _control("identity", Choice(tuple(COVARIANCES)), "covariance")
     activation: str = _control("relu", Choice(tuple(NAMED)), "activation", "σ")
     centre: bool = _control(True, Choice((True, False)), "centred", "E σ = 0")
@@ -193,7 +193,7 @@ class State:
         step: dict[str, Any] = {"step_size": self.step_size}
         if self.step == "exponent":
             step = {"step_exponent": self.step_exponent, "step_scale": self.step_scale}
-        ratio = self.step_ratio if self.rows == "fresh" else 1.0  # the same rows are as many
+        ratio = 1.0 if self.rows == "same" else self.step_ratio  # the same rows are as many
         n_step = max(1, round(ratio * self.n))
         step["n_step"] = None if n_step == self.n else n_step
         return Problem.from_ratios(

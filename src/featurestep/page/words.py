@@ -13,7 +13,7 @@ NAMES = ("constant", "linear", "quadratic", "cubic", "quartic", "fifth-degree", 
 _DEPARTURES = {  # fields of the page beyond a plain problem
     "loss": "this loss",
     "intercept": "an intercept",
-    "rows": "the same rows",
+    "rows": "rows used twice",
     "steps": "several steps",
     "covariance": "a covariance",
 }
