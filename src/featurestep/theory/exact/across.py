@@ -17,7 +17,7 @@ from ...functions.nonlinearity import Nonlinearity
 from ..labels import across_alignment
 from .columns import Columns
 from .dyson import matmul, transposed
-from .fixed_point import Evaluation, between_roots
+from .fixed_point import Evaluation
 
 _STEP = 1e-4  # relative, of the difference quotient in q
 # ⟨h_b|s² − 1|h_c⟩ for b, c = 0 … 3
@@ -65,8 +65,8 @@ class InfluenceAcross:
         columns = at.samples.columns
         assert columns.across is not None
         self.columns, self.labels, self.tables = columns, labels, columns.across
-        forms = between_roots(at.responses, at.state.v2)
-        self.slope = columns.contracted_with(self.tables.products, forms.own)  # χ_s, (B, Q)
+        forms = at.between_roots(at.responses)
+        self.slope = columns.contracted(forms, self.tables.products)  # χ_s, (B, Q)
         noise = matmul(self.tables.spread, at.state.v2[:, :, None])[:, :, 0]
         self.slope = self.slope + noise
         self.shrink, self.mass = at.shrink, at.mass

@@ -34,7 +34,7 @@ from .degrees import (
 from .dyson import matmul, real_product, symmetric
 from .inputs import NormProducts
 from .products import ClassProducts, class_products, pair_classes, pair_sector
-from .sectors import Forms, MixedCoordinates, Sector
+from .sectors import FormLayout, MixedCoordinates, Sector, SectorBlocks, form_layout
 from .step import Step
 from .weight_covariance import pair_covariance, weight_covariance
 
@@ -81,10 +81,15 @@ class Columns:
     kept_products: FloatArray | None = None  # `products` of the columns that these were taken from
 
     @cached_property
-    def products(self) -> FloatArray:
-        """Products of two groups' tables, g ≤ h: (B, Q, TK(K+1)/2) for T tables.
+    def layout(self) -> FormLayout:
+        """How forms of the tables are written in a row: of μ, the sectors and coordinates κx_i."""
+        mixed = self.along_kappa is not None
+        return form_layout(1 + len(self.sectors) + mixed, self.slope.shape[2], mixed)
 
-        Tables are μ, those of the sectors and of coordinates κx_i.
+    @cached_property
+    def products(self) -> FloatArray:
+        """Products of two groups' tables at every node for each element of `layout`, (B, Q, m).
+
         What the resolvent sees of the features: averages over samples are sums over its rows, and
         χ is a sum over its columns.
         """
@@ -95,39 +100,42 @@ class Columns:
         if self.along_kappa is not None:
             tables.append(self.along_kappa.table)
         every = [table[..., pairs.first] * table[..., pairs.second] for table in tables]
+        if self.along_kappa is not None:
+            mixed = self.slope[..., :, None] * tables[-1][..., None, :]
+            every.append(mixed.reshape(*mixed.shape[:2], -1))
         return np.concatenate(every, axis=2) if len(every) > 1 else every[0]
 
-    def summed(self, weight: FloatArray) -> Forms:
-        """Σ over nodes of `weight` (B, Q) times products of two groups' tables."""
-        own = self.summed_with(self.products, weight)
-        if self.along_kappa is None:
-            return Forms(own)
-        weighted = np.swapaxes(self.slope * weight[:, :, None], 1, 2)
-        return Forms(own, matmul(weighted, self.along_kappa.table))
+    @cached_property
+    def blocks(self) -> SectorBlocks | None:
+        """Blocks of all sectors, and of coordinates κx_i as the last one; None without any."""
+        last = () if self.along_kappa is None else (self.along_kappa.sector,)
+        sectors = (*self.sectors, *last)
+        return SectorBlocks(sectors) if sectors else None
 
-    def summed_with(self, products: FloatArray, weight: FloatArray) -> FloatArray:
-        """The same for products like `products`, (B, T, K, K)."""
-        pairs = symmetric(self.slope.shape[2])
+    def dimensions(self, d: FloatArray) -> FloatArray:
+        """Numbers of coordinates, (B, m), d of the linear block: √ of both for mixed elements."""
+        if self.blocks is None:
+            return d[:, None]
+        every = np.concatenate([d[:, None], self.blocks.dimension], axis=1)
+        if self.along_kappa is not None:
+            every = np.concatenate([every, np.sqrt(every[:, :1] * every[:, -1:])], axis=1)
+        return every[:, self.layout.table]
+
+    def summed(self, weight: FloatArray, products: FloatArray | None = None) -> FloatArray:
+        """Σ over nodes of `weight` (B, Q) times `products`, its own or the given, (B, m)."""
+        products = self.products if products is None else products
         if len(products) < len(weight):  # all rows share the columns
-            flat = real_product(weight, products[0])
-        else:
-            flat = matmul(weight[:, None, :], products)
-        return pairs.whole(flat.reshape(len(weight), -1, pairs.count))
+            return real_product(weight, products[0])
+        return matmul(weight[:, None, :], products)[:, 0]
 
-    def contracted(self, forms: Forms) -> FloatArray:
-        """Forms of the tables at every node, (B, Q)."""
-        found = self.contracted_with(self.products, forms.own)
-        if forms.mixed is None or self.along_kappa is None:
-            return found
-        return np.asarray(
-            found + (matmul(self.slope, forms.mixed) * self.along_kappa.table).sum(axis=2)
-        )
+    def contracted(self, flat: FloatArray, products: FloatArray | None = None) -> FloatArray:
+        """Forms of the tables at every node, (B, Q), from their rows (B, m).
 
-    def contracted_with(self, products: FloatArray, forms: FloatArray) -> FloatArray:
-        """Forms (B, T, K, K) of products like `products`, (B, Q)."""
-        pairs = symmetric(self.slope.shape[2])
-        twice = np.where(pairs.first == pairs.second, 1.0, 2.0) * pairs.upper(forms)
-        twice = twice.reshape(len(twice), -1)
+        Given products may be of the first elements only.
+        """
+        products = self.products if products is None else products
+        count = products.shape[2]
+        twice = flat[:, :count] * self.layout.twice[:count]
         if len(products) < len(twice):
             return real_product(twice, products[0].T)
         return matmul(products, twice[:, :, None])[:, :, 0]

@@ -305,7 +305,7 @@ def mapped(fitting: Fitting, unknowns: Unknowns) -> Mapped:
     d = step.d[:, None, None]
     change = adjoint.forces.self_energy + padded(unknowns.xi_change, size)
     every = np.arange(len(step))
-    relative, moved, _ = adjoint.reply(step, every, unknowns.relative, change, at.g_squares)
+    relative, moved, _ = adjoint.reply(samples, every, unknowns.relative, change, at.g_squares)
     mean = half_sums(relative)
     own = moved[:, size : 2 * size, size : 2 * size]
     bulk = own + mean * found.blocks.phi_phi + adjoint.forces.response / d

@@ -11,7 +11,7 @@ higher degrees add to dχ as the linear one does, each with a matrix for its tab
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from .across import InfluenceAcross
 from .classes import ClassCovariance, class_change, class_forces
 from .columns import Columns
 from .dyson import Covariance, forces, matmul, p_hat_index, symmetric, t_matrix_change, transposed
-from .fixed_point import Evaluation, between_roots, robust_fixed_point, scaled_information
+from .fixed_point import Evaluation, Samples, robust_fixed_point
 from .products import ClassBlock
 from .regression import RegressionFit, quadratic_block
 from .sectors import Forms, half_sums
@@ -98,18 +98,22 @@ class Adjoint:
             own = coefficients.reshape(len(step), fields, size)[:, last - 3 : last]
             self.square_force = root[:, :, None] * answer * root[:, None, :]
             self.square_force -= matmul(transposed(own), own)
-        self.across_forms: FloatArray | None = None  # added to Σ tables, and to V̂2
+        self.across_forms: FloatArray | None = None  # (B, ·) added to Σ tables, and to V̂2
         if across is not None:
             squares = at.mass * at.shrink * across.misfit(coefficients)
             columns = at.samples.columns
-            self.across_forms = columns.summed_with(across.tables.products, squares)
+            self.across_forms = columns.summed(squares, across.tables.products)
             self.across_demand = matmul(squares[:, None, :], across.tables.spread)
         self.whole = at.blocks.whole if step.classes is None else at.class_whole
-        self.bare = at.samples.columns.bare()
+        self.bare = replace(at.samples, columns=at.samples.columns.bare())
+
+    def samples_of(self, rows: IntArray) -> Samples:
+        """The samples of some problems, or of all, without fields."""
+        return self.bare if rows.size == len(self.step) else self.bare.take(rows)
 
     def reply(
         self,
-        step: Step,
+        samples: Samples,
         rows: IntArray,
         relative: FloatArray,
         change: FloatArray,
@@ -117,26 +121,29 @@ class Adjoint:
     ) -> tuple[FloatArray, FloatArray, Forms]:
         """d log V2, dG and the changes of `Evaluation.responses`.
 
-        For dΞ, `change`, and the weights n w⟨g²⟩ of samples, `squares`.
+        For dΞ, `change`, and the weights n w⟨g²⟩ of the samples of some rows, `squares`.
         """
-        at, size, columns = self.at, self.size, self.bare
-        columns = columns if rows.size == len(self.step) else columns.take(rows)
-        v2 = at.state.v2[rows]
-        demand = -matmul(squares[:, None, :], columns.spread)
-        summed = columns.summed(-squares)
+        at, size, step, columns = self.at, self.size, samples.step, samples.columns
+        demand = matmul(squares[:, None, :], columns.spread)[:, 0]
+        summed = columns.summed(squares)
         if self.across_forms is not None:
-            summed = summed._replace(own=summed.own - self.across_forms[rows])
-            demand = demand - self.across_demand[rows]
-        summed = between_roots(summed, v2)
-        asked = scaled_information(columns, step.d, summed)
+            summed[:, : self.across_forms.shape[1]] += self.across_forms[rows]
+            demand = demand + self.across_demand[rows, 0]
+        asked = columns.layout.forms(-summed * at.roots[rows] / samples.dimensions)
         information, whole = at.information[rows], self.whole[rows]
-        linear = at.blocks.phi_phi[rows]
-        mean = half_sums(relative)
-        changed = asked.own[:, 0] + mean * information
-        mixed = None
-        if at.along_kappa is not None and asked.mixed is not None:
-            mixed = at.along_kappa.reply(rows, relative, asked.own[:, -1], asked.mixed)
-            changed += mean * at.along_kappa.eliminated[rows] - mixed.eliminated
+        linear, mean = at.blocks.phi_phi[rows], half_sums(relative)
+        changed, mixed = asked.own[:, 0] + mean * information, None
+        degrees = self.group_force[rows] - relative * at.all_degrees[rows]
+        changes: list[FloatArray] = []  # of the sectors' responses
+        if at.every_sector is not None:
+            own = asked.own[:, 1:] + mean[:, None] * at.every_sector.information[rows]
+            replied, freedom = at.every_sector.reply(rows, own)
+            degrees += freedom
+            changes.append(replied)
+            if at.along_kappa is not None and asked.mixed is not None:
+                cross = asked.mixed + mean * at.along_kappa.cross[rows]
+                mixed = at.along_kappa.reply(rows, own[:, -1], cross)
+                changed += mean * at.along_kappa.eliminated[rows] - mixed.eliminated
         pushed = change.copy()
         pushed[:, size : 2 * size, size : 2 * size] -= changed
         if self.forces.shift is None:
@@ -144,27 +151,14 @@ class Adjoint:
         else:
             moved = class_change(step, whole, pushed) + self.forces.shift[rows]
         answer = moved[:, size : 2 * size, size : 2 * size]
-        degrees = np.einsum("bgh,bhg->bg", changed, linear)
-        degrees += np.einsum("bgh,bhg->bg", information, answer)
-        higher = [
-            each.reply(rows, relative, asked.own[:, i]) for i, each in enumerate(at.sectors, 1)
-        ]
-        total = (
-            v2 * demand[:, 0]
-            + step.d[:, None] * degrees
-            - relative * at.degrees[rows]
-            + self.group_force[rows]
-        )
-        for (_, freedom), each in zip(higher, at.sectors, strict=True):
-            total += freedom - relative * each.degrees[rows]
-        responses = [answer, *(change for change, _ in higher)]
-        cross = None
-        if mixed is not None and at.along_kappa is not None:
-            total += mixed.degrees(linear, answer)
-            total -= relative * at.along_kappa.degrees(at.blocks.phi_phi)[rows]
-            own, cross = mixed.responses(linear, answer)
-            responses.append(own)
-        return -total / step.neurons, moved, Forms(np.stack(responses, axis=1), cross)
+        own = (changed * linear + information * answer).sum(axis=2)
+        degrees += step.d[:, None] * own - at.state.v2[rows] * demand
+        responses, cross = np.concatenate([answer[:, None], *changes], axis=1), None
+        if mixed is not None:
+            degrees -= mixed.taken(linear, answer)
+            beside, cross = mixed.responses(linear, answer)
+            responses[:, -1] += beside
+        return -degrees / step.neurons, moved, Forms(responses, cross)
 
 
 def fitted_bulk_gram(step: Step, coefficients: FloatArray) -> FloatArray:
@@ -182,7 +176,8 @@ def fluctuations(
 
     `grams` has Q and the same for other tables, `square_gram` for s_2.
     """
-    total = matmul(columns.spread, squares[:, :, None])[:, :, 0] + columns.contracted(grams)
+    total = matmul(columns.spread, squares[:, :, None])[:, :, 0]
+    total = total + columns.contracted(columns.layout.flat(grams))
     if square_gram is not None:
         bent = 2.0 * columns.curvature
         total = total + (matmul(bent, square_gram) * bent).sum(axis=2)
@@ -218,7 +213,7 @@ class _SquareLoss(Adjoint):
             tolerance=slack * TOLERANCE,
             accepted=slack * ACCEPTED,
         )
-        relative, bent, change = self._changes(found.state, every)
+        relative, bent, change = self._changes(self.bare, found.state, every)
         grams = self._grams(relative, change[1], every)
         squares = self.at.state.v2 * relative
         seen = (self.seen_misfit + bent) * self.at.shrink**2
@@ -226,12 +221,10 @@ class _SquareLoss(Adjoint):
 
     def _grams(self, relative: FloatArray, change: Forms, rows: IntArray) -> Forms:
         """dV1 and the same for the other tables."""
-        mean, at_rest = half_sums(relative), self.at.responses.take(rows)
-        cross = None
-        if change.mixed is not None and at_rest.mixed is not None:
-            cross = change.mixed + mean * at_rest.mixed
-        moved = Forms(change.own + mean[:, None] * at_rest.own, cross)
-        found = between_roots(moved, self.at.state.v2[rows])
+        at, layout = self.at, self.at.samples.columns.layout
+        mean = 0.5 * (relative[:, layout.first] + relative[:, layout.second])
+        flat = layout.flat(change) + mean * layout.flat(at.responses.take(rows))
+        found = layout.forms(flat * at.roots[rows])
         found.own[:, 0] += self.bulk_force[rows]
         if found.mixed is None or self.mixed_force is None:
             return found
@@ -243,30 +236,28 @@ class _SquareLoss(Adjoint):
 
         A state is d log V2, d log(1 + χ) and the upper triangle of dΞ as one vector.
         """
-        step = self.step if rows.size == len(self.step) else self.step.take(rows)
-        relative, bent, (moved, _) = self._changes(state, rows)
+        samples = self.samples_of(rows)
+        relative, bent, (moved, _) = self._changes(samples, state, rows)
         inside = p_hat_index(self.size)
         coupled = moved[:, inside[:, None], inside]
         t_matrices = self.at.t_matrices
         if rows.size < len(self.step):
             t_matrices = t_matrices[rows]
-        again = symmetric(2 * self.size).upper(t_matrix_change(step, t_matrices, coupled))
+        again = symmetric(2 * self.size).upper(t_matrix_change(samples.step, t_matrices, coupled))
         return np.concatenate([relative, bent * self.at.shrink[rows], again], axis=1)
 
     def _changes(
-        self, state: FloatArray, rows: IntArray
+        self, samples: Samples, state: FloatArray, rows: IntArray
     ) -> tuple[FloatArray, FloatArray, tuple[FloatArray, Forms]]:
         """d log V2, dχ and what `reply` says beside."""
         at, size = self.at, self.size
-        step = self.step if rows.size == len(self.step) else self.step.take(rows)
-        columns = self.bare if rows.size == len(self.step) else self.bare.take(rows)
         relative, bent, xi = np.split(state, [size, size + self.misfit.shape[1]], axis=1)
         change = self.forces.self_energy[rows] + padded(symmetric(2 * size).whole(xi), size)
         error = self.seen_misfit[rows] + bent / at.shrink[rows]
         squares = at.mass[rows] * at.shrink[rows] * error  # n w (E0 + v)/(1 + χ)²
-        relative, moved, higher = self.reply(step, rows, relative, change, squares)
+        relative, moved, higher = self.reply(samples, rows, relative, change, squares)
         grams = self._grams(relative, higher, rows)
-        bent = fluctuations(columns, grams, at.state.v2[rows] * relative)
+        bent = fluctuations(samples.columns, grams, at.state.v2[rows] * relative)
         return relative, bent, (moved, higher)
 
 

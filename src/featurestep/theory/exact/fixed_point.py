@@ -31,7 +31,7 @@ from .dyson import (
     t_matrix,
     t_matrix_without_readout,
 )
-from .sectors import Forms, MixedAt, SectorAt
+from .sectors import Forms, MixedAt, SectorAt, SectorsAt
 from .step import Step
 
 ACCEPTED = 1e-10  # residual of a solution
@@ -57,6 +57,11 @@ class Samples:
         """The same for some of the rows."""
         return Samples(self.step.take(rows), self.columns.take(rows), self.kappa, self.weight)
 
+    @cached_property
+    def dimensions(self) -> FloatArray:
+        """Numbers of coordinates for every element of the columns' forms, (B, m)."""
+        return self.columns.dimensions(self.step.d)
+
 
 @dataclass(frozen=True)
 class State:
@@ -80,10 +85,16 @@ class Evaluation:
     state: State
     shrink: FloatArray  # (B, Q) 1/(1 + χ)
     mass: FloatArray  # (B, Q) n w/(1 + χ)
+    roots: FloatArray  # (B, m) √V2_g√V2_h for every element of the columns' forms
     information: FloatArray  # (B, K, K) Ṽ = √D V̂1 √D, without what `along_kappa` eliminates
     blocks: Blocks
-    sectors: tuple[SectorAt, ...] = ()
+    every_sector: SectorsAt | None = None  # with coordinates κx_i as the last one
     along_kappa: MixedAt | None = None
+
+    @property
+    def sectors(self) -> tuple[SectorAt, ...]:
+        """One sector at a time."""
+        return () if self.every_sector is None else self.every_sector.each()
 
     @property
     def direction(self) -> FloatArray:
@@ -116,19 +127,33 @@ class Evaluation:
         columns, step = self.samples.columns, self.samples.step
         noise = matmul(self.mass[:, None, :], columns.spread_in_v2)[:, 0]  # V̂2 of (8)
         free_part = (step.n * self.ridge)[:, None]
-        found = self.state.v2 * (free_part + noise) + self.degrees
+        return np.asarray(self.state.v2 * (free_part + noise) + self.all_degrees)
+
+    @cached_property
+    def all_degrees(self) -> FloatArray:
+        """V2_gζ_g with the degrees of freedom of all sectors, (B, K)."""
+        found = self.degrees
+        if self.every_sector is not None:
+            found = found + self.every_sector.degrees
         if self.along_kappa is not None:
-            found = found + self.along_kappa.degrees(self.blocks.phi_phi)
-        return np.asarray(sum((sector.degrees for sector in self.sectors), found))
+            found = found - self.along_kappa.taken(self.blocks.phi_phi)
+        return found
 
     @cached_property
     def responses(self) -> Forms:
         """Forms of tables in χ between √V2: G_φφ, the sectors' and those of coordinates κx_i."""
-        own = [self.blocks.phi_phi, *(sector.response for sector in self.sectors)]
-        if self.along_kappa is None:
-            return Forms(np.stack(own, axis=1))
-        last, mixed = self.along_kappa.responses(self.blocks.phi_phi)
-        return Forms(np.stack([*own, last], axis=1), mixed)
+        if self.every_sector is None:
+            return Forms(self.blocks.phi_phi[:, None])
+        own, mixed = self.every_sector.response, None
+        own = np.concatenate([self.blocks.phi_phi[:, None], own], axis=1)
+        if self.along_kappa is not None:
+            beside, mixed = self.along_kappa.responses(self.blocks.phi_phi)
+            own[:, -1] += beside
+        return Forms(own, mixed)
+
+    def between_roots(self, forms: Forms) -> FloatArray:
+        """Forms times √V2_g√V2_h as rows, (B, m)."""
+        return np.asarray(self.samples.columns.layout.flat(forms) * self.roots)
 
     @cached_property
     def mapped_v2(self) -> FloatArray:
@@ -138,7 +163,7 @@ class Evaluation:
     @cached_property
     def mapped_chi(self) -> FloatArray:
         """χ(κ) = Σ μ_gμ_h V1_gh + Σ ν_g² V2_g, (B, Q) (eq. 7)."""
-        blocks = self.samples.columns.contracted(between_roots(self.responses, self.state.v2))
+        blocks = self.samples.columns.contracted(self.between_roots(self.responses))
         if not np.iscomplexobj(blocks):
             blocks = np.maximum(blocks, 0.0)
         noise = matmul(self.samples.columns.spread, self.state.v2[:, :, None])[:, :, 0]
@@ -175,10 +200,15 @@ def evaluate(
     shrink = 1.0 / (1.0 + state.chi)
     if mass is None:
         mass = step.n[:, None] * samples.weight * shrink
-    seen = scaled_information(columns, step.d, between_roots(columns.summed(mass), state.v2))
-    information, along_kappa = seen.own[:, 0], None
-    if columns.along_kappa is not None and seen.mixed is not None:
-        along_kappa = MixedAt(columns.along_kappa, step.d, seen.own[:, -1], seen.mixed)
+    layout = columns.layout
+    roots = layout.pairs(np.sqrt(state.v2))
+    seen = layout.forms(columns.summed(mass) * roots / samples.dimensions)
+    information, every_sector, along_kappa = seen.own[:, 0], None, None
+    if columns.blocks is not None:
+        every_sector = SectorsAt(columns.blocks, seen.own[:, 1:])
+    if columns.along_kappa is not None and every_sector is not None and seen.mixed is not None:
+        last = every_sector.inverse[:, -1]
+        along_kappa = MixedAt(columns.along_kappa, step.d, last, seen.mixed)
         information = information - along_kappa.eliminated
     return Evaluation(
         samples=samples,
@@ -186,32 +216,12 @@ def evaluate(
         state=state,
         shrink=shrink,
         mass=mass,
+        roots=roots,
         information=information,
         blocks=bulk_blocks(step, state.xi, information),
-        sectors=tuple(SectorAt(each, seen.own[:, i]) for i, each in enumerate(columns.sectors, 1)),
+        every_sector=every_sector,
         along_kappa=along_kappa,
     )
-
-
-def scaled_information(columns: Columns, d: FloatArray, forms: Forms) -> Forms:
-    """Ṽ of every table from sums over samples between √V2: over the numbers of coordinates."""
-    sizes = [d, *(sector.dimension for sector in columns.sectors)]
-    if columns.along_kappa is not None:
-        sizes.append(columns.along_kappa.dimension)
-    dimensions = np.stack(sizes, axis=1)[:, :, None, None]
-    if forms.mixed is None:
-        return Forms(forms.own / dimensions)
-    return Forms(
-        forms.own / dimensions, forms.mixed / np.sqrt(dimensions[:, 0] * dimensions[:, -1])
-    )
-
-
-def between_roots(forms: Forms, v2: FloatArray) -> Forms:
-    """Forms times √V2_g√V2_h."""
-    root = np.sqrt(v2)
-    outer = root[:, :, None] * root[:, None, :]
-    mixed = None if forms.mixed is None else forms.mixed * outer
-    return Forms(forms.own * outer[:, None], mixed)
 
 
 @dataclass(frozen=True)

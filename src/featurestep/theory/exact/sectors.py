@@ -2,18 +2,20 @@
 
 A sector has coordinates of its own. Coordinates κx_i, quadratic ones with one factor along κ, carry
 the same function x_i as the linear ones and are solved together with them: they are eliminated, so
-that the linear block sees Ṽ1 − ṼpqX_cṼqp in place of Ṽ1 and μ − Et_c in place of μ.
+that the linear block sees Ṽ1 − ṼpqX_cṼqp in place of Ṽ1 and μ − Et_c in place of μ. X_c itself is
+that of a sector with one block.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.types import FloatArray
+from ...core.types import FloatArray, IntArray
 from .dyson import inverted, matmul, transposed
 
 
@@ -44,43 +46,91 @@ class Sector:
         return np.asarray(self.share[..., None, None] * self.products)
 
 
+class SectorBlocks:
+    """The P blocks of S sectors, one after the other."""
+
+    def __init__(self, sectors: Sequence[Sector]) -> None:
+        counts = [sector.share.shape[1] for sector in sectors]
+        self.sectors = sectors
+        self.of = np.repeat(np.arange(len(counts)), counts)  # (P,) each block's sector
+        self.first = np.concatenate([[0], np.cumsum(counts)[:-1]])  # (S,) each sector's first block
+        self.dimension = np.stack([sector.dimension for sector in sectors], axis=1)  # (B, S)
+        self.products = np.concatenate([sector.products for sector in sectors], axis=1)
+        self.weight = np.concatenate([sector.weight for sector in sectors], axis=1)
+
+    def sums(self, of_blocks: FloatArray) -> FloatArray:
+        """Sums over the blocks of every sector, (B, S, …) for (B, P, …)."""
+        return np.asarray(np.add.reduceat(of_blocks, self.first, axis=1))
+
+
+@dataclass(frozen=True)
+class SectorsAt:
+    """All sectors at one state: Ṽ_P = ffᵀ∘Ṽ with the factors f of block P (eq. 131)."""
+
+    blocks: SectorBlocks
+    information: FloatArray  # (B, S, K, K) Ṽ of the sectors' tables
+
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """X_P = (I + Ṽ_P)⁻¹, (B, P, K, K)."""
+        information = self.blocks.products * self.information[:, self.blocks.of]
+        if information.shape[-1] == 1:
+            return np.asarray(1.0 / (1.0 + information))
+        return inverted(np.eye(information.shape[-1]) + information)
+
+    @cached_property
+    def response(self) -> FloatArray:
+        """Σ_P share ffᵀ∘X_P, a sector's part of χ between √V2 t (B, S, K, K) (eq. 132)."""
+        return self.blocks.sums(self.blocks.weight * self.inverse)
+
+    @cached_property
+    def degrees(self) -> FloatArray:
+        """Σ_P dim_P[Ṽ_PX_P]_gg, summed over sectors, (B, K) (eq. 133)."""
+        own = (self.information * self.response).sum(axis=3)
+        return matmul(self.blocks.dimension[:, None, :], own)[:, 0]
+
+    def take(self, rows: Any) -> SectorsAt:
+        """The same for some of the states."""
+        return SectorsAt(self.blocks, self.information[rows])
+
+    def reply(self, rows: Any, changed: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Changes of the responses, (B, S, K, K), and of the degrees of freedom, (B, K).
+
+        For changes of Ṽ, (B, S, K, K).
+        """
+        blocks, inverse = self.blocks, self.inverse[rows]
+        moved = matmul(inverse, blocks.products[rows] * changed[:, blocks.of], inverse)
+        moved = -blocks.sums(blocks.weight[rows] * moved)
+        own = changed * self.response[rows]
+        own += self.information[rows] * moved
+        return moved, matmul(blocks.dimension[rows, None, :], own.sum(axis=3))[:, 0]
+
+    def each(self) -> tuple[SectorAt, ...]:
+        """One sector at a time."""
+        sectors = self.blocks.sectors
+        return tuple(SectorAt(sectors[i], self.information[:, i]) for i in range(len(sectors)))
+
+
 @dataclass(frozen=True)
 class SectorAt:
-    """Blocks of one degree at one state: Ṽ_P = ffᵀ∘Ṽ with the factors f of block P (eq. 131)."""
+    """One sector at one state."""
 
     sector: Sector
     information: FloatArray  # (B, K, K) Ṽ of the sector's table
 
     @cached_property
+    def _alone(self) -> SectorsAt:
+        return SectorsAt(SectorBlocks([self.sector]), self.information[:, None])
+
+    @property
     def inverse(self) -> FloatArray:
-        """X_P = (I + Ṽ_P)⁻¹, (B, P, K, K)."""
-        return _resolvent(self.sector.products * self.information[:, None])
+        """X_P of (131), (B, P, K, K)."""
+        return self._alone.inverse
 
-    @cached_property
+    @property
     def response(self) -> FloatArray:
-        """Σ_P share ffᵀ∘X_P, the blocks' part of χ between √V2 t (B, K, K) (eq. 132)."""
-        return np.asarray((self.sector.weight * self.inverse).sum(axis=1))
-
-    @cached_property
-    def degrees(self) -> FloatArray:
-        """Σ_P dim_P[Ṽ_PX_P]_gg, (B, K) (eq. 133)."""
-        own = (self.information * self.response).sum(axis=2)
-        return np.asarray(self.sector.dimension[:, None] * own)
-
-    def reply(
-        self, rows: Any, relative: FloatArray, asked: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Changes of the response, (B, K, K), and of the degrees of freedom, (B, K).
-
-        For d log V2, `relative`, and the change of Ṽ at fixed V2, `asked`.
-        """
-        sector = self.sector
-        products, weight = sector.products[rows], sector.weight[rows]
-        information, inverse = self.information[rows], self.inverse[rows]
-        changed = asked + half_sums(relative) * information
-        moved = (-weight * matmul(inverse, products * changed[:, None], inverse)).sum(axis=1)
-        own = (changed * self.response[rows] + information * moved).sum(axis=2)
-        return moved, sector.dimension[rows, None] * own
+        """The sector's part of χ of (132), (B, K, K)."""
+        return np.asarray(self._alone.response[:, 0])
 
 
 @dataclass(frozen=True)
@@ -93,6 +143,13 @@ class MixedCoordinates:
     def take(self, rows: Any) -> MixedCoordinates:
         """The same for some of the rows."""
         return MixedCoordinates(self.dimension[rows], self.table[rows])
+
+    @property
+    def sector(self) -> Sector:
+        """What they would be without the linear ones: a sector of one block."""
+        rows, _, size = self.table.shape
+        one = np.ones((rows, 1, size))
+        return Sector(self.dimension, self.table, one[:, :, 0], one)
 
 
 class Forms(NamedTuple):
@@ -107,21 +164,78 @@ class Forms(NamedTuple):
 
 
 @dataclass(frozen=True)
+class FormLayout:
+    """Forms of T tables of K groups as rows of m numbers: elements g ≤ h, then all mixed ones."""
+
+    tables: int
+    size: int
+    first: IntArray  # (m,) groups g and h of every element
+    second: IntArray
+    table: IntArray  # (m,) whose it is; T for mixed ones
+    twice: FloatArray  # (m,) 2 for elements that stand for two, else 1
+
+    @cached_property
+    def _symmetric(self) -> tuple[int, IntArray, IntArray]:
+        """How many elements a symmetric form has, and their places in a matrix."""
+        count = self.size * (self.size + 1) // 2
+        return count, self.first[:count], self.second[:count]
+
+    def pairs(self, values: FloatArray) -> FloatArray:
+        """x_gx_h of every element, (B, m), for x (B, K)."""
+        return np.asarray(values[:, self.first] * values[:, self.second])
+
+    def forms(self, flat: FloatArray) -> Forms:
+        """The forms of rows, (B, m)."""
+        count, first, second = self._symmetric
+        rows, size, end = len(flat), self.size, self.tables * count
+        own = flat[:, :end].reshape(rows, self.tables, count)
+        if size == 1:
+            whole = own[..., None]
+        else:
+            whole = np.empty((rows, self.tables, size, size), dtype=flat.dtype)
+            whole[..., first, second] = own
+            whole[..., second, first] = own
+        if flat.shape[1] == end:
+            return Forms(whole)
+        return Forms(whole, flat[:, end:].reshape(rows, size, size))
+
+    def flat(self, forms: Forms) -> FloatArray:
+        """The rows of forms, (B, m)."""
+        _, first, second = self._symmetric
+        rows = len(forms.own)
+        own = forms.own[..., first, second].reshape(rows, -1)
+        if forms.mixed is None:
+            return own
+        return np.concatenate([own, forms.mixed.reshape(rows, -1)], axis=1)
+
+
+@lru_cache(maxsize=64)
+def form_layout(tables: int, size: int, mixed: bool) -> FormLayout:
+    """The layout of forms of so many tables, with `mixed` ones of the first and the last."""
+    first, second = np.triu_indices(size)
+    twice = np.where(first == second, 1.0, 2.0)
+    table = np.repeat(np.arange(tables), first.size)
+    first, second, twice = (np.tile(each, tables) for each in (first, second, twice))
+    if mixed:
+        g, h = np.divmod(np.arange(size**2), size)
+        first, second = np.concatenate([first, g]), np.concatenate([second, h])
+        twice = np.concatenate([twice, np.ones(g.size)])
+        table = np.concatenate([table, np.full(g.size, tables)])
+    return FormLayout(tables, size, first, second, table, twice)
+
+
+@dataclass(frozen=True)
 class MixedAt:
     """Coordinates κx_i at one state, eliminated from the linear block (eq. 138).
 
-    The free energy has the d coordinates of the linear block and the `dimension` of these.
+    The free energy has the d coordinates of the linear block and the `dimension` of these. What
+    they would have without the linear ones is in `SectorsAt`.
     """
 
     coordinates: MixedCoordinates
     d: FloatArray  # (B,)
-    information: FloatArray  # (B, K, K) Ṽ of t_c
+    inverse: FloatArray  # (B, K, K) X_c
     cross: FloatArray  # (B, K, K) Ṽ_pq, of μ and t_c
-
-    @cached_property
-    def inverse(self) -> FloatArray:
-        """X_c = (I + Ṽ)⁻¹, (B, K, K)."""
-        return _resolvent(self.information)
 
     @cached_property
     def solution(self) -> FloatArray:
@@ -139,18 +253,15 @@ class MixedAt:
         return np.asarray((self.d / self.coordinates.dimension)[:, None, None])
 
     def responses(self, linear: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Forms of t_c, and of μ with t_c, between √V2 in χ, for G_φφ (B, K, K)."""
+        """What the form of t_c has beside X_c, and that of μ with t_c, for G_φφ (B, K, K)."""
         y, ratio = self.solution, self.ratio
         joint = matmul(linear, y)
-        own = self.inverse + ratio * matmul(transposed(y), joint)
-        return own, -2.0 * np.sqrt(ratio) * joint
+        return ratio * matmul(transposed(y), joint), -2.0 * np.sqrt(ratio) * joint
 
-    def degrees(self, linear: FloatArray) -> FloatArray:
-        """Degrees of freedom, (B, K), for G_φφ."""
-        y = self.solution
-        taken = (y * matmul(linear, y)).sum(axis=1)
-        free = (self.information * self.inverse).sum(axis=2)  # 1 − X_c, for small groups too
-        return np.asarray(self.coordinates.dimension[:, None] * free - self.d[:, None] * taken)
+    def taken(self, linear: FloatArray) -> FloatArray:
+        """Degrees of freedom that the linear block takes, (B, K), for G_φφ."""
+        own = (self.solution * matmul(linear, self.solution)).sum(axis=1)
+        return np.asarray(self.d[:, None] * own)
 
     def seen(self, scale: FloatArray, force: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Forms of t_c, and of μ with t_c, of a form of μ − Et_c, with scale √V2 (B, K)."""
@@ -158,21 +269,12 @@ class MixedAt:
         joint = matmul(force, e)
         return matmul(transposed(e), joint), -2.0 * joint
 
-    def reply(
-        self,
-        rows: Any,
-        relative: FloatArray,
-        asked: FloatArray,
-        asked_cross: FloatArray,
-    ) -> MixedChange:
-        """Changes for d log V2, `relative`, and changes of Ṽ and Ṽ_pq at fixed V2."""
-        mean = half_sums(relative)
+    def reply(self, rows: Any, own: FloatArray, cross: FloatArray) -> MixedChange:
+        """Changes for those of Ṽ and of Ṽ_pq, (B, K, K)."""
         x, y = self.inverse[rows], self.solution[rows]
-        own = asked + mean * self.information[rows]
-        cross = asked_cross + mean * self.cross[rows]
         through = matmul(cross, transposed(y))
         eliminated = through + transposed(through) - matmul(y, own, transposed(y))
-        return MixedChange(self, rows, eliminated, -matmul(x, own, x), matmul(cross - y @ own, x))
+        return MixedChange(self, rows, eliminated, matmul(cross - matmul(y, own), x))
 
 
 @dataclass(frozen=True)
@@ -182,7 +284,6 @@ class MixedChange:
     at: MixedAt
     rows: Any
     eliminated: FloatArray  # (B, K, K)
-    inverse: FloatArray
     solution: FloatArray
 
     def responses(self, linear: FloatArray, moved: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -190,25 +291,17 @@ class MixedChange:
         y, ratio = self.at.solution[self.rows], self.at.ratio[self.rows]
         joint = matmul(moved, y) + matmul(linear, self.solution)
         crossed = matmul(transposed(self.solution), linear, y)
-        own = self.inverse + ratio * (crossed + matmul(transposed(y), joint))
+        own = ratio * (crossed + matmul(transposed(y), joint))
         return own, -2.0 * np.sqrt(ratio) * joint
 
-    def degrees(self, linear: FloatArray, moved: FloatArray) -> FloatArray:
-        """Change of the degrees of freedom, (B, K)."""
-        y, dimension = self.at.solution[self.rows], self.at.coordinates.dimension[self.rows, None]
-        taken = 2.0 * (self.solution * matmul(linear, y)).sum(axis=1)
-        taken += (y * matmul(moved, y)).sum(axis=1)
-        free = np.einsum("bgg->bg", self.inverse)
-        return np.asarray(-dimension * free - self.at.d[self.rows, None] * taken)
+    def taken(self, linear: FloatArray, moved: FloatArray) -> FloatArray:
+        """Change of the degrees of freedom that the linear block takes, (B, K)."""
+        y = self.at.solution[self.rows]
+        own = 2.0 * (self.solution * matmul(linear, y)).sum(axis=1)
+        own += (y * matmul(moved, y)).sum(axis=1)
+        return np.asarray(self.at.d[self.rows, None] * own)
 
 
 def half_sums(relative: FloatArray) -> FloatArray:
     """(x_g + x_h)/2, (B, K, K): the relative change of √V2_g√V2_h."""
     return np.asarray(0.5 * (relative[:, :, None] + relative[:, None, :]))
-
-
-def _resolvent(information: FloatArray) -> FloatArray:
-    """(I + Ṽ)⁻¹, (…, K, K)."""
-    if information.shape[-1] == 1:
-        return np.asarray(1.0 / (1.0 + information))
-    return inverted(np.eye(information.shape[-1]) + information)

@@ -414,7 +414,7 @@ def _next_of(known: list[Branch]) -> Branch:
 def _taken(found: Evaluation, rows: Any) -> Evaluation:
     """The evaluation at some of its places, with T(r)."""
     blocks = Blocks(*(getattr(found.blocks, field.name)[rows] for field in fields(Blocks)))
-    names = ("ridge", "shrink", "mass", "information")
+    names = ("ridge", "shrink", "mass", "roots", "information")
     arrays = {name: getattr(found, name)[rows] for name in names}
     part = replace(found, state=found.state.take(rows), blocks=blocks, **arrays)
     part.__dict__["t_matrices"] = found.t_matrices[rows]
