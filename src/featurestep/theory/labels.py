@@ -49,6 +49,13 @@ class Labels:
     rest: FloatArray  # (B, Q) E y² − y_0² − Σy_1i²
     cubic: FloatArray | None = field(default=None, kw_only=True)  # (B, Q) E[h_3(s)y], r = 1
 
+    @property
+    def by_degree(self) -> FloatArray:
+        """E[h_b(s)y] for b = 0 … 3, (B, 4, Q), of one direction."""
+        assert self.cubic is not None
+        square = np.sqrt(0.5) * self.square[:, 0]
+        return np.stack([self.mean, self.linear[:, 0], square, self.cubic], axis=1)
+
     def twice(self) -> Labels:
         """The same at all nodes of κ two times, one after the other."""
 

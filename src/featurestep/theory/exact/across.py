@@ -15,8 +15,7 @@ import numpy as np
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ..labels import across_alignment
-from .columns import Columns
-from .dyson import matmul, transposed
+from .dyson import matmul
 from .fixed_point import Evaluation
 
 _STEP = 1e-4  # relative, of the difference quotient in q
@@ -64,36 +63,25 @@ class InfluenceAcross:
     def __init__(self, at: Evaluation, labels: LabelsAcross) -> None:
         columns = at.samples.columns
         assert columns.across is not None
-        self.columns, self.labels, self.tables = columns, labels, columns.across
+        self.labels, tables = labels, columns.across
         forms = at.between_roots(at.responses)
-        self.slope = columns.contracted(forms, self.tables.products)  # χ_s, (B, Q)
-        noise = matmul(self.tables.spread, at.state.v2[:, :, None])[:, :, 0]
-        self.slope = self.slope + noise
-        self.shrink, self.mass = at.shrink, at.mass
+        noise = matmul(tables.spread, at.state.v2[:, :, None])[:, :, 0]
+        self.slope = columns.contracted(forms, tables.products) + noise  # χ_s, (B, Q)
+        self.mass = at.mass
         self.weight = -at.mass * at.shrink * self.slope  # of s² − 1 in n w/(1 + χ)
 
-    def gram(self) -> FloatArray:
-        """What is added to 𝒢, (B, F, F)."""
-        parts = _parts(self.columns)
-        seen = np.einsum("bc,...cqf->...bqf", _BETWEEN, parts)
-        rows, _, nodes, count = parts.shape
-        left = (seen * self.weight[:, None, :, None]).reshape(rows, 4 * nodes, count)
-        return matmul(transposed(left), parts.reshape(rows, 4 * nodes, count))
+    def weighted(self, parts: FloatArray) -> FloatArray:
+        """Parts along h_b(s), (B, 4, Q, …), times n w/(1 + χ(s))."""
+        shape = (*self.mass.shape, *[1] * (parts.ndim - 3))
+        mass, weight = self.mass.reshape(shape), self.weight.reshape(shape)
+        found = np.empty_like(parts)
+        for b in range(4):
+            other = (b + 2) % 4
+            np.multiply(mass + _BETWEEN[b, b] * weight, parts[:, b], out=found[:, b])
+            found[:, b] += _BETWEEN[b, other] * weight * parts[:, other]
+        return found
 
-    def right(self) -> FloatArray:
-        """What is added to the right-hand side, (B, F)."""
-        weighted = self.labels.parts * self.weight[:, None]
-        return np.asarray(matmul(weighted[:, :, None], _parts(self.columns))[:, :, 0].sum(axis=1))
-
-    def misfit(self, coefficients: FloatArray) -> FloatArray:
-        """E[(s² − 1)(y − B·X)²|κ], (B, Q)."""
-        shown = matmul(_parts(self.columns), coefficients[:, None, :, None])[..., 0]  # (B, 4, Q)
-        own = np.einsum("bc,...cq->...bq", _BETWEEN, shown) - 2.0 * self.labels.parts
+    def misfit(self, shown: FloatArray) -> FloatArray:
+        """E[(s² − 1)(y − B·X)²|κ], (B, Q), for B·X along h_b(s), (B, 4, Q)."""
+        own = np.tensordot(shown, _BETWEEN, (1, 0)).transpose(0, 2, 1) - 2.0 * self.labels.parts
         return np.asarray(self.labels.square + (shown * own).sum(axis=1))
-
-
-def _parts(columns: Columns) -> FloatArray:
-    """B_0 … B_3 in units of h_b(s), (B, 4, Q, F)."""
-    assert columns.cubic is not None
-    square = math.sqrt(2.0) * columns.square[:, 0]
-    return np.stack([columns.plain, columns.linear[:, 0], square, columns.cubic], axis=1)

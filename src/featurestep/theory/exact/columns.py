@@ -149,6 +149,13 @@ class Columns:
             np.concatenate([shown, self.spread_in_v2[0]], axis=1),
         )
 
+    @cached_property
+    def by_degree(self) -> FloatArray:
+        """B_0 … B_3 in units of h_b(s), (B, 4, Q, F), of columns at finite d."""
+        assert self.cubic is not None
+        square = math.sqrt(2.0) * self.square[:, 0]
+        return np.stack([self.plain, self.linear[:, 0], square, self.cubic], axis=1)
+
     def bare(self) -> Columns:
         """The same without fields: what the fixed point needs."""
         none = self.plain[:, :, :0]

@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
-from .across import InfluenceAcross
 from .classes import ClassCovariance, class_change, class_forces
 from .columns import Columns
 from .dyson import Covariance, forces, matmul, p_hat_index, symmetric, t_matrix_change, transposed
 from .fixed_point import Evaluation, Samples, robust_fixed_point
 from .products import ClassBlock
-from .regression import RegressionFit, quadratic_block
+from .regression import RegressionFit
 from .sectors import Forms, half_sums
 from .step import Step
 
@@ -52,7 +51,10 @@ def solve_errors(
 
 
 class Adjoint:
-    """The linearised (7), (8), (22), (23), with gradients of the readout's loss as source."""
+    """The linearised (7), (8), (22), (23), with gradients of the readout's loss as source.
+
+    `fitted` is a fit of the square loss, which may have terms of higher degrees.
+    """
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class Adjoint:
         found: Covariance,
         dual: FloatArray,
         coefficients: FloatArray,
-        across: InfluenceAcross | None = None,
+        fitted: RegressionFit | None = None,
     ) -> None:
         step = at.samples.step
         size = step.k.shape[1]
@@ -85,7 +87,7 @@ class Adjoint:
             own = np.einsum("bgg->bg", self.mixed_force[0]) / at.state.v2
             self.group_force -= at.along_kappa.coordinates.dimension[:, None] * own
         self.square_force: FloatArray | None = None  # on nE[s_2s_2ᵀ/(1 + χ)]
-        block = quadratic_block(at)
+        block = None if fitted is None else fitted.block
         if block is not None:
             first, last = 3, 3 + block.fields
             each = scaled.reshape(len(step), fields, size)
@@ -99,11 +101,13 @@ class Adjoint:
             self.square_force = root[:, :, None] * answer * root[:, None, :]
             self.square_force -= matmul(transposed(own), own)
         self.across_forms: FloatArray | None = None  # (B, ·) added to Σ tables, and to V̂2
-        if across is not None:
-            squares = at.mass * at.shrink * across.misfit(coefficients)
+        if fitted is not None and fitted.misfit_across is not None:
+            squares = at.mass * at.shrink * fitted.misfit_across
             columns = at.samples.columns
-            self.across_forms = columns.summed(squares, across.tables.products)
-            self.across_demand = matmul(squares[:, None, :], across.tables.spread)
+            tables = columns.across
+            assert tables is not None
+            self.across_forms = columns.summed(squares, tables.products)
+            self.across_demand = matmul(squares[:, None, :], tables.spread)
         self.whole = at.blocks.whole if step.classes is None else at.class_whole
         self.bare = replace(at.samples, columns=at.samples.columns.bare())
 
@@ -188,16 +192,16 @@ class _SquareLoss(Adjoint):
     """The adjoint equations of the square loss, which are linear."""
 
     def __init__(self, at: Evaluation, found: Covariance, fitted: RegressionFit) -> None:
-        super().__init__(at, found, fitted.dual, fitted.coefficients, fitted.across)
+        super().__init__(at, found, fitted.dual, fitted.coefficients, fitted)
         self.misfit = fitted.misfit
         if self.square_force is not None:
             bent = 2.0 * at.samples.columns.curvature
             self.misfit = self.misfit + (matmul(bent, self.square_force) * bent).sum(axis=2)
 
         self.seen_misfit = self.misfit  # by the training samples
-        if fitted.across is not None:
-            beside = fitted.across.misfit(fitted.coefficients)
-            self.seen_misfit = self.misfit - 2.0 * at.shrink * fitted.across.slope * beside
+        if fitted.across is not None and fitted.misfit_across is not None:
+            lost = 2.0 * at.shrink * fitted.across.slope * fitted.misfit_across
+            self.seen_misfit = self.misfit - lost
 
     def solve(self, slack: float) -> Errors:
         """The solution of the adjoint equations, and the errors that follow from it."""

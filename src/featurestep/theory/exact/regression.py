@@ -30,7 +30,9 @@ class RegressionFit:
     coefficients: FloatArray  # (B, F) X = Cx̂
     misfit: FloatArray  # (B, Q) E[(y − B·X)²|κ], with the sample-norm term
     train_loss: FloatArray  # (B,) L_tr
+    block: QuadraticBlock | ClassBlock | None = None  # of degree 2
     across: InfluenceAcross | None = None  # of samples with large s
+    misfit_across: FloatArray | None = None  # (B, Q) E[(s² − 1)(y − B·X)²|κ]
 
 
 def field_covariance(
@@ -175,11 +177,10 @@ def quadratic_block(at: Evaluation) -> QuadraticBlock | ClassBlock | None:
     return QuadraticBlock(columns.higher, step.d, information)
 
 
-def gram(samples: Samples, mass: FloatArray, information: FloatArray | None = None) -> FloatArray:
+def gram(samples: Samples, mass: FloatArray) -> FloatArray:
     """𝒢, with the weights n w/(1+χ) of every node in `mass` (eq. 49).
 
-    V̂1 is that of all linear coordinates, or at finite d `information` (B, K, K), without what
-    coordinates κx_i share with them (138).
+    For norms of samples that are no variable; else see `radial_gram`.
     """
     step, columns, kappa = samples.step, samples.columns, samples.kappa
     size = step.k.shape[1]
@@ -193,8 +194,6 @@ def gram(samples: Samples, mass: FloatArray, information: FloatArray | None = No
     for part in _parts(columns.linear):
         total = total + _product(part, part, mass)
     bent = _product(columns.curvature, columns.curvature, mass)
-    if information is not None:
-        return _radial_gram(samples, mass, total, bent, information)
     # Blocks in which parts cancel, or belong to the sample norms, are written by themselves.
     own = columns.plain[:, :, means]
     total[:, means, means] = _product(own, own, mass) + step.sample_norm * bent
@@ -216,20 +215,24 @@ def gram(samples: Samples, mass: FloatArray, information: FloatArray | None = No
     return total
 
 
-def _radial_gram(
-    samples: Samples,
-    mass: FloatArray,
-    total: FloatArray,
-    bent: FloatArray,
-    linear: FloatArray,
+def radial_gram(
+    samples: Samples, mass: FloatArray, information: FloatArray, across: InfluenceAcross | None
 ) -> FloatArray:
-    """𝒢 with the norms of samples as a variable: −V̂1 on τ and ψ, −V̂_q on fields of degree 2."""
+    """𝒢 with the norms of samples as a variable: −V̂1 on τ and ψ, −V̂_q on fields of degree 2.
+
+    information: V̂1, (B, K, K), without what coordinates κx_i share with it (138). With `across`
+    samples have the influence χ + (s² − 1)χ_s of (152).
+    """
     step, columns = samples.step, samples.columns
+    parts = columns.by_degree
+    weighted = mass[:, None, :, None] * parts if across is None else across.weighted(parts)
+    rows, _, nodes, count = parts.shape
+    flat = (rows, 4 * nodes, count)
+    total = matmul(transposed(weighted.reshape(flat)), parts.reshape(flat))
     size = step.k.shape[1]
-    if columns.cubic is not None:
-        total = total + _product(columns.cubic, columns.cubic, mass)
+    bent = _product(columns.curvature, columns.curvature, mass)
     total[:, :size, :size] += step.sample_norm * bent
-    for field, seen in ((1, linear), (2, linear), *((i, 4.0 * bent) for i in (4, 5, 6))):
+    for field, seen in ((1, information), (2, information), *((i, 4.0 * bent) for i in (4, 5, 6))):
         own = slice(field * size, (field + 1) * size)
         total[:, own, own] -= seen
     return total
@@ -256,23 +259,21 @@ def fit(
     mass = at.mass
     block = quadratic_block(at)
     c = field_covariance(at.samples, at.state.v2, found, block)
-    right = _moment(columns.plain, mass * labels.mean)
-    for of, seen in ((columns.linear, labels.linear), (columns.square, labels.square)):
-        for i, part in enumerate(_parts(of)):
-            right = right + _moment(part, mass * seen[:, i])
-    if columns.cubic is not None and labels.cubic is not None:
-        right = right + _moment(columns.cubic, mass * labels.cubic)
-    size, information = step.k.shape[1], None
+    size = step.k.shape[1]
     root = np.sqrt(step.d[:, None] / at.state.v2)
+    across = None if beside is None else InfluenceAcross(at, beside)
     if isinstance(block, QuadraticBlock):
         information = root[:, :, None] * at.information * root[:, None, :]
-    seen = gram(at.samples, mass, information)
+        seen = radial_gram(at.samples, mass, information, across)
+        right = _radial_right(columns, labels, mass, across)
+    else:
+        seen = gram(at.samples, mass)
+        right = _moment(columns.plain, mass * labels.mean)
+        for of, own in ((columns.linear, labels.linear), (columns.square, labels.square)):
+            for i, part in enumerate(_parts(of)):
+                right = right + _moment(part, mass * own[:, i])
     if isinstance(block, ClassBlock):
         seen[:, :size, :size] += root[:, :, None] * block.means * root[:, None, :]
-    across = None
-    if beside is not None:
-        across = InfluenceAcross(at, beside)
-        seen, right = seen + across.gram(), right + across.right()
     dual, coefficients = solve_fields(c, seen, right)
     missed = misfit(columns, labels, step.sample_norm, coefficients)
     # The objective itself: to first order it does not feel the rounding of the solution.
@@ -280,10 +281,11 @@ def fit(
     if isinstance(block, ClassBlock):
         use = root * coefficients[:, :size]
         penalty += (matmul(block.means, use[:, :, None])[..., 0] * use).sum(axis=1)
-    total = (mass * missed).sum(axis=1) + penalty
+    total, missed_across = (mass * missed).sum(axis=1) + penalty, None
     if across is not None:
-        total = total + (across.weight * across.misfit(coefficients)).sum(axis=1)
-    return RegressionFit(dual, coefficients, missed, total / step.n, across)
+        missed_across = across.misfit(_shown_by_degree(columns, coefficients))
+        total = total + (across.weight * missed_across).sum(axis=1)
+    return RegressionFit(dual, coefficients, missed, total / step.n, block, across, missed_across)
 
 
 def solve_fields(
@@ -323,6 +325,17 @@ def _moment(columns: FloatArray, values: FloatArray) -> FloatArray:
     return matmul(values[:, None, :], columns)[:, 0]
 
 
+def _radial_right(
+    columns: Columns, labels: Labels, mass: FloatArray, across: InfluenceAcross | None
+) -> FloatArray:
+    """The right-hand side, (B, F), where columns have four parts."""
+    values = mass[:, None] * labels.by_degree
+    if across is not None:
+        values = values + across.weight[:, None] * across.labels.parts
+    parts = columns.by_degree
+    return _moment(parts.reshape(len(parts), -1, parts.shape[3]), values.reshape(len(parts), -1))
+
+
 def misfit(
     columns: Columns, labels: Labels, sample_norm: FloatArray, coefficients: FloatArray
 ) -> FloatArray:
@@ -330,23 +343,28 @@ def misfit(
     size = columns.slope.shape[2]
     use = coefficients[:, :size]
     bent = columns.curvature * use[:, None, :]
-    missed = labels.rest + (labels.mean - _shown(columns.plain, coefficients)) ** 2
-    missed = missed + np.einsum("bqg,bqg->bq", matmul(bent, sample_norm), bent)
-    has_own = columns.cubic is None  # what A has along s is in the sample norms
+    missed = labels.rest + (matmul(bent, sample_norm) * bent).sum(axis=2)
+    if columns.cubic is not None:  # what A has along s is in the parts, not in the sample norms
+        label, shown = labels.by_degree, _shown_by_degree(columns, coefficients)
+        missed = missed + ((label[:, :2] - shown[:, :2]) ** 2).sum(axis=1)
+        return np.asarray(missed + (shown[:, 2:] * (shown[:, 2:] - 2.0 * label[:, 2:])).sum(axis=1))
+    missed = missed + (labels.mean - _shown(columns.plain, coefficients)) ** 2
     for i, part in enumerate(_parts(columns.linear)):
         missed = missed + (labels.linear[:, i] - _shown(part, coefficients)) ** 2
-        if has_own:
-            missed = missed - _shown(part[:, :, :size], use) ** 2
+        missed = missed - _shown(part[:, :, :size], use) ** 2
     norms = _pair_variances(columns.linear.shape[1])
     for i, (part, norm) in enumerate(zip(_parts(columns.square), norms, strict=True)):
         shown = _shown(part, coefficients)
         missed = missed - 2.0 * labels.square[:, i] * shown + norm * shown**2
-        if has_own:
-            missed = missed - norm * _shown(part[:, :, :size], use) ** 2
-    if columns.cubic is not None and labels.cubic is not None:
-        shown = _shown(columns.cubic, coefficients)
-        missed = missed - 2.0 * labels.cubic * shown + shown**2
+        missed = missed - norm * _shown(part[:, :, :size], use) ** 2
     return np.asarray(missed)
+
+
+def _shown_by_degree(columns: Columns, coefficients: FloatArray) -> FloatArray:
+    """B·X along h_b(s) at every node, (B, 4, Q)."""
+    parts = columns.by_degree
+    flat = parts.reshape(len(parts), -1, parts.shape[3])
+    return matmul(flat, coefficients[:, :, None]).reshape(parts.shape[:3])
 
 
 def _shown(columns: FloatArray, coefficients: FloatArray) -> FloatArray:
