@@ -48,7 +48,13 @@ def transposed(matrix: FloatArray) -> FloatArray:
 
 
 def inverted(matrix: FloatArray) -> FloatArray:
-    """The inverse matrices; not finite where one is singular, so that it spoils no other."""
+    """The inverse matrices; not finite where one is singular, so that it spoils no other.
+
+    Those of 1×1 and 2×2 by their formula: LAPACK would be called for each of them.
+    """
+    if matrix.shape[-1] <= 2:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _inverted_small(matrix)
     try:
         found: Any = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
@@ -56,6 +62,18 @@ def inverted(matrix: FloatArray) -> FloatArray:
             return np.full_like(matrix, np.nan)
         return np.stack([inverted(each) for each in matrix])
     return np.asarray(found)
+
+
+def _inverted_small(matrix: FloatArray) -> FloatArray:
+    """The inverses of 1×1 and 2×2 matrices."""
+    if matrix.shape[-1] == 1:
+        return np.asarray(1.0 / matrix)
+    a, b, c, d = (matrix[..., i, j] for i in (0, 1) for j in (0, 1))
+    scale = 1.0 / (a * d - b * c)
+    found = np.empty_like(matrix)
+    found[..., 0, 0], found[..., 1, 1] = d * scale, a * scale
+    found[..., 0, 1], found[..., 1, 0] = -b * scale, -c * scale
+    return found
 
 
 def solved(matrix: FloatArray, right: FloatArray) -> FloatArray:

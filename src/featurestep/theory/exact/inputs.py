@@ -17,7 +17,7 @@ import numpy as np
 from ...core.covariance import resolve_covariance, target_law
 from ...core.problem import Problem
 from ...core.spiked import SpikedWeights, linear_part
-from ...core.types import FloatArray
+from ...core.types import FloatArray, IntArray
 from ...functions.nonlinearity import coefficients
 
 SINGLE, BINS = 8, 16  # classes of a smooth spectrum: errors of 1e-3 for power laws up to 0.9
@@ -26,6 +26,7 @@ LEAST_VARIANCE = 0.01  # of the norms of initial rows, from which continuous law
 LARGEST_SPLIT = 0.9  # |ω_c| of groups of long and short rows; 0 leaves their norms to fields alone
 _EQUAL = 1e-6  # spread of eigenvalues below which norms of rows in the classes do not matter
 _LETTERS = ((), (1,), (1, 1), (2,))  # 1, S, S² and S2 as products of S̃_p
+_LONGEST = 4  # letters of two of them
 
 
 class NormProducts(NamedTuple):
@@ -274,35 +275,40 @@ def trace_products(
     """
     one = np.ones_like(k)
     factors = np.stack([one, 2.0 * k, k**2, delta], axis=2)  # (B, K, 4) of 1, S, S², S2
-    words = np.empty((len(k), 4, 4))
-    for i, j in product(range(4), repeat=2):
-        words[:, i, j] = _free_moment(_LETTERS[i], _LETTERS[j], phi, moments, powers)
+    scale = phi[:, None] ** np.arange(_LONGEST)
+    known = np.concatenate([scale, moments[:, : _LONGEST + 1], powers], axis=1)
+    table, starts = _word_terms()
+    terms = known[:, table].prod(axis=2)
+    words = np.add.reduceat(terms, starts, axis=1).reshape(-1, 4, 4)
     return np.asarray(factors @ words @ factors.transpose(0, 2, 1))
 
 
-def _free_moment(
-    left: tuple[int, ...],
-    right: tuple[int, ...],
-    phi: FloatArray,
-    moments: FloatArray,
-    powers: FloatArray,
-) -> FloatArray:
-    """⟨Σ A Σ A′⟩, (B,), with A and A′ products of Σ^½S̃_pΣ^½: a sum over noncrossing partitions."""
-    letters = left + right
-    if not letters:
-        return powers[:, 2]
-    gap = 2 if left and right else 3
-    exponents = [gap if i in (0, len(left)) else 1 for i in range(len(letters))]
-    total = np.zeros(len(phi))
-    for blocks, complement in _noncrossing(len(letters)):
-        term = np.ones(len(phi))
-        for block in blocks:
-            term = term * phi ** (len(block) - 1) * moments[:, sum(letters[i] for i in block)]
-        for block in complement:
-            order = sum(exponents[(i + 1) % len(letters)] for i in block)
-            term = term * powers[:, order]
-        total += term
-    return total
+@lru_cache(maxsize=1)
+def _word_terms() -> tuple[IntArray, IntArray]:
+    """Factors of every term of ⟨Σ A Σ A′⟩, A and A′ in 1, S, S², S2, and where each sum starts.
+
+    A sum over noncrossing partitions. Factors are places among φ0^i, E r^j and M_k, one after the
+    other.
+    """
+    first_moment, first_power = _LONGEST, 2 * _LONGEST + 1
+    terms: list[list[int]] = []
+    starts = []
+    for left, right in product(_LETTERS, repeat=2):
+        starts.append(len(terms))
+        letters = left + right
+        gap = 2 if left and right else 3
+        exponents = [gap if i in (0, len(left)) else 1 for i in range(len(letters))]
+        if not letters:
+            terms.append([first_power + 2])
+        for blocks, complement in _noncrossing(len(letters)) if letters else ():
+            own = [first_moment + sum(letters[i] for i in block) for block in blocks]
+            own += [
+                first_power + sum(exponents[(i + 1) % len(letters)] for i in block)
+                for block in complement
+            ]
+            terms.append([*own, len(letters) - len(blocks)])  # φ0^(len(block) − 1) of every block
+    longest = max(map(len, terms))
+    return np.array([term + [0] * (longest - len(term)) for term in terms]), np.array(starts)
 
 
 Partition = tuple[tuple[int, ...], ...]

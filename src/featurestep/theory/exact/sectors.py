@@ -74,8 +74,6 @@ class SectorsAt:
     def inverse(self) -> FloatArray:
         """X_P = (I + Ṽ_P)⁻¹, (B, P, K, K)."""
         information = self.blocks.products * self.information[:, self.blocks.of]
-        if information.shape[-1] == 1:
-            return np.asarray(1.0 / (1.0 + information))
         return inverted(np.eye(information.shape[-1]) + information)
 
     @cached_property
