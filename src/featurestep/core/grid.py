@@ -71,9 +71,19 @@ class Grid:
         return math.prod(self.shape)
 
     def __iter__(self) -> Iterator[Problem]:
-        for combination in itertools.product(*self.axes.values()):
-            point = dict(zip(self.axes, combination, strict=True))
-            yield self.base.replace(**self.fixed, **point)
+        made: dict[tuple[int, ...], Problem] = {}  # points that differ in their ridge alone
+        others = [i for i, name in enumerate(self.axes) if name != "ridge"]
+        values = list(self.axes.values())
+        for place in itertools.product(*(range(size) for size in self.shape)):
+            point = {name: values[i][place[i]] for i, name in enumerate(self.axes)}
+            key = tuple(place[i] for i in others)
+            if "ridge" in point and key in made:
+                yield made[key].replace(ridge=point["ridge"])
+                continue
+            problem = self.base.replace(**self.fixed, **point)
+            if "ridge" in point:
+                made[key] = problem
+            yield problem
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Coordinates of each point, in order."""

@@ -150,7 +150,7 @@ class Problem:
         for name in ("n", "d", "width"):
             self._put(name, whole_number(name, getattr(self, name)))
         self._put("n_step", _batch_of(self.given, self.n))
-        self._put("ridge", number("ridge", positive("ridge", self.ridge), *RIDGE_RANGE))
+        self._put("ridge", _ridge(self.ridge))
         noise = number("noise_std", non_negative("noise_std", self.noise_std), *NOISE_RANGE)
         self._put("noise_std", noise)
         for name, value in _steps_of(self.given, self.n).items():
@@ -287,6 +287,8 @@ class Problem:
         unknown = set(changes) - {*FIELDS, *RATIOS}
         if unknown:
             raise unknown_field(sorted(unknown)[0], FIELDS)
+        if changes.keys() == {"ridge"}:
+            return self._at_ridge(changes["ridge"])
         if not changes.keys().isdisjoint(RATIOS):
             changes = sizes_at_ratios(self.d, changes)
         given = dict(self.given)
@@ -297,6 +299,14 @@ class Problem:
         elif changes.get("step_exponent") is not None:
             given["step_size"] = None
         return Problem(**{**given, **changes})
+
+    def _at_ridge(self, ridge: float) -> Problem:
+        """The same at another ridge, on which no other field and no check depends."""
+        found = object.__new__(Problem)
+        found.__dict__.update(self.__dict__)
+        found._put("given", MappingProxyType({**self.given, "ridge": ridge}))
+        found._put("ridge", _ridge(ridge))
+        return found
 
     def vary(self, **axes: Any) -> Grid:
         """The grid of all combinations of the given values, in the order given.
@@ -430,6 +440,10 @@ def _listed_sizes(sizes: Any) -> tuple[float, ...]:
     return tuple(
         number("step_sizes", non_negative("step_sizes", value), *STEP_RANGE) for value in values
     )
+
+
+def _ridge(ridge: float) -> float:
+    return number("ridge", positive("ridge", ridge), *RIDGE_RANGE)
 
 
 def _steps_of(given: Mapping[str, Any], n: int) -> dict[str, Any]:

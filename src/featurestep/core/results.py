@@ -376,10 +376,14 @@ def over_grid(
     grid: Grid,
     one: Callable[[Problem], Result],
     progress: Progress | None = None,
+    problems: Sequence[Problem] | None = None,
 ) -> GridResult:
-    """The results one(problem) at every point of a grid; an error becomes the point's status."""
+    """The results one(problem) at every point of a grid; an error becomes the point's status.
+
+    `problems` are the grid's points where they are known.
+    """
     points, inner = list[tuple[Mapping[str, Any], str, tuple[str, ...]]](), dict[str, Any]()
-    for problem in list(grid):
+    for problem in list(grid) if problems is None else problems:
         try:
             found = one(problem)
         except FeaturestepError as error:

@@ -9,7 +9,7 @@ point spoils nothing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -34,6 +34,7 @@ from .prediction import (
 from .resolution import Effort, Resolution, choose, shared_rules
 from .reuse.solve import solve_reused
 from .several_steps.prediction import require_fresh_batches, solve_problem
+from .validity import remember_overlaps
 
 METHODS = ("exact", "isotropic")
 # Fields beyond the plain problem, see core.extensions.
@@ -91,18 +92,27 @@ def _predict_grid(grid: Grid, method: str, progress: Progress | None, any_loss: 
     """Every point, in batches: a few groups of neurons are all that a point keeps."""
     problems = list(grid)
     size = len(problems) if progress is None else max(64, len(problems) // 50)
-    parts = (problems[start : start + size] for start in range(0, len(problems), size))
-    outcomes = (
-        outcome for part in parts for outcome in solve(part, method=method, any_loss=any_loss)
-    )
+
+    def solved() -> Iterator[Outcome]:
+        for start in range(0, len(problems), size):
+            part = problems[start : start + size]
+            if method == "exact" and not any_loss:
+                remember_overlaps(part)
+            yield from solve(part, method=method, any_loss=any_loss)
+
+    outcomes = solved()
 
     def report(done: int, total: int) -> None:
         if progress is not None and (done % size == 0 or done == total):
             progress(done, total)
 
     if any_loss:
-        return over_grid(LossPrediction, grid, lambda _: answered_loss(next(outcomes)), report)
-    return over_grid(Prediction, grid, lambda _: answered(next(outcomes)), report)
+
+        def answer(_: Problem) -> LossPrediction:
+            return answered_loss(next(outcomes))
+
+        return over_grid(LossPrediction, grid, answer, report, problems)
+    return over_grid(Prediction, grid, lambda _: answered(next(outcomes)), report, problems)
 
 
 def solve(

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -195,9 +195,9 @@ def overlap_notes(problem: Problem) -> Notes:
     K_ββ/d is the variance of that overlap, and V_1 of (151) moves a neuron's norm with it. Sizes
     are the largest gaps seen in the record of `benchmarks.small_d`.
     """
-    if problem.step_size == 0.0 or problem.d > _MANY_INPUTS:
+    if not _may_overlap(problem):
         return ()
-    overlap, moved = _overlap(problem.replace(ridge=1.0))
+    overlap, moved = _overlap(problem)
     size = max(overlap * (overlap > _OVERLAP), _MOVED_GAP * moved * (moved > _MOVED))
     if size == 0.0:
         return ()
@@ -209,16 +209,56 @@ def overlap_notes(problem: Problem) -> Notes:
     return (Note(text, "overlaps at small d", size),)
 
 
-@lru_cache(maxsize=4096)
-def _overlap(problem: Problem) -> tuple[float, float]:
-    """K_ββ/d and V_1/√d of the weights after the step; they do not depend on the ridge."""
+def _may_overlap(problem: Problem) -> bool:
+    """True if neurons may have a large overlap with the learned direction."""
+    return problem.step_size > 0.0 and problem.d <= _MANY_INPUTS
+
+
+_Overlap = tuple[float, float]  # K_ββ/d and V_1/√d of the weights after the step
+_OVERLAPS: dict[tuple[Any, ...], _Overlap] = {}  # of problems without their n and ridge
+_MOST_OVERLAPS = 100_000
+_AT_ONCE = 500
+
+
+def _overlap_key(problem: Problem) -> tuple[Any, ...]:
+    """What an overlap depends on; functions and words first."""
+    shared = (problem.sigma, problem.star, problem.residual, problem.initial)
+    sizes = (problem.d, problem.width, problem.n_step, problem.step_size, problem.noise_std)
+    return (*shared, problem.law, *sizes)
+
+
+def _overlap(problem: Problem) -> _Overlap:
+    remember_overlaps([problem])
+    return _OVERLAPS[_overlap_key(problem)]
+
+
+def remember_overlaps(problems: Sequence[Problem]) -> None:
+    """Compute together the overlaps that notes of these problems will ask for."""
+    if len(_OVERLAPS) > _MOST_OVERLAPS:
+        _OVERLAPS.clear()
+    alike: dict[tuple[Any, ...], dict[tuple[Any, ...], Problem]] = {}
+    for problem in problems:
+        if not (_may_overlap(problem) and has_higher_degrees(problem)):
+            continue
+        if input_classes(problem) is None and (key := _overlap_key(problem)) not in _OVERLAPS:
+            alike.setdefault(key[:4], {})[key] = problem
+    for missing in alike.values():
+        items = list(missing.items())
+        for first in range(0, len(items), _AT_ONCE):
+            keys, some = zip(*items[first : first + _AT_ONCE], strict=True)
+            _OVERLAPS.update(zip(keys, _overlaps(some), strict=True))
+
+
+def _overlaps(problems: Sequence[Problem]) -> list[_Overlap]:
+    """K_ββ/d and V_1/√d of problems that share functions, residual and start."""
     groups = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
-    step = build_step(rows_of(problem)[:1], groups, _R_NODES, higher=True)
-    along = weight_covariance(step).special[0, :, 0, 0]
-    overlap = float(along.mean()) / problem.d
-    c, star = coefficients(problem.sigma, 3), coefficients(problem.sigma_star, 1)
-    moved = 12.0 * abs(step.e[0, 0] * c[3] * star[1]) / problem.d**0.5
-    return overlap, moved
+    first = problems[0]
+    with np.errstate(all="ignore"):
+        step = build_step([rows_of(p)[0] for p in problems], groups, _R_NODES, higher=True)
+        along = weight_covariance(step).special[:, :, 0, 0].mean(axis=1) / step.d
+    c, star = coefficients(first.sigma, 3), coefficients(first.sigma_star, 1)
+    moved = 12.0 * np.abs(step.e[:, 0] * c[3] * star[1]) / np.sqrt(step.d)
+    return list(zip(along.tolist(), moved.tolist(), strict=True))
 
 
 def quadratic_notes(problem: Problem) -> Notes:
