@@ -16,6 +16,7 @@ from ..functions.targets import AlignedTarget
 from .problem import Problem
 from .types import FloatArray
 
+_KEPT = "_spiked_weights"  # where a problem keeps them
 _MIN_NORM = 1e-6  # of ρ
 
 
@@ -74,8 +75,15 @@ def spiked_weights(problem: Problem) -> SpikedWeights:
     """The scalars of a problem's step, with γ = c⋆_1/‖β‖ (eqs. 2, 91).
 
     With a covariance ‖Σ^½β‖ takes the place of ‖β‖, and drift and growth are those of (93) to
-    leading order.
+    leading order. They are kept with the problem, and with copies of it at another ridge.
     """
+    known: SpikedWeights | None = problem.__dict__.get(_KEPT)
+    if known is None:
+        known = problem.__dict__[_KEPT] = _spiked_weights(problem)
+    return known
+
+
+def _spiked_weights(problem: Problem) -> SpikedWeights:
     sigma, star = problem.sigma, problem.star
     c = coefficients(sigma, 2)
     mean, slope = linear_part(star)

@@ -81,15 +81,12 @@ class Averages(NamedTuple):
 def averages_of(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Averages:
     """Means of derivatives and what of the variance is above degree 3 (eq. 130)."""
     norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
-    found = sigma.averages(norm, place, 5)
-
-    def above(at: FloatArray, scale: float) -> FloatArray:
-        v = (scale * norm) ** 2
-        lower = v**2 * at[2] ** 2 / 2.0 + v**3 * at[3] ** 2 / 6.0
-        return np.asarray(np.maximum(at[-1] - lower, 0.0))
-
-    tail = above(found, 1.0)
-    up, down = (above(sigma.averages(x * norm, place, 3), x) for x in (1 + _STEP, 1 - _STEP))
+    sizes = np.array([1.0, 1.0 + _STEP, 1.0 - _STEP])[:, None, None, None] * norm
+    found = sigma.averages(sizes, place, 5)  # (7, 3, B, Q, K)
+    v = sizes**2
+    lower = v**2 * found[2] ** 2 / 2.0 + v**3 * found[3] ** 2 / 6.0
+    tail, up, down = np.maximum(found[-1] - lower, 0.0)
+    found = found[:, 0]
     with np.errstate(all="ignore"):
         power = (up - down) / (4.0 * _STEP * tail)
     power = np.clip(np.nan_to_num(power), 0.0, _HIGHEST_POWER)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -152,11 +152,7 @@ def solve_block(
     found = solve_rows(rows, groups, nodes, count, method=method, slack=slack, higher=higher)
     state = found.solution.at.state
     rough = Roughness.of(state.chi, state.v2 / found.step.neurons, nodes[0], groups[0].size)
-    each = len(rows) // len(problems)
-    outcomes = [
-        checked(_prediction(found, slice(i * each, (i + 1) * each), method), slack)
-        for i in range(len(problems))
-    ]
+    outcomes = [checked(one, slack) for one in _predictions(found, len(problems), method)]
     return outcomes, rough.of_problems(len(problems))
 
 
@@ -306,51 +302,70 @@ class LossNetwork(NamedTuple):
         return found
 
 
-def _prediction(found: BlockSolution, rows: slice, method: str) -> Prediction:
-    """Errors of one problem, the mean over its rows, with the worst residual of any (eq. 14)."""
-    weights = spiked_weights(found.rows[rows][0].problem)
-    step, at, offsets = found.step, found.solution.at, found.rows[rows]
-    weight, part = at.samples.weight, np.array([row.share for row in offsets])
-    given = found.errors.by_kappa[rows]
-    test = given @ weight
-    mse = found.errors.train_by_kappa[rows] @ weight
-    squares = found.errors.readout_squares[rows]
-    loss = found.fitted.train_loss[rows]
-    check = np.abs((mse + step.ridge[rows] * squares.sum(axis=1)) / loss - 1.0).max()
-    mean = float(part @ test)
-    coefficients = found.fitted.coefficients[rows]
-    square = found.errors.square_gram
-    fields = (part @ coefficients).reshape(-1, step.k.shape[1])
-    sizes = (part @ step.shift[rows], part @ step.norm[rows])
-    return Prediction(
-        problem=offsets[0].problem,
-        test_error=mean,
-        train_loss=float(part @ loss),
-        train_mse=float(part @ mse),
-        readout_norm=float(np.sqrt(part @ squares.sum(axis=1))),
-        alignment=weights.alignment,
-        beta_norm=weights.beta_norm,
-        test_error_sd=float(np.sqrt(part @ (test - mean) ** 2)),
-        groups=joined_groups(
-            found.groups[0], step.neurons[rows][0], *sizes, fields, step.directions
-        ),
-        method=method,
-        solver_residual=float(found.solution.residual[rows].max()),
-        iterations=int(found.solution.iterations[rows].max()),
-        self_check=float(check),
-        nodes=int(weight.size),
-        network=SolvedNetwork(
-            offsets,
-            found.groups,
-            step.r.shape[1],
-            method,
-            coefficients,
-            squares,
-            found.errors.grams.take(rows),
-            None if square is None else square[rows],
-            step.is_radial or step.has_products,
-        ),
+def _predictions(found: BlockSolution, count: int, method: str) -> Iterator[Prediction]:
+    """Errors of `count` problems, means over rows, with the worst residual of any (eq. 14)."""
+    step, errors, solution, fitted = found.step, found.errors, found.solution, found.fitted
+    each = len(found.rows) // count
+    weight, part = solution.at.samples.weight, np.array([row.share for row in found.rows[:each]])
+
+    def by_problem(values: FloatArray) -> FloatArray:
+        return values.reshape(count, each, *values.shape[1:])
+
+    def mean(values: FloatArray) -> FloatArray:  # over the rows of every problem
+        own = by_problem(values)
+        return np.asarray((own * part.reshape(-1, *[1] * (own.ndim - 2))).sum(axis=1))
+
+    test, mse = ((e * weight).sum(axis=1) for e in (errors.by_kappa, errors.train_by_kappa))
+    squares = errors.readout_squares.sum(axis=1)
+    check = np.abs((mse + step.ridge * squares) / fitted.train_loss - 1.0)
+    spread = mean((test - np.repeat(mean(test), each)) ** 2)
+    fields = mean(fitted.coefficients).reshape(count, -1, step.k.shape[1])
+    numbers = zip(
+        *(mean(x).tolist() for x in (test, fitted.train_loss, mse)),
+        *(np.sqrt(x).tolist() for x in (mean(squares), spread)),
+        *(by_problem(x).max(axis=1).tolist() for x in (solution.residual, check)),
+        by_problem(solution.iterations).max(axis=1).tolist(),
+        mean(step.shift),
+        mean(step.norm),
+        fields,
+        strict=True,
     )
+    for i, (error, loss, train, norm, sd, residual, gap, steps, shift, size, use) in enumerate(
+        numbers
+    ):
+        rows = slice(i * each, (i + 1) * each)
+        offsets = found.rows[rows]
+        weights = spiked_weights(offsets[0].problem)
+        square = errors.square_gram
+        yield Prediction(
+            problem=offsets[0].problem,
+            test_error=error,
+            train_loss=loss,
+            train_mse=train,
+            readout_norm=norm,
+            alignment=weights.alignment,
+            beta_norm=weights.beta_norm,
+            test_error_sd=sd,
+            groups=joined_groups(
+                found.groups[0], step.neurons[rows][0], shift, size, use, step.directions
+            ),
+            method=method,
+            solver_residual=residual,
+            iterations=steps,
+            self_check=gap,
+            nodes=int(weight.size),
+            network=SolvedNetwork(
+                offsets,
+                found.groups,
+                step.r.shape[1],
+                method,
+                fitted.coefficients[rows],
+                errors.readout_squares[rows],
+                errors.grams.take(rows),
+                None if square is None else square[rows],
+                step.is_radial or step.has_products,
+            ),
+        )
 
 
 def joined_groups(
