@@ -84,8 +84,7 @@ def label_moments(
         found = [_of_aligned(star, float(gamma), place) for gamma in alignment]
         return Labels(*(np.stack(part) for part in zip(*found, strict=True)))
     across = across_alignment(alignment)[:, None]
-    y0, slope, rest = star.moments(across, alignment[:, None] * kappa)
-    curved, third = star.derivative_means(across, alignment[:, None] * kappa, 3)[2:]
+    y0, slope, curved, third, rest = star.averages(across, alignment[:, None] * kappa, 3)
     square, cubic = (across**2 * curved)[:, None], across**3 * third / np.sqrt(6.0)
     return Labels(y0, (across * slope)[:, None], square, rest, cubic=cubic)
 
