@@ -94,12 +94,11 @@ def test_losses_with_the_counts_of_the_other_program(
 ) -> None:
     """All terms of the loss to 1e-9, with d − 1 coordinates along κ in V2."""
 
-    def degrees(at: MixedAt, linear: FloatArray) -> FloatArray:
-        taken = (at.solution * (linear @ at.solution)).sum(axis=1)
-        free = 1.0 - np.einsum("bgg->bg", at.inverse)
-        return np.asarray(at.coordinates.dimension[:, None] * (free - taken))
+    def taken(at: MixedAt, linear: FloatArray) -> FloatArray:
+        own = (at.solution * (linear @ at.solution)).sum(axis=1)
+        return np.asarray(at.coordinates.dimension[:, None] * own)
 
-    monkeypatch.setattr(MixedAt, "degrees", degrees)
+    monkeypatch.setattr(MixedAt, "taken", taken)
     found = answer(problem_of(case))
     assert found.fitted.train_loss[0] == pytest.approx(case["train_loss"], rel=1e-9)
     assert found.solution.at.state.v2[0] == pytest.approx(case["inside"]["V2"], rel=1e-9)
