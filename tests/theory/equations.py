@@ -30,7 +30,7 @@ HOMES = {
     "11": "theory.exact.regression:fit",
     "12": "theory.exact.regression:misfit",
     "13": "theory.exact.solve:SolvedNetwork.error",
-    "14": "theory.exact.solve:_prediction",
+    "14": "theory.exact.solve:_predictions",
     "15": "theory.exact.errors:solve_errors",
     "16": "theory.spectra.equations:Equations.trace",
     "17": "theory.spectra.spike_system:GroupsInBulk.matrix",

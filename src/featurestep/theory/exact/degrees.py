@@ -23,7 +23,7 @@ from .step import Step
 from .weight_covariance import WeightCovariance
 
 DEGREES = (2, 3)  # that have blocks and fields
-_HIGHEST_POWER = 12.0  # of ‖x‖²/d in ν²
+_HIGHEST_POWER = 1000.0  # of ‖x‖²/d in ν², far above what is more than rounding
 _FEWEST_INPUTS = 4.0  # directions of an input that (134)–(142) take for granted
 _LARGEST_OVERLAP = 0.2  # share of a neuron's square along κ up to which tables are expanded in it
 _STEP = 1e-4  # relative, of the difference quotient in (137)
@@ -113,8 +113,14 @@ def dimension(d: FloatArray, degree: int) -> FloatArray:
 
 
 def _legs(x: FloatArray) -> FloatArray:
-    """1 + x, continued to x < −½ such that it stays positive and its slope continuous."""
-    return np.where(x > -0.5, 1.0 + x, 0.5 * np.exp(2.0 * np.minimum(x, -0.5) + 1.0))
+    """1 + x, continued to x < −½ such that it stays positive, with four continuous derivatives.
+
+    Rules in κ converge slowly where a table has kinks. The logarithm below −½ is that of 1 + x up
+    to the fourth order.
+    """
+    beyond = np.maximum(-0.5 - x, 0.0)
+    below = 0.5 * np.exp(-beyond * (2.0 + beyond * (2.0 + beyond * (8.0 / 3.0 + 4.0 * beyond))))
+    return np.where(x > -0.5, 1.0 + x, below)
 
 
 class Tables:
