@@ -157,12 +157,13 @@ class Adjoint:
         answer = moved[:, size : 2 * size, size : 2 * size]
         own = (changed * linear + information * answer).sum(axis=2)
         degrees += step.d[:, None] * own - at.state.v2[rows] * demand
-        responses, cross = np.concatenate([answer[:, None], *changes], axis=1), None
+        responses = np.concatenate([answer[:, None], *changes], axis=1)
+        with_linear: FloatArray | None = None
         if mixed is not None:
             degrees -= mixed.taken(linear, answer)
-            beside, cross = mixed.responses(linear, answer)
+            beside, with_linear = mixed.responses(linear, answer)
             responses[:, -1] += beside
-        return -degrees / step.neurons, moved, Forms(responses, cross)
+        return -degrees / step.neurons, moved, Forms(responses, with_linear)
 
 
 def fitted_bulk_gram(step: Step, coefficients: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ energy through Ṽ alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -322,19 +323,6 @@ class History(NamedTuple):
     steps: FloatArray  # (H, B, n)
     changes: FloatArray
 
-    def keep(
-        self,
-        steps: list[FloatArray],
-        changes: list[FloatArray],
-        active: IntArray,
-        stopped: BoolArray,
-    ) -> None:
-        """Write the newest differences of rows that stopped, in place."""
-        rows, count = active[stopped], min(len(self.steps), len(steps))
-        for whole, parts in zip(self, (steps, changes), strict=True):
-            for i in range(1, count + 1):
-                whole[-i, rows] = parts[-i][stopped]
-
     def take(self, rows: IntArray) -> History:
         """The same of some rows."""
         return History(self.steps[:, rows], self.changes[:, rows])
@@ -371,67 +359,159 @@ def fixed_point(
     `history` holds differences that were seen near solutions of similar maps, and on return those
     that each row has seen last.
     """
-    rows = len(start)
-    x = start.copy()
+    rows, every = len(start), np.arange(len(start))
+    x, active = start.copy(), every
     best = Fixed(start.copy(), np.full(rows, np.inf), np.zeros(rows, dtype=np.intp))
     idle = np.zeros(rows, dtype=np.intp)
-    active = np.arange(rows)
-    steps: list[FloatArray] = []  # differences of states, and of their changes, newest last
-    changes: list[FloatArray] = []
-    errors: list[FloatArray] = []  # sizes of the changes before
-    if history is not None:
-        steps, changes = list(history.steps.copy()), list(history.changes.copy())
-        errors = [np.zeros(rows) for _ in steps]
+    known = _Differences(start, depth, history)
+    weights = None if callable(scale) else 1.0 / scale
     last = np.full(rows, np.inf)
     before: tuple[FloatArray, FloatArray] | None = None
     for iteration in range(most):
-        here = x[active]
-        weight = 1.0 / (scale(here) if callable(scale) else scale[active])
+        is_whole = active.size == rows
+        here = x if is_whole else x[active]
+        if callable(scale):
+            weight = 1.0 / scale(here)
+            known.weigh(weight)
+        elif weights is not None:
+            weight = weights if is_whole else weights[active]
         f = image(here, active) - here
-        worst = np.abs(f * weight).max(axis=1)
+        seen = f * weight
+        worst = np.abs(seen).max(axis=1)
         lost = ~np.isfinite(worst)
-        worst[lost] = np.inf
-        too_far = here[lost]
-        if before is not None:
-            here[lost], f[lost] = before[0][lost], before[1][lost]
+        too_far: FloatArray | None = None
+        if lost.any():
+            worst[lost] = np.inf
+            too_far, here = here[lost], here.copy()
+            if before is not None:
+                here[lost], f[lost] = before[0][lost], before[1][lost]
+            seen = f * weight
         better = worst < best.residual[active]
         best.state[active[better]] = here[better]
         best.residual[active[better]] = worst[better]
         best.iterations[active] = iteration + 1
         idle[active] = np.where(better, 0, idle[active] + 1)
         if before is not None:
-            steps.append(here - before[0])
-            changes.append(f - before[1])
-            errors.append(last)
+            step, change = here - before[0], f - before[1]
             if changed is not None:
                 other = changed(active)
-                steps[-1][other] = changes[-1][other] = 0.0
+                step[other] = change[other] = 0.0
                 best.residual[active[other]] = worst[other]
                 best.state[active[other]] = here[other]
-            del steps[:-depth], changes[:-depth], errors[:-depth]
+            known.add(step, change, weight, last)
         going = (worst > tolerance) & (idle[active] < MAX_IDLE_STEPS)
         if history is not None:
-            history.keep(steps, changes, active, ~going)
+            known.write(history, active, ~going)
         if not going.any():
             break
         if np.isfinite(far):
-            _forget(steps, changes, errors, worst)
-        move = _move(f, steps, changes, weight)
-        damped = worst > far
-        if damped.any():
+            known.forget(FORGOTTEN * worst)
+        move = known.move(f, seen)
+        if np.isfinite(far) and (damped := worst > far).any():
             factor = DAMPING[iteration % len(DAMPING)]
             move[damped] = np.clip(factor * f[damped], -reach, reach)
-        move[lost] = 0.5 * (too_far - here[lost])
-        longest = np.abs(move * weight).max(axis=1, keepdims=True)
-        x[active] = here + move * np.minimum(1.0, reach / np.maximum(longest, 1e-300))
+        if too_far is not None:
+            move[lost] = 0.5 * (too_far - here[lost])
+        if np.isfinite(reach):
+            longest = np.abs(move * weight).max(axis=1, keepdims=True)
+            move *= np.minimum(1.0, reach / np.maximum(longest, 1e-300))
         last = worst
+        x = here + move if is_whole else _placed(x, active, here + move)
         if not going.all():
             active = active[going]
-            steps, changes = [s[going] for s in steps], [c[going] for c in changes]
-            errors = [e[going] for e in errors]
+            known = known.take(going)
             here, f, last = here[going], f[going], last[going]
         before = here, f
     return best
+
+
+def _placed(whole: FloatArray, rows: IntArray, values: FloatArray) -> FloatArray:
+    """The array with other values in some rows, in place."""
+    whole[rows] = values
+    return whole
+
+
+class _Differences:
+    """Differences of states and of their changes that B rows have seen last, H of them."""
+
+    def __init__(self, like: FloatArray, depth: int, history: History | None = None) -> None:
+        rows, size = like.shape
+        self.sums = np.empty((rows, depth, size))  # of a state's difference and its change's
+        self.changes = np.empty((rows, depth, size))  # times the weights
+        self.gram = np.zeros((rows, depth, depth))  # of the changes
+        self.errors = np.zeros((rows, depth))  # sizes of the changes before
+        self.order: list[int] = []  # places, the newest last
+        self.weight: FloatArray = np.ones((rows, size))
+        if history is not None:
+            kept = list(zip(*history, strict=True))[-depth:]
+            for step, change in kept:
+                self.add(step, change, self.weight, self.errors[:, 0])
+
+    def add(
+        self, step: FloatArray, change: FloatArray, weight: FloatArray, error: FloatArray
+    ) -> None:
+        """One more difference, in the place of the oldest."""
+        depth = self.sums.shape[1]
+        place = self.order.pop(0) if len(self.order) == depth else len(self.order)
+        self.order.append(place)
+        count, self.weight = len(self.order), weight
+        np.add(step, change, out=self.sums[:, place])
+        own = self.changes[:, place] = change * weight
+        products = np.matmul(self.changes[:, :count], own[:, :, None])[:, :, 0]
+        self.gram[:, place, :count] = self.gram[:, :count, place] = products
+        self.errors[:, place] = error
+
+    def weigh(self, weight: FloatArray) -> None:
+        """Measure changes by other weights."""
+        count = len(self.order)
+        seen = self.changes[:, :count]
+        seen *= (weight / self.weight)[:, None, :]
+        self.gram[:, :count, :count] = np.matmul(seen, seen.transpose(0, 2, 1))
+        self.weight = weight
+
+    def move(self, f: FloatArray, seen: FloatArray) -> FloatArray:
+        """The way to the state whose change, extrapolated from the differences, is the smallest.
+
+        f and seen: the change here, (B, n), and the same times the weights.
+        """
+        count = len(self.order)
+        if count == 0:
+            return f.copy()
+        gram = self.gram[:, :count, :count]
+        size = np.sqrt(np.einsum("bii->bi", gram)) + 1e-300
+        scaled = gram / (size[:, :, None] * size[:, None, :])
+        index = np.arange(count)
+        scaled[:, index, index] += REGULARISATION
+        right = np.matmul(self.changes[:, :count], seen[:, :, None]) / size[:, :, None]
+        mix: Any = np.linalg.solve(scaled, right)
+        mix = (mix[:, :, 0] / size)[:, None, :]
+        return np.asarray(f - np.matmul(mix, self.sums[:, :count])[:, 0])
+
+    def forget(self, most: FloatArray) -> None:
+        """Drop what was seen where changes were larger, (B,)."""
+        count = len(self.order)
+        old = self.errors[:, :count] > most[:, None]
+        if old.any():
+            self.sums[:, :count][old] = self.changes[:, :count][old] = 0.0
+            kept = np.where(old, 0.0, 1.0)
+            self.gram[:, :count, :count] *= kept[:, :, None] * kept[:, None, :]
+
+    def write(self, history: History, active: IntArray, stopped: BoolArray) -> None:
+        """Write the newest differences of rows that stopped, in place."""
+        rows, count = active[stopped], min(len(history.steps), len(self.order))
+        for i in range(1, count + 1):
+            place = self.order[-i]
+            change = self.changes[stopped, place] / self.weight[stopped]
+            history.changes[-i, rows] = change
+            history.steps[-i, rows] = self.sums[stopped, place] - change
+
+    def take(self, rows: Any) -> _Differences:
+        """The same of some rows."""
+        found = copy(self)
+        for name in ("sums", "changes", "gram", "errors", "weight"):
+            setattr(found, name, getattr(self, name)[rows])
+        found.order = list(self.order)
+        return found
 
 
 def robust_fixed_point(
@@ -460,35 +540,3 @@ def robust_fixed_point(
         for whole, part in zip(found, again, strict=True):
             whole[lost[better]] = part[better]
     return found
-
-
-def _forget(
-    steps: list[FloatArray],
-    changes: list[FloatArray],
-    errors: list[FloatArray],
-    worst: FloatArray,
-) -> None:
-    """Drop, in place, what was seen where changes were `FORGOTTEN` times larger than now."""
-    for step, change, error in zip(steps, changes, errors, strict=True):
-        old = error > FORGOTTEN * worst
-        step[old] = change[old] = 0.0
-
-
-def _move(
-    f: FloatArray,
-    steps: list[FloatArray],
-    changes: list[FloatArray],
-    weight: FloatArray,
-) -> FloatArray:
-    """The way to the state whose change, extrapolated from the history, is the smallest."""
-    if not steps:
-        return f
-    ds, df = np.stack(steps, axis=1), np.stack(changes, axis=1)  # (rows, history, n)
-    seen = df * weight[:, None, :]
-    size = np.sqrt(np.einsum("bhn,bhn->bh", seen, seen)) + 1e-300
-    seen /= size[:, :, None]
-    gram = np.matmul(seen, seen.transpose(0, 2, 1))
-    index = np.arange(gram.shape[1])
-    gram[:, index, index] += REGULARISATION
-    mix: Any = np.linalg.solve(gram, np.matmul(seen, (f * weight)[:, :, None]))
-    return np.asarray(f - np.matmul((mix[:, :, 0] / size)[:, None, :], ds + df)[:, 0])

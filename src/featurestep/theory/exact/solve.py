@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -308,7 +308,7 @@ def _predictions(found: BlockSolution, count: int, method: str) -> Iterator[Pred
     each = len(found.rows) // count
     weight, part = solution.at.samples.weight, np.array([row.share for row in found.rows[:each]])
 
-    def by_problem(values: FloatArray) -> FloatArray:
+    def by_problem(values: Any) -> Any:
         return values.reshape(count, each, *values.shape[1:])
 
     def mean(values: FloatArray) -> FloatArray:  # over the rows of every problem
