@@ -372,6 +372,7 @@ def fixed_point(
         here = x if is_whole else x[active]
         if callable(scale):
             weight = 1.0 / scale(here)
+            weight = np.where(np.isfinite(weight), weight, known.weight)
             known.weigh(weight)
         elif weights is not None:
             weight = weights if is_whole else weights[active]
@@ -478,7 +479,7 @@ class _Differences:
         if count == 0:
             return f.copy()
         gram = self.gram[:, :count, :count]
-        size = np.sqrt(np.einsum("bii->bi", gram)) + 1e-300
+        size = np.maximum(np.sqrt(np.einsum("bii->bi", gram)), 1e-150)
         scaled = gram / (size[:, :, None] * size[:, None, :])
         index = np.arange(count)
         scaled[:, index, index] += REGULARISATION

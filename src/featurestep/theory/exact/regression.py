@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -87,23 +87,22 @@ class QuadraticBlock:
     def __init__(self, higher: HigherFields, d: FloatArray, information: FloatArray) -> None:
         self.higher, self.information, self.d = higher, information, d
         rows, size, count, _ = higher.square.shape
-        whole = np.zeros((rows, count, size, count, size))
-        g = np.arange(size)
-        whole[:, :, g, :, g] = np.moveaxis(higher.square, 1, 0)
-        seen = np.zeros_like(whole)
-        i = np.arange(count)
-        seen[:, i, :, i, :] = information
-        shape = (rows, count * size, count * size)
-        flat = whole.reshape(shape)
-        matrix = np.eye(count * size) + matmul(flat, seen.reshape(shape))
-        self._mixed = matmul(inverted(matrix), flat)
+        g, i = np.arange(size), np.arange(count)
+        square = np.moveaxis(higher.square, 1, -1)  # (B, c, c, K)
+        matrix = square[:, :, :, :, None] * information[:, None, None]  # (B, c, c, K, K)
+        matrix = matrix.transpose(0, 1, 3, 2, 4)  # (B, c, K, c, K)
+        matrix[:, i[:, None], g, i[:, None], g] += 1.0
+        matrix = matrix.reshape(rows, count * size, count * size)
+        of_fields = np.zeros((rows, count, size, 3, size))
+        of_fields[:, :, g, :, g] = square[:, :, :3].transpose(3, 0, 1, 2)
+        found: Any = np.linalg.solve(matrix, of_fields.reshape(rows, count * size, 3 * size))
+        self._mixed: FloatArray = found  # (I + CṼ)⁻¹C from the three fields to all, (B, cK, 3K)
         self.size, self.count = size, count
 
     @property
     def square(self) -> FloatArray:
         """C of (κκ), (κs), (ss) in units of D, (B, 3K, 3K) (eq. 148)."""
-        inside = 3 * self.size
-        return self._mixed[:, :inside, :inside]
+        return self._mixed[:, : 3 * self.size]
 
     @property
     def covariance(self) -> FloatArray:
@@ -139,9 +138,8 @@ class QuadraticBlock:
     def force(self, dual: FloatArray) -> FloatArray:
         """Minus the gradient of x̃ᵀCx̃ by Ṽ_q, (B, K, K), for x̃ of the four fields (B, 4, K)."""
         rows, norms = len(dual), dual[:, 0]
-        padded = np.zeros((rows, self.count * self.size))
-        padded[:, : 3 * self.size] = dual[:, 1:].reshape(rows, -1)
-        answer = matmul(self._mixed, padded[:, :, None]).reshape(rows, self.count, self.size)
+        fields = dual[:, 1:].reshape(rows, -1, 1)
+        answer = matmul(self._mixed, fields).reshape(rows, self.count, self.size)
         found = matmul(transposed(answer), answer)
         x, solution, _, kappa = self._norm_parts
         z = np.sqrt(self.higher.norm_share) * norms

@@ -44,7 +44,7 @@ from .step import (
     uses_initial_output,
 )
 
-BLOCK = 400_000  # rows × elements of T(r) of one batch
+BLOCK = 100_000  # rows × elements of T(r) of one batch, few enough for a cache
 R_NODES, MORE_R_NODES = 14, 36  # of the law of r, and where it has heavy tails
 LOSS_R_NODES = 24  # where fields are fitted with another loss than the square
 SEVERAL_R_NODES = {2: 24, 3: 36}  # where products of several directions make it less smooth
