@@ -1,47 +1,109 @@
-"""Networks whose readout is fitted on the rows of their step, recorded for `test_reused_rows`.
+"""Networks whose readout is fitted on rows of their step, recorded for `test_reused_rows`.
 
-`python -m tests.agreement.reused_rows` draws the problems by a seed, simulates them and writes
-`reused_rows.json`: errors of every network after its step, and of the same network before it, whose
-theory is known, as control, with two averages over the labels of the readout's rows.
+`python -m tests.agreement.reused_rows cuda` draws the problems of every set by a seed, simulates
+them and writes `reused_rows.json`: of every problem mean and covariance, over its networks, of what
+`COLUMNS` names: errors after the step, those of the same network before it, whose theory is known,
+and two averages over the labels of the readout's rows, as controls. Networks are drawn where they
+are computed; `torch` in the place of `cuda` draws the same ones on a processor.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from featurestep import Problem, simulate
-from tests.simulation.dense import draw_of, whole
+from featurestep import Problem, Setting, simulate
+from featurestep.core.types import FloatArray
+from featurestep.simulation import make_backend
+from featurestep.simulation.draws.draw import Draw
+from featurestep.simulation.draws.streams import DeviceSource, Streams
 
 RECORD = Path(__file__).with_name("reused_rows.json")
 QUANTITIES = ("test_error", "train_loss", "train_mse")
 VARIANTS = ("trained", "initial")
-COUNT, SEED, NETWORKS, N, N_TEST = 64, 20261118, 24, 1500, 3000
+LABELS = ("square", "product")  # means of y² and of yβ⋆·x over the readout's rows
+COLUMNS = (*(f"{v} {q}" for v in VARIANTS for q in QUANTITIES), *LABELS)
 
 ACTIVATIONS = ("tanh", "erf", "relu", "gelu", "softplus", "sin(z+0.6)")
 TARGETS = ("tanh", "H1", "H1 + 0.7071067811865476*H2", "relu", "sin", "0.5*H0 + H1")
 LAWS = ("constant", "rademacher", "gaussian", "uniform")
 STEPS = (0.25, 0.5, 1.0, 2.0)  # in units of √N
+_DIGITS = 8
 
 
-def drawn_problems() -> list[dict[str, Any]]:
-    """The fields of `COUNT` problems, every law and step equally often."""
-    rng = np.random.default_rng(SEED)
-    return [_drawn(rng, LAWS[i % 4], STEPS[i // 4 % 4]) for i in range(COUNT)]
+@dataclass(frozen=True)
+class Set:
+    """Problems of one kind, with as many networks each."""
+
+    problems: Callable[[], list[dict[str, Any]]]
+    networks: int
 
 
-def _drawn(rng: np.random.Generator, law: str, step: float) -> dict[str, Any]:
-    width = round(N * np.exp(rng.uniform(np.log(0.3), np.log(1.2))))
+def same_rows(n: int = 1500, count: int = 64, seed: int = 20261118) -> list[dict[str, Any]]:
+    """Problems with all rows used twice, every law and step equally often."""
+    rng = np.random.default_rng(seed)
+    found = [drawn(rng, LAWS[i % 4], STEPS[i // 4 % 4], 1500) for i in range(count)]
+    return [scaled(fields, n) for fields in found]
+
+
+def varied(count: int = 64, seed: int = 20261119) -> list[dict[str, Any]]:
+    """Problems with half of the rows, Gaussian first layers, intercepts, `full` residuals."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for i in range(count):
+        fields = drawn(rng, LAWS[i % 4], STEPS[i // 4 % 4], 3000)
+        half, gaussian, intercept, full = rng.random(4) < [0.4, 0.4, 0.25, 0.5]
+        if half:
+            fields |= {"rows": "half", "n_step": round(3000 * rng.choice([0.5, 1.0, 1.5]))}
+        fields |= {"initial": "gaussian"} if gaussian else {}
+        fields |= {"intercept": True} if intercept else {}
+        if full:  # the initial output has no mean
+            fields |= {"residual": "full", "centre": fields["centre"] or i % 4 == 0}
+        found.append(fields)
+    return found
+
+
+def pairs_of_rows() -> list[dict[str, Any]]:
+    """Problems with the largest effect of the pairs of rows in a table of 96, by the theory."""
+    chosen = [
+        ("gelu", TARGETS[2], "rademacher", 1.0, 0.01),
+        ("gelu", TARGETS[2], "rademacher", 2.0, 0.01),
+        ("relu", "relu", "rademacher", 2.0, 0.01),
+        ("relu", TARGETS[2], "rademacher", 1.0, 0.01),
+        ("gelu", "relu", "rademacher", 2.0, 0.01),
+        ("softplus", "relu", "constant", 2.0, 0.01),
+        ("gelu", "relu", "constant", 2.0, 0.1),
+        ("gelu", "relu", "constant", 1.0, 0.01),
+    ]
+    sizes = {"n": 2000, "d": 2000, "width": 2000, "noise_std": 0.5, "centre": True}
+    names = ("activation", "target", "readout", "step_size", "ridge")
+    found = [{**dict(zip(names, each, strict=True)), **sizes} for each in chosen]
+    return [{**each, "step_size": each["step_size"] * 2000**0.5} for each in found]
+
+
+SETS = {
+    "same rows": Set(same_rows, 200),
+    "pairs of rows": Set(pairs_of_rows, 400),
+    "varied": Set(varied, 48),
+    "large": Set(lambda: same_rows(4000), 64),
+}
+
+
+def drawn(rng: np.random.Generator, law: str, step: float, n: int) -> dict[str, Any]:
+    width = round(n * np.exp(rng.uniform(np.log(0.3), np.log(1.2))))
     return {
         "activation": str(rng.choice(ACTIVATIONS)),
         "target": str(rng.choice(TARGETS)),
         "readout": law,
-        "n": N,
-        "d": round(N * np.exp(rng.uniform(np.log(0.2), 0.0))),
+        "n": n,
+        "d": round(n * np.exp(rng.uniform(np.log(0.2), 0.0))),
         "width": width,
         "step_size": step * width**0.5,
         "ridge": float(10 ** rng.uniform(-2.0, 0.0)),
@@ -50,59 +112,74 @@ def _drawn(rng: np.random.Generator, law: str, step: float) -> dict[str, Any]:
     }
 
 
+def scaled(fields: dict[str, Any], n: int) -> dict[str, Any]:
+    """The same ratios at another size."""
+    factor = n / fields["n"]
+    sizes = {name: round(factor * fields[name]) for name in ("n", "d", "width")}
+    step = fields["step_size"] * (sizes["width"] / fields["width"]) ** 0.5
+    return {**fields, **sizes, "step_size": step}
+
+
 def problem_of(fields: dict[str, Any]) -> Problem:
     """The problem of recorded fields."""
-    return Problem(**fields, rows="same")
+    return Problem(**{"rows": "same", **fields})
 
 
-def simulated(fields: dict[str, Any], seeds: range) -> dict[str, Any]:
-    """Errors of the networks of one problem, after and before the step."""
-    draws = simulate(problem_of(fields), seeds=seeds, n_test=N_TEST, variants=VARIANTS).dataset
+def observed(fields: dict[str, Any], seeds: range, device: str) -> FloatArray:
+    """What `COLUMNS` names of every network, (networks, columns)."""
+    problem = problem_of(fields)
+    settings = {"seeds": seeds, "n_test": 2 * problem.n, "variants": VARIANTS}
+    draws = simulate(problem, **settings, device=device, drawn="device").dataset
+    if problem.intercept:  # with names and a factor that are those of every loss
+        twice = {"train_loss": 2.0 * draws["train_objective"], "train_mse": draws["train_error"]}
+        draws = draws.assign(twice)
+    errors = [draws[q].sel(variant=v).values for v, q in product(VARIANTS, QUANTITIES)]
+    labels = np.array([_label_averages(problem, seed, device) for seed in seeds])
+    return np.column_stack([*errors, labels])
+
+
+def _label_averages(problem: Problem, seed: int, device: str) -> list[float]:
+    backend = make_backend(device, "float64")
+    source = DeviceSource([Streams(seed, {})], backend)
+    draw = Draw(problem, Setting(), source, 2 * problem.n)
+    direction = backend.put(draw.directions.reshape(-1, 1))
+    square = products = 0.0
+    for block in draw.blocks(draw.readout_sample(problem.n), problem.n):
+        y = block.clean + problem.noise_std * block.noise
+        square += float((y**2).sum())
+        products += float(y.ravel() @ (block.X @ direction).ravel())
+    return [square / problem.n, products / problem.n]
+
+
+def summary(values: FloatArray) -> dict[str, Any]:
+    """Number of networks, means, and the upper triangle of the covariances, row by row."""
+    covariance = np.cov(values, rowvar=False)
+    upper = covariance[np.triu_indices(len(covariance))]
     return {
-        variant: {
-            name: [float(f"{v:.7g}") for v in draws[name].sel(variant=variant).values]
-            for name in QUANTITIES
-        }
-        for variant in VARIANTS
+        "networks": len(values),
+        "means": [float(f"{v:.{_DIGITS}g}") for v in values.mean(axis=0)],
+        "covariances": [float(f"{v:.{_DIGITS}g}") for v in upper],
     }
 
 
-def label_averages(fields: dict[str, Any], seeds: range) -> dict[str, list[float]]:
-    """Means of y² and of yβ⋆·x over the readout's rows of every network."""
-    problem, found = problem_of(fields), []
-    for seed in seeds:
-        draw = draw_of(problem, seed=seed)
-        X, clean, noise = whole(draw, draw.readout_sample(problem.n))
-        y = clean + problem.noise_std * noise
-        found.append(
-            [float(f"{v:.7g}") for v in (np.mean(y**2), np.mean(y * (X @ draw.directions[0])))]
-        )
-    squares, products = zip(*found, strict=True)
-    return {"squares": list(squares), "products": list(products)}
+def simulated(device: str, known: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
+    """Add what the record does not have yet; yields what was done."""
+    for name, each in SETS.items():
+        done = known.setdefault(name, [])
+        for fields in each.problems()[len(done) :]:
+            values = observed(fields, range(each.networks), device)
+            done.append({"problem": fields, **summary(values)})
+            yield f"{name}: {len(done)}"
 
 
-def extended(known: dict[str, Any]) -> dict[str, Any]:
-    """A recorded problem with the networks that it lacks."""
-    fields = known["problem"]
-    first = len(known["trained"]["test_error"]) if "trained" in known else 0
-    if first < NETWORKS:
-        new = simulated(fields, range(first, NETWORKS))
-        for variant in VARIANTS:
-            old = known.get(variant, {})
-            known[variant] = {n: old.get(n, []) + new[variant][n] for n in QUANTITIES}
-    if len(known.get("labels", {}).get("squares", ())) < NETWORKS:
-        known["labels"] = label_averages(fields, range(NETWORKS))
-    return known
-
-
-def main() -> None:
-    """Simulate what the record does not have yet."""
-    known = json.loads(RECORD.read_text()) if RECORD.exists() else []
-    for i, fields in enumerate(drawn_problems()):
-        known[i : i + 1] = [extended(known[i] if i < len(known) else {"problem": fields})]
-        RECORD.write_text(json.dumps(known) + "\n")
-        print(f"{i + 1} of {COUNT}", file=sys.stderr)
+def main(device: str, path: Path = RECORD) -> None:
+    """Simulate what a record does not have yet."""
+    known = json.loads(path.read_text()) if path.exists() else {}
+    for line in simulated(device, known):
+        lines = (f"{json.dumps(name)}: {json.dumps(each)}" for name, each in known.items())
+        path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        print(line, file=sys.stderr)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1], *map(Path, sys.argv[2:]))
