@@ -132,10 +132,13 @@ def _typical_rule(samples: float) -> Rule:
     return truncated_normal(largest_expected(samples), 1.0, 1.0, _SPACING)
 
 
-def target_rule(star: Nonlinearity) -> Rule:
-    """Values of t and their probabilities, fine enough for the target."""
+def target_rule(star: Nonlinearity, spacing: float = 0.1) -> Rule:
+    """Values of t and their probabilities, fine enough for the target.
+
+    `spacing` is that of the values where the target is smooth.
+    """
     if not star.kinks and not star.breaks(10.0).size:
-        return trapezoid_normal(10.0, 0.1)
+        return trapezoid_normal(10.0, spacing)
     z, w = gaussian_panels(star)
     keep = np.abs(z) < 10.0
     return z[keep], w[keep] / w[keep].sum()

@@ -13,20 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.types import FloatArray
-from ...functions.nonlinearity import Nonlinearity, Rescaled, innermost
+from ...functions.nonlinearity import Nonlinearity, Rescaled
 from ...functions.quadrature import normal_density, panels, trapezoid_normal
-from ...functions.sampled import Sampled
 from ..exact.columns import anisotropy
 from ..exact.step import SlopeMoments, Step, slope_moments
 from .rows import ONE, RowClass
+from .smoothing import SmoothedActivation
 
 _SMALLEST_SPREAD = 1e-4  # of ζ: a smaller one is not told from it to 1e-8
 _END, _PANELS_END = 8.5, 8.0  # of z, for activations without and with kinks
-_STEEP = 8.0  # e φ0 r from which on nodes of z are closer
+_STEEP = 6.0  # e φ0 r from which on nodes of z are closer, over ς where it is above 1
 _NEGLIGIBLE = 1e-9  # probability of a node of r
 _PANEL_ORDER = 8
-_GRID = 0.025  # of arguments at which smooth activations are averaged
-_STENCIL = np.arange(-2.0, 4.0)
 _AROUND = np.array([-5.0, -1.7, 0.0, 1.7, 5.0])  # edges around a kink, in units of its width
 
 
@@ -146,13 +144,8 @@ def step_features(step: StepNumbers, rows: RowClass, spacing: float) -> RowFeatu
     `spacing` is that of the nodes of z.
     """
     s = step.slopes
-    likely = np.abs(rows.by_residual[:, ONE, ONE]) > _NEGLIGIBLE
-    steep = np.abs(step.e) * step.phi * np.abs(rows.r[likely]).max() / _STEEP
-    if not step.sigmas[0].kinks:
-        spacing = spacing / np.maximum(steep, 1.0)
-    finer = np.broadcast_to(spacing, steep.shape)
-    found = [_of_group(step, rows, g, finer[g]) for g in range(step.e.size)]
-    table = _Averages(*(np.stack(part, axis=-1) for part in zip(*found, strict=True)))
+    found = [_of_group(step, rows, g, spacing) for g in range(step.e.size)]
+    table = _Averages(*np.stack(found, axis=-1))
     e, c, phi = step.e, step.drift, step.phi
     r = rows.r[:, None, None]  # (M, 1, 1)
     own = e * phi * r
@@ -248,14 +241,43 @@ class _Averages(NamedTuple):
     square: FloatArray  # E f²
 
 
-def _of_group(step: StepNumbers, rows: RowClass, g: int, spacing: float) -> _Averages:
-    """The averages of one group."""
-    sigma = step.sigmas[g]
+def _of_group(step: StepNumbers, rows: RowClass, g: int, spacing: float) -> FloatArray:
+    """The averages of one group, (11, M, Q).
+
+    Rows with a large residual have closer nodes of z; those that hardly exist, as many as others.
+    """
+    sigma, width = step.sigmas[g], max(step.spread[g], _SMALLEST_SPREAD)
+    found = np.empty((len(_Averages._fields), rows.r.size, rows.kappa.size))
+    own = step.e[g] * step.phi * rows.r
+    level = np.zeros_like(own)
+    if not sigma.kinks:
+        likely = np.abs(rows.by_residual[:, ONE, ONE]) > _NEGLIGIBLE
+        size = np.minimum(np.abs(own), np.abs(own[likely]).max())
+        steep = size / (_STEEP * max(1.0, width))
+        level = np.ceil(2.0 * np.log2(np.maximum(steep, 1.0)))
+    slopes = sigma.derivative(np.linspace(-_END, _END, 400))
+    end = np.abs(step.shift[g] * rows.kappa).max() + _END * abs(step.drift[g])
+    end += 1.01 * np.abs(own).max() * np.abs(slopes).max() + 1.0
+    smoothed = SmoothedActivation(sigma, width, -end, end)
+    for each in np.unique(level):
+        of = np.flatnonzero(level == each)
+        nearest = spacing / 2.0 ** (0.5 * each)
+        found[:, of] = _of_rows(step, g, smoothed, own[of, None, None], rows.kappa, nearest)
+    return found
+
+
+def _of_rows(
+    step: StepNumbers,
+    g: int,
+    smoothed: SmoothedActivation,
+    own: FloatArray,
+    kappa: FloatArray,
+    spacing: float,
+) -> FloatArray:
+    """The averages of one group where e φ0 r is `own`, (M, 1, 1), with nodes of z so close."""
+    sigma, width, c = smoothed.sigma, smoothed.width, step.drift[g]
     s = slope_moments(sigma)
-    e, c, width = step.e[g], step.drift[g], max(step.spread[g], _SMALLEST_SPREAD)
-    r, kappa = rows.r[:, None, None], rows.kappa[:, None]
-    place = step.shift[g] * kappa
-    own = e * step.phi * r
+    place = step.shift[g] * kappa[:, None]
     if sigma.kinks:
         edges = np.linspace(-_PANELS_END, _PANELS_END, 1 + round(2.0 / spacing))
         z, w = _panels_around_kinks(sigma, edges, place[None, :, :], own, c, width)
@@ -268,37 +290,12 @@ def _of_group(step: StepNumbers, rows: RowClass, g: int, spacing: float) -> _Ave
     second = psi**2 - s.slope_variance - s.z_psi2 * z
     basis = np.stack([np.ones_like(z), z, h, z**2 - 1.0, first, second], axis=-1) * w[..., None]
     tilted = np.stack([np.ones_like(z), z, psi], axis=-1) * w[..., None]
-    value, tilt, bend, spread = _smoothed(sigma, width, place + c * z + own * slope)
+    x = place + c * z + own * slope
+    value, tilt, bend, spread = smoothed(x, np.broadcast_to(w, x.shape))
     square = value**2 + (width * tilt) ** 2 + spread
     parts = [_product(value, basis), _product(tilt, tilted)]
     parts += [_product(bend, w[..., None]), _product(square, w[..., None])]
-    return _Averages(*np.moveaxis(np.concatenate(parts, axis=-1), -1, 0))
-
-
-def _smoothed(sigma: Nonlinearity, width: float, at: FloatArray) -> FloatArray:
-    """Averages of σ(at + width·ζ) over ζ: mean, slope, second derivative, spread (4, *shape).
-
-    Quadratures are made on a grid, and interpolated by polynomials of degree 5.
-    """
-    if sigma.kinks or not isinstance(innermost(sigma), Sampled):
-        return sigma.averages(np.array(width), at, 2)
-    low = float(at.min()) - 3.0 * _GRID
-    count = int(np.ceil((float(at.max()) - low) / _GRID)) + 5
-    grid = low + _GRID * np.arange(count, dtype=np.float64)
-    table = sigma.averages(np.array(width), grid, 2)
-    windows = np.lib.stride_tricks.sliding_window_view(table, _STENCIL.size, axis=1)
-    local = windows @ np.linalg.inv(np.vander(_STENCIL, increasing=True)).T  # (4, cells, 6)
-    place = (at.ravel() - low) / _GRID
-    cell = np.floor(place).astype(np.intp) - 2
-    offset = place - cell - 2.0
-    found = np.empty((4, at.size))
-    for values, polynomial in zip(found, local, strict=True):
-        chosen = polynomial[cell]  # (points, 6)
-        values[:] = chosen[:, -1]
-        for k in range(_STENCIL.size - 2, -1, -1):
-            values *= offset
-            values += chosen[:, k]
-    return found.reshape(4, *at.shape)
+    return np.asarray(np.moveaxis(np.concatenate(parts, axis=-1), -1, 0))
 
 
 def _product(values: FloatArray, functions: FloatArray) -> FloatArray:

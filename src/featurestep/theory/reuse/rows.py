@@ -10,6 +10,7 @@ one node, r = 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import gauss_from_measure
 from ..exact.residuals import Noise, noise_rule, target_rule
 
-_NOISE_NODES = 31  # more than r has: nodes of r must not resolve them
+# Spacing of t where the target is smooth, and nodes of the noise, by its size. Without noise, or
+# with little, nodes of r must not resolve the values of t; with more, not those of the noise.
+_FINE = ((0.0, 0.02, 1), (0.05, 0.04, 9), (np.inf, 0.1, 31))
 ONE, T, S, Y = range(4)  # places of 1, t, s̃ and y among the moments
 
 
@@ -48,10 +51,12 @@ class _Grid:
     cardinal: FloatArray  # (P, M) weight × E over the noise of the cardinal functions of r
 
 
+@lru_cache(maxsize=64)
 def _grid(star: Nonlinearity, noise_std: float, count: int) -> _Grid:
     """Gauss nodes of the law of r, in asinh(2r/rms r), with all of t kept."""
-    t, w_t = target_rule(star)
-    added, w_x = noise_rule(Noise(noise_std**2), None, _NOISE_NODES)
+    spacing, nodes = next(fine for most, *fine in _FINE if noise_std <= most)
+    t, w_t = target_rule(star, spacing)
+    added, w_x = noise_rule(Noise(noise_std**2), None, nodes)
     y = star(t)
     r, w = np.add.outer(y, added).ravel(), np.multiply.outer(w_t, w_x).ravel()
     scale = 0.5 * np.sqrt(w @ r**2)

@@ -21,7 +21,9 @@ _SPACING = 0.4  # of κ, at most
 _PER_WIDTH = 0.8  # spacing over q, the width of κ given t
 _PER_SHIFT = 0.45  # spacing over ρ_g/u_g, the scale of features in κ
 _PRE_ACTIVATION = 0.25
-_R_NODES, _MORE_R_NODES = 34, 60  # of r for a small step, and where r has heavy tails
+_EXPONENT = 23.0  # of the error that poles of 1/(1 + χ) in κ leave, at κ = 0
+_R_NODES, _MORE_R_NODES = 38, 60  # of r for a small step, and where r has heavy tails
+_OWN = 30.0  # e φ0 r that doubles the number of nodes of r
 _MOST_R_NODES = 200
 _FAR = 5.0  # of t and of the noise, for the largest r that matters
 # (reach of the step, nodes on either side of g = 0 up to it)
@@ -59,7 +61,7 @@ def _residual_nodes(problem: Problem) -> int:
     far = float(np.abs(problem.sigma_star(np.array([-_FAR, _FAR]))).max())
     far += _FAR * problem.noise_std
     own = problem.step_size / math.sqrt(problem.width) * problem.phi_step * far
-    count = (_MORE_R_NODES if heavy else _R_NODES) * (1.0 + own / 60.0)
+    count = (_MORE_R_NODES if heavy else _R_NODES) * (1.0 + own / _OWN)
     if problem.sigma.kinks:  # smoothed over a width that is smaller than e φ0 r by √φ0
         count += 10.0 * problem.phi_step
     return min(round(count), _MOST_R_NODES)
@@ -87,8 +89,34 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> Rule:
 def _kappa(problem: Problem, weights: SpikedWeights, g: FloatArray, refine: float) -> FloatArray:
     """Equispaced nodes of κ."""
     across = float(across_alignment(np.array(weights.alignment)))
-    steepest = float((np.abs(weights.shift(g)) / weights.norm(g)).max())
-    spacing = min(_SPACING, _PER_WIDTH * across, _PER_SHIFT / max(steepest, 1e-300)) / refine
+    steepest = max(float((np.abs(weights.shift(g)) / weights.norm(g)).max()), 1e-300)
+    spacing = min(
+        _SPACING,
+        _PER_WIDTH * across,
+        _PER_SHIFT / steepest,
+        _beside_poles(_largest_influence(problem), steepest),
+    )
+    spacing /= refine
     end = _END + 0.25 * (growth_degree(problem.star) + growth_degree(problem.sigma))
     steps = math.ceil(end / spacing)
     return np.asarray(spacing * np.arange(-steps, steps + 1, dtype=np.float64))
+
+
+def _beside_poles(influence: float, steepest: float) -> float:
+    """Spacing of κ for which the equispaced rule does not see the poles of 1/(1 + χ).
+
+    Features that saturate lose their noise like exp(−(uκ/ρ)²/2) where χ ~ `influence` at κ = 0: χ
+    is −1 at the distance πρ²/(u²κ) from the real axis, at κ = √(2 log(1 + influence))ρ/u.
+    """
+    reach = math.sqrt(2.0 * math.log1p(influence))
+    exponent = _EXPONENT - 0.5 * (reach / steepest) ** 2  # such κ are the rarer the larger
+    distance = math.pi / (steepest * max(reach, 1e-300))
+    return 2.0 * math.pi * distance / exponent if exponent > 0.0 else math.inf
+
+
+def _largest_influence(problem: Problem) -> float:
+    """About the largest χ: that of pure noise of the features' variance, x(λ′ + 1/(1+x)) = N/n."""
+    ridge = problem.ridge / max(problem.sigma.second_moment, 1e-300)
+    ratio = problem.width / problem.n
+    middle = ratio - 1.0 - ridge
+    return 2.0 * ratio / (math.sqrt(middle**2 + 4.0 * ridge * ratio) - middle)
