@@ -3,90 +3,80 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from featurestep import predict, simulate
+from featurestep import Problem, predict, simulate
 from featurestep.functions.nonlinearity import coefficients
-from tests.agreement.reused_rows import COUNT, RECORD, drawn_problems, problem_of
+from tests.agreement.reused_rows import COLUMNS, RECORD, SETS, problem_of
 from tests.theory.test_reuse import REMOVED, unchecked
 
 RECORDED = json.loads(RECORD.read_text())
-FINITE = [i for i in range(COUNT) if i % 4 < 2]  # constant and Rademacher laws
-LARGE = [i for i in FINITE if i // 4 % 4 > 0]  # steps of √N/2 at least
-# A dozen for the fast tests, all of finite laws and of steps of √N/2 at least.
-FEW = [i for i in range(COUNT) if i % 4 < 2 and i // 4 % 4 > 0][:12]
+SAME = RECORDED["same rows"]
+LARGE = [i for i in range(len(SAME)) if i % 4 < 2 and i // 4 % 4 > 0]  # finite, √N/2 at least
+FEW = LARGE[:12]
 LARGEST_RMS_Z = 1.4
-LARGEST_GAP = 0.02  # beyond which one standard error is allowed
+LARGEST_GAP = 0.02
 Gap = tuple[float, float]  # relative, and its standard error
+Predict = Callable[[Problem], Any]
 
 
 @cache
-def _untrained(i: int) -> dict[str, float]:
-    found = predict(problem_of(RECORDED[i]["problem"]).replace(step_size=0.0))
-    return {name: getattr(found, name) for name in ("test_error", "train_loss")}
+def _untrained(problem: Problem) -> tuple[float, float]:
+    """Test error and training loss of the same network before its step."""
+    found = predict(problem.replace(step_size=0.0, residual="labels"))
+    if problem.intercept:
+        return found.test_error, 2.0 * found.train_objective
+    return found.test_error, found.train_loss
 
 
-def _gap(i: int, predicted: Any, name: str) -> Gap:
+def _gap(each: dict[str, Any], name: str, predicted: float) -> Gap:
     """Mean of simulated/predicted − 1 with its standard error.
 
     Controls are the same network before its step, on the same rows, whose theory is known, and two
     averages over the labels: what they miss by chance is subtracted, by linear regression.
     """
-    each, problem = RECORDED[i], problem_of(RECORDED[i]["problem"])
-    gap = np.array(each["trained"][name]) / getattr(predicted, name) - 1.0
+    problem, networks = problem_of(each["problem"]), each["networks"]
     square = problem.star.second_moment + problem.noise_std**2
+    test, train = _untrained(problem)
+    known = {"initial test_error": test, "initial train_loss": train, "square": square}
+    known["product"] = coefficients(problem.sigma_star, 1)[1]
+    own = COLUMNS.index(f"trained {name}")
     controls = [
-        np.ones_like(gap),
-        np.array(each["initial"][name]) / _untrained(i)[name] - 1.0,
-        np.array(each["labels"]["squares"]) / square - 1.0,
-        np.array(each["labels"]["products"]) - coefficients(problem.sigma_star, 1)[1],
+        COLUMNS.index("initial test_error" if name == "test_error" else "initial train_loss"),
+        COLUMNS.index("square"),
+        COLUMNS.index("product"),
     ]
-    C = np.stack(controls, axis=1)
-    slopes = np.linalg.solve(C.T @ C, C.T @ gap)
-    variance = ((gap - C @ slopes) ** 2).sum() / (len(gap) - len(controls))
-    return float(slopes[0]), float(np.sqrt(variance * np.linalg.inv(C.T @ C)[0, 0]))
+    C = np.zeros((len(COLUMNS), len(COLUMNS)))
+    C[np.triu_indices(len(COLUMNS))] = each["covariances"]
+    C = np.triu(C) + np.triu(C, 1).T
+    missed = np.array([each["means"][i] - known[COLUMNS[i]] for i in controls])
+    inverse = np.linalg.inv(C[np.ix_(controls, controls)])
+    slopes = inverse @ C[controls, own]
+    left = (C[own, own] - slopes @ C[controls, own]) * (networks - 1) / (networks - 4)
+    variance = left * (1.0 / networks + missed @ inverse @ missed / (networks - 1))
+    mean = each["means"][own] - slopes @ missed
+    return float(mean / predicted - 1.0), float(np.sqrt(variance) / predicted)
 
 
-def _gaps(which: Sequence[int], name: str) -> list[Gap]:
-    predicted = (predict(problem_of(RECORDED[i]["problem"])) for i in which)
-    return [_gap(i, found, name) for i, found in zip(which, predicted, strict=True)]
+def _errors(found: Any) -> dict[str, float]:
+    """By the names of the square loss without intercept."""
+    if found.problem.intercept:
+        return {"test_error": found.test_error, "train_loss": 2.0 * found.train_objective}
+    return {"test_error": found.test_error, "train_loss": found.train_loss}
+
+
+def _gaps(record: Sequence[dict[str, Any]], name: str, by: Predict = predict) -> list[Gap]:
+    predicted = [_errors(by(problem_of(each["problem"])))[name] for each in record]
+    return [_gap(each, name, value) for each, value in zip(record, predicted, strict=True)]
 
 
 def _rms_z(gaps: Sequence[Gap]) -> float:
     return float(np.sqrt(np.mean([(gap / error) ** 2 for gap, error in gaps])))
-
-
-def test_the_record_has_the_drawn_problems() -> None:
-    assert [each["problem"] for each in RECORDED] == drawn_problems()
-
-
-@pytest.mark.parametrize("name", ["test_error", "train_loss"])
-def test_a_dozen_networks_agree(name: str) -> None:
-    gaps = _gaps(FEW, name)
-    assert _rms_z(gaps) < LARGEST_RMS_Z
-    assert all(abs(gap) < LARGEST_GAP + error for gap, error in gaps)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["test_error", "train_loss"])
-def test_networks_agree(name: str) -> None:
-    gaps = _gaps(range(COUNT), name)
-    assert _rms_z(gaps) < LARGEST_RMS_Z
-    assert all(abs(gap) < LARGEST_GAP + error for gap, error in gaps)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("term", [term for term in REMOVED if term != "pairs Υ"])
-def test_networks_show_the_largest_terms(term: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Υ changes at most 0.4 %, which these networks do not show: the values of `test_reuse` do."""
-    REMOVED[term](monkeypatch)
-    found = ((i, unchecked(problem_of(RECORDED[i]["problem"]))) for i in LARGE)
-    assert _rms_z([_gap(i, each, "train_loss") for i, each in found]) > LARGEST_RMS_Z
 
 
 RATIOS = {  # of what is compared: the changes that make the other problem of a pair

@@ -16,12 +16,15 @@ import numpy as np
 
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
-from ...functions.quadrature import gauss_from_measure
-from ..exact.residuals import Noise, noise_rule, target_rule
+from ...functions.quadrature import gauss_from_measure, trapezoid_normal
+from ..exact.residuals import target_rule
 
-# Spacing of t where the target is smooth, and nodes of the noise, by its size. Without noise, or
-# with little, nodes of r must not resolve the values of t; with more, not those of the noise.
-_FINE = ((0.0, 0.02, 1), (0.05, 0.04, 9), (np.inf, 0.1, 31))
+# Spacings of t, and of the noise over its size, by this size. Nodes of r must see neither: values
+# of t show where there is no noise, those of the noise where many t have the same label.
+_SPACINGS = ((0.0, 0.02, 1.0), (0.05, 0.04, 0.7), (np.inf, 0.1, 0.28))
+_IF_FLAT = 0.14  # of the noise, for targets that may be constant between kinks
+_NOISE_END = 8.5
+_NO_WEIGHT = 1e-17  # of a value of t and the noise
 ONE, T, S, Y = range(4)  # places of 1, t, s̃ and y among the moments
 
 
@@ -54,15 +57,20 @@ class _Grid:
 @lru_cache(maxsize=64)
 def _grid(star: Nonlinearity, noise_std: float, count: int) -> _Grid:
     """Gauss nodes of the law of r, in asinh(2r/rms r), with all of t kept."""
-    spacing, nodes = next(fine for most, *fine in _FINE if noise_std <= most)
+    spacing, between = next(fine for most, *fine in _SPACINGS if noise_std <= most)
+    between = min(between, _IF_FLAT) if star.kinks else between
     t, w_t = target_rule(star, spacing)
-    added, w_x = noise_rule(Noise(noise_std**2), None, nodes)
-    y = star(t)
-    r, w = np.add.outer(y, added).ravel(), np.multiply.outer(w_t, w_x).ravel()
+    added, w_x = trapezoid_normal(_NOISE_END, between) if noise_std else (np.zeros(1), np.ones(1))
+    r, w = np.add.outer(star(t), noise_std * added), np.multiply.outer(w_t, w_x)
+    place, kept = np.nonzero(w > _NO_WEIGHT)
+    r, w = r[place, kept], w[place, kept]
     scale = 0.5 * np.sqrt(w @ r**2)
     rule = gauss_from_measure(np.arcsinh(r / scale), w, count)
-    cardinal = (rule.polynomials * rule.root).T @ rule.weighted  # (P·noise, M)
-    cardinal = cardinal.reshape(t.size, w_x.size, -1).sum(axis=1)
+    each = (rule.polynomials * rule.root).T @ rule.weighted  # (points, M)
+    first = np.searchsorted(place, np.arange(t.size))
+    has = np.unique(place)
+    cardinal = np.zeros((t.size, rule.nodes.size))
+    cardinal[has] = np.add.reduceat(each, first[has], axis=0)
     return _Grid(t, scale * np.sinh(rule.nodes), cardinal)
 
 

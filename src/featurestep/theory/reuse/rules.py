@@ -23,7 +23,8 @@ _PER_SHIFT = 0.45  # spacing over ρ_g/u_g, the scale of features in κ
 _PRE_ACTIVATION = 0.25
 _EXPONENT = 23.0  # of the error that poles of 1/(1 + χ) in κ leave, at κ = 0
 _R_NODES, _MORE_R_NODES = 38, 60  # of r for a small step, and where r has heavy tails
-_OWN = 30.0  # e φ0 r that doubles the number of nodes of r
+_R_EXPONENT = 14.0  # as `_EXPONENT`, at r = 0
+_OWN = 24.0  # e φ0 r that doubles the number of nodes of r
 _MOST_R_NODES = 200
 _FAR = 5.0  # of t and of the noise, for the largest r that matters
 # (reach of the step, nodes on either side of g = 0 up to it)
@@ -60,11 +61,28 @@ def _residual_nodes(problem: Problem) -> int:
     heavy = r_nodes(problem) >= MORE_R_NODES
     far = float(np.abs(problem.sigma_star(np.array([-_FAR, _FAR]))).max())
     far += _FAR * problem.noise_std
-    own = problem.step_size / math.sqrt(problem.width) * problem.phi_step * far
-    count = (_MORE_R_NODES if heavy else _R_NODES) * (1.0 + own / _OWN)
+    per_r = problem.step_size / math.sqrt(problem.width) * problem.phi_step
+    count = (_MORE_R_NODES if heavy else _R_NODES) * (1.0 + per_r * far / _OWN)
+    count = max(count, _for_poles(problem, per_r, far))
     if problem.sigma.kinks:  # smoothed over a width that is smaller than e φ0 r by √φ0
         count += 10.0 * problem.phi_step
     return min(round(count), _MOST_R_NODES)
+
+
+def _for_poles(problem: Problem, per_r: float, far: float) -> float:
+    """Nodes of r that the poles of 1/(1 + χ) in r ask for, as those in κ do (`_beside_poles`).
+
+    Features saturate with the row's own part of them, e φ0 r σ′(z).
+    """
+    size = math.sqrt(problem.star.second_moment + problem.noise_std**2)
+    own = per_r * abs(problem.sigma.mean_slope)
+    reach = math.sqrt(2.0 * math.log1p(_largest_influence(problem)))
+    place = reach / max(own, 1e-300)
+    exponent = _R_EXPONENT - 0.5 * (place / size) ** 2
+    distance = (
+        math.pi / max(own * reach, 1e-300) / math.hypot(place, 0.5 * size)
+    )  # in asinh(2r/size)
+    return exponent * math.asinh(2.0 * far / size) / distance if exponent > 0.0 else 0.0
 
 
 def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> Rule:
