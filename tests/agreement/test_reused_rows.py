@@ -12,8 +12,7 @@ import pytest
 
 from featurestep import Problem, predict, simulate
 from featurestep.functions.nonlinearity import coefficients
-from tests.agreement.reused_rows import COLUMNS, RECORD, SETS, problem_of
-from tests.theory.test_reuse import REMOVED, unchecked
+from tests.agreement.reused_rows import COLUMNS, RECORD, problem_of
 
 RECORDED = json.loads(RECORD.read_text())
 SAME = RECORDED["same rows"]
