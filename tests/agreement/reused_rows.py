@@ -52,19 +52,17 @@ def same_rows(count: int = 64, seed: int = 20261118) -> list[dict[str, Any]]:
     return [drawn(rng, LAWS[i % 4], STEPS[i // 4 % 4], 1500) for i in range(count)]
 
 
-def varied(count: int = 64, seed: int = 20261119) -> list[dict[str, Any]]:
-    """Problems with half of the rows, Gaussian first layers, intercepts, `full` residuals."""
+def varied(count: int = 48, seed: int = 20261119) -> list[dict[str, Any]]:
+    """Problems with half of the rows, Gaussian first layers, intercepts."""
     rng = np.random.default_rng(seed)
     found = []
     for i in range(count):
         fields = drawn(rng, LAWS[i % 4], STEPS[i // 4 % 4], 3000)
-        half, gaussian, intercept, full = rng.random(4) < [0.4, 0.4, 0.25, 0.5]
+        half, gaussian, intercept = rng.random(3) < [0.5, 0.4, 0.3]
         if half:
             fields |= {"rows": "half", "n_step": round(3000 * rng.choice([0.5, 1.0, 1.5]))}
         fields |= {"initial": "gaussian"} if gaussian else {}
         fields |= {"intercept": True} if intercept else {}
-        if full:  # the initial output has no mean
-            fields |= {"residual": "full", "centre": fields["centre"] or i % 4 == 0}
         found.append(fields)
     return found
 

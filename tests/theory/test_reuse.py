@@ -15,11 +15,11 @@ from featurestep import InvalidProblem, Problem, predict
 from featurestep.theory.exact import columns
 from featurestep.theory.exact.solve import SolvedNetwork
 from featurestep.theory.predict import solve
-from featurestep.theory.prediction import Prediction, answered
+from featurestep.theory.prediction import LossPrediction, Prediction, answered
 from featurestep.theory.resolution import Effort
 from featurestep.theory.reuse import features, readout
 from featurestep.theory.reuse.rules import choose_rules
-from featurestep.theory.reuse.solve import Shares, predict_rows
+from featurestep.theory.reuse.solve import Shares, predict_rows, solve_rows
 from tests.theory.roads import without_higher_degrees
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -81,6 +81,43 @@ def test_separate_rows_give_the_fresh_engine(
         assert getattr(found, name) == pytest.approx(getattr(fresh, name), rel=1e-8)
 
 
+def test_separate_rows_with_an_intercept_give_the_fresh_engine(without_curvature: None) -> None:
+    """That of any loss, which solves for the output's law and for the fields in turn."""
+    problem = Problem(
+        **{"activation": "relu", "target": "0.5*H0 + H1", "centre": True, "readout": "rademacher"},
+        **{"n": 2000, "n_step": 1500, "d": 1000, "width": 1500, "step_size": 38.0, "ridge": 0.05},
+        **{"noise_std": 0.3, "intercept": True},
+    )
+    fresh = predict(problem)
+    shares = Shares(step=problem.n_step, both=0.0, readout=problem.n)
+    found = solve_rows(problem, choose_rules(problem, 1.6), shares).loss_prediction()
+    names = ("test_error", "train_objective", "train_error", "readout_norm", "intercept")
+    for name in names:
+        assert getattr(found, name) == pytest.approx(getattr(fresh, name), rel=1e-6)
+    without = predict(problem.replace(intercept=False))
+    assert fresh.test_error < 0.98 * without.test_error
+
+
+def test_of_any_loss_the_answers_are_the_same() -> None:
+    problem = _problem(VALUES[5])
+    plain = predict(problem)
+    (found,) = solve([problem], any_loss=True)
+    assert isinstance(found, LossPrediction)
+    assert found.test_error == pytest.approx(plain.test_error, rel=1e-8)
+    assert 2.0 * found.train_objective == pytest.approx(plain.train_loss, rel=1e-12)
+    assert found.train_error == pytest.approx(plain.train_mse, rel=1e-12)
+    kappa = np.array([-1.0, 0.0, 2.0])
+    np.testing.assert_allclose(found.learned(kappa), plain.learned(kappa), rtol=1e-10)
+    np.testing.assert_allclose(found.network.error(kappa), plain.error_given(kappa), rtol=1e-7)
+
+
+def test_an_odd_function_needs_no_intercept() -> None:
+    problem = _problem(VALUES[1])
+    plain, found = predict(problem), predict(problem.replace(intercept=True))
+    assert found.intercept == pytest.approx(0.0, abs=1e-10)
+    assert found.test_error == pytest.approx(plain.test_error, rel=1e-8)
+
+
 def test_curvature_of_the_step_changes_fresh_rows_as_in_the_fresh_engine() -> None:
     """With (37), whose square the two engines treat differently, by 1/d²."""
     problem = Problem(n=2000, d=1000, width=1500, step_size=38.0, ridge=0.05, readout="constant")
@@ -129,8 +166,8 @@ def _without_constraint(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def changed(*args: Any) -> Any:
         matrix = build(*args)
-        where = readout.Fields(args[0].pencil.groups).constraint
-        beside = readout.Fields(args[0].pencil.groups).beside
+        where = readout.Fields(args[0].pencil).constraint
+        beside = readout.Fields(args[0].pencil).beside
         matrix[beside, beside] = args[0].pencil.base
         matrix[where] = matrix[:, where] = 0.0
         index = np.arange(len(matrix))[where]
@@ -287,7 +324,7 @@ def test_without_step_rows_do_not_matter() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"residual": "full"}, "residual must be labels with rows same"),
+        ({"residual": "full"}, "residual must be labels with rows same .with the full residual"),
         ({"target": "z1 + z1*z2"}, "target must have one direction with rows same"),
     ],
 )

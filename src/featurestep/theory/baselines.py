@@ -114,7 +114,7 @@ class LossBaselines(Result):
         return size_notes(self.problem)
 
 
-@verb(LOSS, {"rows"})
+@verb(LOSS, {"rows", "intercept"})
 def baselines(
     problem: Problem | Grid, *, progress: Progress | None = None
 ) -> Any:  # Baselines or LossBaselines, by the loss, or a GridResult

@@ -99,7 +99,7 @@ class LossOptimum(Optimum):
     COLUMNS: ClassVar[tuple[str, ...]] = ("ridge", "step_size", "test_error", "test_loss")
 
 
-@verb(LOSS, {"steps"}, {"covariance"}, {"rows"})
+@verb(LOSS, {"steps"}, {"covariance"}, {"rows", "intercept"})
 def optimum(
     problem: Problem | Grid,
     *,

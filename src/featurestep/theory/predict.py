@@ -38,7 +38,7 @@ from .validity import remember_overlaps
 
 METHODS = ("exact", "isotropic")
 # Fields beyond the plain problem, see core.extensions.
-KNOWN = (LOSS, {"steps"}, {"covariance"}, {"rows"})
+KNOWN = (LOSS, {"steps"}, {"covariance"}, {"rows", "intercept"})
 SETTLED = 3e-7  # relative change under refinement that ends it
 MAX_REFINEMENTS = 6
 
@@ -66,7 +66,7 @@ def predict(
 
     With `rows="same"` the readout is fitted on the rows of the step, with `rows="half"` on half of
     them and on fresh ones (theory, sections 26–29), for the residual `labels` and targets of one
-    direction.
+    direction, with an intercept or without.
 
     >>> from featurestep import Problem, predict
     >>> p = Problem(n=2000, d=1000, width=1500, step_exponent=0.3, ridge=0.01, noise_std=0.1)
@@ -145,8 +145,11 @@ def solve(
     with one_thread(), np.errstate(all="ignore"):  # what does not converge is refused
         for index in sorted(set(range(len(problems))).difference(plain)):
             problem = problems[index]
-            solve_one = solve_reused if _has_reused_rows(problem) else solve_problem
-            batches.outcomes[index] = solve_one(problem, effort)
+            batches.outcomes[index] = (
+                solve_reused(problem, effort, any_loss)
+                if _has_reused_rows(problem)
+                else solve_problem(problem, effort)
+            )
         for _ in range(MAX_REFINEMENTS):
             pending = batches.solve(pending)
             if not pending:

@@ -150,7 +150,7 @@ def _target_notes(problem: Problem) -> Notes:
 def train_loss_notes(problem: Problem) -> Notes:
     """Terms of order 1/d of training losses, seen in networks of d = 125 and 375."""
     size = _TRAIN_TERM / problem.d
-    if size < _TRAIN_NOTED:
+    if size < _TRAIN_NOTED or problem.shared_rows:  # there they are known: of (67)
         return ()
     text = (
         f"expect training losses of networks to be lower by up to {size:.1%}: terms of order 1/d "

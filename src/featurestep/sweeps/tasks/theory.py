@@ -95,7 +95,7 @@ class Predict(TheoryTask):
 
     name = "predict"
     batch = 1000
-    known = (LOSS, {"steps"}, {"covariance"}, {"rows"})
+    known = (LOSS, {"steps"}, {"covariance"}, {"rows", "intercept"})
     meanings = Prediction.MEANINGS
     loss_meanings = LossPrediction.MEANINGS
 
@@ -141,7 +141,7 @@ class BaselinesTask(TheoryTask):
     """Test errors of simpler predictors."""
 
     name = "baselines"
-    known = (LOSS, {"rows"})
+    known = (LOSS, {"rows", "intercept"})
     probed = tuple(  # those of other losses take a second or two each
         name for name, changes in _PROBES.items() if changes.get("loss", "huber") == "huber"
     )

@@ -30,6 +30,7 @@ class Pencil:
     step: StepNumbers
     ridge: float  # nλ
     classes: Sequence[tuple[RowClass, RowFeatures]]
+    intercept: bool = False  # whether the readout has one
 
     @property
     def groups(self) -> int:

@@ -2,7 +2,7 @@
 
 Fields are A (means), v_⋆, v_b and ϑ (3K each: the bulk along β⋆, along the rest of β, and the shift
 that β = Xᵀr/n makes), Δ¹, Δ², Δ̂¹, Δ̂² (norms of neurons and their conjugates) and Υ (pairs of rows).
-All but A are in scaled units.
+All but A are in scaled units. An intercept is one more, with the column 1 and no penalty.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import numpy as np
 from ...core.types import FloatArray
 from ..exact.dyson import p_hat_index
 from .features import RowFeatures, StepNumbers, norm_noise
-from .fixed_point import ClassGradients, ClassValues, Gradients, PencilEvaluation
+from .fixed_point import ClassGradients, ClassValues, Gradients, Pencil, PencilEvaluation
 from .rows import ONE, RowClass, S, T, Y
 
 OneClass = tuple[RowClass, RowFeatures, ClassValues]
 
 
 class Fields:
-    """Places of the fields of K groups in the vector of unknowns, 15K of them."""
+    """Places of the fields in the vector of unknowns, 15K of them and an intercept, if any."""
 
-    def __init__(self, groups: int) -> None:
-        sizes = [1, 3, 3, 3, 1, 1, 1, 1, 1]
-        ends = np.cumsum([0, *sizes]) * groups
+    def __init__(self, pencil: Pencil) -> None:
+        sizes = [pencil.groups * count for count in (1, 3, 3, 3, 1, 1, 1, 1, 1)]
+        ends = np.cumsum([0, *sizes, int(pencil.intercept)])
         parts = [slice(a, b) for a, b in pairwise(ends)]
         self.means, self.star, self.beside, self.constraint = parts[:4]
         self.norms, self.conjugates = parts[4:6], parts[6:8]
-        self.pair = parts[8]
+        self.pair, self.intercept = parts[8:]
         self.count = int(ends[-1])
 
 
@@ -39,7 +39,7 @@ class PencilReadout:
     """The stationary point of (62), and the training loss."""
 
     fields: Fields
-    coefficients: FloatArray  # (15K,)
+    coefficients: FloatArray  # (15K,) or (15K + 1,)
     objective: float  # n L_tr/n_step
 
 
@@ -48,11 +48,12 @@ def class_columns(
 ) -> tuple[FloatArray, FloatArray]:
     """Columns that do not depend on t and s̃, (M, Q, 15K), and that of v_⋆ and v_b, (M, Q, 3K)."""
     size = at.pencil.groups
-    places = Fields(size)
+    places = Fields(at.pencil)
     unit = 1.0 / np.sqrt(at.pencil.step.n_step)
     scaled = unit * at.root
     plain = np.zeros((*own.shrink.shape, places.count), dtype=own.response.dtype)
     plain[..., places.means] = features.mean
+    plain[..., places.intercept] = 1.0
     plain[..., places.constraint] = unit * rows.r[:, None, None] * own.effective
     for a in (0, 1):
         plain[..., places.norms[a]] = scaled * features.norms[a]
@@ -93,7 +94,7 @@ def sample_norm_products(step: StepNumbers) -> FloatArray:
 def fit(at: PencilEvaluation) -> PencilReadout:
     """Fit the readout: the stationary point of all fields at once (eqs. 57, 62)."""
     pencil = at.pencil
-    places = Fields(pencil.groups)
+    places = Fields(pencil)
     matrix = quadratic_terms(at) / pencil.step.n_step
     right = np.zeros(places.count, dtype=matrix.dtype)
     constant = 0.0
@@ -114,7 +115,7 @@ def _add_readout_rows(
     """Add the misfit on one class of the readout's rows, in place; return E[wy²] on them."""
     rows, features, own = one
     size = at.pencil.groups
-    places = Fields(size)
+    places = Fields(at.pencil)
     plain, bulk = class_columns(at, rows, features, own)
     flat, tilted = plain.reshape(-1, places.count), bulk.reshape(-1, 3 * size)
     w = (rows.readout_share * own.shrink[..., None, None] * rows.moments).reshape(-1, 4, 4)
@@ -128,7 +129,7 @@ def _add_readout_rows(
         right[where] += tilted.T @ w[:, i, Y]
         for other, j in wheres:
             matrix[where, other] += tilted.T @ (tilted * w[:, i, j, None])
-    _add_squares(matrix, right, rows, features, own, (flat, tilted))
+    _add_squares(matrix, right, places, one, (flat, tilted))
     norms = features.sample_norms.reshape(3, -1, size)
     weighted = norms * w[:, ONE, ONE, None]
     gram = np.einsum("ajg,bjh->abgh", weighted, norms, optimize=True)
@@ -140,15 +141,14 @@ def _add_readout_rows(
 def _add_squares(
     matrix: FloatArray,
     right: FloatArray,
-    rows: RowClass,
-    features: RowFeatures,
-    own: ClassValues,
+    places: Fields,
+    one: OneClass,
     columns: tuple[FloatArray, FloatArray],
 ) -> None:
     """Add what (37) adds to the column of A, in place."""
+    rows, features, own = one
     flat, tilted = columns
     size = features.mean.shape[-1]
-    places = Fields(size)
     weight = rows.readout_share * own.shrink[..., None, None] * rows.squares
     bent = np.einsum("jmqg,mqji->mqig", features.squares, weight).reshape(-1, 7, size)
     right[places.means] += bent[:, Y].sum(axis=0)
@@ -164,8 +164,7 @@ def _add_squares(
 def quadratic_terms(at: PencilEvaluation) -> FloatArray:
     """Half the Hessian of all terms beside the misfit on the readout's rows (eq. 66)."""
     pencil = at.pencil
-    step, size = pencil.step, pencil.groups
-    places = Fields(size)
+    step, places = pencil.step, Fields(pencil)
     matrix = np.zeros((places.count, places.count), dtype=at.g.dtype)
     index = np.arange(places.count)
     inverse = at.inverse

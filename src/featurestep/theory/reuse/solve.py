@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +11,12 @@ from ...core.errors import FeaturestepError, InvalidProblem, NotConverged
 from ...core.problem import Problem
 from ...core.spiked import spiked_weights
 from ...core.types import FloatArray
+from ..exact.convex import Unknowns
+from ..exact.errors import fitted_bulk_gram
 from ..exact.sectors import Forms
-from ..exact.solve import SolvedNetwork, joined_groups, step_of
+from ..exact.solve import LossNetwork, SolvedNetwork, joined_groups, step_of
 from ..exact.step import ProblemRow, Step
-from ..prediction import Outcome, Prediction, checked
+from ..prediction import LossPrediction, Outcome, Prediction, checked, checked_loss
 from ..resolution import Effort
 from .features import StepNumbers, other_features, step_features
 from .fixed_point import (
@@ -31,12 +34,18 @@ from .rows import other_rows, step_rows
 from .rules import RowRules, choose_rules
 
 
-def solve_reused(problem: Problem, effort: Effort) -> Outcome:
-    """The prediction for a problem with rows `same` or `half`, or the error that refuses it."""
+def solve_reused(problem: Problem, effort: Effort, any_loss: bool = False) -> Outcome:
+    """The prediction for a problem with rows `same` or `half`, or the error that refuses it.
+
+    With `any_loss`, or an intercept, it is that of any loss.
+    """
     try:
         _require_known(problem)
         rules = choose_rules(problem, effort.nodes)
-        return checked(predict_rows(problem, rules, Shares.of(problem)))
+        found = solve_rows(problem, rules, Shares.of(problem))
+        if any_loss or problem.intercept:
+            return checked_loss(found.loss_prediction())
+        return checked(found.prediction())
     except FeaturestepError as error:
         return error
     except np.linalg.LinAlgError as error:
@@ -46,7 +55,10 @@ def solve_reused(problem: Problem, effort: Effort) -> Outcome:
 def _require_known(problem: Problem) -> None:
     """Refuse what is not known for readouts on rows of the step."""
     if problem.residual != "labels":
-        rule = f"must be labels with rows {problem.rows}"
+        rule = (
+            f"must be labels with rows {problem.rows} (with the full residual a row's features "
+            "depend on its initial output too, which is known for fresh rows only)"
+        )
         raise InvalidProblem("residual", rule, problem.residual)
     if problem.teacher is not None:
         rule = f"must have one direction with rows {problem.rows}"
@@ -92,7 +104,7 @@ def build_pencil(problem: Problem, step: Step, rules: RowRules, shares: Shares) 
         share = shares.readout / total
         rows = other_rows(star, noise, *direction, rules.kappa, readout_share=share)
         classes.append((rows, other_features(numbers, rules.kappa)))
-    return Pencil(numbers, problem.n * problem.ridge, classes)
+    return Pencil(numbers, problem.n * problem.ridge, classes, problem.intercept)
 
 
 @dataclass(frozen=True)
@@ -129,71 +141,123 @@ def solve_errors(at: PencilEvaluation, fitted: PencilReadout, n: int) -> PencilE
 
 
 def predict_rows(problem: Problem, rules: RowRules, shares: Shares) -> Prediction:
-    """The prediction for one problem, not checked."""
+    """The prediction for one problem without intercept, not checked."""
+    return solve_rows(problem, rules, shares).prediction()
+
+
+def solve_rows(problem: Problem, rules: RowRules, shares: Shares) -> SolvedRows:
+    """Solve one problem with given rows."""
     step = step_of([ProblemRow(problem)], rules.groups, rules.residuals, "exact", higher=False)
     found = solve(build_pencil(problem, step, rules, shares))
     fitted = fit(found.at)
-    errors = solve_errors(found.at, fitted, problem.n)
-    return _prediction(problem, step, rules, found, fitted, errors)
-
-
-def _fields(step: Step, at: PencilEvaluation, fitted: PencilReadout) -> FloatArray:
-    """The fields A, τ, ψ and Δ¹ that test rows see, (4, K), in the units of (29)."""
-    places, x = fitted.fields, fitted.coefficients
-    size = at.pencil.groups
-    bulk = slice(size, 2 * size)
-    a = at.pencil.step.row_norm
-    unit = a * at.root / np.sqrt(at.pencil.step.n_step)
-    star, beside = unit * x[places.star][bulk], unit * x[places.beside][bulk]
-    gamma, q = step.alignment[0], step.across[0]
-    return np.stack(
-        [
-            x[places.means],
-            gamma * star + q * beside,
-            q * star - gamma * beside,
-            a * unit * x[places.norms[0]],
-        ]
+    return SolvedRows(
+        problem, step, rules, found, fitted, solve_errors(found.at, fitted, problem.n)
     )
 
 
-def _prediction(
-    problem: Problem,
-    step: Step,
-    rules: RowRules,
-    found: PencilSolution,
-    fitted: PencilReadout,
-    errors: PencilErrors,
-) -> Prediction:
-    fields = _fields(step, found.at, fitted)
-    square = float(errors.readout_squares.sum())
-    network = SolvedNetwork(
-        [ProblemRow(problem)],
-        rules.groups,
-        rules.residuals,
-        "exact",
-        fields.reshape(1, -1),
-        errors.readout_squares[None],
-        Forms(errors.bulk_gram[None, None]),
-    )
-    kappa, weight = rules.test
-    weights = spiked_weights(problem)
-    check = abs((errors.train_mse + problem.ridge * square) / errors.train_loss - 1.0)
-    return Prediction(
-        problem=problem,
-        test_error=float(network.error(kappa) @ weight),
-        train_loss=errors.train_loss,
-        train_mse=errors.train_mse,
-        readout_norm=float(np.sqrt(max(square, 0.0))),
-        alignment=weights.alignment,
-        beta_norm=weights.beta_norm,
-        test_error_sd=0.0,
-        groups=joined_groups(
-            rules.groups[0], step.neurons[0], step.shift[0], step.norm[0], fields, 1
-        ),
-        method="exact",
-        solver_residual=found.residual,
-        iterations=found.iterations,
-        self_check=float(check),
-        nodes=int(rules.kappa.size),
-        network=network,
-    )
+@dataclass(frozen=True)
+class SolvedRows:
+    """A solved problem, and what it predicts."""
+
+    problem: Problem
+    step: Step
+    rules: RowRules
+    found: PencilSolution
+    fitted: PencilReadout
+    errors: PencilErrors
+
+    def prediction(self) -> Prediction:
+        """Of the square loss."""
+        rows, errors = [ProblemRow(self.problem)], self.errors
+        network = SolvedNetwork(
+            rows,
+            self.rules.groups,
+            self.rules.residuals,
+            "exact",
+            self._fields.reshape(1, -1),
+            errors.readout_squares[None],
+            Forms(errors.bulk_gram[None, None]),
+        )
+        kappa, weight = self.rules.test
+        return Prediction(
+            **self._common,
+            test_error=float(network.error(kappa) @ weight),
+            train_loss=errors.train_loss,
+            train_mse=errors.train_mse,
+            test_error_sd=0.0,
+            network=network,
+        )
+
+    def loss_prediction(self) -> LossPrediction:
+        """The same as that of any loss, ½(y − f)² here, with an intercept or without."""
+        errors, at = self.errors, self.found.at
+        size = at.pencil.groups
+        bulk = slice(size, 2 * size)
+        fields, a = self._fields.reshape(1, -1), at.pencil.step.row_norm
+        gram = errors.bulk_gram[None] + fitted_bulk_gram(self.step, fields)
+        unknowns = Unknowns(
+            v2=at.v2[None],
+            phi_phi=(a[:, None] * at.g[bulk, bulk] * a)[None],
+            xi=np.zeros((1, 2 * size, 2 * size)),
+            coefficients=fields,
+            intercept=np.array([self._intercept]),
+            relative=(errors.readout_squares / at.v2)[None],
+            bulk=gram / np.sqrt(at.v2[:, None] * at.v2),
+            xi_change=np.zeros((1, 2 * size, 2 * size)),
+        )
+        network = LossNetwork(self.problem, np.ones(1), self.step, unknowns)
+        test_error = float(network.errors_with(0.0)[0])
+        return LossPrediction(
+            **self._common,
+            test_loss=0.5 * test_error,
+            train_loss=0.5 * errors.train_mse,
+            train_objective=0.5 * errors.train_loss,
+            test_error=test_error,
+            train_error=errors.train_mse,
+            intercept=self._intercept,
+            network=network,
+        )
+
+    @property
+    def _common(self) -> dict[str, Any]:
+        """What predictions of any kind have."""
+        problem, step, errors = self.problem, self.step, self.errors
+        weights, square = spiked_weights(problem), float(errors.readout_squares.sum())
+        check = abs((errors.train_mse + problem.ridge * square) / errors.train_loss - 1.0)
+        return {
+            "problem": problem,
+            "readout_norm": float(np.sqrt(max(square, 0.0))),
+            "alignment": weights.alignment,
+            "beta_norm": weights.beta_norm,
+            "groups": joined_groups(
+                *(self.rules.groups[0], step.neurons[0], step.shift[0], step.norm[0]),
+                *(self._fields, 1),
+            ),
+            "method": "exact",
+            "solver_residual": self.found.residual,
+            "iterations": self.found.iterations,
+            "self_check": float(check),
+            "nodes": int(self.rules.kappa.size),
+        }
+
+    @property
+    def _intercept(self) -> float:
+        return float(self.fitted.coefficients[self.fitted.fields.intercept].sum())
+
+    @property
+    def _fields(self) -> FloatArray:
+        """The fields A, τ, ψ and Δ¹ that test rows see, (4, K), in the units of (29)."""
+        at, places, x = self.found.at, self.fitted.fields, self.fitted.coefficients
+        size, a = at.pencil.groups, at.pencil.step.row_norm
+        bulk = slice(size, 2 * size)
+        unit = a * at.root / np.sqrt(at.pencil.step.n_step)
+        star, beside = unit * x[places.star][bulk], unit * x[places.beside][bulk]
+        gamma, q = self.step.alignment[0], self.step.across[0]
+        return np.stack(
+            [
+                x[places.means],
+                gamma * star + q * beside,
+                q * star - gamma * beside,
+                a * unit * x[places.norms[0]],
+            ]
+        )
