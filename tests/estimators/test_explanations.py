@@ -207,10 +207,7 @@ EXAMPLES = {  # rows, dimension, width: those of docs/estimators.md and of its t
 @pytest.mark.parametrize("split", ["reuse", "half"])
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_theory_expects_the_error_of_the_planted_examples(name, split):
-    """Mean over fits of the expected error over that on fresh rows: within a tenth.
-
-    There is no theory of two directions with an intercept: with halves that is worth more.
-    """
+    """Mean over fits of the expected error over that on fresh rows: within a tenth."""
     rows, d, width = EXAMPLES[name]
     ratios = []
     for seed in range(6):
