@@ -41,11 +41,16 @@ def _command(ridge: float) -> None:
         command_line(arguments)
 
 
-def _compute(ridge: float, *, spectrum_panel: bool) -> None:
+def _worker(*, spectrum_panel: bool) -> Callable[[float], None]:
     """What a worker of the page computes, called here so that it can be traced."""
-    for task in tasks_of(_state(ridge), "full").values():
-        if (task.part == "spectrum") == spectrum_panel:
-            answer(*task)
+    tasks = {ridge: tasks_of(_state(ridge), "full") for ridge in RIDGES}
+
+    def compute(ridge: float) -> None:
+        for task in tasks[ridge].values():
+            if (task.part == "spectrum") == spectrum_panel:
+                answer(*task)
+
+    return compute
 
 
 def _ask(views: Views) -> Callable[[float], None]:
@@ -103,10 +108,8 @@ def main() -> None:
     report("spectrum", 26, files(lambda ridge: spectrum(_problem(ridge))))
     report("simulate", 20, files(lambda ridge: simulate(_problem(ridge), seeds=2)))
     report("featurestep predict --over", 28, files(_command))
-    total = report("page, errors' worker", None, files(lambda r: _compute(r, spectrum_panel=False)))
-    total += report(
-        "page, spectrum's worker", None, files(lambda r: _compute(r, spectrum_panel=True))
-    )
+    total = report("page, errors' worker", None, files(_worker(spectrum_panel=False)))
+    total += report("page, spectrum's worker", None, files(_worker(spectrum_panel=True)))
     views = Views()
     try:
         total += report("page, server", None, files(_ask(views)))

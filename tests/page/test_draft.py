@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -12,7 +13,7 @@ import pytest
 
 from featurestep import NotConverged, Problem, Spectrum, spectrum
 from featurestep.page import panels, pool, spectrum_figure
-from featurestep.page.pool import Memory, Overtaken, Pool, Task
+from featurestep.page.pool import Memory, Overtaken, Pool, Task, TooSlow
 from featurestep.page.server import Latest
 from featurestep.page.state import State
 from featurestep.page.views import tasks_of
@@ -186,21 +187,21 @@ def test_only_the_latest_question_of_a_page_is_wanted() -> None:
 
 
 def test_what_is_overtaken_is_dropped_and_the_worker_goes_on() -> None:
-    pool = Pool(1, Memory(), deadline=60.0)
+    pool = Pool(1, Memory())
     quick = Task("point", State(readout="constant").to_query())
     try:
-        assert pool.ask([quick])
+        assert pool.ask([quick], deadline=60.0)
         process = pool.workers[0].process.pid
         heavy = Task("spectrum", State(readout="uniform", n=3000).to_query())
         moved_on = threading.Event()
         timer = threading.Timer(0.3, moved_on.set)
         timer.start()
         with pytest.raises(Overtaken):
-            pool.ask([heavy], lambda: not moved_on.is_set())
+            pool.ask([heavy], lambda: not moved_on.is_set(), deadline=60.0)
         timer.join()
         assert pool.memory.get(heavy) is None
         again = Task("point", State(readout="constant", n=700).to_query())
-        (found,) = pool.ask([again])
+        (found,) = pool.ask([again], deadline=60.0)
         assert found["n"] == 700
         assert pool.workers[0].process.pid == process
     finally:
@@ -208,11 +209,38 @@ def test_what_is_overtaken_is_dropped_and_the_worker_goes_on() -> None:
 
 
 def test_what_waits_for_a_worker_is_let_go_when_overtaken() -> None:
-    pool = Pool(1, Memory(), deadline=60.0)
+    pool = Pool(1, Memory())
     try:
         pool._idle.get_nowait()  # as when another request has it
-        began = time.monotonic()
+        began, task = time.monotonic(), Task("point", State().to_query())
         with pytest.raises(Overtaken):
-            pool.ask([Task("point", State().to_query())], lambda: time.monotonic() - began < 0.2)
+            pool.ask([task], lambda: time.monotonic() - began < 0.2, deadline=60.0)
     finally:
+        pool.close()
+
+
+def test_a_long_request_waits_for_the_one_before_and_others_pass() -> None:
+    pool = Pool(2, Memory())
+    pool.grow([Task("point", State(readout="constant").to_query())])
+    heavy = Task("spectrum", State(readout="uniform", n=3000).to_query())
+    ended = threading.Event()
+
+    def ask() -> None:
+        with contextlib.suppress(Overtaken):
+            pool.ask([heavy], lambda: not ended.is_set(), deadline=60.0, is_long=True)
+
+    first = threading.Thread(target=ask)
+    try:
+        first.start()
+        while not pool._long.locked():
+            time.sleep(0.01)
+        (late,) = pool.ask([heavy], deadline=0.1, is_long=True)
+        assert isinstance(late, TooSlow)
+        quick = Task("point", State(readout="constant", n=700).to_query())
+        (found,) = pool.ask([quick], deadline=60.0)
+        assert found["n"] == 700
+        assert first.is_alive()
+    finally:
+        ended.set()
+        first.join()
         pool.close()

@@ -6,6 +6,7 @@ import json
 import pickle
 import time
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from featurestep import InvalidProblem, baselines, limit, predict, spectrum
 from featurestep.core.results import Note
 from featurestep.page import axes, figures, panels, spectrum_figure, words
+from featurestep.page import views as module
 from featurestep.page.controls import PRESETS
 from featurestep.page.pool import Memory, Pool, Refused, Task, TooSlow, answer
 from featurestep.page.state import State
@@ -132,7 +134,7 @@ def test_a_curve_that_takes_too_long_stays_a_draft(views: Views) -> None:
     state = State(readout="rademacher", rows="same", n=700)
     drafts = views.answers(state, "main", "draft")[0]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(views.fast, "deadline", 0.0)
+        patched.setattr(module, "DEADLINE", 0.0)
         late = views.answers(state.replace(theme="dark"), "main", "full")[0]
     assert late["curve"] == drafts["curve"]
 
@@ -404,19 +406,19 @@ def test_the_gravest_note_is_told_first() -> None:
 
 
 def test_what_takes_too_long_is_stopped_and_the_worker_replaced() -> None:
-    pool = Pool(1, Memory(), deadline=0.01)
+    pool = Pool(1, Memory())
+    ask = partial(pool.ask, deadline=60.0)
     try:
-        (late,) = pool.ask([Task("point", State().to_query())])
+        (late,) = pool.ask([Task("point", State().to_query())], deadline=0.01)
         assert isinstance(late, TooSlow)
         assert "takes too long" in str(late)
-        pool.deadline = 60.0
-        (found,) = pool.ask([Task("point", State().to_query())])
+        (found,) = ask([Task("point", State().to_query())])
         assert found["test_error"] == predict(State().problem).test_error
         pool.workers[0].kill()
         while pool.workers[0].process.lives:
             time.sleep(0.01)
-        (again,) = pool.ask([Task("point", State(n=500).to_query())])
-        (refused,) = pool.ask([Task("point", State(activation="abs").to_query())])
+        (again,) = ask([Task("point", State(n=500).to_query())])
+        (refused,) = ask([Task("point", State(activation="abs").to_query())])
         assert again["n"] == 500
         assert isinstance(refused, InvalidProblem)
         assert "activation must have c_1" in str(refused)
@@ -429,7 +431,12 @@ def test_where_the_full_spectrum_fails_a_draft_stays_and_says_so(
     views: Views, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     state = State(readout="constant", n=321)
-    monkeypatch.setattr(views.slow, "ask", lambda *_: [error])
+    asked = views.pool.ask
+
+    def ask(tasks: list[Task], *rest: Any, **how: Any) -> list[Any]:
+        return [error] if tasks[0].how == "full" else asked(tasks, *rest, **how)
+
+    monkeypatch.setattr(views.pool, "ask", ask)
     found = views.answers(state, "spectrum")[0]["spectrum"]
     draft = views.answers(state, "spectrum", "draft")[0]["spectrum"]
     assert {**found, "notes": []} == {**draft, "notes": []}
@@ -437,6 +444,8 @@ def test_where_the_full_spectrum_fails_a_draft_stays_and_says_so(
         *draft["notes"],
         f"expect a less accurate spectrum: the full one was not computed ({error})",
     ]
-    for pool in (views.fast, views.drafts):  # who drafts, before the page has its workers and after
-        monkeypatch.setattr(pool, "ask", lambda *_: [Refused("takes longer")])
+    late = Refused("takes longer")
+    monkeypatch.setattr(
+        views.pool, "ask", lambda tasks, *_, **__: [error if tasks[0].how == "full" else late]
+    )
     assert views.answers(state, "spectrum")[0]["spectrum"] is error

@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..core.errors import FeaturestepError, InvalidProblem
@@ -77,49 +77,64 @@ class Memory:
 class Pool(WorkerPool):
     """Workers that answer tasks; a request takes more than one only when they are free.
 
-    From `grow` on all of them serve, and before the first only, or none: a cold one has to import
-    the engine.
+    From `grow` on all of them serve, and before the first only: a cold one has to import the
+    engine. Long requests come one after the other, so that they never have all workers.
     """
 
-    def __init__(
+    def __init__(self, size: int, memory: Memory) -> None:
+        super().__init__(answer, size)
+        self.memory = memory
+        self.serving = 1
+        self._idle: queue.LifoQueue[Worker] = queue.LifoQueue()
+        self._idle.put(self.workers[0])
+        self._long = threading.Lock()
+
+    def ask(
         self,
-        size: int,
-        memory: Memory,
+        tasks: Sequence[Task],
+        wanted: Wanted = always,
         *,
         deadline: float,
-        low_priority: bool = False,
-        first: int = 1,
-    ) -> None:
-        super().__init__(answer, size, low_priority=low_priority)
-        self.deadline = deadline
-        self.memory = memory
-        self.serving = first
-        self._idle: queue.LifoQueue[Worker] = queue.LifoQueue()
-        for worker in self.workers[:first]:
-            self._idle.put(worker)
-
-    def ask(self, tasks: Sequence[Task], wanted: Wanted = always) -> list[Any]:
+        is_long: bool = False,
+    ) -> list[Any]:
         """The tasks' answers in order: data, or the error that stands in its place.
 
-        Raises `Overtaken` as soon as they are not wanted any more.
+        Raises `Overtaken` as soon as they are not wanted any more. The deadline is in seconds, with
+        the wait for a worker.
         """
         found = self._remembered(tasks)
         if found.keys() != set(tasks):
-            until = time.monotonic() + self.deadline
-            group = self._take(len(set(tasks)) - len(found), until, wanted)
-            try:
-                found = self._remembered(tasks)  # others may have asked the same while we waited
-                missing = [task for task in dict.fromkeys(tasks) if task not in found]
-                found |= self._answered(missing, group, until, wanted)
-            finally:
-                for worker in reversed(group):
-                    self._idle.put(worker)
+            until = time.monotonic() + deadline
+            late = TooSlow(f"stopped after {deadline:g} s: this takes too long for a live page")
+            with self._turn(until, wanted) if is_long else contextlib.nullcontext():
+                group = self._take(len(set(tasks)) - len(found), until, wanted)
+                try:
+                    found = self._remembered(tasks)  # others may have asked for it meanwhile
+                    missing = [task for task in dict.fromkeys(tasks) if task not in found]
+                    found |= self._answered(missing, group, until, late, wanted)
+                finally:
+                    for worker in reversed(group):
+                        self._idle.put(worker)
         return [found[task] for task in tasks]
+
+    @contextlib.contextmanager
+    def _turn(self, until: float, wanted: Wanted) -> Iterator[None]:
+        """Wait for the long request before this one, or for the deadline."""
+        mine = False
+        while not mine and time.monotonic() < until:
+            _check(wanted)
+            mine = self._long.acquire(timeout=_POLL_SECONDS)
+        try:
+            yield
+        finally:
+            if mine:
+                self._long.release()
 
     def grow(self, tasks: Sequence[Task]) -> None:
         """Bring the other workers into service, each warmed up by some tasks."""
         for worker in self.workers[self.serving :]:
-            self._answered(list(tasks), [worker], time.monotonic() + _WARMING, always)
+            until = time.monotonic() + _WARMING
+            self._answered(list(tasks), [worker], until, TooSlow("not warm in time"), always)
             self._idle.put(worker)
             self.serving += 1
 
@@ -139,11 +154,10 @@ class Pool(WorkerPool):
         return group
 
     def _answered(
-        self, tasks: list[Task], group: list[Worker], until: float, wanted: Wanted
+        self, tasks: list[Task], group: list[Worker], until: float, late: TooSlow, wanted: Wanted
     ) -> dict[Task, Any]:
         """Spread tasks over workers until the deadline; those that are late are stopped."""
         waiting = [Call(task, task) for task in reversed(tasks)]
-        late = TooSlow(f"stopped after {self.deadline:g} s: this takes too long for a live page")
         found: dict[Task, Any] = dict.fromkeys(tasks, late)
         try:
             for each in self.work(

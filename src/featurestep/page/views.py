@@ -20,22 +20,21 @@ from .state import NUMBERS, PLAIN, State
 View = tuple[dict[str, Any], dict[str, Any]]  # figures and texts, by their elements' ids
 LANES = ("main", "spectrum")  # what a page asks for on its own: the errors, and the spectrum
 DEADLINE = 8.0  # seconds for everything one request asks for, waiting for a worker included
-SLOW_DEADLINE = 20.0
+LONG_DEADLINE = 20.0  # of a full spectrum
 _KEPT = 128  # simulations, of errors and of spectra
 _PATIENCE = 3.0  # seconds for a page to open before the processes it does not need yet start
 _FIRST = 5.0  # seconds that a page waits for what was begun before it came
 
 
 class Views:
-    """Asks the engine: what follows a slider, as a draft where that is quicker, and in full."""
+    """Asks the engine: what follows a slider, as a draft where that is quicker, and in full.
+
+    Errors and spectrum are asked for in two lanes: a draft of the spectrum takes several times as
+    long as one of the errors, which would have to wait for it in a single one.
+    """
 
     def __init__(self) -> None:
-        memory = Memory()
-        self.fast = Pool(max(3, min(4, os.cpu_count() or 1)), memory, deadline=DEADLINE)
-        # Drafts of the spectrum: each begins where the last has ended.
-        self.drafts = Pool(2, memory, deadline=DEADLINE, first=0)
-        self.slow = Pool(1, memory, deadline=SLOW_DEADLINE, low_priority=True)
-        self._pools = (self.fast, self.drafts, self.slow)
+        self.pool = Pool(max(4, min(6, os.cpu_count() or 1)), Memory())
         self._simulated = Memory(_KEPT)
         self._ended = threading.Event()
         self._begun = {lane: threading.Event() for lane in LANES}
@@ -47,23 +46,22 @@ class Views:
 
     def _start(self) -> None:
         tasks = tasks_of(PLAIN, "draft")
+        everything = list(tasks.values())
         spectrum = [tasks.pop("spectrum")]
         for lane, asked in (("main", list(tasks.values())), ("spectrum", spectrum)):
-            self.fast.ask(asked)  # in turn: meanwhile the browser has a core to itself
+            # In turn: meanwhile the browser has a core to itself.
+            self.pool.ask(asked, deadline=DEADLINE)
             self._begun[lane].set()
         if not self._ended.wait(_PATIENCE):  # until a page is open the processor has enough to do
-            self.drafts.grow(spectrum)
-            self.fast.grow(list(tasks.values()))
+            self.pool.grow(everything)
 
     def close(self) -> None:
         """End every worker."""
         self._ended.set()
         while self._starter.is_alive():  # it may be about to start a worker
-            for pool in self._pools:
-                pool.end()
+            self.pool.end()
             self._starter.join(0.05)
-        for pool in self._pools:
-            pool.close()
+        self.pool.close()
 
     def answers(
         self, state: State, lane: str, how: str = "full", *, wanted: Wanted = always
@@ -78,18 +76,21 @@ class Views:
         tasks = self.tasks(state, how)
         task = tasks.pop("spectrum")
         if lane == "main":
-            found = dict(zip(tasks, self.fast.ask(list(tasks.values()), wanted), strict=True))
+            asked = self.pool.ask(list(tasks.values()), wanted, deadline=DEADLINE)
+            found = dict(zip(tasks, asked, strict=True))
             if isinstance(found["point"], InvalidProblem):
                 raise found["point"]
-            if isinstance(found["curve"], TooSlow):
-                found["curve"] = self._drafted(tasks["curve"], found["curve"], wanted)
+            if isinstance(found["curve"], TooSlow) and tasks["curve"].how == "full":
+                draft = self._draft(tasks["curve"], wanted)
+                found["curve"] = draft if isinstance(draft, Mapping) else found["curve"]
             kept = self._simulated.get(Task("errors", curve_key(state)))
             rough = any(each.how != "full" for each in tasks.values())
             return {**found, "simulated": kept}, "full" * rough
-        drafts = self.drafts if self.drafts.serving else self.fast
-        (spectrum,) = (self.slow if task.how == "full" else drafts).ask([task], wanted)
-        if isinstance(spectrum, Exception) and task.how == "full":
-            (draft,) = drafts.ask([task._replace(how="draft")], wanted)
+        is_long = task.how == "full"
+        deadline = LONG_DEADLINE if is_long else DEADLINE
+        (spectrum,) = self.pool.ask([task], wanted, deadline=deadline, is_long=is_long)
+        if isinstance(spectrum, Exception) and is_long:
+            draft = self._draft(task, wanted)
             if isinstance(draft, Mapping):
                 notes = [
                     *draft["notes"],
@@ -98,25 +99,23 @@ class Views:
                 spectrum = {**draft, "notes": notes}
         kept = self._simulated.get(Task("spectrum", task.query))
         found = {"spectrum": spectrum, "simulated_spectrum": kept}
-        return found, "full" * (task.how != "full")
+        return found, "full" * (not is_long)
 
-    def _drafted(self, task: Task, late: TooSlow, wanted: Wanted) -> Any:
-        """The draft of a curve whose full one takes too long, or what was found in its place."""
-        if task.how != "full":
-            return late
-        (draft,) = self.fast.ask([task._replace(how="draft")], wanted)
-        return draft if isinstance(draft, Mapping) else late
+    def _draft(self, task: Task, wanted: Wanted) -> Any:
+        """The draft of a task, or the error in its place."""
+        (draft,) = self.pool.ask([task._replace(how="draft")], wanted, deadline=DEADLINE)
+        return draft
 
     def tasks(self, state: State, how: str) -> dict[str, Task]:
         """What to compute: each part as asked, or in full where that is remembered."""
         full = tasks_of(state).items()
-        known = {part: task for part, task in full if self.fast.memory.get(task)}
+        known = {part: task for part, task in full if self.pool.memory.get(task)}
         return tasks_of(state, how) | known
 
     def keep(self, asked: State, ran: State, data: dict[str, Any]) -> None:
         """Remember a simulation, with the theory at its own size when that is another."""
         if ran.n != asked.n:
-            (theory,) = self.fast.ask([tasks_of(ran)["curve"]])
+            (theory,) = self.pool.ask([tasks_of(ran)["curve"]], deadline=DEADLINE)
             if isinstance(theory, Mapping):
                 data = {**data, "theory": dict(theory)}
         self._simulated.put(Task("errors", curve_key(asked)), data)

@@ -208,9 +208,8 @@ def always() -> bool:
 class Worker:
     """One worker of a pool; its process starts with a call, and again after it has ended."""
 
-    def __init__(self, function: Callable[..., Any], *, low_priority: bool) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self._yielding = low_priority
         self._lock = threading.Lock()
         self.process: Process | None = None
 
@@ -221,7 +220,7 @@ class Worker:
                 self.process.end()
                 self.process = None
             if self.process is None:
-                self.process = Process(self._function, events, low_priority=self._yielding)
+                self.process = Process(self._function, events)
             self.process.events = events
             return self.process
 
@@ -242,10 +241,8 @@ class Worker:
 class WorkerPool:
     """Workers for calls of one function."""
 
-    def __init__(
-        self, function: Callable[..., Any], size: int, *, low_priority: bool = False
-    ) -> None:
-        self.workers = [Worker(function, low_priority=low_priority) for _ in range(size)]
+    def __init__(self, function: Callable[..., Any], size: int) -> None:
+        self.workers = [Worker(function) for _ in range(size)]
         self._ended = threading.Event()
 
     def work(
