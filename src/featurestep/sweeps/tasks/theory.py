@@ -42,7 +42,7 @@ _PROBES: dict[str, dict[str, Any]] = {  # what each changes
     "large": {"n": 4000, "n_step": 2000, "d": 1000, "width": 3000, "step_exponent": 0.1},
     "no step": {"step_exponent": None, "step_size": 0.0},
     "same rows": {"rows": "same"},
-    "half rows": {"rows": "half", "initial": "gaussian"},
+    "half of the rows": {"rows": "half", "initial": "gaussian", "readout": "rademacher"},
     "two steps": {"steps": 2},
     "covariance": {"covariance": [2.0, 1.0, 0.5], "target_direction": 1},
     "logistic": {"loss": "logistic", "intercept": True, "noise_std": 0.3, "flip": 0.1},
