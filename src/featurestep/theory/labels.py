@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +56,11 @@ class Labels:
         assert self.cubic is not None
         square = np.sqrt(0.5) * self.square[:, 0]
         return np.stack([self.mean, self.linear[:, 0], square, self.cubic], axis=1)
+
+    def take(self, rows: Any) -> Labels:
+        """The same for some of the problems."""
+        parts = (part[rows] for part in (self.mean, self.linear, self.square, self.rest))
+        return Labels(*parts, cubic=None if self.cubic is None else self.cubic[rows])
 
     def twice(self) -> Labels:
         """The same at all nodes of κ two times, one after the other."""

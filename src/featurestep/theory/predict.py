@@ -23,6 +23,7 @@ from ..core.spiked import spiked_weights
 from ..core.threads import one_thread
 from .exact.inputs import class_count, splits_rows
 from .exact.solve import block_size, solve_block, solve_loss_block
+from .exact.step import step_key
 from .prediction import (
     LearnedFunction,
     LossPrediction,
@@ -213,7 +214,14 @@ class _Batches:
                 resolution,
             )
             found.setdefault(key, (resolution, []))[1].append(index)
-        return list(found.values())
+        return [(resolution, self._by_steps(members)) for resolution, members in found.values()]
+
+    def _by_steps(self, members: list[int]) -> list[int]:
+        """The same with those of one step beside each other: a block computes it once."""
+        steps: dict[object, list[int]] = {}
+        for index in members:
+            steps.setdefault(step_key(self.problems[index]), []).append(index)
+        return list(itertools.chain.from_iterable(steps.values()))
 
     def _resolutions(self, pending: dict[int, Effort]) -> dict[int, Resolution]:
         """The rules of every problem that has some."""

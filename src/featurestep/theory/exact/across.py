@@ -8,7 +8,7 @@ less. It matters where these are the ones that are not fitted: for targets of de
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,10 @@ class LabelsAcross(NamedTuple):
 
     parts: FloatArray  # (B, 4, Q) E[(s² − 1)h_b(s)y|κ]
     square: FloatArray  # (B, Q) E[(s² − 1)y²|κ]
+
+    def take(self, rows: Any) -> LabelsAcross:
+        """The same for some of the problems."""
+        return LabelsAcross(self.parts[rows], self.square[rows])
 
 
 def labels_across(star: Nonlinearity, alignment: FloatArray, kappa: FloatArray) -> LabelsAcross:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.problem import Problem
 from ...core.spiked import spiked_weights
-from ...core.types import FloatArray
+from ...core.types import FloatArray, IntArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
 from ...functions.signs import MeanSign
@@ -41,6 +41,7 @@ from .step import (
     build_step,
     has_higher_degrees,
     rows_of,
+    step_key,
     uses_initial_output,
 )
 
@@ -125,20 +126,37 @@ def solve_rows(
     """
     problem = rows[0].problem
     kappa, weight = nodes
-    step = step_of(rows, groups, count, method, higher)
+    different, same = _steps_of(rows)
+    step = step_of(different, groups, count, method, higher)
     columns = build_columns(problem.sigma, step, kappa)
     labels = build_labels(problem.star, step, kappa)
+    beside = None
+    if step.is_radial:
+        beside = labels_across(problem.sigma_star, step.alignment, kappa)
+    if len(different) < len(rows):
+        ridge = np.array([row.problem.ridge for row in rows])
+        step, columns = replace(step.take(same), ridge=ridge), columns.take(same)
+        labels, beside = labels.take(same), None if beside is None else beside.take(same)
     if step.is_radial:
         kappa, weight = np.tile(kappa, 2), np.tile(0.5 * weight, 2)
     solution = solve(Samples(step, columns, kappa, weight), slack)
     at = solution.at
     found = bulk_covariance(step, at.information, at.blocks, at.t_matrices)
-    beside = None
-    if step.is_radial:
-        beside = labels_across(problem.sigma_star, step.alignment, nodes[0])
     fitted = fit(at, labels, found, beside)
     errors = solve_errors(at, found, fitted, slack)
     return BlockSolution(rows, groups, step, solution, fitted, errors, labels)
+
+
+def _steps_of(rows: Sequence[ProblemRow]) -> tuple[list[ProblemRow], IntArray]:
+    """Rows with different steps, and the place of every row among them."""
+    places: dict[tuple[Any, ...], int] = {}
+    different, index = [], np.empty(len(rows), dtype=np.intp)
+    for i, row in enumerate(rows):
+        key = (*step_key(row.problem), row.offset)
+        index[i] = place = places.setdefault(key, len(different))
+        if place == len(different):
+            different.append(row)
+    return different, index
 
 
 def solve_block(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.problem import Problem
+from ...core.problem import FIELDS, Problem
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, coefficients, gaussian_panels
 from ...functions.quadrature import Rule, gauss_hermite, normal_density, panels
@@ -138,6 +138,14 @@ class ProblemRow:
     problem: Problem
     offset: float = 0.0
     share: float = 1.0
+
+
+_STEP_FIELDS = tuple(name for name in FIELDS if name != "ridge")
+
+
+def step_key(problem: Problem) -> tuple[Any, ...]:
+    """What the step, and what samples show of it, depend on: everything but the ridge."""
+    return tuple(getattr(problem, name) for name in _STEP_FIELDS)
 
 
 def uses_initial_output(problem: Problem) -> bool:
