@@ -50,6 +50,12 @@ class PiecewiseLinear(_Closed):
     def kinks(self) -> tuple[float, ...]:
         return tuple(kink for kink, _ in self.corners)
 
+    @property
+    def is_odd(self) -> bool:
+        far = 1.0 + max(map(abs, self.kinks), default=0.0)  # f(s) + f(−s) is linear between these
+        at = np.array([0.0, *self.kinks, far, 2.0 * far])
+        return bool(np.all(self(at) == -self(-at)))
+
     def __call__(self, s: FloatArray) -> FloatArray:
         out = self.slope * s + self.intercept
         for kink, weight in self.corners:
@@ -129,6 +135,10 @@ class HermiteSum(_Closed):
 
     coefficients: tuple[float, ...]
 
+    @property
+    def is_odd(self) -> bool:
+        return not any(self.coefficients[::2])
+
     def __call__(self, s: FloatArray) -> FloatArray:
         return np.asarray(np.polynomial.hermite_e.hermeval(s, np.array(self.coefficients)))
 
@@ -161,6 +171,10 @@ def _smoothed_hermite(degree: int, variance: FloatArray, t: FloatArray) -> list[
 class Erf(_Closed):
     """erf(s); its second moment is Owen's function T."""
 
+    @property
+    def is_odd(self) -> bool:
+        return True
+
     def __call__(self, s: FloatArray) -> FloatArray:
         return np.asarray(special.erf(s))
 
@@ -184,6 +198,10 @@ class Erf(_Closed):
 @dataclass(frozen=True, eq=False, repr=False)
 class Sine(_Closed):
     """sin(s)."""
+
+    @property
+    def is_odd(self) -> bool:
+        return True
 
     @property
     def oscillates(self) -> bool:
@@ -229,7 +247,7 @@ def _silu_slope(s: FloatArray) -> FloatArray:
 NAMED: dict[str, Nonlinearity] = {
     f.name: f
     for f in (
-        Analytic("tanh", np.tanh, lambda s: 1.0 - np.tanh(s) ** 2),
+        Analytic("tanh", np.tanh, lambda s: 1.0 - np.tanh(s) ** 2, odd=True),
         Erf("erf"),
         PiecewiseLinear("relu", 0.0, 0.0, ((0.0, 1.0),)),
         PiecewiseLinear("leaky_relu", LEAKY_SLOPE, 0.0, ((0.0, 1.0 - LEAKY_SLOPE),)),

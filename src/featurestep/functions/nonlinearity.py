@@ -80,6 +80,11 @@ class Nonlinearity:
         return False
 
     @property
+    def is_odd(self) -> bool:
+        """True if f(−s) = −f(s) is known."""
+        return False
+
+    @property
     def kinks(self) -> tuple[float, ...]:
         """Points where f is not smooth."""
         return ()
@@ -110,6 +115,8 @@ class Nonlinearity:
 
     def centred(self) -> Nonlinearity:
         """f − E f(z)."""
+        if self.is_odd:
+            return self
         offset = float(self.normalised_coefficients(0)[0])
         return self if offset == 0.0 else Shifted(self.name, self, offset)
 
@@ -174,6 +181,10 @@ class Rescaled(Nonlinearity):
     @property
     def oscillates(self) -> bool:
         return self.base.oscillates
+
+    @property
+    def is_odd(self) -> bool:
+        return self.base.is_odd
 
     @property
     def kinks(self) -> tuple[float, ...]:

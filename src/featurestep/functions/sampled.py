@@ -155,6 +155,11 @@ class Analytic(Sampled):
 
     slope_function: Function
     is_ramp: bool = False  # f(s) = s + f(−s): evaluated where it decays, so nothing cancels
+    odd: bool = False
+
+    @property
+    def is_odd(self) -> bool:
+        return self.odd
 
     def __call__(self, s: FloatArray) -> FloatArray:
         return self.function(s)

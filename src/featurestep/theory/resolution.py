@@ -14,14 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.errors import NotConverged
 from ..core.problem import Problem
 from ..core.spiked import SpikedWeights
-from ..core.types import FloatArray
+from ..core.types import FloatArray, IntArray
 from ..functions.activations import HermiteSum
 from ..functions.nonlinearity import Nonlinearity, Shifted, coefficients
 from ..functions.quadrature import Rule, saturating_gauss_law, stretched_normal, stretched_uniform
@@ -60,6 +60,7 @@ _OSCILLATION_SPACING = 1.5  # the same where an activation oscillates, times the
 _UNIFORM_EXTRA = 13  # nodes of the uniform law beyond those of an equispaced rule
 _TAIL = 4.5  # where the Gaussian law is cut off, at least
 _SMALLEST_SCALE = 2.0**-24
+_SAME_GROUP = 13  # decimals to which g and −g agree
 _LIKELY = 2.4  # standard deviations of the random mean of the initial output (41)
 
 
@@ -121,6 +122,29 @@ class Resolution:
             and all(a <= b for (_, a), (_, b) in zip(own, theirs, strict=True))
             and self.sizes[1] <= _SLIGHTLY * other.sizes[1]
         )
+
+
+class Mirrored(NamedTuple):
+    """Groups of neurons, those of g and −g as one of |g| where the activation is odd.
+
+    Then weights w with the readout a are the same neuron as −w with −a, before and after a step.
+    """
+
+    rule: Rule  # |g| and weights
+    g: FloatArray  # of all groups
+    place: IntArray  # where |g| is in the rule
+    share: FloatArray  # of the neurons with this |g|
+    sign: FloatArray  # −1 for a group whose neurons are turned round
+
+    @classmethod
+    def of(cls, groups: Rule, sigma: Nonlinearity) -> Mirrored:
+        """The groups of a rule."""
+        g, weight = groups
+        if not sigma.is_odd:
+            return cls(groups, g, np.arange(g.size), np.ones(g.size), np.ones(g.size))
+        size, place = np.unique(np.round(np.abs(g), _SAME_GROUP), return_inverse=True)
+        whole = np.bincount(place, weights=weight)
+        return cls((size, whole), g, place, weight / whole[place], np.where(g < 0.0, -1.0, 1.0))
 
 
 def finite_groups(problem: Problem) -> Rule | None:

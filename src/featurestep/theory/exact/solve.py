@@ -19,7 +19,7 @@ from ...functions.targets import AlignedTarget
 from ..isotropic import isotropic_step
 from ..labels import Labels
 from ..prediction import Groups, LossPrediction, Outcome, Prediction, checked, checked_loss
-from ..resolution import Effort, Resolution, Roughness, choose
+from ..resolution import Effort, Mirrored, Resolution, Roughness, choose
 from .across import labels_across
 from .classes import bulk_covariance
 from .columns import Columns, build_columns, build_labels
@@ -57,7 +57,7 @@ class BlockSolution(NamedTuple):
     """A batch of rows that share all but numbers, solved."""
 
     rows: Sequence[ProblemRow]
-    groups: Rule
+    groups: Mirrored
     step: Step
     solution: Solution
     fitted: RegressionFit
@@ -89,7 +89,10 @@ def _far_values(star: Nonlinearity | AlignedTarget) -> FloatArray:
 
 def block_size(resolution: Resolution, problem: Problem, method: str) -> int:
     """How many problems to solve at once."""
-    size, nodes = resolution.sizes
+    size, nodes = (
+        Mirrored.of(resolution.group_rule(), problem.sigma).rule[0].size,
+        resolution.sizes[1],
+    )
     if method != "isotropic" and has_higher_degrees(problem):
         count = min(class_count(problem), MAX_CLASSES)
         pairs = count * (count + 1) // 2
@@ -112,7 +115,7 @@ def step_of(
 
 def solve_rows(
     rows: Sequence[ProblemRow],
-    groups: Rule,
+    rule: Rule,
     nodes: Rule,
     count: int,
     *,
@@ -127,7 +130,8 @@ def solve_rows(
     problem = rows[0].problem
     kappa, weight = nodes
     different, same = _steps_of(rows)
-    step = step_of(different, groups, count, method, higher)
+    groups = Mirrored.of(rule, problem.sigma)
+    step = step_of(different, groups.rule, count, method, higher)
     columns = build_columns(problem.sigma, step, kappa)
     labels = build_labels(problem.star, step, kappa)
     beside = None
@@ -169,7 +173,8 @@ def solve_block(
     slack = resolution.slack
     found = solve_rows(rows, groups, nodes, count, method=method, slack=slack, higher=higher)
     state = found.solution.at.state
-    rough = Roughness.of(state.chi, state.v2 / found.step.neurons, nodes[0], groups[0].size)
+    size = found.groups.rule[0].size
+    rough = Roughness.of(state.chi, state.v2 / found.step.neurons, nodes[0], size)
     outcomes = [checked(one, slack) for one in _predictions(found, len(problems), method)]
     return outcomes, rough.of_problems(len(problems))
 
@@ -365,7 +370,7 @@ def _predictions(found: BlockSolution, count: int, method: str) -> Iterator[Pred
             beta_norm=weights.beta_norm,
             test_error_sd=sd,
             groups=joined_groups(
-                found.groups[0], step.neurons[rows][0], shift, size, use, step.directions
+                found.groups, step.neurons[rows][0], shift, size, use, step.directions
             ),
             method=method,
             solver_residual=residual,
@@ -374,7 +379,7 @@ def _predictions(found: BlockSolution, count: int, method: str) -> Iterator[Pred
             nodes=int(weight.size),
             network=SolvedNetwork(
                 offsets,
-                found.groups,
+                found.groups.rule,
                 step.r.shape[1],
                 method,
                 fitted.coefficients[rows],
@@ -387,23 +392,30 @@ def _predictions(found: BlockSolution, count: int, method: str) -> Iterator[Pred
 
 
 def joined_groups(
-    g: FloatArray,
+    groups: Mirrored,
     neurons: FloatArray,
     shift: FloatArray,
     norm: FloatArray,
     fields: FloatArray,
     directions: int,
 ) -> Groups:
-    """Groups by g: one of long and one of short initial rows belong to the same."""
-    halves = neurons.size // g.size
-    fields = fields.reshape(len(fields), halves, g.size).sum(axis=1)
-    neurons, shift, norm = (x.reshape(halves, g.size).sum(axis=0) for x in (neurons, shift, norm))
+    """Groups by g: one of long and one of short initial rows belong to the same.
+
+    Of a group of |g| those of g and −g have their share; it is the sum of readouts and the shift
+    that change their sign.
+    """
+    size = groups.rule[0].size
+    halves = neurons.size // size
+    fields = fields.reshape(len(fields), halves, size).sum(axis=1)
+    neurons, shift, norm = (x.reshape(halves, size).sum(axis=0) for x in (neurons, shift, norm))
+    place, share, sign = groups.place, groups.share, groups.sign
+    fields = fields[:, place] * share
     return Groups(
-        g=g,
-        neurons=neurons,
-        shift=shift / halves,
-        norm=norm / halves,
-        use=fields[0],
+        g=groups.g,
+        neurons=neurons[place] * share,
+        shift=sign * shift[place] / halves,
+        norm=norm[place] / halves,
+        use=sign * fields[0],
         along=fields[1],
         across=fields[2] if directions == 1 else fields[2 : 2 + directions],
     )
