@@ -85,6 +85,14 @@ def test_coefficients_against_adaptive_quadrature(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
+def test_odd_functions_say_so(name: str) -> None:
+    f, s = resolve(name, "activation"), np.linspace(0.01, 9.0, 400)
+    assert f.is_odd == bool(np.allclose(f(s), -f(-s), rtol=1e-12))
+    if f.is_odd:
+        assert f.centred() is f
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_coefficients_sum_to_the_second_moment(name: str) -> None:
     """Σ k!c_k² = Eσ², from below, up to the slow tail of kinked functions."""
     f = resolve(name, "activation")

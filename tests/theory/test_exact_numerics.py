@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from featurestep.core.spiked import spiked_weights
 from featurestep.theory.exact.dyson import inverted
 from featurestep.theory.isotropic import left_out
 from featurestep.theory.predict import solve
-from featurestep.theory.prediction import ACCEPTED, SELF_CHECK, Outcome
+from featurestep.theory.prediction import ACCEPTED, SELF_CHECK, LossPrediction, Outcome
 from featurestep.theory.resolution import Effort
 from tests.draws import log_uniform, random_problem
 from tests.theory.perturbed import first_guess
@@ -102,3 +104,55 @@ def test_isotropic_weights_are_right_where_little_is_left_out() -> None:
     )
     errors = ("test_error", "train_loss")
     assert values(isotropic, errors) == pytest.approx(values(exact, errors), rel=1e-4)
+
+
+def test_neurons_that_are_turned_round_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An odd activation needs groups of |g| only; results tell of g and −g."""
+    rng = np.random.default_rng(33)
+    drawn: list[Problem] = []
+    while len(drawn) < 30:
+        problem = random_problem(rng, largest=2.0)
+        if problem.sigma.is_odd and problem.law.name != "constant":
+            drawn.append(problem)
+    sizes = Problem(
+        n=400, d=200, width=300, step_exponent=0.5, ridge=0.1, activation="tanh", target="relu"
+    )
+    drawn.append(sizes.replace(loss="logistic", target="H1"))
+    drawn.append(sizes.replace(rows="same", readout="rademacher"))
+    parts = [drawn[:-2], drawn[-2:-1], drawn[-1:]]  # those with another loss are solved otherwise
+    folded = [found for part in parts for found in solve(part)]
+    for kind in {type(problem.sigma) for problem in drawn}:
+        monkeypatch.setattr(kind, "is_odd", property(lambda _: False))
+    whole = [found for part in parts for found in solve(part)]
+    for one, other in zip(folded, whole, strict=True):
+        assert isinstance(one, (Prediction, LossPrediction))
+        assert isinstance(other, (Prediction, LossPrediction))
+        assert one.test_error == pytest.approx(other.test_error, rel=1e-8)
+        assert one.train_loss == pytest.approx(other.train_loss, rel=1e-8)
+        assert one.groups.g.tolist() == other.groups.g.tolist()
+        readout = ("use", "along", "across")
+        size = max(float(np.abs(getattr(other.groups, name)).max()) for name in readout)
+        for name in ("neurons", "shift", "norm", *readout):
+            own, expected = getattr(one.groups, name), getattr(other.groups, name)
+            assert own == pytest.approx(expected, rel=1e-7, abs=1e-8 * size + 1e-10)
+
+
+# Functions of κ with kinks made these converge algebraically, up to 1e-4 off.
+KINKED = (
+    {
+        "activation": "erf", "target": "H1 + H2/2 - 0.2*H4", "n": 227, "d": 9, "width": 275,
+        "n_step": 88, "step_exponent": 0.664, "ridge": 5.4e-5, "noise_std": 1.0,
+    },
+    {
+        "activation": "H1 + H2/2 - 0.2*H4", "target": "sin", "n": 357, "d": 11, "width": 167,
+        "n_step": 10, "step_exponent": 0.4775, "ridge": 0.56, "noise_std": 0.1,
+        "residual": "full", "initial": "gaussian",
+    },
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("fields", KINKED, ids=["erf", "quartic"])
+def test_tables_of_small_d_are_smooth(fields: dict[str, Any]) -> None:
+    problem = Problem(readout="rademacher", **fields)
+    finer = solve([problem], effort=Effort(1.0, 1.7))
+    assert values(finer) == pytest.approx(values(solve([problem])), rel=1e-6)

@@ -142,8 +142,9 @@ class Mirrored(NamedTuple):
         g, weight = groups
         if not sigma.is_odd:
             return cls(groups, g, np.arange(g.size), np.ones(g.size), np.ones(g.size))
-        size, place = np.unique(np.round(np.abs(g), _SAME_GROUP), return_inverse=True)
-        whole = np.bincount(place, weights=weight)
+        found: Any = np.unique(np.round(np.abs(g), _SAME_GROUP), return_inverse=True)
+        size, place = found
+        whole = np.bincount(place, weights=weight).astype(np.float64)
         return cls((size, whole), g, place, weight / whole[place], np.where(g < 0.0, -1.0, 1.0))
 
 

@@ -154,7 +154,8 @@ def solve_rows(
 def _steps_of(rows: Sequence[ProblemRow]) -> tuple[list[ProblemRow], IntArray]:
     """Rows with different steps, and the place of every row among them."""
     places: dict[tuple[Any, ...], int] = {}
-    different, index = [], np.empty(len(rows), dtype=np.intp)
+    different: list[ProblemRow] = []
+    index = np.empty(len(rows), dtype=np.intp)
     for i, row in enumerate(rows):
         key = (*step_key(row.problem), row.offset)
         index[i] = place = places.setdefault(key, len(different))
@@ -183,7 +184,8 @@ def solve_loss_block(
     problems: Sequence[Problem], resolution: Resolution
 ) -> tuple[list[Outcome], Roughness]:
     """The same for problems with any loss, which they share (sections 31–33)."""
-    groups, first = resolution.group_rule(), problems[0]
+    first = problems[0]
+    groups = Mirrored.of(resolution.group_rule(), first.sigma)
     count = max(r_nodes(problem) for problem in problems)
     count = round(resolution.residuals * (count if count == 2 else max(count, LOSS_R_NODES)))
     rows = [row for problem in problems for row in rows_of(problem)]
@@ -191,7 +193,7 @@ def solve_loss_block(
     def fitting(step: Step, finer: float, orders: Orders) -> Fitting:
         return _fitting(first, step, resolution.node_rule(finer), orders)
 
-    step = build_step(rows, groups, count)
+    step = build_step(rows, groups.rule, count)
     found = solve_losses(Rules(fitting, step))
     each = len(rows) // len(problems)
     parts = [slice(i, i + each) for i in range(0, len(rows), each)]
@@ -217,14 +219,17 @@ def _fitting(problem: Problem, step: Step, nodes: Rule, orders: Orders) -> Fitti
 
 
 def _loss_prediction(
-    found: ConvexSolution, step: Step, groups: Rule, offsets: Sequence[ProblemRow], rows: slice
+    found: ConvexSolution,
+    step: Step,
+    groups: Mirrored,
+    offsets: Sequence[ProblemRow],
+    rows: slice,
 ) -> LossPrediction:
     """Losses and errors of one problem, the mean over its rows."""
     problem, part = offsets[0].problem, np.array([row.share for row in offsets])
     weights = spiked_weights(problem)
     measured = {name: float(part @ m[rows]) for name, m in found.measured._asdict().items()}
     unknowns = Unknowns(*(of[rows] for of in found.unknowns))
-    fields, size = part @ unknowns.coefficients, step.k.shape[1]
     square = float(part @ found.squares[rows])
     return LossPrediction(
         problem=problem,
@@ -234,14 +239,13 @@ def _loss_prediction(
         intercept=float(part @ unknowns.intercept),
         alignment=weights.alignment,
         beta_norm=weights.beta_norm,
-        groups=Groups(
-            g=groups[0],
-            neurons=step.neurons[rows][0],
-            shift=part @ step.shift[rows],
-            norm=part @ step.norm[rows],
-            use=fields[:size],
-            along=fields[size : 2 * size],
-            across=fields[2 * size : 3 * size],
+        groups=joined_groups(
+            groups,
+            step.neurons[rows][0],
+            part @ step.shift[rows],
+            part @ step.norm[rows],
+            (part @ unknowns.coefficients).reshape(-1, step.k.shape[1]),
+            1,
         ),
         method="exact",
         solver_residual=float(found.residual[rows].max()),

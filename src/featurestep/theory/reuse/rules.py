@@ -14,7 +14,7 @@ from ...core.types import FloatArray
 from ...functions.quadrature import Rule, split_law
 from ..exact.solve import MORE_R_NODES, r_nodes
 from ..labels import across_alignment
-from ..resolution import Effort, choose, finite_groups, growth_degree
+from ..resolution import Effort, Mirrored, choose, finite_groups, growth_degree
 
 _END = 7.2  # of κ
 _SPACING = 0.4  # of κ, at most
@@ -35,7 +35,7 @@ _NODES_BY_REACH = ((0.25, 8), (0.5, 10), (1.0, 12), (1.42, 13), (2.0, 15), (2.83
 class RowRules:
     """Nodes of the readout law, of κ and r on rows of the step, and of κ on test rows."""
 
-    groups: Rule
+    groups: Mirrored
     kappa: FloatArray  # (Q,) equispaced
     residuals: int  # nodes of r
     pre_activation: float  # spacing of z, the pre-activation before the step
@@ -46,10 +46,11 @@ def choose_rules(problem: Problem, refine: float = 1.0) -> RowRules:
     """Rules for one problem, or `refine` times as many nodes: results must not depend on it."""
     weights = spiked_weights(problem)
     nodes = choose(problem, weights, Effort(nodes=refine)).node_rule()
-    groups = finite_groups(problem) or _groups(problem, weights, refine)
+    rule = finite_groups(problem) or _groups(problem, weights, refine)
+    groups = Mirrored.of(rule, problem.sigma)
     return RowRules(
         groups=groups,
-        kappa=_kappa(problem, weights, groups[0], refine),
+        kappa=_kappa(problem, weights, groups.rule[0], refine),
         residuals=round(refine * _residual_nodes(problem)),
         pre_activation=_PRE_ACTIVATION / refine,
         test=nodes,

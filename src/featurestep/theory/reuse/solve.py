@@ -147,7 +147,7 @@ def predict_rows(problem: Problem, rules: RowRules, shares: Shares) -> Predictio
 
 def solve_rows(problem: Problem, rules: RowRules, shares: Shares) -> SolvedRows:
     """Solve one problem with given rows."""
-    step = step_of([ProblemRow(problem)], rules.groups, rules.residuals, "exact", higher=False)
+    step = step_of([ProblemRow(problem)], rules.groups.rule, rules.residuals, "exact", higher=False)
     found = solve(build_pencil(problem, step, rules, shares))
     fitted = fit(found.at)
     return SolvedRows(
@@ -171,7 +171,7 @@ class SolvedRows:
         rows, errors = [ProblemRow(self.problem)], self.errors
         network = SolvedNetwork(
             rows,
-            self.rules.groups,
+            self.rules.groups.rule,
             self.rules.residuals,
             "exact",
             self._fields.reshape(1, -1),
@@ -230,7 +230,7 @@ class SolvedRows:
             "alignment": weights.alignment,
             "beta_norm": weights.beta_norm,
             "groups": joined_groups(
-                *(self.rules.groups[0], step.neurons[0], step.shift[0], step.norm[0]),
+                *(self.rules.groups, step.neurons[0], step.shift[0], step.norm[0]),
                 *(self._fields, 1),
             ),
             "method": "exact",

@@ -43,7 +43,7 @@ from ...functions.quadrature import (
 from ..exact.columns import Columns, build_columns
 from ..exact.fixed_point import Evaluation, Samples
 from ..exact.step import ProblemRow, Step, build_step, bulk_products, sample_norm_of_radius
-from ..resolution import MOST_GROUPS, MOST_NODES, finite_groups, rounded_down
+from ..resolution import MOST_GROUPS, MOST_NODES, Mirrored, finite_groups, rounded_down
 from ..validity import spectrum_notes
 from .coordinates import HIGHEST, Coordinates, bulk_moments
 from .equations import FULL, Accuracy, Equations
@@ -169,8 +169,9 @@ def build_model(problem: Problem, accuracy: Accuracy = FULL, *, refinement: floa
         samples = _with_variance(problem, few, nodes, variance, accuracy)
         nodes = nodes.twice()
     finite, spike_groups = finite_groups(problem), None
-    if finite is None or few[0].size < finite[0].size:
-        many = finite or _many_groups(problem, weights, fine * accuracy.spike_groups)
+    many = finite or _many_groups(problem, weights, fine * accuracy.spike_groups)
+    many = Mirrored.of(many, problem.sigma).rule
+    if finite is None or few[0].size < many[0].size:
         spike_groups = SpikeGroups(_samples(problem, many, nodes, accuracy))
     return Model(
         problem=problem,
@@ -230,10 +231,10 @@ def _largest_ratio(values: FloatArray, share: FloatArray) -> float:
 
 def _bulk_groups(problem: Problem, weights: SpikedWeights, limit: int) -> Rule:
     """The values of a finite law, or the few groups that stand for any other in a bulk."""
-    finite = finite_groups(problem)
-    if finite is not None and finite[0].size <= limit:
-        return finite
-    return few_groups(problem, weights, limit)
+    found = finite_groups(problem)
+    if found is None or found[0].size > limit:
+        found = few_groups(problem, weights, limit)
+    return Mirrored.of(found, problem.sigma).rule
 
 
 def few_groups(problem: Problem, weights: SpikedWeights, limit: int) -> Rule:
