@@ -20,7 +20,7 @@ from featurestep.cli import main as command_line
 from featurestep.page.jobs import Jobs
 from featurestep.page.pool import answer
 from featurestep.page.server import make_app
-from featurestep.page.state import State
+from featurestep.page.state import PageState
 from featurestep.page.views import Views, tasks_of
 
 PACKAGE = Path(featurestep.__file__).parent
@@ -31,8 +31,8 @@ def _problem(ridge: float) -> Problem:
     return Problem(n=400, d=200, width=300, ridge=ridge, activation="tanh", step_exponent=0.5)
 
 
-def _state(ridge: float) -> State:
-    return State.from_query(f"ridge={ridge}&n={4000 + round(100 * ridge)}")
+def _state(ridge: float) -> PageState:
+    return PageState.from_query(f"ridge={ridge}&n={4000 + round(100 * ridge)}")
 
 
 def _command(ridge: float) -> None:

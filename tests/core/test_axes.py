@@ -9,7 +9,7 @@ import pytest
 from featurestep import InvalidProblem, Problem
 from featurestep.core.axes import axis_values, read_axis
 from featurestep.page.axes import axis_text, grid
-from featurestep.page.state import State
+from featurestep.page.state import PageState
 from featurestep.sweeps.spec import read_sweep
 
 BASE = {"n": 60, "d": 30, "width": 40, "step_exponent": 0.3, "ridge": 0.01}
@@ -41,7 +41,7 @@ def test_every_way_to_write_an_axis_gives_the_same_values(
 
 def test_the_page_writes_its_axis_in_the_same_language() -> None:
     for over in ("exponent", "samples", "width", "ridge"):
-        state = State(over=over)
+        state = PageState(over=over)
         name, values = read_axis("axis", axis_text(state))
         assert grid(state).axes == {name: values}
 

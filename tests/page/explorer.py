@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from featurestep.page.state import State
+from featurestep.page.state import PageState
 
 PANELS = ("spectrum", "errors", "learned", "degrees")
 WAIT = 60_000  # ms: a busy machine is slow, not wrong
@@ -122,10 +122,10 @@ class Explorer:
         }
 
     @property
-    def state(self) -> State:
+    def state(self) -> PageState:
         """The state that the address carries, once it has caught up."""
         self.page.wait_for_timeout(300)
-        return State.from_query(urlsplit(self.page.url).query)
+        return PageState.from_query(urlsplit(self.page.url).query)
 
     def download(self, button: str, folder: Path) -> str:
         """The text of a file that a button saves."""

@@ -12,7 +12,7 @@ import pytest
 from featurestep import predict
 from featurestep.page import axes, panels, server, words
 from featurestep.page.controls import PRESETS
-from featurestep.page.state import LIMITS, State
+from featurestep.page.state import LIMITS, PageState
 
 from .explorer import PANELS, Explorer
 
@@ -173,7 +173,7 @@ def test_a_target_of_nothing_is_told_and_the_console_stays_silent(explorer: Expl
 
 
 def test_a_link_restores_everything(explorer: Explorer) -> None:
-    state = State(
+    state = PageState(
         n=700,
         step_exponent=0.35,
         ridge=0.02,
@@ -196,7 +196,7 @@ def test_a_link_restores_everything(explorer: Explorer) -> None:
     assert moved == state.replace(ridge=moved.ridge)
     explorer.page.click("#copy-link")
     copied = explorer.page.evaluate("() => navigator.clipboard.readText()")
-    assert State.from_query(copied.partition("?")[2]) == moved
+    assert PageState.from_query(copied.partition("?")[2]) == moved
     drawn = explorer.drawn()
     explorer.open(copied.partition("?")[2])
     assert explorer.drawn() == drawn
@@ -205,7 +205,7 @@ def test_a_link_restores_everything(explorer: Explorer) -> None:
 def test_a_bad_link_is_told_and_the_default_shown(explorer: Explorer) -> None:
     explorer.open("n=12&frobnicate=1")
     assert explorer.text("message").startswith("n must be a whole number")
-    found = predict(State().problem).test_error
+    found = predict(PageState().problem).test_error
     assert explorer.text("value-test_error") == words.number(found)
     explorer.press("ridge")
     assert explorer.text("message") == ""
@@ -323,7 +323,7 @@ def test_moves_in_quick_succession_are_all_kept(explorer: Explorer) -> None:
         explorer.page.evaluate(SLIDE, ["step_exponent", 1])
         explorer.page.click("#pick-centre")
     state = explorer.state
-    plain = State(readout="constant")
+    plain = PageState(readout="constant")
     step = {name: LIMITS[name].step for name in ("step_exponent", "noise_std")}
     assert state.step_exponent == pytest.approx(plain.step_exponent + 4 * step["step_exponent"])
     assert state.noise_std == pytest.approx(plain.noise_std + 2 * step["noise_std"])
@@ -418,14 +418,14 @@ def test_simulate_overlays_and_cancel_ends_it(explorer: Explorer) -> None:
 
 def test_figures_data_and_code_are_taken_away(explorer: Explorer, tmp_path: Path) -> None:
     explorer.open(QUICK)
-    state = State.from_query(QUICK)
+    state = PageState.from_query(QUICK)
     explorer.page.click("#export summary")
     table = explorer.download("save-csv", tmp_path)
     found = predict(state.problem)
     assert f"here,{state.step_exponent},{found.test_error},{found.train_loss}" in table
     record = json.loads(explorer.download("save-json", tmp_path))
     assert record["point"]["test_error"] == found.test_error
-    assert State(**record["state"]) == state
+    assert PageState(**record["state"]) == state
     assert len(record["spectrum"]["spikes"]) >= 1
     picture = explorer.download("save-svg", tmp_path)
     assert picture.startswith("<svg")

@@ -13,9 +13,9 @@ import pytest
 
 from featurestep import NotConverged, Problem, Spectrum, spectrum
 from featurestep.page import panels, pool, spectrum_figure
-from featurestep.page.pool import Memory, Overtaken, Pool, Task, TooSlow
+from featurestep.page.pool import Memory, Overtaken, PageTask, Pool, TooSlow
 from featurestep.page.server import Latest
-from featurestep.page.state import State
+from featurestep.page.state import PageState
 from featurestep.page.views import tasks_of
 from featurestep.theory.spectra import DRAFT, solve_spectrum
 
@@ -25,8 +25,8 @@ _PIXELS = 300  # of a panel, across
 pytestmark = pytest.mark.usefixtures("solved_once")
 
 
-def random_state(rng: random.Random, readout: str) -> State:
-    return State(
+def random_state(rng: random.Random, readout: str) -> PageState:
+    return PageState(
         readout=readout,
         activation=rng.choice(("relu", "tanh", "erf", "softplus")),
         centre=rng.random() < 0.7,
@@ -41,7 +41,7 @@ def random_state(rng: random.Random, readout: str) -> State:
     )
 
 
-def moved(rng: random.Random, state: State) -> State:
+def moved(rng: random.Random, state: PageState) -> PageState:
     """The state after a slider has moved by a few steps."""
     factor = 10 ** (rng.choice((-1, 1)) * 0.01 * rng.randint(1, 6))
     name = rng.choice(("phi", "psi", "n", "step_scale", "step_exponent", "noise_std"))
@@ -115,7 +115,7 @@ def test_drafts_of_many_states_have_the_spikes_of_the_full_spectrum() -> None:
 
 def test_a_smoothed_draft_says_that_it_is_a_draft(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any other is the full answer to the eye."""
-    state = State(n=500, step_exponent=0.45)
+    state = PageState(n=500, step_exponent=0.45)
     drawn, full = panels.spectrum(state, draft=True), panels.spectrum(state)
     check(drafted(state.problem), spectrum(state.problem))
 
@@ -135,13 +135,13 @@ def test_a_draft_that_is_refused_says_what_comes(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(panels, "solve_spectrum", refuse)
     with pytest.raises(NotConverged, match="drawn when you stop moving the controls"):
-        panels.spectrum(State(readout="constant"), draft=True)
+        panels.spectrum(PageState(readout="constant"), draft=True)
 
 
 @pytest.mark.parametrize("over", ["exponent", "samples", "width", "ridge"])
 @pytest.mark.parametrize("readout", ["constant", "gaussian"])
 def test_a_drafted_curve_has_fewer_points_of_nearly_the_same_curve(over: str, readout: str) -> None:
-    state = State(over=over, readout=readout, n=500)
+    state = PageState(over=over, readout=readout, n=500)
     rough, full = panels.curve(state, draft=True), panels.curve(state)
     assert len(rough["x"]) < 0.45 * len(full["x"])
     assert (rough["x"][0], rough["x"][-1]) == (full["x"][0], full["x"][-1])
@@ -154,7 +154,7 @@ def test_a_drafted_curve_has_fewer_points_of_nearly_the_same_curve(over: str, re
 
 @pytest.mark.parametrize("changes", [{}, {"step_exponent": 0.5}, {"readout": "uniform", "c3": 0.5}])
 def test_a_drafted_point_has_the_digits_of_the_full_one(changes: dict[str, Any]) -> None:
-    state = State(**changes)
+    state = PageState(**changes)
     rough, full = panels.point(state, draft=True), panels.point(state)
     for name in ("test_error", "train_loss"):
         assert rough[name] == pytest.approx(full[name], rel=2e-6)
@@ -162,13 +162,13 @@ def test_a_drafted_point_has_the_digits_of_the_full_one(changes: dict[str, Any])
 
 
 def test_every_draft_is_a_part_of_its_own() -> None:
-    state = State(ridge=0.3)
+    state = PageState(ridge=0.3)
     full, drafts = (tasks_of(state, how) for how in ("full", "draft"))
     assert not [name for name in full if full[name] == drafts[name]]
     for task in {*full.values(), *drafts.values()}:
         assert not isinstance(pool.answer(task.part, "readout=constant&n=300", task.how), Exception)
-    assert full["spectrum"] == tasks_of(State())["spectrum"]  # it does not depend on the ridge
-    constant = State(readout="constant")
+    assert full["spectrum"] == tasks_of(PageState())["spectrum"]  # it does not depend on the ridge
+    constant = PageState(readout="constant")
     answers = (panels.spectrum(constant, draft=how) for how in (True, False))
     kinds = [[note.kind for note in panel["notes"]] for panel in answers]
     assert kinds[0] == kinds[1] == ["no sharp edge"]
@@ -188,11 +188,11 @@ def test_only_the_latest_question_of_a_page_is_wanted() -> None:
 
 def test_what_is_overtaken_is_dropped_and_the_worker_goes_on() -> None:
     pool = Pool(1, Memory())
-    quick = Task("point", State(readout="constant").to_query())
+    quick = PageTask("point", PageState(readout="constant").to_query())
     try:
         assert pool.ask([quick], deadline=60.0)
         process = pool.workers[0].process.pid
-        heavy = Task("spectrum", State(readout="uniform", n=3000).to_query())
+        heavy = PageTask("spectrum", PageState(readout="uniform", n=3000).to_query())
         moved_on = threading.Event()
         timer = threading.Timer(0.3, moved_on.set)
         timer.start()
@@ -200,7 +200,7 @@ def test_what_is_overtaken_is_dropped_and_the_worker_goes_on() -> None:
             pool.ask([heavy], lambda: not moved_on.is_set(), deadline=60.0)
         timer.join()
         assert pool.memory.get(heavy) is None
-        again = Task("point", State(readout="constant", n=700).to_query())
+        again = PageTask("point", PageState(readout="constant", n=700).to_query())
         (found,) = pool.ask([again], deadline=60.0)
         assert found["n"] == 700
         assert pool.workers[0].process.pid == process
@@ -212,7 +212,7 @@ def test_what_waits_for_a_worker_is_let_go_when_overtaken() -> None:
     pool = Pool(1, Memory())
     try:
         pool._idle.get_nowait()  # as when another request has it
-        began, task = time.monotonic(), Task("point", State().to_query())
+        began, task = time.monotonic(), PageTask("point", PageState().to_query())
         with pytest.raises(Overtaken):
             pool.ask([task], lambda: time.monotonic() - began < 0.2, deadline=60.0)
     finally:
@@ -221,8 +221,8 @@ def test_what_waits_for_a_worker_is_let_go_when_overtaken() -> None:
 
 def test_a_long_request_waits_for_the_one_before_and_others_pass() -> None:
     pool = Pool(2, Memory())
-    pool.grow([Task("point", State(readout="constant").to_query())])
-    heavy = Task("spectrum", State(readout="uniform", n=3000).to_query())
+    pool.grow([PageTask("point", PageState(readout="constant").to_query())])
+    heavy = PageTask("spectrum", PageState(readout="uniform", n=3000).to_query())
     ended = threading.Event()
 
     def ask() -> None:
@@ -236,7 +236,7 @@ def test_a_long_request_waits_for_the_one_before_and_others_pass() -> None:
             time.sleep(0.01)
         (late,) = pool.ask([heavy], deadline=0.1, is_long=True)
         assert isinstance(late, TooSlow)
-        quick = Task("point", State(readout="constant", n=700).to_query())
+        quick = PageTask("point", PageState(readout="constant", n=700).to_query())
         (found,) = pool.ask([quick], deadline=60.0)
         assert found["n"] == 700
         assert first.is_alive()

@@ -13,13 +13,13 @@ from featurestep.page import axes
 from featurestep.page import jobs as module
 from featurestep.page.jobs import FLOPS, POINTS, SEEDS, SPECTRA, Busy, Jobs, simulated, sized
 from featurestep.page.server import simulation
-from featurestep.page.state import State
+from featurestep.page.state import PageState
 from featurestep.page.views import Views, curve_key
 
-SMALL = State(n=120, over="exponent", readout="constant")
+SMALL = PageState(n=120, over="exponent", readout="constant")
 
 
-def wait_for(jobs: Jobs, name: str) -> module.Job:
+def wait_for(jobs: Jobs, name: str) -> module.PageJob:
     while True:
         job = jobs.look(name)
         assert job is not None
@@ -53,10 +53,10 @@ def test_a_job_is_the_simulation() -> None:
 def test_cancel_ends_the_process_and_a_third_job_is_refused() -> None:
     jobs = Jobs()
     try:
-        first, second = jobs.start(State()), jobs.start(State())
+        first, second = jobs.start(PageState()), jobs.start(PageState())
         pids = [jobs.look(name).process.pid for name in (first, second)]  # type: ignore[union-attr]
         with pytest.raises(Busy, match="2 simulations are running already"):
-            jobs.start(State())
+            jobs.start(PageState())
         jobs.cancel(first)
         jobs.cancel("no-such-job")
         assert jobs.look(first) is None
@@ -72,9 +72,9 @@ def test_a_job_that_nobody_watches_or_that_takes_too_long_is_ended(
 ) -> None:
     jobs = Jobs()
     try:
-        left = jobs.start(State())
+        left = jobs.start(PageState())
         monkeypatch.setattr(module, "UNWATCHED", 0.0)
-        kept = jobs.start(State())
+        kept = jobs.start(PageState())
         assert jobs.look(left) is None
         monkeypatch.setattr(module, "TIME_LIMIT", 0.0)
         job = jobs.look(kept)
@@ -87,7 +87,7 @@ def test_a_job_that_nobody_watches_or_that_takes_too_long_is_ended(
 
 @pytest.mark.parametrize("over", ["exponent", "samples", "width", "ridge"])
 def test_sizes_are_cut_to_a_few_seconds(over: str) -> None:
-    small = sized(State(n=1_000_000, over=over))
+    small = sized(PageState(n=1_000_000, over=over))
     assert small.n <= 4000
     assert estimate(axes.grid(small, POINTS), seeds=SEEDS).flops <= FLOPS
     assert sized(SMALL.replace(over=over)).n <= SMALL.n
@@ -95,7 +95,7 @@ def test_sizes_are_cut_to_a_few_seconds(over: str) -> None:
 
 def test_sizes_that_cannot_be_cut_are_refused_in_one_line() -> None:
     with pytest.raises(InvalidProblem, match="simulation must run in a few seconds"):
-        sized(State(phi=20.0, psi=0.05))
+        sized(PageState(phi=20.0, psi=0.05))
 
 
 def test_an_overlay_belongs_to_its_curve(views: Views) -> None:
@@ -111,7 +111,7 @@ def test_an_overlay_belongs_to_its_curve(views: Views) -> None:
 
 def test_a_simulation_has_the_spectrum_at_the_current_point() -> None:
     told: list[float] = []
-    state = State(n=300, readout="constant")
+    state = PageState(n=300, readout="constant")
     found = simulated(state, 2, 2, told.append)["spectrum"]
     mass = np.sum(np.array(found["heights"]) * np.diff(found["ends"]))
     direct = simulated_spectrum(state.problem, seeds=SPECTRA)

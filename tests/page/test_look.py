@@ -10,7 +10,7 @@ import pytest
 import featurestep.page
 from featurestep.page import figures
 from featurestep.page.figures import THEMES
-from featurestep.page.state import State
+from featurestep.page.state import PageState
 
 STYLES = (Path(featurestep.page.__file__).parent / "assets" / "explore.css").read_text()
 READABLE = 4.5  # WCAG 2, level AA
@@ -56,7 +56,7 @@ def test_texts_of_figures_can_be_read(theme) -> None:
 
 @pytest.mark.parametrize("name", THEMES)
 def test_names_of_levels_are_written_in_ink_and_train_and_test_differ_by_dash(name: str) -> None:
-    state = State(theme=name)
+    state = PageState(theme=name)
     levels = {"untrained": 1.0, "ridge_n_tuned": 0.8, "noise_floor": 0.1}
     point = {"test_error": 0.5, "train_loss": 0.3, "baselines": levels}
     curve = {"x": [0.0, 0.25, 0.5], "test_error": [0.9, 0.6, 0.5], "train_loss": [0.5, 0.4, 0.3]}

@@ -16,28 +16,28 @@ from click.testing import CliRunner
 from featurestep.cli import main
 from featurestep.page import axes, panels, reproduce
 from featurestep.page.controls import PRESETS
-from featurestep.page.state import State
+from featurestep.page.state import PageState
 
 STATES = {
     **{name: preset.state for name, preset in PRESETS.items()},
-    "size": State(step="size", step_size=7.5, readout="rademacher", residual="full"),
-    "initial": State(initial="gaussian", readout="rademacher"),
-    "ridge": State(
+    "size": PageState(step="size", step_size=7.5, readout="rademacher", residual="full"),
+    "initial": PageState(initial="gaussian", readout="rademacher"),
+    "ridge": PageState(
         over="ridge", step_scale=2.0, step_ratio=0.5, c2=-0.5, c3=0.25, readout="rademacher"
     ),
-    "beyond": State(n=200, step="size", step_size=40.0, readout="rademacher"),
-    "scale": State(step_scale=1.7, activation="tanh", noise_std=0.3, target="formula"),
+    "beyond": PageState(n=200, step="size", step_size=40.0, readout="rademacher"),
+    "scale": PageState(step_scale=1.7, activation="tanh", noise_std=0.3, target="formula"),
 }
 
 
 @cache
-def shown(state: State) -> tuple[panels.Data, panels.Data]:
+def shown(state: PageState) -> tuple[panels.Data, panels.Data]:
     """What the page shows of a state, computed once."""
     return panels.point(state), panels.curve(state)
 
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
-def test_the_python_lines_give_the_same_numbers(state: State) -> None:
+def test_the_python_lines_give_the_same_numbers(state: PageState) -> None:
     printed = io.StringIO()
     names: dict[str, object] = {}
     with contextlib.redirect_stdout(printed):
@@ -49,7 +49,7 @@ def test_the_python_lines_give_the_same_numbers(state: State) -> None:
 
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
-def test_the_command_lines_give_the_same_numbers(state: State) -> None:
+def test_the_command_lines_give_the_same_numbers(state: PageState) -> None:
     first, second = reproduce.shell_lines(state).splitlines()
     answers = []
     for line in (first, second):
@@ -66,14 +66,14 @@ def test_the_command_lines_give_the_same_numbers(state: State) -> None:
 
 
 def test_the_lines_name_the_first_layer() -> None:
-    state = State(initial="gaussian")
+    state = PageState(initial="gaussian")
     assert "    initial='gaussian',\n" in reproduce.python_lines(state)
     assert all("--initial gaussian" in line for line in reproduce.shell_lines(state).splitlines())
-    assert "initial" not in reproduce.python_lines(State())
+    assert "initial" not in reproduce.python_lines(PageState())
 
 
 def test_the_table_has_everything_of_the_panel() -> None:
-    state = State()
+    state = PageState()
     simulated = {
         "n": 500,
         "x": [0.1],

@@ -13,7 +13,7 @@ import pytest
 from featurestep import predict
 from featurestep.page import address, listener, server
 from featurestep.page.server import MAX_BODY, Server
-from featurestep.page.state import LIMITS, MAX_QUERY, Number, State
+from featurestep.page.state import LIMITS, MAX_QUERY, Number, PageState
 from featurestep.page.views import Views
 
 POSTS = ("/answers", "/simulation")
@@ -77,7 +77,7 @@ def test_the_page_and_its_headers(client: Client) -> None:
 
 
 def test_a_link_sets_the_controls_and_nothing_of_it_becomes_markup(client: Client) -> None:
-    state = State(n=700, over="width", target="formula", formula="<script>alert(1)</script>")
+    state = PageState(n=700, over="width", target="formula", formula="<script>alert(1)</script>")
     text = client.get(f"/?{state.to_query()}").get_data(as_text=True)
     assert "<script>alert" not in text
     assert "(this is the default view)" in text  # the formula is refused, in one line
@@ -218,7 +218,7 @@ def test_a_simulation_is_started_and_cancelled(client: Client) -> None:
 
 
 def test_data_is_the_state_s_own(client: Client) -> None:
-    state = State(n=500, readout="constant")
+    state = PageState(n=500, readout="constant")
     table = client.get(f"/featurestep.csv?{state.to_query()}")
     found = predict(state.problem)
     assert f"here,0.4,{found.test_error},{found.train_loss}" in table.get_data(as_text=True)
@@ -293,7 +293,7 @@ def test_thousands_of_fuzzed_payloads_never_fail(client: Client) -> None:
         check_fuzz(client, seed, 600)
 
 
-def corner(rng: random.Random) -> State:
+def corner(rng: random.Random) -> PageState:
     """A state from the whole domain, often at its ends."""
     values: dict[str, Any] = {}
     for name, limits in LIMITS.items():
@@ -304,7 +304,7 @@ def corner(rng: random.Random) -> State:
             values[name] = round(value) if limits.whole else min(high, max(low, value))
         elif hasattr(limits, "options"):
             values[name] = rng.choice(limits.options)
-    return State(**values)
+    return PageState(**values)
 
 
 def check_corners(client: Client, seed: int, count: int) -> None:
@@ -329,7 +329,7 @@ def test_many_corners_of_the_domain_are_answered(client: Client) -> None:
 @pytest.mark.slow
 def test_ten_clients_at_once_are_all_answered(client: Client) -> None:
     def drag(number: int) -> list[int]:
-        states = (State(ridge=0.01 * (1 + step), n=500 + number) for step in range(15))
+        states = (PageState(ridge=0.01 * (1 + step), n=500 + number) for step in range(15))
         return [
             client.ask(state.to_query(), step, page=f"page{number}").status_code
             for step, state in enumerate(states)

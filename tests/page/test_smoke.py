@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from featurestep import predict
 from featurestep.page import words
-from featurestep.page.state import State
+from featurestep.page.state import PageState
 
 from .explorer import PANELS, Explorer
 
@@ -14,7 +14,7 @@ QUICK = "n=500&readout=rademacher"  # its parts take little time, also on a busy
 def test_a_person_sees_a_meaningful_picture(explorer: Explorer) -> None:
     explorer.open(QUICK)
     assert "spike" in explorer.text("words")
-    found = predict(State.from_query(QUICK).problem)
+    found = predict(PageState.from_query(QUICK).problem)
     assert explorer.text("value-test_error") == words.number(found.test_error)
     assert explorer.text("value-train_loss") == words.number(found.train_loss)
     assert explorer.text("value-alignment") == f"{found.alignment:.3f}"

@@ -8,26 +8,26 @@ import pytest
 from featurestep.page import panels, spectrum_figure
 from featurestep.page.axes import spectrum_axes
 from featurestep.page.controls import PRESETS
-from featurestep.page.state import State
+from featurestep.page.state import PageState
 
 STATES = {
-    "default": State(),
-    "wide": State(phi=0.1, psi=0.05),
-    "narrow": State(phi=2.0, psi=6.0),
+    "default": PageState(),
+    "wide": PageState(phi=0.1, psi=0.05),
+    "narrow": PageState(phi=2.0, psi=6.0),
     "tanh": PRESETS["cui"].state,
-    "uncentred": State(activation="softplus", centre=False),
+    "uncentred": PageState(activation="softplus", centre=False),
 }
 
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
-def test_the_axes_do_not_depend_on_the_exponent(state: State) -> None:
+def test_the_axes_do_not_depend_on_the_exponent(state: PageState) -> None:
     moved = [state.replace(step_exponent=a) for a in np.linspace(0.0, 0.5, 11)]
     assert len({spectrum_axes(each) for each in moved}) == 1
 
 
 def test_in_a_move_of_the_exponent_no_axis_jumps_and_the_second_spike_leaves() -> None:
     """From 0 to 1/2 in drafts, as the page plays it."""
-    state, seen, axes = State(readout="rademacher", n=2000), [], []
+    state, seen, axes = PageState(readout="rademacher", n=2000), [], []
     for exponent in np.linspace(0.0, 0.5, 26):
         at = state.replace(step_exponent=float(exponent))
         data = panels.spectrum(at, draft=True)
@@ -47,7 +47,7 @@ def test_in_a_move_of_the_exponent_no_axis_jumps_and_the_second_spike_leaves() -
 
 
 def test_the_axis_is_linear_over_the_bulk_and_logarithmic_beyond() -> None:
-    axes = spectrum_axes(State())
+    axes = spectrum_axes(PageState())
     bend, right = axes.bend, axes.right
     at = axes.place([0.0, bend / 2, bend, (bend * right) ** 0.5, right])
     assert at[0] == 0.0
@@ -62,4 +62,4 @@ def test_the_axis_is_linear_over_the_bulk_and_logarithmic_beyond() -> None:
     assert far.right > 3.0 * right
     assert axes.reaching([], [1.5 * axes.top, 0.1]).top > 1.5 * axes.top  # a peak is shown whole
     assert axes.reaching([], [50.0 * axes.top, 0.1]).top == axes.top  # a pole is not
-    assert not spectrum_axes(State(step="size", step_size=0.0)).is_bent
+    assert not spectrum_axes(PageState(step="size", step_size=0.0)).is_bent

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from featurestep import InvalidProblem, predict
 from featurestep.page.controls import PRESETS
-from featurestep.page.state import LIMITS, MAX_QUERY, Choice, Number, State, Text
+from featurestep.page.state import LIMITS, MAX_QUERY, Choice, Number, PageState, Text
 
 
 def values(limits: object) -> st.SearchStrategy[object]:
@@ -25,18 +25,18 @@ def values(limits: object) -> st.SearchStrategy[object]:
     return st.floats(limits.low, limits.high).map(lambda v: float(f"{v:.12g}"))
 
 
-STATES = st.builds(State, **{name: values(limits) for name, limits in LIMITS.items()})
+STATES = st.builds(PageState, **{name: values(limits) for name, limits in LIMITS.items()})
 
 
 @given(STATES)
-def test_a_link_carries_every_state_whole(state: State) -> None:
-    assert State.from_query(state.to_query()) == state
+def test_a_link_carries_every_state_whole(state: PageState) -> None:
+    assert PageState.from_query(state.to_query()) == state
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_are_problems_and_links(name: str) -> None:
     state = PRESETS[name].state
-    assert State.from_query(state.to_query()) == state
+    assert PageState.from_query(state.to_query()) == state
     assert state.problem.n == state.n
 
 
@@ -52,8 +52,8 @@ def test_the_maximal_step_is_twice_the_root_of_the_width() -> None:
 
 
 def test_what_a_link_leaves_out_keeps_its_default() -> None:
-    assert State.from_query("") == State()
-    assert State.from_query("n=500&centre=off") == State(n=500, centre=False)
+    assert PageState.from_query("") == PageState()
+    assert PageState.from_query("n=500&centre=off") == PageState(n=500, centre=False)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_what_a_link_leaves_out_keeps_its_default() -> None:
 )
 def test_a_bad_link_is_one_line_with_parameter_rule_and_value(query: str, message: str) -> None:
     with pytest.raises(InvalidProblem) as refused:
-        State.from_query(query)
+        PageState.from_query(query)
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
 
@@ -92,32 +92,32 @@ def test_a_bad_link_is_one_line_with_parameter_rule_and_value(query: str, messag
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e300, "1", None, True])
 def test_numbers_that_are_none_are_refused(name: str, value: object) -> None:
     with pytest.raises(InvalidProblem, match=f"^{name} must be"):
-        State(**{name: value})
+        PageState(**{name: value})
 
 
 def test_the_first_layer_reaches_the_problem() -> None:
-    assert State().problem.initial == "sphere"
-    assert State.from_query("initial=gaussian").problem.initial == "gaussian"
+    assert PageState().problem.initial == "sphere"
+    assert PageState.from_query("initial=gaussian").problem.initial == "gaussian"
 
 
 def test_the_target_is_the_sum_of_the_sliders_or_the_formula() -> None:
-    assert State(c1=1.0, c2=-0.5, c3=0.0, c4=0.25).target_text == "1*H1 - 0.5*H2 + 0.25*H4"
-    assert State(target="formula", formula=" tanh ").target_text == "tanh"
+    assert PageState(c1=1.0, c2=-0.5, c3=0.0, c4=0.25).target_text == "1*H1 - 0.5*H2 + 0.25*H4"
+    assert PageState(target="formula", formula=" tanh ").target_text == "tanh"
     with pytest.raises(InvalidProblem, match="target must not be the zero function"):
-        _ = State(c1=0.0, c2=0.0).problem
+        _ = PageState(c1=0.0, c2=0.0).problem
 
 
 def test_a_formula_is_parsed_and_never_evaluated() -> None:
     with pytest.raises(InvalidProblem, match="target must be one of"):
-        _ = State(target="formula", formula="__import__('os').getcwd()").problem
+        _ = PageState(target="formula", formula="__import__('os').getcwd()").problem
 
 
 def test_the_step_is_an_exponent_or_a_size() -> None:
-    assert State(step="exponent", step_exponent=0.25, n=10_000).problem.step_size == pytest.approx(
-        10.0
-    )
-    still = State(step="size", step_size=0.0)
+    assert PageState(
+        step="exponent", step_exponent=0.25, n=10_000
+    ).problem.step_size == pytest.approx(10.0)
+    still = PageState(step="size", step_size=0.0)
     assert still.problem.step_size == 0.0
     assert still.exponent is None
-    assert State(step="size", step_size=10.0, n=100).exponent == pytest.approx(0.5)
-    assert State(step_ratio=4.0, n=500).problem.n_step == 2000
+    assert PageState(step="size", step_size=10.0, n=100).exponent == pytest.approx(0.5)
+    assert PageState(step_ratio=4.0, n=500).problem.n_step == 2000

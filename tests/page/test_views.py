@@ -17,8 +17,8 @@ from featurestep.core.results import Note
 from featurestep.page import axes, figures, panels, spectrum_figure, words
 from featurestep.page import views as module
 from featurestep.page.controls import PRESETS
-from featurestep.page.pool import Memory, Pool, Refused, Task, TooSlow, answer
-from featurestep.page.state import State
+from featurestep.page.pool import Memory, PageTask, Pool, Refused, TooSlow, answer
+from featurestep.page.state import PageState
 from featurestep.page.views import Views, curve_key, main_view, spectrum_view, tasks_of
 from featurestep.theory.baselines import kernel_error, untrained
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("solved_once")
 
 
 @pytest.mark.parametrize("state", STATES, ids=NAMES)
-def test_the_point_is_the_prediction(state: State) -> None:
+def test_the_point_is_the_prediction(state: PageState) -> None:
     found, point = predict(state.problem), panels.point(state)
     for name in ("test_error", *axes.errors(state), "readout_norm", "alignment"):
         assert point[name] == getattr(found, name)
@@ -47,7 +47,7 @@ def test_the_point_is_the_prediction(state: State) -> None:
 
 
 @pytest.mark.parametrize("state", STATES, ids=NAMES)
-def test_the_curve_is_the_prediction_over_a_grid(state: State) -> None:
+def test_the_curve_is_the_prediction_over_a_grid(state: PageState) -> None:
     grid = axes.grid(state)
     found, curve = predict(grid), panels.curve(state)
     for name in axes.errors(state):
@@ -69,7 +69,7 @@ BEYOND = [  # a plain problem: a control, its value, and the words for it
 def test_what_is_not_known_is_told_in_one_line_and_not_drawn(
     name: str, value: str, told: str, how: str
 ) -> None:
-    state = State(readout="rademacher", isotropic=True, **{name: value})
+    state = PageState(readout="rademacher", isotropic=True, **{name: value})
     tasks = tasks_of(state, how)
     assert set(tasks) == {"curve", "point", "spectrum"}
     found = {part: answer(*task) for part, task in tasks.items()}
@@ -94,14 +94,14 @@ def test_what_is_not_known_is_told_in_one_line_and_not_drawn(
 
 
 def test_the_fit_of_real_labels_leaves_the_spectrum_as_it_is() -> None:
-    plain = tasks_of(State())["spectrum"]
-    assert tasks_of(State(intercept=True))["spectrum"] == plain
-    assert tasks_of(State(loss="huber", intercept=True))["spectrum"] == plain
-    assert tasks_of(State(loss="hinge"))["spectrum"] != plain
+    plain = tasks_of(PageState())["spectrum"]
+    assert tasks_of(PageState(intercept=True))["spectrum"] == plain
+    assert tasks_of(PageState(loss="huber", intercept=True))["spectrum"] == plain
+    assert tasks_of(PageState(loss="hinge"))["spectrum"] != plain
 
 
 def test_labels_of_two_signs_have_no_learned_degrees() -> None:
-    state = State(readout="rademacher", loss="hinge")
+    state = PageState(readout="rademacher", loss="hinge")
     point = answer(*tasks_of(state)["point"])
     drawn, texts = main_view(state, {"point": point})
     shown = written(drawn["graph-degrees"])[0].replace("<br>", " ")
@@ -124,14 +124,14 @@ def test_labels_of_two_signs_have_no_learned_degrees() -> None:
 def test_a_state_without_a_prediction_is_refused_whole(
     views: Views, changes: dict[str, object], field: str
 ) -> None:
-    state = State(readout="rademacher", **changes)
+    state = PageState(readout="rademacher", **changes)
     with pytest.raises(InvalidProblem) as refused:
         views.answers(state, "main", "draft")
     assert refused.value.parameter == field
 
 
 def test_a_curve_that_takes_too_long_stays_a_draft(views: Views) -> None:
-    state = State(readout="rademacher", rows="same", n=700)
+    state = PageState(readout="rademacher", rows="same", n=700)
     drafts = views.answers(state, "main", "draft")[0]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(module, "DEADLINE", 0.0)
@@ -140,7 +140,7 @@ def test_a_curve_that_takes_too_long_stays_a_draft(views: Views) -> None:
 
 
 def test_the_staircase_is_the_limit_of_each_regime() -> None:
-    state = State()
+    state = PageState()
     for step in panels.stairs(state)[:4]:
         found = limit(state.problem, step["degree"], norm_growth=True)
         assert step["test_error"] == pytest.approx(found.test_error, rel=1e-12)
@@ -149,7 +149,7 @@ def test_the_staircase_is_the_limit_of_each_regime() -> None:
 
 def test_the_current_point_lies_on_the_curve() -> None:
     for over in ("exponent", "samples", "width", "ridge"):
-        state = State(over=over, step_exponent=0.3, ridge=0.0316227766, readout="rademacher")
+        state = PageState(over=over, step_exponent=0.3, ridge=0.0316227766, readout="rademacher")
         at, curve = axes.here(state), panels.curve(state)
         x, y = np.array(curve["x"]), np.array(curve["test_error"])
         value = np.interp(at, x, y) if over == "exponent" else np.interp(np.log(at), np.log(x), y)
@@ -157,13 +157,13 @@ def test_the_current_point_lies_on_the_curve() -> None:
 
 
 def test_a_step_outright_is_shown_at_its_exponent() -> None:
-    by_size = State(step="size", step_size=2000**0.3, n=2000)
+    by_size = PageState(step="size", step_size=2000**0.3, n=2000)
     assert axes.here(by_size) == pytest.approx(0.3)
-    assert curve_key(by_size) == curve_key(State(n=2000))
+    assert curve_key(by_size) == curve_key(PageState(n=2000))
 
 
 def test_the_spectrum_is_the_engine_s() -> None:
-    state = State(readout="rademacher")
+    state = PageState(readout="rademacher")
     data = panels.spectrum(state)
     found = spectrum(state.problem)
     assert [s["degree"] for s in data["spikes"]] == [s.degree for s in found.spikes]
@@ -188,7 +188,7 @@ def test_the_spectrum_is_the_engine_s() -> None:
 
 def spectrum_data(**changes: object) -> dict[str, object]:
     data = {"s": [0.1, 1.0], "density": [1.0, 0.0], "edges": [[0.1, 1.0]], "atom": 0.25}
-    places = asdict(axes.spectrum_axes(State()))
+    places = asdict(axes.spectrum_axes(PageState()))
     return {**data, "spikes": [], "notes": [], "axes": places, "rough": False, **changes}
 
 
@@ -201,7 +201,7 @@ def spike_data(at: float, degree: int, share: float) -> dict[str, object]:
 
 
 def test_an_atom_is_told_and_a_spike_at_the_end_is_named_to_its_left() -> None:
-    state = State(theme="dark")
+    state = PageState(theme="dark")
     right = axes.spectrum_axes(state).right
     data = spectrum_data(spikes=[spike_data(0.98 * right, 0, 1.0)])
     drawn = spectrum_figure.figure(state, data)
@@ -222,9 +222,9 @@ def test_a_simulation_is_laid_over_the_spectrum() -> None:
     simulated = {"n": 900, "ends": [0.0, 0.5, 1.0], "heights": [1.5, 0.5], "theory": theory}
     simulated["spikes"] = [*seen, {**alone, "power_overlaps": [0.0, 0.5, 0.0, 0.0, 0.0, 0.0]}]
     drawn = spectrum_figure.figure(
-        State(), spectrum_data(spikes=[spike_data(3.1, 1, 0.9)]), simulated
+        PageState(), spectrum_data(spikes=[spike_data(3.1, 1, 0.9)]), simulated
     )
-    places = axes.spectrum_axes(State())
+    places = axes.spectrum_axes(PageState())
     bars, *_, squares = drawn["data"]
     assert bars["y"] == [1.5, 1.5, 0.5, 0.5]
     assert bars["x"] == places.place([0.0, 0.5, 0.5, 1.0])
@@ -240,7 +240,7 @@ def test_a_simulation_is_laid_over_the_spectrum() -> None:
 
 
 def test_degrees_say_how_much_of_the_target_is_learned() -> None:
-    point = panels.point(State(step_exponent=0.4))
+    point = panels.point(PageState(step_exponent=0.4))
     rows = words.shares(point["degrees"])
     assert len(rows) == words.DEGREES
     assert 0.9 < rows[0] <= 1.0
@@ -299,7 +299,7 @@ def test_spikes_in_words() -> None:
 
 
 def test_a_part_that_fails_leaves_the_other_panels_alone(views: Views) -> None:
-    state = State(readout="constant")  # whose spectrum is quick
+    state = PageState(readout="constant")  # whose spectrum is quick
     answers = views.answers(state, "main")[0]
     drawn, texts = main_view(state, {**answers, "curve": TooSlow("stopped after 8 s")})
     whole, told = main_view(state, answers)
@@ -314,33 +314,33 @@ def test_a_part_that_fails_leaves_the_other_panels_alone(views: Views) -> None:
 
 
 def test_moving_along_the_curve_computes_no_new_curve() -> None:
-    first, second = tasks_of(State(step_exponent=0.1)), tasks_of(State(step_exponent=0.2))
+    first, second = tasks_of(PageState(step_exponent=0.1)), tasks_of(PageState(step_exponent=0.2))
     assert first["curve"] == second["curve"]
     assert first["stairs"] == second["stairs"]
     assert first["point"] != second["point"]
-    dark = tasks_of(State(step_exponent=0.1, theme="dark"))
+    dark = tasks_of(PageState(step_exponent=0.1, theme="dark"))
     assert dark == first
 
 
 def test_themes_differ_in_colour_only(views: Views) -> None:
     shown = []
     for theme in ("light", "dark"):
-        state = State(theme=theme, readout="constant")
+        state = PageState(theme=theme, readout="constant")
         shown.append(main_view(state, views.answers(state, "main")[0])[0]["graph-errors"])
     light, dark = shown
     assert [t["y"] for t in light["data"]] == [t["y"] for t in dark["data"]]
     assert light["layout"]["paper_bgcolor"] != dark["layout"]["paper_bgcolor"]
-    assert figures.message(State(theme="dark"), "x")["layout"]["font"]["color"] == "#e8edf2"
+    assert figures.message(PageState(theme="dark"), "x")["layout"]["font"]["color"] == "#e8edf2"
 
 
-def drawn_errors(state: State, **changes: object) -> dict[str, Any]:
+def drawn_errors(state: PageState, **changes: object) -> dict[str, Any]:
     stairs = panels.stairs(state) if state.over == "exponent" else None
     answers = {"point": panels.point(state), "curve": panels.curve(state), "stairs": stairs}
     return figures.errors_figure(state, *{**answers, "simulated": None, **changes}.values())
 
 
 def test_the_legend_names_the_curves_and_both_limits() -> None:
-    state = State(noise_std=0.5, readout="constant")
+    state = PageState(noise_std=0.5, readout="constant")
     drawn = drawn_errors(state)
     named = [trace["name"] for trace in drawn["data"] if trace.get("showlegend", True)]
     assert sorted(named) == ["limit with norm growth", "published limit", "test", "train"]
@@ -378,22 +378,22 @@ def test_a_peak_is_drawn_on_a_logarithmic_axis_with_points_on_it() -> None:
     assert curve["x"][peak] == pytest.approx(1.0, abs=0.021)
     near = [x for x in curve["x"] if 0.9 < x < 1.11]
     assert len(near) >= 5
-    assert drawn_errors(State(n=500))["layout"]["yaxis"].get("type", "linear") == "linear"
+    assert drawn_errors(PageState(n=500))["layout"]["yaxis"].get("type", "linear") == "linear"
 
 
 def test_beyond_the_largest_exponent_the_curve_goes_on() -> None:
-    state = State(n=200, step="size", step_size=40.0, readout="rademacher")
+    state = PageState(n=200, step="size", step_size=40.0, readout="rademacher")
     at = axes.here(state)
     curve = panels.curve(state)
     assert 0.6 < at < 0.7 == max(curve["x"])
     value = np.interp(at, curve["x"], curve["test_error"])
     assert predict(state.problem).test_error == pytest.approx(value, rel=0.01)
-    key = State.from_query(curve_key(state))
+    key = PageState.from_query(curve_key(state))
     assert axes.exponents(key) == axes.exponents(state) == (0.0, 0.7)
     assert curve_key(state) == curve_key(state.replace(step_size=35.0))
-    low, high = (State(n=150, step="size", step_size=s) for s in (0.01, 1000.0))
+    low, high = (PageState(n=150, step="size", step_size=s) for s in (0.01, 1000.0))
     for far in (low, high):
-        assert axes.exponents(State.from_query(curve_key(far))) == axes.exponents(far)
+        assert axes.exponents(PageState.from_query(curve_key(far))) == axes.exponents(far)
 
 
 def test_the_gravest_note_is_told_first() -> None:
@@ -409,16 +409,16 @@ def test_what_takes_too_long_is_stopped_and_the_worker_replaced() -> None:
     pool = Pool(1, Memory())
     ask = partial(pool.ask, deadline=60.0)
     try:
-        (late,) = pool.ask([Task("point", State().to_query())], deadline=0.01)
+        (late,) = pool.ask([PageTask("point", PageState().to_query())], deadline=0.01)
         assert isinstance(late, TooSlow)
         assert "takes too long" in str(late)
-        (found,) = ask([Task("point", State().to_query())])
-        assert found["test_error"] == predict(State().problem).test_error
+        (found,) = ask([PageTask("point", PageState().to_query())])
+        assert found["test_error"] == predict(PageState().problem).test_error
         pool.workers[0].kill()
         while pool.workers[0].process.lives:
             time.sleep(0.01)
-        (again,) = ask([Task("point", State(n=500).to_query())])
-        (refused,) = ask([Task("point", State(activation="abs").to_query())])
+        (again,) = ask([PageTask("point", PageState(n=500).to_query())])
+        (refused,) = ask([PageTask("point", PageState(activation="abs").to_query())])
         assert again["n"] == 500
         assert isinstance(refused, InvalidProblem)
         assert "activation must have c_1" in str(refused)
@@ -430,10 +430,10 @@ def test_what_takes_too_long_is_stopped_and_the_worker_replaced() -> None:
 def test_where_the_full_spectrum_fails_a_draft_stays_and_says_so(
     views: Views, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    state = State(readout="constant", n=321)
+    state = PageState(readout="constant", n=321)
     asked = views.pool.ask
 
-    def ask(tasks: list[Task], *rest: Any, **how: Any) -> list[Any]:
+    def ask(tasks: list[PageTask], *rest: Any, **how: Any) -> list[Any]:
         return [error] if tasks[0].how == "full" else asked(tasks, *rest, **how)
 
     monkeypatch.setattr(views.pool, "ask", ask)

@@ -18,7 +18,7 @@ from ..core.axes import read_axis
 from ..core.extensions import LOSS, departing
 from ..core.problem import Grid, Problem
 from ..core.types import FloatArray
-from .state import State
+from .state import PageState
 
 FIELDS = {"exponent": "step_exponent", "samples": "n", "width": "width", "ridge": "ridge"}
 POINTS = {"exponent": 31, "samples": 33, "width": 33, "ridge": 31}  # of a curve, by its axis
@@ -29,7 +29,7 @@ _DRAFTED_PEAK = (0.9, 1.0, 1.1)
 _SPAN = 10  # of sizes, either way
 
 
-def errors(state: State) -> tuple[str, str]:
+def errors(state: PageState) -> tuple[str, str]:
     """The two numbers that the errors' panel draws, by their names in a prediction.
 
     `train_loss` of ridge regression is what it minimises; with another loss or an intercept the
@@ -39,7 +39,7 @@ def errors(state: State) -> tuple[str, str]:
     return "test_error", "train_loss" if is_ridge else "train_error"
 
 
-def base(state: State) -> Problem:
+def base(state: PageState) -> Problem:
     """The problem whose one field the errors' axis varies.
 
     Away from the exponent the step keeps its size and its samples, as in a learning curve.
@@ -51,7 +51,7 @@ def base(state: State) -> Problem:
     return problem.replace(step_size=problem.step_size, n_step=problem.n_step)
 
 
-def exponents(state: State) -> tuple[float, float]:
+def exponents(state: PageState) -> tuple[float, float]:
     """The range of α on the errors' axis: 0 to 1/2, and on in tenths to where the step lies."""
     at = state.exponent
     if at is None:
@@ -60,7 +60,9 @@ def exponents(state: State) -> tuple[float, float]:
     return min(0.0, low), max(0.5, high)
 
 
-def axis_text(state: State, count: int | None = None, peak: Sequence[float] = _NEAR_PEAK) -> str:
+def axis_text(
+    state: PageState, count: int | None = None, peak: Sequence[float] = _NEAR_PEAK
+) -> str:
     """The varied field and its values, as the command line's --over takes them.
 
     Over sizes there are points around the peak of double descent, where n meets N.
@@ -80,19 +82,19 @@ def axis_text(state: State, count: int | None = None, peak: Sequence[float] = _N
     return f"{FIELDS[state.over]}={','.join(map(str, sizes))}"
 
 
-def _by_speed(state: State, plain: int, slow: int, slowest: int) -> int:
+def _by_speed(state: PageState, plain: int, slow: int, slowest: int) -> int:
     """A number of points, by how long one takes."""
     if departing(state.problem).keys() <= LOSS:
         return plain
     return slow if state.readout in ("constant", "rademacher") else slowest
 
 
-def _unit(state: State, problem: Problem) -> int:
+def _unit(state: PageState, problem: Problem) -> int:
     """What sizes are counted in on the axis."""
     return {"samples": problem.d, "width": problem.n}.get(state.over, 1)
 
 
-def grid(state: State, count: int | None = None, *, draft: bool = False) -> Grid:
+def grid(state: PageState, count: int | None = None, *, draft: bool = False) -> Grid:
     """The problems along the errors' axis: those of the curve or its draft, or `count` of them."""
     if draft:
         count = _by_speed(state, _DRAFTED, _DRAFTED_SLOW, _DRAFTED_SLOWEST)
@@ -103,13 +105,13 @@ def grid(state: State, count: int | None = None, *, draft: bool = False) -> Grid
     return base(state).vary(**{name: values})
 
 
-def axis(state: State, problems: Grid) -> FloatArray:
+def axis(state: PageState, problems: Grid) -> FloatArray:
     """The grid's values as the axis shows them."""
     (values,) = problems.coordinates().values()
     return np.asarray(values, dtype=np.float64) / _unit(state, problems.base)
 
 
-def here(state: State) -> float | None:
+def here(state: PageState) -> float | None:
     """Where the current point lies on the axis; nowhere for the exponent of step 0."""
     if state.over == "exponent":
         return state.exponent
@@ -179,7 +181,7 @@ def _rounds() -> list[float]:
     return [m * 10.0**k for k in range(-3, 8) for m in (1, 2, 5)]
 
 
-def spectrum_axes(state: State) -> SpectrumAxes:
+def spectrum_axes(state: PageState) -> SpectrumAxes:
     """The axes of every step exponent up to 1/2, and of larger steps as needed."""
     from ..theory.limits import largest_mean, untrained_edge  # the engine, for workers only
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from .state import COEFFICIENTS, LABELS, LIMITS, NUMBERS, Choice, Number, State, as_text
+from .state import COEFFICIENTS, LABELS, LIMITS, NUMBERS, Choice, Number, PageState, as_text
 from .words import TILES
 
 MONIRI = "Moniri et al., arXiv:2310.07891"
@@ -26,9 +26,9 @@ class Preset(NamedTuple):
     link: str
 
     @property
-    def state(self) -> State:
+    def state(self) -> PageState:
         """The view itself."""
-        return State.from_query(self.link)
+        return PageState.from_query(self.link)
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -163,7 +163,7 @@ def symbol(text: str) -> Markup:
     )
 
 
-def context(state: State, *, told: bool) -> dict[str, Any]:
+def context(state: PageState, *, told: bool) -> dict[str, Any]:
     """What the template needs to draw the page for a state; `told`: its link was refused."""
     return {
         "state": state,

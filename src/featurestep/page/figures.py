@@ -12,7 +12,7 @@ from ..core.display import PALETTE
 from ..core.extensions import departing
 from ..core.problem import BINARY_LOSSES, interval
 from .axes import errors, exponents, here, nice
-from .state import State
+from .state import PageState
 
 BLUE, VERMILION, GREEN, PURPLE, AMBER, SKY, _ = PALETTE
 
@@ -66,7 +66,7 @@ def note(text: str, x: float, y: float, theme: Theme, **rest: Any) -> Figure:
     return {"text": text, **place, "showarrow": False, "font": font, **rest}
 
 
-def learned(state: State, point: Any) -> Figure:
+def learned(state: PageState, point: Any) -> Figure:
     """M(κ) over E[y|κ], or over the best output for another loss."""
     theme = THEMES[state.theme]
     traces = []
@@ -83,7 +83,7 @@ def learned(state: State, point: Any) -> Figure:
     return frame(theme, traces, axis, {"title": "output", "range": ends})
 
 
-def degrees(state: State, name: str, values: Sequence[float | None], colour: str) -> Figure:
+def degrees(state: PageState, name: str, values: Sequence[float | None], colour: str) -> Figure:
     """A share of each degree, as bars; the page puts those of its two lanes side by side."""
     theme = THEMES[state.theme]
     x = [f"H<sub>{degree}</sub>" for degree in range(1, len(values) + 1)]
@@ -99,7 +99,7 @@ def degrees(state: State, name: str, values: Sequence[float | None], colour: str
     return figure
 
 
-def message(state: State, text: str) -> Figure:
+def message(state: PageState, text: str) -> Figure:
     """A panel without a result, and why."""
     theme = THEMES[state.theme]
     hidden = {"visible": False}
@@ -186,7 +186,7 @@ _PEAKED = 8.0  # largest over smallest test error from which their axis is logar
 _DECADES = 4.0  # of a logarithmic axis, at most
 
 
-def errors_figure(state: State, point: Any, curve: Any, stairs: Any, simulated: Any) -> Figure:
+def errors_figure(state: PageState, point: Any, curve: Any, stairs: Any, simulated: Any) -> Figure:
     """Train and test error along the axis, their limits, the baselines and the current point."""
     theme = THEMES[state.theme]
     traces: list[Any] = []
@@ -226,7 +226,7 @@ def errors_figure(state: State, point: Any, curve: Any, stairs: Any, simulated: 
     return drawn
 
 
-def _y_axis(state: State, curve: Any, traces: list[Any]) -> Figure:
+def _y_axis(state: PageState, curve: Any, traces: list[Any]) -> Figure:
     """From 0, or logarithmic where a peak of the test error would flatten everything else."""
     title = "test error, train loss" if "train_loss" in errors(state) else "test and train error"
     if state.loss in BINARY_LOSSES:
@@ -242,7 +242,7 @@ def _y_axis(state: State, curve: Any, traces: list[Any]) -> Figure:
     return {"title": title, "type": "log", "range": ends, **ticks}
 
 
-def _baselines(state: State, point: Any, curve: Any, theme: Theme) -> list[Any]:
+def _baselines(state: PageState, point: Any, curve: Any, theme: Theme) -> list[Any]:
     """Simpler predictors: curves for the legend, or level lines, which it does not name."""
     traces = list[Any]()
     if not isinstance(point, Mapping):

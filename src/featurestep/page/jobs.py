@@ -17,7 +17,7 @@ from ..core.errors import FeaturestepError, InvalidProblem
 from ..processes import DONE, PROGRESS, Process, report_progress
 from .axes import axis, errors, grid
 from .pool import Refused
-from .state import NUMBERS, State
+from .state import NUMBERS, PageState
 
 if TYPE_CHECKING:
     from ..simulation import SimulatedSpectrum
@@ -34,7 +34,7 @@ class Busy(FeaturestepError):
     """Enough simulations are running already."""
 
 
-def sized(state: State) -> State:
+def sized(state: PageState) -> PageState:
     """The same ratios at the largest n, up to the state's own, that runs in a few seconds."""
     from ..simulation import estimate
 
@@ -55,12 +55,12 @@ def sized(state: State) -> State:
 
 
 @dataclass
-class Job:
+class PageJob:
     """A simulation: its process while it runs, then its data, or the error in their place."""
 
     process: Process | None
-    asked: State
-    state: State  # as it runs, perhaps at a smaller n
+    asked: PageState
+    state: PageState  # as it runs, perhaps at a smaller n
     share: float = 0.0
     found: Any = None
     started: float = field(default_factory=time.monotonic)
@@ -98,10 +98,10 @@ class Jobs:
     """All simulations of a server, by a name that only their page knows."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, PageJob] = {}
         self._lock = threading.Lock()
 
-    def start(self, state: State) -> str:
+    def start(self, state: PageState) -> str:
         """Begin a simulation and return its name."""
         from .jobs import run
 
@@ -113,10 +113,10 @@ class Jobs:
             process = Process(run, queue.SimpleQueue(), low_priority=True, one_thread=False)
             process.give(small.to_query(), POINTS, SEEDS)
             name = secrets.token_urlsafe(9)
-            self._jobs[name] = Job(process, state, small)
+            self._jobs[name] = PageJob(process, state, small)
         return name
 
-    def look(self, name: str) -> Job | None:
+    def look(self, name: str) -> PageJob | None:
         """The job as it stands now, if there is one of this name."""
         with self._lock:
             job = self._jobs.get(name)
@@ -157,12 +157,12 @@ Tell = Callable[[float], None]
 def run(query: str, count: int, seeds: int) -> Any:
     """In a process of its own, telling the share done: the data, or the error in its place."""
     try:
-        return simulated(State.from_query(query), count, seeds, report_progress)
+        return simulated(PageState.from_query(query), count, seeds, report_progress)
     except FeaturestepError as error:
         return Refused(str(error))
 
 
-def simulated(state: State, count: int, seeds: int, report: Tell) -> dict[str, Any]:
+def simulated(state: PageState, count: int, seeds: int, report: Tell) -> dict[str, Any]:
     """Means and standard errors along the axis, and singular values at the current point."""
     from ..simulation import simulate  # for its own process: the server has no engine
 
@@ -184,7 +184,7 @@ def simulated(state: State, count: int, seeds: int, report: Tell) -> dict[str, A
     return data
 
 
-def _spectrum(state: State, report: Tell) -> dict[str, Any] | None:
+def _spectrum(state: PageState, report: Tell) -> dict[str, Any] | None:
     """A histogram of the bulk, each draw's values beyond it, and the prediction at this n."""
     from ..simulation import simulated_spectrum
     from ..theory.spectra import spectrum

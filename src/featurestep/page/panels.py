@@ -28,7 +28,7 @@ from ..theory.spectra import DRAFT, Spectrum, Spike, solve_spectrum
 from ..theory.spectra import spectrum as predict_spectrum
 from ..theory.validity import prediction_notes
 from .axes import axis, errors, grid, spectrum_axes
-from .state import State
+from .state import PageState
 from .words import DEGREES
 
 STAIRS, ROUGH_STAIRS = 8, 3  # regimes drawn, in full and as a draft: beyond, they are narrow
@@ -39,7 +39,7 @@ _CERTAIN = 0.999  # mean label up to which its log-odds are drawn
 BASELINES = ("untrained", "ridge_n_tuned", "best_given_direction", "noise_floor")
 
 
-def point(state: State, *, draft: bool = False) -> Data:
+def point(state: PageState, *, draft: bool = False) -> Data:
     """The current point: its errors, what it has learned, and how far to trust it.
 
     A draft is the same, without the simpler predictors of another loss than the square: one
@@ -133,7 +133,7 @@ def _degrees(
     ]
 
 
-def curve(state: State, *, draft: bool = False) -> Data:
+def curve(state: PageState, *, draft: bool = False) -> Data:
     """Errors along the axis at finite n; away from the exponent also those of simpler predictors.
 
     A draft has a third of the points, and fewer groups of neurons than meet the eye.
@@ -171,7 +171,7 @@ def _column(outcomes: Sequence[Outcome], name: str) -> list[float | None]:
     return [float(getattr(o, name)) if isinstance(o, LearnedFunction) else None for o in outcomes]
 
 
-def stairs(state: State, *, draft: bool = False) -> list[Data]:
+def stairs(state: PageState, *, draft: bool = False) -> list[Data]:
     """The limits n → ∞ of each regime of the step exponent, as published and with norm growth."""
     problem = state.problem.replace(step_exponent=0.25)
     found: dict[tuple[bool, tuple[int, ...]], Limit] = {}
@@ -192,7 +192,7 @@ def stairs(state: State, *, draft: bool = False) -> list[Data]:
 _POINTS = 160  # of the density's curve in full
 
 
-def spectrum(state: State, *, draft: bool = False) -> Data:
+def spectrum(state: PageState, *, draft: bool = False) -> Data:
     """Bulk and spikes of the features' singular values, in full, or as a draft."""
     if not draft:
         return spectrum_data(state, predict_spectrum(state.problem))
@@ -208,7 +208,7 @@ def spectrum(state: State, *, draft: bool = False) -> Data:
     return spectrum_data(state, found) | {"rough": found.is_smoothed}
 
 
-def spectrum_data(state: State, found: Spectrum) -> Data:
+def spectrum_data(state: PageState, found: Spectrum) -> Data:
     """A spectrum as what the panel draws, with its axes, for which the server has no engine."""
     s, density = found.curve(_POINTS)
     return {

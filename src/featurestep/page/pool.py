@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import FeaturestepError, InvalidProblem
 from ..processes import Call, CannotStart, Wanted, Worker, WorkerPool, always
-from .state import State
+from .state import PageState
 
 REMEMBERED = 512  # answers
 _WARMING = 60.0  # seconds
@@ -43,7 +43,7 @@ class Overtaken(FeaturestepError):
     """The page has asked something newer; nobody waits for this answer."""
 
 
-class Task(NamedTuple):
+class PageTask(NamedTuple):
     """One part of one state, and how exactly; equal tasks have equal answers."""
 
     part: str
@@ -56,17 +56,17 @@ class Memory:
 
     def __init__(self, size: int = REMEMBERED) -> None:
         self._size = size
-        self._answers: OrderedDict[Task, Any] = OrderedDict()
+        self._answers: OrderedDict[PageTask, Any] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, task: Task) -> Any:
+    def get(self, task: PageTask) -> Any:
         """The answer, None if it is not known any more."""
         with self._lock:
             if task in self._answers:
                 self._answers.move_to_end(task)
             return self._answers.get(task)
 
-    def put(self, task: Task, answer: Any) -> None:
+    def put(self, task: PageTask, answer: Any) -> None:
         """Keep an answer, and forget the oldest when there are too many."""
         with self._lock:
             self._answers[task] = answer
@@ -91,7 +91,7 @@ class Pool(WorkerPool):
 
     def ask(
         self,
-        tasks: Sequence[Task],
+        tasks: Sequence[PageTask],
         wanted: Wanted = always,
         *,
         deadline: float,
@@ -130,7 +130,7 @@ class Pool(WorkerPool):
             if mine:
                 self._long.release()
 
-    def grow(self, tasks: Sequence[Task]) -> None:
+    def grow(self, tasks: Sequence[PageTask]) -> None:
         """Bring the other workers into service, each warmed up by some tasks."""
         for worker in self.workers[self.serving :]:
             until = time.monotonic() + _WARMING
@@ -138,7 +138,7 @@ class Pool(WorkerPool):
             self._idle.put(worker)
             self.serving += 1
 
-    def _remembered(self, tasks: Sequence[Task]) -> dict[Task, Any]:
+    def _remembered(self, tasks: Sequence[PageTask]) -> dict[PageTask, Any]:
         return {task: answer for task in tasks if (answer := self.memory.get(task)) is not None}
 
     def _take(self, most: int, until: float, wanted: Wanted) -> list[Worker]:
@@ -154,11 +154,16 @@ class Pool(WorkerPool):
         return group
 
     def _answered(
-        self, tasks: list[Task], group: list[Worker], until: float, late: TooSlow, wanted: Wanted
-    ) -> dict[Task, Any]:
+        self,
+        tasks: list[PageTask],
+        group: list[Worker],
+        until: float,
+        late: TooSlow,
+        wanted: Wanted,
+    ) -> dict[PageTask, Any]:
         """Spread tasks over workers until the deadline; those that are late are stopped."""
         waiting = [Call(task, task) for task in reversed(tasks)]
-        found: dict[Task, Any] = dict.fromkeys(tasks, late)
+        found: dict[PageTask, Any] = dict.fromkeys(tasks, late)
         try:
             for each in self.work(
                 lambda: waiting.pop() if waiting else None,
@@ -194,7 +199,7 @@ def answer(part: str, query: str, how: str) -> Any:
     from . import panels
 
     try:
-        state = State.from_query(query)
+        state = PageState.from_query(query)
         return getattr(panels, part)(state, draft=how != "full")
     except InvalidProblem as error:
         return error if part == "point" else Refused(str(error))

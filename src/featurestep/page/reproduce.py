@@ -14,10 +14,10 @@ from ..core.extensions import departing
 from ..core.problem import Problem
 from .axes import FIELDS, axis_text, base, errors, here
 from .figures import AXES
-from .state import State
+from .state import PageState
 
 
-def python_lines(state: State) -> str:
+def python_lines(state: PageState) -> str:
     """A script that prints the numbers of the current point and those along the axis."""
     name, _, spaced = axis_text(state).partition("=")
     curve_base = "problem"
@@ -42,7 +42,7 @@ def python_lines(state: State) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shell_lines(state: State) -> str:
+def shell_lines(state: PageState) -> str:
     """Commands that print the same numbers as JSON."""
     point, curve = _command(state.problem), _command(base(state), without=FIELDS[state.over])
     lines = [f"{point} --json", f"{curve} --over {axis_text(state)} --json"]
@@ -86,7 +86,7 @@ def _option_text(value: Any) -> str:
     return str(value)
 
 
-def csv_text(state: State, answers: Mapping[str, Any]) -> str:
+def csv_text(state: PageState, answers: Mapping[str, Any]) -> str:
     """Everything in the errors' panel, one row a point."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -114,7 +114,7 @@ def csv_text(state: State, answers: Mapping[str, Any]) -> str:
     return out.getvalue()
 
 
-def json_text(state: State, answers: Mapping[str, Any]) -> str:
+def json_text(state: PageState, answers: Mapping[str, Any]) -> str:
     """Every number of the page, with the state and the problem behind it."""
     data = {
         name: {"error": str(answer)} if isinstance(answer, Exception) else answer

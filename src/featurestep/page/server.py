@@ -24,7 +24,7 @@ from ..core.errors import FeaturestepError, InvalidProblem, install_command
 from . import reproduce
 from .controls import context
 from .jobs import Jobs
-from .state import MAX_QUERY, PLAIN, Choice, Limits, Number, State, Text
+from .state import MAX_QUERY, PLAIN, Choice, Limits, Number, PageState, Text
 from .views import LANES, VIEWS, Views
 
 HOW = ("draft", "full")  # how exactly: what follows a slider, and what is shown at rest
@@ -112,10 +112,10 @@ def _body() -> Any:
 def front() -> str:
     """The page, its controls set as the address asks; a bad link is told, and not followed."""
     try:
-        state, wrong = State.from_query(request.query_string.decode("ascii", "replace")), ""
+        state, wrong = PageState.from_query(request.query_string.decode("ascii", "replace")), ""
         _ = state == PLAIN or state.problem  # that of a plain address is known to be one
     except FeaturestepError as error:
-        state, wrong = State(), f"{error} (this is the default view)"
+        state, wrong = PageState(), f"{error} (this is the default view)"
     known = context(state, told=bool(wrong))
     return render_template(
         "page.html", plotly=version("plotly"), docs=documents(), message=wrong, **known
@@ -132,7 +132,7 @@ def panels(
     wanted = latest.note(page, lane, seq)
     answer: Answer = {"seq": seq, "refused": False, "next": "", "field": ""}
     try:
-        state = State.from_query(q)
+        state = PageState.from_query(q)
         answers, further = views.answers(state, lane, how, wanted=wanted)
         figures, texts = VIEWS[lane](state, answers)
     except FeaturestepError as error:
@@ -146,7 +146,7 @@ def simulation(views: Views, jobs: Jobs, body: Any) -> Answer:
     """Where a simulation stands: its name while it runs, progress, a text, whether it is done."""
     if isinstance(body, dict) and body.get("action") == "start":
         try:
-            name = jobs.start(State.from_query(checked(body, START)["q"]))
+            name = jobs.start(PageState.from_query(checked(body, START)["q"]))
         except FeaturestepError as error:
             if isinstance(error, InvalidProblem) and error.parameter in START:
                 raise
@@ -169,9 +169,9 @@ def simulation(views: Views, jobs: Jobs, body: Any) -> Answer:
     return {**_IDLE, "text": f"□ {job.found['seeds']} draws{size}", "done": True}
 
 
-def _data(views: Views, kind: str, text: Callable[[State, Answer], str]) -> Response:
+def _data(views: Views, kind: str, text: Callable[[PageState, Answer], str]) -> Response:
     """Every number of the page's state, as a file."""
-    state = State.from_query(request.query_string.decode("ascii", "replace"))
+    state = PageState.from_query(request.query_string.decode("ascii", "replace"))
     try:
         answers = views.answers(state, "main")[0] | views.answers(state, "spectrum")[0]
     except InvalidProblem:

@@ -11,7 +11,7 @@ import numpy as np
 from . import figures
 from .axes import SpectrumAxes
 from .figures import THEMES, Theme
-from .state import State
+from .state import PageState
 
 _CARRIED = ("constant", "κ", "κ²", "κ³", "κ⁴", "κ⁵", "κ⁶")
 _HEIGHTS = (0.06, 0.24)  # of spikes' names in turn, so that they stand clear of each other
@@ -27,7 +27,7 @@ class Carried(NamedTuple):
     share: float
 
 
-def figure(state: State, data: Data, simulated: Data | None = None) -> figures.Figure:
+def figure(state: PageState, data: Data, simulated: Data | None = None) -> figures.Figure:
     """The bulk's density, with every spike as a labelled mark on the axis."""
     theme = THEMES[state.theme]
     values = [spike["singular_value"] for spike in data["spikes"]]
@@ -134,7 +134,7 @@ def _histogram(simulated: Data, axes: SpectrumAxes, theme: Theme) -> figures.Fig
     return {**line, "fill": "tozeroy", "fillcolor": theme.ghost, "hoverinfo": "skip"}
 
 
-def _other_size(state: State, simulated: Data, axes: SpectrumAxes, theme: Theme) -> list[Any]:
+def _other_size(state: PageState, simulated: Data, axes: SpectrumAxes, theme: Theme) -> list[Any]:
     """The prediction at the simulation's own n where that is another: like is put beside like."""
     if simulated["n"] == state.n:
         return []

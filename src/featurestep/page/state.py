@@ -108,7 +108,7 @@ COVARIANCES: Mapping[str, Any] = {  # spectra of the inputs to choose from
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class PageState:
     """Every control of the page: what one sees first, its limits, its word and its symbol."""
 
     step: str = _control("exponent", Choice(("exponent", "size")))
@@ -146,7 +146,7 @@ class State:
             object.__setattr__(self, name, limits.check(name, getattr(self, name)))
 
     @classmethod
-    def from_query(cls, text: str) -> State:
+    def from_query(cls, text: str) -> PageState:
         """The state of a link; what it leaves out keeps its default."""
         if not isinstance(text, str) or len(text) > MAX_QUERY:
             raise InvalidProblem("link", f"must be text of at most {MAX_QUERY} characters", text)
@@ -171,7 +171,7 @@ class State:
         """The link's text, which `from_query` reads back to the same state."""
         return urlencode({name: as_text(getattr(self, name)) for name in LIMITS})
 
-    def replace(self, **changes: Any) -> State:
+    def replace(self, **changes: Any) -> PageState:
         """The same state with some fields changed."""
         return replace(self, **changes)
 
@@ -217,7 +217,7 @@ class State:
         )
 
     @property
-    def features(self) -> State:
+    def features(self) -> PageState:
         """The state as far as the features after the step depend on it: real labels, any fit."""
         loss = self.loss if self.loss in BINARY_LOSSES else PLAIN.loss
         return self.replace(loss=loss, intercept=self.intercept and loss != PLAIN.loss)
@@ -237,8 +237,8 @@ def as_text(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-LIMITS: Mapping[str, Limits] = {f.name: f.metadata["limits"] for f in fields(State)}
-LABELS: Mapping[str, tuple[str, str]] = {f.name: f.metadata["label"] for f in fields(State)}
+LIMITS: Mapping[str, Limits] = {f.name: f.metadata["limits"] for f in fields(PageState)}
+LABELS: Mapping[str, tuple[str, str]] = {f.name: f.metadata["label"] for f in fields(PageState)}
 NUMBERS = {name: limits for name, limits in LIMITS.items() if isinstance(limits, Number)}
 COEFFICIENTS = tuple(name for name, limits in LIMITS.items() if limits is _COEFFICIENT)
-PLAIN = State()  # what one sees first
+PLAIN = PageState()  # what one sees first

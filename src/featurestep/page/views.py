@@ -14,8 +14,8 @@ from ..processes import Wanted, always
 from . import figures, reproduce, spectrum_figure, words
 from .axes import exponents
 from .figures import THEMES
-from .pool import Memory, Pool, Task, TooSlow
-from .state import NUMBERS, PLAIN, State
+from .pool import Memory, PageTask, Pool, TooSlow
+from .state import NUMBERS, PLAIN, PageState
 
 View = tuple[dict[str, Any], dict[str, Any]]  # figures and texts, by their elements' ids
 LANES = ("main", "spectrum")  # what a page asks for on its own: the errors, and the spectrum
@@ -64,7 +64,7 @@ class Views:
         self.pool.close()
 
     def answers(
-        self, state: State, lane: str, how: str = "full", *, wanted: Wanted = always
+        self, state: PageState, lane: str, how: str = "full", *, wanted: Wanted = always
     ) -> tuple[dict[str, Any], str]:
         """A lane's answers by part, data or the error in its place, and how to ask for it next.
 
@@ -83,7 +83,7 @@ class Views:
             if isinstance(found["curve"], TooSlow) and tasks["curve"].how == "full":
                 draft = self._draft(tasks["curve"], wanted)
                 found["curve"] = draft if isinstance(draft, Mapping) else found["curve"]
-            kept = self._simulated.get(Task("errors", curve_key(state)))
+            kept = self._simulated.get(PageTask("errors", curve_key(state)))
             rough = any(each.how != "full" for each in tasks.values())
             return {**found, "simulated": kept}, "full" * rough
         is_long = task.how == "full"
@@ -97,39 +97,39 @@ class Views:
                     f"expect a less accurate spectrum: the full one was not computed ({spectrum})",
                 ]
                 spectrum = {**draft, "notes": notes}
-        kept = self._simulated.get(Task("spectrum", task.query))
+        kept = self._simulated.get(PageTask("spectrum", task.query))
         found = {"spectrum": spectrum, "simulated_spectrum": kept}
         return found, "full" * (not is_long)
 
-    def _draft(self, task: Task, wanted: Wanted) -> Any:
+    def _draft(self, task: PageTask, wanted: Wanted) -> Any:
         """The draft of a task, or the error in its place."""
         (draft,) = self.pool.ask([task._replace(how="draft")], wanted, deadline=DEADLINE)
         return draft
 
-    def tasks(self, state: State, how: str) -> dict[str, Task]:
+    def tasks(self, state: PageState, how: str) -> dict[str, PageTask]:
         """What to compute: each part as asked, or in full where that is remembered."""
         full = tasks_of(state).items()
         known = {part: task for part, task in full if self.pool.memory.get(task)}
         return tasks_of(state, how) | known
 
-    def keep(self, asked: State, ran: State, data: dict[str, Any]) -> None:
+    def keep(self, asked: PageState, ran: PageState, data: dict[str, Any]) -> None:
         """Remember a simulation, with the theory at its own size when that is another."""
         if ran.n != asked.n:
             (theory,) = self.pool.ask([tasks_of(ran)["curve"]], deadline=DEADLINE)
             if isinstance(theory, Mapping):
                 data = {**data, "theory": dict(theory)}
-        self._simulated.put(Task("errors", curve_key(asked)), data)
+        self._simulated.put(PageTask("errors", curve_key(asked)), data)
         query = tasks_of(asked)["spectrum"].query
-        self._simulated.put(Task("spectrum", query), data.get("spectrum"))
+        self._simulated.put(PageTask("spectrum", query), data.get("spectrum"))
 
 
-def tasks_of(state: State, how: str = "full") -> dict[str, Task]:
+def tasks_of(state: PageState, how: str = "full") -> dict[str, PageTask]:
     """What to compute. Fields that a part does not depend on are set back, so that it is reused."""
-    return {part: Task(part, query, how) for part, query in _queries(state).items()}
+    return {part: PageTask(part, query, how) for part, query in _queries(state).items()}
 
 
 @lru_cache(maxsize=64)
-def _queries(state: State) -> dict[str, str]:
+def _queries(state: PageState) -> dict[str, str]:
     point = state.replace(theme=PLAIN.theme, over=PLAIN.over, isotropic=PLAIN.isotropic)
     queries = {"curve": curve_key(state), "point": point.to_query()}
     if state.over == "exponent" and not departing(state.problem):
@@ -137,7 +137,7 @@ def _queries(state: State) -> dict[str, str]:
     return {**queries, "spectrum": point.features.replace(ridge=PLAIN.ridge).to_query()}
 
 
-def curve_key(state: State) -> str:
+def curve_key(state: PageState) -> str:
     """The state as far as the errors' curve depends on it."""
     plain = state.replace(theme=PLAIN.theme)
     if state.over != "exponent":
@@ -152,7 +152,7 @@ def curve_key(state: State) -> str:
     return plain.replace(step_exponent=PLAIN.step_exponent, step_scale=scale, **step).to_query()
 
 
-def main_view(state: State, answers: Mapping[str, Any]) -> View:
+def main_view(state: PageState, answers: Mapping[str, Any]) -> View:
     """Errors, learned function, numbers; a part that failed leaves the others alone."""
     point, curve, stairs = (answers.get(name) for name in ("point", "curve", "stairs"))
     wrong = [str(answer) for answer in answers.values() if isinstance(answer, Exception)]
@@ -187,7 +187,7 @@ def main_view(state: State, answers: Mapping[str, Any]) -> View:
     return drawn, texts
 
 
-def spectrum_view(state: State, answers: Mapping[str, Any]) -> View:
+def spectrum_view(state: PageState, answers: Mapping[str, Any]) -> View:
     """Spectrum, what its spikes carry, words on them."""
     found, carried = answers["spectrum"], []
     if isinstance(found, Mapping):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from .state import State
+from .state import PageState
 
 DEGREES = 6  # of the learned direction
 NAMES = ("constant", "linear", "quadratic", "cubic", "quartic", "fifth-degree", "sixth-degree")
@@ -39,7 +39,7 @@ def gravest_first(notes: Iterable[str]) -> list[tuple[str, float]]:
     return sorted(sized, key=lambda pair: -pair[1])
 
 
-def missing(state: State, fields: Collection[str]) -> str:
+def missing(state: PageState, fields: Collection[str]) -> str:
     """What the errors' panel leaves out, given the fields that are not those of a plain problem."""
     told = []
     if fields and state.over == "exponent":
