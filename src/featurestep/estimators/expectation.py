@@ -22,7 +22,7 @@ _EQUAL_VARIANCES = 0.8  # effective directions, as a share of d, that count as a
 _FEW_ROWS = 2  # times the fitted numbers: with fewer rows they are not fitted
 _ITERATIONS, _ATTEMPTS = 40, 8
 _FLAT = 1e-6  # relative change of the squares from which the fit is done
-_SAME_ROWS_STEPS = 4.0  # largest η/√N for which reused rows are asked about: beyond, minutes pass
+SAME_ROWS_STEPS = 4.0  # largest η/√N for which reused rows are asked about: beyond, minutes pass
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def predicted(problem: Problem, *, intercept: bool, same_rows: bool) -> Predicti
     Where both together, or one of them, are refused or do not converge, the other or none is left.
     """
     largest = problem.step_size / problem.width**0.5
-    same_rows = same_rows and largest <= _SAME_ROWS_STEPS
+    same_rows = same_rows and largest <= SAME_ROWS_STEPS
     fields = {"intercept": intercept, "rows": "same" if same_rows else "fresh"}
     plain = {"intercept": False, "rows": "fresh"}
     for name in ("", "rows", "intercept"):  # what is given up

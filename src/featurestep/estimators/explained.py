@@ -26,6 +26,7 @@ from .directions import (
     stability,
 )
 from .expectation import (
+    SAME_ROWS_STEPS,
     Expectation,
     alignment,
     departures_of_inputs,
@@ -182,7 +183,7 @@ class Explained(OneStepBase):
             (
                 self.split == "reuse" and problem.rows == "fresh",
                 "the theory is for a readout on fresh rows, here it reuses the step's rows "
-                "(reused rows with an intercept or a very large step are not covered)",
+                f"(reused rows are covered up to η = {SAME_ROWS_STEPS:g}√N, for one direction)",
             ),
             (
                 bool(self.fit_intercept) and not problem.intercept,

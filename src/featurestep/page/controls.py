@@ -137,7 +137,7 @@ WORDS = {
     "sphere": "unit sphere",
     "sliders": "Hermite sum",
     "fresh": "fresh",
-    "half": "half the step's",
+    "half": "half",
     "same": "the step's",
     "square_signs": "square, labels ±1",
     "logistic": "logistic, labels ±1",

@@ -83,6 +83,7 @@
         stale.add(id);
       }
       if (lane.name === "main") accept(lane.asked, answer.refused, answer.field);
+      else if (!answer.next && !answer.refused) root.dataset.spectrumEmpty = latest["graph-spectrum"].data.length ? "no" : "yes";
     }
     const awaited = every.some((each) => each.busy && each.call && each.asked === lane.asked); // it draws the share of both
     await Promise.all([...stale].filter((id) => !(awaited && id === SHARED)).map(draw));
