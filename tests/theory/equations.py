@@ -141,7 +141,7 @@ HOMES = {
     "147": "theory.exact.degrees:build_sectors",
     "148": "theory.exact.regression:QuadraticBlock.square",
     "149": "theory.exact.regression:QuadraticBlock.norms",
-    "152": "theory.exact.across:InfluenceAcross",
+    "152": "theory.exact.regression:InfluenceAcross",
     "160": "theory.several_steps.tables:slope_tables",
     "161": "theory.several_steps.batches:make_step",
     "162": "theory.several_steps.batches:_Vectors.products",

@@ -143,9 +143,9 @@ class Problem:
         if not isinstance(self.readout, (str, Law)):
             self._put("readout", freeze_law(self.readout))
         self._put("step_sizes", _listed_sizes(self.step_sizes))
-        self._put("covariance", freeze_covariance(self.covariance))
-        self._put("target_mass", freeze_mass(self.target_mass))
-        self._put("target_direction", freeze_direction(self.target_direction))
+        for name, freeze in _FROZEN.items():
+            if getattr(self, name) is not None:
+                self._put(name, freeze(getattr(self, name)))
         self._put("given", MappingProxyType({name: getattr(self, name) for name in FIELDS}))
         for name in ("n", "d", "width"):
             self._put(name, whole_number(name, getattr(self, name)))
@@ -404,6 +404,11 @@ class Problem:
 
 FIELDS = tuple(f.name for f in fields(Problem) if f.init)
 _REQUIRED = ("n", "d", "width", "ridge")
+_FROZEN = {  # in a form that can be hashed, where they are given
+    "covariance": freeze_covariance,
+    "target_mass": freeze_mass,
+    "target_direction": freeze_direction,
+}
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "residual": RESIDUALS,
     "initial": INITIALS,

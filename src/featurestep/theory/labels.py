@@ -9,10 +9,11 @@ s = (I − ΓΓᵀ)^{-1/2}(z − Γκ) with Γ_i the cosine of the learned direc
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,7 @@ _CHUNK = 400_000  # values of the target at a time
 _TEST_KAPPA = np.array([-3.7, -1.9, -0.4, 0.8, 2.6, 4.8])  # κ at which rules are compared
 _TEST_ALIGNMENT = 0.9  # and the alignment γ
 _RESOLVED = 1e-10  # of E y², with the weight that a κ has
+_DIFFERENCE = 1e-4  # relative, of the difference quotient in q
 MOST_DEGREE = 8  # of the error by degree, for several directions
 KAPPA, WEIGHT = stretched_normal(((0.0, 0.25),), 1.0, 0.2, 9.5)
 Index = tuple[int, ...]
@@ -93,6 +95,37 @@ def label_moments(
     y0, slope, curved, third, rest = star.averages(across, alignment[:, None] * kappa, 3)
     square, cubic = (across**2 * curved)[:, None], across**3 * third / np.sqrt(6.0)
     return Labels(y0, (across * slope)[:, None], square, rest, cubic=cubic)
+
+
+class LabelsAcross(NamedTuple):
+    """Moments of the label given κ with the weight s² − 1."""
+
+    parts: FloatArray  # (B, 4, Q) E[(s² − 1)h_b(s)y|κ]
+    square: FloatArray  # (B, Q) E[(s² − 1)y²|κ]
+
+    def take(self, rows: Any) -> LabelsAcross:
+        """The same for some of the problems."""
+        return LabelsAcross(self.parts[rows], self.square[rows])
+
+
+def labels_across(star: Nonlinearity, alignment: FloatArray, kappa: FloatArray) -> LabelsAcross:
+    """Moments of the label with the weight s² − 1, at nodes (κ, h), for γ of B problems and κ (Q,).
+
+    (s² − 1) under the mean over s is q∂/∂q, as y depends on γκ + qs.
+    """
+    q, place = across_alignment(alignment)[:, None], alignment[:, None] * kappa
+    sizes = np.array([1.0, 1.0 + _DIFFERENCE, 1.0 - _DIFFERENCE])[:, None, None] * q
+    means = star.averages(sizes, place, 5)  # (7, 3, B, Q)
+    y = [q**k * means[k, 0] / math.sqrt(math.factorial(k)) for k in range(6)]
+    parts = [
+        math.sqrt((b + 1) * (b + 2)) * y[b + 2]
+        + 2.0 * b * y[b]
+        + (math.sqrt(b * (b - 1)) * y[b - 2] if b > 1 else 0.0)
+        for b in range(4)
+    ]
+    _, up, down = means[0] ** 2 + (sizes * means[1]) ** 2 + means[-1]  # E y² given κ
+    square = (up - down) / (2.0 * _DIFFERENCE)
+    return LabelsAcross(np.tile(np.stack(parts, axis=1), 2), np.tile(square, 2))
 
 
 Moments = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

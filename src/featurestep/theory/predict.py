@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core.checks import one_of
 from ..core.errors import FeaturestepError, InvalidProblem, NotConverged
-from ..core.extensions import LOSS, has_other_loss, require_known
+from ..core.extensions import LOSS, departing, has_other_loss, require_known
 from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Progress, over_grid, require_problem
 from ..core.spiked import spiked_weights
@@ -34,7 +34,7 @@ from .prediction import (
 )
 from .resolution import Effort, Resolution, choose, shared_rules
 from .reuse.solve import solve_reused
-from .several_steps.prediction import require_fresh_batches, solve_problem
+from .several_steps.prediction import solve_problem
 from .validity import remember_overlaps
 
 METHODS = ("exact", "isotropic")
@@ -85,7 +85,13 @@ def predict(
 
 def require_predictable(problem: Problem | Grid) -> None:
     """Refuse fields, alone or together, that predictions do not know."""
-    require_fresh_batches(require_problem(problem))
+    found = departing(require_problem(problem))
+    if found.keys() >= {"steps", "batches"}:
+        rule = (
+            "must be fresh for predictions of several steps: there is no theory for samples that "
+            "are used in two steps (use simulate)"
+        )
+        raise InvalidProblem("batches", rule, found["batches"])
     require_known(problem, "predict", *KNOWN)
 
 

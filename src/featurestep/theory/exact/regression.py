@@ -6,6 +6,7 @@ At finite d fields of degree 2 and 3 join it; those of degree 2 lie in the block
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,13 +14,52 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.types import FloatArray
-from ..labels import Labels, pairs
-from .across import InfluenceAcross, LabelsAcross
+from ..labels import Labels, LabelsAcross, pairs
 from .columns import Columns
 from .degrees import HigherFields
 from .dyson import Covariance, diagonals, inverted, matmul, solved, transposed
 from .fixed_point import Evaluation, Samples
 from .products import ClassBlock, ClassProducts
+
+# ⟨h_b|s² − 1|h_c⟩ for b, c = 0 … 3
+_BETWEEN = np.diag([0.0, 2.0, 4.0, 6.0])
+_BETWEEN[0, 2] = _BETWEEN[2, 0] = math.sqrt(2.0)
+_BETWEEN[1, 3] = _BETWEEN[3, 1] = math.sqrt(6.0)
+
+
+class InfluenceAcross:
+    """χ_s at a solution, and what it adds to the regression (eq. 152).
+
+    Samples with a large s have a larger norm and influence: to first order in 1/d it is
+    χ + (s² − 1)χ_s, so that the regression weights labels far out in s less. It matters where these
+    are the ones that are not fitted: for targets of degree 3 and more.
+    """
+
+    def __init__(self, at: Evaluation, labels: LabelsAcross) -> None:
+        columns = at.samples.columns
+        assert columns.across is not None
+        self.labels, tables = labels, columns.across
+        forms = at.between_roots(at.responses)
+        noise = matmul(tables.spread, at.state.v2[:, :, None])[:, :, 0]
+        self.slope = columns.contracted(forms, tables.products) + noise  # χ_s, (B, Q)
+        self.mass = at.mass
+        self.weight = -at.mass * at.shrink * self.slope  # of s² − 1 in n w/(1 + χ)
+
+    def weighted(self, parts: FloatArray) -> FloatArray:
+        """Parts along h_b(s), (B, 4, Q, …), times n w/(1 + χ(s))."""
+        shape = (*self.mass.shape, *[1] * (parts.ndim - 3))
+        mass, weight = self.mass.reshape(shape), self.weight.reshape(shape)
+        found = np.empty_like(parts)
+        for b in range(4):
+            other = (b + 2) % 4
+            np.multiply(mass + _BETWEEN[b, b] * weight, parts[:, b], out=found[:, b])
+            found[:, b] += _BETWEEN[b, other] * weight * parts[:, other]
+        return found
+
+    def misfit(self, shown: FloatArray) -> FloatArray:
+        """E[(s² − 1)(y − B·X)²|κ], (B, Q), for B·X along h_b(s), (B, 4, Q)."""
+        own = np.tensordot(shown, _BETWEEN, (1, 0)).transpose(0, 2, 1) - 2.0 * self.labels.parts
+        return np.asarray(self.labels.square + (shown * own).sum(axis=1))
 
 
 @dataclass(frozen=True)

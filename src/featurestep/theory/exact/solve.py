@@ -17,10 +17,9 @@ from ...functions.quadrature import Rule
 from ...functions.signs import MeanSign
 from ...functions.targets import AlignedTarget
 from ..isotropic import isotropic_step
-from ..labels import Labels
+from ..labels import Labels, labels_across
 from ..prediction import Groups, LossPrediction, Outcome, Prediction, checked, checked_loss
 from ..resolution import Effort, Mirrored, Resolution, Roughness, choose
-from .across import labels_across
 from .classes import bulk_covariance
 from .columns import Columns, build_columns, build_labels
 from .convex import Fitting, Sides, Unknowns, sides

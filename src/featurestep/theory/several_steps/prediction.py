@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ...core.errors import InvalidProblem, NotConverged
-from ...core.extensions import departing
-from ...core.problem import Grid, Problem
+from ...core.problem import Problem
 from ...core.spiked import spiked_weights
 from ...core.types import FloatArray
 from ...functions.quadrature import gauss_hermite
@@ -26,17 +25,6 @@ from .rules import CONTINUOUS, MANY_STEPS, Fineness, group_rule
 from .solve import StepsSolution, Training, solve_steps
 
 _ACROSS = 15  # Gauss nodes of each coordinate beside κ
-
-
-def require_fresh_batches(problem: Problem | Grid) -> None:
-    """Refuse several steps on the same batch, and say why."""
-    found = departing(problem)
-    if found.keys() >= {"steps", "batches"}:
-        rule = (
-            "must be fresh for predictions of several steps: there is no theory for samples that "
-            "are used in two steps (use simulate)"
-        )
-        raise InvalidProblem("batches", rule, found["batches"])
 
 
 def training_of(problem: Problem) -> Training:
