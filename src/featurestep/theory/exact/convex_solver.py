@@ -15,7 +15,7 @@ from .convex import Fitting, Sides, Unknowns, mapped, norm_by_scaling, sides
 from .dyson import averaged, diagonals, symmetric, t_matrix_without_readout
 from .fixed_point import Fixed, History, Samples, fixed_point
 from .label_rules import COARSE as COARSE_ORDERS
-from .label_rules import FINE, HERMITE, Orders, hermite_orders
+from .label_rules import FINE, HERMITE, Orders, hermite_orders, node_count
 from .losses import SIGNS, Measured
 from .step import Step
 
@@ -155,7 +155,7 @@ class Rules:
             changes = np.maximum(changes, output_changes(at, errors=True))
         finer = np.clip(np.nan_to_num(changes), 1.0, MOST_FINER)
         by_kappa = np.ceil(2.0 * np.log2(finer) - 1e-9).astype(np.intp)
-        return self._in_use(by_kappa * len(_FINE_ORDERS) + _order_of(at))
+        return self._in_use(by_kappa * len(_FINE_ORDERS) + _order_of(at, errors))
 
     def _in_use(self, levels: IntArray) -> IntArray:
         """Levels that resolve as much, and that other rows have where these cost little more.
@@ -178,7 +178,8 @@ class Rules:
     def _cells(self, level: int) -> float:
         """Nodes of a level, up to a factor."""
         finer, orders = _rules_of(level)
-        return finer * sum(orders)
+        is_real = self.at(COARSE, np.arange(1)).labels.is_real
+        return finer * node_count(orders, is_real=is_real)
 
     def easier(self, factor: FloatArray) -> Rules:
         """The same with λ times a factor, (B,)."""
@@ -196,8 +197,8 @@ def _rules_of(level: int) -> tuple[float, Orders]:
     return 2.0 ** (0.5 * by_kappa), _FINE_ORDERS[order]
 
 
-def _order_of(at: Sides) -> IntArray:
-    """Which of `_FINE_ORDERS` resolves the solution in s, (B,)."""
+def _order_of(at: Sides, errors: bool = False) -> IntArray:
+    """Which of `_FINE_ORDERS` resolves the solution in s, or with `errors` its errors, (B,)."""
     labels, parts = at.fitting.labels, at.parts
     if labels.is_real:
         if labels.parts is None:
@@ -206,9 +207,15 @@ def _order_of(at: Sides) -> IntArray:
             return np.zeros(len(parts), dtype=np.intp)
         parts = parts - labels.parts.transpose(0, 2, 1)
     change = np.abs(parts[:, 1]) + _FAR_S * np.abs(parts[:, 2])
-    ratio = change / np.sqrt((at.output.variance + at.output.noise)[..., 0])
-    kappa = at.fitting.samples.kappa
-    return hermite_orders(ratio, kappa, NODE_ERROR, is_real=labels.is_real) % len(_FINE_ORDERS)
+    found = hermite_orders(
+        change,
+        np.sqrt((at.output.variance + at.output.noise)[..., 0]),
+        at.fitting.samples.kappa,
+        accuracy=NODE_ERROR,
+        strip=0.0 if errors else at.fitting.loss.strip,
+        is_real=labels.is_real,
+    )
+    return found % len(_FINE_ORDERS)
 
 
 def output_changes(at: Sides, errors: bool = False) -> FloatArray:
@@ -256,9 +263,9 @@ class _Map:
     The unknowns do not depend on the rules, so that the history of differences holds for both.
     """
 
-    def __init__(self, rules: Rules, rows: IntArray, coarse: bool) -> None:
+    def __init__(self, rules: Rules, rows: IntArray, level: IntArray | int, coarse: bool) -> None:
         self.rules, self.rows, self.coarse = rules, rows, coarse
-        self.level = np.full(rows.size, COARSE)
+        self.level = np.broadcast_to(level, rows.shape).copy()
         self.new = np.zeros(rows.size, dtype=bool)  # rows whose level is another than before
         self.next = self.new.copy()
 
@@ -295,14 +302,15 @@ def _accelerated(
     start: FloatArray,
     depth: int,
     *,
+    level: IntArray | int = COARSE,
     coarse: bool = False,
     history: History | None = None,
 ) -> tuple[Fixed, IntArray]:
     """Anderson's acceleration of the joint map from a start, and the level of every row.
 
-    With `coarse` rows stay on coarse rules.
+    Rows begin on the given level; with `coarse` they stay on coarse rules.
     """
-    of = _Map(rules, rows, coarse)
+    of = _Map(rules, rows, level, coarse)
     found = fixed_point(
         of.image,
         start,
@@ -355,7 +363,8 @@ def _from(
     """Rows from a start near their solutions; those that fail, from the beginning."""
     if start is None:
         return _solved(rules, rows, history)
-    found, levels = _accelerated(rules, rows, start, LONG_MEMORY, history=history)
+    level = rules.levels(rows, start)
+    found, levels = _accelerated(rules, rows, start, LONG_MEMORY, level=level, history=history)
     lost = np.flatnonzero(~(found.residual <= ACCEPTED))
     if lost.size:
         _keep_better(found, levels, lost, *_solved(rules, rows[lost]))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.types import FloatArray, IntArray
+from ...core.types import BoolArray, FloatArray, IntArray
 from ...functions.activations import HermiteSum
 from ...functions.nonlinearity import Nonlinearity, innermost, normalised_hermite
 from ...functions.quadrature import gauss_hermite, gauss_legendre, normal_density, panels
@@ -21,10 +21,13 @@ from .losses import SIGNS
 _EDGES = np.array([-7.0, -4.6, -2.3, 0.0, 2.3, 4.6, 7.0])
 _FAR_EDGES = np.linspace(-10.5, 10.5, 10)
 _FINE_ORDER = 16  # nodes of a panel in integrals with a label's probability
+_NEGLIGIBLE = 1e-10  # weight of a node of s, times 1 + s⁴
 Orders = tuple[int, ...]  # nodes of the panels between `_EDGES`; one number: Hermite nodes instead
 FINE: Orders = (7, 10, 12, 12, 10, 7)
 COARSE: Orders = (3, 5, 6, 6, 5, 3)
 HERMITE: tuple[Orders, ...] = ((20,), (28,), (40,), (64,), (90,))
+_REAL_ORDER = 2  # times as many nodes a panel for real labels: the loss bends where y − f does
+_FACTORS = 4  # highest degree in s of what multiplies an average over the output
 _SIGN_HERMITE = 3  # of them, that have fewer nodes than the panels of signs
 
 
@@ -82,21 +85,47 @@ def label_rule(
     return found.take(place)
 
 
+def node_count(orders: Orders, *, is_real: bool) -> int:
+    """Nodes of s of a rule, where the target has no kinks."""
+    if len(orders) == 1:
+        s, w = gauss_hermite(orders[0])
+        return int(_matters(s, w).sum())
+    return (_REAL_ORDER if is_real else 1) * sum(orders)
+
+
+def _matters(s: FloatArray, weight: FloatArray) -> BoolArray:
+    """True for the nodes s (S,) with a weight (…, S) that an average can tell from 0."""
+    largest = np.abs(weight).reshape(-1, s.size).max(axis=0)
+    return np.asarray(largest * (1.0 + s**4) > _NEGLIGIBLE)
+
+
 def hermite_orders(
-    ratio: FloatArray, kappa: FloatArray, accuracy: float, *, is_real: bool
+    change: FloatArray,
+    spread: FloatArray,
+    kappa: FloatArray,
+    *,
+    accuracy: float,
+    strip: float,
+    is_real: bool,
 ) -> IntArray:
     """Which of `HERMITE` resolves functions of the output in s, for each problem; −1 if none does.
 
-    ratio: (B, Q), by how much the output's mean changes with s, over its standard deviation. The
-    Hermite coefficients in s of any function that is averaged over the rest of the output fall like
-    (1 + 1/ratio²)^{−k/2}; κ is as important as it is probable.
+    change, spread: (B, Q), by how much the output's mean changes with s, and its standard
+    deviation. The Hermite coefficients in s of any function that is averaged over the rest of the
+    output fall like (1 + (spread/change)²)^{−k/2}, and by e^{−√k strip/change} more if the function
+    is analytic in a strip of so much on both sides of the real axis. Signs need k nodes, as their
+    probability is a polynomial; other labels k/2, and some for the factors s and s² − 1. κ is as
+    important as it is probable.
     """
     digits = np.maximum(-np.log(accuracy) - 0.5 * kappa**2, 0.0)
-    needed = (2.0 * digits / np.log1p(1.0 / np.maximum(ratio, 1e-6) ** 2)).max(axis=1)
+    change = np.maximum(change, 1e-6 * spread)
     usable = HERMITE if is_real else HERMITE[:_SIGN_HERMITE]
-    counts = np.array([count for (count,) in usable])
-    place = np.searchsorted(counts, needed)
-    return np.where(place < counts.size, place, -1)
+    found = np.full(len(change), -1)
+    for place, (count,) in reversed(list(enumerate(usable))):
+        k = 2 * (count - _FACTORS) if is_real else count
+        lost = 0.5 * k * np.log1p((spread / change) ** 2) + np.sqrt(k) * strip / change
+        found[np.all(lost >= digits, axis=1)] = place
+    return found
 
 
 def _of_real_labels(
@@ -117,14 +146,15 @@ def _of_real_labels(
         if orders != FINE:
             (count,) = orders if len(orders) == 1 else HERMITE[1]
             s, w = gauss_hermite(count)
+            s, w = s[_matters(s, w)], w[_matters(s, w)]
             label = star(place[..., None] + across[..., None] * s)[None]
-            weight = np.broadcast_to(w, (1, *place.shape, count))
+            weight = np.broadcast_to(w, (1, *place.shape, w.size))
             return LabelRule(s[None, None], label, weight, np.zeros((0, *place.shape)), parts)
     kinks = np.array(star.kinks, dtype=np.float64)
     inside = (kinks - place[..., None]) / across[..., None]  # (B, Q, kinks)
     standard = np.broadcast_to(_EDGES, (*place.shape, _EDGES.size))
     edges = np.concatenate([standard, np.clip(inside, _EDGES[0], _EDGES[-1])], axis=-1)
-    s, w = panels(np.sort(edges, axis=-1), 2 * max(orders))  # the loss bends where y − f does
+    s, w = panels(np.sort(edges, axis=-1), _REAL_ORDER * max(orders))
     w = w * normal_density(s)
     w /= w.sum(axis=-1, keepdims=True)
     label = star(place[..., None] + across[..., None] * s)[None]
@@ -191,6 +221,8 @@ def _of_signs_by_hermite(
     s, w = gauss_hermite(count)
     moments = _hermite_moments(fine, both, count)  # (B, Q, L, count)
     weight = np.moveaxis(moments @ (normalised_hermite(count - 1, s) * w), 2, 0)
+    kept = _matters(s, weight)
+    s, weight = s[kept], weight[..., kept]
     signs = (np.array(star.kinks)[:, None, None] - place) / across  # (C, B, Q)
     return LabelRule(s[None, None], SIGNS[:, None, None, None], weight, signs)
 

@@ -28,6 +28,7 @@ _REACH = 6.8  # standard deviations that a lattice covers
 _LARGEST_LATTICE = 600  # points; beyond, every output has nodes of its own
 _OWN_NODES: FloatArray = np.linspace(-8.1, 8.1, 19)
 _PROX_ROUNDS, _PROX_STEP = 100, 1e-5
+_KERNEL = 200_000
 
 
 class Output(NamedTuple):
@@ -67,6 +68,7 @@ class Loss(ABC):
     """One loss: proximal averages, and losses and errors."""
 
     width: ClassVar[float] = 0.0  # of the range of outputs over which it bends
+    strip: ClassVar[float] = 0.0  # imaginary part of ω up to which g and h are analytic and bounded
     is_quadratic: ClassVar[bool] = False  # in the output
     is_smooth: ClassVar[bool] = True  # False if h alone is a poor guess of the curvature
 
@@ -271,6 +273,7 @@ class Logistic(MarginLoss):
 
     slope_at_zero = 0.5
     width = 1.8
+    strip = 0.8 * np.pi  # of π, where they have poles if χ = 0
 
     def bends(self, chi: FloatArray) -> tuple[FloatArray, ...]:
         return np.zeros_like(chi), 0.5 * chi
@@ -285,7 +288,7 @@ class Logistic(MarginLoss):
 
 def _logistic_proximal(a: FloatArray, chi: FloatArray) -> FloatArray:
     """g, h and g² of the logistic loss at margins a, (3, *shape)."""
-    e = special.expit(-logistic_prox(a, chi))
+    e = _logistic_point(a, chi)[1]
     curvature = e * (1.0 - e)
     return np.stack([e, curvature / (1.0 + chi * curvature), e * e])
 
@@ -300,20 +303,30 @@ def logistic_prox(a: FloatArray, chi: FloatArray) -> FloatArray:
 
     Halley's method in a bracket: 2 rounds for χ ≤ 3, 4 for χ = 1000, 8 for χ = 10⁶.
     """
-    low = np.maximum(a, np.minimum(0.0, a + 0.5 * chi))
-    high = a + chi * special.expit(-low)
-    pulled = np.where(a > 0.0, a * (1.0 + 0.25 * chi) + chi * special.expit(-a), a + 0.5 * chi)
-    z = np.clip(pulled / (1.0 + 0.25 * chi), low, high)
+    return _logistic_point(a, chi)[0]
+
+
+def _logistic_point(a: FloatArray, chi: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same, and 1/(1 + e^z) there."""
+    half = a + 0.5 * chi
+    low = np.maximum(a, np.minimum(0.0, half))  # a, for a > 0
+    pull = chi * special.expit(-low)
+    high = a + pull
+    z = np.where(a > 0.0, a * (1.0 + 0.25 * chi) + pull, half) / (1.0 + 0.25 * chi)
     for _ in range(_PROX_ROUNDS):
+        np.maximum(z, low, out=z)
+        np.minimum(z, high, out=z)
         e = special.expit(-z)
-        bend = chi * e * (1.0 - e)  # f′ − 1, for f = z − a − χe
+        curvature = e * (1.0 - e)
+        bend = chi * curvature  # f′ − 1, for f = z − a − χe
         slope = 1.0 + bend
         step = (z - a - chi * e) / slope
         step /= 1.0 + 0.5 * step * bend * (1.0 - 2.0 * e) / slope
-        z = np.clip(z - step, low, high)
-        if not np.abs(step).max(initial=0.0) > _PROX_STEP:  # the next one is its cube
-            break
-    return np.asarray(z)
+        z -= step
+        if not max(step.max(initial=0.0), -step.min(initial=0.0)) > _PROX_STEP:
+            break  # the next one is its cube
+    e += curvature * step * (1.0 + (0.5 - e) * step)
+    return z, e
 
 
 def smoothed(
@@ -333,7 +346,7 @@ def smoothed(
     last = np.ceil((place.max(axis=1, keepdims=True) + _REACH * sd) / spacing)
     needed = (last - first)[:, 0] + 1.0
     found = np.empty((labels, rows * count, points, len(functions(np.zeros(1), np.ones(1)))))
-    for now, size in _buckets(needed):
+    for now, size in _buckets(needed, points):
         if size > _LARGEST_LATTICE:
             own = sd[now][..., None] * _OWN_NODES
             weight = normal_density(_OWN_NODES)
@@ -342,25 +355,31 @@ def smoothed(
                 out[now] = np.moveaxis(values @ (weight / weight.sum()), 0, -1)
             continue
         lattice = spacing[now] * (first[now] + np.arange(size))  # (rows, J)
-        kernel = lattice[:, None, :] - place[now][:, :, None]
+        width = 1.0 / (np.sqrt(2.0) * sd[now])
+        kernel = (lattice * width)[:, None, :] - (place[now] * width)[:, :, None]
         kernel *= kernel
-        kernel *= (-0.5 / sd[now] ** 2)[:, :, None]
+        np.negative(kernel, out=kernel)
         np.exp(kernel, out=kernel)
         weight = spacing[now] / (sd[now] * np.sqrt(2.0 * np.pi))
-        both = np.concatenate([functions(-lattice, chi[now]), functions(lattice, chi[now])])
-        sums = matmul(kernel, (both * weight).transpose(1, 2, 0))  # (rows, S, 2·fields)
+        both = functions(SIGNS[:, None, None] * lattice, chi[now])  # (fields, 2, rows, J)
+        sums = matmul(kernel, (both * weight).transpose(2, 3, 1, 0).reshape(*lattice.shape, -1))
         found[:, now] = np.moveaxis(sums.reshape(*sums.shape[:2], 2, -1), 2, 0)
     return np.moveaxis(found, -1, 0).reshape(-1, *m.shape)
 
 
-def _buckets(needed: FloatArray) -> Iterator[tuple[IntArray, int]]:
-    """Rows of lattices of similar lengths, with the longest of them, up to the largest lattice."""
+def _buckets(needed: FloatArray, points: int) -> Iterator[tuple[IntArray, int]]:
+    """Rows of lattices of similar lengths, with the longest of them, up to the largest lattice.
+
+    Kernels of one bucket, of `points` values a row, fit the processor's cache.
+    """
     order = np.argsort(needed)
     while order.size:
         most = min(1.5 * needed[order[0]], _LARGEST_LATTICE)
         count = max(int(np.searchsorted(needed[order], most, side="right")), 1)
         if needed[order[0]] > _LARGEST_LATTICE:
             count = order.size
+        else:
+            count = max(1, min(count, int(_KERNEL / (points * needed[order[0]]))))
         yield order[:count], int(needed[order[count - 1]])
         order = order[count:]
 
