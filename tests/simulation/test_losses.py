@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import numpy as np
 import pytest
 from scipy import optimize, special
@@ -32,6 +34,18 @@ SMOOTH = ("logistic", "squared_hinge", "huber", "square")
 SIDES = {"n<N": (60, 90), "n>N": (90, 60)}
 
 
+def devices():
+    """What torch computes on, where it is installed."""
+    if importlib.util.find_spec("torch") is None:
+        return []
+    import torch
+
+    return ["torch", "cuda"] if torch.cuda.is_available() else ["torch"]
+
+
+DEVICES = devices()
+
+
 def problem(**changes):
     base = {"n": 60, "d": 30, "width": 45, "n_step": 50, "ridge": 0.02, "noise_std": 0.3}
     base |= {"step_size": 2.5, "activation": "relu", "target": "H1 + H2/2", "loss": "logistic"}
@@ -57,15 +71,13 @@ def gradient(F, y, found, loss, ridge):
     return F.T @ slopes / len(y) + ridge * found.a, slopes.mean()
 
 
-@pytest.mark.parametrize("device", ["cpu", "torch"])
+@pytest.mark.parametrize("device", ["cpu", *DEVICES])
 @pytest.mark.parametrize("ridge", [1.0, 1e-2, 1e-5])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", SMOOTH)
 @pytest.mark.parametrize("sizes", SIDES.values(), ids=SIDES)
 def test_the_gradient_vanishes(sizes, loss, intercept, ridge, device):
     """Also the intercept's, Σℓ′ = 0."""
-    if device == "torch":
-        pytest.importorskip("torch")
     kind = {"loss": loss, "ridge": ridge, "intercept": intercept}
     F, y, found = fitted(*sizes, **kind, device=device)
     at_start = np.linalg.norm(F.T @ FUNCTIONS[loss].slope(y, np.zeros(len(y)))) / len(y)
@@ -191,12 +203,21 @@ def test_fields_beyond_the_plain_problem(fields):
     check(problem(flip=0.2, **fields))
 
 
-@pytest.mark.parametrize("device", ["torch"])
-@pytest.mark.parametrize("dtype", ["float64", "mixed"])
-def test_on_torch(device, dtype):
-    pytest.importorskip("torch")
-    rel = 1e-8 if dtype == "float64" else 1e-4
-    check(problem(flip=0.1, intercept=True), rel=rel, device=device, dtype=dtype)
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_on_torch(loss, intercept, device):
+    if loss == "square" and not intercept:
+        return
+    flip = 0.1 if loss in BINARY_LOSSES else 0.0
+    p = problem(loss=loss, intercept=intercept, flip=flip)
+    check(p, rel=1e-8, device=device, drawn="host")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_mixed_precision_on_torch(device):
+    p = problem(flip=0.1, intercept=True)
+    check(p, rel=1e-4, device=device, dtype="mixed", drawn="host")
 
 
 def test_labels_flip_by_a_stream_of_their_own():

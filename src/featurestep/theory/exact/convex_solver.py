@@ -33,7 +33,7 @@ COARSE = -1  # the level of coarse rules
 _FAR_S = 6.0  # twice an s that is improbable
 COARSE_NODES = 0.6  # share of the nodes of κ that they have
 MOST_FINER = 16.0  # factor on the nodes of κ
-MOST_CELLS = 1.5  # factor on the nodes of κ and s for which rows join others
+CALL_CELLS = 12_000  # nodes of κ and s that cost as much as one call of the map more
 FEW_ROWS = 12  # that are all solved from the beginning
 WAVE = 3  # times the rows that are known, the rows after the next wave
 LONG_MEMORY = 20  # of rows that have what a neighbour has seen
@@ -162,24 +162,30 @@ class Rules:
 
         Rows of one level are solved together, which is most of what a grid gains.
         """
-        cells = {level: self._cells(level) for level in {*levels.tolist(), *self._all} - {COARSE}}
-        chosen = {level: level for level in self._all if level != COARSE}
-        for level in sorted(set(levels.tolist()), key=lambda each: -cells[each]):
-            needed = np.array(divmod(level, len(_FINE_ORDERS)))
+        needed, counts = np.unique(levels, return_counts=True)
+        cells = {level: self._cells(level) for level in {*needed.tolist(), *self._all} - {COARSE}}
+        used = set(self._all) - {COARSE}
+        chosen = {}
+        for level, count in sorted(
+            zip(needed.tolist(), counts.tolist(), strict=True), key=lambda each: -cells[each[0]]
+        ):
+            least = np.array(divmod(level, len(_FINE_ORDERS)))
             others = [
                 other
-                for other in set(chosen.values())
-                if cells[other] <= MOST_CELLS * cells[level]
-                and np.all(np.array(divmod(other, len(_FINE_ORDERS))) >= needed)
+                for other in used
+                if count * (cells[other] - cells[level]) <= CALL_CELLS
+                and np.all(np.array(divmod(other, len(_FINE_ORDERS))) >= least)
             ]
             chosen[level] = min(others, key=cells.__getitem__, default=level)
+            used.add(chosen[level])
         return np.array([chosen[level] for level in levels.tolist()], dtype=np.intp)
 
     def _cells(self, level: int) -> float:
-        """Nodes of a level, up to a factor."""
+        """Nodes of κ and s of a level."""
         finer, orders = _rules_of(level)
-        is_real = self.at(COARSE, np.arange(1)).labels.is_real
-        return finer * node_count(orders, is_real=is_real)
+        fitting = self.at(COARSE, np.arange(1))
+        kappa = fitting.samples.kappa.size / COARSE_NODES * finer
+        return kappa * node_count(orders, is_real=fitting.labels.is_real)
 
     def easier(self, factor: FloatArray) -> Rules:
         """The same with λ times a factor, (B,)."""
