@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -263,6 +263,14 @@ class FittedNetwork(Network, Protocol):
         """Test and training error if outputs vary by so much more, (2,)."""
 
 
+class OffsetEffects(NamedTuple):
+    """Relative changes by the random offset of a fit."""
+
+    test_loss: float
+    test_error: float
+    train_error: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class LossPrediction(LearnedFunction):
     """Predicted losses and errors of one problem with any loss, or with an intercept."""
@@ -301,18 +309,20 @@ class LossPrediction(LearnedFunction):
     def notes(self) -> tuple[Note, ...]:
         """How far to trust it."""
         notes = (*super().notes, *train_loss_notes(self.problem))
-        return (*notes, *offset_notes(self.offset_effects)) if self.problem.is_binary else notes
+        if not self.problem.is_binary:
+            return notes
+        effects = self.offset_effects
+        return (*notes, *offset_notes(effects.test_error, effects.train_error))
 
     @cached_property
-    def offset_effects(self) -> tuple[float, float]:
-        """What the random offset of a fit adds to test and training errors of signs, relatively.
+    def offset_effects(self) -> OffsetEffects:
+        """What the random offset of a fit adds to the test loss and to the errors, relatively.
 
         The intercept, or the mean of the features, follows the labels that were drawn: a term of
-        order 1/n, which the errors do not contain. It counts where outputs are small.
+        order 1/n, which losses and errors do not contain. It counts where outputs are small.
         """
         without, with_it = map(self.network.errors_with, (0.0, self.network.offset_variance()))
-        test, train = with_it / np.maximum(without, 1e-300) - 1.0
-        return float(test), float(train)
+        return OffsetEffects(*map(float, with_it / np.maximum(without, 1e-300) - 1.0))
 
     @property
     def settling(self) -> tuple[float, float]:

@@ -159,9 +159,8 @@ def train_loss_notes(problem: Problem) -> Notes:
     return (Note(text, "training losses at small d", size),)
 
 
-def offset_notes(effects: tuple[float, float]) -> Notes:
+def offset_notes(test: float, train: float) -> Notes:
     """Test and training errors of signs where the offset of a fit varies as outputs do."""
-    test, train = effects
     if abs(test) < _OFFSET_NOTED:
         return ()
     text = (

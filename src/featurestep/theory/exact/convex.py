@@ -152,19 +152,28 @@ class SampleAverages(NamedTuple):
 def _averages(loss: Loss, labels: LabelRule, output: Output) -> SampleAverages:
     """The averages of some problems."""
     weight, proximal = labels.weight, loss.proximal(output)
-    h_weight = (weight * proximal.h).sum(axis=0)  # (B, Q, S)
+    h_weight = _over_labels(weight, proximal.h)  # (B, Q, S)
     plain = h_weight.sum(axis=2)
-    g_square = (weight * proximal.g_square).sum(axis=(0, 3))
+    g_square = _over_labels(weight, proximal.g_square).sum(axis=2)
     if not loss.is_smooth:  # the solution is the same
         more = _LEVENBERG / (1.0 + output.influence + np.sqrt(output.variance))
-        h_weight = h_weight + more * weight.sum(axis=0)
-    force = (weight * proximal.g).sum(axis=0) + h_weight * output.mean
+        h_weight += more * weight.sum(axis=0)
+    force = _over_labels(weight, proximal.g)
+    force += h_weight * output.mean
     return SampleAverages(
         plain,
         g_square,
         matmul(h_weight[:, :, None, :], labels.products)[:, :, 0],
         matmul(force[:, :, None, :], labels.basis)[:, :, 0],
     )
+
+
+def _over_labels(weight: FloatArray, values: FloatArray) -> FloatArray:
+    """The sum over labels, (B, Q, S)."""
+    found = weight[0] * values[0]
+    for share, value in zip(weight[1:], values[1:], strict=True):
+        found += share * value
+    return found
 
 
 def sides(fitting: Fitting, unknowns: Unknowns) -> Sides:

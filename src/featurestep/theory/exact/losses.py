@@ -101,12 +101,17 @@ class _Moments(NamedTuple):
 
 
 def _positive_part(m: FloatArray, sd: FloatArray) -> _Moments:
-    """Moments of the positive part of a normal variable."""
+    """Moments of the positive part of a normal variable; in place, as most time goes here."""
     z = m / sd
     e0 = special.ndtr(z)
-    density = sd * normal_density(z)
-    e1 = m * e0 + density
-    return _Moments(e0, np.maximum(e1, 0.0), np.maximum((m * m + sd * sd) * e0 + m * density, 0.0))
+    z *= z
+    z *= -0.5
+    e1 = np.exp(z, out=z)
+    e1 *= sd / np.sqrt(2.0 * np.pi)
+    e1 += m * e0
+    e2 = m * e1
+    e2 += sd * sd * e0
+    return _Moments(e0, np.maximum(e1, 0.0, out=e1), np.maximum(e2, 0.0, out=e2))
 
 
 class Square(Loss):

@@ -308,11 +308,12 @@ class LossNetwork(NamedTuple):
         return float(self.share @ (square / curvature**2)) / n
 
     def errors_with(self, variance: float) -> FloatArray:
-        """Test and training error if outputs vary by so much more than they do."""
+        """Test loss, test and training error if outputs vary by so much more than they do."""
         at = self._at_nodes()
         output = at.output._replace(variance=at.output.variance + variance)
         found = replace(at, output=output).measured
-        return np.array([self.share @ found.test_error, self.share @ found.train_error])
+        errors = (found.test_loss, found.test_error, found.train_error)
+        return np.array([self.share @ each for each in errors])
 
     def probability(self, output: FloatArray) -> FloatArray:
         """P(y = 1|output), by the law of κ, s and the label."""
