@@ -170,7 +170,7 @@ def _averages(loss: Loss, labels: LabelRule, output: Output) -> SampleAverages:
 
 def _over_labels(weight: FloatArray, values: FloatArray) -> FloatArray:
     """The sum over labels, (B, Q, S)."""
-    found = weight[0] * values[0]
+    found: FloatArray = weight[0] * values[0]
     for share, value in zip(weight[1:], values[1:], strict=True):
         found += share * value
     return found

@@ -121,17 +121,22 @@ class Rules:
     every row has its own level: `COARSE` to begin with, then such that the solution is resolved.
     """
 
-    make: Callable[[Step, float, Orders], Fitting]  # factor on the nodes of κ, nodes of s ↦ fit
+    sample: Callable[[Step, float], Samples]  # factor on the nodes of κ ↦ columns there
+    fit: Callable[[Samples, Orders], Fitting]  # nodes of s ↦ labels there
     step: Step
 
     def __post_init__(self) -> None:
+        self._samples: dict[float, Samples] = {}
         self._all: dict[int, Fitting] = {}
         self._part: dict[int, tuple[IntArray, Fitting]] = {}
 
     def at(self, level: int, rows: IntArray) -> Fitting:
         """The fit of some rows on the rules of a level."""
         if level not in self._all:
-            self._all[level] = self.make(self.step, *_rules_of(level))
+            finer, orders = _rules_of(level)
+            if finer not in self._samples:
+                self._samples[finer] = self.sample(self.step, finer)
+            self._all[level] = self.fit(self._samples[finer], orders)
         latest = self._part.get(level)
         if latest is None or not np.array_equal(latest[0], rows):
             latest = self._part[level] = rows, self._all[level].take(rows)
@@ -189,7 +194,7 @@ class Rules:
 
     def easier(self, factor: FloatArray) -> Rules:
         """The same with λ times a factor, (B,)."""
-        return Rules(self.make, replace(self.step, ridge=self.step.ridge * factor))
+        return Rules(self.sample, self.fit, replace(self.step, ridge=self.step.ridge * factor))
 
 
 _FINE_ORDERS: tuple[Orders, ...] = (*HERMITE, FINE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -189,11 +190,11 @@ def solve_loss_block(
     count = round(resolution.residuals * (count if count == 2 else max(count, LOSS_R_NODES)))
     rows = [row for problem in problems for row in rows_of(problem)]
 
-    def fitting(step: Step, finer: float, orders: Orders) -> Fitting:
-        return _fitting(first, step, resolution.node_rule(finer), orders)
+    def sample(step: Step, finer: float) -> Samples:
+        return _samples(first, step, resolution.node_rule(finer))
 
     step = build_step(rows, groups.rule, count)
-    found = solve_losses(Rules(fitting, step))
+    found = solve_losses(Rules(sample, partial(_fitting, first), step))
     each = len(rows) // len(problems)
     parts = [slice(i, i + each) for i in range(0, len(rows), each)]
     outcomes = [
@@ -202,16 +203,21 @@ def solve_loss_block(
     return outcomes, found.roughness.of_problems(len(problems))
 
 
-def _fitting(problem: Problem, step: Step, nodes: Rule, orders: Orders) -> Fitting:
-    """Samples of problems that share all but numbers, with labels and loss."""
+def _samples(problem: Problem, step: Step, nodes: Rule) -> Samples:
+    """Columns of problems that share all but numbers, at nodes of κ that are probable."""
     kappa, weight = nodes
     kept = weight > _LEAST_WEIGHT * weight.max()
     kappa, weight = kappa[kept], weight[kept] / weight[kept].sum()
+    return Samples(step, build_columns(problem.sigma, step, kappa), kappa, weight)
+
+
+def _fitting(problem: Problem, samples: Samples, orders: Orders) -> Fitting:
+    """Samples of problems that share all but numbers, with labels and loss."""
     star = problem.star
     assert isinstance(star, Nonlinearity)
     return Fitting(
-        Samples(step, build_columns(problem.sigma, step, kappa), kappa, weight),
-        label_rule(star, step.alignment, kappa, orders),
+        samples,
+        label_rule(star, samples.step.alignment, samples.kappa, orders),
         LOSSES[problem.loss],
         bool(problem.intercept),
     )
@@ -265,7 +271,7 @@ class LossNetwork(NamedTuple):
 
     def _sides(self, nodes: Rule) -> Sides:
         """The law of the output at nodes of κ."""
-        fitting = _fitting(self.problem, self.step, nodes, FINE)
+        fitting = _fitting(self.problem, _samples(self.problem, self.step, nodes), FINE)
         return sides(replace(fitting, intercept=False), self.unknowns)
 
     def _at(self, kappa: FloatArray) -> Sides:
