@@ -107,8 +107,14 @@ def missing_draws(row: dict[str, Any], error: float) -> int:
     return min(max(missing, 2), row["seeds"])
 
 
-def record(problems: Sequence[dict[str, Any]], quantities: Sequence[str]) -> None:
+def record(
+    problems: Sequence[dict[str, Any]],
+    quantities: Sequence[str],
+    later: Sequence[dict[str, Any]] = (),
+) -> None:
     """Train every problem and write what was observed, by the command line's options.
+
+    `--later` takes the other problems, if there are any.
 
     `--error` adds draws to problems of the record whose mean test error has a larger relative
     standard error, the largest first: the error bar alone decides, not the gap.
@@ -120,7 +126,10 @@ def record(problems: Sequence[dict[str, Any]], quantities: Sequence[str]) -> Non
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
     parser.add_argument("--error", type=float, default=math.inf)
     parser.add_argument("--output", type=Path, required=True)
+    if later:
+        parser.add_argument("--later", action="store_true", help="other problems, drawn later")
     arguments = parser.parse_args()
+    problems = later if later and arguments.later else problems
     part, parts = map(int, arguments.part.split("/"))
     known = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
     done = {json.dumps(row["problem"], sort_keys=True) for row in known}
