@@ -200,3 +200,45 @@ def test_the_norms_of_inputs_count_once():
     error = largest.std(ddof=1) / np.sqrt(largest.size)
     assert error < 0.02 * largest.mean()
     assert abs(spike.location - largest.mean()) < 4 * error
+
+
+SMALL_D = {**BASE, **ACTIVATIONS["relu"], "n": 1200, "d": 40, "width": 800, "step_size": 0.0}
+
+
+def check_at_small_d(problem, seeds):
+    """The bulk where n and N are of the order of d², and the eigenvalues of each of its parts.
+
+    Terms of order 1/d are left out of spectra. A few eigenvalues lie between parts: functions of
+    the norm ‖x‖ alone, or of κ, and single neurons with a large |g|.
+    """
+    predicted = spectrum(problem)
+    values = simulated_spectrum(problem, seeds=seeds, **DEVICE).eigenvalues()
+    values = values[:, len(predicted.spikes) :]
+    assert kolmogorov(predicted, values) <= 1.2 / problem.d
+    for part in predicted.intervals:
+        inside = (values > (0.96 * part.low) ** 2) & (values < (1.04 * part.high) ** 2)
+        count = inside.sum(axis=1).mean()
+        assert count == pytest.approx(part.mass * problem.width, abs=0.01 * problem.width)
+
+
+@pytest.mark.parametrize("changes", [{}, {"n": 3000, "d": 30, "width": 2000}])
+def test_quadratic_functions_have_a_part_of_the_bulk(changes):
+    check_at_small_d(Problem(**{**SMALL_D, **changes}), (0,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n": 3000, "d": 30, "width": 3000},
+        {"n": 3000, "d": 30, "width": 2000, "initial": "gaussian"},
+        {"n": 1500, "d": 50, "width": 1200, "activation": "gelu"},
+        {"n": 1800, "d": 60, "width": 900, "activation": "softplus", "step_size": 10.0},
+        {"width": 1200, "step_size": 10.0, "readout": "rademacher"},
+        {"width": 700, "step_size": 10.0, "initial": "gaussian"},
+        {"activation": "sin(z + 0.6)", "width": 1500, "step_size": 19.0, "readout": "constant"},
+        {"n": 3500, "d": 30, "width": 1500, "activation": "tanh"},
+    ],
+)
+def test_spectra_at_small_d(changes):
+    check_at_small_d(Problem(**{**SMALL_D, "n_step": 320, **changes}), range(3))

@@ -138,7 +138,7 @@ HOMES = {
     "144": "theory.exact.weight_covariance:_Series",
     "145": "theory.exact.weight_covariance:_gauss_nodes",
     "146": "theory.exact.weight_covariance:_special",
-    "147": "theory.exact.degrees:build_sectors",
+    "147": "theory.exact.degrees:pair_blocks",
     "148": "theory.exact.regression:QuadraticBlock.square",
     "149": "theory.exact.regression:QuadraticBlock.norms",
     "152": "theory.exact.regression:InfluenceAcross",

@@ -56,9 +56,10 @@ Notes = tuple[Note, ...]
 
 
 def spectrum_notes(problem: Problem, weights: SpikedWeights) -> Notes:
-    """Notes on spectra, which have no blocks of degree 2 and 3."""
-    shared = prediction_notes(problem, weights, "exact", blocks=False)
-    return tuple(_of_spectrum(note) for note in shared)
+    """Notes on spectra: after several steps they have no blocks of degree 2 and 3."""
+    shared = (_of_spectrum(n) for n in prediction_notes(problem, weights, "exact", blocks=False))
+    has_blocks = problem.steps == 1 and problem.covariance is None
+    return tuple(n for n in shared if not (has_blocks and n.kind == _QUADRATIC_KIND))
 
 
 def _of_spectrum(note: Note) -> Note:

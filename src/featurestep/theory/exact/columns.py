@@ -142,7 +142,7 @@ class Columns:
 
     @cached_property
     def node_tables(self) -> NodeTables:
-        """Tables of the nodes, for columns of one row without sectors."""
+        """Tables of the nodes, for columns of one row without coordinates κx_i."""
         shown = self.products[0]
         return NodeTables(
             np.concatenate([shown, self.spread[0]], axis=1),
@@ -155,6 +155,15 @@ class Columns:
         assert self.cubic is not None
         square = math.sqrt(2.0) * self.square[:, 0]
         return np.stack([self.plain, self.linear[:, 0], square, self.cubic], axis=1)
+
+    def power(self, norm: FloatArray) -> FloatArray:
+        """Variance of a feature given a node, (B, Q, K), for the norms ρ_g (B, K)."""
+        power = self.slope**2 * norm[:, None, :] ** 2 + self.spread
+        for sector in self.sectors:
+            power = power + sector.table**2
+        if self.along_kappa is not None:
+            power = power + self.along_kappa.table**2
+        return power
 
     def bare(self) -> Columns:
         """The same without fields: what the fixed point needs."""

@@ -112,6 +112,14 @@ def dimension(d: FloatArray, degree: int) -> FloatArray:
     return np.asarray(choose(d + degree - 1, degree) - lower)
 
 
+def traceless_share(d: FloatArray, degree: int) -> FloatArray:
+    """f_k of (134): the traceless part of the variance of degree k."""
+    found = np.ones_like(d)
+    for i in range(degree):
+        found = found * (d - 2 + i) / (d - 2 + 2 * i)
+    return found
+
+
 def _legs(x: FloatArray) -> FloatArray:
     """1 + x, continued to x < −½ such that it stays positive, with four continuous derivatives.
 
@@ -160,10 +168,7 @@ class Tables:
 
     def _traceless(self, k: int) -> FloatArray:
         """v^k f_k/k!, of (134)."""
-        factor = self.v**k / math.factorial(k)
-        for i in range(k):
-            factor = factor * (self.d - 2 + i) / (self.d - 2 + 2 * i)
-        return np.asarray(factor)
+        return np.asarray(self.v**k / math.factorial(k) * traceless_share(self.d, k))
 
     def of_degree(self, k: int) -> FloatArray:
         """t_k(κ, h); of degree 2 without coordinates κx_i, which are `along_kappa`."""
@@ -216,14 +221,11 @@ class Tables:
 def build_sectors(
     step: Step, tables: Tables, weights: WeightCovariance
 ) -> tuple[tuple[Sector, ...], MixedCoordinates]:
-    """Blocks of degree 2, one for each pair of nodes of the bulk, and of degree 3 (eq. 147).
+    """Blocks of degree 2, one for each pair of nodes of the bulk, and of degree 3.
 
     Of the coordinates of degree 2 those along κ, a share c, are by themselves.
     """
-    pairs = list(combinations_with_replacement(range(weights.share.shape[1]), 2))
-    first, second = np.array(pairs).T
-    share = weights.share[:, first] * weights.share[:, second] * np.where(first == second, 1, 2)
-    factor = np.sqrt(weights.bulk[:, first] * weights.bulk[:, second]) / step.norm[:, None] ** 2
+    share, factor = pair_blocks(step, weights.share, weights.bulk)
     one = np.ones((len(step), 1))
     plain = np.ones((len(step), 1, step.norm.shape[1]))
     d, along = inputs(step), tables.share_along()
@@ -233,6 +235,17 @@ def build_sectors(
         Sector(dimension(d, 3), tables.of_degree(3), one, plain),
     )
     return sectors, MixedCoordinates(d - 1.0, part * tables.along_kappa())
+
+
+def pair_blocks(step: Step, share: FloatArray, bulk: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Shares (B, P) of coordinates of degree 2, and factors (B, P, K) of their table (eq. 147).
+
+    For p_a (B, a) and K_ga (B, a, K) at nodes of the bulk.
+    """
+    pairs = list(combinations_with_replacement(range(share.shape[1]), 2))
+    i, j = np.array(pairs).T
+    both = share[:, i] * share[:, j] * np.where(i == j, 1, 2)
+    return both, np.sqrt(bulk[:, i] * bulk[:, j]) / step.norm[:, None] ** 2
 
 
 def _symmetric_square(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -288,11 +288,7 @@ class Packing:
 def _guess(samples: Samples) -> State:
     """Features taken as pure noise of their size, and the bulk without readout."""
     step, columns = samples.step, samples.columns
-    power = columns.slope**2 * step.norm[:, None, :] ** 2 + columns.spread
-    for sector in columns.sectors:
-        power = power + sector.table**2
-    if columns.along_kappa is not None:
-        power = power + columns.along_kappa.table**2
+    power = columns.power(step.norm)
     mean = np.einsum("q,bqk->bk", samples.weight, power)
     v2 = noise_only(step.n, step.ridge, step.neurons, mean)
     xi = averaged(step.r_weight, t_matrix_without_readout(step))

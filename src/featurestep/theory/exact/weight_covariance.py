@@ -33,17 +33,23 @@ class WeightCovariance(NamedTuple):
 
 def weight_covariance(step: Step) -> WeightCovariance:
     """Both reductions for every group."""
-    turned = bool(np.any(step.k))  # else c_2 = 0, and S2 takes the place of S
-    series = _Series(step, 1 if turned else 2)
+    series = _Series(step)
+    return WeightCovariance(*_bulk(step, series), _special(step, series))
+
+
+def bulk_covariance(step: Step) -> tuple[FloatArray, FloatArray]:
+    """p_a, (B, a), and K_ga, (B, a, K), at nodes of the bulk."""
+    return _bulk(step, _Series(step))
+
+
+def _bulk(step: Step, series: _Series) -> tuple[FloatArray, FloatArray]:
     place, share = _gauss_nodes(series.trace)
     node = series.mean[:, None] + series.size[:, None] * place  # λ_a of S, or of S2
     a, k, delta = (x[:, None, :] for x in (step.initial_factor, step.k, step.delta))
-    if turned:
-        beside = np.maximum(_on_nodes(place, share, series.with_square), 0.0)
-        bulk = (a + k * node[:, :, None]) ** 2 + delta * beside[:, :, None]
-    else:
-        bulk = a**2 + delta * np.maximum(node, 0.0)[:, :, None]
-    return WeightCovariance(share, bulk, _special(step, series, turned))
+    if series.power == 2:
+        return share, a**2 + delta * np.maximum(node, 0.0)[:, :, None]
+    beside = np.maximum(_on_nodes(place, share, series.with_square), 0.0)
+    return share, (a + k * node[:, :, None]) ** 2 + delta * beside[:, :, None]
 
 
 def pair_covariance(step: Step) -> FloatArray:
@@ -56,9 +62,10 @@ def pair_covariance(step: Step) -> FloatArray:
 
 
 class _Series:
-    """Moments of S (power 1) or of S2 (power 2) in units of their standard deviation (eq. 144)."""
+    """Moments of S (power 1), or of S2 (power 2) if c_2 = 0, in units of their spread (eq. 144)."""
 
-    def __init__(self, step: Step, power: int) -> None:
+    def __init__(self, step: Step) -> None:
+        power = 1 if np.any(step.k) else 2
         self.step, self.power = step, power
         laws = np.stack([step.r_weight, step.r_first[:, 0], step.r_second[:, 0, 0]], axis=1)
         powers = step.r[:, None, :] ** np.arange(power * _LENGTH + 3)[:, None]
@@ -183,7 +190,7 @@ def _on_nodes(place: FloatArray, share: FloatArray, moments: FloatArray) -> Floa
     return np.asarray(weighted / np.maximum(share, _SMALLEST))
 
 
-def _special(step: Step, series: _Series, turned: bool) -> FloatArray:
+def _special(step: Step, series: _Series) -> FloatArray:
     """K_g on (β, s) and on what S makes of them, (B, K, 4, 4) (eq. 146).
 
     For `full`, whose β contains the direction of the initial readout, on the pair alone.
@@ -202,7 +209,7 @@ def _special(step: Step, series: _Series, turned: bool) -> FloatArray:
     )
     s = series.size[:, None, None] * s + series.mean[:, None, None] * np.eye(4)
     a, k, delta = (x[:, :, None, None] for x in (step.initial_factor, step.k, step.delta))
-    if not turned:
+    if series.power == 2:
         return np.asarray(a**2 * np.eye(4) + delta * s[:, None])
     square = np.zeros_like(s)
     square[:, :2, :2] = _square_on_pair(step, series.averages)

@@ -54,8 +54,13 @@ def bulk_moments(
     slope = columns.slope[0]
     linear = norm2 * slope**2  # (Q, K)
     in_chi, in_v2 = linear + columns.spread[0], linear + columns.spread_in_v2[0]
+    pairs = ((slope.T * weight) @ slope) ** 2 * products / d
+    for sector in columns.sectors:
+        table, products = sector.table[0], sector.products[0]  # (Q, K), (P, K, K)
+        in_chi, in_v2 = in_chi + table**2, in_v2 + table**2
+        shared = np.einsum("p,pgh->gh", sector.share[0], products**2)
+        pairs = pairs + ((table.T * weight) @ table) ** 2 * shared / sector.dimension[0]
     size = weight @ in_v2
     rows = (in_v2.T * weight) @ in_chi / n
-    pairs = ((slope.T * weight) @ slope) ** 2 * products / d
     share = neurons / neurons.sum()
     return float(share @ size), float(share @ (size**2 + (rows + pairs) @ neurons))

@@ -24,6 +24,8 @@ _NEGLIGIBLE = 1e-9  # of the mean eigenvalue: a bulk that begins below it begins
 _FRACTIONS = np.geomspace(1e-1, _NEGLIGIBLE, 9)  # of it, to look for the pole of an atom at 0
 _JUMP = 0.01  # of dz/dY at the ends of a search for its root: if more is left there is none
 _MOST_GAP_STEPS = 40  # from a place in a gap to the edge of it
+_NO_STEP = 1e-6  # of Y, at which the path ends before an edge
+_MOST_HALVES = 12  # of the distance between places in a gap and in the bulk
 _MOST_LEFT = 0.4  # of the way in z to an edge, at three quarters of that in Y: 1/16 by a parabola
 _NOT_RESOLVED = "an edge of the bulk was not resolved"
 _NO_DENSITY = 1e-6  # of |m|: a smaller imaginary part is none
@@ -90,6 +92,27 @@ def is_filled(equations: Equations, branch: Branch) -> npt.NDArray[np.bool_]:
 def gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
     """The edge of a gap, from a place in it towards one inside the bulk.
 
+    χ and V2 may have poles and zeros in a gap, which the path in Y does not pass: then from places
+    nearer to the edge, by halves.
+    """
+    for _ in range(_MOST_HALVES):
+        edge = _edge_on_path(equations, inside, outside)
+        if edge is not None:
+            return edge
+        middle = np.array([0.5 * (inside.z[0] + outside.z[0]).real])
+        found = equations.on_real_axis(middle)
+        if not found.converged[0]:
+            break
+        if is_filled(equations, found)[0]:
+            inside = found
+        else:
+            outside = found
+    raise NotConverged(_NOT_RESOLVED)
+
+
+def _edge_on_path(equations: Equations, inside: Branch, outside: Branch) -> float | None:
+    """The first edge on the way in Y towards the bulk, None if it is not reached.
+
     In steps of Y, the first one such that z would reach the bulk if it did not turn.
     """
     here, slope = outside.real(), equations.ratio_slope(outside)
@@ -107,7 +130,9 @@ def gap_edge(equations: Equations, inside: Branch, outside: Branch) -> float:
             if turn is not None:
                 return float(turn.z[0].real)
             step *= 0.5
-    raise NotConverged(_NOT_RESOLVED)
+        if abs(step) < _NO_STEP * abs(level):
+            return None
+    return None
 
 
 def _solved_at(equations: Equations, z: float) -> Branch | None:

@@ -23,11 +23,13 @@ from ...core.errors import NotConverged
 from ...core.types import FloatArray
 from ..exact.dyson import Blocks, averaged, t_matrix_determinant, t_matrix_without_readout
 from ..exact.fixed_point import Evaluation, Samples, State, evaluate
+from ..exact.sectors import SectorAt
 from .newton import newton_step, ridge_response
 
 ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on
 TOLERANCE = 1e-12  # residual below which rounding may stop Newton's method, times 1000
-_PASSING_TOLERANCE = 1e-3  # residual at places that are only passed through
+# Residual at places that are only passed through, and how often a step to them is halved.
+_PASSING, _CAREFUL = (1e-3, 2), (1e-8, 6)  # the latter where the way was lost
 _DESCENT = 2.15  # factor of the height above the real axis from step to step
 _MAX_ITERATIONS = 60
 # Work of one evaluation with Newton's step, in µs: measured for 1 to 8 groups.
@@ -165,7 +167,7 @@ class Equations:
         self.n, self.d = float(step.n[0]), float(step.d[0])
         self.width = float(step.neurons.sum())
         columns = samples.columns
-        self._power = (step.norm[0] * columns.slope[0]) ** 2 + columns.spread[0]  # (Q, K)
+        self._power = columns.power(step.norm)[0]  # (Q, K)
         rows = self._power @ step.neurons[0] / self.width
         self.size, self.largest_row = float(samples.weight @ rows), float(rows.max())
         self.work_left = accuracy.work
@@ -282,25 +284,42 @@ class Equations:
         """The physical solution on the real axis, continued down from the upper half-plane."""
         x = np.asarray(x, dtype=np.float64)
         height = self.accuracy.last_height * x
-        above = self.above_real_axis(x + 1j * height, _PASSING_TOLERANCE)
+        above = self.above_real_axis(x + 1j * height, _PASSING[0])
         return self._follow(x.astype(np.complex128), above, tolerance=self.accuracy.residual)
 
-    def above_real_axis(self, z: ComplexArray, tolerance: float) -> Branch:
+    def above_real_axis(
+        self, z: ComplexArray, tolerance: float, *, careful: bool = False
+    ) -> Branch:
         """The physical solution at places in the upper half-plane, from high above them.
 
-        Every place is reached by equal factors of its height, of about `_DESCENT`.
+        Every place is reached by equal factors of its height, of about `_DESCENT`; where the way
+        is lost, again with smaller residuals at the places between.
         """
+        passing, depth = _CAREFUL if careful else _PASSING
         high = 4.0 * max(self.size, float(np.abs(z.real).max(initial=0.0)))
         steps = np.ceil(np.log(high / z.imag) / np.log(_DESCENT)).clip(1.0)
         known = [self.at(z.real + 1j * high, self.far(z.real + 1j * high))]
+        lost = np.zeros(z.size, dtype=bool)
         for done in np.arange(1.0, steps.max(initial=0.0) + 1.0):
-            rows = np.flatnonzero(steps >= done)
+            rows = np.flatnonzero((steps >= done) & (careful | ~lost))
+            if rows.size == 0:
+                break
             place = z.real[rows] + 1j * high * (z.imag[rows] / high) ** (done / steps[rows])
             near = [branch.take(rows) for branch in known]
             guess = _next_of(near) if len(near) == 3 else None
-            found = self._follow(place, near[-1], guess, tolerance=_PASSING_TOLERANCE)
+            found = self._follow(place, near[-1], guess, tolerance=passing, depth=depth)
+            lost[rows] |= self._is_lost(near[-1], found, passing)
             known = [*known[-2:], known[-1].replaced(rows, found)]
-        return self.at(z, known[-1], tolerance)
+        found = self.at(z, known[-1], tolerance)
+        if np.any(lost) and not careful:
+            again = self.above_real_axis(z[lost], tolerance, careful=True)
+            found = found.replaced(lost, again)
+        return found
+
+    def _is_lost(self, start: Branch, found: Branch, tolerance: float) -> npt.NDArray[np.bool_]:
+        """Which places were not reached on the physical solution."""
+        missed = ~(found.residual <= max(tolerance, self.accuracy.accepted))
+        return np.asarray(missed | ~_is_above(found) | _has_jumped(start, found))
 
     def _follow(
         self,
@@ -313,11 +332,7 @@ class Equations:
     ) -> Branch:
         """Go to z, by a guess or along the tangent; where that is too far, by halves."""
         found = self.at(z, self._extrapolated(z, start) if guess is None else guess, tolerance)
-        wrong = (
-            ~(found.residual <= max(tolerance, self.accuracy.accepted))
-            | ~_is_above(found)
-            | _has_jumped(start, found)
-        )
+        wrong = self._is_lost(start, found, tolerance)
         if not np.any(wrong) or depth == 0:
             return found
         rows = np.flatnonzero(wrong)
@@ -416,7 +431,8 @@ def _taken(found: Evaluation, rows: Any) -> Evaluation:
     blocks = Blocks(*(getattr(found.blocks, field.name)[rows] for field in fields(Blocks)))
     names = ("ridge", "shrink", "mass", "roots", "information")
     arrays = {name: getattr(found, name)[rows] for name in names}
-    part = replace(found, state=found.state.take(rows), blocks=blocks, **arrays)
+    sectors = tuple(SectorAt(each.sector, each.information[rows]) for each in found.sectors)
+    part = replace(found, state=found.state.take(rows), blocks=blocks, sectors=sectors, **arrays)
     part.__dict__["t_matrices"] = found.t_matrices[rows]
     return part
 

@@ -22,6 +22,7 @@ from ..exact.dyson import (
     transposed,
 )
 from ..exact.fixed_point import Evaluation, State
+from ..exact.sectors import SectorAt
 from ..exact.step import Step
 
 
@@ -60,15 +61,17 @@ def respond(
 
     Sources (B, K), (B, Q), (B, 2K, 2K) stand on the right of the equations of V2, χ and Ξ;
     `diagonal` (B, K) multiplies the change of log V2. One dense system in the symmetric matrices
-    dG_φφ and dΞ and in log V2: of size K(K+1)/2 + K(2K+1) + K, whatever the number of nodes, or
-    K(K+1) + K where c_2 = 0 and Ξ lives on φ̂ alone.
+    dG_φφ, those of the S sectors of higher degrees (131) and dΞ, and in log V2: of size
+    (1 + S)K(K+1)/2 + K(2K+1) + K, whatever the number of nodes, or K² less where c_2 = 0 and Ξ
+    lives on φ̂ alone.
     """
     step, columns, blocks = found.samples.step, found.samples.columns, found.blocks
     size = step.k.shape[1]
     fields = np.arange(0 if np.any(step.k) else size, 2 * size)  # of (p, φ̂) that Ξ lives on
     few, many = symmetric(size), symmetric(fields.size)
-    own = few.count + many.count
-    first, second, third = slice(0, few.count), slice(few.count, own), slice(own, own + size)
+    shown = (1 + len(found.sectors)) * few.count  # of the tables, that of G_φφ first
+    own = shown + many.count
+    first, second, third = slice(0, few.count), slice(shown, own), slice(own, own + size)
     inside, root = p_hat_index(size)[fields], np.sqrt(found.state.v2)
     coupled = blocks.whole[:, inside[:, None], inside]
     across = blocks.whole[:, inside, size : 2 * size]
@@ -76,34 +79,42 @@ def respond(
     repeated = congruence(found.t_matrices[..., fields[:, None], fields], _r_weights(step))
     moved = between(across, many, few)  # X ↦ AXAᵀ and back, but for the diagonal elements
     kept = congruence(blocks.phi_phi[:, None])
-    answers = np.concatenate([kept, matmul(repeated, few.halved(moved))], axis=1)
+    answers = np.zeros((len(root), own, few.count), dtype=root.dtype)
+    answers[:, first], answers[:, second] = kept, matmul(repeated, few.halved(moved))
     carried = -matmul(answers, few.rows(_half_sums(found.information)))
     carried[:, first] += few.rows(_half_sums(blocks.phi_phi))
+    coupling = _coupling(found)
     d, neurons = step.d[:, None, None], step.neurons[:, :, None]
+    neurons_across = step.neurons[:, None]
     matrix = np.zeros((len(root), own + size, own + size), dtype=root.dtype)
     matrix[:, first, second] = -many.halved(transposed(moved))
     matrix[:, second, second] = -matmul(repeated, congruence(coupled[:, None]))
     matrix[:, :own, third] = -carried
     matrix[:, third, second] = many.columns(_degrees_by_xi(found, across)) / neurons
-    matrix[:, third, third] = -_coupling(found) / neurons
     # dχ = source + Σ (dχ/dG)dG + ν²V2 dlogV2 enters through n w/(1+χ)². At a node both are products
     # of what the node shows (a real table) and of factors that all nodes share.
     plain = root[:, few.first] * root[:, few.second]
-    in_chi = np.concatenate(
-        [np.where(few.first == few.second, plain, 2.0 * plain), found.state.v2], axis=1
-    )
-    factors = np.zeros((len(root), few.count + size, own + size), dtype=root.dtype)
-    factors[:, : few.count, :own] = plain[:, :, None] * transposed(answers) / d
-    factors[:, : few.count, third] = (
-        in_chi[:, : few.count, None] * carried[:, first] / step.neurons[:, None]
-    )
+    twice = np.where(few.first == few.second, plain, 2.0 * plain)
+    in_chi = np.concatenate([*[twice] * (1 + len(found.sectors)), found.state.v2], axis=1)
+    factors = np.zeros((len(root), shown + size, own + size), dtype=root.dtype)
+    factors[:, first, :own] = plain[:, :, None] * transposed(answers) / d
+    factors[:, first, third] = twice[:, :, None] * carried[:, first] / neurons_across
+    for i, sector in enumerate(found.sectors, 1):
+        part = slice(i * few.count, (i + 1) * few.count)
+        answer, change, change_of_degrees = _sector_replies(sector, few)
+        matrix[:, part, third] = -change
+        dimension = sector.sector.dimension[:, None, None]
+        factors[:, part, part] = plain[:, :, None] * transposed(answer) / dimension
+        factors[:, part, third] = twice[:, :, None] * change / neurons_across
+        coupling = coupling + change_of_degrees
+    matrix[:, third, third] = -coupling / neurons
     index = np.arange(size)
-    factors[:, few.count + index, own + index] = found.state.v2 / step.neurons
+    factors[:, shown + index, own + index] = found.state.v2 / step.neurons
     tables, factors = columns.node_tables, transposed(factors)
     weight = found.mass * found.shrink
     entering = matmul(factors, tables.second_moments(weight) * in_chi[:, None, :])
-    matrix[:, :, first] -= entering[:, :, : few.count]
-    matrix[:, :, third] -= entering[:, :, few.count :]
+    matrix[:, :, :shown] -= entering[:, :, :shown]
+    matrix[:, :, third] -= entering[:, :, shown:]
     index = np.arange(own + size)
     matrix[:, index[:own], index[:own]] += 1.0
     matrix[:, index[own:], index[own:]] += diagonal / step.neurons
@@ -114,7 +125,7 @@ def respond(
     if bulk is not None:
         right[:, second] += many.upper(bulk[:, fields[:, None], fields])
     answer = solved(matrix, right)
-    changed = in_chi * np.concatenate([answer[:, first], answer[:, third]], axis=1)
+    changed = in_chi * np.concatenate([answer[:, :shown], answer[:, third]], axis=1)
     chi = real_product(changed, tables.in_chi.T)
     chi = chi if nodes is None else chi + nodes
     xi = np.zeros((len(root), 2 * size, 2 * size), dtype=root.dtype)
@@ -130,6 +141,30 @@ def _coupling(found: Evaluation) -> FloatArray:
     change = np.einsum("bkgg->bgk", matmul(own, halves) + matmul(information, moved))
     degrees = np.einsum("bkgh,bkhg->bg", information, own)
     return np.asarray(found.samples.step.d[:, None, None] * (diagonals(degrees) - change))
+
+
+def _sector_replies(at: SectorAt, pairs: Symmetric) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """How a sector of (131) replies.
+
+    Of its response to −dṼ, (B, P, P) for P = K(K+1)/2; of the response between √V2 to log V2,
+    (B, P, K); and `_coupling` of its degrees of freedom (133), (B, K, K).
+    """
+    sector, size = at.sector, pairs.size
+    answer: FloatArray = np.zeros(())
+    for i in range(sector.share.shape[1]):
+        weight, products = (pairs.upper(part[:, i]) for part in (sector.weight, sector.products))
+        answer = (
+            answer + weight[:, :, None] * congruence(at.inverse[:, i, None]) * products[:, None]
+        )
+    halves = _half_sums(at.information)
+    moved = -matmul(answer, pairs.rows(halves))
+    change = moved + pairs.rows(_half_sums(at.response))
+    whole = np.moveaxis(pairs.whole(transposed(moved)), 1, -1)  # dR, (B, K, K, K)
+    halves = halves.reshape(*at.information.shape, size)
+    freed = np.einsum("bghk,bhg->bgk", halves, at.response)
+    freed = freed + np.einsum("bgh,bhgk->bgk", at.information, whole)
+    degrees = (at.information * at.response).sum(axis=2)
+    return answer, change, sector.dimension[:, None, None] * (diagonals(degrees) - freed)
 
 
 def _degrees_by_xi(found: Evaluation, across: FloatArray) -> FloatArray:

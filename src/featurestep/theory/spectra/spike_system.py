@@ -9,6 +9,7 @@ found by giving all such groups the same small D, and scaled to the D_g of their
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any
@@ -29,6 +30,7 @@ from ..exact.dyson import (
 )
 from ..exact.fixed_point import Evaluation, Samples
 from ..exact.regression import field_covariance, gram
+from ..exact.sectors import Sector, SectorAt
 from ..exact.step import Step
 
 _SMALL_ROOT = 1e-5  # √|D| of groups without weight: effects of the order of its square are left out
@@ -104,7 +106,11 @@ def groups_in_bulk(found: Evaluation, spike_groups: SpikeGroups | None) -> Group
     t_matrices = found.t_matrices.real
     if spike_groups is not None:
         scaled = np.sqrt(-v2 / step.d[:, None])[:, None, :] * few.columns.slope
-        return _weightless(spike_groups, step, t_matrices, scaled, mass, -found.ridge.real)
+        sectors = [
+            replace(each, table=np.sqrt(-v2 / each.dimension[:, None])[:, None, :] * each.table)
+            for each in few.columns.sectors
+        ]
+        return _weightless(spike_groups, step, t_matrices, scaled, sectors, mass, -found.ridge.real)
     blocks = Blocks(*(getattr(found.blocks, f.name).real for f in fields(Blocks)))
     return GroupsInBulk(
         samples=replace(few, step=step, columns=few.columns.take(rows)),
@@ -122,12 +128,14 @@ def _weightless(
     few: Step,
     t_few: FloatArray,
     scaled: FloatArray,
+    sectors: Sequence[Sector],
     mass: FloatArray,
     z: FloatArray,
 ) -> GroupsInBulk:
     """Many groups of no weight, at places z where few solve (22), (23) with V2 < 0.
 
-    t_few: T(r) of the few, (B, M, 2K, 2K); scaled: their μ√|D|, (B, Q, K); mass: n w/(1+χ).
+    t_few: T(r) of the few, (B, M, 2K, 2K); scaled: their μ√|D|, (B, Q, K); sectors: theirs, with
+    tables times √|V2/dim|; mass: n w/(1+χ).
     """
     rows = np.zeros(len(z), dtype=np.intp)
     step, columns = many.samples.step.take(rows), many.samples.columns.take(rows)
@@ -147,6 +155,7 @@ def _weightless(
         coupled = blocks.coupled
     found = covariance(both, information, blocks, partial(expansion.average, coupled=coupled))
     zeta = -np.einsum("bgh,bhg->bg", information, blocks.phi_phi)[:, size:] / _SMALL_ROOT**2
+    zeta = zeta + _seen_by_sectors(sectors, columns.sectors, mass)
     noise = matmul(mass[:, None, :], columns.spread)[:, 0]
     free = (few.n * z)[:, None]
     own = free / (zeta + noise - free)  # V2/N by (23), in units of what it is far away
@@ -167,6 +176,22 @@ def _weightless(
         mass=mass,
         is_outside=is_outside,
     )
+
+
+def _seen_by_sectors(few: Sequence[Sector], many: Sequence[Sector], mass: FloatArray) -> FloatArray:
+    """Σ_b (dim_b/V2_g)[Ṽ_bX_b]_gg of (133) for groups of no weight, (B, K).
+
+    It is nE[t_b²/(1+χ)] without what the few take of it. Tables of the few (B, Q, ·) are scaled.
+    """
+    found: FloatArray = np.zeros(())
+    for own, each in zip(few, many, strict=True):
+        table = np.concatenate([own.table, _SMALL_ROOT * each.table], axis=2)
+        factor = np.concatenate([own.factor + np.zeros((len(table), 1, 1)), each.factor], axis=2)
+        joined = Sector(own.dimension, table, own.share, factor)
+        at = SectorAt(joined, -matmul(transposed(table), table * mass[:, :, None]))
+        freed = (at.information * at.response).sum(axis=2)[:, own.table.shape[2] :]
+        found = found - freed / _SMALL_ROOT**2
+    return found
 
 
 class _Expansion:

@@ -47,6 +47,7 @@ from ..resolution import MOST_GROUPS, MOST_NODES, Mirrored, finite_groups, round
 from ..validity import spectrum_notes
 from .coordinates import HIGHEST, Coordinates, bulk_moments
 from .equations import FULL, Accuracy, Equations
+from .higher_degrees import visible_degrees, with_blocks
 from .spike_system import GroupsInBulk, SpikeGroups, groups_in_bulk
 from .weights import WeightSpectrum, weight_spectrum
 
@@ -154,7 +155,8 @@ def build_model(problem: Problem, accuracy: Accuracy = FULL, *, refinement: floa
     not, and many groups.
     """
     weights = spiked_weights(problem)
-    few, nodes = _bulk_groups(problem, weights, MAX_GROUPS), _node_rule(problem, weights, 1.0)
+    most = MAX_GROUPS // (1 + _splits_rows(problem))
+    few, nodes = _bulk_groups(problem, weights, most), _node_rule(problem, weights, 1.0)
     samples = _samples(problem, few, nodes, accuracy)
     fine = refinement * _needed_refinement(samples, accuracy.rules)
     if fine != 1.0:
@@ -186,14 +188,26 @@ def build_model(problem: Problem, accuracy: Accuracy = FULL, *, refinement: floa
 def _samples(problem: Problem, groups: Rule, nodes: Nodes, accuracy: Accuracy) -> Samples:
     """Columns of the groups at the nodes, with the law of r that the step's samples show."""
     beyond = problem.n_step / (2.0 * SAMPLES_BEYOND)
-    step = build_step([ProblemRow(problem)], groups, accuracy.r_nodes, samples=beyond)
+    step = build_step(
+        [ProblemRow(problem)],
+        groups,
+        accuracy.r_nodes,
+        samples=beyond,
+        by_norm=_splits_rows(problem),
+    )
     columns = build_columns(problem.sigma, step, nodes.kappa)
     if nodes.radius is not None:
         columns = _at_radii(problem.sigma, step, columns, nodes.kappa, nodes.radius)
         # The nodes have the variance of ‖x‖: of s_gh what inputs on the sphere have is left.
         left = step.sample_norm - sample_norm_of_radius(step)
         step = replace(step, sample_norm=left)
+    columns = with_blocks(problem, step, columns, nodes.kappa, nodes.radius)
     return Samples(step, columns, nodes.kappa, nodes.weight)
+
+
+def _splits_rows(problem: Problem) -> bool:
+    """True if groups of Gaussian rows are cut in two by norm (143): where there are blocks."""
+    return problem.initial == "gaussian" and bool(visible_degrees(problem))
 
 
 def share_of_zeros(problem: Problem) -> float:
@@ -211,7 +225,7 @@ def _needed_refinement(samples: Samples, least: float) -> float:
     squares of neighbours have to differ by less.
     """
     step, columns = samples.step, samples.columns
-    power = (step.norm[0] * columns.slope[0]) ** 2 + columns.spread[0]  # (Q, K)
+    power = columns.power(step.norm)[0]  # (Q, K)
     share = step.neurons[0] / step.neurons.sum()
     ratio = float(step.neurons.sum() / step.n[0])
     width = 4.0 * math.sqrt(min(ratio, 1.0 / ratio))
@@ -323,7 +337,7 @@ def _node_rule(problem: Problem, weights: SpikedWeights, refinement: float) -> N
         problem, truncated_normal_size(end, scale, widest, spacing), MOST_NODES, "nodes"
     )
     kappa, weight = truncated_normal(end, scale, widest, spacing)
-    if not is_norm_spread_visible(problem):
+    if not (visible_degrees(problem) or is_norm_spread_visible(problem)):
         return Nodes(kappa, weight)
     z, share = gauss_hermite(_RADIUS_NODES)
     cube = 2.0 / (9.0 * problem.d)  # Wilson and Hilferty: (‖x‖²/d)^(1/3) is normal
@@ -383,7 +397,7 @@ def row_column_variance(problem: Problem, samples: Samples) -> Variance | None:
         return None
     step, columns, weight = samples.step, samples.columns, samples.weight
     share = step.neurons[0] / step.neurons.sum()
-    power = (step.norm[0] * columns.slope[0]) ** 2 + columns.spread[0]
+    power = columns.power(step.norm)[0]
     cumulant = _fourth_cumulants(problem, samples)
     relative = (weight @ cumulant @ share) / (weight @ power**2 @ share)
     if relative / min(problem.n, problem.width) < _MIN_CUMULANT_SPREAD**2:
