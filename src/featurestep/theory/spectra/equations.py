@@ -23,7 +23,6 @@ from ...core.errors import NotConverged
 from ...core.types import FloatArray
 from ..exact.dyson import Blocks, averaged, t_matrix_determinant, t_matrix_without_readout
 from ..exact.fixed_point import Evaluation, Samples, State, evaluate
-from ..exact.sectors import SectorAt
 from .newton import newton_step, ridge_response
 
 ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on
@@ -431,8 +430,9 @@ def _taken(found: Evaluation, rows: Any) -> Evaluation:
     blocks = Blocks(*(getattr(found.blocks, field.name)[rows] for field in fields(Blocks)))
     names = ("ridge", "shrink", "mass", "roots", "information")
     arrays = {name: getattr(found, name)[rows] for name in names}
-    sectors = tuple(SectorAt(each.sector, each.information[rows]) for each in found.sectors)
-    part = replace(found, state=found.state.take(rows), blocks=blocks, sectors=sectors, **arrays)
+    sectors = None if found.every_sector is None else found.every_sector.take(rows)
+    state = found.state.take(rows)
+    part = replace(found, state=state, blocks=blocks, every_sector=sectors, **arrays)
     part.__dict__["t_matrices"] = found.t_matrices[rows]
     return part
 
