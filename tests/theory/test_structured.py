@@ -174,10 +174,12 @@ def test_visible_directions_are_noted():
     p = BASE.replace(covariance="power(0.9)")
     share = largest_share(p, spiked_weights(p))
     assert share > 0.1
-    assert any("one direction of the inputs" in note for note in predict(p).notes)
+    assert any("a second direction of the inputs" in note for note in predict(p).notes)
+    several = BASE.replace(covariance=[(30.0, 4 / BASE.d), (1.0, 1.0 - 4 / BASE.d)])
+    assert any("one direction of the inputs" in note for note in predict(several).notes)
     flat = BASE.replace(covariance=[(2.0, 0.5), (1.0, 0.5)], step_size=1.0)
     assert largest_share(flat, spiked_weights(flat)) < 0.03
-    assert not any("one direction" in note for note in predict(flat).notes)
+    assert not any("direction" in note for note in predict(flat).notes)
     assert largest_share(BASE, spiked_weights(BASE)) == 0.0
 
 

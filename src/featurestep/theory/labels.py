@@ -91,8 +91,12 @@ def label_moments(
         place = np.ascontiguousarray(kappa).tobytes()
         found = [_of_aligned(star, float(gamma), place) for gamma in alignment]
         return Labels(*(np.stack(part) for part in zip(*found, strict=True)))
-    across = across_alignment(alignment)[:, None]
-    y0, slope, curved, third, rest = star.averages(across, alignment[:, None] * kappa, 3)
+    return moments_at(star, across_alignment(alignment)[:, None], alignment[:, None] * kappa)
+
+
+def moments_at(star: Nonlinearity, across: FloatArray, place: FloatArray) -> Labels:
+    """The same for a target of place + across·s, (B, Q) and (B, 1)."""
+    y0, slope, curved, third, rest = star.averages(across, place, 3)
     square, cubic = (across**2 * curved)[:, None], across**3 * third / np.sqrt(6.0)
     return Labels(y0, (across * slope)[:, None], square, rest, cubic=cubic)
 

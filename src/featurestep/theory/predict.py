@@ -21,7 +21,7 @@ from ..core.problem import Grid, Problem
 from ..core.results import GridResult, Progress, over_grid, require_problem
 from ..core.spiked import spiked_weights
 from ..core.threads import one_thread
-from .exact.inputs import class_count, splits_rows
+from .exact.inputs import class_count, sees_direction, splits_rows
 from .exact.solve import block_size, solve_block, solve_loss_block
 from .exact.step import step_key
 from .prediction import (
@@ -215,6 +215,7 @@ class _Batches:
                 problem.initial,
                 class_count(problem),
                 splits_rows(problem),
+                sees_direction(problem),
                 problem.loss,
                 problem.intercept,
                 resolution,

@@ -8,7 +8,7 @@ they have the factors s_c^a and s_c^½.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 import numpy as np
@@ -38,9 +38,22 @@ _ORDERS = np.array([1, 2, 3])  # of β_j
 
 
 def class_blocks(step: Step, xi: FloatArray, information: FloatArray) -> Blocks:
-    """G_c = (B_c − s_cΞ)⁻¹ of every class in its blocks, (B, C, K, K) each (eq. 94)."""
-    s = _classes(step).eigenvalue[:, :, None, None]
-    return solve_blocks(_classes(step).factor, s * xi[:, None], s * information[:, None])
+    """G_c = (B_c − s_cΞ)⁻¹ of every class in its blocks, (B, C, K, K) each (eq. 94).
+
+    The readout's field φ has no part along a direction that is conditioned on: G_c vanishes there.
+    """
+    classes = _classes(step)
+    s = classes.eigenvalue[:, :, None, None]
+    if step.visible is None:
+        return solve_blocks(classes.factor, s * xi[:, None], s * information[:, None])
+    linear = classes.linear[:, :, None, None]
+    bare = solve_blocks(classes.factor, s * xi[:, None], linear * s * information[:, None])
+    return replace(
+        bare,
+        p_phi=linear * bare.p_phi,
+        phi_phi=linear * bare.phi_phi,
+        phi_hat=linear * bare.phi_hat,
+    )
 
 
 def mean_blocks(step: Step, blocks: Blocks) -> Blocks:

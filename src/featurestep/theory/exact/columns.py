@@ -19,7 +19,7 @@ import numpy as np
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.targets import AlignedTarget
-from ..labels import Labels, label_moments, pairs
+from ..labels import Labels, label_moments, moments_at, pairs
 from .degrees import (
     FieldColumns,
     HigherFields,
@@ -78,6 +78,7 @@ class Columns:
     along_kappa: MixedCoordinates | None = None  # κx_i, solved together with the linear ones
     higher: HigherFields | ClassProducts | None = None  # covariances of fields of degree 2 and 3
     across: TablesAcross | None = None  # slopes of tables in s² − 1
+    aside: FloatArray | None = None  # (B, Q, K) part of A in s that is not in the sample norms
     kept_products: FloatArray | None = None  # `products` of the columns that these were taken from
 
     @cached_property
@@ -187,14 +188,19 @@ class Columns:
         )
 
 
-def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns:
-    """Columns of all fields at the given κ (Q,) (eqs. 5, 39, 44).
+def build_columns(
+    sigma: Nonlinearity, step: Step, kappa: FloatArray, x: FloatArray | None = None
+) -> Columns:
+    """Columns of all fields at the given κ (Q,) (eqs. 5, 39, 44, 120).
 
     With the norms of samples as a variable they are at all κ with h = 1, then at all with h = −1.
+    `x` (Q,) are the samples' coordinates in a visible direction.
     """
     if step.is_radial:
         return _radial_columns(sigma, step, kappa)
     norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
+    if step.visible is not None and x is not None:
+        place = place + step.visible.loading[:, None, :] * x[:, None]
     mean, slope, second, spread = sigma.averages(norm, place, 2)
     curvature = 0.5 * second
     k = kappa[:, None]
@@ -202,6 +208,10 @@ def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns
         means = _plain(step, mean)
     else:
         means = _means(step, anisotropy(step), k, mean, curvature)
+    aside = None
+    if step.visible is not None:
+        aside = step.visible.aside[:, None, :] * slope
+        means[1][:, 0] += aside
     tilt = np.zeros_like(mean)  # ℓ
     if step.is_full:  # a neuron's own direction in β (44)
         a = step.a[:, None, :]
@@ -213,7 +223,7 @@ def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns
     fields = [means, _along(step, k * slope, k * tilt), *_across(step, slope, tilt)]
     fields.append(_plain(step, curvature))
     if step.classes is not None:
-        means[0][:] += _class_bend(sigma, step, step.classes.norms, kappa)
+        means[0][:] += _class_bend(sigma, step, step.classes.norms, kappa, place)
         fields.append(_plain(step, step.shift_slope[:, None, :] * k * slope))  # (105)
         if step.has_products:
             fields.extend(_products(step, kappa, second))
@@ -228,7 +238,8 @@ def build_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns
     sector = pair_sector(step, classes, curvature)
     spread = np.maximum(spread - sector.table**2, 0.0)  # (109)
     higher = class_products(step, classes)
-    return Columns(slope, spread, spread, curvature, *stacked, sectors=(sector,), higher=higher)
+    parts = (slope, spread, spread, curvature)
+    return Columns(*parts, *stacked, sectors=(sector,), higher=higher, aside=aside)
 
 
 def _products(step: Step, kappa: FloatArray, second: FloatArray) -> list[_Field]:
@@ -358,12 +369,10 @@ def _bend(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> FloatArray:
 
 
 def _class_bend(
-    sigma: Nonlinearity, step: Step, norms: NormProducts, kappa: FloatArray
+    sigma: Nonlinearity, step: Step, norms: NormProducts, kappa: FloatArray, place: FloatArray
 ) -> FloatArray:
     """What the spread of w_jᵀΣ^kw_j over neurons adds to their mean, (B, Q, K) (eq. 108)."""
-    higher = sigma.derivative_means(
-        step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None], 4
-    )
+    higher = sigma.derivative_means(step.norm[:, None, :], place, 4)
     further = step.shift_slope[:, None, :] * kappa[:, None]
     own, shared = norms.own[:, None, :], norms.shared[:, None, :]
     plain = norms.plain[:, None, None]
@@ -371,8 +380,18 @@ def _class_bend(
     return np.asarray(bend / step.d[:, None, None])
 
 
-def build_labels(star: Nonlinearity | AlignedTarget, step: Step, kappa: FloatArray) -> Labels:
-    """Moments of the labels given κ, with the label noise: (6), (50)."""
-    found = label_moments(star, step.alignment, kappa)
+def build_labels(
+    star: Nonlinearity | AlignedTarget,
+    step: Step,
+    kappa: FloatArray,
+    x: FloatArray | None = None,
+) -> Labels:
+    """Moments of the labels given κ, or κ and x, with the label noise: (6), (50)."""
+    seen = step.visible
+    if seen is not None and x is not None and isinstance(star, Nonlinearity):
+        place = (seen.rest * step.alignment)[:, None] * kappa + seen.target[:, None] * x
+        found = moments_at(star, (seen.rest * step.across)[:, None], place)
+    else:
+        found = label_moments(star, step.alignment, kappa)
     found = replace(found, rest=found.rest + step.noise[:, None])
     return found.twice() if step.is_radial else found

@@ -191,6 +191,8 @@ def t_matrix_without_readout(step: Step) -> FloatArray:
 
 def _sample_coupling(step: Step) -> tuple[FloatArray, FloatArray]:
     """rk and r²δ, the diagonals of N(r), (B, M, K)."""
+    if step.visible is not None:
+        return step.visible.cross, step.visible.own
     r = step.r[:, :, None]
     return r * step.k[:, None, :], r**2 * step.delta[:, None, :]
 
@@ -213,7 +215,8 @@ def sample_denominator(gamma: FloatArray, cross: FloatArray, own: FloatArray) ->
 def t_matrix_change(step: Step, t_matrices: FloatArray, coupled: FloatArray) -> FloatArray:
     """E[T dΓ T], (B, 2K, 2K), for dG on (p, φ̂)."""
     found = np.zeros_like(coupled)
-    first = 0 if np.any(step.k) else step.k.shape[1]  # of the fields that T lives on
+    turned = np.any(step.k) or step.visible is not None
+    first = 0 if turned else step.k.shape[1]  # of the fields that T lives on
     change = (step.phi[:, None, None] * coupled)[:, first:, first:]
     inner = averaged_change(step.r_weight, t_matrices[..., first:, first:], change)
     found[:, first:, first:] = inner

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.covariance import resolve_covariance, target_law
 from ...core.problem import Problem
-from ...core.spiked import SpikedWeights, linear_part
+from ...core.spiked import SpikedWeights, linear_part, spiked_weights
 from ...core.types import FloatArray, IntArray
 from ...functions.nonlinearity import coefficients
 
@@ -24,6 +24,8 @@ SINGLE, BINS = 8, 16  # classes of a smooth spectrum: errors of 1e-3 for power l
 HIGHEST = 6  # of the moments M_k
 LEAST_VARIANCE = 0.01  # of the norms of initial rows, from which continuous laws split groups
 LARGEST_SPLIT = 0.9  # |ω_c| of groups of long and short rows; 0 leaves their norms to fields alone
+VISIBLE_SHARE = 0.03  # of one direction in a neuron's variance, from which it is conditioned on
+LARGEST_MASS = 0.999  # of the target there: with all of it nothing is left for s
 _EQUAL = 1e-6  # spread of eigenvalues below which norms of rows in the classes do not matter
 _LETTERS = ((), (1,), (1, 1), (2,))  # 1, S, S² and S2 as products of S̃_p
 _LONGEST = 4  # letters of two of them
@@ -44,6 +46,7 @@ class Classes:
     eigenvalue: FloatArray  # (B, C)
     share: FloatArray  # (B, C)
     mass: FloatArray  # (B, C)
+    linear: FloatArray  # (B, C) 1, or 0 for a direction that is conditioned on (section 44)
     norms: NormProducts
     variance: FloatArray  # (B, C, K) k_gc of (109)
     trace_change: FloatArray  # (B, K, K) Σ f_ck_gck_hc less that of rows of equal norms
@@ -117,15 +120,43 @@ def _input_classes(spec: Any, d: int, exponent: float, mass: Any, direction: Any
     return values, counts / d, masses
 
 
-def input_moments(found: Sequence[Parts | None]) -> InputMoments:
-    """M_k, and the same weighted with the target's mass (eq. 90)."""
+def input_moments(found: Sequence[Parts | None], first: int = 0) -> InputMoments:
+    """M_k, and the same weighted with the target's mass (eq. 90), without the `first` classes."""
     powers, target = np.ones((len(found), HIGHEST + 1)), np.ones((len(found), 3))
     for row, parts in enumerate(found):
         if parts is not None:
-            values, shares, masses = parts
+            values, shares, masses = (part[first:] for part in parts)
             each = values ** np.arange(HIGHEST + 1)[:, None]
             powers[row], target[row] = each @ shares, each[:3] @ masses
     return InputMoments(powers, target)
+
+
+def sees_direction(problem: Problem) -> bool:
+    """True if the largest direction of the inputs is conditioned on (section 44).
+
+    It is a single one with a visible share. Continuous laws would need groups for every pair of a
+    neuron's readout and its part along that direction.
+    """
+    parts = input_classes(problem)
+    if parts is None or problem.is_binary or not problem.has_square_loss:
+        return False
+    if problem.steps > 1 or problem.residual != "labels" or problem.directions > 1:
+        return False
+    if problem.sigma.slope_variance == 0.0:
+        return False  # affine: linear in every direction
+    if not problem.law.is_finite and problem.step_size > 0.0:
+        return False
+    if round(parts[1][0] * problem.d) != 1 or parts[2][0] >= LARGEST_MASS:
+        return False
+    shares = direction_shares(problem, spiked_weights(problem))
+    return bool(shares[0] >= VISIBLE_SHARE)
+
+
+def without_first(parts: Parts) -> Parts:
+    """Classes with the target's mass beside the first, in units of what it has there."""
+    values, shares, masses = parts
+    left = np.where(np.arange(masses.size) > 0, masses, 0.0)
+    return values, shares, left / left.sum()
 
 
 class SplitRows(NamedTuple):
@@ -136,11 +167,26 @@ class SplitRows(NamedTuple):
     square: FloatArray  # (B, K) w_jᵀΣw_j = Σ f_cs_c(1 ± ω_c)
     along: FloatArray  # (B, K) Σ f_cs_c²√(1 ± ω_c)
 
+    def repeated(self, count: int) -> SplitRows:
+        """The same groups so many times."""
+        factor, square, along = (
+            np.tile(part, count) for part in (self.factor, self.square, self.along)
+        )
+        return self._replace(factor=factor, square=square, along=along)
+
 
 def split_rows(
-    found: Sequence[Parts | None], d: FloatArray, count: int, *, split: bool, gaussian: bool
+    found: Sequence[Parts | None],
+    d: FloatArray,
+    count: int,
+    *,
+    split: bool,
+    gaussian: bool,
+    first: int = 0,
 ) -> SplitRows | None:
     """Norms of initial rows in classes that have equally many, for `count` groups (eq. 115).
+
+    The `first` classes are left out.
 
     ω_c is what ‖w_c‖²/f_c − 1 has in common with w_jᵀΣw_j, whose law two values stand for.
     """
@@ -149,6 +195,7 @@ def split_rows(
         return None
     values, shares, _ = (np.stack(each) for each in zip(*parts, strict=True))
     beyond = values if gaussian else values - 1.0
+    beyond = np.where(np.arange(values.shape[1]) < first, 0.0, beyond)
     size = np.sqrt((shares * beyond**2).sum(axis=1))
     omega = beyond * (np.sqrt(2.0 / d) / np.maximum(size, _EQUAL))[:, None]
     reach = np.minimum(LARGEST_SPLIT * split / np.abs(omega).max(axis=1), 1.0)
@@ -157,8 +204,8 @@ def split_rows(
     sign = np.repeat([1.0, -1.0], count // 2) if split else np.zeros(count)
     factor = np.sqrt(1.0 + omega[:, :, None] * sign)
     weight = (shares * values)[:, :, None]
-    along = (weight * values[:, :, None] * factor).sum(axis=1)
-    return SplitRows(factor, 1.0 - reach**2, (weight * factor**2).sum(axis=1), along)
+    along = (weight * values[:, :, None] * factor)[:, first:].sum(axis=1)
+    return SplitRows(factor, 1.0 - reach**2, (weight * factor**2)[:, first:].sum(axis=1), along)
 
 
 def step_classes(
@@ -167,11 +214,14 @@ def step_classes(
     rows: SplitRows | None,
     coherent: FloatArray,
     spread: FloatArray,
+    in_traces: FloatArray,
     gaussian: bool,
+    first: int = 0,
 ) -> Classes | None:
-    """The classes of rows that have equally many.
+    """The classes of rows that have equally many; on the `first` of them inputs are conditioned.
 
-    coherent: R_g of (103), (B, K, 3); spread: e_g²φ0b_2 Var σ′, (B, K).
+    coherent: R_g of (103), (B, K, 3); spread: e_g²φ0b_2 Var σ′, (B, K); in_traces: k_gm_1 of
+    `trace_products`, (B, K).
     """
     if rows is None:
         return None
@@ -186,14 +236,17 @@ def step_classes(
     )  # regression of a neuron's norm on w_jᵀΣw_j
     taken = (1.0 - np.sqrt(left)) * along
     seen = values[:, :, None], 0.5 * coherent[:, None, :, 1], spread[:, None]
-    variance, plain = class_variances(*seen, rows.factor), class_variances(*seen)
-    each = shares[:, :, None]
+    variance = class_variances(*seen, rows.factor)
+    plain = class_variances(values[:, :, None], in_traces[:, None], spread[:, None])
+    linear = np.broadcast_to(np.arange(values.shape[1]) >= first, values.shape).astype(float)
+    each = (shares * linear)[:, :, None]
     change = np.matmul((each * variance).transpose(0, 2, 1), variance)
     change -= np.matmul((each * plain).transpose(0, 2, 1), plain)
     return Classes(
         values,
         shares,
         masses,
+        linear,
         NormProducts(
             norms.own - (1.0 - left) * norms.shared * along,
             left * norms.shared,
@@ -250,9 +303,14 @@ def class_variances(
 
 def largest_share(problem: Problem, weights: SpikedWeights) -> float:
     """ϖ, the largest share of one direction in a neuron's variance after the step (eq. 114)."""
+    return float(direction_shares(problem, weights).max())
+
+
+def direction_shares(problem: Problem, weights: SpikedWeights) -> FloatArray:
+    """The share of one direction of each class in a neuron's variance, of the group with most."""
     parts = input_classes(problem)
     if parts is None:
-        return 0.0
+        return np.zeros(1)
     values, shares, _ = parts
     law = problem.law
     g = np.array(law.values if law.is_finite else (-3.0, 3.0))
@@ -263,20 +321,27 @@ def largest_share(problem: Problem, weights: SpikedWeights) -> float:
     spread = e**2 * square * problem.sigma.slope_variance
     variances = class_variances(values, k_mean[:, None], spread[:, None])  # (K, C)
     norms = variances @ shares
-    return float((variances / norms[:, None]).max() / problem.d)
+    return np.asarray((variances / norms[:, None]).max(axis=0) / problem.d)
 
 
 def trace_products(
-    k: FloatArray, delta: FloatArray, phi: FloatArray, moments: FloatArray, powers: FloatArray
+    k: FloatArray,
+    delta: FloatArray,
+    phi: FloatArray,
+    moments: FloatArray,
+    powers: FloatArray,
+    outer: FloatArray | None = None,
 ) -> FloatArray:
     """tr(K_gK_h)/d from free moments of Σ, S and S2, (B, K, K) (eq. 108b).
 
-    K_g = Σ^½[(I + k_gS)² + δ_gS2]Σ^½; moments: E r^j, (B, ≥ 5); powers: M_k, (B, 7).
+    K_g = Σ^½[(I + k_gS)² + δ_gS2]Σ^½; moments: E r^j, (B, ≥ 5); powers: M_k, (B, 7). `outer` are
+    those of the directions on which K_g and K_h are multiplied, where these are not all.
     """
     one = np.ones_like(k)
     factors = np.stack([one, 2.0 * k, k**2, delta], axis=2)  # (B, K, 4) of 1, S, S², S2
     scale = phi[:, None] ** np.arange(_LONGEST)
-    known = np.concatenate([scale, moments[:, : _LONGEST + 1], powers], axis=1)
+    outer = powers if outer is None else outer
+    known = np.concatenate([scale, moments[:, : _LONGEST + 1], powers, outer], axis=1)
     table, starts = _word_terms()
     terms = known[:, table].prod(axis=2)
     words = np.add.reduceat(terms, starts, axis=1).reshape(-1, 4, 4)
@@ -287,25 +352,27 @@ def trace_products(
 def _word_terms() -> tuple[IntArray, IntArray]:
     """Factors of every term of ⟨Σ A Σ A′⟩, A and A′ in 1, S, S², S2, and where each sum starts.
 
-    A sum over noncrossing partitions. Factors are places among φ0^i, E r^j and M_k, one after the
-    other.
+    A sum over noncrossing partitions. Factors are places among φ0^i, E r^j, M_k and the M_k of the
+    outer directions, one after the other.
     """
     first_moment, first_power = _LONGEST, 2 * _LONGEST + 1
+    first_outer = first_power + HIGHEST + 1
     terms: list[list[int]] = []
     starts = []
     for left, right in product(_LETTERS, repeat=2):
         starts.append(len(terms))
         letters = left + right
         gap = 2 if left and right else 3
-        exponents = [gap if i in (0, len(left)) else 1 for i in range(len(letters))]
+        ends = (0, len(left))
+        exponents = [gap if i in ends else 1 for i in range(len(letters))]
         if not letters:
-            terms.append([first_power + 2])
+            terms.append([first_outer + 2])
         for blocks, complement in _noncrossing(len(letters)) if letters else ():
             own = [first_moment + sum(letters[i] for i in block) for block in blocks]
-            own += [
-                first_power + sum(exponents[(i + 1) % len(letters)] for i in block)
-                for block in complement
-            ]
+            for block in complement:
+                places = [(i + 1) % len(letters) for i in block]
+                first = first_outer if any(i in ends for i in places) else first_power
+                own.append(first + sum(exponents[i] for i in places))
             terms.append([*own, len(letters) - len(blocks)])  # φ0^(len(block) − 1) of every block
     longest = max(map(len, terms))
     return np.array([term + [0] * (longest - len(term)) for term in terms]), np.array(starts)

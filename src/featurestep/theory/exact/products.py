@@ -59,12 +59,13 @@ def pair_classes(step: Step, classes: Classes) -> PairClasses:
     if count > MAX_CLASSES:
         ends = np.linspace(KEPT, count, MAX_CLASSES - KEPT + 1)
         starts = np.concatenate([np.arange(KEPT), np.rint(ends).astype(int)[:-1]])
-    share = np.add.reduceat(classes.share, starts, axis=1)
+    every = np.add.reduceat(classes.share, starts, axis=1)
+    share = np.add.reduceat(classes.share * classes.linear, starts, axis=1)
 
     def mean(values: FloatArray) -> FloatArray:
         weight = classes.share.reshape(*classes.share.shape, *[1] * (values.ndim - 2))
         total = np.add.reduceat(weight * values, starts, axis=1)
-        return np.asarray(total / share.reshape(*share.shape, *[1] * (values.ndim - 2)))
+        return np.asarray(total / every.reshape(*every.shape, *[1] * (values.ndim - 2)))
 
     return PairClasses(
         share,
@@ -91,7 +92,7 @@ def pair_sector(step: Step, classes: PairClasses, curvature: FloatArray) -> Sect
 
 def direction_overlaps(step: Step, classes: Classes) -> FloatArray:
     """o_c, what every class has of the pair (κ, s), (B, C, 2, 2) (eq. 111)."""
-    s, f, t = classes.eigenvalue, classes.share, classes.mass
+    s, f, t = classes.eigenvalue, classes.share * classes.linear, classes.mass
     star, noise = step.r_overlaps[:, :1, 1], (step.phi * step.r_moments[:, 2])[:, None]
     beta, gamma, q = (x[:, None] for x in (step.beta, step.alignment, step.across))
     own = s**2 * (star**2 * t + noise * f) / beta**2

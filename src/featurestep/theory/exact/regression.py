@@ -235,6 +235,10 @@ def gram(samples: Samples, mass: FloatArray) -> FloatArray:
     # Blocks in which parts cancel, or belong to the sample norms, are written by themselves.
     own = columns.plain[:, :, means]
     total[:, means, means] = _product(own, own, mass) + step.sample_norm * bent
+    if columns.aside is not None:
+        linear = columns.linear[:, 0, :, means]
+        noise = linear - columns.aside
+        total[:, means, means] += _product(linear, linear, mass) - _product(noise, noise, mass)
     total[:, along, along] = _product(columns.slope, columns.slope, mass * (kappa**2 - 1.0))
     tilted = np.zeros_like(bent)
     if step.is_full:
@@ -389,7 +393,9 @@ def misfit(
     missed = missed + (labels.mean - _shown(columns.plain, coefficients)) ** 2
     for i, part in enumerate(_parts(columns.linear)):
         missed = missed + (labels.linear[:, i] - _shown(part, coefficients)) ** 2
-        missed = missed - _shown(part[:, :, :size], use) ** 2
+        noise = part[:, :, :size]
+        noise = noise if columns.aside is None else noise - columns.aside
+        missed = missed - _shown(noise, use) ** 2
     norms = _pair_variances(columns.linear.shape[1])
     for i, (part, norm) in enumerate(zip(_parts(columns.square), norms, strict=True)):
         shown = _shown(part, coefficients)

@@ -18,7 +18,7 @@ from ...functions.quadrature import Rule
 from ...functions.signs import MeanSign
 from ...functions.targets import AlignedTarget
 from ..isotropic import isotropic_step
-from ..labels import Labels, labels_across
+from ..labels import Labels, across_alignment, labels_across
 from ..prediction import Groups, LossPrediction, Outcome, Prediction, checked, checked_loss
 from ..resolution import Effort, Mirrored, Resolution, Roughness, choose
 from .classes import bulk_covariance
@@ -29,7 +29,7 @@ from .convex_solver import solve as solve_losses
 from .dyson import matmul
 from .errors import Errors, fluctuations, solve_errors
 from .fixed_point import Samples, Solution, solve
-from .inputs import class_count, splits_rows
+from .inputs import class_count, sees_direction, splits_rows
 from .label_rules import FINE, Orders, label_rule
 from .losses import LOSSES
 from .products import MAX_CLASSES
@@ -89,6 +89,8 @@ def _far_values(star: Nonlinearity | AlignedTarget) -> FloatArray:
 
 def block_size(resolution: Resolution, problem: Problem, method: str) -> int:
     """How many problems to solve at once."""
+    if method != "isotropic" and sees_direction(problem):
+        return 1  # each has its own groups
     size, nodes = (
         Mirrored.of(resolution.group_rule(), problem.sigma).rule[0].size,
         resolution.sizes[1],
@@ -132,8 +134,11 @@ def solve_rows(
     different, same = _steps_of(rows)
     groups = Mirrored.of(rule, problem.sigma)
     step = step_of(different, groups.rule, count, method, higher)
-    columns = build_columns(problem.sigma, step, kappa)
-    labels = build_labels(problem.star, step, kappa)
+    x = None
+    if step.visible is not None:
+        kappa, weight, x = _at_places(kappa, weight, step.visible.rule())
+    columns = build_columns(problem.sigma, step, kappa, x)
+    labels = build_labels(problem.star, step, kappa, x)
     beside = None
     if step.is_radial:
         beside = labels_across(problem.sigma_star, step.alignment, kappa)
@@ -162,6 +167,16 @@ def _steps_of(rows: Sequence[ProblemRow]) -> tuple[list[ProblemRow], IntArray]:
         if place == len(different):
             different.append(row)
     return different, index
+
+
+def _at_places(kappa: FloatArray, weight: FloatArray, places: Rule) -> tuple[FloatArray, ...]:
+    """Nodes (κ, x), all κ at each place x: κ, weights and x."""
+    x, share = places
+    return (
+        np.tile(kappa, x.size),
+        np.multiply.outer(share, weight).ravel(),
+        np.repeat(x, kappa.size),
+    )
 
 
 def solve_block(
@@ -353,13 +368,17 @@ def _predictions(found: BlockSolution, count: int, method: str) -> Iterator[Pred
     check = np.abs((mse + step.ridge * squares) / fitted.train_loss - 1.0)
     spread = mean((test - np.repeat(mean(test), each)) ** 2)
     fields = mean(fitted.coefficients).reshape(count, -1, step.k.shape[1])
+    shift, norm = step.shift, step.norm
+    if step.visible is not None:
+        neurons = step.neurons[0].reshape(-1, found.groups.rule[0].size)
+        shift, norm = step.visible.along_kappa(shift, norm, neurons)
     numbers = zip(
         *(mean(x).tolist() for x in (test, fitted.train_loss, mse)),
         *(np.sqrt(x).tolist() for x in (mean(squares), spread)),
         *(by_problem(x).max(axis=1).tolist() for x in (solution.residual, check)),
         by_problem(solution.iterations).max(axis=1).tolist(),
-        mean(step.shift),
-        mean(step.norm),
+        mean(shift),
+        mean(norm),
         fields,
         strict=True,
     )
@@ -446,27 +465,69 @@ class SolvedNetwork(NamedTuple):
 
     def parts(self, kappa: FloatArray) -> FloatArray:
         """E[f|κ] and E[s_i f|κ]."""
-        _, columns, share = self._columns(kappa)
-        plain = matmul(columns.plain, self.coefficients[:, :, None])[:, :, 0]
-        linear = matmul(columns.linear, self.coefficients[:, None, :, None])[..., 0]
-        found = np.concatenate([(share @ plain)[None], np.tensordot(share, linear, axes=1)])
-        return _over_norms(found, kappa.size)
+        at = self._at(kappa)
+        plain = matmul(at.columns.plain, self.coefficients[:, :, None])[:, :, 0]
+        linear = matmul(at.columns.linear, self.coefficients[:, None, :, None])[..., 0]
+        found = np.concatenate([(at.share @ plain)[None], np.tensordot(at.share, linear, axes=1)])
+        if at.on_place is not None and at.on_rest is not None:  # s is made of x and of s beside it
+            found[1] = at.on_place * found[0] + at.on_rest * found[1]
+        return at.mean(found)
 
     def error(self, kappa: FloatArray) -> FloatArray:
         """E[(y − f)²|κ], the misfit and the variance v of the output (eq. 13)."""
-        step, columns, share = self._columns(kappa)
-        labels = build_labels(self.rows[0].problem.star, step, kappa)
-        missed = misfit(columns, labels, step.sample_norm, self.coefficients)
-        varied = fluctuations(columns, self.grams, self.readout_squares, self.square_gram)
-        return _over_norms(share @ (missed + varied), kappa.size)
+        at = self._at(kappa)
+        labels = build_labels(self.rows[0].problem.star, at.step, at.kappa, at.x)
+        missed = misfit(at.columns, labels, at.step.sample_norm, self.coefficients)
+        varied = fluctuations(at.columns, self.grams, self.readout_squares, self.square_gram)
+        return at.mean(at.share @ (missed + varied))
 
-    def _columns(self, kappa: FloatArray) -> tuple[Step, Columns, FloatArray]:
-        """The step, its columns at κ, and the probabilities of the initial offsets."""
+    def _at(self, kappa: FloatArray) -> _AtKappa:
+        """The step and its columns at κ, or at places x of a direction given κ (eq. 121)."""
+        problem = self.rows[0].problem
         step = step_of(self.rows, self.groups, self.r_nodes, self.method, self.higher)
         share = np.array([row.share for row in self.rows])
-        return step, build_columns(self.rows[0].problem.sigma, step, kappa), share
+        seen = step.visible
+        if seen is None:
+            columns = build_columns(problem.sigma, step, kappa)
+            return _AtKappa(step, columns, share, kappa.size, kappa)
+        (h, weight), c = seen.rule(), float(seen.along[0])
+        across = float(np.sqrt(1.0 - c**2))
+        x = (c * kappa + across * h[:, None]).ravel()
+        at = np.tile(kappa, h.size)
+        beside = (at - c * x) / across
+        weights = spiked_weights(problem)
+        gamma = weights.alignment
+        q, rest = across_alignment(np.array(gamma)), float(seen.rest[0])
+        place = rest * step.alignment[0] * beside + seen.target[0] * x
+        return _AtKappa(
+            step,
+            build_columns(problem.sigma, step, beside, x),
+            share,
+            kappa.size,
+            beside,
+            weight,
+            x,
+            (place - gamma * at) / q,
+            rest * float(step.across[0]) / float(q),
+        )
 
 
-def _over_norms(values: FloatArray, count: int) -> FloatArray:
-    """Means over the norms of samples of values at so many κ, or at (κ, h): (…, Q)."""
-    return np.asarray(values.reshape(*values.shape[:-1], -1, count).mean(axis=-2))
+class _AtKappa(NamedTuple):
+    """Columns at Q places κ, or at all of them for each norm of a sample or each place x."""
+
+    step: Step
+    columns: Columns
+    share: FloatArray  # (R,) probabilities of the initial offsets
+    places: int  # Q
+    kappa: FloatArray  # beside x, where there is one
+    weight: FloatArray | None = None  # (X,) of places given κ; all norms are alike
+    x: FloatArray | None = None
+    on_place: FloatArray | None = None  # s of the whole target, as a function of x
+    on_rest: float | None = None  # and of s beside it
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """Means over norms or places, (…, Q)."""
+        parts = values.reshape(*values.shape[:-1], -1, self.places)
+        if self.weight is None:
+            return np.asarray(parts.mean(axis=-2))
+        return np.asarray(np.einsum("x,...xq->...q", self.weight, parts))

@@ -26,12 +26,23 @@ from .inputs import (
     coherent_norms,
     input_classes,
     input_moments,
+    sees_direction,
     split_rows,
     splits_rows,
     step_classes,
     trace_products,
+    without_first,
 )
-from .residuals import Noise, residual_law, typical_law
+from .residuals import Noise, ResidualLaw, residual_law, typical_law
+from .visible import (
+    ConditionedLaw,
+    Elsewhere,
+    VisibleDirection,
+    VisibleStep,
+    conditioned_law,
+    visible_direction,
+    visible_step,
+)
 
 OFFSETS = 7  # values of the initial output's random mean (41)
 _SHORTEST = 1e-6
@@ -209,14 +220,19 @@ class Step:
     classes: Classes | None = None  # of coordinates, for inputs with a covariance
     is_radial: bool = False  # norms of samples and of rows are nodes and groups: section 51
     has_products: bool = False  # of classes: blocks of degree 2 for pairs of them, section 43
+    visible: VisibleDirection | None = None  # of the inputs, conditioned on: section 44
 
     def take(self, rows: Any) -> Step:
         """The same for some of the rows."""
         values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        classes = values.pop("classes")
+        classes, visible = values.pop("classes"), values.pop("visible")
         flags = ("is_full", "is_gaussian", "is_isotropic", "is_radial", "has_products")
         taken = {n: v if n in flags else v[rows] for n, v in values.items()}
-        return Step(**taken, classes=None if classes is None else classes.take(rows))
+        return Step(
+            **taken,
+            classes=None if classes is None else classes.take(rows),
+            visible=None if visible is None else visible.take(rows),
+        )
 
     @property
     def directions(self) -> int:
@@ -267,12 +283,13 @@ def build_step(
     s = slope_moments(first.sigma)
     star = first.star
     laws = [residual_law(star, residual_noise(row), count) for row in rows]
-    seen = laws
+    seen: Sequence[ResidualLaw | ConditionedLaw] = laws
     if samples is not None:
         seen = [
             typical_law(residual_law(star, residual_noise(row), count, samples), law)
             for row, law in zip(rows, laws, strict=True)
         ]
+    overlaps = np.stack([law.overlaps for law in laws])
     problems = [row.problem for row in rows]
     found = [input_classes(problem) for problem in problems]
     radial = higher and found[0] is None
@@ -287,17 +304,25 @@ def build_step(
         (g, share), row_norm = _split_by_norm(groups, d)
     elif split:
         g, share, row_norm = np.tile(g, 2), np.tile(0.5 * share, 2), np.tile(row_norm, 2)
-    in_classes = split_rows(found, d, g.size, split=split, gaussian=gaussian)
+    visible = int(higher and sees_direction(first))  # how many classes are conditioned on
+    in_classes = split_rows(found, d, g.size, split=split, gaussian=gaussian, first=visible)
     length = row_norm if in_classes is None else np.sqrt(in_classes.square)
+    whole, fine = found[0], 1
+    given: ConditionedLaw | None = None
+    if visible and whole is not None and in_classes is not None:
+        given = conditioned_law(first, whole)
+        found, seen, overlaps = [without_first(whole)], [given], given.overlaps[None]
+        fine = given.groups
+        g, share, in_classes = np.tile(g, fine), np.tile(share, fine), in_classes.repeated(fine)
+        row_norm, length = np.tile(row_norm, fine), np.tile(length, fine)
     of_rows = _of_rows(first.sigma, length)
     eta = np.array([p.step_size for p in problems])
     phi = d / np.array([float(p.n_step) for p in problems])
     moments = np.stack([law.moments for law in laws])
-    overlaps = np.stack([law.overlaps for law in laws])
     full = uses_initial_output(first)
     lean = s.c1 if full else 0.0
     # The frame of (45): of the target's directions the first alone has an overlap with β.
-    inputs = input_moments(found)
+    inputs, everywhere = input_moments(found, visible), input_moments(found)
     m = inputs.powers[:, :, None]  # (B, 7, 1)
     along = overlaps[:, 0, 1] ** 2 * inputs.target[:, 2]
     beta = np.sqrt(along + lean**2 + phi * moments[:, 2] * inputs.powers[:, 2])  # (1), (91)
@@ -309,26 +334,36 @@ def build_step(
     kept = row_norm - e * own
     mean, square = moments[:, 1, None], moments[:, 2, None]
     k = of_rows.slope * e
-    drift = kept + k * mean
+    k_mean, spread = k * mean, e**2 * phi[:, None] * square * of_rows.variance
+    shift = of_rows.mean * e * beta[:, None]
+    stepped: VisibleStep | None = None
+    if given is not None:
+        beside = Elsewhere(beta[0], gamma[0], across[0], inputs.powers[0], inputs.target[0])
+        base = slice(0, g.size // fine)
+        stepped = visible_step(first, given, beside, e[0, base], length[0, base])
+        share, k, k_mean = stepped.share * share, stepped.slope[None], stepped.drift[None]
+        spread, shift = stepped.spread[None], stepped.shift[None]
+    drift = kept + k_mean
     initial_square, initial_along = kept**2, kept * m[:, 2]
     if in_classes is not None:
         initial_square, initial_along = in_classes.square, in_classes.along
-    spread = e**2 * phi[:, None] * square * of_rows.variance
-    growth = initial_square + 2.0 * k * mean * initial_along + (k * mean) ** 2 * m[:, 3]
+    growth = initial_square + 2.0 * k_mean * initial_along + k_mean**2 * m[:, 3]
+    if stepped is not None:
+        growth = growth + stepped.left
     norm = np.maximum(np.sqrt(growth + spread * m[:, 2]), _SHORTEST)  # (4), (42), (93)
     lean_shift = lean / beta[:, None]  # f_1
-    seen_along = initial_along + k * mean * m[:, 3]  # Λ of (99); 1 + k m_1 at Σ = I
+    seen_along = initial_along + k_mean * m[:, 3]  # Λ of (99); 1 + k m_1 at Σ = I
     linear, quadratic = 2.0 * e * seen_along, e**2 * phi[:, None] * m[:, 2]  # α, β̃ of (25), (100)
     delta = e**2 * phi[:, None] * np.maximum(of_rows.variance - of_rows.slope**2, 0.0)
     zero = np.zeros_like(e)
     shift_slope = 0.5 * s.z2_psi * e * beta[:, None]
     initial = 1.0 + s.slope_h3 * e * mean * seen_along + 0.5 * quadratic * square * s.psi2_h2
-    coherent = coherent_norms(initial, k * mean)
+    coherent = coherent_norms(initial, k_mean)
     factor = kept if by_norm else np.ones_like(k)
-    traces = _trace_products(factor, k, delta, phi, moments, inputs.powers)
+    traces = _trace_products(factor, k, delta, phi, moments, everywhere.powers, inputs.powers)
     if radial:  # the norm of a sample, which all groups share, is left to its nodes
         traces = traces - (norm[:, :, None] * norm[:, None, :]) ** 2
-    classes = step_classes(found, inputs, in_classes, coherent, spread, gaussian)
+    classes = step_classes(found, inputs, in_classes, coherent, spread, k * mean, gaussian, visible)
     if classes is not None:  # of groups with longer or shorter rows, to leading order in k
         traces = traces + classes.trace_change
     return Step(
@@ -348,12 +383,12 @@ def build_step(
         delta=delta,
         initial_factor=kept,
         norm=norm,
-        shift=of_rows.mean * e * beta[:, None] - a * lean_shift,
+        shift=shift - a * lean_shift,
         norm_on_weights=np.stack([linear * s.z2_psi, quadratic * s.z_psi2, zero], axis=2),
         norm_on_noise=(phi[:, None] * e)[:, :, None]
         * np.stack([zero, linear * s.z_psi_h, quadratic * s.psi2_h], axis=2),
         norm_variance=_norm_variance(s, linear, quadratic, spread, phi, moments, m)
-        + 4.0 * spread * beside_variance(kept, k * mean, m),
+        + 4.0 * spread * beside_variance(kept, k_mean, m),
         sample_norm=traces * (2.0 / d)[:, None, None],
         norm_slope=drift * (1.0 + e * mean * s.slope_cubic)
         + quadratic * square * (0.5 * s.slope2_h2 - s.c1 * s.z2_psi),
@@ -370,6 +405,7 @@ def build_step(
         classes=classes,
         is_radial=radial,
         has_products=higher and not radial,
+        visible=None if given is None or stepped is None else visible_direction(given, stepped),
     )
 
 
@@ -456,7 +492,8 @@ def _trace_products(
     phi: FloatArray,
     moments: FloatArray,
     powers: FloatArray,
+    outer: FloatArray | None = None,
 ) -> FloatArray:
     """tr(K_gK_h)/d for K_g = (a_g + k_gS)² + δ_gS2 with the `factor` a on the initial weights."""
     scale = (factor[:, :, None] * factor[:, None, :]) ** 2
-    return scale * trace_products(k / factor, delta / factor**2, phi, moments, powers)
+    return scale * trace_products(k / factor, delta / factor**2, phi, moments, powers, outer)

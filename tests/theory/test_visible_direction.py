@@ -1,0 +1,109 @@
+"""The largest direction of the inputs, conditioned on (section 44)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from featurestep import Problem, predict
+from featurestep.core.spiked import spiked_weights
+from featurestep.theory.exact import inputs, visible
+from featurestep.theory.exact.inputs import direction_shares, input_classes, sees_direction
+from featurestep.theory.exact.step import ProblemRow, build_step
+
+BASE = Problem(
+    activation="sin(z+0.6)",
+    target="H1 + H2/sqrt(2)",
+    n=800,
+    d=300,
+    width=600,
+    n_step=600,
+    step_size=0.5 * 600**0.5,
+    ridge=0.03,
+    noise_std=0.2,
+    readout="constant",
+    covariance="power(0.9)",
+)
+
+
+def test_which_problems_have_such_a_direction():
+    share = direction_shares(BASE, spiked_weights(BASE))
+    assert share[0] > 0.1 > share[1]
+    assert sees_direction(BASE)
+    others = [
+        {"covariance": "power(0.2)"},  # a small share
+        {"covariance": [(10.0, 0.02), (40 / 49, 0.98)]},  # six directions of the same eigenvalue
+        {"readout": "gaussian"},
+        {"target_direction": 1},  # nothing is left of the target beside it
+        {"activation": "z"},
+    ]
+    assert not any(sees_direction(BASE.replace(**each)) for each in others)
+    assert sees_direction(BASE.replace(readout="gaussian", step_size=0.0))
+
+
+def test_the_loss_grows_with_the_ridge_by_the_square_of_the_readout():
+    """dL/dλ = ‖â‖², through the whole adjoint."""
+    step = 1e-4
+    up, down = (predict(BASE.replace(ridge=BASE.ridge * (1 + e))) for e in (step, -step))
+    slope = (up.train_loss - down.train_loss) / (2 * step * BASE.ridge)
+    assert slope == pytest.approx(predict(BASE).readout_norm ** 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("step_size", [0.0, 0.5])
+def test_a_small_share_leaves_the_other_theory(step_size, monkeypatch):
+    """Conditioning on a direction that carries nearly nothing changes nearly nothing."""
+    p = BASE.replace(covariance="power(0.2)", step_size=step_size * BASE.width**0.5)
+    assert direction_shares(p, spiked_weights(p))[0] < 0.02
+    expected = predict(p)
+    monkeypatch.setattr(inputs, "VISIBLE_SHARE", 0.0)
+    assert sees_direction(p)
+    found = predict(p)
+    for name in ("test_error", "train_loss", "train_mse"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=0.005)
+
+
+def test_errors_by_kappa_average_to_the_test_error():
+    found = predict(BASE)
+    k = np.linspace(-7.0, 7.0, 281)
+    w = np.exp(-0.5 * k**2)
+    assert w @ found.network.error(k) / w.sum() == pytest.approx(found.test_error, rel=1e-3)
+
+
+def test_numbers_of_nodes_do_not_matter(monkeypatch):
+    expected = predict(BASE).test_error
+    for name, value in (("GROUPS", 9), ("PLACES", 17), ("_STEP_PLACES", 13), ("_OVERLAPS", 25)):
+        monkeypatch.setattr(visible, name, value)
+    assert predict(BASE).test_error == pytest.approx(expected, rel=5e-3)
+
+
+def test_weights_of_networks_along_the_direction():
+    """Moments of L by groups, and norms and shifts elsewhere, against drawn weights."""
+    p, rng, draws = BASE.replace(n_step=6000, target="tanh"), np.random.default_rng(7), 24
+    values, _, _ = input_classes(p)
+    s = np.arange(1.0, p.d + 1.0) ** -0.9
+    s /= s.mean()
+    assert values[0] == pytest.approx(s[0])
+    theta = np.sqrt(s / s.sum())  # whitened, of mass ∝ the eigenvalue
+    e = p.step_size / p.width**0.5
+    step = build_step([ProblemRow(p)], (np.ones(1), np.ones(1)), 14, higher=True)
+    share = step.neurons[0] / step.neurons[0].sum()
+    loading = step.visible.loading[0]
+    found = []
+    for _ in range(draws):
+        W = rng.standard_normal((600, p.d))
+        W /= np.linalg.norm(W, axis=1, keepdims=True)
+        X = rng.standard_normal((p.n_step, p.d))
+        t = X @ theta
+        r = np.tanh(t) + p.noise_std * rng.standard_normal(p.n_step)
+        X = X * np.sqrt(s)
+        W = W + e * (np.cos(X @ W.T + 0.6) * r[:, None]).T @ X / p.n_step
+        W = W * np.sqrt(s)
+        first = W[:, 0]
+        whole = (W**2).sum(axis=1)
+        found.append([first.mean(), first.var(), whole.mean()])
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / draws**0.5
+    total = step.norm[0] ** 2 + step.shift[0] ** 2 + step.visible.aside[0] ** 2 + loading**2
+    centre = share @ loading
+    expected = [centre, share @ loading**2 - centre**2, share @ total]
+    assert np.all(error < 0.03 * mean)
+    assert np.all(np.abs(np.array(expected) - mean) < 3.0 * error), (expected, mean, error)
