@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,14 +11,15 @@ import pytest
 
 from featurestep import InconsistentSolution, Problem, predict
 from featurestep.core.spiked import spiked_weights
-from featurestep.theory.exact.inputs import largest_share
+from featurestep.theory.exact.inputs import largest_share, sees_direction
 
-from .structured_networks import LATER_PATH, LATER_WANTED, PATH, QUANTITIES, SMALL, WANTED
+from .structured_networks import PATH, QUANTITIES, SMALL, WANTED
 
-# That the test error may be off where there is no note. It was to be 3 % for both sets: one of the
-# 30 later problems, a shifted sine with 10 % of the directions at eigenvalue 6, is 4.4 % off.
-GAP = {"first": 0.03, "later": 0.05}
-SETS = {"first": (PATH, WANTED), "later": (LATER_PATH, LATER_WANTED)}
+GAP = 0.03  # that the test error may be off where there is no note
+SEEN_GAP = (0.03, 0.045, 0.05)  # where the largest direction is conditioned on, without a note
+# Root mean square of z of what has no note. With the 6 draws of earlier records, of standard errors
+# between 1 and 2 %, it was below 1.5; these are below 1 %, and the theory's own gaps are seen.
+RMS = 2.0
 pytestmark = pytest.mark.slow
 
 
@@ -27,15 +27,16 @@ class Row(NamedTuple):
     """One problem: its largest share, the size of its notes, gaps and z-scores."""
 
     share: float
+    is_seen: bool  # the largest direction is conditioned on
     size: float  # of the note on single directions, 0 without
     gap: np.ndarray[Any, Any]  # relative, of test error, training loss and training error
     z: np.ndarray[Any, Any]
 
 
-@lru_cache(maxsize=2)
-def rows(path: Path) -> list[Row]:
-    found = []
-    for record in json.loads(path.read_text()):
+@lru_cache(maxsize=1)
+def every() -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {name: [] for name in WANTED}
+    for record in json.loads(PATH.read_text()):
         problem = Problem(**record["problem"])
         try:
             prediction = predict(problem)
@@ -44,9 +45,10 @@ def rows(path: Path) -> list[Row]:
         seen = np.array([record[name] for name in QUANTITIES])
         expected = np.array([getattr(prediction, name) for name in QUANTITIES])
         sizes = [n.size for n in prediction.notes if n.kind == "single directions of the inputs"]
-        found.append(
+        found[record["set"]].append(
             Row(
                 largest_share(problem, spiked_weights(problem)),
+                sees_direction(problem),
                 max(sizes, default=0.0),
                 expected / seen[:, 0] - 1.0,
                 (expected - seen[:, 0]) / seen[:, 1],
@@ -55,31 +57,41 @@ def rows(path: Path) -> list[Row]:
     return found
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", WANTED)
 def test_so_many_problems_were_drawn(name):
-    path, wanted = SETS[name]
-    shares = np.array([row.share for row in rows(path)])
+    shares = np.array([row.share for row in every()[name]])
     refused = 1 if name == "later" else 0  # centred ReLU, Gaussian law, step 2√N, power law 0.9
-    assert np.sum(shares < SMALL) == wanted[True]
-    assert np.sum(shares >= SMALL) == wanted[False] - refused
+    assert np.sum(shares < SMALL) == WANTED[name][True]
+    assert np.sum(shares >= SMALL) == WANTED[name][False] - refused
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_problems_without_visible_directions_agree(name):
-    """Root mean square of z, and no gap of the test error beyond the bound and its error bar."""
-    plain = [row for row in rows(SETS[name][0]) if row.share < SMALL]
-    assert all(row.size == 0.0 for row in plain)
+@pytest.mark.parametrize("name", WANTED)
+def test_problems_without_a_note_agree(name):
+    """Root mean square of z, and no gap of the test error beyond 3 % and one error bar."""
+    plain = [row for row in every()[name] if row.size == 0.0 and not row.is_seen]
+    assert len(plain) >= 0.8 * WANTED[name][True]
     z, gap = np.array([row.z for row in plain]), np.array([row.gap for row in plain])
     rms = np.sqrt(np.mean(z**2, axis=0))
-    assert np.all(rms <= 1.5), rms
-    assert np.all((np.abs(gap[:, 0]) <= GAP[name]) | (np.abs(z[:, 0]) <= 3.0))
+    assert np.all(rms <= RMS), rms
     error = gap[:, 0] / z[:, 0]  # standard errors, as shares
-    assert np.sqrt(np.mean((z[:, 0] + 0.03 / np.abs(error)) ** 2)) > 1.5, "a theory 3 % too high"
+    assert np.all(np.abs(gap[:, 0]) <= GAP + np.abs(error))
+    assert np.sqrt(np.mean((z[:, 0] + 0.03 / np.abs(error)) ** 2)) > RMS, "a theory 3 % too high"
 
 
-@pytest.mark.parametrize("name", SETS)
+def test_a_direction_that_is_conditioned_on_leaves_small_gaps():
+    """Without it 11 of these test errors were more than 3 % off, and the largest 24 %."""
+    rows = [row for part in every().values() for row in part if row.is_seen]
+    gap = np.abs([row.gap for row in rows])
+    assert len(rows) >= 45
+    assert np.all(np.median(gap, axis=0) <= (0.008, 0.012, 0.016)), np.median(gap, axis=0)
+    assert np.sum(gap[:, 0] > 0.03) <= 2
+    alone = np.array([row.gap for row in rows if row.size == 0.0])
+    assert np.all(np.abs(alone) <= SEEN_GAP)
+
+
+@pytest.mark.parametrize("name", WANTED)
 @pytest.mark.parametrize("quantity", [0, 1, 2], ids=QUANTITIES)
 def test_problems_with_a_note_are_within_its_size(quantity, name):
-    for row in rows(SETS[name][0]):
+    for row in every()[name]:
         if row.size > 0.0:
             assert abs(row.gap[quantity]) <= row.size, row
