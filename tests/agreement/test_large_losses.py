@@ -16,11 +16,10 @@ import pytest
 
 from benchmarks.large_losses import QUANTITIES, cases
 from benchmarks.large_networks import observed
-from featurestep import Problem, simulate
+from featurestep import LossPrediction, Problem, simulate
 from featurestep.theory import prediction
 from featurestep.theory.exact import convex, convex_solver, losses
 from featurestep.theory.predict import solve
-from featurestep.theory.prediction import LossPrediction
 
 RECORD = json.loads((Path(__file__).parent / "large_losses.json").read_text())
 MORE = json.loads((Path(__file__).parent / "more_losses.json").read_text())

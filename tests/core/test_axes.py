@@ -10,7 +10,7 @@ from featurestep import InvalidProblem, Problem
 from featurestep.core.axes import axis_values, read_axis
 from featurestep.page.axes import axis_text, grid
 from featurestep.page.state import PageState
-from featurestep.sweeps.spec import read_sweep
+from featurestep.sweeps import read_sweep
 
 BASE = {"n": 60, "d": 30, "width": 40, "step_exponent": 0.3, "ridge": 0.01}
 SAME: list[tuple[str, str, Any, tuple[Any, ...]]] = [

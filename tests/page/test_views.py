@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from featurestep import InvalidProblem, baselines, limit, predict, spectrum
-from featurestep.core.results import Note
+from featurestep import InvalidProblem, Note, baselines, limit, predict, spectrum
 from featurestep.page import axes, figures, panels, spectrum_figure, words
 from featurestep.page import views as module
 from featurestep.page.controls import PRESETS

@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from featurestep import InvalidProblem, Problem, Teacher, baselines, limit, predict
-from featurestep.core.errors import InaccurateQuadrature
+from featurestep import (
+    InaccurateQuadrature,
+    InvalidProblem,
+    Problem,
+    Teacher,
+    baselines,
+    limit,
+    predict,
+)
 from featurestep.figures.base import SHIFTED_SINE
 from tests.theory.many_directions import many_samples
 from tests.theory.roads import exact_answer, exact_numbers, without_higher_degrees

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from featurestep import Problem, predict
+from featurestep import Prediction, Problem, limit, predict
 from featurestep.functions.quadrature import gauss_hermite, gauss_law
 from featurestep.theory import isotropic
 from featurestep.theory.exact.fixed_point import ACCEPTED
-from featurestep.theory.limits import limit
 from featurestep.theory.predict import solve
-from featurestep.theory.prediction import Prediction
 from featurestep.theory.resolution import Effort
 from tests.theory.literal import solve_literally
 from tests.theory.roads import arrays_of, groups_of, isotropic_answer, untrained

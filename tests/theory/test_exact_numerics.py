@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from featurestep import Prediction, Problem
+from featurestep import LossPrediction, Prediction, Problem
 from featurestep.core.spiked import spiked_weights
 from featurestep.theory.exact.dyson import inverted
 from featurestep.theory.isotropic import left_out
 from featurestep.theory.predict import solve
-from featurestep.theory.prediction import ACCEPTED, SELF_CHECK, LossPrediction, Outcome
+from featurestep.theory.prediction import ACCEPTED, SELF_CHECK, Outcome
 from featurestep.theory.resolution import Effort
 from tests.draws import log_uniform, random_problem
 from tests.theory.perturbed import first_guess

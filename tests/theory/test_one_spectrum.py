@@ -8,10 +8,17 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from featurestep import FeaturestepError, NotConverged, Problem, critical_steps, spectrum
+from featurestep import (
+    FeaturestepError,
+    NotConverged,
+    Problem,
+    Spectrum,
+    critical_steps,
+    spectrum,
+    sweep,
+)
 from featurestep.functions.quadrature import gauss_hermite
-from featurestep.sweeps import sweep
-from featurestep.theory.spectra import DRAFT, Spectrum, solve_spectrum
+from featurestep.theory.spectra import DRAFT, solve_spectrum
 from featurestep.theory.spectra.truncated_law import build_model
 
 SOLVE = import_module("featurestep.theory.spectra.solve")

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from featurestep import InvalidProblem, Problem, predict
+from featurestep import InvalidProblem, LossPrediction, Prediction, Problem, predict
 from featurestep.theory.exact import columns
 from featurestep.theory.exact.solve import SolvedNetwork
 from featurestep.theory.predict import solve
-from featurestep.theory.prediction import LossPrediction, Prediction, answered
+from featurestep.theory.prediction import answered
 from featurestep.theory.resolution import Effort
 from featurestep.theory.reuse import features, readout
 from featurestep.theory.reuse.rules import choose_rules

@@ -45,7 +45,7 @@ Degree = int | Literal["maximal"] | None
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Limit(Result):
-    """LimitErrors as n → ∞ at fixed ratios, and the gains over the untrained network."""
+    """Errors as n → ∞ at fixed ratios, and the gains over the untrained network."""
 
     MEANINGS: ClassVar[Mapping[str, str]] = {
         "degree": "ℓ, the regime of the step exponent",
