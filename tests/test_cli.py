@@ -324,3 +324,8 @@ def test_examples_in_the_help_run(tmp_path, monkeypatch):
         for arguments in command.examples(verb):
             run(*arguments)
     assert {path.name for path in Path().iterdir()} == {"staircase.pdf", "baselines.png"}
+
+
+def test_an_option_for_simulated_networks_says_so():
+    told = run("predict", "--inputs", "rademacher", code=2)
+    assert "--inputs is for simulated networks: simulate, compare" in told.output

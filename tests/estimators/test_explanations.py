@@ -196,6 +196,29 @@ def test_few_rows_have_a_target_from_fresh_projections():
     assert np.isfinite(model.fit(X, X[:, 0]).theory_[0].expected)
 
 
+@pytest.mark.parametrize("split", ["reuse", "half"])
+def test_the_logistic_loss_has_its_own_theory_in_shares_of_wrong_signs(split):
+    """Labels sign(g(z) + ε/2): expected errors within a tenth of those on fresh rows."""
+    ratios = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((9000, 60))
+        z = X[:, 0]
+        y = z + 0.7 * (z**2 - 1) + 0.5 * rng.standard_normal(9000) > 0
+        model = OneStepClassifier(
+            width=300, loss="logistic", split=split, step_size=52.0, ridge=0.1, random_state=seed
+        )
+        model.fit(X[:1500], y[:1500])
+        (found,) = model.theory_
+        assert found.problem.loss == "logistic"
+        assert f"{found.expected:.3g} of the signs expected" in str(found)
+        ratios.append(found.expected / np.mean(model.predict(X[1500:]) != y[1500:]))
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.1)
+    model.set_params(step_size=100.0).fit(X[:200], y[:200])
+    with pytest.raises(InvalidProblem, match="step_size must be at most 4√N for theory_"):
+        _ = model.theory_
+
+
 EXAMPLES = {  # rows, dimension, width: those of docs/estimators.md and of its table
     "docs": (1000, 50, 300),
     "single index": (2400, 100, 1000),

@@ -54,6 +54,8 @@ class OneLineErrors(click.Group):
                 stream.reconfigure(errors="replace")  # a terminal without Greek is no failure
         try:
             code = super().main(*args, **{**extra, "standalone_mode": False})
+        except click.NoSuchOption as error:
+            _refuse_option(error)
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "featurestep"
             _refuse(f"{error.format_message()} (see {where} --help)", error.exit_code)
@@ -65,6 +67,21 @@ class OneLineErrors(click.Group):
         except FeaturestepError as error:
             _refuse(str(error), 2 if error.is_request else 1)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse_option(error: click.NoSuchOption) -> NoReturn:
+    """An option that no command of this name has, or that is for simulated networks."""
+    from .simulate_commands import Run  # loads the simulation
+
+    where = error.ctx.command_path if error.ctx else "featurestep"
+    name = error.option_name.lstrip("-").replace("-", "_")
+    message = error.format_message()
+    if name in Run.OPTIONS:
+        message = (
+            f"{error.option_name} is for simulated networks: simulate, compare, or spectrum and "
+            "phase with --seeds"
+        )
+    _refuse(f"{message} (see {where} --help)", error.exit_code)
 
 
 def _refuse(message: str, code: int) -> NoReturn:

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_ndtr
 
 from ..core.errors import InvalidProblem, NotConverged
 from ..core.problem import Problem
 from ..core.types import FloatArray
 from ..functions.activations import HermiteSum
 from ..functions.nonlinearity import factorials
-from ..theory import Prediction, predict
+from ..theory import LossPrediction, Prediction, predict
 from .directions import DEGREES
 
 _SIGNIFICANT = 2.0  # standard errors of a coefficient that counts
@@ -20,28 +22,33 @@ _SECOND_SIGNIFICANT = 5.0  # standard deviations of what a second direction expl
 _LEAST_COSINE = 0.1  # below it nothing can be said about the target beyond noise
 _EQUAL_VARIANCES = 0.8  # effective directions, as a share of d, that count as all
 _FEW_ROWS = 2  # times the fitted numbers: with fewer rows they are not fitted
+_PRIOR = 1e-4  # on squared coefficients: classes may be told apart without error
 _ITERATIONS, _ATTEMPTS = 40, 8
 _FLAT = 1e-6  # relative change of the squares from which the fit is done
-SAME_ROWS_STEPS = 4.0  # largest η/√N for which reused rows are asked about: beyond, minutes pass
+LARGEST_STEP = 4.0  # η/√N for reused rows and the logistic loss: beyond, minutes pass in vain
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """The theory's answer for one output, in units of the labels' variance."""
+    """The theory's answer for one output, in units of the labels' variance.
+
+    With the logistic loss errors are shares of wrong signs.
+    """
 
     problem: Problem  # its target is the one estimated from the data
-    prediction: Prediction
+    prediction: Prediction | LossPrediction
     measured: float | None  # the same error, held out; None where nothing was chosen
     departures: tuple[str, ...]  # where the data leave the theory's assumptions
 
     @property
     def expected(self) -> float:
-        """The predicted test error as a share of the labels' variance."""
+        """The predicted test error as a share of the labels' variance, or of the signs."""
         return self.prediction.test_error
 
     def __str__(self) -> str:
         seen = "" if self.measured is None else f", {self.measured:.3g} measured"
-        lines = [f"test error {self.expected:.3g} of the labels' variance expected{seen}"]
+        unit = "signs" if self.problem.is_binary else "labels' variance"
+        lines = [f"test error {self.expected:.3g} of the {unit} expected{seen}"]
         return "\n".join([*lines, *(f"  but: {text}" for text in self.departures)])
 
 
@@ -202,23 +209,49 @@ def projected_target(kappa: FloatArray, y: FloatArray, cosine: float) -> Estimat
     return EstimatedTarget(target, float(np.sqrt(max(1.0 - explained, 1e-12))))
 
 
-def predicted(problem: Problem, *, intercept: bool, same_rows: bool) -> Prediction:
+def target_of_signs(X: FloatArray, signs: FloatArray, beta: FloatArray) -> EstimatedTarget:
+    """A target g of one direction with labels sign(g(κ) + ε), ε ~ N(0, 1), from centred rows.
+
+    The direction is that of `estimated_target`; along it g is a polynomial of greatest likelihood.
+    """
+    y = signs - signs.mean()
+    spread = float(y.std())
+    if spread == 0.0 or not enough_rows(*X.shape):
+        rule = f"must have two classes and at least {_FEW_ROWS} rows for each column for theory_"
+        raise InvalidProblem("y", rule, f"{len(X)} rows")
+    fit = _fitted(X, y / spread, _at(X, y / spread, beta, np.zeros(X.shape[1])), second=False)
+    signed = signs[:, None] * fit.basis
+
+    def loss(c: FloatArray) -> tuple[float, FloatArray]:
+        at = signed @ c
+        density = np.exp(-0.5 * at**2 - log_ndtr(at)) / np.sqrt(2.0 * np.pi)
+        penalty = _PRIOR * float(c @ c)
+        return (
+            float(-np.mean(log_ndtr(at)) + penalty),
+            np.asarray(-density @ signed / len(at) + 2.0 * _PRIOR * c),
+        )
+
+    found = minimize(loss, np.zeros(DEGREES + 1), jac=True, method="BFGS")
+    return EstimatedTarget(HermiteSum("estimated", tuple(found.x.tolist())), 1.0)
+
+
+def predicted(problem: Problem, *, intercept: bool, same_rows: bool) -> Prediction | LossPrediction:
     """The theory's answer with an intercept and on the step's rows, as far as it has one.
 
     Where both together, or one of them, are refused or do not converge, the other or none is left.
     """
     largest = problem.step_size / problem.width**0.5
-    same_rows = same_rows and largest <= SAME_ROWS_STEPS
+    same_rows = same_rows and largest <= LARGEST_STEP
     fields = {"intercept": intercept, "rows": "same" if same_rows else "fresh"}
     plain = {"intercept": False, "rows": "fresh"}
     for name in ("", "rows", "intercept"):  # what is given up
         try:
             asked = problem.replace(**{**fields, **({name: plain[name]} if name else {})})
-            found: Prediction = predict(asked)
+            found: Prediction | LossPrediction = predict(asked)
         except (InvalidProblem, NotConverged):
             continue
         return found
-    last: Prediction = predict(problem)
+    last: Prediction | LossPrediction = predict(problem)
     return last
 
 

@@ -26,7 +26,7 @@ from .directions import (
     stability,
 )
 from .expectation import (
-    SAME_ROWS_STEPS,
+    LARGEST_STEP,
     Expectation,
     alignment,
     departures_of_inputs,
@@ -35,6 +35,7 @@ from .expectation import (
     estimated_target,
     predicted,
     projected_target,
+    target_of_signs,
 )
 from .selection import Rows, Sample, cross_validated
 
@@ -93,8 +94,14 @@ class Explained(OneStepBase):
         """For each output on its own: what the theory expects, and what it does not know.
 
         It has the covariance of the rows, where their variance is not the same in all directions.
+        With the logistic loss it is for steps up to 4√N; larger ones are refused.
         """
         check_is_fitted(self)
+        logistic = self._loss == "logistic"
+        size = self.step_size_ / self.width**0.5
+        if logistic and size > LARGEST_STEP:
+            rule = f"must be at most {LARGEST_STEP:g}√N for theory_ with the logistic loss"
+            raise InvalidProblem("step_size", rule, f"{size:.3g}√N")
         cosines = self.direction_stability_.cosine
         step, rows = self._halves
         X = self._sample.X[rows]
@@ -106,7 +113,10 @@ class Explained(OneStepBase):
         found = []
         for k, place in enumerate(self._places()):
             kappa = self._fresh_kappa(k, place)
-            if enough_rows(*shown.shape):
+            if logistic:
+                signs = np.where(self._sample.Y[every, k] > 0, 1.0, -1.0)
+                target, noise_std = target_of_signs(shown, signs, place.beta)
+            elif enough_rows(*shown.shape):
                 target, noise_std = estimated_target(shown, labels[:, k], place.beta)
             else:
                 cosine = alignment(float(cosines[k]), covariance)
@@ -120,6 +130,7 @@ class Explained(OneStepBase):
                 target=target,
                 noise_std=noise_std,
                 covariance=covariance,
+                loss=self._loss,
             )
             prediction = predicted(
                 problem, intercept=bool(self.fit_intercept), same_rows=self.split == "reuse"
@@ -171,6 +182,8 @@ class Explained(OneStepBase):
         if self.split == "reuse":  # the selection's readouts have half of the rows
             plan = replace(self._plan(), step_size=self.step_size_, ridge=self.ridge_)
             return cross_validated(self._network_of(), plan, self._sample, self._halves[1])
+        if self._loss == "logistic":  # the selection's losses are likelihoods
+            return None
         return float(self.selection_.losses[self.selection_.best])
 
     def _own_departures(self, problem: Problem) -> tuple[str, ...]:
@@ -183,7 +196,7 @@ class Explained(OneStepBase):
             (
                 self.split == "reuse" and problem.rows == "fresh",
                 "the theory is for a readout on fresh rows, here it reuses the step's rows "
-                f"(reused rows are covered up to η = {SAME_ROWS_STEPS:g}√N, for one direction)",
+                f"(reused rows are covered up to η = {LARGEST_STEP:g}√N, for one direction)",
             ),
             (
                 bool(self.fit_intercept) and not problem.intercept,

@@ -191,9 +191,9 @@ class OneStepClassifier(ClassifierMixin, Explained):  # type: ignore[misc]
 
     def _measured(self) -> float | None:
         found = super()._measured()
-        if found is None or self.loss == "logistic":
-            return None
-        return found if self.split == "reuse" else found / float(self.label_scale_[0] ** 2)
+        if found is None or self.split == "reuse" or self.loss == "logistic":
+            return found
+        return found / float(self.label_scale_[0] ** 2)
 
 
 @documented

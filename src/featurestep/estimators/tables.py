@@ -74,6 +74,9 @@ def read_table(path: str) -> Any:
 def prepared(frame: Any, target: str, task: str) -> Data:
     """Columns sorted by kind; rows without a label and columns without use are left out."""
     names = [str(name) for name in frame.columns]
+    if not all(name.isprintable() for name in names):
+        rule = "must be a table of text with the names of its columns in the first line"
+        raise InvalidProblem("FILE", rule, "bytes that are no text")
     frame = frame.set_axis(names, axis=1)
     if target not in names:
         shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")

@@ -295,7 +295,8 @@ def _places(
     places = results[_coordinate(results, x, [dim for dim in several if dim != "variant"])]
     rest = [dim for dim in several if dim != places.dims[0]]
     if len(rest) > 1:
-        rule = f"must fix all but one of {', '.join(rest)}"
+        example = f"{rest[-1]}={results[rest[-1]].values[0]}"
+        rule = f"must fix all but one of {', '.join(rest)} (such as {example})"
         raise InvalidProblem("at", rule, at or "nothing")
     return places, rest[0] if rest else None
 
