@@ -179,7 +179,7 @@ def test_moved_and_renamed_code_reads_what_was_stored(study, package):
 
 def test_other_numerics_compute_again_and_what_they_stored_stays_readable(study, package):
     """This package and a changed copy of it, in a program of its own, share a store."""
-    edit(package / "theory" / "exact" / "solve.py", "test_error=mean", "test_error=1.25 * mean")
+    edit(package / "theory" / "exact" / "solve.py", "test_error=error", "test_error=1.25 * error")
     told = run_copy(package)
     assert "0 stored before, 3 computed" in told
     assert "3 of predict stored by numerics" in told
