@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from featurestep.simulation.draws.draw import Draw
-from featurestep.simulation.draws.streams import DeviceSource, Streams
 
 from featurestep import Problem, Setting, simulate
 from featurestep.core.types import FloatArray
 from featurestep.simulation import make_backend
+from featurestep.simulation.draw import Draw
+from featurestep.simulation.streams import DeviceSource, Streams
 
 RECORD = Path(__file__).with_name("reused_rows.json")
 QUANTITIES = ("test_error", "train_loss", "train_mse")
