@@ -27,7 +27,7 @@ def test_a_table_is_recorded_with_its_machine_and_command(
 
 
 def test_spectra_of_random_problems_are_timed() -> None:
-    (one,) = spectrum_bench.solved_at_random(1)
+    (one,) = spectrum_bench.solved_at_random(2511, 1)
     assert one.law == "finite"
     assert one.answer == "resolved"
     assert one.seconds > 0.0
