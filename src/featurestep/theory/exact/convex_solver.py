@@ -274,9 +274,9 @@ class _Map:
     The unknowns do not depend on the rules, so that the history of differences holds for both.
     """
 
-    def __init__(self, rules: Rules, rows: IntArray, level: IntArray | int, coarse: bool) -> None:
+    def __init__(self, rules: Rules, rows: IntArray, coarse: bool) -> None:
         self.rules, self.rows, self.coarse = rules, rows, coarse
-        self.level = np.broadcast_to(level, rows.shape).copy()
+        self.level = np.full(rows.size, COARSE)
         self.new = np.zeros(rows.size, dtype=bool)  # rows whose level is another than before
         self.next = self.new.copy()
 
@@ -313,15 +313,14 @@ def _accelerated(
     start: FloatArray,
     depth: int,
     *,
-    level: IntArray | int = COARSE,
     coarse: bool = False,
     history: History | None = None,
 ) -> tuple[Fixed, IntArray]:
     """Anderson's acceleration of the joint map from a start, and the level of every row.
 
-    Rows begin on the given level; with `coarse` they stay on coarse rules.
+    With `coarse` rows stay on coarse rules.
     """
-    of = _Map(rules, rows, level, coarse)
+    of = _Map(rules, rows, coarse)
     found = fixed_point(
         of.image,
         start,
@@ -374,8 +373,7 @@ def _from(
     """Rows from a start near their solutions; those that fail, from the beginning."""
     if start is None:
         return _solved(rules, rows, history)
-    level = rules.levels(rows, start)
-    found, levels = _accelerated(rules, rows, start, LONG_MEMORY, level=level, history=history)
+    found, levels = _accelerated(rules, rows, start, LONG_MEMORY, history=history)
     lost = np.flatnonzero(~(found.residual <= ACCEPTED))
     if lost.size:
         _keep_better(found, levels, lost, *_solved(rules, rows[lost]))
