@@ -140,10 +140,10 @@ class Mirrored(NamedTuple):
     def of(cls, groups: Rule, sigma: Nonlinearity) -> Mirrored:
         """The groups of a rule."""
         g, weight = groups
-        if not sigma.is_odd:
-            return cls(groups, g, np.arange(g.size), np.ones(g.size), np.ones(g.size))
         found: Any = np.unique(np.round(np.abs(g), _SAME_GROUP), return_inverse=True)
         size, place = found
+        if not sigma.is_odd or size.size == g.size:
+            return cls(groups, g, np.arange(g.size), np.ones(g.size), np.ones(g.size))
         whole = np.bincount(place, weights=weight).astype(np.float64)
         return cls((size, whole), g, place, weight / whole[place], np.where(g < 0.0, -1.0, 1.0))
 

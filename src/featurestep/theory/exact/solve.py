@@ -57,7 +57,7 @@ class BlockSolution(NamedTuple):
     """A batch of rows that share all but numbers, solved."""
 
     rows: Sequence[ProblemRow]
-    groups: Mirrored
+    groups: Rule
     step: Step
     solution: Solution
     fitted: RegressionFit
@@ -117,7 +117,7 @@ def step_of(
 
 def solve_rows(
     rows: Sequence[ProblemRow],
-    rule: Rule,
+    groups: Rule,
     nodes: Rule,
     count: int,
     *,
@@ -132,8 +132,7 @@ def solve_rows(
     problem = rows[0].problem
     kappa, weight = nodes
     different, same = _steps_of(rows)
-    groups = Mirrored.of(rule, problem.sigma)
-    step = step_of(different, groups.rule, count, method, higher)
+    step = step_of(different, groups, count, method, higher)
     x = None
     if step.visible is not None:
         kappa, weight, x = _at_places(kappa, weight, step.visible.rule())
@@ -183,15 +182,15 @@ def solve_block(
     problems: Sequence[Problem], resolution: Resolution, method: str, *, higher: bool = True
 ) -> tuple[list[Outcome], Roughness]:
     """Outcomes of problems that share their rules, and how rough the solutions are on them."""
-    groups, nodes = resolution.group_rule(), resolution.node_rule()
+    groups, nodes = Mirrored.of(resolution.group_rule(), problems[0].sigma), resolution.node_rule()
     count = round(resolution.residuals * max(r_nodes(problem) for problem in problems))
     rows = [row for problem in problems for row in rows_of(problem, method)]
     slack = resolution.slack
-    found = solve_rows(rows, groups, nodes, count, method=method, slack=slack, higher=higher)
-    state = found.solution.at.state
-    size = found.groups.rule[0].size
+    found = solve_rows(rows, groups.rule, nodes, count, method=method, slack=slack, higher=higher)
+    state, size = found.solution.at.state, groups.rule[0].size
     rough = Roughness.of(state.chi, state.v2 / found.step.neurons, nodes[0], size)
-    outcomes = [checked(one, slack) for one in _predictions(found, len(problems), method)]
+    predictions = _predictions(found, groups, len(problems), method)
+    outcomes = [checked(one, slack) for one in predictions]
     return outcomes, rough.of_problems(len(problems))
 
 
@@ -350,7 +349,9 @@ class LossNetwork(NamedTuple):
         return found
 
 
-def _predictions(found: BlockSolution, count: int, method: str) -> Iterator[Prediction]:
+def _predictions(
+    found: BlockSolution, groups: Mirrored, count: int, method: str
+) -> Iterator[Prediction]:
     """Errors of `count` problems, means over rows, with the worst residual of any (eq. 14)."""
     step, errors, solution, fitted = found.step, found.errors, found.solution, found.fitted
     each = len(found.rows) // count
@@ -398,9 +399,7 @@ def _predictions(found: BlockSolution, count: int, method: str) -> Iterator[Pred
             alignment=weights.alignment,
             beta_norm=weights.beta_norm,
             test_error_sd=sd,
-            groups=joined_groups(
-                found.groups, step.neurons[rows][0], shift, size, use, step.directions
-            ),
+            groups=joined_groups(groups, step.neurons[rows][0], shift, size, use, step.directions),
             method=method,
             solver_residual=residual,
             iterations=steps,
@@ -408,7 +407,7 @@ def _predictions(found: BlockSolution, count: int, method: str) -> Iterator[Pred
             nodes=int(weight.size),
             network=SolvedNetwork(
                 offsets,
-                found.groups.rule,
+                found.groups,
                 step.r.shape[1],
                 method,
                 fitted.coefficients[rows],
