@@ -371,7 +371,7 @@ def _predictions(
     fields = mean(fitted.coefficients).reshape(count, -1, step.k.shape[1])
     shift, norm = step.shift, step.norm
     if step.visible is not None:
-        neurons = step.neurons[0].reshape(-1, found.groups.rule[0].size)
+        neurons = step.neurons[0].reshape(-1, groups.rule[0].size)
         shift, norm = step.visible.along_kappa(shift, norm, neurons)
     numbers = zip(
         *(mean(x).tolist() for x in (test, fitted.train_loss, mse)),

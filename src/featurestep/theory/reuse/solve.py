@@ -206,7 +206,7 @@ class SolvedRows:
             xi_change=np.zeros((1, 2 * size, 2 * size)),
         )
         network = LossNetwork(self.problem, np.ones(1), self.step, unknowns)
-        test_error = float(network.errors_with(0.0)[0])
+        test_error = float(network.errors_with(0.0)[1])
         return LossPrediction(
             **self._common,
             test_loss=0.5 * test_error,
