@@ -251,3 +251,16 @@ def test_grids_and_optima():
     assert errors[2, 0] == pytest.approx(predict(p).test_error, rel=1e-12)
     best = optimum(p, over="ridge")
     assert best.value <= errors[2].min()
+
+
+@pytest.mark.parametrize("exponent", [0.3, 0.6, 0.9])
+def test_more_classes_change_errors_by_less_than_a_thousandth(exponent, monkeypatch):
+    p = BASE.replace(covariance=f"power({exponent})", readout="constant")
+    expected = predict(p)
+    monkeypatch.setattr(inputs, "BINS", 40)
+    inputs._input_classes.cache_clear()
+    found, count = predict(p), len(input_classes(p)[0])
+    inputs._input_classes.cache_clear()
+    assert count == 48
+    assert found.test_error == pytest.approx(expected.test_error, rel=1e-3)
+    assert found.train_loss == pytest.approx(expected.train_loss, rel=1e-3)
