@@ -194,6 +194,10 @@ def test_few_rows_have_a_target_from_fresh_projections():
     X = rng.standard_normal((150, 100))
     model = OneStepRegressor(width=50, step_size=1.0, ridge=0.1, random_state=0)
     assert np.isfinite(model.fit(X, X[:, 0]).theory_[0].expected)
+    for rows in (X[:, :1], X[:, :5] * [1, 0, 1, 1, 0]):  # one column; columns that do not vary
+        assert np.isfinite(model.fit(rows, X[:, 0]).theory_[0].expected)
+    nothing, noise_std = estimated_target(X[:, :5], np.zeros(150), np.zeros(5))
+    assert (nothing.coefficients, noise_std) == ((0.0,) * 5, 1.0)
 
 
 @pytest.mark.parametrize("split", ["reuse", "half"])

@@ -131,7 +131,9 @@ def _fitted(X: FloatArray, y: FloatArray, fit: _Fit, *, second: bool) -> _Fit:
         Q = np.linalg.qr(fit.basis)[0]
         J = J - Q @ (Q.T @ J)
         gram, force = J.T @ J, J.T @ fit.residual
-        scale = np.trace(gram) / len(gram)
+        scale = float(np.trace(gram)) / len(gram)
+        if scale <= np.finfo(float).tiny:  # labels that do not vary
+            return fit
         for _ in range(_ATTEMPTS):
             move = np.linalg.solve(gram + damping * scale * np.eye(len(gram)), force)
             tried = _at(X, y, fit.u + move[:d], fit.v + move[d:] if second else fit.v)
