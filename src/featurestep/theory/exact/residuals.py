@@ -128,7 +128,8 @@ def typical_law(cut: ResidualLaw, full: ResidualLaw) -> ResidualLaw:
     return replace(cut, nodes=full.moments[1] + spread * (cut.nodes - mean))
 
 
-def _typical_rule(samples: float) -> Rule:
+def typical_rule(samples: float) -> Rule:
+    """A normal law that is cut off at the largest value of so many draws."""
     return truncated_normal(largest_expected(samples), 1.0, 1.0, _SPACING)
 
 
@@ -148,7 +149,7 @@ def noise_rule(noise: Noise, samples: float | None, count: int = _NOISE_NODES) -
     """Values of what is added to the target, its mean apart, and their probabilities."""
     if noise.variance == 0.0:
         return np.zeros(1), np.ones(1)
-    x, w = gauss_hermite(count) if samples is None else _typical_rule(samples)
+    x, w = gauss_hermite(count) if samples is None else typical_rule(samples)
     return np.sqrt(noise.variance) * x, w
 
 
@@ -158,7 +159,7 @@ def _target_law(star: Nonlinearity | AlignedTarget, samples: float | None) -> Re
     if isinstance(star, MeanSign):
         return _law_of_signs(star)
     if isinstance(star, Nonlinearity):
-        t, w = target_rule(star) if samples is None else _typical_rule(samples)
+        t, w = target_rule(star) if samples is None else typical_rule(samples)
         y, along = star(t), (w * t)[None]
         powers = y ** np.arange(MOST_MOMENT + 1)[:, None]
         return ResidualLaw(y, w, along, (along * t)[None], powers @ w, along @ powers[:4].T)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -91,27 +92,42 @@ def sample_norm_products(step: StepNumbers) -> FloatArray:
     return found
 
 
-def fit(at: PencilEvaluation) -> PencilReadout:
-    """Fit the readout: the stationary point of all fields at once (eqs. 57, 62)."""
-    pencil = at.pencil
-    places = Fields(pencil)
-    matrix = quadratic_terms(at) / pencil.step.n_step
+@dataclass(frozen=True)
+class FitSystem:
+    """(62) as a quadratic form: constant − 2 right·x + x·matrix x, over n_step."""
+
+    matrix: FloatArray
+    right: FloatArray
+    constant: float
+
+
+def fit_system(at: PencilEvaluation) -> FitSystem:
+    """All fields' quadratic form, misfit and penalties (eqs. 57, 62)."""
+    places = Fields(at.pencil)
+    matrix = quadratic_terms(at) / at.pencil.step.n_step
     right = np.zeros(places.count, dtype=matrix.dtype)
     constant = 0.0
-    for (rows, features), own in zip(pencil.classes, at.classes, strict=True):
+    for (rows, features), own in zip(at.pencil.classes, at.classes, strict=True):
         if rows.readout_share:
             constant = constant + _add_readout_rows(matrix, right, at, (rows, features, own))
-    scale = np.ones(places.count, dtype=matrix.dtype)
+    return FitSystem(matrix, right, constant)
+
+
+def fit(at: PencilEvaluation) -> PencilReadout:
+    """Fit the readout: the stationary point of all fields at once."""
+    places, system = Fields(at.pencil), fit_system(at)
+    scale = np.ones(places.count, dtype=system.matrix.dtype)
     scale[places.means] = np.sqrt(at.v2)
+    matrix, right = system.matrix, system.right
     solution = scale * np.linalg.solve(scale[:, None] * matrix * scale, scale * right)
     # At the stationary point, to second order in the rounding of the solution.
-    objective = constant - 2.0 * right @ solution + solution @ matrix @ solution
+    objective = system.constant - 2.0 * right @ solution + solution @ matrix @ solution
     return PencilReadout(places, solution, float(objective))
 
 
 def _add_readout_rows(
     matrix: FloatArray, right: FloatArray, at: PencilEvaluation, one: OneClass
-) -> float:
+) -> Any:
     """Add the misfit on one class of the readout's rows, in place; return E[wy²] on them."""
     rows, features, own = one
     size = at.pencil.groups
@@ -135,7 +151,7 @@ def _add_readout_rows(
     gram = np.einsum("ajg,bjh->abgh", weighted, norms, optimize=True)
     products = sample_norm_products(at.pencil.step)
     matrix[places.means, places.means] += (products * gram).sum(axis=(0, 1))
-    return float(w[:, Y, Y].sum())
+    return w[:, Y, Y].sum()
 
 
 def _add_squares(

@@ -17,7 +17,7 @@ import numpy as np
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import gauss_from_measure, trapezoid_normal
-from ..exact.residuals import target_rule
+from ..exact.residuals import target_rule, typical_rule
 
 # Spacings of t, and of the noise over its size, by this size. Nodes of r must see neither: values
 # of t show where there is no noise, those of the noise where many t have the same label.
@@ -55,12 +55,19 @@ class _Grid:
 
 
 @lru_cache(maxsize=64)
-def _grid(star: Nonlinearity, noise_std: float, count: int) -> _Grid:
-    """Gauss nodes of the law of r, in asinh(2r/rms r), with all of t kept."""
+def _grid(star: Nonlinearity, noise_std: float, count: int, samples: float | None) -> _Grid:
+    """Gauss nodes of the law of r, in asinh(2r/rms r), with all of t kept.
+
+    With `samples`, t and the noise are cut off at the largest value of so many draws.
+    """
     spacing, between = next(fine for most, *fine in _SPACINGS if noise_std <= most)
     between = min(between, _IF_FLAT) if star.kinks else between
     t, w_t = target_rule(star, spacing)
-    added, w_x = trapezoid_normal(_NOISE_END, between) if noise_std else (np.zeros(1), np.ones(1))
+    added, w_x = trapezoid_normal(_NOISE_END, between)
+    if samples is not None:
+        (t, w_t), (added, w_x) = typical_rule(samples), typical_rule(samples)
+    if noise_std == 0.0:
+        added, w_x = np.zeros(1), np.ones(1)
     r, w = np.add.outer(star(t), noise_std * added), np.multiply.outer(w_t, w_x)
     place, kept = np.nonzero(w > _NO_WEIGHT)
     r, w = r[place, kept], w[place, kept]
@@ -84,13 +91,15 @@ def step_rows(
     *,
     step_share: float,
     readout_share: float,
+    samples: float | None = None,
 ) -> RowClass:
     """Rows that the step has seen, at nodes of (κ, r): κ = γt + qs̃, y = r (eq. 61).
 
+    `samples` cuts off the laws of t and the noise.
     kappa: equispaced, closer than q: their weights are those of the trapezoidal rule in s̃. In r
     they are interpolatory, as those of `residual_law`.
     """
-    grid = _grid(star, noise_std, count)
+    grid = _grid(star, noise_std, count, samples)
     density, s = _given_t(grid.t, alignment, across, kappa)
     r, t = grid.nodes, grid.t[:, None]
     one = np.ones_like(s)
@@ -120,9 +129,10 @@ def other_rows(
     kappa: FloatArray,
     *,
     readout_share: float,
+    samples: float | None = None,
 ) -> RowClass:
     """Rows that the step has not seen, of the readout or of a test sample: one node r = 0."""
-    t, weight = target_rule(star)
+    t, weight = target_rule(star) if samples is None else typical_rule(samples)
     density, s = _given_t(t, alignment, across, kappa)
     y = star(t)
     one = np.ones_like(s.T)

@@ -80,8 +80,13 @@ class Shares:
         return cls(problem.n_step - both, both, problem.n - both)
 
 
-def build_pencil(problem: Problem, step: Step, rules: RowRules, shares: Shares) -> Pencil:
-    """The rows of a problem, by classes, with their features."""
+def build_pencil(
+    problem: Problem, step: Step, rules: RowRules, shares: Shares, samples: float | None = None
+) -> Pencil:
+    """The rows of a problem, by classes, with their features.
+
+    With `samples`, target and noise are cut off at the largest value of so many draws.
+    """
     numbers = StepNumbers.of(step, problem.sigma)
     star, noise = problem.sigma_star, problem.noise_std
     direction = float(step.alignment[0]), float(step.across[0])
@@ -97,12 +102,15 @@ def build_pencil(problem: Problem, step: Step, rules: RowRules, shares: Shares) 
                 rules.residuals,
                 step_share=step_share / total,
                 readout_share=readout_share / total,
+                samples=samples,
             )
             features = step_features(numbers, rows, rules.pre_activation)
             classes.append((rows, features))
     if shares.readout:
         share = shares.readout / total
-        rows = other_rows(star, noise, *direction, rules.kappa, readout_share=share)
+        rows = other_rows(
+            star, noise, *direction, rules.kappa, readout_share=share, samples=samples
+        )
         classes.append((rows, other_features(numbers, rules.kappa)))
     return Pencil(numbers, problem.n * problem.ridge, classes, problem.intercept)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -15,21 +16,24 @@ from ..validity import Notes, bulk_notes, smoothing_notes
 from .bulk import SMOOTHING, Interval, bulk, smoothed_bulk
 from .equations import FULL, Accuracy
 from .result import Spectrum
+from .rows_model import build_rows_model
 from .spikes import EdgeAndSpikes, edge_and_spikes
 from .steps_model import build_chain_model
 from .truncated_law import build_model
 
+_ROWS_WORK = 8.0  # on the work that is allowed: nodes are a product grid
 SMOOTHED_MASS_ERROR, SMOOTHED_MOMENT_ERROR = 1e-2, 2e-2
 
 
-@verb({"steps"})
+@verb({"steps"}, {"rows"})
 def spectrum(problem: Problem | Grid, *, progress: Progress | None = None) -> Spectrum | GridResult:
     """Predict the spectrum of the trained features (theory, section 5).
 
     One problem gives a `Spectrum`: the bulk's density and edges, the atom at 0, the spikes with
     the polynomial that each carries, and the same for the weights. A grid gives edge and spikes
     over its fields, with a status and the notes of each point: the numbers are those of each
-    problem by itself. After several steps κ is along β of the first batch.
+    problem by itself. After several steps κ is along β of the first batch. With rows of the step in
+    the readout's sample features are those of that sample, and κ has a row's own share.
 
     >>> from featurestep import Problem, spectrum
     >>> p = Problem(activation="relu", centre=True, target="H1 + H2/sqrt(2)",
@@ -51,7 +55,9 @@ def solve_spectrum(
     the first reason where even that fails.
     """
     with one_thread(), np.errstate(all="ignore"):
-        make = build_model if problem.steps == 1 else build_chain_model
+        make: Any = build_model if problem.steps == 1 else build_chain_model
+        if problem.shared_rows and problem.step_size:
+            make, accuracy = build_rows_model, replace(accuracy, work=_ROWS_WORK * accuracy.work)
         edge_spikes = edge_and_spikes(make(problem, accuracy, refinement=refinement), accuracy)
         try:
             return edge_spikes, _resolved(edge_spikes, accuracy)

@@ -33,10 +33,11 @@ from .edges import Edge, edge_scale, right_edge
 from .equations import FULL, Accuracy, Branch, Equations, joined
 from .result import Spike, carried_degrees
 from .spike_system import GroupsInBulk
+from .rows_model import RowFields, RowsModel
 from .steps_model import ChainModel, FieldsInBulk
 from .truncated_law import Model
 
-AnyModel = Model | ChainModel
+AnyModel = Model | ChainModel | RowsModel
 _FACTOR = 4.0  # of z, from place to place beyond the way to the edge
 _MAX_EXPECTED = 0.05  # eigenvalues of single entries or samples in a draw beyond the reach
 _MAX_ENTRY, _ENTRY_POINTS = 8.5, 341  # values of z for single entries, of r for single samples
@@ -150,7 +151,7 @@ def strengths_at(model: Model, equations: Equations, place: Branch) -> FloatArra
     return np.asarray(_eigenvalues(model, equations, place)[0, ::-1] + 1.0)
 
 
-def _groups(model: AnyModel, equations: Equations, branch: Branch) -> GroupsInBulk | FieldsInBulk:
+def _groups(model: AnyModel, equations: Equations, branch: Branch) -> GroupsInBulk | FieldsInBulk | RowFields:
     return model.groups_at(equations.evaluate(branch))
 
 
