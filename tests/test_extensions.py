@@ -43,7 +43,7 @@ VERBS: dict[str, tuple[Any, set[str]]] = {
         LOSS | {"steps", "covariance", "rows"},
     ),
     "learnable": (fs.learnable, set()),
-    "spectrum": (fs.spectrum, {"steps"}),
+    "spectrum": (fs.spectrum, {"steps", "rows"}),
     "critical_steps": (fs.critical_steps, set()),
     "phase_diagram": (fs.phase_diagram, set()),
     "simulate": (lambda p: fs.simulate(p, seeds=1, n_test=50), set(PLAIN)),
@@ -70,7 +70,7 @@ VERBS: dict[str, tuple[Any, set[str]]] = {
             ("predict", LOSS | {"steps", "covariance", "rows"}),
             ("limit", set()),
             ("baselines", LOSS | {"rows"}),
-            ("spectrum", {"steps"}),
+            ("spectrum", {"steps", "rows"}),
             ("simulate", set(PLAIN)),
         )
     },
@@ -117,6 +117,14 @@ def test_every_field_is_tried():
     assert departing(Problem(**BASE)) == {}
     sizes = Problem(**BASE).vary(step_sizes=[(1.0,), (1.0, 2.0)])
     assert departing(sizes) == {"steps": 2}
+
+
+def test_an_intercept_is_known_with_rows_of_the_step():
+    both = PROBLEMS["rows"].replace(intercept=True)
+    for name in ("predict", "compare", "baselines", "optimum"):
+        VERBS[name][0](both)
+    with pytest.raises(InvalidProblem, match="loss must be square for predict with intercept"):
+        fs.predict(both.replace(loss="huber"))
 
 
 def test_fields_that_are_known_apart_are_refused_together():

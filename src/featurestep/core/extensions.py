@@ -26,10 +26,7 @@ LOSS = frozenset({"loss", "intercept"})
 _OF_FEATURES = (
     "features do not depend on the readout's loss: leave it out; labels ±1 are not supported here"
 )
-_SAMPLE_USED_TWICE = (
-    "for rows that the step has used there is theory for errors only; use simulated_spectrum"
-)
-_WHY_FRESH = {"spectrum": _SAMPLE_USED_TWICE, "critical_steps": _SAMPLE_USED_TWICE}
+_WHY_FRESH = {"critical_steps": "spectra on rows of the step are for one step; use spectrum"}
 _WHY_SQUARE = {  # why a verb knows the square loss only
     "limit": "other losses have no closed form as n → ∞; use predict at finite n",
     "learnable": "its floors are bounds on squared errors",

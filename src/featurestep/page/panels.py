@@ -196,9 +196,9 @@ def spectrum(state: PageState, *, draft: bool = False) -> Data:
     """Bulk and spikes of the features' singular values, in full, or as a draft."""
     if not draft:
         return spectrum_data(state, predict_spectrum(state.problem))
-    require_known(state.problem, "spectrum", {"steps"})
-    if state.steps > 1:
-        raise NotConverged("several steps: drawn when you stop moving the controls")
+    require_known(state.problem, "spectrum", {"steps"}, {"rows"})
+    if state.steps > 1 or state.problem.shared_rows:
+        raise NotConverged("this one takes longer: it is drawn when you stop moving the controls")
     try:
         found = solve_spectrum(state.problem, DRAFT)[1]
     except NotConverged:

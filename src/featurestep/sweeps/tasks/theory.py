@@ -157,7 +157,7 @@ class SpectrumTask(TheoryTask):
 
     name = "spectrum"
     batch = 4
-    known = ({"steps"},)
+    known = ({"steps"}, {"rows"})
     probed = ("tanh", "rademacher")  # half a second each
     meanings: ClassVar[Mapping[str, str]] = {
         **{name: Spectrum.MEANINGS[name] for name in _OF_BULK},

@@ -40,7 +40,7 @@ def solve_reused(problem: Problem, effort: Effort, any_loss: bool = False) -> Ou
     With `any_loss`, or an intercept, it is that of any loss.
     """
     try:
-        _require_known(problem)
+        require_known_rows(problem)
         rules = choose_rules(problem, effort.nodes)
         found = solve_rows(problem, rules, Shares.of(problem))
         if any_loss or problem.intercept:
@@ -52,7 +52,7 @@ def solve_reused(problem: Problem, effort: Effort, any_loss: bool = False) -> Ou
         return NotConverged(f"a linear system was singular ({error})")
 
 
-def _require_known(problem: Problem) -> None:
+def require_known_rows(problem: Problem) -> None:
     """Refuse what is not known for readouts on rows of the step."""
     if problem.residual != "labels":
         rule = (

@@ -112,8 +112,8 @@ class PencilEquations(Equations):
         """The solution for |z| beyond the spectrum, to leading order; for λ > 0 the solution."""
         z = np.atleast_1d(np.asarray(z, dtype=np.complex128))
         v2 = -self.pencil.step.neurons / (self.n * z[:, None])
-        xi = np.repeat(self._free.state.xi[None].astype(np.complex128), z.size, axis=0)
-        chi = np.zeros((z.size, self.weight.size), dtype=np.complex128)
+        xi: ComplexArray = np.repeat(self._free.state.xi[None] + 0j, z.size, axis=0)
+        chi: ComplexArray = np.zeros((z.size, self.weight.size), dtype=np.complex128)
         for i in np.flatnonzero((z.imag == 0.0) & (z.real < 0.0)):
             at = solve(replace(self.pencil, ridge=-self.n * float(z[i].real))).at
             v2[i], chi[i], xi[i] = at.v2, _chi_of(at), at.state.xi
@@ -160,7 +160,7 @@ class PencilEquations(Equations):
         """Solve the linearised equations with sources (B, K) and (B, 3K, 3K) for V2 and Ξ."""
         size = self.groups
         linear = [_Linear(at) for at in found.each]
-        matrix = np.stack([each.matrix for each in linear])
+        matrix: ComplexArray = np.stack([each.matrix for each in linear])
         answer = solved(matrix, np.concatenate([groups, self.pairs.upper(change)], axis=1))
         chi = np.stack([each.chi_change(a) for each, a in zip(linear, answer, strict=True)])
         return State(answer[:, :size], chi, self.pairs.whole(answer[:, size:]))
@@ -169,7 +169,9 @@ class PencilEquations(Equations):
 def _chi_of(at: PencilEvaluation) -> ComplexArray:
     """χ of the readout's rows, (X,)."""
     parts = zip(at.pencil.classes, at.classes, strict=True)
-    return np.concatenate([(1.0 / o.shrink - 1.0).ravel() for (r, _), o in parts if r.readout_share])
+    return np.concatenate(
+        [(1.0 / o.shrink - 1.0).ravel() for (r, _), o in parts if r.readout_share]
+    )
 
 
 class _Linear:
@@ -268,9 +270,7 @@ def _by_groups(at: PencilEvaluation, own: ClassValues) -> tuple[ComplexArray, Co
     parts = own.column[..., None, :] * mask  # (M, Q, K, 3K)
     effective = parts.astype(np.complex128)
     reached = parts @ at.gamma
-    effective[..., inside] += np.matmul(
-        reached[..., inside], own.t_matrices[:, None]
-    )
+    effective[..., inside] += np.matmul(reached[..., inside], own.t_matrices[:, None])
     mutual = np.matmul(effective @ at.gamma, np.swapaxes(parts, -1, -2))  # (M, Q, K, K)
     return effective.reshape(-1, size, 3 * size), mutual.reshape(-1, size, size)
 

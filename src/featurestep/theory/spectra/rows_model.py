@@ -23,9 +23,9 @@ from ..exact.step import ProblemRow, Step
 from ..resolution import finite_groups
 from ..reuse.fixed_point import Pencil, PencilEvaluation
 from ..reuse.readout import Fields, class_columns, fit_system
-from ..reuse.rows import ONE, S, T, RowClass
+from ..reuse.rows import ONE, RowClass, S, T
 from ..reuse.rules import choose_rules
-from ..reuse.solve import Shares, build_pencil
+from ..reuse.solve import Shares, build_pencil, require_known_rows
 from ..validity import spectrum_notes
 from .coordinates import HIGHEST, Coordinates
 from .equations import Accuracy
@@ -182,7 +182,8 @@ def _lowered(matrix: FloatArray, count: int) -> FloatArray:
 
 def build_rows_model(problem: Problem, accuracy: Accuracy, refinement: float = 1.0) -> RowsModel:
     """The model of one problem; `refinement` multiplies the number of nodes."""
-    del accuracy
+    del accuracy  # nodes are few already
+    require_known_rows(problem)
     weights = spiked_weights(problem)
     rules = choose_rules(problem, refinement)
     groups = finite_groups(problem) or few_groups(problem, weights, MAX_GROUPS)

@@ -32,8 +32,8 @@ from ..validity import close_spikes_notes, edge_notes, reach_notes
 from .edges import Edge, edge_scale, right_edge
 from .equations import FULL, Accuracy, Branch, Equations, joined
 from .result import Spike, carried_degrees
-from .spike_system import GroupsInBulk
 from .rows_model import RowFields, RowsModel
+from .spike_system import GroupsInBulk
 from .steps_model import ChainModel, FieldsInBulk
 from .truncated_law import Model
 
@@ -151,7 +151,9 @@ def strengths_at(model: Model, equations: Equations, place: Branch) -> FloatArra
     return np.asarray(_eigenvalues(model, equations, place)[0, ::-1] + 1.0)
 
 
-def _groups(model: AnyModel, equations: Equations, branch: Branch) -> GroupsInBulk | FieldsInBulk | RowFields:
+def _groups(
+    model: AnyModel, equations: Equations, branch: Branch
+) -> GroupsInBulk | FieldsInBulk | RowFields:
     return model.groups_at(equations.evaluate(branch))
 
 
