@@ -7,11 +7,13 @@ averaged over z here, over ζ by the activation's own averages.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.errors import NotConverged
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, Rescaled
 from ...functions.quadrature import normal_density, panels, trapezoid_normal
@@ -25,6 +27,7 @@ _END, _PANELS_END = 8.5, 8.0  # of z, for activations without and with kinks
 _STEEP = 6.0  # e φ0 r from which on nodes of z are closer, over ς where it is above 1
 _NEGLIGIBLE = 1e-9  # probability of a node of r
 _PANEL_ORDER = 8
+_MOST_VALUES = 2e8  # of features, about a minute
 _AROUND = np.array([-5.0, -1.7, 0.0, 1.7, 5.0])  # edges around a kink, in units of its width
 
 
@@ -144,7 +147,9 @@ def step_features(step: StepNumbers, rows: RowClass, spacing: float) -> RowFeatu
     `spacing` is that of the nodes of z.
     """
     s = step.slopes
-    found = [_of_group(step, rows, g, spacing) for g in range(step.e.size)]
+    levels = [_levels(step, rows, g) for g in range(step.e.size)]
+    _refuse_many(levels, rows, spacing)
+    found = [_of_group(step, rows, g, level, spacing) for g, level in enumerate(levels)]
     table = _Averages(*np.stack(found, axis=-1))
     e, c, phi = step.e, step.drift, step.phi
     r = rows.r[:, None, None]  # (M, 1, 1)
@@ -241,20 +246,37 @@ class _Averages(NamedTuple):
     square: FloatArray  # E f²
 
 
-def _of_group(step: StepNumbers, rows: RowClass, g: int, spacing: float) -> FloatArray:
-    """The averages of one group, (11, M, Q).
+def _levels(step: StepNumbers, rows: RowClass, g: int) -> FloatArray:
+    """By how many factors √2 nodes of z are closer than usual at every node of r, (M,).
 
-    Rows with a large residual have closer nodes of z; those that hardly exist, as many as others.
+    Rows that hardly exist have as many as others.
     """
+    own = np.abs(step.e[g] * step.phi * rows.r)
+    if step.sigmas[g].kinks:
+        return np.zeros_like(own)
+    likely = np.abs(rows.by_residual[:, ONE, ONE]) > _NEGLIGIBLE
+    steep = np.minimum(own, own[likely].max()) / (_STEEP * max(1.0, step.spread[g]))
+    return np.asarray(np.ceil(2.0 * np.log2(np.maximum(steep, 1.0))))
+
+
+def _refuse_many(levels: Sequence[FloatArray], rows: RowClass, spacing: float) -> None:
+    """Refuse tables that would take about a minute or more."""
+    values = sum(float((2.0 ** (0.5 * level)).sum()) for level in levels)
+    values *= rows.kappa.size * 2.0 * _END / spacing
+    if values > _MOST_VALUES:
+        raise NotConverged(
+            f"features on the step's rows take {values:.1g} values of their own part of the step "
+            f"(at most {_MOST_VALUES:.0g}): take more rows in the step, or a smaller step"
+        )
+
+
+def _of_group(
+    step: StepNumbers, rows: RowClass, g: int, level: FloatArray, spacing: float
+) -> FloatArray:
+    """The averages of one group, (11, M, Q)."""
     sigma, width = step.sigmas[g], max(step.spread[g], _SMALLEST_SPREAD)
     found = np.empty((len(_Averages._fields), rows.r.size, rows.kappa.size))
     own = step.e[g] * step.phi * rows.r
-    level = np.zeros_like(own)
-    if not sigma.kinks:
-        likely = np.abs(rows.by_residual[:, ONE, ONE]) > _NEGLIGIBLE
-        size = np.minimum(np.abs(own), np.abs(own[likely]).max())
-        steep = size / (_STEEP * max(1.0, width))
-        level = np.ceil(2.0 * np.log2(np.maximum(steep, 1.0)))
     slopes = sigma.derivative(np.linspace(-_END, _END, 400))
     end = np.abs(step.shift[g] * rows.kappa).max() + _END * abs(step.drift[g])
     end += 1.01 * np.abs(own).max() * np.abs(slopes).max() + 1.0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.errors import NotConverged
 from ...core.types import FloatArray
 from ...functions.activations import HermiteSum
 from ...functions.nonlinearity import Nonlinearity, innermost
 
 _PER_WIDTH, _SMOOTH = 0.05, 0.5  # spacing of arguments over ς, but of an activation without kinks
-_MOST_CELLS = 12_000
+_MOST_BY_KINKS, _MOST_CELLS = 12_000, 200_000  # next to kinks averages are explicit
 _STENCIL = np.arange(-2.0, 4.0)
 _TO_POWERS = np.linalg.inv(np.vander(_STENCIL, increasing=True))
 _BLOCK = 8192  # arguments that are interpolated at once: they stay in cache
@@ -29,8 +30,13 @@ class SmoothedActivation:
         self._cell = _PER_WIDTH * (width if sigma.kinks else max(width, _SMOOTH))
         self._low = low - 3.0 * self._cell
         count = int(np.ceil((high - self._low) / self._cell)) + 5
-        if count > _MOST_CELLS or isinstance(innermost(sigma), HermiteSum):
+        if isinstance(innermost(sigma), HermiteSum) or (sigma.kinks and count > _MOST_BY_KINKS):
             return
+        if count > _MOST_CELLS:
+            raise NotConverged(
+                "features on the step's rows reach too far by their own part of the step: take "
+                "more rows in the step, or a smaller step"
+            )
         table = self._averages(self._low + self._cell * np.arange(count, dtype=np.float64))
         windows = np.lib.stride_tricks.sliding_window_view(table, _STENCIL.size, axis=1)
         self._coefficients = np.ascontiguousarray(np.swapaxes(windows @ _TO_POWERS.T, 1, 2))
