@@ -123,7 +123,9 @@ def test_an_intercept_is_known_with_rows_of_the_step():
     both = PROBLEMS["rows"].replace(intercept=True)
     for name in ("predict", "compare", "baselines", "optimum"):
         VERBS[name][0](both)
-    with pytest.raises(InvalidProblem, match="rows must be fresh for predict with loss huber and intercept"):
+    with pytest.raises(
+        InvalidProblem, match="rows must be fresh for predict with loss huber and intercept"
+    ):
         fs.predict(both.replace(loss="huber"))
 
 
