@@ -20,7 +20,7 @@ from ...functions.nonlinearity import normalised_hermite
 from ...functions.quadrature import largest_expected
 from ..exact.solve import step_of
 from ..exact.step import ProblemRow, Step
-from ..resolution import finite_groups
+from ..resolution import Mirrored, finite_groups
 from ..reuse.fixed_point import Pencil, PencilEvaluation
 from ..reuse.readout import Fields, class_columns, fit_system
 from ..reuse.rows import ONE, RowClass, S, T
@@ -186,11 +186,12 @@ def build_rows_model(problem: Problem, accuracy: Accuracy, refinement: float = 1
     require_known_rows(problem)
     weights = spiked_weights(problem)
     rules = choose_rules(problem, refinement)
-    groups = finite_groups(problem) or few_groups(problem, weights, MAX_GROUPS)
+    rule = finite_groups(problem) or few_groups(problem, weights, MAX_GROUPS)
+    groups = Mirrored.of(rule, problem.sigma)
     end = largest_expected(problem.n)
     kappa = rules.kappa[np.abs(rules.kappa) <= end]
     residuals = round(refinement * _R_NODES)
-    step = step_of([ProblemRow(problem)], groups, residuals, "exact", higher=False)
+    step = step_of([ProblemRow(problem)], groups.rule, residuals, "exact", higher=False)
     pencil = build_pencil(
         problem,
         step,
