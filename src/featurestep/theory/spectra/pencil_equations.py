@@ -159,7 +159,7 @@ class PencilEquations(Equations):
     def _respond(self, found: PencilPlaces, groups: ComplexArray, change: ComplexArray) -> State:
         """Solve the linearised equations with sources (B, K) and (B, 3K, 3K) for V2 and Ξ."""
         size = self.groups
-        linear = [_Linear(at) for at in found.each]
+        linear = [_LinearPencil(at) for at in found.each]
         matrix: ComplexArray = np.stack([each.matrix for each in linear])
         answer = solved(matrix, np.concatenate([groups, self.pairs.upper(change)], axis=1))
         chi = np.stack([each.chi_change(a) for each, a in zip(linear, answer, strict=True)])
@@ -174,7 +174,7 @@ def _chi_of(at: PencilEvaluation) -> ComplexArray:
     )
 
 
-class _Linear:
+class _LinearPencil:
     """The linearised equations at one place: I minus the derivative of the map.
 
     Unknowns are log V2 and the elements i ≤ j of Ξ. With dΓ = φ0 G dΞ G
