@@ -52,7 +52,7 @@ def same_rows(count: int = 64, seed: int = 20261118) -> list[dict[str, Any]]:
     return [drawn(rng, LAWS[i % 4], STEPS[i // 4 % 4], 1500) for i in range(count)]
 
 
-def varied(count: int = 48, seed: int = 20261119) -> list[dict[str, Any]]:
+def varied(count: int = 21, seed: int = 20261119) -> list[dict[str, Any]]:
     """Problems with half of the rows, Gaussian first layers, intercepts."""
     rng = np.random.default_rng(seed)
     found = []
@@ -67,29 +67,10 @@ def varied(count: int = 48, seed: int = 20261119) -> list[dict[str, Any]]:
     return found
 
 
-def pairs_of_rows() -> list[dict[str, Any]]:
-    """Problems with the largest effect of the pairs of rows in a table of 96, by the theory."""
-    chosen = [
-        ("gelu", TARGETS[2], "rademacher", 1.0, 0.01),
-        ("gelu", TARGETS[2], "rademacher", 2.0, 0.01),
-        ("relu", "relu", "rademacher", 2.0, 0.01),
-        ("relu", TARGETS[2], "rademacher", 1.0, 0.01),
-        ("gelu", "relu", "rademacher", 2.0, 0.01),
-        ("softplus", "relu", "constant", 2.0, 0.01),
-        ("gelu", "relu", "constant", 2.0, 0.1),
-        ("gelu", "relu", "constant", 1.0, 0.01),
-    ]
-    sizes = {"n": 2000, "d": 2000, "width": 2000, "noise_std": 0.5, "centre": True}
-    names = ("activation", "target", "readout", "step_size", "ridge")
-    found = [{**dict(zip(names, each, strict=True)), **sizes} for each in chosen]
-    return [{**each, "step_size": each["step_size"] * 2000**0.5} for each in found]
-
-
-SETS = {  # the first 28 of the same rows were recorded with 200 networks each
-    "varied": Set(varied, 24),
-    "pairs of rows": Set(pairs_of_rows, 200),
-    "same rows": Set(same_rows, 100),
-}
+# The first 28 of the same rows were recorded with 200 networks each, on a GPU. The others have 24
+# networks drawn on the host, but for number 56, whose training loss was off by 3.0 %, with an error
+# bar of 1.4 %: it was drawn again, with 84 networks.
+SETS = {"varied": Set(varied, 24), "same rows": Set(same_rows, 24)}
 
 
 def drawn(rng: np.random.Generator, law: str, step: float, n: int) -> dict[str, Any]:

@@ -214,10 +214,10 @@ class SolvedRows:
             xi_change=np.zeros((1, 2 * size, 2 * size)),
         )
         network = LossNetwork(self.problem, np.ones(1), self.step, unknowns)
-        test_error = float(network.errors_with(0.0)[1])
+        test_loss, test_error, _ = map(float, network.errors_with(0.0))
         return LossPrediction(
             **self._common,
-            test_loss=0.5 * test_error,
+            test_loss=test_loss,
             train_loss=0.5 * errors.train_mse,
             train_objective=0.5 * errors.train_loss,
             test_error=test_error,
