@@ -200,7 +200,7 @@ def _memorised(task: str, at: xarray.Dataset) -> Claim:
         float(last["training_draws"].sel(own=own).mean()) / fresh for own in ("with", "without")
     )
     text = (
-        f"{task}: at d = n the training error is {same:.2f} of that on fresh rows, {without:.2f} "
+        f"{task}: at d = 2n the training error is {same:.2f} of that on fresh rows, {without:.2f} "
         "when a row's own share is taken out of its features"
     )
     return Claim(text, same <= MEMORISED < without)
