@@ -185,7 +185,7 @@ def rows_used_twice():
     shape = (len(reuse.TASKS), len(reuse.RATIOS))
     best = np.tile([0.3, 0.25], (*shape, 1))
     best[1, :, 0] = 0.251  # with much noise the two ways are alike
-    as_fresh = np.outer([0.255, 0.28], np.ones(shape[1]))
+    as_fresh = np.outer([0.255, 0.28, 0.255], np.ones(shape[1]))
     training = np.tile([0.2, 0.1], (*shape, 1))
     return xarray.Dataset(
         {
