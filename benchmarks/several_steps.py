@@ -3,6 +3,8 @@
     python -m benchmarks.several_steps --output tests/agreement/several_steps.json
     python -m benchmarks.several_steps --error 0.007 --output tests/agreement/several_steps.json
     python -m benchmarks.several_steps --moved-shifts --draws 40 --output FILE
+    python -m benchmarks.several_steps --seed 41 --count 24 --draws 128 --device cuda --output FILE
+    python -m benchmarks.several_steps --small-d --draws 64 --device cuda --output FILE
     python -m benchmarks.several_steps --compare tests/agreement/several_steps.json
 
 Problems are drawn by a seed: six activations, seven targets, three laws, both laws of the rows of
@@ -11,7 +13,8 @@ adds draws to every problem of a record whose mean test error has a larger relat
 the error bar alone decides, not the gap.
 `--compare` draws nothing: today's predictions against a record. `--moved-shifts` draws two other
 problems (tests/agreement/moved_shifts.json): shifts that norms move matter most there, with
-opposite signs.
+opposite signs. `--seed` draws other problems of the same kind, `--small-d` problems in which d is
+small beside n and N. On a GPU networks are drawn on the device: other ones than on the host.
 """
 
 from __future__ import annotations
@@ -87,9 +90,42 @@ def moved_shifts() -> list[dict[str, Any]]:
     ]
 
 
-def simulated(fields: dict[str, Any], first: int, draws: int) -> dict[str, Any]:
+def small_d(count: int = 32, seed: int = 50) -> list[dict[str, Any]]:
+    """Fields of random problems of two and three steps with d from 40 to 100."""
+    rng = np.random.default_rng(seed)
+
+    def one_of(values: Any, p: Any = None) -> Any:
+        return values[int(rng.choice(len(values), p=p))]
+
+    found = []
+    for _ in range(count):
+        n = one_of((1500, 3000, 4000), (0.4, 0.3, 0.3))
+        d, width = one_of((40, 60, 80, 100)), round(n * one_of((0.5, 0.75, 1.25)))
+        sizes = one_of(((0.25, 0.25), (0.5, 0.25), (0.5, 0.5), (1.0, 0.5), (1.0, 1.0), (0.5,) * 3))
+        found.append(
+            {
+                "activation": one_of(ACTIVATIONS),
+                "target": one_of(TARGETS[:5]),
+                "readout": one_of(("constant", "rademacher")),
+                "initial": one_of(("sphere", "gaussian"), (0.75, 0.25)),
+                "centre": bool(rng.random() < 0.5),
+                "n": n,
+                "d": d,
+                "width": width,
+                "n_step": d * one_of((2, 8, 32)),
+                "step_sizes": [size * math.sqrt(width) for size in sizes],
+                "ridge": one_of((0.01, 0.1)),
+                "noise_std": one_of((0.1, 0.3)),
+            }
+        )
+    return found
+
+
+def simulated(
+    fields: dict[str, Any], first: int, draws: int, device: str = "cpu"
+) -> dict[str, Any]:
     """Means and standard errors of one problem's networks."""
-    found = simulate(Problem(**fields), seeds=range(first, first + draws))
+    found = simulate(Problem(**fields), seeds=range(first, first + draws), device=device)
     row: dict[str, Any] = {"problem": fields, "seeds": draws}
     for name in QUANTITIES:
         values = np.asarray(found.values[name]).ravel()
@@ -124,6 +160,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--error", type=float)
     parser.add_argument("--moved-shifts", action="store_true")
+    parser.add_argument("--small-d", action="store_true")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--count", type=int, default=COUNT)
+    parser.add_argument("--device", default="cpu")
     asked = parser.parse_args()
     if asked.compare:
         record = json.loads(asked.compare.read_text())
@@ -135,10 +175,12 @@ def main() -> None:
             )
         return
     record = json.loads(asked.output.read_text()) if asked.output.exists() else []
-    every = moved_shifts() if asked.moved_shifts else problems()
+    every = problems(asked.count, asked.seed)
+    if asked.moved_shifts or asked.small_d:
+        every = moved_shifts() if asked.moved_shifts else small_d()
     for fields in every[len(record) :]:
         start = time.process_time()
-        record.append(simulated(fields, 0, asked.draws))
+        record.append(simulated(fields, 0, asked.draws, asked.device))
         asked.output.write_text(json.dumps(record, indent=1) + "\n")
         print(len(record), fields["step_sizes"], f"{time.process_time() - start:.0f} s", flush=True)
     for index, row in enumerate(record if asked.error else []):
