@@ -41,7 +41,7 @@ def drawn_overlaps(fields: dict[str, Any], seed: int, device: str) -> tuple[list
     problem = Problem(**fields, **SIZES)
     n, d, width = (int(SIZES[name]) for name in ("n", "d", "width"))
     made = torch.Generator(device=device).manual_seed(seed)
-    kind = {"device": device, "dtype": torch.float64}
+    kind: dict[str, Any] = {"device": device, "dtype": torch.float64}
 
     def normal(*shape: int) -> Any:
         return torch.randn(*shape, generator=made, **kind)
@@ -86,7 +86,8 @@ def main() -> None:
     asked = parser.parse_args()
     record = []
     for fields in CASES:
-        drawn = np.array([drawn_overlaps(fields, seed, asked.device) for seed in range(asked.draws)])
+        seeds = range(asked.draws)
+        drawn = np.array([drawn_overlaps(fields, seed, asked.device) for seed in seeds])
         mean, error = drawn.mean(axis=0), drawn.std(axis=0, ddof=1) / math.sqrt(asked.draws)
         record.append(
             {
