@@ -8,7 +8,7 @@ scalar product φE[ff°] (162).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -93,6 +93,16 @@ class Batch:
     moved: FloatArray  # (Q′ + r, K) e_g v′_g·a for the frame after the step (176)
     before: Frame
     after: Frame
+    e: FloatArray  # (K,) e_g
+    combine: FloatArray  # (K, Q′) C of (165)
+    combine_moved: FloatArray  # (K, k) C′ of (177)
+    norm_factors: FloatArray  # (2, K) factors of y and y² in (173)
+    cut: Batch | None = None  # the batch at nodes of labels that are cut off, for T alone
+
+    @property
+    def shown(self) -> Batch:
+        """The batch as T sees it."""
+        return self if self.cut is None else self.cut
 
 
 class _Vectors(NamedTuple):
@@ -121,20 +131,17 @@ def make_step(
 
     `share` (K,) are the probabilities of the groups.
     """
-    tables = slope_tables(sigma, np.sqrt(frame.norm2), law.xi @ frame.shift.T)
-    at = SlopeTables(*(table[law.place] for table in tables))  # (M, K) each
+    at = _tables_at(sigma, frame, law)
     y = law.y[:, None]
     shifted = y * at.mean * e
     shifts = _Vectors(_padded(frame) + law.overlaps(shifted).T, shifted)
     moving = y * at.mean_change
     moved = _Vectors(law.overlaps(moving).T, moving)  # v′_g
-    axes, kept, after = _frame(frame, law, ratio, share, shifts)
+    combine, axes, kept, after = _frame(frame, law, ratio, share, shifts)
     norm = _norms(frame, law, ratio, e, at)
-    linear, quadratic = 2.0 * e * norm.drift, e**2 * ratio
-    on_bulk, on_noise = _norm_functions(frame, y, linear, quadratic, at)
-    cross = y * e * at.slope
-    own = (y * e) ** 2 * ratio * at.noise
-    moved_axes, moved_parts = _moved_axes(moved, law, ratio, share)
+    norm_factors = np.stack([2.0 * e * norm.drift, e**2 * ratio])
+    combine_moved, moved_parts = _moved_axes(moved, law, ratio, share)
+    nodes = _at_nodes(frame, law, ratio, at, e, combine, combine_moved, norm_factors)
     rest = _rest(frame, after, axes)
     new = _Vectors(
         np.concatenate([axes.coordinates, rest.coordinates]),
@@ -143,16 +150,9 @@ def make_step(
     on_beta, beta = _along_beta(frame, law, ratio, shifts, new)
     return Batch(
         ratio=ratio,
-        law=law,
-        cross=cross,
-        own=own,
-        axes=axes.functions,
         kept=kept,
-        norm_on_bulk=on_bulk,
-        norm_on_noise=ratio * e * on_noise,
         norm_gain=norm.gain,
-        norm_variance=_norm_variance(law, ratio, linear, quadratic, at, norm.spread),
-        moved_axes=moved_axes,
+        norm_variance=_norm_variance(law, ratio, norm_factors, at, norm.spread),
         moved_parts=e * moved_parts,
         moved=e * new.products(moved, law, ratio),
         before=frame,
@@ -161,10 +161,77 @@ def make_step(
             on_target=shifts.coordinates @ frame.target.T,
             on_beta=on_beta,
             beta=beta,
-            products=_trace_products(frame, law, ratio, cross, own),
+            products=trace_products(frame, law, ratio, nodes.cross, nodes.own),
             **after._asdict(),
         ),
+        e=e,
+        combine=combine,
+        combine_moved=combine_moved,
+        norm_factors=norm_factors,
+        **nodes._asdict(),
     )
+
+
+class _Nodes(NamedTuple):
+    """The fields of a batch that have a value at every node."""
+
+    law: JointLaw
+    cross: FloatArray
+    own: FloatArray
+    axes: FloatArray
+    norm_on_bulk: FloatArray
+    norm_on_noise: FloatArray
+    moved_axes: FloatArray
+
+
+def _tables_at(sigma: Nonlinearity, frame: Frame, law: JointLaw) -> SlopeTables:
+    """Averages of σ′ at the nodes of a law, (M, K) each."""
+    tables = slope_tables(sigma, np.sqrt(frame.norm2), law.xi @ frame.shift.T)
+    return SlopeTables(*(table[law.place] for table in tables))
+
+
+def _at_nodes(
+    frame: Frame,
+    law: JointLaw,
+    ratio: float,
+    at: SlopeTables,
+    e: FloatArray,
+    combine: FloatArray,
+    combine_moved: FloatArray,
+    norm_factors: FloatArray,
+) -> _Nodes:
+    """N of (166), and the functions of vectors that the step makes of its samples."""
+    y = law.y[:, None]
+    on_bulk, on_noise = _norm_functions(frame, y, norm_factors, at)
+    return _Nodes(
+        law=law,
+        cross=y * e * at.slope,
+        own=(y * e) ** 2 * ratio * at.noise,
+        axes=(y * at.mean * e) @ combine,
+        norm_on_bulk=on_bulk,
+        norm_on_noise=ratio * e * on_noise,
+        moved_axes=(y * at.mean_change) @ combine_moved,
+    )
+
+
+def with_labels_cut_off(sigma: Nonlinearity, batch: Batch, law: JointLaw) -> Batch:
+    """The batch with another law for T, whose labels end where finite samples do.
+
+    Shifts, norms and moments remain those of the full law. E T to second order too: E[yk_g],
+    E[(yk_g)²] and E[y²δ_g] are kept for every group.
+    """
+    frame, at = batch.before, _tables_at(sigma, batch.before, law)
+    factors = batch.e, batch.combine, batch.combine_moved, batch.norm_factors
+    nodes = _at_nodes(frame, law, batch.ratio, at, *factors)
+    spread = []
+    for each, cross in ((batch.law, batch.cross), (law, nodes.cross)):
+        spread.append(np.sqrt(np.maximum(each.mean((cross - each.mean(cross)) ** 2), 0.0)))
+    wider = np.where(spread[1] > 0.0, spread[0] / np.maximum(spread[1], 1e-300), 1.0)
+    own = law.mean(nodes.own)
+    larger = np.where(own > 0.0, batch.law.mean(batch.own) / np.maximum(own, 1e-300), 1.0)
+    cross = batch.law.mean(batch.cross) + wider * (nodes.cross - law.mean(nodes.cross))
+    nodes = nodes._replace(cross=cross, own=larger * nodes.own)
+    return replace(batch, cut=replace(batch, **nodes._asdict()))
 
 
 def _padded(frame: Frame) -> FloatArray:
@@ -201,8 +268,8 @@ def _along_beta(
 
 def _frame(
     frame: Frame, law: JointLaw, ratio: float, share: FloatArray, shifts: _Vectors
-) -> tuple[_Vectors, FloatArray, _Axes]:
-    """Axes of the shifts after the step, and their parts along the frame before (eqs. 164, 165)."""
+) -> tuple[FloatArray, _Vectors, FloatArray, _Axes]:
+    """C, the axes of the shifts, and their parts along the frame before (eqs. 164, 165)."""
     gram = shifts.products(shifts, law, ratio)
     combine = _orthonormal(gram, share, MAX_AXES, _LEAST_AXIS)  # C, (K, Q)
     axes = _Vectors(combine.T @ shifts.coordinates, shifts.functions @ combine)
@@ -211,7 +278,8 @@ def _frame(
     values, vectors = np.linalg.eigh(gamma @ gamma.T)
     across = (vectors * across_alignment(np.sqrt(np.maximum(values, 0.0)))) @ vectors.T
     left = np.maximum(np.diag(gram) - (shift**2).sum(axis=1), 0.0)
-    return axes, combine.T @ _padded(frame), _Axes(shift, left, gamma, across, gram)
+    new = _Axes(shift, left, gamma, across, gram)
+    return combine, axes, combine.T @ _padded(frame), new
 
 
 def _orthonormal(gram: FloatArray, share: FloatArray, most: int, least: float) -> FloatArray:
@@ -255,23 +323,20 @@ def _norms(frame: Frame, law: JointLaw, ratio: float, e: FloatArray, at: SlopeTa
 
 
 def _norm_functions(
-    frame: Frame, y: FloatArray, linear: FloatArray, quadratic: FloatArray, at: SlopeTables
+    frame: Frame, y: FloatArray, factors: FloatArray, at: SlopeTables
 ) -> tuple[FloatArray, FloatArray]:
     """F_g and F^h_g, (M, K): what norms owe to the bulk before and to the noise (eq. 173)."""
+    linear, quadratic = factors
     on_bulk = linear * y * at.z2_psi + quadratic * y**2 * at.z_psi2 / np.sqrt(frame.norm2)
     on_noise = linear * y**2 * at.p_psi_h + quadratic * y**3 * at.psi2_h
     return on_bulk, on_noise
 
 
 def _norm_variance(
-    law: JointLaw,
-    ratio: float,
-    linear: FloatArray,
-    quadratic: FloatArray,
-    at: SlopeTables,
-    spread: FloatArray,
+    law: JointLaw, ratio: float, factors: FloatArray, at: SlopeTables, spread: FloatArray
 ) -> FloatArray:
     """d·Var_g: variance of a norm that is not linear in the weights before (eq. 174)."""
+    linear, quadratic = factors
     y = law.y[:, None]
     samples = (
         linear**2 * law.mean(y**2 * at.p_psi_square)
@@ -284,13 +349,13 @@ def _norm_variance(
 def _moved_axes(
     moved: _Vectors, law: JointLaw, ratio: float, share: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """f′_k (M, k) and c_gk (k, K) of the shifts that norms move (eq. 177)."""
+    """C′ (K, k) and c_gk (k, K) of the shifts that norms move (eq. 177)."""
     gram = moved.products(moved, law, ratio)
     combine = _orthonormal(gram, share, MAX_AXES, _LEAST_MOVED)
-    return moved.functions @ combine, (gram @ combine).T
+    return combine, (gram @ combine).T
 
 
-def _trace_products(
+def trace_products(
     frame: Frame, law: JointLaw, ratio: float, cross: FloatArray, own: FloatArray
 ) -> FloatArray:
     """tr(K_gK_h)/d after the step, from free cumulants of its samples (eq. 181)."""

@@ -28,7 +28,8 @@ def coupled(step: int, steps: int, size: int) -> IntArray:
 def t_matrix(batch: Batch, response: FloatArray) -> FloatArray:
     """T at every node of a batch, (…, M, 2K, 2K), for G on (φ_{τ−1}, φ̂_τ) (eq. 167)."""
     gamma = batch.ratio * (response if response.ndim == 3 else response[None])
-    found = np.asarray(sample_response(gamma, batch.cross[None], batch.own[None]))
+    shown = batch.shown
+    found = np.asarray(sample_response(gamma, shown.cross[None], shown.own[None]))
     return found if response.ndim == 3 else found[0]
 
 
@@ -40,7 +41,7 @@ def averaged(weight: FloatArray, matrices: FloatArray) -> FloatArray:
 
 def t_matrix_change(batch: Batch, t_matrices: FloatArray, change: FloatArray) -> FloatArray:
     """φE[T dG T], (2K, 2K), for dG on (φ_{τ−1}, φ̂_τ)."""
-    weight = batch.law.weight[None]
+    weight = batch.shown.law.weight[None]
     return np.asarray(averaged_change(weight, t_matrices[None], batch.ratio * change[None])[0])
 
 

@@ -95,21 +95,24 @@ class Change:
         self.norm_variance = norm_variance  # d·Var of Δ before the step, beside its rows
         moves = batch.moved_axes.shape[1] if step > 1 or norm_variance else 0
         ahead = [step] if self.last else [step, steps + step + 1]  # φ_τ, φ̂_{τ+1}
-        functions, fields = [], []
-        for f in batch.axes.T:
-            functions.append(np.broadcast_to(f, (self.new.width, f.size)))
-            fields.append(self.new.of_fields)
+        fields = [self.new.of_fields] * batch.axes.shape[1]
         for which in ahead:
-            for f in batch.moved_axes.T[:moves]:
-                functions.append(np.broadcast_to(f, (size, f.size)))
-                fields.append(field(which, size))
-        functions += [batch.norm_on_bulk.T, batch.norm_on_noise.T]
+            fields += [field(which, size)] * moves
         fields += [field(step - 1, size), field(steps + step, size)]
-        self.functions = np.concatenate(functions)  # (v, M) of the new vectors
         self.fields = np.concatenate(fields)  # (v,) rows of G
         self.moves, self.ahead = moves, len(ahead)
+        self.functions = self._functions(batch)  # (v, M) of the new vectors
+        self.shown = self.functions if batch.cut is None else self._functions(batch.cut)
         self.to_rows = self._to_rows()
         self.to_fields = self._to_fields()
+
+    def _functions(self, batch: Batch) -> FloatArray:
+        """f of the new vectors v_f at the nodes of a law, (v, M)."""
+        width, size = self.new.width, self.size
+        found = [np.broadcast_to(f, (width, f.size)) for f in batch.axes.T]
+        for _ in range(self.ahead):
+            found += [np.broadcast_to(f, (size, f.size)) for f in batch.moved_axes.T[: self.moves]]
+        return np.concatenate([*found, batch.norm_on_bulk.T, batch.norm_on_noise.T])
 
     @property
     def extra(self) -> int:
@@ -249,7 +252,7 @@ def _frame_rows(change: Change) -> IntArray:
 
 def _own_effect(change: Change, t_matrices: FloatArray) -> FloatArray:
     """𝒫 = E[(u_iu_k − δ_ik)T], the effect of a batch along its own special directions."""
-    law = change.batch.law
+    law = change.batch.shown.law
     second = law.second - np.eye(law.count)[:, :, None] * law.weight
     mean = averaged(second, t_matrices).transpose(0, 2, 1, 3)
     width = law.count * t_matrices.shape[1]
@@ -269,17 +272,18 @@ def _new_vectors(
     """ℒ (v, old rows) of the batch's vectors v_f, and their covariance beside it (eq. 172)."""
     batch, old, law = change.batch, change.old, change.batch.law
     f, fields = change.functions, change.fields
+    shown_f, shown_law = change.shown, batch.shown.law
     response = batch.ratio * bulk.whole  # φG
     into = response[np.ix_(change.inside, fields)]  # (2K, v)
     noise = response[np.ix_(fields, fields)] * ((f * law.weight) @ f.T)
     along = np.zeros((law.count, *into.shape), dtype=noise.dtype)  # E[f u T]φG
     rows = max(1, _CHUNK // into.size)
-    for start in range(0, law.y.size, rows):
+    for start in range(0, shown_law.y.size, rows):
         part = slice(start, start + rows)
-        shown = np.matmul(t_matrices[part], into) * f.T[part, None, :]  # (M, 2K, v)
-        weighted = into * (f * law.weight).T[part, None, :]
+        shown = np.matmul(t_matrices[part], into) * shown_f.T[part, None, :]  # (M, 2K, v)
+        weighted = into * (shown_f * shown_law.weight).T[part, None, :]
         noise += weighted.reshape(-1, fields.size).T @ shown.reshape(-1, fields.size)
-        along += np.tensordot(law.first[:, part], shown, axes=1)
+        along += np.tensordot(shown_law.first[:, part], shown, axes=1)
     overlaps = np.zeros((fields.size, old.count), dtype=noise.dtype)
     place = {row: i for i, row in enumerate(old.of_fields)}
     columns = np.array([place[row] for row in fields])

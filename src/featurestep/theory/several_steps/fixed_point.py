@@ -110,7 +110,7 @@ class Equations:
             demand = v2 * free + readout.d * (information * response).sum(axis=1)
             v2 = np.maximum(v2 * readout.neurons / demand, 1e-300)
         mapped = [
-            averaged(batch.law.weight, t)
+            averaged(batch.shown.law.weight, t)
             for batch, t in zip(self.batches, self.t_matrices(whole), strict=True)
         ]
         return self.pack.vector(np.log(v2), response, mapped)[None]
@@ -163,7 +163,7 @@ def without_readout(batches: Sequence[Batch]) -> list[_Free]:
         size = batch.before.norm2.size
         response = np.diag(np.append(batch.before.norm2, np.zeros(size)))
         t = t_matrix(batch, response)
-        found.append(_Free(averaged(batch.law.weight, t), t))
+        found.append(_Free(averaged(batch.shown.law.weight, t), t))
     return found
 
 

@@ -23,7 +23,7 @@ from ...functions.quadrature import (
     trapezoid_normal,
 )
 from ...functions.targets import AlignedTarget, directions_rule
-from ..exact.residuals import Noise, residual_law
+from ..exact.residuals import Noise, ResidualLaw, residual_law
 from ..labels import fineness
 
 Target = Nonlinearity | AlignedTarget
@@ -58,7 +58,11 @@ class JointLaw:
 
 def first_law(star: Target, noise_std: float, count: int) -> JointLaw:
     """The law of a batch that meets weights without shift: Q = 0."""
-    law = residual_law(star, Noise(noise_std**2), count)
+    return unshifted(residual_law(star, Noise(noise_std**2), count))
+
+
+def unshifted(law: ResidualLaw) -> JointLaw:
+    """A law of labels as a joint law without coordinates ξ."""
     kept = law.weight > 0.0
     return JointLaw(
         y=law.nodes[kept],

@@ -47,7 +47,7 @@ class ChainEvaluation:
     def mapped(self) -> ComplexArray:
         """G_φφ and Ξ_τ by (167) and (168), as blocks of one matrix (B, F, F)."""
         parts = [
-            averaged(batch.law.weight, np.moveaxis(t, 1, 0))
+            averaged(batch.shown.law.weight, np.moveaxis(t, 1, 0))
             for batch, t in zip(self.equations.batches, self.t_matrices, strict=True)
         ]
         return self.equations.joined([self.response, *parts])
@@ -96,7 +96,7 @@ class ChainEquations(Equations):
         root = np.sqrt(np.maximum(np.abs(np.diag(self._free)), 1.0))
         self.scale = np.outer(root, root)
         self.work_left = accuracy.work
-        nodes = sum(batch.law.y.size for batch in batches)
+        nodes = sum(batch.shown.law.y.size for batch in batches)
         self._place_cost = _PLACE_COST + _ELEMENT_COST * nodes * (2 * size) ** 3
 
     def joined(self, parts: Sequence[ComplexArray]) -> ComplexArray:
@@ -125,7 +125,7 @@ class ChainEquations(Equations):
         found = 1.0
         for batch in self.batches:
             wide = (1.0 + np.sqrt(batch.ratio)) ** 2
-            longest = (1.0 + np.abs(batch.cross) * wide) ** 2 + batch.own * wide**2
+            longest = (1.0 + np.abs(batch.shown.cross) * wide) ** 2 + batch.shown.own * wide**2
             usual = batch.after.norm2 / batch.before.norm2
             found *= float(np.maximum(longest / usual, 1.0).max())
         return found
@@ -254,7 +254,7 @@ class _Linear:
         outs = [equations.last, *equations.inside]
         by_sources = [self._by_sources(rows, i) for i, rows in enumerate(outs)]
         for i, batch in enumerate(equations.batches, 1):
-            weight = batch.ratio * batch.law.weight[None]
+            weight = batch.ratio * batch.shown.law.weight[None]
             repeated = congruence(found.t_matrices[i - 1], weight)
             by_sources[i] = [repeated @ part for part in by_sources[i]]
         for i, (by_v, *by_xi) in enumerate(by_sources, 1):

@@ -28,10 +28,10 @@ from ...functions.quadrature import (
     truncated_normal,
 )
 from ..exact.dyson import matmul
-from ..exact.residuals import Noise, residual_law
-from ..several_steps.batches import Batch, Frame
+from ..exact.residuals import Noise, residual_law, typical_law
+from ..several_steps.batches import Batch, Frame, trace_products, with_labels_cut_off
 from ..several_steps.directions import Bulk, Change, covariance
-from ..several_steps.laws import product_rule
+from ..several_steps.laws import product_rule, unshifted
 from ..several_steps.prediction import reach, training_of
 from ..several_steps.readout import Readout, field_covariance, gram
 from ..several_steps.rules import Fineness, gauss_count
@@ -153,10 +153,13 @@ class ChainModel:
         return weights_after_steps(self.problem)
 
     def moments(self) -> tuple[float, float]:
-        """First two moments of the bulk, as for one step."""
-        readout, frame = self.readout, self.frame
+        """First two moments of the bulk, as for one step: for the labels that T sees."""
+        readout, products = self.readout, self.batches[0].before.products
+        for batch in self.batches:
+            before, seen = replace(batch.before, products=products), batch.shown
+            products = trace_products(before, seen.law, seen.ratio, seen.cross, seen.own)
         return bulk_moments(
-            readout.columns, readout.weight, frame.norm2, readout.neurons, frame.products,
+            readout.columns, readout.weight, self.frame.norm2, readout.neurons, products,
             (readout.n, readout.d),
         )  # fmt: skip
 
@@ -176,7 +179,10 @@ def build_chain_model(problem: Problem, accuracy: Accuracy, refinement: float = 
         batch=0.8 / refinement,
         tolerance=1e-9,
     )
-    batches = [_cut_off(training, each) for each in make_batches(training, groups, fineness)]
+    batches = [
+        _cut_off(training, each, accuracy.r_nodes)
+        for each in make_batches(training, groups, fineness)
+    ]
     changes = [Change(batches, step) for step in range(1, len(batches) + 1)]
     norms = norms_without_readout(training, batches, changes)
     rule = _node_rule(training, batches[-1].after, refinement)
@@ -185,20 +191,27 @@ def build_chain_model(problem: Problem, accuracy: Accuracy, refinement: float = 
     return ChainModel(problem, batches, changes, readout, share_of_zeros(problem), notes)
 
 
-def _cut_off(training: Training, batch: Batch) -> Batch:
+def _cut_off(training: Training, batch: Batch, count: int) -> Batch:
     """The batch with labels in T up to a size that a few of its samples exceed.
 
-    Mean and mean square of the labels are kept. Shifts and norms are those of the full law.
+    The law of a batch that meets weights without shift is that of one step; else the labels' nodes
+    move. Mean and mean square of the labels are kept.
     """
-    samples = training.d / batch.ratio / (2.0 * SAMPLES_BEYOND)
-    ends = residual_law(training.star, Noise(training.noise_std**2), 24, samples).nodes
-    full, weight = batch.law.y, batch.law.weight
-    y = np.clip(full, ends.min(), ends.max())
-    means = [float(weight @ each) for each in (full, y)]
-    before, after = (float(weight @ (v - m) ** 2) for v, m in zip((full, y), means, strict=True))
+    noise, samples = Noise(training.noise_std**2), training.d / batch.ratio / (2.0 * SAMPLES_BEYOND)
+    law, star = batch.law, training.star
+    if not batch.before.axes:
+        cut = typical_law(
+            residual_law(star, noise, count, samples), residual_law(star, noise, count)
+        )
+        return with_labels_cut_off(training.sigma, batch, unshifted(cut))
+    ends = residual_law(star, noise, 24, samples).nodes
+    y = np.clip(law.y, ends.min(), ends.max())
+    means = [float(law.weight @ each) for each in (law.y, y)]
+    before, after = (
+        float(law.weight @ (v - m) ** 2) for v, m in zip((law.y, y), means, strict=True)
+    )
     y = means[0] + np.sqrt(before / max(after, 1e-300)) * (y - means[1])
-    kept = (y / np.where(full == 0.0, 1.0, full))[:, None]
-    return replace(batch, cross=batch.cross * kept, own=batch.own * kept**2)
+    return with_labels_cut_off(training.sigma, batch, replace(law, y=y))
 
 
 def few_groups(problem: Problem) -> Rule:
