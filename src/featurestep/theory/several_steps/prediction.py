@@ -76,7 +76,7 @@ def solve_problem(problem: Problem, effort: Effort) -> Outcome:
         return InvalidProblem("residual", rule, problem.residual)
     try:
         fineness = fineness_of(problem, effort)
-        groups = group_rule(problem.law, reach(problem), fineness.groups)
+        groups = group_rule(problem.law, reach(problem), fineness)
         found = solve_steps(training_of(problem), groups, fineness)
     except (InvalidProblem, NotConverged) as error:
         return error

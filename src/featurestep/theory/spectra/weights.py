@@ -178,7 +178,7 @@ def weights_after_steps(problem: Problem) -> WeightSpectrum:
     Groups of a continuous law are many: each may have an outlier of its own.
     """
     fineness = fineness_of(problem, Effort(groups=_GROUPS))
-    g, share = groups = group_rule(problem.law, reach(problem), fineness.groups)
+    g, share = groups = group_rule(problem.law, reach(problem), fineness)
     frame = make_batches(training_of(problem), groups, fineness)[-1].after
     return WeightSpectrum(
         ratio=problem.width * share / problem.d,
