@@ -21,8 +21,6 @@ from ...core.types import FloatArray, IntArray
 from .batches import Batch
 from .chain import averaged, coupled, field, t_matrix_change
 
-_CHUNK = 2_000_000  # elements of T times vectors at a time
-
 
 class Bulk(NamedTuple):
     """Solution of the chain: G on all fields, T at the nodes of every batch, Ξ and V."""
@@ -98,21 +96,22 @@ class Change:
         fields = [self.new.of_fields] * batch.axes.shape[1]
         for which in ahead:
             fields += [field(which, size)] * moves
-        fields += [field(step - 1, size), field(steps + step, size)]
-        self.fields = np.concatenate(fields)  # (v,) rows of G
+        of_norms = [field(step - 1, size), field(steps + step, size)]
+        self.fields = np.concatenate([*fields, *of_norms])  # (v,) rows of G of the new vectors
+        axes = batch.axes.shape[1]
+        kinds = [*range(axes), *[axes + k for k in range(moves)] * len(ahead)]
+        count = [len(rows) for rows in fields]
+        self.kind = np.repeat(
+            np.array(kinds, dtype=np.intp), count
+        )  # their functions, but of norms
         self.moves, self.ahead = moves, len(ahead)
-        self.functions = self._functions(batch)  # (v, M) of the new vectors
-        self.shown = self.functions if batch.cut is None else self._functions(batch.cut)
         self.to_rows = self._to_rows()
         self.to_fields = self._to_fields()
 
-    def _functions(self, batch: Batch) -> FloatArray:
-        """f of the new vectors v_f at the nodes of a law, (v, M)."""
-        width, size = self.new.width, self.size
-        found = [np.broadcast_to(f, (width, f.size)) for f in batch.axes.T]
-        for _ in range(self.ahead):
-            found += [np.broadcast_to(f, (size, f.size)) for f in batch.moved_axes.T[: self.moves]]
-        return np.concatenate([*found, batch.norm_on_bulk.T, batch.norm_on_noise.T])
+    def functions(self, batch: Batch) -> tuple[FloatArray, FloatArray]:
+        """f of the new vectors v_f, (p, M), which rows of G share, and those of norms (2K, M)."""
+        shared = np.concatenate([batch.axes.T, batch.moved_axes.T[: self.moves]])
+        return shared, np.concatenate([batch.norm_on_bulk.T, batch.norm_on_noise.T])
 
     @property
     def extra(self) -> int:
@@ -270,20 +269,32 @@ def _new_vectors(
     change: Change, bulk: Bulk, t_matrices: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """ℒ (v, old rows) of the batch's vectors v_f, and their covariance beside it (eq. 172)."""
-    batch, old, law = change.batch, change.old, change.batch.law
-    f, fields = change.functions, change.fields
-    shown_f, shown_law = change.shown, batch.shown.law
+    batch, old, fields = change.batch, change.old, change.fields
+    law, shared, own = batch.law, *change.functions(batch)
     response = batch.ratio * bulk.whole  # φG
-    into = response[np.ix_(change.inside, fields)]  # (2K, v)
+    f = np.concatenate([shared[change.kind], own])  # (v, M)
     noise = response[np.ix_(fields, fields)] * ((f * law.weight) @ f.T)
-    along = np.zeros((law.count, *into.shape), dtype=noise.dtype)  # E[f u T]φG
-    rows = max(1, _CHUNK // into.size)
-    for start in range(0, shown_law.y.size, rows):
-        part = slice(start, start + rows)
-        shown = np.matmul(t_matrices[part], into) * shown_f.T[part, None, :]  # (M, 2K, v)
-        weighted = into * (shown_f * shown_law.weight).T[part, None, :]
-        noise += weighted.reshape(-1, fields.size).T @ shown.reshape(-1, fields.size)
-        along += np.tensordot(shown_law.first[:, part], shown, axes=1)
+    into = response[np.ix_(change.inside, fields)]  # (2K, v)
+    law, shared, own = batch.shown.law, *change.functions(batch.shown)
+    # E[ff°T] of functions that many vectors share; products with T for those of norms alone.
+    twice = averaged(shared[:, None] * shared * law.weight, t_matrices)  # (p, p, 2K, 2K)
+    once = averaged(shared[:, None] * law.first, t_matrices)  # (p, S, 2K, 2K)
+    single = np.matmul(t_matrices, into[:, change.kind.size :]) * own.T[:, None, :]  # (M, 2K, 2K)
+    mixed = averaged(shared * law.weight, single)  # (p, 2K, 2K)
+    sets = [np.flatnonzero(change.kind == k) for k in range(len(shared))]
+    last = np.arange(change.kind.size, fields.size)
+    along = np.empty((law.count, *into.shape), dtype=noise.dtype)  # E[f u T]φG
+    for i, rows in enumerate(sets):
+        for k, columns in enumerate(sets):
+            noise[np.ix_(rows, columns)] += into[:, rows].T @ twice[i, k] @ into[:, columns]
+        crossed = into[:, rows].T @ mixed[i]
+        noise[np.ix_(rows, last)] += crossed
+        noise[np.ix_(last, rows)] += crossed.T
+        along[:, :, rows] = once[i] @ into[:, rows]
+    along[:, :, last] = averaged(law.first, single)
+    weighted = into[:, last] * (own * law.weight).T[:, None, :]
+    noise[np.ix_(last, last)] += weighted.reshape(-1, last.size).T @ single.reshape(-1, last.size)
+    law = batch.law
     overlaps = np.zeros((fields.size, old.count), dtype=noise.dtype)
     place = {row: i for i, row in enumerate(old.of_fields)}
     columns = np.array([place[row] for row in fields])
@@ -353,9 +364,14 @@ def _add_samples(
     """Add φE[θθᵀ] of a batch to the gradient by G."""
     batch, law, inside = change.batch, change.batch.law, change.inside
     t_matrices = bulk.t_matrices[change.step - 1]
-    xi = np.zeros((law.y.size, len(bulk.whole)), dtype=c.dtype)
-    parts = (vectors[:, None] * change.functions).T  # (M, v)
-    np.add.at(xi.T, change.fields, parts.T)
+    shared, own = change.functions(batch)
+    combine = np.zeros((len(shared), len(bulk.whole)), dtype=c.dtype)
+    np.add.at(
+        combine, (change.kind, change.fields[: change.kind.size]), vectors[: change.kind.size]
+    )
+    xi = shared.T @ combine
+    last = slice(change.kind.size, None)
+    xi[:, change.fields[last]] += (vectors[last, None] * own).T
     shown = np.matmul(t_matrices, (batch.ratio * xi @ bulk.whole[:, inside])[:, :, None])[..., 0]
     each = c.reshape(law.count, 1, -1, 1)
     along = np.matmul(t_matrices, each)[..., 0]  # (S, M, 2K)

@@ -59,7 +59,7 @@ def fineness_of(problem: Problem, effort: Effort) -> Fineness:
         base = CONTINUOUS if problem.steps == 2 else MANY_STEPS
     return replace(
         base,
-        groups=effort.groups,
+        groups=effort.groups * base.groups,
         first=round(effort.residuals * base.first),
         labels=round(effort.residuals * base.labels),
         labels_of_many=round(effort.residuals * base.labels_of_many),

@@ -75,7 +75,7 @@ def make_batches(training: Training, groups: Rule, fineness: Fineness) -> list[B
     batches: list[Batch] = []
     for eta, rows in zip(training.step_sizes, training.batch_sizes, strict=True):
         if frame.axes:
-            rule = frame_rule(frame, fineness.batch, fineness.tolerance)
+            rule = frame_rule(frame, share, fineness.batch, fineness.tolerance)
             count = fineness.labels if frame.axes == 1 else fineness.labels_of_many
             law = joint_law(star, training.noise_std, frame.gamma, frame.across, rule, count)
         else:
@@ -129,7 +129,7 @@ def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSo
     changes = [Change(batches, step) for step in range(1, len(batches) + 1)]
     free, initial = norms_without_readout(training, batches, changes)
     frame = batches[-1].after
-    rule = frame_rule(frame, fineness.readout, fineness.tolerance)
+    rule = frame_rule(frame, groups[1], fineness.readout, fineness.tolerance)
     readout = build_readout(training, groups, frame, rule, (free, initial))
     equations = Equations(batches, readout)
     at = equations.solve()
