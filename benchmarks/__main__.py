@@ -25,6 +25,7 @@ from benchmarks import (
     predict_bench,
     simulate_bench,
     spectrum_bench,
+    steps_bench,
     sweep_bench,
 )
 from featurestep.bench import machine
@@ -35,6 +36,7 @@ TABLES: dict[str, Callable[[], None]] = {
     "losses": losses_bench.main,
     "simulate": simulate_bench.main,
     "spectrum": spectrum_bench.main,
+    "steps": steps_bench.main,
     "sweep": sweep_bench.main,
     "gpu": gpu_bench.main,
     "page": page_bench.main,

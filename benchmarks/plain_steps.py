@@ -169,6 +169,7 @@ def main() -> None:
         "moved": moved_shifts,
         "held-out": lambda: problems(32, HELD_OUT),
         "small-d": small_d,
+        "small-d-held-out": lambda: small_d(seed=HELD_OUT),
         "overlaps": spectrum_cases,
     }
     parser.add_argument("problems", choices=list(sets))

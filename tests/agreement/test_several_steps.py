@@ -23,6 +23,10 @@ from featurestep.theory.spectra.weights import weights_after_steps
 FOLDER = Path(__file__).parent
 RECORD = json.loads((FOLDER / "several_steps.json").read_text())
 MOVED = json.loads((FOLDER / "moved_shifts.json").read_text())
+# 256 draws of the same problems, and 160 of others, by `benchmarks.plain_steps`.
+MORE = json.loads((FOLDER / "several_steps_more.json").read_text())
+HELD_OUT = json.loads((FOLDER / "several_steps_held_out.json").read_text())
+OVERLAPS = json.loads((FOLDER / "feature_overlaps.json").read_text())
 LARGEST, RMS = 0.02, 1.4
 
 
@@ -41,6 +45,30 @@ def test_predictions_agree_with_the_record(quantity: str) -> None:
     assert np.sqrt(np.mean(z**2)) < RMS
     error = np.abs(relative / z)
     assert np.max(np.abs(relative) - 2.0 * error) < LARGEST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("record", [MORE, HELD_OUT], ids=["record", "held out"])
+@pytest.mark.parametrize("quantity", ["test_error", "train_loss"])
+def test_no_gap_is_above_two_percent(record: list[dict[str, Any]], quantity: str) -> None:
+    """Raw gaps, against networks of another program with standard errors of .2 to .8 %."""
+    assert len(record) >= 20
+    assert np.abs(gaps(record, quantity)[1]).max() < LARGEST
+
+
+@pytest.mark.slow
+def test_overlaps_of_features_with_the_target() -> None:
+    """Spikes' left vectors at n = 4000: within .02 of the networks' mean, places within 2 %."""
+    count = 0
+    for row in OVERLAPS:
+        law = spectrum(Problem(**row["problem"]))
+        for k, spike in enumerate(law.spikes):
+            place, error = (part[k] for part in row["location"])
+            assert abs(spike.location - place) < 3.0 * error + 0.02 * place
+            overlap, error = (part[k] for part in row["target_overlap"])
+            assert abs(spike.target_overlap - overlap) < 0.02
+            count += overlap > 0.1
+    assert count >= 5
 
 
 def without_own_terms(monkeypatch: pytest.MonkeyPatch) -> None:

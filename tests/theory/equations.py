@@ -169,7 +169,7 @@ HOMES = {
     "178": "theory.several_steps.directions:Change.energy",
     "179": "theory.several_steps.directions:_with_energy",
     "180": "theory.several_steps.readout:build_columns",
-    "181": "theory.several_steps.batches:_trace_products",
+    "181": "theory.several_steps.batches:trace_products",
 }
 
 # Number → why there is no function for it.

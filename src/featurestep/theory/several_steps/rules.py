@@ -92,4 +92,4 @@ def gauss_count(steepest: float, tolerance: float) -> int:
     while left > tolerance and count < _MOST_GAUSS:
         count += 1
         left *= 0.5 * (_FREQUENCY * steepest) ** 2 / (2 * count - 1)  # x^2n n!/(2n)!
-    return count + 1
+    return count + 2
