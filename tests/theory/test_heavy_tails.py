@@ -7,7 +7,7 @@ import pytest
 
 from featurestep import Problem, spectrum
 from featurestep.theory.spectra.equations import Equations
-from featurestep.theory.spectra.truncated_law import build_model
+from featurestep.theory.spectra.model import build_model
 
 
 def untrained(n, width, activation="H1 + H2 + H3", **changes):

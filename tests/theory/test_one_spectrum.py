@@ -19,7 +19,7 @@ from featurestep import (
 )
 from featurestep.functions.quadrature import gauss_hermite
 from featurestep.theory.spectra import DRAFT, solve_spectrum
-from featurestep.theory.spectra.truncated_law import build_model
+from featurestep.theory.spectra.model import build_model
 
 SOLVE = import_module("featurestep.theory.spectra.solve")
 CUBIC = {"activation": "H1 + H2 + H3", "target": "H1", "n": 2000, "d": 1000, "width": 1500}

@@ -29,10 +29,9 @@ from ..limits import learned_powers
 from ..predict import predict, solve
 from ..prediction import Prediction, answered
 from ..validity import spectrum_notes
-from .coordinates import HIGHEST
+from .model import HIGHEST, build_model
 from .solve import solve_spectrum
 from .spikes import EdgeAndSpikes, edge_and_spikes, strengths
-from .truncated_law import build_model
 
 _LOWEST = 1e-3  # smallest step searched
 _HIGHEST = 4.0  # largest step searched, in units of √N

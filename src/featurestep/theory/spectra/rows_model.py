@@ -27,10 +27,10 @@ from ..reuse.rows import ONE, RowClass, S, T
 from ..reuse.rules import choose_rules
 from ..reuse.solve import Shares, build_pencil, require_known_rows
 from ..validity import spectrum_notes
-from .coordinates import HIGHEST, Coordinates
 from .equations import Accuracy
+from .model import HIGHEST, Coordinates, share_of_zeros
 from .pencil_equations import PencilEquations, PencilPlaces
-from .truncated_law import SAMPLES_BEYOND, few_groups, share_of_zeros
+from .truncated_law import SAMPLES_BEYOND, few_groups
 from .weights import WeightSpectrum, weight_spectrum
 
 MAX_GROUPS = 4  # of a continuous law: Newton's matrix has K + 3K(3K + 1)/2 rows

@@ -13,12 +13,14 @@ residual stretches the weights along itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
 from ...core.borders import Border, border_of
+from ...core.display import json_value
 from ...core.errors import NotConverged
 from ...core.problem import Problem
 from ...core.threads import one_thread
@@ -31,11 +33,10 @@ from ..exact.step import ProblemRow, residual_noise
 from ..validity import close_spikes_notes, edge_notes, reach_notes
 from .edges import Edge, edge_scale, right_edge
 from .equations import FULL, Accuracy, Branch, Equations, joined
-from .result import Spike, carried_degrees
+from .model import HIGHEST, Model
 from .rows_model import RowFields, RowsModel
 from .spike_system import GroupsInBulk
 from .steps_model import ChainModel, FieldsInBulk
-from .truncated_law import Model
 
 AnyModel = Model | ChainModel | RowsModel
 _FACTOR = 4.0  # of z, from place to place beyond the way to the edge
@@ -43,6 +44,41 @@ _MAX_EXPECTED = 0.05  # eigenvalues of single entries or samples in a draw beyon
 _MAX_ENTRY, _ENTRY_POINTS = 8.5, 341  # values of z for single entries, of r for single samples
 _MAX_REACH = 4.0  # in edges
 _NOT_RESOLVED = "a spike was not resolved from the bulk"
+
+
+@dataclass(frozen=True)
+class Spike:
+    """One eigenvalue of FᵀF/n outside the bulk, and the function of κ that it carries."""
+
+    location: float  # eigenvalue of FᵀF/n
+    degree: int  # degree of the polynomial of κ that it carries; 0 for a constant
+    overlaps: tuple[float, ...]  # squared overlaps of its left vector with H_1(κ), …, H_6(κ)
+    constant_overlap: float  # with the constant function
+    power_overlaps: tuple[float, ...]  # with κ, κ², …, κ⁶
+    target_overlap: float  # with the target's coordinate x·β⋆, summed over its directions
+    distance: float  # (location − edge)/edge
+    resolved: bool  # whether it is further from the edge than the edge itself fluctuates
+    kappa: FloatArray = field(repr=False, compare=False)
+    function: FloatArray = field(repr=False, compare=False)
+
+    @property
+    def singular_value(self) -> float:
+        """The singular value of F/√n."""
+        return float(np.sqrt(self.location))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Its numbers, ready for JSON."""
+        names = ("location", "singular_value", "degree", "constant_overlap", "overlaps")
+        rest = ("power_overlaps", "target_overlap", "distance", "resolved")
+        return {name: json_value(getattr(self, name)) for name in (*names, *rest)}
+
+    @property
+    def share(self) -> float:
+        """Squared overlap with the power of κ that it carries: what a label of it says.
+
+        κ² is not orthogonal to a constant: `overlaps` has the smaller share of H_2 in it.
+        """
+        return self.power_overlaps[self.degree - 1] if self.degree else self.constant_overlap
 
 
 @dataclass(frozen=True)
@@ -118,6 +154,28 @@ class EdgeAndSpikes:
             *edge_notes(unresolved=unresolved, heavy_row=heavy_row),
             *reach_notes(edge=end, reach=self.reach, heavy=model.varies),
         )
+
+
+def carried_degrees(hermite: list[FloatArray], centred: bool) -> list[int]:
+    """The degree that each spike carries, from squared overlaps with H_0, H_1, ….
+
+    Spikes choose in the order of their size, and no degree is taken twice. κ² + b is of degree 2,
+    though its overlap with a constant may be the larger one: a constant by itself is carried only
+    by an uncentred activation, and by one spike.
+    """
+    constant = -1
+    if hermite and not centred:
+        constant = int(np.argmax([row[0] for row in hermite]))
+        if hermite[constant][0] < hermite[constant][1:].max():
+            constant = -1
+    degrees: list[int] = []
+    for index, row in enumerate(hermite):
+        if index == constant:
+            degrees.append(0)
+            continue
+        free = [k for k in range(1, HIGHEST + 1) if k not in degrees] or list(range(1, HIGHEST + 1))
+        degrees.append(max(free, key=lambda k: float(row[k])))
+    return degrees
 
 
 def edge_and_spikes(model: AnyModel, accuracy: Accuracy = FULL) -> EdgeAndSpikes:

@@ -38,10 +38,10 @@ from ..several_steps.rules import Fineness, gauss_count
 from ..several_steps.solve import Training, build_readout, make_batches, norms_without_readout
 from ..validity import spectrum_notes
 from .chain_equations import ChainEquations, ChainEvaluation
-from .coordinates import HIGHEST, Coordinates, bulk_moments
 from .equations import Accuracy
+from .model import HIGHEST, Coordinates, bulk_moments, share_of_zeros
 from .spike_system import beyond_one, square_root
-from .truncated_law import SAMPLES_BEYOND, share_of_zeros
+from .truncated_law import SAMPLES_BEYOND
 from .weights import WeightSpectrum, weights_after_steps
 
 MAX_GROUPS = 4  # of a continuous law: Newton's matrix has K + K(K + 1)/2 + TK(2K + 1) rows

@@ -1,59 +1,40 @@
-"""The model of a spectrum: every array of its equations, on laws cut off where finite samples end.
+"""Groups and nodes of a spectrum: laws of κ, ‖x‖ and g, cut off where finite samples end.
 
 Among n samples hardly any |κ| exceeds κ_n with P(|κ| > κ_n) = ½/n. Beyond it a row of F would lie
 outside the bulk by itself, but no such row is there; with the full law an unbounded activation has
 a bulk without an edge. So the rules of κ end at κ_n (that of a Gaussian readout law for spikes at
 g_N, that of the step's residual at a few of its samples), and their outer weights are chosen such
 that low moments remain those of the full law.
-
-Rows and columns of F vary. Equations (7)–(8) take Σ_j F_ij² R_jj for its mean. Entries with a
-fourth cumulant k_4 = k_4(κ, g) make it vary: χ of a sample by a variance Σ_g k_4 V2_g²/N_g, and the
-denominator of (23) of a neuron by n E[k_4/(1+χ)²]. An entry enters its own row's χ but not the
-weight 1/(1+χ) with which its column sees it (a cavity), so ν² in χ varies with the row only and ν²
-in V̂2 with the column. This is the first correction in k_4/n, the one known for sparse matrices; it
-is kept where it moves the edge by more than the edge fluctuates. An activation without a linear
-part learns nothing and keeps the plain law of Marchenko and Pastur.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...core.errors import NotConverged
 from ...core.problem import Problem
-from ...core.spiked import SpikedWeights, spiked_weights
+from ...core.spiked import SpikedWeights
 from ...core.types import FloatArray
-from ...functions.nonlinearity import Nonlinearity, coefficients, normalised_hermite
+from ...functions.nonlinearity import Nonlinearity, coefficients
 from ...functions.quadrature import (
     Rule,
     gauss_from_measure,
     gauss_hermite,
     gauss_law,
     largest_expected,
-    normal_quantile,
     saturating_gauss_law,
     stretched_uniform,
     truncated_normal,
     truncated_normal_size,
 )
-from ..exact.columns import Columns, build_columns
-from ..exact.fixed_point import Evaluation, Samples
-from ..exact.step import ProblemRow, Step, build_step, bulk_products, sample_norm_of_radius
+from ..exact.degrees import DEGREES, dimension
+from ..exact.fixed_point import Samples
 from ..resolution import MOST_GROUPS, MOST_NODES, Mirrored, finite_groups, rounded_down
-from ..validity import spectrum_notes
-from .coordinates import HIGHEST, Coordinates, bulk_moments
-from .equations import FULL, Accuracy, Equations
-from .higher_degrees import visible_degrees, with_blocks
-from .spike_system import GroupsInBulk, SpikeGroups, groups_in_bulk
-from .weights import WeightSpectrum, weight_spectrum
 
 SAMPLES_BEYOND = 20.0  # samples of the step whose residual may exceed the end of the law of r
-MAX_GROUPS = 8  # of a bulk: Newton's matrix has K(5K+5)/2 rows
-MAX_VARYING_GROUPS = 3  # where rows and columns vary by chance, which doubles them
 MAX_REFINEMENT = 4.0
 _SPACING = 0.5  # of the rules' nodes in their stretched variables
 _MIN_BULK_GROUPS = 3  # nodes of a continuous law, for a bulk
@@ -68,69 +49,11 @@ _SATURATION = {
 _OUTER_RADIUS = 20.0  # |z| at which a bounded activation has taken its largest values
 _KAPPA_NODES = 7  # for a group's mean square
 _MIN_SHARE = 0.002  # of neurons or samples that is not to be cut off from the rest
-_MIN_SLOPE = 1e-9  # |c_1| below which an activation has no linear part
 _MIN_ROW_SPREAD = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
-_MIN_CUMULANT_SPREAD = 0.14  # relative spread of a row's or column's power, by chance, likewise
 _RADIUS_NODES = 3  # of ‖x‖, whose spread is small
-_CUMULANT_POINTS = 161
-_MIN_NOISE = 0.02  # share of ν² that is left at the lowest node
-
-
-@dataclass(frozen=True)
-class Model:
-    """One problem's equations."""
-
-    problem: Problem
-    samples: Samples  # of one row
-    spike_groups: SpikeGroups | None  # groups for the spikes, where the bulk needs fewer
-    varies: bool  # whether rows and columns vary by chance: ν² then enters χ and V̂2 differently
-    atom: float  # share of eigenvalues that are 0
-    notes: tuple[str, ...]  # what predictions of the same problem leave out
-
-    def equations(self, accuracy: Accuracy) -> Equations:
-        """Its fixed point as a function of z."""
-        return Equations(self.samples, accuracy, varies=self.varies)
-
-    def groups_at(self, found: Evaluation) -> GroupsInBulk:
-        """The groups whose fields may make spikes, at real places above the bulk."""
-        return groups_in_bulk(found, self.spike_groups)
-
-    @cached_property
-    def coordinates(self) -> Coordinates:
-        """κ and the target's coordinates at the nodes."""
-        step, kappa = self.samples.step, self.samples.kappa
-        gamma = float(step.alignment[0])
-        target = np.zeros((step.directions, kappa.size))
-        target[0] = gamma * kappa
-        across = np.eye(step.directions)
-        across[0, 0] = math.sqrt(max(1.0 - gamma**2, 0.0))
-        powers = kappa[:, None] ** np.arange(1, HIGHEST + 1)
-        return Coordinates(
-            kappa=kappa,
-            hermite=normalised_hermite(HIGHEST, kappa).T,
-            powers=powers,
-            power_squares=self.samples.weight @ powers**2,
-            target=target,
-            across=across,
-        )
-
-    @property
-    def weights(self) -> WeightSpectrum:
-        """The spectrum of the weights."""
-        return weight_spectrum(self.samples.step)
-
-    def moments(self) -> tuple[float, float]:
-        """First two moments of the bulk: (1/N) tr of FᵀF/n and of its square, means left out.
-
-        With p_g = ρ_g²μ_g² + ν_g² and P_g = E p_g they are Σ π_g P_g and Σ π_g(P_g² + C_g),
-        C_g = Σ_h N_h (E[p_g p_h]/n + (tr K_gK_h/d) E[μ_gμ_h]²/d): the 1/z expansion of (7), (8),
-        (22), (23). In a mean with p_h, p_g is what V̂2 sees of it and p_h what χ sees.
-        """
-        step = self.samples.step
-        return bulk_moments(
-            self.samples.columns, self.samples.weight, step.norm[0] ** 2, step.neurons[0],
-            bulk_products(step)[0], (step.n[0], step.d[0]),
-        )  # fmt: skip
+_VISIBLE = 0.02  # min(n, N) over the coordinates of a degree, from which it has a block (131)
+_FEWEST_INPUTS = 4  # directions of an input that (134) takes for granted
+_NO_PART = 1e-9  # |c_k| of an activation without degree k
 
 
 @dataclass(frozen=True)
@@ -147,78 +70,7 @@ class Nodes:
         return Nodes(np.repeat(self.kappa, 2), np.repeat(0.5 * self.weight, 2), radius)
 
 
-def build_model(problem: Problem, accuracy: Accuracy = FULL, *, refinement: float = 1.0) -> Model:
-    """The model of one problem; `refinement` multiplies the number of nodes that it needs.
-
-    Finite laws have one group for each value. For a continuous law, or one of many values, the
-    bulk's integrals over g are smooth: few groups are enough for it. Spikes have columns that are
-    not, and many groups.
-    """
-    weights = spiked_weights(problem)
-    most = MAX_GROUPS // (1 + _splits_rows(problem))
-    few, nodes = _bulk_groups(problem, weights, most), _node_rule(problem, weights, 1.0)
-    samples = _samples(problem, few, nodes, accuracy)
-    fine = refinement * _needed_refinement(samples, accuracy.rules)
-    if fine != 1.0:
-        nodes = _node_rule(problem, weights, fine)
-        samples = _samples(problem, few, nodes, accuracy)
-    variance = row_column_variance(problem, samples)
-    if variance is not None and few[0].size > MAX_VARYING_GROUPS:  # it takes twice as many
-        few = _bulk_groups(problem, weights, MAX_VARYING_GROUPS)
-        samples = _samples(problem, few, nodes, accuracy)
-        variance = row_column_variance(problem, samples)
-    if variance is not None:
-        samples = _with_variance(problem, few, nodes, variance, accuracy)
-        nodes = nodes.twice()
-    finite, spike_groups = finite_groups(problem), None
-    many = finite or _many_groups(problem, weights, fine * accuracy.spike_groups)
-    many = Mirrored.of(many, problem.sigma).rule
-    if finite is None or few[0].size < many[0].size:
-        spike_groups = SpikeGroups(_samples(problem, many, nodes, accuracy))
-    return Model(
-        problem=problem,
-        samples=samples,
-        spike_groups=spike_groups,
-        varies=variance is not None,
-        atom=share_of_zeros(problem),
-        notes=spectrum_notes(problem, weights),
-    )
-
-
-def _samples(problem: Problem, groups: Rule, nodes: Nodes, accuracy: Accuracy) -> Samples:
-    """Columns of the groups at the nodes, with the law of r that the step's samples show."""
-    beyond = problem.n_step / (2.0 * SAMPLES_BEYOND)
-    step = build_step(
-        [ProblemRow(problem)],
-        groups,
-        accuracy.r_nodes,
-        samples=beyond,
-        by_norm=_splits_rows(problem),
-    )
-    columns = build_columns(problem.sigma, step, nodes.kappa)
-    if nodes.radius is not None:
-        columns = _at_radii(problem.sigma, step, columns, nodes.kappa, nodes.radius)
-        # The nodes have the variance of ‖x‖: of s_gh what inputs on the sphere have is left.
-        left = step.sample_norm - sample_norm_of_radius(step)
-        step = replace(step, sample_norm=left)
-    columns = with_blocks(problem, step, columns, nodes.kappa, nodes.radius)
-    return Samples(step, columns, nodes.kappa, nodes.weight)
-
-
-def _splits_rows(problem: Problem) -> bool:
-    """True if groups of Gaussian rows are cut in two by norm (143): where there are blocks."""
-    return problem.initial == "gaussian" and bool(visible_degrees(problem))
-
-
-def share_of_zeros(problem: Problem) -> float:
-    """Share of eigenvalues that are 0: features beyond the rank."""
-    rank = min(problem.n, problem.width)
-    if problem.sigma.slope_variance == 0.0:  # affine features have the rank of the inputs
-        rank = min(rank, problem.d)
-    return 1.0 - rank / problem.width
-
-
-def _needed_refinement(samples: Samples, least: float) -> float:
+def needed_refinement(samples: Samples, least: float) -> float:
     """How fine the rules must be, at least `least`, for gaps not to open between their nodes.
 
     A group alone (or a node) would fill a bulk of relative width about 4√(N/n) or 4√(n/N): mean
@@ -243,7 +95,7 @@ def _largest_ratio(values: FloatArray, share: FloatArray) -> float:
     return float(np.diff(kept).max(initial=1e-12))
 
 
-def _bulk_groups(problem: Problem, weights: SpikedWeights, limit: int) -> Rule:
+def bulk_groups(problem: Problem, weights: SpikedWeights, limit: int) -> Rule:
     """The values of a finite law, or the few groups that stand for any other in a bulk."""
     found = finite_groups(problem)
     if found is None or found[0].size > limit:
@@ -311,7 +163,7 @@ def _reach(weights: SpikedWeights) -> float:
     return max(*effects, 1e-300)
 
 
-def _many_groups(problem: Problem, weights: SpikedWeights, refinement: float) -> Rule:
+def groups_for_spikes(problem: Problem, weights: SpikedWeights, refinement: float) -> Rule:
     """Groups of a continuous law for the spikes."""
     reach = _reach(weights)
     scale = rounded_down(0.5 / reach)
@@ -326,7 +178,8 @@ def _many_groups(problem: Problem, weights: SpikedWeights, refinement: float) ->
     return truncated_normal(end, scale, widest, spacing)
 
 
-def _node_rule(problem: Problem, weights: SpikedWeights, refinement: float) -> Nodes:
+def node_rule(problem: Problem, weights: SpikedWeights, refinement: float) -> Nodes:
+    """Nodes up to what n samples show: of κ and, where its spread is visible, of ‖x‖."""
     sigma = problem.sigma
     largest = max(map(abs, problem.law.values)) if problem.law.is_finite else 1.0
     shift = max(abs(weights.unit_shift) * largest, 1e-300)
@@ -370,68 +223,14 @@ def is_norm_spread_visible(problem: Problem) -> bool:
     return sensitivity / math.sqrt(2.0 * problem.d) > _MIN_ROW_SPREAD
 
 
-def _at_radii(
-    sigma: Nonlinearity, step: Step, columns: Columns, kappa: FloatArray, radius: FloatArray
-) -> Columns:
-    """The columns with what ‖x‖ changes in the moments (5), to first order."""
-    norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
-    usual, here = (sigma.moments(norm * r, place) for r in (1.0, radius[:, None]))
-    plain = columns.plain.copy()
-    plain[:, :, : step.k.shape[1]] += here.mean - usual.mean
-    spread = columns.spread * (here.spread / usual.spread)
-    slope = columns.slope + here.slope - usual.slope  # w·x has the spread of ‖x‖ already
-    return replace(columns, plain=plain, slope=slope, spread=spread, spread_in_v2=spread)
-
-
-@dataclass(frozen=True)
-class Variance:
-    """Standard deviations of ν² by chance: among rows, (Q, 1), and among columns, (Q, K)."""
-
-    rows: FloatArray
-    columns: FloatArray
-
-
-def row_column_variance(problem: Problem, samples: Samples) -> Variance | None:
-    """How rows and columns vary by chance; None where it is too little to be seen."""
-    if abs(problem.sigma.mean_slope) < _MIN_SLOPE:
-        return None
-    step, columns, weight = samples.step, samples.columns, samples.weight
-    share = step.neurons[0] / step.neurons.sum()
-    power = columns.power(step.norm)[0]
-    cumulant = _fourth_cumulants(problem, samples)
-    relative = (weight @ cumulant @ share) / (weight @ power**2 @ share)
-    if relative / min(problem.n, problem.width) < _MIN_CUMULANT_SPREAD**2:
-        return None
-    rows = np.sqrt(cumulant @ share / problem.width)[:, None]
-    return Variance(rows, np.sqrt(cumulant / problem.n))
-
-
-def _fourth_cumulants(problem: Problem, samples: Samples) -> FloatArray:
-    """k_4 of a feature given κ, (Q, K), over as many entries as the features have."""
-    end = -normal_quantile(0.25 / (problem.n * problem.width))
-    z = np.linspace(-end, end, _CUMULANT_POINTS)
-    weight = np.exp(-0.5 * z * z)
-    weight /= weight.sum()
-    places = samples.step.shift[0] * samples.kappa[:, None]
-    values = problem.sigma(places[:, :, None] + samples.step.norm[0][:, None] * z)
-    values -= (values @ weight)[:, :, None]
-    np.square(values, out=values)
-    return np.asarray(np.maximum(values**2 @ weight - 3.0 * (values @ weight) ** 2, 0.0))
-
-
-def _with_variance(
-    problem: Problem, groups: Rule, nodes: Nodes, variance: Variance, accuracy: Accuracy
-) -> Samples:
-    """ν² with its variance by two nodes for every sample, in χ, and every group, in V̂2."""
-    doubled = np.repeat(groups[0], 2), np.repeat(0.5 * groups[1], 2)
-    samples = _samples(problem, doubled, nodes.twice(), accuracy)
-    spread, least = samples.columns.spread, _MIN_NOISE * samples.columns.spread
-    sign = np.array([-1.0, 1.0])
-    in_chi = (variance.rows * sign).reshape(-1, 1)
-    in_v2 = np.repeat((variance.columns[:, :, None] * sign).reshape(len(nodes.kappa), -1), 2, 0)
-    columns = replace(
-        samples.columns,
-        spread=np.maximum(spread + in_chi, least),
-        spread_in_v2=np.maximum(spread + in_v2, least),
-    )
-    return replace(samples, columns=columns)
+def visible_degrees(problem: Problem) -> tuple[int, ...]:
+    """Degrees of which n and N show more than noise."""
+    if problem.covariance is not None or problem.steps > 1 or problem.d < _FEWEST_INPUTS:
+        return ()
+    found = []
+    for k in DEGREES:
+        count = float(dimension(np.array([float(problem.d)]), k)[0])
+        part = problem.step_size > 0.0 or abs(float(coefficients(problem.sigma, k)[k])) > _NO_PART
+        if part and min(problem.n, problem.width) > _VISIBLE * count:
+            found.append(k)
+    return tuple(found)
