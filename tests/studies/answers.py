@@ -245,6 +245,9 @@ FALSE = [
     ("beyond-half", "predicted", {"activation": "tanh", "step_exponent": 0.4}, 2.0, "tanh, α"),
     ("reuse", "best", {"task": "little noise", "ratio": 0.1}, 0.4, "little noise, both"),
     ("reuse", "best", {"task": "much noise", "ratio": 0.1}, 0.4, "much noise, both"),
+    ("reuse", "best", {"task": "ReLU", "ratio": 0.1}, 0.4, "ReLU, both"),
+    ("reuse", "tuned_as_fresh", {"task": "ReLU"}, 0.3, "ReLU: ridge"),
+    ("reuse", "training_draws", {"task": "ReLU", "own": "with"}, 0.2, "ReLU: at d"),
     ("reuse", "tuned_as_fresh", {"task": "little noise"}, 0.3, "little noise: ridge"),
     ("reuse", "tuned_as_fresh", {"task": "much noise"}, 0.2, "much noise: ridge"),
     ("reuse", "training_draws", {"task": "little noise", "own": "with"}, 0.2, "little noise: at d"),
@@ -252,7 +255,7 @@ FALSE = [
     ("reuse", "draws", {"task": "much noise", "ratio": 0.3, "way": "twice"}, 0.2, "within"),
     *(
         ("reuse", "draws", {"task": t, "ratio": r, "way": "twice"}, 0.3, f"{t}, d/n = {r:g}:")
-        for t in ("little noise",)
+        for t in ("little noise", "ReLU")
         for r in reuse.RATIOS
     ),
     ("beyond-half", "predicted", {"activation": "relu", "step_exponent": 1.0}, 2.0, "relu, α"),

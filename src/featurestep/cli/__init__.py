@@ -70,18 +70,21 @@ class OneLineErrors(click.Group):
 
 
 def _refuse_option(error: click.NoSuchOption) -> NoReturn:
-    """An option that no command of this name has, or that is for simulated networks."""
-    from .simulate_commands import Run  # loads the simulation
-
+    """An option that this command does not have: others that do, or similar names."""
     where = error.ctx.command_path if error.ctx else "featurestep"
-    name = error.option_name.lstrip("-").replace("-", "_")
     message = error.format_message()
-    if name in Run.OPTIONS:
-        message = (
-            f"{error.option_name} is for simulated networks: simulate, compare, or spectrum and "
-            "phase with --seeds"
-        )
+    having = [name for name in COMMANDS if error.option_name in _options(name)]
+    if having:
+        *some, last = having
+        names = f"{', '.join(some)} and {last} have" if some else f"{last} has"
+        message = f"No such option {error.option_name!r}: {names} it"
     _refuse(f"{message} (see {where} --help)", error.exit_code)
+
+
+def _options(name: str) -> set[str]:
+    """The options of a command."""
+    command: click.Command = getattr(import_module(f".{COMMANDS[name]}", __name__), name)
+    return {option for parameter in command.params for option in parameter.opts}
 
 
 def _refuse(message: str, code: int) -> NoReturn:

@@ -246,7 +246,10 @@ def _at_radii(
     usual, here = (sigma.moments(norm * r, place) for r in (1.0, radius[:, None]))
     plain = columns.plain.copy()
     plain[:, :, : step.k.shape[1]] += here.mean - usual.mean
-    spread = columns.spread * (here.spread / usual.spread)
+    growth = np.divide(
+        here.spread, usual.spread, out=np.ones_like(here.spread), where=usual.spread > 0.0
+    )
+    spread = columns.spread * growth
     slope = columns.slope + here.slope - usual.slope  # w·x has the spread of ‖x‖ already
     return replace(columns, plain=plain, slope=slope, spread=spread, spread_in_v2=spread)
 
