@@ -2,10 +2,16 @@
 
 Each question is asked twice and traced the second time, with other numbers, so that neither imports
 nor remembered answers are counted. A file counts if a function of it is called, in any thread.
+
+The last count is of `core`, `functions` and `theory`: what plain problems (`core.extensions`: one
+step, rows of its own, the square loss without an intercept, isotropic inputs) enter there through
+any verb, asked once each. Lines are those of the files that are entered; lines of functions that
+no such question enters are counted apart.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import sys
@@ -13,9 +19,24 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import featurestep
-from featurestep import Problem, predict, simulate, spectrum
+from featurestep import (
+    FeaturestepError,
+    Problem,
+    baselines,
+    compare,
+    critical_steps,
+    learnable,
+    limit,
+    optimum,
+    phase_diagram,
+    predict,
+    simulate,
+    simulated_spectrum,
+    spectrum,
+)
 from featurestep.cli import main as command_line
 from featurestep.page.jobs import Jobs
 from featurestep.page.pool import answer
@@ -25,6 +46,22 @@ from featurestep.page.views import Views, tasks_of
 
 PACKAGE = Path(featurestep.__file__).parent
 RIDGES = (0.1, 0.2)  # of the first question and of the traced one
+ROOMS = ("core", "functions", "theory")
+PLAIN: dict[str, Any] = {"n": 400, "d": 200, "width": 300, "ridge": 0.1, "step_exponent": 0.38}
+VARIED: tuple[dict[str, Any], ...] = (  # the fields of plain problems, each by itself
+    {},
+    {"step_exponent": None, "step_size": 0.0},
+    {"activation": "relu", "centre": True, "target": "H1 + H2/sqrt(2)"},
+    {"activation": "H1 + H2/2", "target": "relu"},
+    {"activation": "sin(z + 0.6)", "target": "hard_tanh"},
+    {"target": "z1*z2 + z1"},
+    {"readout": "gaussian"},
+    {"readout": "uniform", "step_exponent": 0.7},
+    {"readout": "gaussian", "activation": "relu", "step_exponent": 0.6},
+    {"residual": "full", "activation": "sigmoid"},
+    {"initial": "gaussian"},
+    {"d": 20, "readout": "rademacher"},
+)
 
 
 def _problem(ridge: float) -> Problem:
@@ -67,15 +104,16 @@ def _ask(views: Views) -> Callable[[float], None]:
 
 
 @contextlib.contextmanager
-def traced() -> Iterator[set[str]]:
-    """The package's files of which a function is called meanwhile."""
-    called: set[str] = set()
+def traced() -> Iterator[set[tuple[str, int]]]:
+    """The package's functions that are called meanwhile: their files and first lines."""
+    called: set[tuple[str, int]] = set()
 
     def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_name != "<module>":
-            called.add(frame.f_code.co_filename)
+        code = frame.f_code
+        if event == "call" and code.co_name != "<module>":
+            called.add((code.co_filename, code.co_firstlineno))
 
-    found: set[str] = set()
+    found: set[tuple[str, int]] = set()
     threading.setprofile(note)
     sys.setprofile(note)
     try:
@@ -83,8 +121,8 @@ def traced() -> Iterator[set[str]]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-        paths = (Path(name) for name in called)
-        found |= {str(p.relative_to(PACKAGE)) for p in paths if p.is_relative_to(PACKAGE)}
+        own = ((Path(name), line) for name, line in called if Path(name).is_relative_to(PACKAGE))
+        found |= {(str(path.relative_to(PACKAGE)), line) for path, line in own}
 
 
 def files(ask: Callable[[float], object]) -> list[str]:
@@ -93,7 +131,7 @@ def files(ask: Callable[[float], object]) -> list[str]:
     ask(first)
     with traced() as found:
         ask(second)
-    return sorted(found)
+    return sorted({name for name, _ in found})
 
 
 def report(name: str, goal: int | None, found: list[str]) -> int:
@@ -101,6 +139,57 @@ def report(name: str, goal: int | None, found: list[str]) -> int:
     aim = "" if goal is None else f"   (goal {goal})"
     print(f"{name:32} {len(found):3}{aim}\n    {' '.join(found)}")
     return len(found)
+
+
+def plain_questions() -> Iterator[Callable[[], object]]:
+    """Every verb on plain problems of every kind; those of many points on one."""
+    for fields in VARIED:
+        problem = Problem(**{**PLAIN, **fields})
+        for verb in (predict, limit, baselines, learnable, spectrum):
+            yield lambda verb=verb, problem=problem: verb(problem)
+        yield lambda problem=problem: predict(problem, method="isotropic")
+        yield lambda problem=problem: predict(problem.vary(ridge=[0.1, 0.2]))
+        yield lambda problem=problem: simulate(problem, seeds=1, n_test=50)
+    plain = Problem(**PLAIN)
+    yield lambda: compare(plain, seeds=2, n_test=50)
+    yield lambda: optimum(plain, bounds={"ridge": (0.05, 0.5)})
+    yield lambda: critical_steps(plain)
+    yield lambda: phase_diagram(plain.vary(step_exponent=[0.2, 0.4]))
+    yield lambda: simulated_spectrum(plain, seeds=1, top=2)
+
+
+def plain_report() -> None:
+    """Print how much of the three rooms plain problems enter."""
+    with traced() as called:
+        for ask in plain_questions():
+            with contextlib.suppress(FeaturestepError):  # a refusal is an answer too
+                ask()
+    entered = sorted({name for name, _ in called if name.split("/")[0] in ROOMS})
+    whole = [path for room in ROOMS for path in (PACKAGE / room).rglob("*.py")]
+    report("plain problems, any verb", 50, entered)
+    lines = sum(_lines(PACKAGE / name) for name in entered)
+    left = sum(_not_called(name, called) for name in entered)
+    print(f"    {lines:,} lines, {left:,} of them in functions that are not entered (goal 10,000)")
+    print(f"    of {len(whole)} files and {sum(map(_lines, whole)):,} lines in {', '.join(ROOMS)}")
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def _not_called(name: str, called: set[tuple[str, int]]) -> int:
+    """Lines of a file's functions and methods that were not called."""
+    count = 0
+    pending: list[ast.AST] = [ast.parse((PACKAGE / name).read_text())]
+    while pending:
+        for node in ast.iter_child_nodes(pending.pop()):
+            if isinstance(node, ast.FunctionDef):
+                first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+                if (name, first) not in called:
+                    count += (node.end_lineno or first) - first + 1
+            elif isinstance(node, ast.ClassDef):
+                pending.append(node)
+    return count
 
 
 def main() -> None:
@@ -116,6 +205,7 @@ def main() -> None:
     finally:
         views.close()
     print(f"{'page, all three processes':32} {total:3}   (goal 60)")
+    plain_report()
 
 
 if __name__ == "__main__":
