@@ -293,6 +293,14 @@ def test_what_is_not_known_is_refused_in_a_line(changes: dict[str, Any], message
             verb(STEPPED)
 
 
+@pytest.mark.parametrize("sizes", [(20.0, 0.0), (0.0, 20.0), (0.0, 20.0, 0.0), (0.0, 0.0)], ids=str)
+def test_steps_of_size_zero_are_none(sizes: tuple[float, ...]) -> None:
+    problem = STEPPED.replace(n=400, d=50, width=300, n_step=400)
+    one = problem.replace(step_sizes=(max(sizes),))
+    assert predict(problem.replace(step_sizes=sizes)).test_error == predict(one).test_error
+    assert spectrum(problem.replace(step_sizes=sizes)).edge == spectrum(one).edge
+
+
 def test_two_directions_are_found_one_after_the_other() -> None:
     """z2 has no linear part: the first step does not see it, the second does, at z1."""
     problem = STEPPED.replace(target="z1 + z1*z2", n_step=6000)
@@ -380,8 +388,10 @@ def test_outliers_of_the_weights_and_what_they_have_of_the_target() -> None:
 @pytest.mark.parametrize("readout", ["rademacher", "constant"])
 @pytest.mark.parametrize("sizes", [(12.0, 0.0), (0.0, 12.0)])
 def test_a_spectrum_with_a_step_of_size_zero_is_that_of_one_step(
-    sizes: tuple[float, ...], readout: str
+    sizes: tuple[float, ...], readout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By the equations of several steps, which `spectrum` asks for two steps or more."""
+    monkeypatch.setattr(Problem, "without_zero_steps", lambda problem: problem)
     problem = SPECTRUM.replace(readout=readout)
     one, two = (
         spectrum(problem.replace(step_size=12.0)),

@@ -300,6 +300,13 @@ class Problem:
             given["step_size"] = None
         return Problem(**{**given, **changes})
 
+    def without_zero_steps(self) -> Problem:
+        """The same without those of several steps that have size zero: they change no weights."""
+        sizes = tuple(size for size in self.step_sizes if size > 0.0)
+        if self.steps == 1 or len(sizes) == self.steps:
+            return self
+        return self.replace(step_sizes=sizes or (0.0,))
+
     def _at_ridge(self, ridge: float) -> Problem:
         """The same at another ridge, on which no other field and no check depends."""
         found = object.__new__(Problem)

@@ -58,8 +58,8 @@ def predict(
     """Predict train and test errors after gradient steps (theory, sections 3, 11–20, 30–35, 60–66).
 
     One problem gives a `Prediction`, or with another loss than the square or an intercept a
-    `LossPrediction`, or with several steps, on fresh batches, a `StepsPrediction`; a grid gives the
-    same numbers over its fields, with a `status` for each point ("ok" or the reason there is no
+    `LossPrediction`, or with several steps, on fresh batches, a `StepsPrediction` (steps of size
+    zero are left out); a grid gives the same numbers over its fields, with a `status` for each point ("ok" or the reason there is no
     number), and `progress(done, total)` is called as its points are solved.
 
     `method` is "exact", for every step size, or "isotropic": the published approximation, which
@@ -134,6 +134,7 @@ def solve(
     `effort` multiplies the numbers of groups and nodes: results must not depend on it. With
     `any_loss` all problems are solved by section 31, also those with the square loss.
     """
+    problems = [problem.without_zero_steps() for problem in problems]
     any_loss = any_loss or not all(problem.has_square_loss for problem in problems)
     if method == "isotropic" and any_loss:
         raise InvalidProblem("method", "must be exact for other losses than the square", method)

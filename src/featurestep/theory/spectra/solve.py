@@ -255,6 +255,7 @@ def solve_spectrum(
     A bulk of too many parts, or with an edge that is lost, is given smoothed. NotConverged tells
     the first reason where even that fails.
     """
+    problem = problem.without_zero_steps()
     with one_thread(), np.errstate(all="ignore"):
         make: Any = build_model if problem.steps == 1 else build_chain_model
         if problem.shared_rows and problem.step_size:
