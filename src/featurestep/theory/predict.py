@@ -59,8 +59,9 @@ def predict(
 
     One problem gives a `Prediction`, or with another loss than the square or an intercept a
     `LossPrediction`, or with several steps, on fresh batches, a `StepsPrediction` (steps of size
-    zero are left out); a grid gives the same numbers over its fields, with a `status` for each point ("ok" or the reason there is no
-    number), and `progress(done, total)` is called as its points are solved.
+    zero are left out); a grid gives the same numbers over its fields, with a `status` for each
+    point ("ok" or the reason there is no number), and `progress(done, total)` is called as its
+    points are solved.
 
     `method` is "exact", for every step size, or "isotropic": the published approximation, which
     knows of each neuron its shift along the learned direction and its norm, for comparison.
