@@ -7,13 +7,12 @@ estimators and studies run its step and readout on given rows.
 
 from ..core.errors import InsufficientMemory, NonFiniteFeatures, SingularSystem
 from ..functions.targets import Teacher
-from .arguments import SEEDS, check_variants, checked_seeds, make_draws, make_resources
 from .backend import DTYPES, Array, Backend, make_backend, usable_memory
 from .cluster import ClusterError, client_of, row_ranges
 from .draw import Block, Draw, check_sizes
 from .network.convex import Features, fit_readout
-from .network.experiment import Estimate
-from .network.plan import default_test_size, group_key
+from .network.experiment import SEEDS, Estimate, check_variants, checked_seeds, make_draws
+from .network.plan import default_test_size, group_key, make_resources
 from .network.readout import ridge_readouts, smaller_gram
 from .network.result import ALIGNMENT, Simulation, spread
 from .network.step import (

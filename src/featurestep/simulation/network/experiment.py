@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from ...core.checks import whole_number
 from ...core.display import gibibytes
@@ -18,16 +20,74 @@ from ...core.errors import InvalidProblem
 from ...core.grid import Grid
 from ...core.problem import Problem
 from ...core.results import Progress, quantities_of
-from ..arguments import Draws, Resources, check_variants
 from ..cluster import Cluster
 from ..draw import Draw, check_sizes
-from ..streams import Streams
-from .plan import GroupCost, default_test_size, group_cost, make_groups
+from ..setting import Setting
+from ..streams import Streams, checked_seed, checked_streams
+from .plan import GroupCost, Resources, default_test_size, group_cost, make_groups
 from .run import Count, GroupRun, uncounted
+from .step import Variant, parse_variants
 
 GroupTask = tuple[int, slice]  # a group, and some of the seeds
 MAX_BATCHED_SIZE = 2000  # samples and neurons up to which several draws are computed at once
 MAX_DRAWS_AT_ONCE = 128
+SEEDS = 8  # draws of every verb that simulates, unless it is told otherwise
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Which networks are drawn, and which variants of each are looked at."""
+
+    seeds: tuple[int, ...]
+    variants: tuple[Variant, ...]
+    setting: Setting
+    streams: Mapping[str, int]
+
+
+def make_draws(
+    *,
+    seeds: int | Iterable[int],
+    variants: Iterable[str],
+    setting: Setting | None,
+    streams: Mapping[str, int] | None = None,
+    beside: tuple[str, ...] = (),
+) -> Draws:
+    """The checked draws; `beside` names variants that are no feature maps."""
+    setting = Setting() if setting is None else setting
+    if not isinstance(setting, Setting):
+        raise InvalidProblem("setting", "must be a Setting", setting)
+    parsed = parse_variants(variants, beside)
+    return Draws(checked_seeds(seeds), parsed, setting, checked_streams(streams))
+
+
+def checked_seeds(seeds: Any) -> tuple[int, ...]:
+    """The seeds behind a number or a list, or InvalidProblem."""
+    whole = isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool)
+    if whole and seeds >= 1:
+        return tuple(range(int(seeds)))
+    if isinstance(seeds, (str, bytes)) or not isinstance(seeds, Iterable):
+        raise InvalidProblem("seeds", "must be a number >= 1 or a list of seeds", seeds)
+    listed = tuple(checked_seed("seeds", seed) for seed in seeds)
+    if not listed or len(set(listed)) < len(listed):
+        raise InvalidProblem("seeds", "must be distinct, and at least one", listed)
+    return listed
+
+
+def check_variants(problem: Problem, variants: tuple[Variant, ...]) -> None:
+    """Refuse variants that describe one step where a problem has several."""
+    if problem.steps == 1:
+        return
+    for variant in variants:
+        if variant.degree or variant.base == "srf":
+            rule = "must be trained, initial or gaussian with several steps"
+            raise InvalidProblem("variants", rule, variant.name)
+
+
+def checked_progress(progress: Progress | None) -> Progress | None:
+    """Something to call, or None, or InvalidProblem."""
+    if progress is not None and not callable(progress):
+        raise InvalidProblem("progress", "must be callable", progress)
+    return progress
 
 
 @dataclass(frozen=True)

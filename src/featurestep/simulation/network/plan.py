@@ -11,21 +11,91 @@ factorisation; elementwise work and random numbers are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
+from ...core.checks import positive, whole_number
 from ...core.display import gibibytes
-from ...core.errors import InsufficientMemory
+from ...core.errors import InsufficientMemory, InvalidProblem
 from ...core.problem import Problem
-from ..arguments import Resources
-from ..backend import CHOLESKY_FLOPS, EIGEN_FLOPS, Backend, by_eigenvectors
+from ..backend import CHOLESKY_FLOPS, EIGEN_FLOPS, Backend, by_eigenvectors, make_backend
 from ..setting import Setting
-from ..streams import CHUNK
+from ..streams import CHUNK, DeviceSource, Source, Streams
 from .losses import LOSSES
 from .step import FeatureKey, Move, Variant, feature_key, residual_basis
 
 Slot = tuple[int, int]  # variant, point: where a number goes in the result
+DRAWN = ("host", "device")
+UNLIMITED = 1 << 62  # bytes, for what is only costed, and where nobody knows a limit
+Costed = TypeVar("Costed")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What computes, and how much memory it may take."""
+
+    backend: Backend
+    max_memory: int | None  # bytes
+    block_rows: int | None  # whole chunks, in which rows are drawn
+    drawn: str = "host"  # where random numbers are made
+
+    @property
+    def limit(self) -> tuple[int, str]:
+        """Bytes a run may take, and what they are called."""
+        if self.max_memory is not None:
+            return self.max_memory, "max_memory"
+        most = self.backend.limits.most
+        return UNLIMITED if most is None else most, "usable memory"
+
+    def source(self, streams: Sequence[Streams]) -> Source:
+        """Where the rows of one seed, or of several, come from."""
+        kind = DeviceSource if self.drawn == "device" else Source
+        return kind(streams, self.backend)
+
+    def record(self) -> dict[str, str]:
+        """Versions, BLAS, dtype and device."""
+        backend = self.backend
+        made = {"dtype": backend.precision, "device": backend.name, "drawn": self.drawn}
+        return {**backend.describe(), **made}
+
+
+def make_resources(
+    *,
+    dtype: str,
+    device: str = "cpu",
+    drawn: str | None = None,
+    max_memory: float | None = None,
+    block_rows: int | None = None,
+) -> Resources:
+    """The checked resources; a GPU draws its own numbers unless it is told otherwise."""
+    if drawn not in (None, *DRAWN):
+        raise InvalidProblem("drawn", f"must be {' or '.join(DRAWN)}", drawn)
+    if drawn == "device" and device == "cpu":
+        raise InvalidProblem("drawn", "must be host where the device is cpu", drawn)
+    return Resources(
+        backend=make_backend(device, dtype),
+        drawn=drawn or ("device" if device == "cuda" else "host"),
+        max_memory=None if max_memory is None else int(positive("max_memory", max_memory)),
+        block_rows=None if block_rows is None else _whole_chunks(block_rows),
+    )
+
+
+def _whole_chunks(block_rows: Any) -> int:
+    return -(-whole_number("block_rows", block_rows) // CHUNK) * CHUNK
+
+
+def costed(make: Callable[[Resources], Costed], resources: Resources) -> Costed:
+    """What is made with these resources; where it does not fit a machine, what it would take.
+
+    A limit that was asked for is kept.
+    """
+    try:
+        return make(resources)
+    except InsufficientMemory:
+        if resources.max_memory is not None:
+            raise
+        return make(replace(resources, max_memory=UNLIMITED))
 
 
 class ReadoutFit(NamedTuple):

@@ -18,20 +18,22 @@ from ...core.grid import Grid, as_grid
 from ...core.problem import Problem
 from ...core.results import GridResult, Note, Progress, Result, over_grid, verb
 from ...core.types import FloatArray
-from ..arguments import (
-    SEEDS,
-    Draws,
-    Resources,
-    checked_progress,
-    costed,
-    make_draws,
-    make_resources,
-)
 from ..backend import make_backend
 from ..cluster import Cluster, connected
 from ..setting import Setting
 from .by_rows import outcome_by_rows, shares_rows
-from .experiment import Estimate, Experiment, GroupTask, Runner, make_experiment
+from .experiment import (
+    SEEDS,
+    Draws,
+    Estimate,
+    Experiment,
+    GroupTask,
+    Runner,
+    checked_progress,
+    make_draws,
+    make_experiment,
+)
+from .plan import Resources, costed, make_resources
 from .readout import refuse_non_finite
 from .result import ALIGNMENT, Simulation, error_of_mean, spread
 from .run import TRAIN, Count, GroupOutcome, GroupRun

@@ -15,11 +15,10 @@ from ...core.display import gibibytes
 from ...core.errors import InsufficientMemory, InvalidProblem
 from ...core.extensions import ALL, require_known
 from ...core.problem import Problem
-from ..arguments import Draws, Resources, check_variants
 from ..backend import EIGEN_FLOPS, Backend
 from ..draw import check_sizes
-from ..network.experiment import Experiment
-from ..network.plan import Group, GroupCost, Shape, make_groups
+from ..network.experiment import Draws, Experiment, check_variants
+from ..network.plan import Group, GroupCost, Resources, Shape, make_groups
 from ..network.step import FeatureKey, Variant, feature_key
 from ..streams import CHUNK
 from .krylov import PROBES, kept_piece, krylov_flops, likely_steps, most_steps

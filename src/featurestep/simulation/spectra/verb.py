@@ -16,11 +16,18 @@ from ...core.borders import Border
 from ...core.problem import Grid, Problem
 from ...core.results import GridResult, Progress, over_grid, verb
 from ...core.types import FloatArray
-from ..arguments import SEEDS, checked_progress, costed, make_draws, make_resources
 from ..backend import Array
 from ..cluster import Arrays, Cluster, Range, connected
 from ..network.by_rows import gradient_part, weights_after
-from ..network.experiment import Estimate, GroupTask, Runner
+from ..network.experiment import (
+    SEEDS,
+    Estimate,
+    GroupTask,
+    Runner,
+    checked_progress,
+    make_draws,
+)
+from ..network.plan import costed, make_resources
 from ..network.run import TRAIN, Count, GroupRun, Weights, uncounted
 from ..network.step import FeatureKey, Variant, residual_basis
 from ..setting import Setting
