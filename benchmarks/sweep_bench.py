@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from featurestep.core.problem import Problem
-from featurestep.sweeps import sweep
-from featurestep.sweeps.tasks import TASKS
+from featurestep.sweeps import TASKS, sweep
 
 from .idle_task import Idle
 

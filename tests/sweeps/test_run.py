@@ -113,7 +113,7 @@ def test_one_refused_point_leaves_the_others(base):
 
 def test_a_singular_point_does_not_take_its_draw_along(base, monkeypatch):
     """Units of one draw are computed together; only the culprit is refused."""
-    from featurestep.sweeps.tasks import simulate as module
+    from featurestep.sweeps import tasks as module
 
     def picky(points, **options):
         if any(p.ridge == 1.0 for p in points):

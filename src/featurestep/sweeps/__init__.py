@@ -31,8 +31,7 @@ from .plan import (
     open_store,
     under_numerics,
 )
-from .results import check_target, export, make_dataset, make_table
+from .results import check_target, export, make_dataset, make_table, sweep
 from .spec import load_sweep, read_sweep
 from .store import LAYOUT, MISSING, Store
 from .tasks import TASKS, Task, Unit, Values
-from .verb import sweep
