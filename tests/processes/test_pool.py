@@ -110,7 +110,7 @@ def test_a_process_may_tell_how_far_it_is() -> None:
 
 
 def test_processes_that_cannot_start_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("featurestep.processes.pool.COMMAND", "raise SystemExit('no such module')")
+    monkeypatch.setattr("featurestep.processes.COMMAND", "raise SystemExit('no such module')")
     broken = WorkerPool(work, 2)
     try:
         with pytest.raises(CannotStart, match="worker processes do not start: no such module"):

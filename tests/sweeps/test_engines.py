@@ -101,7 +101,7 @@ def test_a_failing_bundle_is_halved_until_its_culprit_is_alone(grid):
 
 
 def test_workers_that_cannot_start_are_one_line(grid, monkeypatch):
-    monkeypatch.setattr("featurestep.processes.pool.COMMAND", "raise SystemExit('no such module')")
+    monkeypatch.setattr("featurestep.processes.COMMAND", "raise SystemExit('no such module')")
     with pytest.raises(EngineError, match="worker processes do not start: no such module"):
         run("processes", grid)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")

@@ -16,9 +16,8 @@ COMMANDS = {  # and their modules
     **dict.fromkeys(("predict", "limit", "baselines", "learnable", "optimum"), "theory_commands"),
     **dict.fromkeys(("simulate", "compare", "equivalence", "demo"), "simulate_commands"),
     **dict.fromkeys(("spectrum", "critical", "phase"), "spectrum_commands"),
-    **dict.fromkeys(("figure", "study"), "figure_commands"),
+    **dict.fromkeys(("figure", "study", "explore"), "figure_commands"),
     **dict.fromkeys(("bench", "doctor"), "machine_commands"),
-    "explore": "explore_command",
     "sweep": "sweep_commands",
     "fit": "fit_command",
 }

@@ -103,8 +103,6 @@ class Jobs:
 
     def start(self, state: PageState) -> str:
         """Begin a simulation and return its name."""
-        from .jobs import run
-
         small = sized(state)
         with self._lock:
             self._tidy()
