@@ -69,8 +69,8 @@ _FIELDS: Rows = {
     "noise_std": ("σ_ε", "standard deviation of the label noise ε"),
     "readout": (
         "LAW",
-        "distribution of √N·a, a the initial readout weights: gaussian, rademacher, constant, "
-        "uniform, or value:probability,… with mean square 1, such as -1:0.5,1:0.5",
+        f"distribution of √N·a, a the initial readout weights: {', '.join(LAWS)}, or "
+        "value:probability,… with mean square 1, such as -1:0.5,1:0.5",
     ),
     "residual": (
         "KIND",

@@ -14,10 +14,6 @@ from ..core.errors import InvalidProblem
 from ..core.types import FloatArray
 
 TOLERANCE = 1e-9
-RULE = (
-    "must be one of gaussian, rademacher, constant, uniform, "
-    "or a list of (value, probability) pairs"
-)
 
 
 @dataclass(frozen=True)
@@ -63,13 +59,12 @@ class Law:
 
 _NAMED = {
     "gaussian": Law("gaussian"),
-    "uniform": Law("uniform"),
     "rademacher": Law("rademacher", (-1.0, 1.0), (0.5, 0.5)),
     "constant": Law("constant", (1.0,), (1.0,)),
+    "uniform": Law("uniform"),
 }
-
-
 NAMES = tuple(_NAMED)
+RULE = f"must be one of {', '.join(NAMES)}, or a list of (value, probability) pairs"
 
 
 def resolve_law(spec: object) -> Law:

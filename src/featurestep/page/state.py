@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 from ..core.errors import InvalidProblem
 from ..core.problem import BINARY_LOSSES, INITIALS, LOSSES, RESIDUALS, ROWS, Problem
 from ..functions.activations import NAMED
+from ..functions.readout import NAMES as LAWS
 
 MAX_QUERY = 2000
 MAX_FORMULA = 200
@@ -98,7 +99,6 @@ def _control(default: Any, limits: Limits, word: str = "", sign: str = "") -> An
 
 
 _COEFFICIENT = Number(-2.0, 2.0, step=0.05)
-_LAWS = Choice(("gaussian", "rademacher", "constant", "uniform"))
 COVARIANCES: Mapping[str, Any] = {  # spectra of the inputs to choose from
     "identity": None,
     "power_half": "power(0.5)",
@@ -128,7 +128,7 @@ class PageState:
     covariance: str = _control("identity", Choice(tuple(COVARIANCES)), "covariance")
     activation: str = _control("relu", Choice(tuple(NAMED)), "activation", "σ")
     centre: bool = _control(True, Choice((True, False)), "centred", "E σ = 0")
-    readout: str = _control("gaussian", _LAWS, "readout law")
+    readout: str = _control("gaussian", Choice(LAWS), "readout law")
     residual: str = _control("labels", Choice(RESIDUALS), "residual")
     initial: str = _control("sphere", Choice(INITIALS), "first layer")
     target: str = _control("sliders", Choice(("sliders", "formula")))
