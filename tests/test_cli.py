@@ -330,3 +330,24 @@ def test_an_option_of_other_commands_names_them():
     told = command.run("predict", "--inputs", "rademacher", code=2).stderr
     assert told.startswith("error: No such option '--inputs': simulate, compare, ")
     assert told.endswith(" and phase have it (see featurestep predict --help)\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("predict", "--lr", "1"), "'--lr'; did you mean '--step-size'?"),
+        (("predict", "--alpha", ".4"), "'--alpha'; did you mean '--step-exponent'?"),
+        (("predict", "--activation", "swish"), "did you mean 'silu'?; got 'swish'"),
+        (("figure",), "NAME must be all or one of spectrum, "),
+        (("figure", "maximal"), "did you mean 'maximal-step'?; got 'maximal'"),
+        (("train",), "did you mean 'simulate'?"),
+        (("predict", "--target", "x^2"), "or a formula such as 'z^3 - z'"),
+    ],
+)
+def test_other_names_of_a_thing_get_a_suggestion(arguments, told):
+    assert told in command.run(*arguments, code=2).stderr
+
+
+def test_the_list_of_commands_is_not_cut_off():
+    listed = command.run("--help").stdout.partition("Commands:")[2]
+    assert "..." not in listed

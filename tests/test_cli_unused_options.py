@@ -91,6 +91,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "simulate": DRAWN,
     "compare": ("--seeds", "2", "--n-test", "50"),
     "equivalence": ("--seeds", "1"),
+    "phase": ("--over", "step_exponent=0.3,0.45"),
 }
 _SECONDS = {"baselines": ("loss", "flip"), "optimum": FIELDS}  # of computing
 SLOW = {(verb, option) for verb, options in _SECONDS.items() for option in options}
@@ -99,6 +100,78 @@ PAIRS = [
     for verb in VERBS
     for option in FIELDS
 ]
+
+
+# Options of the plain problem, and verbs that each takes seconds with.
+USUAL = {
+    "n": ("--n", "70"),
+    "d": ("--d", "33"),
+    "width": ("--width", "44"),
+    "phi and psi": ("--phi", "0.4", "--psi", "0.6"),
+    "n_step": ("--n-step", "90"),
+    "phi_step": ("--phi-step", "0.4"),
+    "step_exponent": ("--step-exponent", "0.35"),
+    "step_scale": ("--step-scale", "1.3"),
+    "step_size": ("--step-size", "5"),
+    "ridge": ("--ridge", "0.5"),
+    "noise_std": ("--noise-std", "0.6"),
+    "readout": ("--readout", "constant"),
+    "residual": ("--residual", "full"),
+    "initial": ("--initial", "gaussian"),
+    "centre": ("--no-centre",),
+    "activation": ("--activation", "softplus"),
+    "target": ("--target", "H1 + H2"),
+}
+RELU = ("--readout", "rademacher", "--target", "H1 + H2/2", "--noise-std", "0.3")
+PLAIN = (*RELU, "--activation", "relu", "--centre")
+SEARCHES = ("critical", "spectrum", "optimum", "phase")
+
+
+def plain_size(option: str) -> tuple[str, ...]:
+    """Sizes of the plain problem beside an option; none beside the ratios that set them."""
+    return SMALL[:2] if option == "phi and psi" else SMALL
+
+
+@pytest.mark.parametrize(
+    ("verb", "option"),
+    [
+        pytest.param(verb, option, marks=[pytest.mark.slow] if verb in SEARCHES else [])
+        for verb in VERBS
+        for option in USUAL
+    ],
+)
+def test_every_option_of_a_plain_problem_is_used_or_told_not_to_be(verb: str, option: str) -> None:
+    """Used: the numbers are other ones. Not used: a line on stderr, or a refusal, says so."""
+    if verb in ("critical", "phase") and option in ("step_exponent", "step_size"):
+        refused = command.run(verb, *USUAL[option], code=2)
+        assert refused.stderr.startswith(f"error: No such option '--{option.replace('_', '-')}': ")
+        return
+    plain = plain_answer(verb)
+    tried = CliRunner().invoke(
+        main, [verb, *plain_size(option), *PLAIN, *VERBS[verb], *USUAL[option], "--json"]
+    )
+    assert tried.exit_code == 0, tried.output
+    name = f"--{option.replace('_', '-')}"
+    told = f"note: the answer does not depend on {name}\n" in tried.stderr
+    if option == "step_scale" and verb == "limit":  # used at the maximal step only
+        ends = [numbers(maximal_limit(scale).stdout) for scale in ("1", "2")]
+        assert ends[0] != ends[1]
+    else:
+        assert told == (numbers(tried.stdout) == numbers(plain.stdout))
+
+
+def maximal_limit(scale: str) -> Result:
+    """The limit at α = 1/2."""
+    step = ("--step-exponent", "0.5", "--step-scale", scale)
+    return CliRunner().invoke(main, ["limit", *SMALL, *PLAIN, *step, "--json"])
+
+
+@cache
+def plain_answer(verb: str) -> Result:
+    """The answer to the plain problem of these tests."""
+    found = CliRunner().invoke(main, [verb, *SMALL, *PLAIN, *VERBS[verb], "--json"])
+    assert found.exit_code == 0, found.output
+    return found
 
 
 def numbers(text: str) -> Any:
@@ -135,3 +208,12 @@ def test_every_field_is_used_or_refused_in_one_line(verb: str, option: str) -> N
     assert tried.stderr.startswith("error: ")
     assert tried.stderr.count("\n") == 1
     assert "; got " in tried.stderr
+
+
+@pytest.mark.parametrize("option", FIELDS)
+def test_the_demonstration_has_the_plain_problem_only(option: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = command.run("demo", *QUICK[:6], "--seeds", "2", *FIELDS[option], code=2)
+    assert refused.stdout == ""
+    assert refused.stderr.startswith("error: ")
+    assert refused.stderr.count("\n") == 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .core.extensions import require_known
 from .core.problem import Problem
 from .core.results import GridResult
 from .core.types import Axes
@@ -54,6 +55,7 @@ def run_demo(
 
     `progress` is told the share of the work that is done.
     """
+    require_known(base, "the demonstration")
     exponents = np.linspace(0.0, 0.5, _CURVE_POINTS)
     names = ("n", "d", "width", "n_step")
     far = {name: getattr(base, name) * _LARGE_FACTOR for name in names}

@@ -11,6 +11,16 @@ import click
 from .. import __version__
 from ..core.errors import FeaturestepError
 
+_OTHER_OPTIONS = {  # as others call them
+    **dict.fromkeys(("--lr", "--learning-rate", "--eta"), "--step-size"),
+    **dict.fromkeys(("--lambda", "--reg", "--regularization", "--weight-decay"), "--ridge"),
+    **dict.fromkeys(("--samples", "--n-samples", "--n-train"), "--n"),
+    **dict.fromkeys(("--neurons", "--hidden", "--units"), "--width"),
+    **dict.fromkeys(("--dim", "--dimension", "--n-features"), "--d"),
+    **dict.fromkeys(("--noise", "--sigma"), "--noise-std"),
+    "--alpha": "--step-exponent",
+    "--center": "--centre",
+}
 INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
 COMMANDS = {  # and their modules
     **dict.fromkeys(("predict", "limit", "baselines", "learnable", "optimum"), "theory_commands"),
@@ -72,6 +82,8 @@ def _refuse_option(error: click.NoSuchOption) -> NoReturn:
     """An option that this command does not have: others that do, or similar names."""
     where = error.ctx.command_path if error.ctx else "featurestep"
     message = error.format_message()
+    if other := _OTHER_OPTIONS.get(error.option_name):
+        message = f"No such option {error.option_name!r}; did you mean {other!r}?"
     having = [name for name in COMMANDS if error.option_name in _options(name)]
     if having:
         *some, last = having
@@ -107,7 +119,8 @@ def main(ctx: click.Context) -> None:
     `limit`, `baselines`, `learnable`, `optimum` and `critical` use theory alone: nothing is
     trained. `simulate` and `equivalence` train this network on random data; `compare`, and
     `spectrum` and `phase` with --seeds, compare the theory with it. `fit` fits it to a file of
-    your own.
+    your own. Several steps, rows used twice, other losses and inputs with a covariance are options:
+    see `predict --help`.
 
     \b
     Start with

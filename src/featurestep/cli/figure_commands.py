@@ -6,20 +6,18 @@ import signal
 import socket
 from collections.abc import Mapping
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..core.axes import read_number
-from ..core.errors import install_command
 from .options import Command, figure_names
-from .output import check_folder, watched_share, write_in
+from .output import check_folder, require_extra, watched_share, write_in
 
 if TYPE_CHECKING:
     from ..figures import FigureClaimFailed, PaperFigure
 
-QUICK = "small sizes, half a minute a figure, or larger ones and more seeds  [default: quick]"
+QUICK = "small sizes, up to two minutes a figure, or larger ones and more seeds  [default: quick]"
 
 
 def _options(command: Command, *, kind: str) -> Command:
@@ -35,7 +33,7 @@ def _options(command: Command, *, kind: str) -> Command:
 @click.argument("name", required=False, shell_complete=figure_names)
 @partial(_options, kind="figures")
 def figure(name: str | None, **asked: Any) -> None:
-    """Compute, draw and check a figure of the papers, or `all` of them.
+    """Draw and check a figure of the papers, or `all` of them.
 
     Writes NAME.png, NAME.svg and the data behind them, NAME.nc, to DIR. Then prints one line for
     each claim with the numbers that support it. Where the data contradict a claim, the files are
@@ -112,12 +110,6 @@ def _make(one: PaperFigure, quick: bool, output: str) -> FigureClaimFailed | Non
     return None if all(claim.holds for claim in claims) else one.failure(one.name, claims)
 
 
-class MissingExtra(click.ClickException):
-    """The page's packages are not installed: one line says how to install them."""
-
-    exit_code = 2
-
-
 @click.command()
 @click.option(
     "--port", metavar="PORT", default="8050", show_default=True, help="port of the page; 0: any"
@@ -136,9 +128,7 @@ def explore(port: str, browser: bool) -> None:
       featurestep explore
       featurestep explore --port 0 --no-browser
     """
-    missing = [name for name in ("flask", "plotly", "waitress") if find_spec(name) is None]
-    if missing:
-        raise MissingExtra(f"the page needs {' and '.join(missing)}: {install_command('page')}")
+    require_extra("the page", "page", "flask", "plotly", "waitress")
     from ..page import address, listener
 
     opened = listener(read_number(port))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -11,8 +10,17 @@ import click
 from ..core.axes import read_number
 from ..core.checks import check_file, one_of, whole_number, write_whole
 from ..core.display import Table, plus_minus
-from ..core.errors import InvalidProblem, install_command
-from .output import check_path, mention, save, show_json, show_notes, show_table, watched_share
+from ..core.errors import InvalidProblem
+from .output import (
+    check_path,
+    mention,
+    require_extra,
+    save,
+    show_json,
+    show_notes,
+    show_table,
+    watched_share,
+)
 
 SEED = "seed of the folds and of the network's draws"
 
@@ -42,7 +50,7 @@ def fit(
     plot: str | None,
     as_json: bool,
 ) -> None:
-    """Fit one step to a CSV or Parquet file, and compare it with three other models.
+    """One step and three other models on a CSV or Parquet file.
 
     Missing numbers are replaced by the column's median, with an indicator column; categories
     become columns of 0 and 1. One step, random features (the same network without a step), ridge
@@ -55,9 +63,7 @@ def fit(
       featurestep fit houses.csv --target price
       featurestep fit houses.csv --target price --save model.joblib --plot learned.png
     """
-    if find_spec("sklearn") is None:
-        rule = f"needs scikit-learn: {install_command('sklearn')}"
-        raise InvalidProblem("fit", rule, file)
+    require_extra("fit", "sklearn", "sklearn", "pandas")
     from ..estimators import tables
 
     one_of("--task", task, tables.TASKS)

@@ -60,7 +60,7 @@ _SMALLER = 5  # the network that is trained has sizes smaller by this
 )
 @click.option("--out", metavar="FILE", help="also write the table to a file")
 def bench(device: str, out: str | None) -> None:
-    """Measure the speed of simulations, relative to matrix products on this machine.
+    """Measure the speed of simulations on this machine.
 
     Prints the machine, its rates, and one line for each case as it ends: seconds, seconds per
     draw, flops per second, and their share of the rate of matrix products. About a minute.
@@ -87,11 +87,11 @@ def bench(device: str, out: str | None) -> None:
 @click.option("--seeds", metavar="K", default=8, show_default=True, help="networks to train")
 @json_option
 def doctor(seeds: int, as_json: bool) -> None:
-    """Check this installation: versions, threads, and a case with known values.
+    """Check this installation by a case with known values.
 
-    The case is predicted and compared with its known values; then networks of a fifth of the size
-    are trained and compared with their prediction. Exit code 1 if either disagrees. Include the
-    whole output when you report a problem.
+    Prints versions and settings of threads. The case is predicted and compared with its known
+    values; then networks of a fifth of the size are trained and compared with their prediction.
+    Exit code 1 if either disagrees. Include the whole output when you report a problem.
 
     \b
     Examples

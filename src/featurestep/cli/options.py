@@ -209,6 +209,13 @@ class Request:
             raise InvalidProblem("--over", f"must give at most {MAX_POINTS} points", self.over)
         return axes
 
+    def tell_unused(self, names: Sequence[str]) -> None:
+        """Say so where one of these fields is given: the answer does not depend on them."""
+        for name in names:
+            if name in self.given or name in self.axes:
+                option = f"--{name.replace('_', '-')}"
+                click.echo(f"note: the answer does not depend on {option}", err=True)
+
     @property
     def target(self) -> Problem | Grid:
         """What was asked about: one problem, or a grid over it."""
@@ -255,13 +262,15 @@ def asking(
     kind: type[Request] = Request,
     *,
     without: Sequence[str] = (),
+    unused: Sequence[str] = (),
     defaults: Mapping[str, Any] = DEFAULTS,
     curve: bool = True,
 ) -> Callable[[Command], Command]:
     """Give a function of a request the options behind it; those that it names are its own.
 
     There is one for each field of a problem and the ratios φ and ψ, those of the kind of request,
-    and for a curve the fields to vary, JSON and a figure.
+    and for a curve the fields to vary, JSON and a figure. Fields of the problem that the answer
+    does not depend on are `unused`: where one is given a line says so.
     """
     rows = {**_FIELDS, **kind.OPTIONS}
     options = [_option(name, *row, defaults) for name, row in rows.items() if name not in without]
@@ -274,7 +283,9 @@ def asking(
         @wraps(function)
         def asked(**given: Any) -> None:
             named = {name: given.pop(name) for name in own}
-            function(kind(**given, defaults=defaults), **named)
+            request = kind(**given, defaults=defaults)
+            function(request, **named)
+            request.tell_unused(unused)
 
         command: Command = asked
         for option in reversed(options):

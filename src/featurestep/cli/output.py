@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +17,7 @@ import click
 
 from ..core.checks import check_file, unwritable, write_whole
 from ..core.display import LINE_WIDTH, Table, json_value, shared_fields
-from ..core.errors import InvalidProblem
+from ..core.errors import InvalidProblem, install_command
 from ..core.grid import Grid, as_grid
 from ..core.problem import Problem
 from ..core.results import OK, Result
@@ -26,6 +27,21 @@ from .options import Request
 
 if TYPE_CHECKING:
     from ..simulation import Estimate
+
+
+class _MissingExtra(click.ClickException):
+    """Packages are not installed; the message says how to install them."""
+
+    exit_code = 2
+
+
+def require_extra(what: str, extra: str, *modules: str) -> None:
+    """Refuse in one line, which says how to install them, where packages are missing."""
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        names = ", ".join(missing).replace("sklearn", "scikit-learn")
+        raise _MissingExtra(f"{what} needs {names}: {install_command(extra)}")
+
 
 FORMATS = (".png", ".pdf", ".svg")
 

@@ -211,13 +211,13 @@ def _failure(found: Comparison) -> str | None:
 
 @click.command()
 @click.option("--degrees", metavar="ℓ,…", default="1,2,3", show_default=True, help="of F_ℓ")
-@asking(Run, without=("n_test", "dtype", "device", "drawn"), defaults=SMALL)
+@asking(Run, without=("n_test", "dtype", "device", "drawn"), unused=("ridge",), defaults=SMALL)
 def equivalence(request: Run, degrees: str) -> None:
-    """Distance of the spiked features F_ℓ from the trained ones, ‖F − F_ℓ‖_op/√n.
+    """Distance of the trained features from the papers' F_ℓ.
 
     F_ℓ are the features before the step plus ℓ polynomials of the learned direction. The distance
-    vanishes as n grows when ℓ is at least the degree of the step exponent's regime. For the
-    errors of these feature maps on the same draws, see `simulate --variants`.
+    ‖F − F_ℓ‖_op/√n vanishes as n grows when ℓ is at least the degree of the step exponent's regime.
+    For the errors of these feature maps on the same draws, see `simulate --variants`.
 
     \b
     Examples
@@ -236,7 +236,7 @@ DEMO_FIXED = ("target", "noise_std", "step_exponent", "step_scale", "step_size")
 @click.option("--seeds", metavar="K", default="8", show_default=True, help="networks to simulate")
 @asking(without=DEMO_FIXED, defaults={**DEFAULTS, **DEMO_OWN}, curve=False)
 def demo(request: Request, output: str, seeds: str) -> None:
-    """Two published targets, learned degree by degree as the step grows.
+    """Two published targets, learned degree by degree.
 
     The settings of Moniri et al.: y = H₁ + ε with ε ~ N(0, 1), and y = H₁ + H₂/√2, the
     polynomials taken along β⋆. Draws train loss and test error against the step exponent, at

@@ -23,9 +23,9 @@ _LEFT_OUT = ("n_test", "dtype", "drawn")  # of a run: spectra have none of it he
 
 @click.command()
 @scheduler_option
-@asking(Run, without=_LEFT_OUT, defaults={**DEFAULTS, "seeds": 0})
+@asking(Run, without=_LEFT_OUT, unused=("ridge",), defaults={**DEFAULTS, "seeds": 0})
 def spectrum(request: Run) -> None:
-    """Singular values of features and weights: the bulk, the spikes and their functions.
+    """Singular values of the features: the bulk and the spikes.
 
     After the step some singular values of F/√n leave the bulk (the continuous density of the
     others). Each of these spikes is a learned feature, close to a polynomial of κ = x·β/‖β‖, the
@@ -73,7 +73,7 @@ def _cost(request: Run, variants: tuple[str, ...]) -> Estimate:
 )
 @asking(without=_STEP)
 def critical(request: Request, degrees: str) -> None:
-    """How large must the step be to learn features of degree 1, 2, …?
+    """Step sizes from which degrees 1, 2, … are learned.
 
     For each degree: the step at which its spike leaves the bulk, and the step at which half of
     the target's part of that degree along the learned direction is learned; both as η and as the
@@ -102,7 +102,7 @@ class Phases(Run):
 @click.command()
 @asking(Phases, without=(*_STEP, *_LEFT_OUT), defaults={**DEFAULTS, **PHASE_OWN})
 def phase(request: Phases) -> None:
-    """Number of spikes and learned degrees, by step exponent and another field.
+    """Numbers of spikes and learned degrees over a grid.
 
     Three answers for every point: the published limit n → ∞, the prediction at this n and, with
     --seeds, the mean over simulated networks. --over step_exponent=… sets the exponents (25 in

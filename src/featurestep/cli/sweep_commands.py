@@ -182,7 +182,7 @@ _numerics = click.option(
 
 @click.group()
 def sweep() -> None:
-    """Compute grids of problems and store the results: run, resume, export, plot.
+    """Compute large grids; store, resume, export and plot them.
 
     A sweep FILE (TOML) has a base problem, a grid over its fields and the tasks to compute at
     every point. Every result is stored at once (in an SQLite file beside FILE). After an

@@ -76,9 +76,9 @@ def limit(request: Request, degree: str | None, norm_growth: bool) -> None:
 
 
 @click.command()
-@asking()
+@asking(unused=("step_exponent", "step_scale", "step_size", "readout"))
 def baselines(request: Request) -> None:
-    """Test errors of simpler predictors, and lower bounds on the test error.
+    """Test errors of simpler predictors, and lower bounds.
 
     \b
     Examples
@@ -89,9 +89,9 @@ def baselines(request: Request) -> None:
 
 
 @click.command()
-@asking()
+@asking(unused=("initial",))
 def learnable(request: Request) -> None:
-    """Which parts of a target one step can learn, fully, in part or never.
+    """Which parts of a target one step can learn, or never.
 
     Lists the Hermite terms of the target, in a basis whose first axis is along E[y z]; how much of
     each any network can learn after a step on n_step samples, and how much with this activation
@@ -116,7 +116,7 @@ def learnable(request: Request) -> None:
 @click.option("--minimise", metavar="ERROR", default="test_error", show_default=True)
 @asking()
 def optimum(request: Request, best: tuple[str, ...], minimise: str) -> None:
-    """The best ridge λ, step size η, or both; the best sizes of several steps.
+    """The best ridge λ, step size η, or sizes of several steps.
 
     Searches between bounds; a note says if the best point lies on a bound. --over repeats the
     search for each value of another field.
@@ -132,6 +132,8 @@ def optimum(request: Request, best: tuple[str, ...], minimise: str) -> None:
     bounds = {name: pair for name, pair in searched.items() if pair is not None}
     names = tuple(searched)
     answer(theory.optimum, request, fields=1, over=names, minimise=minimise, bounds=bounds)
+    step = ("step_exponent", "step_scale") if {"step_size", "step_sizes"} & searched.keys() else ()
+    request.tell_unused((*names, *step))
 
 
 def _parse_search(text: str) -> tuple[str, tuple[Any, Any] | None]:

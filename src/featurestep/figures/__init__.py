@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from ..core.errors import FeaturestepError, InvalidProblem
 from ..core.types import Figure, xarray
+from ..functions.formula import suggestion
 
 ShareDone = Callable[[float], None]  # told the share of the work that is done
 
@@ -66,7 +67,9 @@ def chosen(known: Mapping[str, Kind], name: str | None) -> tuple[Kind, ...]:
     if name == "all":
         return tuple(known.values())
     if name is None or name not in known:
-        raise InvalidProblem("NAME", f"must be all or one of {', '.join(known)}", name)
+        hint = suggestion(name, known) if name else ""
+        rule = f"must be all or one of {', '.join(known)}{hint}"
+        raise InvalidProblem("NAME", rule, "nothing" if name is None else name)
     return (known[name],)
 
 

@@ -190,17 +190,31 @@ def _check_word(word: str, at: int, rest: str, words: Vocabulary) -> None:
         raise FormulaError(f"unexpected {word!r}{needs}{suggestion(word, known)}", at)
 
 
+_OTHER_NAMES = {  # of what is known here, as papers and programs call it
+    "swish": "silu",
+    "linear": "identity",
+    "logistic": "sigmoid",
+    "hardtanh": "hard_tanh",
+    "train": "simulate",
+    "plot": "figure",
+    "page": "explore",
+}
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """`; did you mean …?` for a word that is close to a known one, else nothing."""
     lower = {name.lower(): name for name in known}
+    other = _OTHER_NAMES.get(word.lower())
+    if other in lower:
+        return f"; did you mean {other!r}?"
     close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.7)
     return f"; did you mean {lower[close[0]]!r}?" if close and lower[close[0]] != word else ""
 
 
 def hermite_formula(text: str, parameter: str, names: tuple[str, ...] = ()) -> tuple[float, ...]:
     """Coefficients c_0, c_1, … of a Hermite sum; InvalidProblem if the text is none."""
-    known = f"one of {', '.join(names)}, or " if names else ""
-    rule = f"must be {known}a Hermite sum such as 'H1 + 0.5*H2'"
+    known = f"one of {', '.join(names)}, " if names else ""
+    rule = f"must be {known}a Hermite sum such as 'H1 + 0.5*H2' or a formula such as 'z^3 - z'"
     coefficients = _read(text, parameter, rule, _HERMITE_SUMS)[1]
     if not np.all(np.abs(coefficients) <= LARGEST):
         raise InvalidProblem(parameter, f"must have coefficients of at most {LARGEST:.0e}", text)
