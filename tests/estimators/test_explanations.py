@@ -247,8 +247,11 @@ def test_the_theory_expects_the_error_of_the_planted_examples(name, split):
         model.fit(X[:rows], y[:rows])
         true = np.mean((model.predict(X[rows:]) - y[rows:]) ** 2) / y[rows:].var()
         ratios.append(model.theory_[0].expected / true)
+    apart = np.abs(np.array(ratios) - 1.0)
     assert abs(np.mean(ratios) - 1.0) < 0.1, ratios
     assert np.std(ratios) < 0.15
+    assert np.sum(apart < 0.1) >= 5
+    assert apart.max() < 1 / 6
 
 
 def test_departures_are_named_with_their_size():

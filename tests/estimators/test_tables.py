@@ -137,6 +137,36 @@ def test_other_endings_are_refused_and_close_names_suggested(tmp_path):
     assert "did you mean 'price'?" in refused.stderr
 
 
+@pytest.mark.parametrize(
+    ("separator", "decimal"), [(";", "."), (";", ","), ("\t", ","), ("|", ".")]
+)
+def test_other_separators_and_decimal_commas_are_read(separator, decimal, tmp_path):
+    path, plain = tmp_path / "data.csv", frame()
+    plain.to_csv(path, index=False, sep=separator, decimal=decimal)
+    found = tables.read_table(str(path))
+    assert [*found.columns] == [*plain.columns]
+    numbers = plain.select_dtypes("number")
+    np.testing.assert_allclose(found[numbers.columns], numbers, equal_nan=True)
+
+
+def test_a_target_of_text_is_refused_as_such(tmp_path):
+    path = tmp_path / "data.csv"
+    prices = [f"{k},{k} EUR" for k in range(40)]
+    pandas.DataFrame({"a": prices, "b": range(40)}).to_csv(path, index=False)
+    refused = command.run("fit", str(path), "--target", "a", code=2).stderr
+    assert "must be numbers or classes; here it is text with 40 different values" in refused
+
+
+def test_another_model_with_a_smaller_error_is_named():
+    scores = {
+        tables.ONE_STEP: tables.Scores(np.array([0.2, 0.21, 0.2]), 1.0),
+        tables.RANDOM: tables.Scores(np.array([0.4, 0.42, 0.41]), 1.0),
+        "ridge": tables.Scores(np.array([0.1, 0.1, 0.1]), 1.0),
+    }
+    text = tables.verdict(scores)
+    assert text.endswith("0.41 without, but the smallest error is that of ridge, 0.1.")
+
+
 def test_a_step_of_size_0_is_told():
     same = tables.Scores(np.array([0.2, 0.3, 0.4]), 1.0)
     text = tables.verdict({tables.ONE_STEP: same, tables.RANDOM: same})

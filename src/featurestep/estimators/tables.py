@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -30,6 +31,7 @@ DISTINCT = 0.5  # a column of text with more distinct values than this share of 
 FOLDS = 5
 ONE_STEP, RANDOM = "one step", "random features"
 ALPHAS = np.logspace(-3, 4, 15)
+_SEPARATORS = (",", ";", "\t", "|")
 _SIGNIFICANT = 2.0  # standard errors of a difference that counts
 
 
@@ -60,7 +62,7 @@ def read_table(path: str) -> Any:
             return pandas.read_parquet(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pandas.errors.DtypeWarning)
-            return pandas.read_csv(path, sep="\t" if path.lower().endswith(".tsv") else ",")
+            return _read_text(path)
     except ImportError:
         rule = f"needs a package for .parquet: {install_command('parquet')}"
         raise InvalidProblem("FILE", rule, path) from None
@@ -69,6 +71,27 @@ def read_table(path: str) -> Any:
     except (ValueError, UnicodeError) as error:  # pandas' parser errors are ValueErrors
         reason = " ".join(str(error).split())[:200]
         raise InvalidProblem("FILE", f"is not a table that pandas reads ({reason})", path) from None
+
+
+def _read_text(path: str) -> Any:
+    """The table of a text file, by the separator that is most frequent in its first line."""
+    import pandas
+
+    whole: dict[str, Any] = {"sep": "\1", "header": None, "nrows": 1, "quoting": csv.QUOTE_NONE}
+    first = str(pandas.read_csv(path, dtype=str, **whole).iloc[0, 0])
+    separator = max(_SEPARATORS, key=first.count)
+    frame = pandas.read_csv(path, sep=separator)
+    if separator != "," and any(_has_decimal_commas(each) for _, each in frame.items()):
+        return pandas.read_csv(path, sep=separator, decimal=",")
+    return frame
+
+
+def _has_decimal_commas(column: Any) -> bool:
+    """True if every value is a number such as 1,5 or a whole one."""
+    values = column.dropna()
+    if values.empty or values.dtype.kind in "biufcmM":
+        return False
+    return bool(values.astype(str).str.fullmatch(r"\s*[+-]?\d+(,\d+)?\s*").all())
 
 
 def prepared(frame: Any, target: str, task: str) -> Data:
@@ -124,6 +147,9 @@ def _are_classes(y: Any, task: str) -> bool:
     if len(counts) < 2:
         raise InvalidProblem("--target", "must have at least 2 different values", len(counts))
     classes = task == "classification" or (task == "auto" and (words or few))
+    if task == "auto" and words and len(counts) > max(MAX_CATEGORIES, DISTINCT * len(y)):
+        rule = f"must be numbers or classes; here it is text with {len(counts)} different values"
+        raise InvalidProblem("--target", rule, y.iloc[0])
     if classes and int(counts.min()) < FOLDS:
         rule = f"must have at least {FOLDS} rows of each of its {len(counts)} classes"
         raise InvalidProblem("--target", rule, int(counts.min()))
@@ -247,4 +273,5 @@ def verdict(scores: Mapping[str, Scores]) -> str:
         return f"{text} ({chosen}). They have the smallest error of the {len(scores)} models."
     if best == ONE_STEP:
         return f"{text}. One step has the smallest error of the {len(scores)} models."
-    return f"{text}. The smallest error is that of {best}, {scores[best].error:.3g}."
+    but = ", but the" if text.startswith("The step was worth") else ". The"
+    return f"{text}{but} smallest error is that of {best}, {scores[best].error:.3g}."
