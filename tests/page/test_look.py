@@ -66,3 +66,26 @@ def test_names_of_levels_are_written_in_ink_and_train_and_test_differ_by_dash(na
     assert {trace["textfont"]["color"] for trace in named} == {THEMES[name].ink}
     test, train = (next(t for t in drawn if t["name"] == n) for n in ("test", "train"))
     assert test["line"]["dash"] != train["line"]["dash"]
+
+
+def test_names_of_levels_stand_where_no_curve_is_in_their_way() -> None:
+    """Above at the right end the test error passes, and above at the left one the training loss."""
+    levels = {"untrained": 0.156, "ridge_n_tuned": 0.0935, "noise_floor": 0.04}
+    point = {"test_error": 0.101, "train_loss": 0.052, "baselines": levels}
+    x = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    test, train = (
+        [0.152, 0.139, 0.122, 0.114, 0.109, 0.101],
+        [0.128, 0.117, 0.083, 0.065, 0.056, 0.052],
+    )
+    curve = {"x": x, "test_error": test, "train_loss": train}
+    drawn = figures.errors_figure(PageState(), point, curve, None, None)["data"]
+    places = {
+        trace["name"]: (trace["text"].index(trace["name"]), trace["textposition"])
+        for trace in drawn
+        if "textfont" in trace
+    }
+    assert places == {
+        "untrained": (1, "top left"),
+        "tuned ridge on n inputs": (1, "bottom left"),
+        "noise floor": (0, "top right"),
+    }

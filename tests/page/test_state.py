@@ -43,7 +43,7 @@ def test_presets_are_problems_and_links(name: str) -> None:
 def test_the_maximal_step_is_twice_the_root_of_the_width() -> None:
     problem = PRESETS["maximal"].state.problem
     assert problem.step_size == pytest.approx(2.0 * problem.width**0.5, rel=1e-9)
-    assert (problem.n, problem.d, problem.width) == (2000, 1000, 1500)
+    assert (problem.n, problem.d, problem.width) == (2000, 800, 1280)
     assert problem.n_step == 32 * problem.d
     exact, spiked = (
         predict(problem, method=method).test_error for method in ("exact", "isotropic")

@@ -55,31 +55,32 @@ def test_the_curve_is_the_prediction_over_a_grid(state: PageState) -> None:
     assert curve["refused"] == ""
 
 
-BEYOND = [  # a plain problem: a control, its value, and the words for it
-    ("rows", "same", "rows used twice"),
-    ("rows", "half", "rows used twice"),
-    ("covariance", "two_levels", "a covariance"),
-    ("loss", "logistic", "this loss"),
+BEYOND = [  # a plain problem: a control, its value, the words for it, why there is no spectrum
+    ("rows", "same", "rows used twice", ""),
+    ("rows", "half", "rows used twice", ""),
+    ("covariance", "two_levels", "a covariance", "a covariance"),
+    ("loss", "logistic", "this loss", "labels ±1"),
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "told"), BEYOND)
+@pytest.mark.parametrize(("name", "value", "told", "which"), BEYOND)
 @pytest.mark.parametrize("how", ["draft", "full"])
 def test_what_is_not_known_is_told_in_one_line_and_not_drawn(
-    name: str, value: str, told: str, how: str
+    name: str, value: str, told: str, which: str, how: str
 ) -> None:
     state = PageState(readout="rademacher", isotropic=True, **{name: value})
     tasks = tasks_of(state, how)
     assert set(tasks) == {"curve", "point", "spectrum"}
     found = {part: answer(*task) for part, task in tasks.items()}
     drawn, texts = spectrum_view(state, found)
-    if name == "rows":
-        assert (drawn["graph-spectrum"]["data"] != []) == (how == "full")
+    if name == "rows" and how == "full":
+        assert "spike" in texts["spikes"]
+        assert len(drawn["graph-spectrum"]["data"]) >= 2
     else:
         assert isinstance(found["spectrum"], Refused)
-        which = "labels ±1" if name == "loss" else told
         (shown,) = written(drawn["graph-spectrum"])
-        assert shown.replace("<br>", " ") == f"There is no theory of the spectrum with {which}."
+        told_why = f"There is no theory of the spectrum with {which}." if which else panels.LATER
+        assert shown.replace("<br>", " ") == told_why
         assert drawn["graph-spectrum"]["data"] == []
         assert texts == {"spikes": "", "notes-spectrum": []}
     del found["spectrum"]
@@ -127,9 +128,10 @@ def test_a_state_without_a_prediction_is_refused_whole(
     views: Views, changes: dict[str, object], field: str
 ) -> None:
     state = PageState(readout="rademacher", **changes)
-    with pytest.raises(InvalidProblem) as refused:
-        views.answers(state, "main", "draft")
-    assert refused.value.parameter == field
+    for lane in module.LANES:  # the spectrum's panel, too, stays as it was
+        with pytest.raises(InvalidProblem) as refused:
+            views.answers(state, lane, "draft")
+        assert refused.value.parameter == field
 
 
 def test_a_curve_that_takes_too_long_stays_a_draft(views: Views) -> None:

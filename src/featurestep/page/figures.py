@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from textwrap import wrap
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core.display import PALETTE
 from ..core.extensions import departing
 from ..core.problem import BINARY_LOSSES, interval
+from ..core.types import FloatArray
 from .axes import errors, exponents, here, nice
 from .state import PageState
 
@@ -90,12 +94,12 @@ def degrees(state: PageState, name: str, values: Sequence[float | None], colour:
     text = ["" if value is None or value < 0.005 else f"{100 * value:.0f}" for value in values]
     bars: Figure = {"type": "bar", "x": x, "y": values, "name": name, "marker": {"color": colour}}
     bars |= {"text": text, "textposition": "outside", "cliponaxis": False, "constraintext": "none"}
-    bars |= {"textfont": {"size": 10.5, "color": theme.ink}}
+    bars |= {"textfont": {"size": 10, "color": theme.ink}}
     bars |= {"hovertemplate": "%{x}: %{y:.1%}<extra></extra>"}
     up = {"range": [0, 1.12], "tickformat": ".0%", "dtick": 0.25}
     across = {"title": "degree of the learned direction, H<sub>k</sub>(κ)", "type": "category"}
     figure = frame(theme, [bars] if values else [], across, up)
-    figure["layout"].update(barmode="group", bargap=0.2, bargroupgap=0.06, hovermode="closest")
+    figure["layout"].update(barmode="group", bargap=0.06, bargroupgap=0.06, hovermode="closest")
     return figure
 
 
@@ -181,6 +185,8 @@ _LIMITS = {  # n → ∞
 }
 _CURVES = ("test", "train")
 _DASHES = {"test": "solid", "train": "12px,3px"}
+_RATIOS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # with ticks
+_NAME_HEIGHT = 0.08  # of the axis
 _NAMED = 4  # regimes with their degree written above
 _PEAKED = 8.0  # largest over smallest test error from which their axis is logarithmic
 _DECADES = 4.0  # of a logarithmic axis, at most
@@ -205,7 +211,13 @@ def errors_figure(state: PageState, point: Any, curve: Any, stairs: Any, simulat
             traces += _simulated(simulated, name, label, colour, theme)
     flat = _baselines(state, point, curve, theme)
     up = _y_axis(state, curve, [*traces, *flat])
-    traces = [*_named(flat, up, curve, names, theme.ink), *traces]
+    low, high = exponents(state)
+    across: Figure = {"title": AXES[state.over], "type": "log"}
+    if state.over == "exponent":
+        across |= {"type": "linear", "range": [low - 0.008, high + 0.008]}
+    elif state.over != "ridge":
+        across |= {"tickvals": _RATIOS, "ticktext": [f"{ratio:g}" for ratio in _RATIOS]}
+    traces = [*_named(flat, traces, across, up, theme.ink), *traces]
     if isinstance(point, Mapping) and (at := here(state)) is not None:
         edge = {"color": theme.paper, "width": 2}
         marker = {"color": [theme.test, theme.train], "size": 11, "line": edge}
@@ -213,10 +225,6 @@ def errors_figure(state: PageState, point: Any, curve: Any, stairs: Any, simulat
         traces.append(marks([at, at], both, "here", marker, hoverinfo="skip"))
     published = state.over == "exponent" and not departing(state.problem)
     shapes, notes = _regimes(theme) if published else ([], [])
-    low, high = exponents(state)
-    across: Figure = {"title": AXES[state.over], "type": "log"}
-    if state.over == "exponent":
-        across |= {"type": "linear", "range": [low - 0.008, high + 0.008]}
     ranks = [*_CURVES, "published", "limit"]
     for trace in traces:
         first = (rank for rank, name in enumerate(ranks) if trace["name"].startswith(name))
@@ -266,30 +274,63 @@ def _colours(theme: Theme) -> tuple[str, ...]:
     return untrained, ridge, kernel, floor, ridge, floor
 
 
-def _named(traces: list[Any], up: Figure, curve: Any, names: Sequence[str], ink: str) -> list[Any]:
-    """Level lines with their names on them: above, or below where the next one is close above.
+def _named(
+    traces: Sequence[Any], others: Sequence[Any], across: Figure, up: Figure, ink: str
+) -> list[Any]:
+    """Level lines with their names on them: where the fewest other lines are in their way.
 
-    They stand at the right end, or at the left one where only there no curve is in their way.
+    A name stands above or below its line, at the right end or at the left one. It takes a third of
+    the axis, on a narrow screen two thirds.
     """
-    scale = math.log10 if up.get("type") == "log" else float
-    levels = [trace for trace in traces if not trace.get("showlegend", True)]
-    levels.sort(key=lambda level: level["y"])
-    heights = [scale(level["y"][0]) for level in levels]
-    room = 0.08 * (up["range"][1] - up["range"][0])
-    third = len(curve["x"]) // 3 if isinstance(curve, Mapping) else 0
-    ends = [(curve[name][:third], curve[name][-third:]) for name in names] if third else []
-    for rank, (level, y) in enumerate(zip(levels, heights, strict=True)):
-        tight = rank + 1 < len(levels) and heights[rank + 1] - y < room
-        low, high = (y - room, y) if tight else (y, y + room)
-        left, right = (
-            any(low < scale(v) < high for each in ends for v in each[side] if v) for side in (0, 1)
-        )
-        first = right and not left
-        font = {"size": 12, "color": ink}
-        place = f"{'bottom' if tight else 'top'} {'right' if first else 'left'}"
+    scales = [math.log10 if axis.get("type") == "log" else float for axis in (across, up)]
+    curves = [trace for trace in (*others, *traces) if trace["mode"] == "lines"]
+    lines = [found for trace in curves if (found := _scaled(trace, *scales))[0].size]
+    room = _NAME_HEIGHT * (up["range"][1] - up["range"][0])
+    named = []
+    for level in traces:
+        if level.get("showlegend", True):  # a curve, which the legend names
+            named.append(level)
+            continue
+        (left, right), (y, _) = _scaled(level, *scales)
+        width = (right - left) / 3.0
+        tried = []
+        for high, last in itertools.product((True, False), (True, False)):
+            box = (y, y + room) if high else (y - room, y)
+            starts = (right - width, right - 2 * width) if last else (left, left + width)
+            hidden = [_crossings(lines, (x, x + width), box) for x in starts]
+            tried.append((2 * hidden[0] + hidden[1], not high, not last, starts[0], box))
+        _, low, first, start, box = min(tried)
+        taken = np.array([box[0] + 0.3 * room, box[0] + 0.7 * room])  # no other name stands here
+        lines += [(np.array([start, start + width]), np.full(2, at)) for at in taken]
         text = [level["name"], NOTHING] if first else [NOTHING, level["name"]]
-        level |= {"mode": "lines+text", "text": text, "textposition": place, "textfont": font}
-    return traces
+        place = f"{'bottom' if low else 'top'} {'right' if first else 'left'}"
+        font = {"size": 12, "color": ink}
+        words = {"mode": "lines+text", "text": text, "textposition": place, "textfont": font}
+        named.append({**level, **words})
+    return named
+
+
+def _scaled(trace: Any, *scales: Callable[[float], float]) -> tuple[FloatArray, FloatArray]:
+    """Points of a line as its axes place them."""
+    points = [(x, y) for x, y in zip(trace["x"], trace["y"], strict=True) if y and y > 0.0]
+    x, y = (np.array([scale(each[k]) for each in points]) for k, scale in enumerate(scales))
+    return x, y
+
+
+def _crossings(
+    lines: Sequence[tuple[FloatArray, FloatArray]],
+    across: tuple[float, float],
+    up: tuple[float, float],
+) -> int:
+    """How many lines go through a box; one on its border does not."""
+    count = 0
+    for x, y in lines:
+        ends = np.interp(across, x, y)
+        inside = y[(across[0] < x) & (x < across[1])]
+        met = (x[0] < across[1]) & (x[-1] > across[0])
+        seen = np.concatenate([ends, inside])
+        count += bool(met and seen.min() < up[1] and seen.max() > up[0])
+    return count
 
 
 def _staircase(stairs: list[Any], prefix: str, name: str, colour: str) -> Figure:

@@ -24,6 +24,7 @@ from ..theory.limits import spike_functions
 from ..theory.predict import predict, require_predictable, solve
 from ..theory.prediction import LearnedFunction, Outcome
 from ..theory.resolution import Effort
+from ..theory.reuse.solve import require_known_rows
 from ..theory.spectra import DRAFT, Spectrum, Spike, solve_spectrum
 from ..theory.spectra import spectrum as predict_spectrum
 from ..theory.validity import prediction_notes
@@ -189,22 +190,31 @@ def stairs(state: PageState, *, draft: bool = False) -> list[Data]:
     return steps
 
 
+LATER = "this one takes longer: it is drawn when you stop moving the controls"
 _POINTS = 160  # of the density's curve in full
 
 
 def spectrum(state: PageState, *, draft: bool = False) -> Data:
-    """Bulk and spikes of the features' singular values, in full, or as a draft."""
+    """Bulk and spikes of the features' singular values, in full, or as a draft.
+
+    A state that has no prediction is refused as `point` refuses it; one that has a prediction, but
+    no spectrum, by an error of another kind.
+    """
+    require_predictable(state.problem)
+    if state.problem.shared_rows:
+        require_known_rows(state.problem)
+    try:
+        require_known(state.problem, "spectrum", {"steps"}, {"rows"})
+    except InvalidProblem as error:
+        raise FeaturestepError(str(error)) from None
     if not draft:
         return spectrum_data(state, predict_spectrum(state.problem))
-    require_known(state.problem, "spectrum", {"steps"}, {"rows"})
     if state.steps > 1 or state.problem.shared_rows:
-        raise NotConverged("this one takes longer: it is drawn when you stop moving the controls")
+        raise NotConverged(LATER)
     try:
         found = solve_spectrum(state.problem, DRAFT)[1]
     except NotConverged:
-        raise NotConverged(
-            "this one takes longer: it is drawn when you stop moving the controls"
-        ) from None
+        raise NotConverged(LATER) from None
     return spectrum_data(state, found) | {"rough": found.is_smoothed}
 
 

@@ -194,7 +194,8 @@ def _check(wanted: Wanted) -> None:
 def answer(part: str, query: str, how: str) -> Any:
     """A part by its name, or the error in its place; who asks here imports the engine, no other.
 
-    A state that has no prediction is refused as a whole: the error of its point names the field.
+    A state that has no prediction is refused as a whole: the error of its point, and of its
+    spectrum, names the field.
     """
     from . import panels
 
@@ -202,7 +203,7 @@ def answer(part: str, query: str, how: str) -> Any:
         state = PageState.from_query(query)
         return getattr(panels, part)(state, draft=how != "full")
     except InvalidProblem as error:
-        return error if part == "point" else Refused(str(error))
+        return error if part in ("point", "spectrum") else Refused(str(error))
     except FeaturestepError as error:
         return Refused(str(error))
     except Exception as error:

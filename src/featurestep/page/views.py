@@ -89,6 +89,8 @@ class Views:
         is_long = task.how == "full"
         deadline = LONG_DEADLINE if is_long else DEADLINE
         (spectrum,) = self.pool.ask([task], wanted, deadline=deadline, is_long=is_long)
+        if isinstance(spectrum, InvalidProblem):
+            raise spectrum
         if isinstance(spectrum, Exception) and is_long:
             draft = self._draft(task, wanted)
             if isinstance(draft, Mapping):

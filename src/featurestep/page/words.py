@@ -54,9 +54,11 @@ def missing(state: PageState, fields: Collection[str]) -> str:
 
 def no_spectrum(fields: Collection[str]) -> str:
     """Why there is no spectrum, given the fields that are not those of a plain problem."""
+    unknown = [name for name in fields if name not in ("intercept", "steps")]
+    if unknown in ([], ["rows"]):
+        return ""
     words = {**_DEPARTURES, "loss": "labels ±1"}
-    which = [words[name] for name in fields if name in words and name not in ("intercept", "steps")]
-    return f"There is no theory of the spectrum with {_listed(which)}." if which else ""
+    return f"There is no theory of the spectrum with {_listed([words[name] for name in unknown])}."
 
 
 def sentence(point: Any) -> str:
