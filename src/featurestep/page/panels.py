@@ -205,17 +205,20 @@ def spectrum(state: PageState, *, draft: bool = False) -> Data:
         require_known_rows(state.problem)
     try:
         require_known(state.problem, "spectrum", {"steps"}, {"rows"})
+        found = _drafted(state) if draft else predict_spectrum(state.problem)
     except InvalidProblem as error:
         raise FeaturestepError(str(error)) from None
-    if not draft:
-        return spectrum_data(state, predict_spectrum(state.problem))
+    return spectrum_data(state, found) | {"rough": draft and found.is_smoothed}
+
+
+def _drafted(state: PageState) -> Spectrum:
+    """A draft, as long as it follows a slider."""
     if state.steps > 1 or state.problem.shared_rows:
         raise NotConverged(LATER)
     try:
-        found = solve_spectrum(state.problem, DRAFT)[1]
+        return solve_spectrum(state.problem, DRAFT)[1]
     except NotConverged:
         raise NotConverged(LATER) from None
-    return spectrum_data(state, found) | {"rough": found.is_smoothed}
 
 
 def spectrum_data(state: PageState, found: Spectrum) -> Data:
