@@ -1,4 +1,4 @@
-"""Threads: a pool of our own, and how many threads BLAS uses."""
+"""Threads: a pool of our own, how many threads BLAS uses, and the memory of freed arrays."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from importlib import import_module
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
+
+import numpy as np
+
+_KEPT_MEMORY = 31 << 20  # bytes; glibc's limit is at most 32 MiB
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -119,5 +123,17 @@ def _controller() -> Any:
 
 def one_thread() -> AbstractContextManager[Any]:
     """A context in which the BLAS libraries loaded so far use one thread."""
+    keep_freed_memory()
     limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return limited
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let glibc keep the memory of freed arrays of up to 32 MiB for the next ones.
+
+    It gives what is larger than 128 KiB back to the system, and the next array of that size costs
+    a page fault for every 4 KiB, often more time than what is computed in it. The limit rises to
+    the size of the largest array that was freed. Other C libraries do not notice.
+    """
+    np.empty(_KEPT_MEMORY, dtype=np.uint8)
