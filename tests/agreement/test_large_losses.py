@@ -141,13 +141,13 @@ def wrong_output(monkeypatch, field, factor):
 def wrong_proximal_map(monkeypatch, factor):
     """g of every loss, times a factor."""
     for kind in {type(loss) for loss in losses.LOSSES.values()}:
-        right = kind.proximal
+        right = kind.averages
 
-        def wrong(self, at, right=right):
-            found = right(self, at)
-            return found._replace(g=factor * found.g, g_square=factor**2 * found.g_square)
+        def wrong(self, labels, at, right=right):
+            found = right(self, labels, at)
+            return found._replace(force=factor * found.force, g_square=factor**2 * found.g_square)
 
-        monkeypatch.setattr(kind, "proximal", wrong)
+        monkeypatch.setattr(kind, "averages", wrong)
 
 
 @pytest.mark.slow

@@ -22,8 +22,8 @@ from featurestep import (
 from featurestep.core.problem import BINARY_LOSSES
 from featurestep.functions.sampled import Analytic
 from featurestep.theory.exact import convex
-from featurestep.theory.exact.label_rules import label_rule
-from featurestep.theory.exact.losses import LOSSES, SIGNS, Output, logistic_prox
+from featurestep.theory.exact.label_rules import SIGNS, LabelRule, label_rule
+from featurestep.theory.exact.losses import LOSSES, Output, logistic_prox
 from featurestep.theory.predict import solve
 from featurestep.theory.resolution import Effort
 from tests.theory import fitted_networks
@@ -237,32 +237,53 @@ def test_the_logistic_proximal_point(chi):
 
 
 @pytest.mark.parametrize("chi", [0.02, 0.5, 4.0, 60.0])
+@pytest.mark.parametrize("variance", [0.7, 0.01, 1e-6])
 @pytest.mark.parametrize("name", LOSSES)
-def test_averages_over_the_output(name, chi):
+def test_averages_over_the_output(name, variance, chi):
     """Closed forms and lattices against a fine sum over ω, of proximal points by minimisation."""
     loss = LOSSES[name]
     binary = name in BINARY_LOSSES
     mean = np.array([-3.0, -0.4, 0.2, 1.5, 8.0])[None, None]
-    variance, noise = np.full((1, 1, 1), 0.7), np.full((1, 1, 1), 0.0 if binary else 0.3)
+    spread, noise = np.full((1, 1, 1), variance), np.full((1, 1, 1), 0.0 if binary else 0.3)
     y = SIGNS[:, None, None, None] if binary else np.full((1, 1, 1, 1), 0.6)
-    at = Output(y, mean, variance, np.full((1, 1, 1), chi), noise)
+    at = Output(y, mean, spread, np.full((1, 1, 1), chi), noise)
     x = np.linspace(-9.0, 9.0, 180_001)
     w = np.exp(-0.5 * x**2)
     w /= w.sum()
-    omega = mean[..., None] + np.sqrt(variance + noise)[..., None] * x
+    omega = mean[..., None] + np.sqrt(spread + noise)[..., None] * x
     f = _prox(name, y[..., None], omega, chi)
     g = (f - omega) / chi
-    found, seen = loss.proximal(at), loss.measured(at)
+    s = np.array([-2.0, -0.5, 0.3, 1.0, 2.5])
+    weight = np.concatenate([np.eye(5 * len(y)), np.full((1, 5 * len(y)), 0.2)])
+    weight = weight.reshape(-1, len(y), 1, 5).transpose(1, 2, 0, 3)  # one node each, and all
+    rule = LabelRule(s[None, None], y, weight, np.zeros((0, 1, len(weight[0, 0]))))
+    every = at._replace(
+        mean=np.broadcast_to(mean, weight.shape[1:]),
+        variance=np.full((1, weight.shape[2], 1), variance),
+        influence=np.full((1, weight.shape[2], 1), chi),
+    )
+
+    def expected(values, factor=1.0):
+        return np.einsum("lqs,ls->q", weight[:, 0], (values @ w)[:, 0, 0] * factor)
+
+    found, seen = loss.averages(rule, every), loss.measured(rule, every)
     close = {"rel": 1e-6, "abs": 1e-9}
-    assert found.g == pytest.approx(g @ w, **close)
-    assert found.g_square == pytest.approx(g**2 @ w, **close)
     bend = -np.gradient(g, omega[0, 0, 0, 1] - omega[0, 0, 0, 0], axis=-1)
-    assert found.h == pytest.approx(bend @ w, rel=1e-4, abs=1e-6)
-    value = fitted_networks.loss
-    assert seen.train_loss == pytest.approx(value(y[..., None], f, name) @ w, **close)
-    assert seen.test_loss == pytest.approx(value(y[..., None], omega, name) @ w, **close)
-    wrong = (y[..., None] * f < 0.0) if binary else (y[..., None] - f) ** 2
-    assert seen.train_error == pytest.approx(wrong @ w, rel=1e-3, abs=1e-3 if binary else 1e-9)
+    assert found.h[0] == pytest.approx(expected(bend), rel=1e-4, abs=1e-6)
+    assert found.g_square[0] == pytest.approx(expected(g**2), **close)
+    basis = (np.ones(5), s, s**2 - 1.0)
+    for i, factor in enumerate(basis):
+        assert found.force[0, :, i] == pytest.approx(expected(g, factor), **close)
+        for j, other in enumerate(basis):
+            if name != "hinge":  # whose Newton step has more than h
+                curvature, seen_there = expected(bend, factor * other), found.curvature[0]
+                assert seen_there[:, 3 * i + j] == pytest.approx(curvature, rel=1e-4, abs=1e-5)
+    for omegas, kind in ((f, "train"), (omega, "test")):
+        value = fitted_networks.loss(y[..., None], omegas, name)
+        assert getattr(seen, f"{kind}_loss")[0] == pytest.approx(expected(value), **close)
+        missed = y[..., None] * omegas < 0.0 if binary else (y[..., None] - omegas) ** 2
+        rough = {"rel": 1e-3, "abs": 1e-3} if binary else close
+        assert getattr(seen, f"{kind}_error")[0] == pytest.approx(expected(missed), **rough)
 
 
 def _prox(name, y, omega, chi):
@@ -284,7 +305,7 @@ def test_rules_for_labels(noise):
     """Weights of nodes that do not know where labels change their sign."""
     problem = Problem(**SIZES, loss="hinge", target="H1 + H2/2", noise_std=noise)
     kappa, gamma = np.array([-1.3, 0.2, 2.0]), np.array([0.8])
-    rule = label_rule(problem.star, gamma, kappa)
+    rule = label_rule([problem.star], gamma, kappa)
     s = np.linspace(-8.0, 8.0, 160_001)
     w = np.exp(-0.5 * s**2) / np.sqrt(2.0 * np.pi) * (s[1] - s[0])
     for q, k in enumerate(kappa):
@@ -352,10 +373,10 @@ def test_many_random_problems_converge():
 def test_labels_of_degree_two_have_the_same_averages_on_all_nodes_of_s(target):
     star, kappa = Problem(**SIZES, target=target).star, np.array([-2.0, 0.3, 1.5])
     alignment = np.array([0.9, 0.6, 0.9])
-    fine = label_rule(star, alignment, kappa)
+    fine = label_rule([star] * 3, alignment, kappa)
     assert fine.parts is not None
     for count in (28, 64):
-        rule = label_rule(star, alignment, kappa, (count,))
+        rule = label_rule([star] * 3, alignment, kappa, (count,))
         for power in (1, 2):
             means = [
                 (each.weight * (each.label - 0.4 * each.s) ** power).sum(axis=(0, 3))
@@ -379,6 +400,35 @@ def test_grids_of_steps_share_rules_and_are_their_points():
         (alone,) = solve([problem])
         assert found.test_loss == pytest.approx(alone.test_loss, rel=1e-8)
         assert found.train_objective == pytest.approx(alone.train_objective, rel=1e-8)
+
+
+def test_grids_over_noise_and_flips_are_their_points():
+    base = Problem(**{**SIZES, "n": 800}, target="H1 + H2/2", readout="rademacher", intercept=True)
+    problems = [
+        base.replace(loss=loss, noise_std=noise, flip=flip, ridge=ridge)
+        for loss in ("logistic", "hinge")
+        for noise in (0.0, 0.1, 0.5)
+        for flip in (0.0, 0.1)
+        for ridge in (0.05, 0.5)
+    ]
+    for problem, found in zip(problems, solve(problems), strict=True):
+        (alone,) = solve([problem])
+        assert found.test_loss == pytest.approx(alone.test_loss, rel=1e-7)
+        assert found.test_error == pytest.approx(alone.test_error, rel=1e-7)
+        assert found.train_objective == pytest.approx(alone.train_objective, rel=1e-7)
+
+
+def test_bends_between_nodes_are_resolved():
+    """Interpolated labels: outputs pass the hinge's bend, of small spread, between coarse nodes."""
+    problem = Problem(
+        n=1339, d=1708, width=2876, n_step=2940, step_size=73.46, activation="erf",
+        target="H1 + H2/2", readout="rademacher", loss="hinge", ridge=0.0016427, noise_std=1 / 3,
+        flip=0.1,
+    )  # fmt: skip
+    found, finer = (predicted(problem, effort=Effort(nodes=share)) for share in (1.0, 2.0))
+    assert found.nodes != finer.nodes
+    for name in ("test_loss", "train_objective", "test_error", "readout_norm"):
+        assert getattr(found, name) == pytest.approx(getattr(finer, name), rel=1e-6)
 
 
 def test_problems_are_taken_in_the_order_of_their_rows(monkeypatch):

@@ -211,7 +211,7 @@ class _Batches:
             problem = self.problems[index]
             key = (
                 problem.sigma,
-                problem.star,
+                problem.sigma_star if problem.is_binary else problem.star,
                 problem.law,
                 problem.residual if problem.step_size else "labels",
                 problem.initial,

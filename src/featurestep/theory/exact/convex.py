@@ -25,14 +25,12 @@ from .dyson import (
 from .errors import Adjoint, fitted_bulk_gram, fluctuations, padded
 from .fixed_point import Evaluation, Samples, State, evaluate
 from .label_rules import LabelRule
-from .losses import Loss, Measured, Output
+from .losses import Averages, Loss, Measured, Output
 from .regression import field_covariance
 from .sectors import Forms, half_sums
 
 _SMALLEST_VARIANCE = 1e-10  # of the largest at any κ
-_LEVENBERG = 0.1
 _LARGEST_INTERCEPT_MOVE = 3.0
-_CELLS = 24_000  # labels × nodes of κ × nodes of s × problems of a table
 
 
 @dataclass(frozen=True)
@@ -96,13 +94,9 @@ class Sides:
     squares: FloatArray  # (B, K) P
 
     @cached_property
-    def averages(self) -> SampleAverages:
-        """⟨h⟩, ⟨g²⟩ and what the Newton step needs, a few problems at a time: tables fit caches."""
-        loss, labels = self.fitting.loss, self.fitting.labels
-        size = max(1, _CELLS // labels.weight[:, 0].size)
-        pieces = [slice(first, first + size) for first in range(0, len(self.squares), size)]
-        parts = [_averages(loss, labels.take(rows), self.output.take(rows)) for rows in pieces]
-        return SampleAverages(*map(np.concatenate, zip(*parts, strict=True)))
+    def averages(self) -> Averages:
+        """⟨h⟩, ⟨g²⟩ and what the Newton step needs."""
+        return self.fitting.loss.averages(self.fitting.labels, self.output)
 
     @cached_property
     def mass(self) -> FloatArray:
@@ -132,48 +126,10 @@ class Sides:
     @property
     def measured(self) -> Measured:
         """Losses and errors, (B,) each (eqs. 84, 85)."""
-        labels, weight = self.fitting.labels, self.fitting.samples.weight
-        means = [
-            (labels.weight * values).sum(axis=(0, 3)) @ weight
-            for values in self.fitting.loss.measured(self.output)
-        ]
+        weight = self.fitting.samples.weight
+        found = self.fitting.loss.measured(self.fitting.labels, self.output)
+        means = (values @ weight for values in found)
         return Measured(*(np.maximum(mean, 0.0) for mean in means))
-
-
-class SampleAverages(NamedTuple):
-    """Averages over label, s and ω given κ, (B, Q, …)."""
-
-    h: FloatArray  # ⟨h⟩
-    g_square: FloatArray  # ⟨g²⟩
-    curvature: FloatArray  # (B, Q, 9) ⟨h s_a s_b⟩ of the Newton step, s_a among 1, s, s² − 1
-    pull: FloatArray  # (B, Q, 3) ⟨(g + hω̄) s_a⟩
-
-
-def _averages(loss: Loss, labels: LabelRule, output: Output) -> SampleAverages:
-    """The averages of some problems."""
-    weight, proximal = labels.weight, loss.proximal(output)
-    h_weight = _over_labels(weight, proximal.h)  # (B, Q, S)
-    plain = h_weight.sum(axis=2)
-    g_square = _over_labels(weight, proximal.g_square).sum(axis=2)
-    if not loss.is_smooth:  # the solution is the same
-        more = _LEVENBERG / (1.0 + output.influence + np.sqrt(output.variance))
-        h_weight += more * weight.sum(axis=0)
-    force = _over_labels(weight, proximal.g)
-    force += h_weight * output.mean
-    return SampleAverages(
-        plain,
-        g_square,
-        matmul(h_weight[:, :, None, :], labels.products)[:, :, 0],
-        matmul(force[:, :, None, :], labels.basis)[:, :, 0],
-    )
-
-
-def _over_labels(weight: FloatArray, values: FloatArray) -> FloatArray:
-    """The sum over labels, (B, Q, S)."""
-    found: FloatArray = weight[0] * values[0]
-    for share, value in zip(weight[1:], values[1:], strict=True):
-        found += share * value
-    return found
 
 
 def sides(fitting: Fitting, unknowns: Unknowns) -> Sides:
@@ -225,10 +181,11 @@ def newton_readout(at: Sides, found: Evaluation, c: FloatArray) -> ConvexFit:
     """
     fitting, columns = at.fitting, at.fitting.columns
     nw = at.samples_by_node[:, :, None]
-    curvature, pull = at.averages.curvature * nw, at.averages.pull * nw
     rows, _, count, fields = columns.shape
     flat = columns.reshape(rows, 3 * count, fields)
-    curvature = curvature.reshape(rows, count, 3, 3)
+    curvature = (at.averages.curvature * nw).reshape(rows, count, 3, 3)
+    pull = at.averages.force * nw  # E⟨(g + hω̄)s_a⟩, ω̄ the same sum over s_b
+    pull += matmul(curvature, at.parts.transpose(0, 2, 1)[..., None])[..., 0]
     bent = matmul(curvature, columns.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)  # (B, 3, Q, F)
     gram = matmul(transposed(flat), bent.reshape(rows, 3 * count, fields))
     _subtract_bulk(gram, at, found)

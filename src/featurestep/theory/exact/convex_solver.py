@@ -15,8 +15,8 @@ from .convex import Fitting, Sides, Unknowns, mapped, norm_by_scaling, sides
 from .dyson import averaged, diagonals, symmetric, t_matrix_without_readout
 from .fixed_point import Fixed, History, Samples, fixed_point
 from .label_rules import COARSE as COARSE_ORDERS
-from .label_rules import FINE, HERMITE, Orders, hermite_orders, node_count
-from .losses import SIGNS, Measured
+from .label_rules import FINE, HERMITE, SIGNS, Orders, hermite_orders, node_count
+from .losses import Measured
 from .step import Step
 
 TOLERANCE = 1e-11
@@ -246,10 +246,11 @@ def output_changes(at: Sides, errors: bool = False) -> FloatArray:
     bends = [(mean + sign * place) / spread for place in places for sign in SIGNS]
     fixed = np.broadcast_to(labels.changes, (len(labels.changes), *mean.shape))
     distance = np.concatenate([np.reshape(bends, (-1, *mean.shape)), fixed])  # (·, B, Q)
-    near = np.minimum(np.abs(distance[..., 1:]), np.abs(distance[..., :-1])) < LEVELLED
+    before, after = distance[..., :-1], distance[..., 1:]
+    near = (np.minimum(np.abs(before), np.abs(after)) < LEVELLED) | (before * after < 0.0)
     kappa = np.minimum(np.abs(samples.kappa[1:]), np.abs(samples.kappa[:-1]))
     digits = np.maximum(-np.log(NODE_ERROR) - 0.5 * kappa**2, 1e-3)
-    change = np.abs(np.diff(distance, axis=2)) * near * np.sqrt(digits / (2.0 * np.pi**2))
+    change = np.abs(after - before) * near * np.sqrt(digits / (2.0 * np.pi**2))
     return np.asarray(COARSE_NODES * change.max(axis=(0, 2), initial=0.0))
 
 
@@ -429,7 +430,7 @@ def _along_ridges(rules: Rules, rows: IntArray, start: FloatArray) -> FloatArray
 def _coordinates(step: Step) -> FloatArray:
     """Numbers by which rows differ, (B, C), each of range 1."""
     sizes = (step.ridge, step.n, step.d, step.phi, step.neurons.sum(axis=1))
-    others = (step.e[:, -1], step.alignment, step.beta, step.noise)
+    others = (step.e[:, -1], step.alignment, step.beta, step.noise, step.target[:, 1])
     table = np.stack([*map(np.log, sizes), *others], axis=1)
     extent = np.ptp(table, axis=0)
     return np.asarray(table[:, extent > 0.0] / extent[extent > 0.0])

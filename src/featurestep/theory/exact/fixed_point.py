@@ -39,6 +39,7 @@ ACCEPTED = 1e-10  # residual of a solution
 TOLERANCE = 1e-12
 Map = Callable[[FloatArray, IntArray], FloatArray]  # states of some rows ↦ their images
 REGULARISATION = 1e-13  # of the least squares over the history of differences
+NEIGHBOURS_ERROR = 0.03  # relative, of differences that were seen near another solution
 MAX_IDLE_STEPS = 30  # without progress
 DAMPING = (0.7, 0.7, 0.7, 0.35)  # factors on changes that are large
 FORGOTTEN = 1e5  # times the present change: less costs steps, without any limit some rows stall
@@ -437,15 +438,21 @@ class _Differences:
         self.changes = np.empty((rows, depth, size))  # times the weights
         self.gram = np.zeros((rows, depth, depth))  # of the changes
         self.errors = np.zeros((rows, depth))  # sizes of the changes before
+        self.uncertainty = np.zeros((rows, depth))  # relative errors of the differences
         self.order: list[int] = []  # places, the newest last
         self.weight: FloatArray = np.ones((rows, size))
         if history is not None:
             kept = list(zip(*history, strict=True))[-depth:]
             for step, change in kept:
-                self.add(step, change, self.weight, self.errors[:, 0])
+                self.add(step, change, self.weight, self.errors[:, 0], NEIGHBOURS_ERROR)
 
     def add(
-        self, step: FloatArray, change: FloatArray, weight: FloatArray, error: FloatArray
+        self,
+        step: FloatArray,
+        change: FloatArray,
+        weight: FloatArray,
+        error: FloatArray,
+        uncertainty: float = 0.0,
     ) -> None:
         """One more difference, in the place of the oldest."""
         depth = self.sums.shape[1]
@@ -456,7 +463,7 @@ class _Differences:
         own = self.changes[:, place] = change * weight
         products = np.matmul(self.changes[:, :count], own[:, :, None])[:, :, 0]
         self.gram[:, place, :count] = self.gram[:, :count, place] = products
-        self.errors[:, place] = error
+        self.errors[:, place], self.uncertainty[:, place] = error, uncertainty
 
     def weigh(self, weight: FloatArray) -> None:
         """Measure changes by other weights."""
@@ -478,7 +485,7 @@ class _Differences:
         size = np.maximum(np.sqrt(np.einsum("bii->bi", gram)), 1e-150)
         scaled = gram / (size[:, :, None] * size[:, None, :])
         index = np.arange(count)
-        scaled[:, index, index] += REGULARISATION
+        scaled[:, index, index] += REGULARISATION + self.uncertainty[:, :count] ** 2
         right = np.matmul(self.changes[:, :count], seen[:, :, None]) / size[:, :, None]
         mix: Any = np.linalg.solve(scaled, right)
         mix = (mix[:, :, 0] / size)[:, None, :]
@@ -505,7 +512,7 @@ class _Differences:
     def take(self, rows: Any) -> _Differences:
         """The same of some rows."""
         found = copy(self)
-        for name in ("sums", "changes", "gram", "errors", "weight"):
+        for name in ("sums", "changes", "gram", "errors", "uncertainty", "weight"):
             setattr(found, name, getattr(self, name)[rows])
         found.order = list(self.order)
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -16,8 +17,8 @@ from ...functions.quadrature import gauss_hermite, gauss_legendre, normal_densit
 from ...functions.signs import MeanSign
 from ..labels import across_alignment
 from .dyson import matmul
-from .losses import SIGNS
 
+SIGNS = np.array([-1.0, 1.0])  # of labels, in the order of the first axis
 _EDGES = np.array([-7.0, -4.6, -2.3, 0.0, 2.3, 4.6, 7.0])
 _FAR_EDGES = np.linspace(-10.5, 10.5, 10)
 _FINE_ORDER = 16  # nodes of a panel in integrals with a label's probability
@@ -35,13 +36,13 @@ _SIGN_HERMITE = 3  # of them, that have fewer nodes than the panels of signs
 class LabelRule:
     """Nodes of s given κ, and their weights with each label.
 
-    E[F(y, κ, s)|κ] is the sum over labels and nodes of weight·F(label, κ, s). Problems of one
-    alignment share it: B is 1 where all do.
+    E[F(y, κ, s)|κ] is the sum over labels and nodes of weight·F(label, κ, s). Axes have length 1
+    where all problems, or all κ, share what an array has.
     """
 
     s: FloatArray  # (B or 1, Q or 1, S)
     label: FloatArray  # (L, B or 1, Q or 1, S or 1) ±1, or the real label without its noise
-    weight: FloatArray  # (L, B, Q, S)
+    weight: FloatArray  # (L, B or 1, Q or 1, S)
     changes: FloatArray  # (C, B, Q) distance of κ from places where E[y|κ] changes fast, in units
     parts: FloatArray | None = None  # (B, Q, 3) real labels as sums of 1, s, s² − 1, if they are
 
@@ -52,12 +53,19 @@ class LabelRule:
 
     def take(self, rows: Any) -> LabelRule:
         """The same for some of the problems."""
-        if self.weight.shape[1] == 1:
-            return self
-        s = self.s if len(self.s) == 1 else self.s[rows]
-        label = self.label if self.label.shape[1] == 1 else self.label[:, rows]
-        parts = None if self.parts is None else self.parts[rows]
-        return LabelRule(s, label, self.weight[:, rows], self.changes[:, rows], parts)
+
+        def part(values: FloatArray, axis: int) -> FloatArray:
+            if values.shape[axis] == 1:
+                return values
+            return values[rows] if axis == 0 else values[:, rows]
+
+        return LabelRule(
+            part(self.s, 0),
+            part(self.label, 1),
+            part(self.weight, 1),
+            part(self.changes, 1),
+            None if self.parts is None else part(self.parts, 0),
+        )
 
     @cached_property
     def basis(self) -> FloatArray:
@@ -65,24 +73,66 @@ class LabelRule:
         return np.stack([np.ones_like(self.s), self.s, self.s**2 - 1.0], axis=-1)
 
     @cached_property
-    def products(self) -> FloatArray:
-        """Products of two of them, (B or 1, Q or 1, S, 9)."""
-        product = self.basis[..., :, None] * self.basis[..., None, :]
-        return product.reshape(*product.shape[:3], 9)
+    def powers(self) -> FloatArray:
+        """s^k, k = 0 … 4, (B or 1, Q or 1, S, 5)."""
+        square = self.s * self.s
+        every = [np.ones_like(self.s), self.s, square, square * self.s, square * square]
+        return np.stack(every, axis=-1)
+
+    @cached_property
+    def by_power(self) -> FloatArray:
+        """Weights times s^k, (B or 1, Q or 1, S, L, 5)."""
+        weighted = self.weight[..., None] * self.powers
+        return np.ascontiguousarray(np.moveaxis(weighted, 0, 3))
 
 
 def label_rule(
-    star: Nonlinearity, alignment: FloatArray, kappa: FloatArray, orders: Orders = FINE
+    stars: Sequence[Nonlinearity], alignment: FloatArray, kappa: FloatArray, orders: Orders = FINE
 ) -> LabelRule:
-    """The rule at alignments γ (B,) and κ (Q,), with so many nodes."""
-    each, place = np.unique(alignment, return_inverse=True)
-    if not isinstance(star, MeanSign):
-        found = _of_real_labels(star, each, kappa, orders)
+    """The rule of problems with these targets and alignments γ (B,) at κ (Q,), with so many nodes.
+
+    Real labels have one target, signs the signs of one target with any noise and flips.
+    """
+    rows: dict[tuple[Nonlinearity, float], int] = {}
+    both = zip(stars, alignment.tolist(), strict=True)
+    place = np.array([rows.setdefault(each, len(rows)) for each in both])
+    each = np.array([gamma for _, gamma in rows])
+    signs = tuple(star for star, _ in rows if isinstance(star, MeanSign))
+    if not signs:
+        found = _of_real_labels(stars[0], each, kappa, orders)
     elif len(orders) == 1:
-        found = _of_signs_by_hermite(star, each, kappa, orders[0])
+        found = _of_signs_by_hermite(_Signs(signs), each, kappa, orders[0])
     else:
-        found = _of_signs(star, each, kappa, orders)
+        found = _of_signs(_Signs(signs), each, kappa, orders)
     return found.take(place)
+
+
+@dataclass(frozen=True)
+class _Signs:
+    """Signs of one target, with noise and flips of their own in each of B problems."""
+
+    stars: tuple[MeanSign, ...]
+
+    def probability(self, t: FloatArray) -> FloatArray:
+        """P(y = 1|t), (B, …)."""
+        found = np.empty_like(t)
+        for star in dict.fromkeys(self.stars):
+            rows = [i for i, own in enumerate(self.stars) if own is star]
+            found[rows] = star.probability(t[rows])
+        return found
+
+    @property
+    def places(self) -> FloatArray:
+        """Places t where the probability changes fast or bends, in order, (B, 1, C), ∞ at last."""
+        each = [sorted([*star.crossings, *star.base.kinks]) for star in self.stars]
+        found = np.full((len(each), 1, max(map(len, each))), np.inf)
+        for row, places in zip(found, each, strict=True):
+            row[0, : len(places)] = places
+        return found
+
+    def changes(self, place: FloatArray, across: FloatArray) -> FloatArray:
+        """Distances in s of the places where E[y|t] changes its sign without flips, (C, B, Q)."""
+        return np.asarray((np.array(self.stars[0].kinks)[:, None, None] - place) / across)
 
 
 def node_count(orders: Orders, *, is_real: bool) -> int:
@@ -146,10 +196,15 @@ def _of_real_labels(
         if orders != FINE:
             (count,) = orders if len(orders) == 1 else HERMITE[1]
             s, w = gauss_hermite(count)
-            s, w = s[_matters(s, w)], w[_matters(s, w)]
-            label = star(place[..., None] + across[..., None] * s)[None]
-            weight = np.broadcast_to(w, (1, *place.shape, w.size))
-            return LabelRule(s[None, None], label, weight, np.zeros((0, *place.shape)), parts)
+            kept = _matters(s, w)
+            return _of_shared_nodes(star, place, across, s[kept], w[kept], parts)
+    if not star.kinks:
+        each = [
+            panels(np.array(ends), _REAL_ORDER * order)
+            for ends, order in zip(pairwise(_EDGES), orders, strict=True)
+        ]
+        s, w = (np.concatenate(found) for found in zip(*each, strict=True))
+        return _of_shared_nodes(star, place, across, s, w * normal_density(s), parts)
     kinks = np.array(star.kinks, dtype=np.float64)
     inside = (kinks - place[..., None]) / across[..., None]  # (B, Q, kinks)
     standard = np.broadcast_to(_EDGES, (*place.shape, _EDGES.size))
@@ -161,6 +216,20 @@ def _of_real_labels(
     return LabelRule(s, label, w[None], np.moveaxis(inside, -1, 0), parts)
 
 
+def _of_shared_nodes(
+    star: Nonlinearity,
+    place: FloatArray,
+    across: FloatArray,
+    s: FloatArray,
+    weight: FloatArray,
+    parts: FloatArray | None,
+) -> LabelRule:
+    """Real labels at nodes that all problems and all κ share."""
+    label = star(place[..., None] + across[..., None] * s)[None]
+    weight = (weight / weight.sum())[None, None, None]
+    return LabelRule(s[None, None], label, weight, np.zeros((0, *place.shape)), parts)
+
+
 def is_quadratic(star: Nonlinearity) -> bool:
     """True if a target is a polynomial of degree 2 at most."""
     base = innermost(star)
@@ -168,7 +237,7 @@ def is_quadratic(star: Nonlinearity) -> bool:
 
 
 def _of_signs(
-    star: MeanSign, alignment: FloatArray, kappa: FloatArray, orders: Orders
+    labels: _Signs, alignment: FloatArray, kappa: FloatArray, orders: Orders
 ) -> LabelRule:
     """Weights that know where the label's probability π jumps, at nodes that do not.
 
@@ -177,8 +246,7 @@ def _of_signs(
     """
     place = alignment[:, None] * kappa  # (B, Q)
     across = across_alignment(alignment)[:, None]
-    places = np.sort(np.array([*star.crossings, *star.base.kinks]))
-    crossings = (places - place[..., None]) / across[..., None]
+    crossings = (labels.places - place[..., None]) / across[..., None]
     nodes, weights = [], []
     for (low, high), order in zip(pairwise(_EDGES), orders, strict=True):
         x, w = gauss_legendre(order)
@@ -187,7 +255,7 @@ def _of_signs(
         inside = np.clip(crossings, low, high)
         ends = (np.full((*place.shape, 1), low), np.full((*place.shape, 1), high))
         fine, fine_w = panels(np.concatenate([ends[0], inside, ends[1]], axis=-1), max(orders))
-        probability = star.probability(place[..., None] + across[..., None] * fine)
+        probability = labels.probability(place[..., None] + across[..., None] * fine)
         local = (2.0 * fine - low - high) / (high - low)
         basis = np.polynomial.legendre.legvander(local, order - 1)  # (B, Q, fine, degrees)
         fine_w = fine_w * normal_density(fine)
@@ -197,12 +265,12 @@ def _of_signs(
         weights.append(moments @ to_nodes)
     weight = np.concatenate(weights, axis=-1)
     weight /= weight.sum(axis=(0, 3), keepdims=True)
-    signs = (np.array(star.kinks)[:, None, None] - place) / across  # (C, B, Q)
-    return LabelRule(np.concatenate(nodes)[None, None], SIGNS[:, None, None, None], weight, signs)
+    changes = labels.changes(place, across)
+    return LabelRule(np.concatenate(nodes)[None, None], SIGNS[:, None, None, None], weight, changes)
 
 
 def _of_signs_by_hermite(
-    star: MeanSign, alignment: FloatArray, kappa: FloatArray, count: int
+    labels: _Signs, alignment: FloatArray, kappa: FloatArray, count: int
 ) -> LabelRule:
     """The same with one polynomial for all s, through Gauss–Hermite nodes.
 
@@ -210,21 +278,20 @@ def _of_signs_by_hermite(
     """
     place = alignment[:, None] * kappa  # (B, Q)
     across = across_alignment(alignment)[:, None]
-    places = np.array([*star.crossings, *star.base.kinks])
-    inside = np.clip((places - place[..., None]) / across[..., None], *_FAR_EDGES[[0, -1]])
+    inside = np.clip((labels.places - place[..., None]) / across[..., None], *_FAR_EDGES[[0, -1]])
     standard = np.broadcast_to(_FAR_EDGES, (*place.shape, _FAR_EDGES.size))
     edges = np.sort(np.concatenate([standard, inside], axis=-1), axis=-1)
     fine, fine_w = panels(edges, _FINE_ORDER)
     fine_w = fine_w * normal_density(fine)
-    probability = star.probability(place[..., None] + across[..., None] * fine)
+    probability = labels.probability(place[..., None] + across[..., None] * fine)
     both = np.stack([fine_w * (1.0 - probability), fine_w * probability], axis=-1)
     s, w = gauss_hermite(count)
     moments = _hermite_moments(fine, both, count)  # (B, Q, L, count)
     weight = np.moveaxis(moments @ (normalised_hermite(count - 1, s) * w), 2, 0)
     kept = _matters(s, weight)
     s, weight = s[kept], weight[..., kept]
-    signs = (np.array(star.kinks)[:, None, None] - place) / across  # (C, B, Q)
-    return LabelRule(s[None, None], SIGNS[:, None, None, None], weight, signs)
+    changes = labels.changes(place, across)
+    return LabelRule(s[None, None], SIGNS[:, None, None, None], weight, changes)
 
 
 def _hermite_moments(x: FloatArray, weight: FloatArray, count: int) -> FloatArray:

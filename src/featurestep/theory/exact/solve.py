@@ -204,11 +204,15 @@ def solve_loss_block(
     count = round(resolution.residuals * (count if count == 2 else max(count, LOSS_R_NODES)))
     rows = [row for problem in problems for row in rows_of(problem)]
 
-    def sample(step: Step, finer: float) -> Samples:
-        return _samples(first, step, resolution.node_rule(finer))
+    different, same = _steps_of(rows)
+    own = build_step(different, groups.rule, count)
 
-    step = build_step(rows, groups.rule, count)
-    found = solve_losses(Rules(sample, partial(_fitting, first), step))
+    def sample(step: Step, finer: float) -> Samples:
+        found = _samples(first, own, resolution.node_rule(finer))
+        return replace(found, step=step, columns=found.columns.take(same))
+
+    step = replace(own.take(same), ridge=np.array([row.problem.ridge for row in rows]))
+    found = solve_losses(Rules(sample, partial(_fitting, [row.problem for row in rows]), step))
     each = len(rows) // len(problems)
     parts = [slice(i, i + each) for i in range(0, len(rows), each)]
     outcomes = [
@@ -225,15 +229,14 @@ def _samples(problem: Problem, step: Step, nodes: Rule) -> Samples:
     return Samples(step, build_columns(problem.sigma, step, kappa), kappa, weight)
 
 
-def _fitting(problem: Problem, samples: Samples, orders: Orders) -> Fitting:
+def _fitting(problems: Sequence[Problem], samples: Samples, orders: Orders) -> Fitting:
     """Samples of problems that share all but numbers, with labels and loss."""
-    star = problem.star
-    assert isinstance(star, Nonlinearity)
+    stars = [problem.star for problem in problems if isinstance(problem.star, Nonlinearity)]
     return Fitting(
         samples,
-        label_rule(star, samples.step.alignment, samples.kappa, orders),
-        LOSSES[problem.loss],
-        bool(problem.intercept),
+        label_rule(stars, samples.step.alignment, samples.kappa, orders),
+        LOSSES[problems[0].loss],
+        bool(problems[0].intercept),
     )
 
 
@@ -285,7 +288,8 @@ class LossNetwork(NamedTuple):
 
     def _sides(self, nodes: Rule) -> Sides:
         """The law of the output at nodes of κ."""
-        fitting = _fitting(self.problem, _samples(self.problem, self.step, nodes), FINE)
+        samples = _samples(self.problem, self.step, nodes)
+        fitting = _fitting([self.problem] * len(self.step), samples, FINE)
         return sides(replace(fitting, intercept=False), self.unknowns)
 
     def _at(self, kappa: FloatArray) -> Sides:
@@ -298,8 +302,8 @@ class LossNetwork(NamedTuple):
     def error(self, kappa: FloatArray) -> FloatArray:
         """The test error given κ: of signs, or squared."""
         at = self._at(kappa)
-        error = at.fitting.loss.measured(at.output).test_error
-        return np.asarray(self.share @ (at.fitting.labels.weight * error).sum(axis=(0, 3)))
+        found = at.fitting.loss.measured(at.fitting.labels, at.output)
+        return np.asarray(self.share @ found.test_error)
 
     def moments(self, kappa: FloatArray) -> FloatArray:
         """Mean and standard deviation of the output given κ."""

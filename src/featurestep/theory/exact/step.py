@@ -281,12 +281,11 @@ def build_step(
     """
     first = rows[0].problem
     s = slope_moments(first.sigma)
-    star = first.star
-    laws = [residual_law(star, residual_noise(row), count) for row in rows]
+    laws = [residual_law(row.problem.star, residual_noise(row), count) for row in rows]
     seen: Sequence[ResidualLaw | ConditionedLaw] = laws
     if samples is not None:
         seen = [
-            typical_law(residual_law(star, residual_noise(row), count, samples), law)
+            typical_law(residual_law(row.problem.star, residual_noise(row), count, samples), law)
             for row, law in zip(rows, laws, strict=True)
         ]
     overlaps = np.stack([law.overlaps for law in laws])
@@ -399,7 +398,7 @@ def build_step(
         r_second=np.stack([law.second for law in seen]),
         r_moments=moments,
         r_overlaps=overlaps,
-        target=np.tile(_target_coefficients(star), (n.size, 1)),
+        target=np.stack([_target_coefficients(p.star) for p in problems]),
         is_full=full,
         is_gaussian=gaussian and not by_norm,
         classes=classes,
