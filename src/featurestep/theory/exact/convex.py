@@ -25,7 +25,7 @@ from .dyson import (
 from .errors import Adjoint, fitted_bulk_gram, fluctuations, padded
 from .fixed_point import Evaluation, Samples, State, evaluate
 from .label_rules import LabelRule
-from .losses import Averages, Loss, Measured, Output
+from .losses import Loss, Measured, Output, SampleAverages
 from .regression import field_covariance
 from .sectors import Forms, half_sums
 
@@ -94,7 +94,7 @@ class Sides:
     squares: FloatArray  # (B, K) P
 
     @cached_property
-    def averages(self) -> Averages:
+    def averages(self) -> SampleAverages:
         """⟨h⟩, ⟨g²⟩ and what the Newton step needs."""
         return self.fitting.loss.averages(self.fitting.labels, self.output)
 

@@ -59,8 +59,8 @@ class Output(NamedTuple):
         return Output(label, self.mean[rows], self.variance[rows], self.influence[rows], noise)
 
 
-class Averages(NamedTuple):
-    """Averages over label, s and ω given κ, (B, Q, …)."""
+class SampleAverages(NamedTuple):
+    """SampleAverages over label, s and ω given κ, (B, Q, …)."""
 
     h: FloatArray  # ⟨h⟩
     g_square: FloatArray  # ⟨g²⟩
@@ -69,7 +69,7 @@ class Averages(NamedTuple):
 
 
 class Proximal(NamedTuple):
-    """Averages over ω of g, h and g², (L, B, Q, S)."""
+    """SampleAverages over ω of g, h and g², (L, B, Q, S)."""
 
     g: FloatArray
     h: FloatArray
@@ -77,7 +77,7 @@ class Proximal(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Averages of losses and errors on fresh and on training samples.
+    """SampleAverages of losses and errors on fresh and on training samples.
 
     Over ω, (L, B, Q, S), or over label, s and ω given κ, (B, Q).
     """
@@ -96,17 +96,17 @@ class Loss(ABC):
     is_quadratic: ClassVar[bool] = False  # in the output
 
     @abstractmethod
-    def averages(self, labels: LabelRule, at: Output) -> Averages:
-        """Averages of (75) and (76)."""
+    def averages(self, labels: LabelRule, at: Output) -> SampleAverages:
+        """SampleAverages of (75) and (76)."""
 
     @abstractmethod
     def measured(self, labels: LabelRule, at: Output) -> Measured:
-        """Averages of (84) and (85) given κ."""
+        """SampleAverages of (84) and (85) given κ."""
 
     def bends(self, chi: FloatArray) -> tuple[FloatArray, ...]:
         """Outputs |ω| at which the proximal map or the loss bends, for labels near 0 or ±1.
 
-        Averages over ω are as smooth as its law is wide there.
+        SampleAverages over ω are as smooth as its law is wide there.
         """
         return np.zeros_like(chi), np.ones_like(chi), 1.0 + chi
 
@@ -122,20 +122,20 @@ class ClosedLoss(Loss):
 
     @abstractmethod
     def proximal(self, at: Output) -> Proximal:
-        """Averages over ω of g, h and g² of (74)."""
+        """SampleAverages over ω of g, h and g² of (74)."""
 
     @abstractmethod
     def measured_given_s(self, at: Output) -> Measured:
-        """Averages over ω of (84) and (85)."""
+        """SampleAverages over ω of (84) and (85)."""
 
-    def averages(self, labels: LabelRule, at: Output) -> Averages:
+    def averages(self, labels: LabelRule, at: Output) -> SampleAverages:
         cells = len(labels.weight) * at.mean[0].size
         size = max(1, _CELLS // cells)  # tables fit the processor's caches
         pieces = [slice(first, first + size) for first in range(0, len(at.mean), size)]
         parts = [self._averages(labels.take(rows), at.take(rows)) for rows in pieces]
-        return Averages(*map(np.concatenate, zip(*parts, strict=True)))
+        return SampleAverages(*map(np.concatenate, zip(*parts, strict=True)))
 
-    def _averages(self, labels: LabelRule, at: Output) -> Averages:
+    def _averages(self, labels: LabelRule, at: Output) -> SampleAverages:
         found, weight = self.proximal(at), labels.weight
         h_weight = _over_labels(weight, found.h)  # (B, Q, S)
         plain = h_weight.sum(axis=2)
@@ -143,7 +143,7 @@ class ClosedLoss(Loss):
             more = _LEVENBERG / (1.0 + at.influence + np.sqrt(at.variance))
             h_weight += more * weight.sum(axis=0)
         force = _over_labels(weight, found.g)
-        return Averages(
+        return SampleAverages(
             plain,
             _over_labels(weight, found.g_square).sum(axis=2),
             matmul(h_weight[:, :, None, :], labels.powers)[:, :, 0] @ _PRODUCTS,
@@ -259,11 +259,11 @@ class ClosedMarginLoss(MarginLoss, ClosedLoss):
 
     @abstractmethod
     def margin_proximal(self, m: FloatArray, at: Output) -> Proximal:
-        """Averages of yg, h and g² for a fresh margin ~ N(m, v)."""
+        """SampleAverages of yg, h and g² for a fresh margin ~ N(m, v)."""
 
     @abstractmethod
     def margin_losses(self, m: FloatArray, at: Output) -> tuple[FloatArray, FloatArray]:
-        """Averages of the loss on fresh and on training samples."""
+        """SampleAverages of the loss on fresh and on training samples."""
 
     def proximal(self, at: Output) -> Proximal:
         found = self.margin_proximal(at.label * at.mean, at)
@@ -339,7 +339,7 @@ class Hinge(ClosedMarginLoss):
 
 
 def _hinge(b: FloatArray, chi: FloatArray, sd: FloatArray) -> Proximal:
-    """Averages of the hinge for 1 − a ~ N(b, σ²); in place."""
+    """SampleAverages of the hinge for 1 − a ~ N(b, σ²); in place."""
     (h, g, g_square), beyond = _positive_part(b, sd), _positive_part(b - chi, sd)
     for found, part in zip((h, g, g_square), beyond, strict=True):
         found -= part
@@ -376,9 +376,10 @@ class Logistic(MarginLoss):
     def bends(self, chi: FloatArray) -> tuple[FloatArray, ...]:
         return np.zeros_like(chi), 0.5 * chi
 
-    def averages(self, labels: LabelRule, at: Output) -> Averages:
+    def averages(self, labels: LabelRule, at: Output) -> SampleAverages:
         g, h, g_square = smoothed(_logistic_proximal, at, labels.by_power)  # (B, Q, 5) each
-        return Averages(h[..., 0], g_square[..., 0], h @ _PRODUCTS, g[..., :3] @ _PRODUCTS[:3, :3])
+        force = g[..., :3] @ _PRODUCTS[:3, :3]
+        return SampleAverages(h[..., 0], g_square[..., 0], h @ _PRODUCTS, force)
 
     def measured(self, labels: LabelRule, at: Output) -> Measured:
         test, train = smoothed(_logistic_losses, at, labels.by_power[..., :1])[..., 0]
@@ -468,7 +469,7 @@ def smoothed(
     at: Output,
     weights: FloatArray,
 ) -> FloatArray:
-    """Averages over ω, s and labels of functions of (y, yω, χ), (fields, B, Q, P) (eq. 88).
+    """SampleAverages over ω, s and labels of functions of (y, yω, χ), (fields, B, Q, P) (eq. 88).
 
     weights: (B or 1, Q, S, L, P) of s and labels, P sets of them. By the trapezoidal rule on one
     lattice for each κ, which serves every s and both labels: the functions are analytic in a strip
