@@ -265,7 +265,7 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr(output, "_LONG", 2)
+    monkeypatch.setattr(output, "_MIN_WATCHED_POINTS", 2)
     request = Request(over=("ridge=0.1,1,10",), as_json=True)
     seen = []
     for stream in (Terminal(), io.StringIO()):

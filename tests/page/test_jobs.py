@@ -11,7 +11,16 @@ import pytest
 from featurestep import InvalidProblem, estimate, simulate, simulated_spectrum, spectrum
 from featurestep.page import axes
 from featurestep.page import jobs as module
-from featurestep.page.jobs import FLOPS, POINTS, SEEDS, SPECTRA, Busy, Jobs, simulated, sized
+from featurestep.page.jobs import (
+    MAX_FLOPS,
+    POINTS,
+    SEEDS,
+    SPECTRUM_SEEDS,
+    Busy,
+    Jobs,
+    simulated,
+    sized,
+)
 from featurestep.page.server import simulation
 from featurestep.page.state import PageState
 from featurestep.page.views import Views, curve_key
@@ -73,10 +82,10 @@ def test_a_job_that_nobody_watches_or_that_takes_too_long_is_ended(
     jobs = Jobs()
     try:
         left = jobs.start(PageState())
-        monkeypatch.setattr(module, "UNWATCHED", 0.0)
+        monkeypatch.setattr(module, "MAX_UNWATCHED", 0.0)
         kept = jobs.start(PageState())
         assert jobs.look(left) is None
-        monkeypatch.setattr(module, "TIME_LIMIT", 0.0)
+        monkeypatch.setattr(module, "MAX_SECONDS", 0.0)
         job = jobs.look(kept)
         assert job is not None
         assert str(job.found) == "stopped after 0 s"
@@ -89,7 +98,7 @@ def test_a_job_that_nobody_watches_or_that_takes_too_long_is_ended(
 def test_sizes_are_cut_to_a_few_seconds(over: str) -> None:
     small = sized(PageState(n=1_000_000, over=over))
     assert small.n <= 4000
-    assert estimate(axes.grid(small, POINTS), seeds=SEEDS).flops <= FLOPS
+    assert estimate(axes.grid(small, POINTS), seeds=SEEDS).flops <= MAX_FLOPS
     assert sized(SMALL.replace(over=over)).n <= SMALL.n
 
 
@@ -114,7 +123,7 @@ def test_a_simulation_has_the_spectrum_at_the_current_point() -> None:
     state = PageState(n=300, readout="constant")
     found = simulated(state, 2, 2, told.append)["spectrum"]
     mass = np.sum(np.array(found["heights"]) * np.diff(found["ends"]))
-    direct = simulated_spectrum(state.problem, seeds=SPECTRA)
+    direct = simulated_spectrum(state.problem, seeds=SPECTRUM_SEEDS)
     values = np.sqrt(direct.eigenvalues())
     border = found["ends"][-1]
     assert mass == pytest.approx(np.mean(values <= border), abs=1e-12)

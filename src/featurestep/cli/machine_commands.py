@@ -46,8 +46,8 @@ KNOWN = {
     "train_loss": 0.3016405957157573,
     "train_mse": 0.23374872516276307,
 }
-TOLERANCE = 1e-6
-_SMALLER = 5  # the network that is trained has sizes smaller by this
+MAX_RELATIVE_GAP = 1e-6
+_SIZE_DIVISOR = 5  # the network that is trained has sizes smaller by this
 
 
 @click.command()
@@ -153,15 +153,15 @@ def predicted_case() -> list[dict[str, Any]]:
     for name, known in KNOWN.items():
         here = float(getattr(found, name))
         gap = here / known - 1.0
-        agrees = bool(abs(gap) <= TOLERANCE)
+        agrees = bool(abs(gap) <= MAX_RELATIVE_GAP)
         rows.append({"quantity": name, "here": here, "known": known, "gap": gap, "agrees": agrees})
     return rows
 
 
 def small_case() -> Problem:
     """The known case at a size that trains in a moment, the step in the same units of √N."""
-    sizes = {name: KNOWN_PROBLEM[name] // _SMALLER for name in ("n", "d", "width", "n_step")}
-    step = KNOWN_PROBLEM["step_size"] / _SMALLER**0.5
+    sizes = {name: KNOWN_PROBLEM[name] // _SIZE_DIVISOR for name in ("n", "d", "width", "n_step")}
+    step = KNOWN_PROBLEM["step_size"] / _SIZE_DIVISOR**0.5
     return Problem(**{**KNOWN_PROBLEM, **sizes, "step_size": step})
 
 
@@ -185,7 +185,7 @@ def complaints(
     if not all(row["agrees"] for row in predicted):
         notes.append(
             "try OPENBLAS_NUM_THREADS=1, then another build of NumPy and SciPy: the predicted "
-            f"case is off by more than {TOLERANCE:g}"
+            f"case is off by more than {MAX_RELATIVE_GAP:g}"
         )
     if not all(row["agrees"] for row in trained):
         notes.append("try other seeds: trained networks disagree with their prediction")

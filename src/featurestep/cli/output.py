@@ -110,7 +110,7 @@ def write_in(folder: str, name: str, content: bytes) -> Path:
 
 
 Advance = Callable[[int, int], None]  # how much is done, and of how much, as verbs tell it
-_FINE = 1000  # steps of a bar over shares
+_BAR_STEPS = 1000  # steps of a bar over shares
 
 
 @contextmanager
@@ -130,16 +130,16 @@ def watched(total: int, describe: Callable[[int], str]) -> Iterator[Advance | No
 @contextmanager
 def watched_share(words: str) -> Iterator[Callable[[float], None]]:
     """The same bar for work that tells the share of it that is done."""
-    with watched(_FINE, lambda done: words) as advance:
+    with watched(_BAR_STEPS, lambda done: words) as advance:
 
         def told(share: float) -> None:
             if advance is not None:
-                advance(int(_FINE * share), _FINE)
+                advance(int(_BAR_STEPS * share), _BAR_STEPS)
 
         yield told
 
 
-_LONG = 200  # points from which a progress bar is worth its flicker
+_MIN_WATCHED_POINTS = 200  # points from which a progress bar is worth its flicker
 Found = TypeVar("Found", bound=Result)
 
 
@@ -190,7 +190,7 @@ def _bar(
         total = cost.flops / 1e9
         return watched(cost.flops, lambda done: f"{done / 1e9:.4g} of {total:.4g} Gflop")
     points = len(as_grid(target))
-    if cost is None and points < _LONG:
+    if cost is None and points < _MIN_WATCHED_POINTS:
         return nullcontext()
     return watched(points, lambda done: "points")
 

@@ -20,7 +20,7 @@ from ..simulation import BLOCK_ROWS, Array, NetworkOnRows, make_backend, usable_
 from .readouts import LOSSES, outputs
 from .selection import Fitted, Judge, Rows, Sample, SearchPlan, Verdict, train
 
-_RANK = 1e-10  # variances below this share of the largest are directions without data
+_MIN_VARIANCE_SHARE = 1e-10  # variances below this share of the largest are directions without data
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _whitener(X: FloatArray, w: FloatArray, mean: FloatArray, scale: FloatArray)
     """Principal directions over their standard deviations."""
     Z = (X - mean) / scale
     values, vectors = np.linalg.eigh((w[:, None] * Z).T @ Z / len(Z))
-    kept = values > _RANK * max(float(values[-1]), np.finfo(np.float64).tiny)
+    kept = values > _MIN_VARIANCE_SHARE * max(float(values[-1]), np.finfo(np.float64).tiny)
     if not kept.any():
         return np.eye(X.shape[1])[:, :1]
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
@@ -77,7 +77,7 @@ def _whitener(X: FloatArray, w: FloatArray, mean: FloatArray, scale: FloatArray)
 
 SPLITS = ("reuse", "half")
 FLOATS = [np.float64, np.float32]
-SMALLEST = 4  # rows: two for the step, two for the readout
+MIN_ROWS = 4  # rows: two for the step, two for the readout
 PARAMETERS = """Parameters
     ----------
     width : int
@@ -234,7 +234,7 @@ class OneStepBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _rows_and_labels(self, X: Any, y: Any, **rules: Any) -> tuple[Any, Any]:
         """Rows and labels to be fitted."""
         return validate_data(  # type: ignore[no-any-return]
-            self, X, y, dtype=FLOATS, ensure_min_samples=SMALLEST, **rules
+            self, X, y, dtype=FLOATS, ensure_min_samples=MIN_ROWS, **rules
         )
 
     def _features_of(self, network: NetworkOnRows, X: Any) -> Iterator[tuple[slice, Array]]:
@@ -329,8 +329,8 @@ def weighted_rows(
     if weights is None:
         return X, Y, classes, np.ones(len(X))
     kept = weights > 0
-    if np.count_nonzero(kept) < SMALLEST:
-        rule = f"must be > 0 for at least {SMALLEST} rows"
+    if np.count_nonzero(kept) < MIN_ROWS:
+        rule = f"must be > 0 for at least {MIN_ROWS} rows"
         raise InvalidProblem("sample_weight", rule, f"{np.count_nonzero(kept)} rows")
     w = np.asarray(weights[kept], dtype=np.float64)
     return X[kept], Y[kept], None if classes is None else classes[kept], w / w.mean()

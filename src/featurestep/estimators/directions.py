@@ -21,10 +21,10 @@ from ..simulation import (
 )
 from .readouts import outputs
 
-SPLITS = 20
-DEGREES = 4  # highest polynomial degree that is told from the rest
-POINTS = 101  # of a curve, at equal steps of probability
-ROWS = 200  # over which a curve is averaged
+STABILITY_SPLITS = 20
+MAX_CURVE_DEGREE = 4  # highest polynomial degree that is told from the rest
+CURVE_POINTS = 101  # of a curve, at equal steps of probability
+CURVE_ROWS = 200  # over which a curve is averaged
 GRADIENT_ROWS = 500
 
 
@@ -50,7 +50,7 @@ def stability(X: Any, R: FloatArray, seed: int) -> Stability:
     """From β = Xᵀr/n0 of random halves of the step's rows."""
     rng = np.random.default_rng(seed)
     X, cosines = np.asarray(X, dtype=np.float64), []
-    for _ in range(SPLITS):
+    for _ in range(STABILITY_SPLITS):
         order = rng.permutation(len(X))
         first, second = (R[half].T @ X[half] for half in np.array_split(order, 2))
         lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
@@ -79,8 +79,8 @@ def along(beta: FloatArray, X: Any) -> Along:
 
 
 def orthonormal_polynomials(kappa: FloatArray) -> FloatArray:
-    """Columns of degree 0 … DEGREES, orthonormal over these rows: H_k/√(n·k!) for Gaussian κ."""
-    powers = np.polynomial.hermite_e.hermevander(kappa, DEGREES)
+    """Columns of degree 0, 1, …, orthonormal over these rows: H_k/√(n·k!) for Gaussian κ."""
+    powers = np.polynomial.hermite_e.hermevander(kappa, MAX_CURVE_DEGREE)
     basis, R = np.linalg.qr(powers)
     return np.asarray(basis * np.sign(np.where(np.diagonal(R) == 0, 1.0, np.diagonal(R))))
 
@@ -111,14 +111,14 @@ def learned_curve(
     a_hat, offset = readout
     X = np.asarray(X, dtype=backend.dtype)
     every = place(X)
-    kappa = np.quantile(every, (np.arange(POINTS) + 0.5) / POINTS)
+    kappa = np.quantile(every, (np.arange(CURVE_POINTS) + 0.5) / CURVE_POINTS)
     centre = every - every.mean()
     move = np.asarray(X, dtype=np.float64).T @ centre / np.sum(centre**2)  # (d,)
-    rows = np.linspace(0, len(X) - 1, min(ROWS, len(X))).astype(int)
+    rows = np.linspace(0, len(X) - 1, min(CURVE_ROWS, len(X))).astype(int)
     P = network.project(X[rows], W)  # (rows, N)
     shift = network.project(move[None, :], W)  # (1, N)
     out = backend.empty(*P.shape)
-    values = np.empty(POINTS)
+    values = np.empty(CURVE_POINTS)
     for index, at in enumerate(kappa):
         moved = backend.put((at - every[rows])[:, None]) * shift
         F = network.features(((P, 1.0), (moved, 1.0)), out)
@@ -131,7 +131,7 @@ def degree_shares(kappa: FloatArray, values: FloatArray) -> dict[int | str, floa
     centred = values - values.mean()
     total = float(centred @ centred)
     if total == 0.0:
-        return {**dict.fromkeys(range(1, DEGREES + 1), 0.0), "higher": 0.0}
+        return {**dict.fromkeys(range(1, MAX_CURVE_DEGREE + 1), 0.0), "higher": 0.0}
     parts = (orthonormal_polynomials(kappa).T @ centred)[1:] ** 2 / total
     shares: dict[int | str, float] = {k: float(part) for k, part in enumerate(parts, start=1)}
     return {**shares, "higher": max(1.0 - float(parts.sum()), 0.0)}
@@ -150,7 +150,7 @@ def gradient_squares(network: NetworkOnRows, W: Array, a_hat: FloatArray, X: Any
     return np.stack(found)
 
 
-TOP = 12  # at most so many vectors are looked at
+MAX_VECTORS = 12  # at most so many vectors are looked at
 
 
 @dataclass(frozen=True)
@@ -226,4 +226,4 @@ def _spectrum(network: NetworkOnRows, X: Any, W: Array, functions: FloatArray) -
     block = RowBlock(0, F, functions)
     none = np.empty((0, N))
     matrix = RowMatrix(n, N, float(n), functions.shape[1], none, lambda: iter([block]), whole=F)
-    return dense_spectrum(network.backend, matrix, min(TOP, n, N))
+    return dense_spectrum(network.backend, matrix, min(MAX_VECTORS, n, N))

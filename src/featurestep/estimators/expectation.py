@@ -15,16 +15,16 @@ from ..core.types import FloatArray
 from ..functions.activations import HermiteSum
 from ..functions.nonlinearity import factorials
 from ..theory import LossPrediction, Prediction, predict
-from .directions import DEGREES
+from .directions import MAX_CURVE_DEGREE
 
-_SIGNIFICANT = 2.0  # standard errors of a coefficient that counts
+_MIN_STANDARD_ERRORS = 2.0  # standard errors of a coefficient that counts
 _SECOND_SIGNIFICANT = 5.0  # standard deviations of what a second direction explains by chance
 _LEAST_COSINE = 0.1  # below it nothing can be said about the target beyond noise
 _EQUAL_VARIANCES = 0.8  # effective directions, as a share of d, that count as all
 _FEW_ROWS = 2  # times the fitted numbers: with fewer rows they are not fitted
-_PRIOR = 1e-4  # on squared coefficients: classes may be told apart without error
+_PRIOR_WEIGHT = 1e-4  # on squared coefficients: classes may be told apart without error
 _ITERATIONS, _ATTEMPTS = 40, 8
-_FLAT = 1e-6  # relative change of the squares from which the fit is done
+_SQUARES_TOLERANCE = 1e-6  # relative change of the squares from which the fit is done
 LARGEST_STEP = 4.0  # η/√N for reused rows and the logistic loss: beyond, minutes pass in vain
 
 
@@ -84,9 +84,10 @@ def estimated_target(X: FloatArray, y: FloatArray, beta: FloatArray) -> Estimate
     much. If κ·(v·x) explains more than chance, the target has that product of two directions too.
     """
     n, d = X.shape
-    fit, freedom = _fitted(X, y, _at(X, y, beta, np.zeros(d)), second=False), n - d - DEGREES
+    fit = _fitted(X, y, _at(X, y, beta, np.zeros(d)), second=False)
+    freedom = n - d - MAX_CURVE_DEGREE
     noise, product = fit.squares / freedom, 0.0
-    if n >= _FEW_ROWS * (2 * d + DEGREES):
+    if n >= _FEW_ROWS * (2 * d + MAX_CURVE_DEGREE):
         v = _second_direction(X, fit, noise)
         if v is not None:
             fit = _fitted(X, y, _at(X, y, fit.u, v), second=True)
@@ -99,7 +100,7 @@ def estimated_target(X: FloatArray, y: FloatArray, beta: FloatArray) -> Estimate
 
 def enough_rows(n: int, d: int) -> bool:
     """True if `estimated_target` can fit a direction to so many rows."""
-    return n >= _FEW_ROWS * (d + DEGREES)
+    return n >= _FEW_ROWS * (d + MAX_CURVE_DEGREE)
 
 
 def _at(X: FloatArray, y: FloatArray, u: FloatArray, v: FloatArray) -> _Fit:
@@ -108,7 +109,9 @@ def _at(X: FloatArray, y: FloatArray, u: FloatArray, v: FloatArray) -> _Fit:
     size = float(np.sqrt(np.mean(kappa**2))) or 1.0
     u, kappa = u / size, kappa / size
     v = v - float(np.mean(kappa * (X @ v))) * u  # κ·(u·x) is κ² and belongs to c
-    basis = np.asarray(np.polynomial.hermite_e.hermevander(kappa, DEGREES), dtype=np.float64)
+    basis = np.asarray(
+        np.polynomial.hermite_e.hermevander(kappa, MAX_CURVE_DEGREE), dtype=np.float64
+    )
     rest = y - kappa * (X @ v)
     c = np.asarray(np.linalg.lstsq(basis, rest, rcond=None)[0], dtype=np.float64)
     return _Fit(u, v, kappa, basis, c, rest - basis @ c)
@@ -144,7 +147,7 @@ def _fitted(X: FloatArray, y: FloatArray, fit: _Fit, *, second: bool) -> _Fit:
             return fit
         gain = 1.0 - tried.squares / max(fit.squares, np.finfo(float).tiny)
         fit, damping = tried, max(damping / 10.0, 1e-9)
-        if gain < _FLAT:
+        if gain < _SQUARES_TOLERANCE:
             break
     return fit
 
@@ -165,11 +168,11 @@ def _assembled(fit: _Fit, noise: float, product: float) -> EstimatedTarget:
     """Coefficients beyond two standard errors, scaled to what noise and product leave."""
     inverse = np.linalg.pinv(fit.basis)
     errors = np.sqrt((inverse**2) @ fit.residual**2)  # by White: the residual varies with κ
-    c = np.where(np.abs(fit.c) > _SIGNIFICANT * errors, fit.c, 0.0)
+    c = np.where(np.abs(fit.c) > _MIN_STANDARD_ERRORS * errors, fit.c, 0.0)
     c[0] = 0.0  # the labels are centred
-    squares = float(np.sum(factorials(DEGREES + 1) * c**2))
+    squares = float(np.sum(factorials(MAX_CURVE_DEGREE + 1) * c**2))
     if squares == 0.0:
-        return EstimatedTarget(HermiteSum("estimated", (0.0,) * (DEGREES + 1)), 1.0)
+        return EstimatedTarget(HermiteSum("estimated", (0.0,) * (MAX_CURVE_DEGREE + 1)), 1.0)
     left = 1.0 - noise - product
     if left <= 0.0:  # hardly anything is along κ
         product, left = 0.0, max(1.0 - noise, 1e-12)
@@ -192,17 +195,17 @@ def projected_target(kappa: FloatArray, y: FloatArray, cosine: float) -> Estimat
     standard errors of 0 count as 0; where those that are left explain more than all of y they are
     scaled down.
     """
-    c = np.zeros(DEGREES + 1)
-    sizes = factorials(DEGREES + 1)
+    c = np.zeros(MAX_CURVE_DEGREE + 1)
+    sizes = factorials(MAX_CURVE_DEGREE + 1)
     if cosine > _LEAST_COSINE:
-        basis = np.polynomial.hermite_e.hermevander(kappa, DEGREES)  # (n, degrees + 1)
+        basis = np.polynomial.hermite_e.hermevander(kappa, MAX_CURVE_DEGREE)  # (n, degrees + 1)
         inverse = np.linalg.pinv(basis)
         fitted = inverse @ y
         # Errors by White's estimate: what is left varies with κ.
         errors = np.sqrt((inverse**2) @ (y - basis @ fitted) ** 2)
-        shown = np.abs(fitted) > _SIGNIFICANT * errors
+        shown = np.abs(fitted) > _MIN_STANDARD_ERRORS * errors
         shown[0] = False  # the labels are centred
-        c = np.where(shown, fitted / cosine ** np.arange(DEGREES + 1), 0.0)
+        c = np.where(shown, fitted / cosine ** np.arange(MAX_CURVE_DEGREE + 1), 0.0)
     explained = float(np.sum(sizes * c**2))
     if explained > 1.0:
         c /= np.sqrt(explained)
@@ -227,13 +230,13 @@ def target_of_signs(X: FloatArray, signs: FloatArray, beta: FloatArray) -> Estim
     def loss(c: FloatArray) -> tuple[float, FloatArray]:
         at = signed @ c
         density = np.exp(-0.5 * at**2 - log_ndtr(at)) / np.sqrt(2.0 * np.pi)
-        penalty = _PRIOR * float(c @ c)
+        penalty = _PRIOR_WEIGHT * float(c @ c)
         return (
             float(-np.mean(log_ndtr(at)) + penalty),
-            np.asarray(-density @ signed / len(at) + 2.0 * _PRIOR * c),
+            np.asarray(-density @ signed / len(at) + 2.0 * _PRIOR_WEIGHT * c),
         )
 
-    found = minimize(loss, np.zeros(DEGREES + 1), jac=True, method="BFGS")
+    found = minimize(loss, np.zeros(MAX_CURVE_DEGREE + 1), jac=True, method="BFGS")
     return EstimatedTarget(HermiteSum("estimated", tuple(found.x.tolist())), 1.0)
 
 

@@ -39,9 +39,9 @@ from .expectation import (
 )
 from .selection import Rows, Sample, cross_validated
 
-PANELS = 3
-COLUMNS = 10  # of the most important ones
-CURVES = 6
+MAX_PANELS = 3
+MAX_COLUMNS = 10  # of the most important ones
+MAX_CURVES = 6
 
 
 class Explained(OneStepBase):
@@ -219,11 +219,11 @@ def _in_own_units(Y: FloatArray) -> FloatArray:
 def _draw(model: Explained, axes: Any) -> list[Axes]:
     """Curves, singular values and columns on given Axes, or on a new figure."""
     if axes is None:
-        shown = new_axes(columns=PANELS, width=6.8, height=2.3, sharex=False)
+        shown = new_axes(columns=MAX_PANELS, width=6.8, height=2.3, sharex=False)
     else:
         shown = list(np.ravel(axes))
-    if len(shown) != PANELS:
-        raise InvalidProblem("axes", f"must be {PANELS} Axes", len(shown))
+    if len(shown) != MAX_PANELS:
+        raise InvalidProblem("axes", f"must be {MAX_PANELS} Axes", len(shown))
     _curves(shown[0], model)
     _spectrum(shown[1], model)
     _columns(shown[2], model)
@@ -231,7 +231,7 @@ def _draw(model: Explained, axes: Any) -> list[Axes]:
 
 
 def _curves(ax: Axes, model: Explained) -> None:
-    curves = model.learned_curve_[:CURVES]
+    curves = model.learned_curve_[:MAX_CURVES]
     for index, curve in enumerate(curves):
         degrees = ", ".join(map(str, curve.degrees)) or "none"
         colour = line_colour(index, len(curves))
@@ -261,7 +261,7 @@ def _spectrum(ax: Axes, model: Explained) -> None:
 
 def _columns(ax: Axes, model: Explained) -> None:
     shares = model.feature_importances_
-    order = np.argsort(shares)[::-1][:COLUMNS][::-1]
+    order = np.argsort(shares)[::-1][:MAX_COLUMNS][::-1]
     names = getattr(model, "feature_names_in_", np.arange(len(shares)))
     ax.barh([str(names[i]) for i in order], shares[order], color=PALETTE[0])
     ax.set_xlabel("share of the squared slope")

@@ -27,12 +27,12 @@ ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
 TASKS = ("auto", "regression", "classification")
 MAX_CLASSES = 20  # whole numbers with at most so many values count as classes
 MAX_CATEGORIES = 20  # of a column; rarer ones are taken together
-DISTINCT = 0.5  # a column of text with more distinct values than this share of the rows is a name
+MAX_DISTINCT_SHARE = 0.5  # of the rows: a column of text with more distinct values is a name
 FOLDS = 5
 ONE_STEP, RANDOM = "one step", "random features"
 ALPHAS = np.logspace(-3, 4, 15)
-_SEPARATORS = (",", ";", "\t", "|")
-_SIGNIFICANT = 2.0  # standard errors of a difference that counts
+_SEPARATORS = (",", ";", "	", "|")
+_MIN_STANDARD_ERRORS = 2.0  # standard errors of a difference that counts
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _are_classes(y: Any, task: str) -> bool:
     if len(counts) < 2:
         raise InvalidProblem("--target", "must have at least 2 different values", len(counts))
     classes = task == "classification" or (task == "auto" and (words or few))
-    if task == "auto" and words and len(counts) > max(MAX_CATEGORIES, DISTINCT * len(y)):
+    if task == "auto" and words and len(counts) > max(MAX_CATEGORIES, MAX_DISTINCT_SHARE * len(y)):
         rule = f"must be numbers or classes; here it is text with {len(counts)} different values"
         raise InvalidProblem("--target", rule, y.iloc[0])
     if classes and int(counts.min()) < FOLDS:
@@ -167,7 +167,7 @@ def _columns(frame: Any) -> tuple[list[str], list[str], list[str]]:
             notes.append(f"column {name} is left out: it has one value")
         elif is_numeric_dtype(column):
             numbers.append(name)
-        elif distinct > max(MAX_CATEGORIES, DISTINCT * len(frame)):
+        elif distinct > max(MAX_CATEGORIES, MAX_DISTINCT_SHARE * len(frame)):
             notes.append(f"column {name} is left out: text with {distinct} different values")
         else:
             categories.append(name)
@@ -261,9 +261,9 @@ def verdict(scores: Mapping[str, Scores]) -> str:
     gain = random.errors - step.errors
     error = float(gain.std(ddof=1) / len(gain) ** 0.5)
     both = f"{step.error:.3g} with it, {random.error:.3g} without"
-    if gain.mean() > _SIGNIFICANT * error:
+    if gain.mean() > _MIN_STANDARD_ERRORS * error:
         text = f"The step was worth it: the error is {both}"
-    elif gain.mean() < -_SIGNIFICANT * error:
+    elif gain.mean() < -_MIN_STANDARD_ERRORS * error:
         text = f"The step did harm: the error is {both}"
     else:
         text = f"The step made no clear difference: the error is {both}"

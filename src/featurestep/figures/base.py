@@ -138,9 +138,12 @@ def below(what: str, value: float, error: float, other: float, *, by: float = Z_
 
 
 MIN_SEPARATION = 3.0  # standard errors
+THEORY_TOLERANCE = 0.04  # relative: the theory is asked to hold within it
 
 
-def close(what: str, predicted: Any, draws: xarray.DataArray, *, share: float) -> Claim:
+def close(
+    what: str, predicted: Any, draws: xarray.DataArray, *, share: float = THEORY_TOLERANCE
+) -> Claim:
     """Theory within MIN_SEPARATION standard errors of the draws' mean, or within a share of it."""
     (mean, error), predicted = over_seeds(draws), np.asarray(predicted, dtype=float)
     gap = np.abs(mean.values - predicted)

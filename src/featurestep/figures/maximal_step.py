@@ -41,7 +41,7 @@ CASES = (
     StepCase("relu", "relu", "constant", r"$\sigma = \mathrm{ReLU}$, constant readout"),
     StepCase("sine", SHIFTED_SINE, "rademacher", r"$\sigma = \sin(z + 0.6)$, Rademacher readout"),
 )
-JUDGED = ("relu", 32)  # where spiked random features must miss
+JUDGED_CASE = ("relu", 32)  # where spiked random features must miss
 
 
 def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
@@ -131,7 +131,7 @@ def _close(data: xarray.Dataset, case: StepCase) -> Claim:
 
 def _missed(data: xarray.Dataset) -> Claim:
     """What spiked random features make of the judged case."""
-    name, ratio = JUDGED
+    name, ratio = JUDGED_CASE
     at = data.sel(case=name, ratio=ratio)
     gap = np.abs(at["isotropic"].values / at["simulated"].values - 1.0)
     worst = int(np.argmax(gap))

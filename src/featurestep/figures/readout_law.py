@@ -23,7 +23,7 @@ TARGETS = {2: "H1 + H2/sqrt(2)", 3: "H1 + H3/sqrt(6)"}  # by the degree to be le
 TITLES = {2: r"$\sigma_{*} = H_1 + H_2/\sqrt{2}$", 3: r"$\sigma_{*} = H_1 + H_3/\sqrt{6}$"}
 LEARNED = {2: ("gaussian", "uniform", "rademacher"), 3: ("gaussian", "uniform")}
 EXPONENTS = (0.05, 0.15, 0.25, 0.32, 0.39, 0.45)
-JUDGED = {2: 0.39, 3: 0.45}  # degree → exponent at which it is or is not learned
+JUDGED_EXPONENTS = {2: 0.39, 3: 0.45}  # degree → exponent at which it is or is not learned
 
 
 def compute(quick: bool, progress: ShareDone) -> xarray.Dataset:
@@ -95,7 +95,7 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     for degree in TARGETS:
         part = data.sel(learns=degree)
         yield as_predicted(f"H_{degree} in the target", part, part["admitted"])
-        judged = part.sel(step_exponent=JUDGED[degree])
+        judged = part.sel(step_exponent=JUDGED_EXPONENTS[degree])
         yield from (_verdict(degree, law, judged) for law in LAWS)
 
 

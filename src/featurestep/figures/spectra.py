@@ -20,7 +20,7 @@ from . import Claim, ShareDone
 from .base import SHIFTED_SINE, drawn, over, sizes_of
 
 EXPONENTS = (float("-inf"), 0.15, 0.29, 0.36)  # before the step, then ℓ = 1, 2, 3
-SPACINGS = 10  # eigenvalues that the bulk's cumulative count may be off by
+MAX_SPACINGS = 10  # eigenvalues that the bulk's cumulative count may be off by
 _BINS, _POINTS, _TOP, _MOST = 40, 400, 6, 4
 
 
@@ -170,6 +170,6 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
         if not np.isinf(alpha):
             text += f" (with η = n^α: {int(column['count_without_factor'])} predicted)"
         yield Claim(text, bool(predicted == i and np.all(found == predicted)))
-    distance, bound = float(data["kolmogorov"].max()), SPACINGS / data.attrs["width"]
-    text = f"Kolmogorov distance of the bulks: {distance:.4f}, below {SPACINGS}/N = {bound:.4f}"
+    distance, bound = float(data["kolmogorov"].max()), MAX_SPACINGS / data.attrs["width"]
+    text = f"Kolmogorov distance of the bulks: {distance:.4f}, below {MAX_SPACINGS}/N = {bound:.4f}"
     yield Claim(text, bool(distance < bound))

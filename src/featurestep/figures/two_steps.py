@@ -24,7 +24,7 @@ from .base import drawn, over, over_seeds, sizes_of
 EXPONENTS = (0.2, 0.3, 0.4, 0.45)
 TOP = 5
 REUSED = ("fresh", "same")
-CLOSE = 0.05  # relative gap of a singular value
+MAX_VALUE_GAP = 0.05  # relative gap of a singular value
 
 
 def problem(quick: bool) -> Problem:
@@ -147,18 +147,20 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
     """Counts and places as predicted; fewer than in the limit; reused batches see more."""
     predicted, values = data["predicted"], data["simulated"]
     border = data["border"]
-    # Places are known to CLOSE: a prediction nearer to the border does not decide on a count.
-    decided = ~(abs(predicted / border - 1.0) < CLOSE).any("rank")
+    # Places are known to MAX_VALUE_GAP: a prediction nearer to the border decides on no count.
+    decided = ~(abs(predicted / border - 1.0) < MAX_VALUE_GAP).any("rank")
     same_count = (data["simulated_count"] == data["predicted_count"]).all("seed")
     text = (
         "beyond the border of spikes every network has as many singular values of W2 as predicted"
     )
     text += f", at the {int(decided.sum())} of {decided.size} pairs with none predicted within"
-    yield Claim(f"{text} {CLOSE:.0%} of the border", bool(same_count.where(decided, True).all()))
+    yield Claim(
+        f"{text} {MAX_VALUE_GAP:.0%} of the border", bool(same_count.where(decided, True).all())
+    )
     gaps = abs(values.mean("seed") / predicted - 1.0).where(predicted > border)
     largest = float(gaps.max())
-    text = f"they lie where predicted, within {largest:.1%} (less than {CLOSE:.0%})"
-    yield Claim(text, largest < CLOSE)
+    text = f"they lie where predicted, within {largest:.1%} (less than {MAX_VALUE_GAP:.0%})"
+    yield Claim(text, largest < MAX_VALUE_GAP)
     limit = data["limit"]
     fewer = int((data["predicted_count"] < limit).sum())
     text = f"at this size fewer than in the limit at {fewer} of {limit.size} pairs, never more"

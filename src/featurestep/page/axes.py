@@ -22,11 +22,12 @@ from .state import PageState
 
 FIELDS = {"exponent": "step_exponent", "samples": "n", "width": "width", "ridge": "ridge"}
 POINTS = {"exponent": 31, "samples": 33, "width": 33, "ridge": 31}  # of a curve, by its axis
-_SLOW, _SLOWEST = 13, 7  # where a point takes longer, and with a continuous readout law
-_DRAFTED, _DRAFTED_SLOW, _DRAFTED_SLOWEST = 9, 5, 3  # points of its draft
-_NEAR_PEAK = (0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25)  # of n over N, or N over n
-_DRAFTED_PEAK = (0.9, 1.0, 1.1)
-_SPAN = 10  # of sizes, either way
+_SLOW_POINTS = 13  # where a point takes longer
+_SLOWEST_POINTS = 7  # and with a continuous readout law
+_DRAFT_POINTS, _SLOW_DRAFT_POINTS, _SLOWEST_DRAFT_POINTS = 9, 5, 3  # points of its draft
+_PEAK_RATIOS = (0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25)  # of n over N, or N over n
+_DRAFT_PEAK_RATIOS = (0.9, 1.0, 1.1)
+_SIZE_FACTOR = 10  # of sizes, either way
 
 
 def errors(state: PageState) -> tuple[str, str]:
@@ -61,13 +62,14 @@ def exponents(state: PageState) -> tuple[float, float]:
 
 
 def axis_text(
-    state: PageState, count: int | None = None, peak: Sequence[float] = _NEAR_PEAK
+    state: PageState, count: int | None = None, peak: Sequence[float] = _PEAK_RATIOS
 ) -> str:
     """The varied field and its values, as the command line's --over takes them.
 
     Over sizes there are points around the peak of double descent, where n meets N.
     """
-    count = _by_speed(state, POINTS[state.over], _SLOW, _SLOWEST) if count is None else count
+    if count is None:
+        count = _by_speed(state, POINTS[state.over], _SLOW_POINTS, _SLOWEST_POINTS)
     if state.over == "exponent":
         low, high = exponents(state)
         return f"step_exponent={low:g}:{high:g}:{1 + round((count - 1) * (high - low) / 0.5)}"
@@ -75,7 +77,7 @@ def axis_text(
         return f"ridge=log:1e-06:1000:{count}"
     problem = state.problem
     unit, other = _unit(state, problem), problem.width if state.over == "samples" else problem.n
-    low, high = max(1, round(unit / _SPAN)), round(unit * _SPAN)
+    low, high = max(1, round(unit / _SIZE_FACTOR)), round(unit * _SIZE_FACTOR)
     even = np.geomspace(low, high, count)
     near = [other * factor for factor in peak if low < other * factor < high]
     sizes = sorted({round(value) for value in (*even, *near)})
@@ -97,10 +99,10 @@ def _unit(state: PageState, problem: Problem) -> int:
 def grid(state: PageState, count: int | None = None, *, draft: bool = False) -> Grid:
     """The problems along the errors' axis: those of the curve or its draft, or `count` of them."""
     if draft:
-        count = _by_speed(state, _DRAFTED, _DRAFTED_SLOW, _DRAFTED_SLOWEST)
-        text = axis_text(state, count, _DRAFTED_PEAK)
+        count = _by_speed(state, _DRAFT_POINTS, _SLOW_DRAFT_POINTS, _SLOWEST_DRAFT_POINTS)
+        text = axis_text(state, count, _DRAFT_PEAK_RATIOS)
     else:
-        text = axis_text(state, count, _NEAR_PEAK if count is None else ())
+        text = axis_text(state, count, _PEAK_RATIOS if count is None else ())
     name, values = read_axis("axis", text)
     return base(state).vary(**{name: values})
 
@@ -119,10 +121,10 @@ def here(state: PageState) -> float | None:
     return float(getattr(problem, FIELDS[state.over]) / _unit(state, problem))
 
 
-_BULK = 0.66  # of the axis, up to the bend
-_ROOM = 1.3  # from the untrained bulk's edge to the bend: the bulk widens as it is trained
-_HIGHEST = 3.2  # of the density, over its mean from 0 to the edge, in a bulk of usual shape
-_POLE = 2.5  # times that: what is higher is not shown whole
+_BULK_SHARE = 0.66  # of the axis, up to the bend
+_BEND_OVER_EDGE = 1.3  # of the untrained bulk, which widens as it is trained
+_MAX_OVER_MEAN_DENSITY = 3.2  # mean from 0 to the edge, in a bulk of usual shape
+_POLE_FACTOR = 2.5  # times that: what is higher is not shown whole
 _STEPS = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)
 
 
@@ -155,12 +157,12 @@ class SpectrumAxes:
         beyond = np.log(np.maximum(values, self.bend) / self.bend) / math.log(
             self.right / self.bend
         )
-        linear = _BULK * np.minimum(values, self.bend) / self.bend
-        return [float(x) for x in linear + (1.0 - _BULK) * beyond]
+        linear = _BULK_SHARE * np.minimum(values, self.bend) / self.bend
+        return [float(x) for x in linear + (1.0 - _BULK_SHARE) * beyond]
 
     def as_dict(self) -> dict[str, float]:
         """What a script needs to put other values on this axis."""
-        return {"bend": self.bend, "right": self.right, "share": _BULK}
+        return {"bend": self.bend, "right": self.right, "share": _BULK_SHARE}
 
     def ticks(self) -> list[float]:
         """Round numbers: even steps over the bulk, then 1, 2, 5, 10, … beyond."""
@@ -173,7 +175,7 @@ class SpectrumAxes:
         """The same with room for all spikes and for the density, if that has no pole at 0."""
         right = max([self.right, *(nice(1.1 * s) for s in spikes if s > self.right)])
         highest = max(density, default=0.0)
-        top = nice(1.1 * highest) if highest < _POLE * self.top else self.top
+        top = nice(1.1 * highest) if highest < _POLE_FACTOR * self.top else self.top
         return replace(self, right=right, top=max(self.top, top))
 
 
@@ -188,7 +190,7 @@ def spectrum_axes(state: PageState) -> SpectrumAxes:
     problem = state.problem
     edge = untrained_edge(problem)
     width = min(1.0, problem.n / problem.width) / edge
-    bend, top = nice(_ROOM * edge), nice(1.1 * _HIGHEST * width)
+    bend, top = nice(_BEND_OVER_EDGE * edge), nice(1.1 * _MAX_OVER_MEAN_DENSITY * width)
     if problem.step_size == 0.0:
         return SpectrumAxes(bend, bend, top)
     scale = state.step_scale if state.step == "exponent" else 1.0

@@ -22,12 +22,12 @@ from .state import NUMBERS, PageState
 if TYPE_CHECKING:
     from ..simulation import SimulatedSpectrum
 
-FLOPS = 1.2e11  # of one run: a few seconds on two cores
-MEMORY = 2**30  # bytes
+MAX_FLOPS = 1.2e11  # of one run: a few seconds on two cores
+MAX_MEMORY = 2**30  # bytes
 POINTS, SEEDS = 6, 6
-AT_ONCE = 2
-TIME_LIMIT = 60.0  # seconds
-UNWATCHED = 10.0  # seconds without a question after which nobody is waiting
+MAX_RUNNING = 2
+MAX_SECONDS = 60.0  # seconds
+MAX_UNWATCHED = 10.0  # seconds without a question after which nobody is waiting
 
 
 class Busy(FeaturestepError):
@@ -42,14 +42,14 @@ def sized(state: PageState) -> PageState:
     while True:
         smaller = state.replace(n=n)
         cost = estimate(grid(smaller, POINTS), seeds=SEEDS)
-        if cost.flops <= FLOPS and cost.memory <= MEMORY:
+        if cost.flops <= MAX_FLOPS and cost.memory <= MAX_MEMORY:
             return smaller
         if n == least:
             break
         n = max(least, round(0.8 * n))
     raise InvalidProblem(
         "simulation",
-        f"must run in a few seconds ({FLOPS:.1e} operations); φ and ψ are too far from 1",
+        f"must run in a few seconds ({MAX_FLOPS:.1e} operations); φ and ψ are too far from 1",
         f"{cost.flops:.2e} operations at n = {n}",
     )
 
@@ -82,8 +82,8 @@ class PageJob:
                     self.found = event.what
                 elif event.kind is None:
                     self.found = FeaturestepError("the simulation ended without a result")
-        if self.running and time.monotonic() - self.started > TIME_LIMIT:
-            self.found = FeaturestepError(f"stopped after {TIME_LIMIT:g} s")
+        if self.running and time.monotonic() - self.started > MAX_SECONDS:
+            self.found = FeaturestepError(f"stopped after {MAX_SECONDS:g} s")
         if not self.running:
             self.stop()
 
@@ -106,8 +106,8 @@ class Jobs:
         small = sized(state)
         with self._lock:
             self._tidy()
-            if sum(job.running for job in self._jobs.values()) >= AT_ONCE:
-                raise Busy(f"{AT_ONCE} simulations are running already; wait or cancel one")
+            if sum(job.running for job in self._jobs.values()) >= MAX_RUNNING:
+                raise Busy(f"{MAX_RUNNING} simulations are running already; wait or cancel one")
             process = Process(run, queue.SimpleQueue(), low_priority=True, one_thread=False)
             process.give(small.to_query(), POINTS, SEEDS)
             name = secrets.token_urlsafe(9)
@@ -139,16 +139,16 @@ class Jobs:
 
     def _tidy(self) -> None:
         for name, job in list(self._jobs.items()):
-            if time.monotonic() - job.watched > UNWATCHED:
+            if time.monotonic() - job.watched > MAX_UNWATCHED:
                 job.stop()
                 del self._jobs[name]
             else:
                 job.look()
 
 
-SPECTRA = 2  # draws of the spectrum
+SPECTRUM_SEEDS = 2  # draws of the spectrum
 BINS = 40
-_SHARE = 0.8  # of the progress that the errors take
+_ERRORS_SHARE = 0.8  # of the progress that the errors take
 Tell = Callable[[float], None]
 
 
@@ -166,7 +166,7 @@ def simulated(state: PageState, count: int, seeds: int, report: Tell) -> dict[st
 
     problems = grid(state, count)
     found = simulate(
-        problems, seeds=seeds, progress=lambda done, total: report(_SHARE * done / total)
+        problems, seeds=seeds, progress=lambda done, total: report(_ERRORS_SHARE * done / total)
     )
     mean, error = found.mean.isel(variant=0), found.standard_error.isel(variant=0)
     data: dict[str, Any] = {
@@ -195,8 +195,10 @@ def _spectrum(state: PageState, report: Tell) -> dict[str, Any] | None:
         return None  # its panel says why
     found = simulated_spectrum(
         problem,
-        seeds=SPECTRA,
-        progress=lambda done, total: report(_SHARE + (1.0 - _SHARE) * min(1.0, done / total)),
+        seeds=SPECTRUM_SEEDS,
+        progress=lambda done, total: report(
+            _ERRORS_SHARE + (1.0 - _ERRORS_SHARE) * min(1.0, done / total)
+        ),
     )
     border = float(np.sqrt(theory.border.place))
     ends = np.linspace(0.0, border, BINS + 1)

@@ -18,8 +18,8 @@ from ..core.errors import FeaturestepError, InvalidProblem
 from ..processes import Call, CannotStart, Wanted, Worker, WorkerPool, always
 from .state import PageState
 
-REMEMBERED = 512  # answers
-_WARMING = 60.0  # seconds
+MAX_ANSWERS = 512  # answers
+_WARMING_SECONDS = 60.0  # seconds
 _POLL_SECONDS = 0.05  # between checks whether an answer is still wanted
 LOG = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class PageTask(NamedTuple):
 class Memory:
     """The latest answers."""
 
-    def __init__(self, size: int = REMEMBERED) -> None:
+    def __init__(self, size: int = MAX_ANSWERS) -> None:
         self._size = size
         self._answers: OrderedDict[PageTask, Any] = OrderedDict()
         self._lock = threading.Lock()
@@ -133,7 +133,7 @@ class Pool(WorkerPool):
     def grow(self, tasks: Sequence[PageTask]) -> None:
         """Bring the other workers into service, each warmed up by some tasks."""
         for worker in self.workers[self.serving :]:
-            until = time.monotonic() + _WARMING
+            until = time.monotonic() + _WARMING_SECONDS
             self._answered(list(tasks), [worker], until, TooSlow("not warm in time"), always)
             self._idle.put(worker)
             self.serving += 1

@@ -28,7 +28,7 @@ from .state import MAX_QUERY, PLAIN, Choice, Limits, Number, PageState, Text
 from .views import LANES, VIEWS, Views
 
 HOW = ("draft", "full")  # how exactly: what follows a slider, and what is shown at rest
-_PAGES = 1024  # lanes of open pages that are told apart
+_MAX_LANES = 1024  # lanes of open pages that are told apart
 _QUERY = Text(MAX_QUERY)
 _NAME = Text(24, "[A-Za-z0-9_-]+")
 # What one lane's panels show of a state; who is overtaken by the same page is dropped.
@@ -63,7 +63,7 @@ class Latest:
         key = (page, lane)
         with self._lock:
             self._numbers[key] = max(number, self._numbers.pop(key, 0))
-            while len(self._numbers) > _PAGES:
+            while len(self._numbers) > _MAX_LANES:
                 self._numbers.popitem(last=False)
 
         def wanted() -> bool:
@@ -213,10 +213,10 @@ def _plotly() -> Path:
     raise FeaturestepError(f"the installed plotly has no plotly.min.js; reinstall it: {how}")
 
 
-THREADS = 40  # most of them wait for a worker: ten pages with a spectrum each leave room
+MAX_THREADS = 40  # most of them wait for a worker: ten pages with a spectrum each leave room
 MAX_BODY = 16 * 1024  # bytes, of headers too; the page's own questions are about 1 KiB
 _LIMITS = {
-    **{"threads": THREADS, "connection_limit": 200, "channel_timeout": 60, "ident": None},
+    **{"threads": MAX_THREADS, "connection_limit": 200, "channel_timeout": 60, "ident": None},
     **{"max_request_body_size": MAX_BODY, "max_request_header_size": MAX_BODY},
 }
 _POLICY = (

@@ -14,9 +14,9 @@ from .figures import THEMES, Theme
 from .state import PageState
 
 _CARRIED = ("constant", "κ", "κ²", "κ³", "κ⁴", "κ⁵", "κ⁶")
-_HEIGHTS = (0.06, 0.24)  # of spikes' names in turn, so that they stand clear of each other
-_NAME = 0.1  # of the axis, that half a name takes: nearer to the end or to a spike it goes left
-_CLEAR = 0.1  # squared overlap from which a simulated value is said to carry something
+_NAME_HEIGHTS = (0.06, 0.24)  # of spikes' names in turn, so that they stand clear of each other
+_NAME_WIDTH = 0.1  # of the axis, half of it: nearer to the end or to a spike a name goes left
+_MIN_NAMED_OVERLAP = 0.1  # squared overlap from which a simulated value is said to carry something
 Data = Mapping[str, Any]
 
 
@@ -37,7 +37,7 @@ def figure(state: PageState, data: Data, simulated: Data | None = None) -> figur
     traces.append(_corner("draft" if data["rough"] else figures.NOTHING, axes, theme))
     met, places = _by_rank(simulated), axes.place(values)
     for rank, mark in enumerate(_marks(data, axes, theme)):
-        tight = any(0.0 < other - places[rank] < _NAME for other in (*places, 1.0))
+        tight = any(0.0 < other - places[rank] < _NAME_WIDTH for other in (*places, 1.0))
         traces.append(mark | _label(data["spikes"][rank], met.pop(rank, None), theme, tight))
     if simulated is not None:
         traces[:0] = [_histogram(simulated, axes, theme)]
@@ -83,7 +83,7 @@ def _marks(
     """
     found = []
     for rank, spike in enumerate(data["spikes"]):
-        at, height = spike["singular_value"], axes.top * _HEIGHTS[rank % len(_HEIGHTS)]
+        at, height = spike["singular_value"], axes.top * _NAME_HEIGHTS[rank % len(_NAME_HEIGHTS)]
         hollow = small or not spike["resolved"]
         marker = {"symbol": "triangle-up", "size": [8 if small else 14, 0], "opacity": 1.0}
         marker |= {"color": theme.paper if hollow else theme.train}
@@ -153,7 +153,7 @@ def _seen(
     names = {
         rank: f"{_CARRIED[each.degree]} {each.share:.0%}"
         for rank, each in alone.items()
-        if each.share > _CLEAR
+        if each.share > _MIN_NAMED_OVERLAP
     }
     told = [
         f"s = {spike['singular_value']:.4g}<br>{overlaps_text(spike['overlaps'])}"

@@ -21,9 +21,9 @@ View = tuple[dict[str, Any], dict[str, Any]]  # figures and texts, by their elem
 LANES = ("main", "spectrum")  # what a page asks for on its own: the errors, and the spectrum
 DEADLINE = 8.0  # seconds for everything one request asks for, waiting for a worker included
 LONG_DEADLINE = 20.0  # of a full spectrum
-_KEPT = 128  # simulations, of errors and of spectra
-_PATIENCE = 3.0  # seconds for a page to open before the processes it does not need yet start
-_FIRST = 5.0  # seconds that a page waits for what was begun before it came
+_MAX_SIMULATIONS = 128  # simulations, of errors and of spectra
+_SECONDS_BEFORE_GROWTH = 3.0  # for a page to open before processes that it does not need yet
+_MAX_WAIT_FOR_FIRST = 5.0  # seconds that a page waits for what was begun before it came
 
 
 class Views:
@@ -35,7 +35,7 @@ class Views:
 
     def __init__(self) -> None:
         self.pool = Pool(max(4, min(6, os.cpu_count() or 1)), Memory())
-        self._simulated = Memory(_KEPT)
+        self._simulated = Memory(_MAX_SIMULATIONS)
         self._ended = threading.Event()
         self._begun = {lane: threading.Event() for lane in LANES}
         self._starter = threading.Thread(target=self._start, daemon=True)
@@ -52,7 +52,9 @@ class Views:
             # In turn: meanwhile the browser has a core to itself.
             self.pool.ask(asked, deadline=DEADLINE)
             self._begun[lane].set()
-        if not self._ended.wait(_PATIENCE):  # until a page is open the processor has enough to do
+        if not self._ended.wait(
+            _SECONDS_BEFORE_GROWTH
+        ):  # until a page is open the processor has enough to do
             self.pool.grow(everything)
 
     def close(self) -> None:
@@ -72,7 +74,7 @@ class Views:
         """
         _ = state.problem  # refuses in one line before any work is begun
         if self._starter.is_alive():  # what `begin` asks for would only be asked again
-            self._begun[lane].wait(_FIRST)
+            self._begun[lane].wait(_MAX_WAIT_FOR_FIRST)
         tasks = self.tasks(state, how)
         task = tasks.pop("spectrum")
         if lane == "main":

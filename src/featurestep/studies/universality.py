@@ -32,7 +32,6 @@ INPUTS = (*LAWS, *IMAGES)
 HEAVY = "student_t(2.5)"
 VARIANTS = ("trained", "initial")
 PREDICTIONS = ("predicted", "with_covariance")
-SHARE = 0.04
 FAR, NEAR = 0.1, 0.15
 # Bounded, so that a few far inputs do not make the labels' variance; c⋆_1 and c⋆_2 ≠ 0.
 TARGET = SHIFTED_SINE.centred()
@@ -140,7 +139,7 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
         if name != HEAVY:
             at = data.sel(inputs=name)
             what = f"{name}, trained and untrained"
-            yield close(what, at["predicted"], at["draws"], share=SHARE)
+            yield close(what, at["predicted"], at["draws"])
     for name in (HEAVY, *IMAGES[1:]):
         value = gap(data, name, LAWS[0] if name == HEAVY else IMAGES[0])
         words, holds = f"at least {FAR:.0%} either way", abs(value) >= FAR
@@ -157,7 +156,7 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
         text = f"{name}: the theory with their covariance is {shaped:.0%} off, that for N(0, I)"
         yield Claim(f"{text} {plain:.0%}", shaped < plain)
         what = f"{name}: Gaussian inputs with their covariance, trained and untrained"
-        yield close(what, at["with_covariance"], at["gaussian_draws"], share=SHARE)
+        yield close(what, at["with_covariance"], at["gaussian_draws"])
     for name in (LAWS[0], *IMAGES):
         draws = data["draws"].sel(inputs=name)
         what = f"{name}: the step helps, untrained against trained"

@@ -22,13 +22,13 @@ from .losses import LOSSES, SampleLoss, sample_error, weighted
 from .plan import SCALED_ROWS, ReadoutFit
 from .readout import FittedReadout, refuse_non_finite
 
-GRADIENT = 1e-9  # largest gradient at a solution, relative to that at a = 0
-AIM = 1e-12  # where the iteration ends; below `GRADIENT` it also ends when it makes no progress
+MAX_GRADIENT = 1e-9  # largest gradient at a solution, relative to that at a = 0
+GRADIENT_AIM = 1e-12  # where the iteration ends; below `MAX_GRADIENT` also without progress
 DUALITY_GAP = 1e-8  # largest gap at a solution of the hinge, relative to the objective
 AIM_OF_GAP = 1e-12
 MAX_STEPS = 200
 _DAMPING = 1e-3  # of curvatures, times the relative gradient: an intercept needs some curvature
-_FLAT = 1e-300  # weights below this count as 0
+_MIN_WEIGHT = 1e-300  # weights below this count as 0
 _TO_BORDER = 0.995  # of the longest interior-point step
 
 
@@ -133,7 +133,7 @@ class SampleSystem(System):
 
     def _prepare(self) -> None:
         backend = self.features.backend
-        self.root = np.sqrt(np.where(self.w > _FLAT, self.w, 0.0))
+        self.root = np.sqrt(np.where(self.w > _MIN_WEIGHT, self.w, 0.0))
         S = backend.put(self.root[:, None])
         scaled = self.features.gram * S
         scaled *= S.T
@@ -252,7 +252,7 @@ def _newton(
     intercept: bool,
     start: ConvexReadout | None,
 ) -> ConvexReadout:
-    """Newton's method with a line search, until the gradient is `AIM` of that at a = 0."""
+    """Newton's method with a line search, until the gradient is `GRADIENT_AIM` of that at a = 0."""
     coordinates = np.zeros(F.n if F.by_samples else F.N) if start is None else start.coordinates
     b = 0.0 if start is None else start.b
     zero = loss.slope(y, np.zeros(F.n))
@@ -264,7 +264,7 @@ def _newton(
         slopes = loss.slope(y, f)
         gradient, at_b = F.across(slopes) + shift * a, slopes.sum() if intercept else 0.0
         relative = float(np.hypot(np.linalg.norm(gradient), at_b)) / (scale or 1.0)
-        if relative <= AIM or (relative <= GRADIENT and relative > 0.5 * last):
+        if relative <= GRADIENT_AIM or (relative <= MAX_GRADIENT and relative > 0.5 * last):
             return ConvexReadout(a, b, f, coordinates, steps, relative)
         last = relative
         w = loss.curvature(y, f)
@@ -277,7 +277,7 @@ def _newton(
         coordinates, b = coordinates + size * to.coordinates, b + size * to.b
     raise NotConverged(
         f"the readout's fit stopped at a gradient of {relative:.1e} of its start, more than "
-        f"{GRADIENT:g}; raise the ridge",
+        f"{MAX_GRADIENT:g}; raise the ridge",
         residual=relative,
         iterations=MAX_STEPS,
     )
