@@ -141,15 +141,19 @@ def extended(row: dict[str, Any], error: float) -> dict[str, Any]:
     return row
 
 
-def gaps(record: list[dict[str, Any]], quantity: str) -> tuple[np.ndarray, np.ndarray]:
-    """z and relative gaps of today's predictions."""
-    z, relative = [], []
-    for row in record:
-        mean, error = row[quantity]
-        value = getattr(predict(Problem(**row["problem"])), quantity)
-        z.append((value - mean) / error)
-        relative.append(value / mean - 1.0)
-    return np.array(z), np.array(relative)
+def predictions(record: list[dict[str, Any]]) -> list[Any]:
+    """Today's predictions of a record's problems."""
+    return [predict(Problem(**row["problem"])) for row in record]
+
+
+def gaps(
+    record: list[dict[str, Any]], quantity: str, predicted: list[Any] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """z and relative gaps of predictions, today's unless they are given."""
+    predicted = predictions(record) if predicted is None else predicted
+    mean, error = np.array([row[quantity] for row in record]).T
+    value = np.array([getattr(each, quantity) for each in predicted])
+    return (value - mean) / error, value / mean - 1.0
 
 
 def main() -> None:

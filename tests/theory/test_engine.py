@@ -199,7 +199,7 @@ def test_rounding_that_spoils_a_newton_step_from_the_top_is_passed() -> None:
     )
     usual, fine = (
         solve([problem], effort=effort, method="isotropic")[0]
-        for effort in (None, Effort(4.0, 2.0))
+        for effort in (None, Effort(2.0, 1.5))
     )
     assert isinstance(usual, Prediction)
     assert isinstance(fine, Prediction)

@@ -35,7 +35,7 @@ def values(outcomes: list[Outcome], names: tuple[str, ...] = NAMES) -> np.ndarra
 @pytest.fixture(scope="module")
 def problems() -> list[Problem]:
     rng = np.random.default_rng(31)
-    return [random_problem(rng, largest=4.0) for _ in range(40)]
+    return [random_problem(rng, largest=4.0) for _ in range(24)]
 
 
 @pytest.fixture(scope="module")

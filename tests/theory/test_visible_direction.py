@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep import Problem, predict
+from featurestep import Prediction, Problem, predict
 from featurestep.core.spiked import spiked_weights
 from featurestep.theory.exact import inputs, visible
 from featurestep.theory.exact.inputs import direction_shares, input_classes, sees_direction
@@ -26,6 +26,11 @@ BASE = Problem(
 )
 
 
+@pytest.fixture(scope="module")
+def predicted() -> Prediction:
+    return predict(BASE)
+
+
 def test_which_problems_have_such_a_direction():
     share = direction_shares(BASE, spiked_weights(BASE))
     assert share[0] > 0.1 > share[1]
@@ -41,12 +46,12 @@ def test_which_problems_have_such_a_direction():
     assert sees_direction(BASE.replace(readout="gaussian", step_size=0.0))
 
 
-def test_the_loss_grows_with_the_ridge_by_the_square_of_the_readout():
+def test_the_loss_grows_with_the_ridge_by_the_square_of_the_readout(predicted):
     """dL/dλ = ‖â‖², through the whole adjoint."""
     step = 1e-4
     up, down = (predict(BASE.replace(ridge=BASE.ridge * (1 + e))) for e in (step, -step))
     slope = (up.train_loss - down.train_loss) / (2 * step * BASE.ridge)
-    assert slope == pytest.approx(predict(BASE).readout_norm ** 2, rel=1e-6)
+    assert slope == pytest.approx(predicted.readout_norm**2, rel=1e-6)
 
 
 @pytest.mark.parametrize("step_size", [0.0, 0.5])
@@ -62,18 +67,17 @@ def test_a_small_share_leaves_the_other_theory(step_size, monkeypatch):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=0.005)
 
 
-def test_errors_by_kappa_average_to_the_test_error():
-    found = predict(BASE)
+def test_errors_by_kappa_average_to_the_test_error(predicted):
     k = np.linspace(-7.0, 7.0, 281)
     w = np.exp(-0.5 * k**2)
-    assert w @ found.network.error(k) / w.sum() == pytest.approx(found.test_error, rel=1e-3)
+    error = predicted.network.error(k)
+    assert w @ error / w.sum() == pytest.approx(predicted.test_error, rel=1e-3)
 
 
-def test_numbers_of_nodes_do_not_matter(monkeypatch):
-    expected = predict(BASE).test_error
+def test_numbers_of_nodes_do_not_matter(monkeypatch, predicted):
     for name, value in (("GROUPS", 9), ("PLACES", 17), ("_STEP_PLACES", 13), ("_OVERLAPS", 25)):
         monkeypatch.setattr(visible, name, value)
-    assert predict(BASE).test_error == pytest.approx(expected, rel=5e-3)
+    assert predict(BASE).test_error == pytest.approx(predicted.test_error, rel=5e-3)
 
 
 def test_weights_of_networks_along_the_direction():
