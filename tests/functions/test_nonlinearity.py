@@ -14,9 +14,14 @@ from scipy import integrate, special
 
 from featurestep import InaccurateQuadrature, InvalidProblem, function
 from featurestep.functions.activations import NAMED, resolve
-from featurestep.functions.nonlinearity import Nonlinearity, coefficients, normalised_coefficients
+from featurestep.functions.nonlinearity import (
+    Nonlinearity,
+    coefficients,
+    innermost,
+    normalised_coefficients,
+)
 from featurestep.functions.quadrature import gauss_hermite, normal_density, panels
-from featurestep.functions.sampled import UserFunction
+from featurestep.functions.sampled import Sampled, UserFunction
 
 FORMULAS = ("H1 + 0.3*H3", "(H1 + H2)/sqrt(2)", "H1 + H2/2 - 0.2*H4")
 EVERY = [*NAMED, *FORMULAS]
@@ -138,6 +143,23 @@ def test_derivative_means_against_fine_panels(f: Nonlinearity, rho: float) -> No
     for i, place in enumerate(t):
         brute, size = brute_derivative_means(f, rho, place)
         assert ours[:, i] == pytest.approx(brute, rel=0, abs=1e-10 * max(1.0, size))
+
+
+@every_with_derivatives
+@pytest.mark.parametrize("rho", [0.05, 0.5, 1.07, 3.3, 20.0])
+def test_the_growth_of_the_square_against_fine_panels(f: Nonlinearity, rho: float) -> None:
+    """ρ²∂/∂ρ² of E f(ρz + t)² is E[f(ρz + t)²H_2(z)]/2; closed forms use a difference quotient."""
+    accuracy = 1e-10 if isinstance(innermost(f), Sampled) else 1e-6
+    t = np.array([-20.0, -1.9, 0.0, 0.8, 15.0])
+    averages, growth = f.averages_with_growth(np.array([rho]), t, 5)
+    assert averages[:-1] == pytest.approx(f.derivative_means(np.array([rho]), t, 5), rel=1e-12)
+    for i, place in enumerate(t):
+        cuts = (np.array(f.kinks) - place) / rho
+        edges = np.concatenate([np.linspace(-14.0, 14.0, 113), cuts[np.abs(cuts) < 14.0]])
+        z, w = panels(np.unique(edges), 20)
+        square = f(rho * z + place) ** 2 * w * normal_density(z)
+        own = 0.5 * (square * (z**2 - 1.0)).sum()
+        assert growth[i] == pytest.approx(own, rel=0, abs=accuracy * max(1.0, square.sum()))
 
 
 @every_with_derivatives

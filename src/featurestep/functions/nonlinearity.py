@@ -23,6 +23,7 @@ from ..core.types import FloatArray
 from .quadrature import normal_density, panels
 
 Function = Callable[[FloatArray], FloatArray]
+_DIFFERENCE = 1e-4  # relative, of a difference quotient in ρ
 ZERO = 1e-12  # a Hermite coefficient smaller than this, relative to √E f², counts as absent
 
 
@@ -60,6 +61,22 @@ class Nonlinearity:
     def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
         """`averages` for ρ and t of one shape."""
         raise TypeError(f"{type(self).__name__} is abstract")
+
+    def averages_with_growth(
+        self, rho: FloatArray, t: FloatArray, order: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """`averages` for an order ≥ 3, and ρ²∂/∂ρ² of E f(ρz + t)², of the shape of ρ and t."""
+        rho, t = np.broadcast_arrays(rho, t)
+        return self._averages_with_growth(rho, t, order)
+
+    def _averages_with_growth(
+        self, rho: FloatArray, t: FloatArray, order: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """The same for ρ and t of one shape, by a difference quotient."""
+        sizes = np.multiply.outer([1.0 + _DIFFERENCE, 1.0 - _DIFFERENCE], rho)
+        mean, slope, spread = self.averages(sizes, t, 1)
+        up, down = mean**2 + (sizes * slope) ** 2 + spread
+        return self._averages(rho, t, order), (up - down) / (4.0 * _DIFFERENCE)
 
     def moments(self, rho: FloatArray, t: FloatArray) -> Moments:
         """Moments of f(ρz + t) for every (ρ, t)."""
@@ -141,6 +158,13 @@ class Shifted(Nonlinearity):
         out = self.base.averages(rho, t, order)
         out[0] -= self.offset
         return out
+
+    def _averages_with_growth(
+        self, rho: FloatArray, t: FloatArray, order: int
+    ) -> tuple[FloatArray, FloatArray]:
+        out, growth = self.base.averages_with_growth(rho, t, order)
+        out[0] -= self.offset
+        return out, growth - self.offset * rho**2 * out[2]
 
     def normalised_coefficients(self, order: int) -> FloatArray:
         out = self.base.normalised_coefficients(order)

@@ -105,13 +105,25 @@ class Sampled(Nonlinearity):
         return np.asarray(np.maximum(tail, 0.01 * missed) <= allowed)
 
     def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        out = self._by_nodes(rho.ravel(), t.ravel(), order)
-        divide_by_powers(out[:-1], rho.ravel())
-        return out.reshape(order + 2, *t.shape)
+        return self._averages_with_growth(rho, t, order)[0]
+
+    def _averages_with_growth(
+        self, rho: FloatArray, t: FloatArray, order: int
+    ) -> tuple[FloatArray, FloatArray]:
+        found = self._by_nodes(rho.ravel(), t.ravel(), order)
+        found = found.reshape(order + 3, *t.shape)
+        out, growth = found[:-1], found[-1]
+        if order > 1:
+            growth += out[0] * out[2]
+        divide_by_powers(out[:-1], rho)
+        return out, growth
 
     def _by_nodes(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
-        """E[f(ρz + t)H_k(z)] for k = 0 … order, then the spread: (order + 2, P) for ρ, t (P,)."""
-        out = np.empty((order + 2, t.size))
+        """E[f(ρz + t)H_k(z)] for k = 0 … order, then the spread: (order + 3, P) for ρ, t (P,).
+
+        The last row is E[f²H_2]/2 of f without its mean.
+        """
+        out = np.empty((order + 3, t.size))
         reach = np.abs(t) + _REACH * rho
         level = np.ceil(np.log2(np.maximum(reach, 4.0))).astype(int)
         for value in np.unique(level):
@@ -136,17 +148,18 @@ def _split_rule(rho: FloatArray, t: FloatArray, breaks: FloatArray) -> Rule:
 
 
 def _averages(z: FloatArray, w: FloatArray, values: FloatArray, order: int) -> FloatArray:
-    """Averages of values (P, nodes) times H_k, then the spread: (order + 2, P)."""
+    """Averages of values (P, nodes) times H_k, then the spread and E[f²H_2]/2: (order + 3, P)."""
     mean = np.sum(w * values, axis=1)
     means = [mean]
     # E H_k = 0: without the mean, less is lost to rounding when ρ is small.
     values = values - mean[:, None]
+    growth = 0.5 * np.sum(w * (z * values - values) * (z * values + values), axis=1)
     term, below = w * values, np.zeros(())
     for k in range(order):
         term, below = z * term - k * below, term
         means.append(np.sum(term, axis=1))
     rest = values - means[1][:, None] * z
-    return np.stack([*means, np.sum(w * rest * rest, axis=1)])
+    return np.stack([*means, np.sum(w * rest * rest, axis=1), growth])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,18 +180,24 @@ class Analytic(Sampled):
     def derivative(self, s: FloatArray) -> FloatArray:
         return self.slope_function(s)
 
-    def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
+    def _averages_with_growth(
+        self, rho: FloatArray, t: FloatArray, order: int
+    ) -> tuple[FloatArray, FloatArray]:
         if not self.is_ramp:
-            return super()._averages(rho, t, order)
-        out = super()._averages(rho, -np.abs(t), order)
+            return super()._averages_with_growth(rho, t, order)
+        out, growth = super()._averages_with_growth(rho, -np.abs(t), order)
+        if order > 2:  # E f(s)² = E s² + 2E[s f(−s)] + E f(−s)²
+            v = rho**2
+            turned = v * (1.0 - 2.0 * out[1] + t * out[2] - v * out[3])
+            growth += np.where(t > 0, turned, 0.0)
         out[0] += np.maximum(t, 0.0)
         out[1:-1:2] *= np.where(t > 0, -1.0, 1.0)  # f^{(k)}(s) = (−1)^k f^{(k)}(−s) for k ≥ 2
         out[1] += t > 0
-        return out
+        return out, growth
 
     def _by_nodes(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
         """With equispaced nodes for small ρ, with panels for large."""
-        out = np.empty((order + 2, t.size))
+        out = np.empty((order + 3, t.size))
         for pick, bound in _rho_intervals(rho):
             at = rho[pick], t[pick]
             if bound <= _EQUISPACED_MAX_RHO:
@@ -201,7 +220,7 @@ def _rho_intervals(rho: FloatArray) -> Iterator[tuple[IntArray, float]]:
 def _averages_by_rule(
     f: Function, rho: FloatArray, t: FloatArray, order: int, rule: Rule
 ) -> FloatArray:
-    """E[f(ρz + t)H_k(z)] for k = 0 … order, then the spread: (order + 2, P), all by one rule.
+    """E[f(ρz + t)H_k(z)] for k = 0 … order, the spread and E[f²H_2]/2: (order + 3, P), by one rule.
 
     Products take rows in blocks of one size, the last one filled up: BLAS chooses its kernel by the
     sizes of a product, and the digits of a row would depend on how many rows there are beside it.
@@ -209,9 +228,9 @@ def _averages_by_rule(
     z, w = rule
     count = t.size
     rho, t = (np.append(each, np.repeat(each[-1:], -count % _BLOCK_ROWS)) for each in (rho, t))
-    out = np.empty((order + 2, t.size))
+    out = np.empty((order + 3, t.size))
     projections = (w * hermite_polynomials(max(order, 2), z)[1:]).T
-    weights = np.stack([w, w], axis=1)  # two columns: one is another kernel again
+    weights = np.stack([w, 0.5 * w * (z * z - 1.0)], axis=1)
     rows = _BLOCK_ROWS * max(1, _EQUISPACED_BLOCK // (z.size * _BLOCK_ROWS))
     for start in range(0, t.size, rows):
         block = slice(start, start + rows)
@@ -220,9 +239,9 @@ def _averages_by_rule(
         values = f(points)
         out[0, block] = mean = _by_blocks(values, weights)[:, 0]
         values -= mean[:, None]  # E H_k = 0: less is lost to rounding when ρ is small
-        out[1:-1, block] = _by_blocks(values, projections).T[:order]
-        out[-1, block] = _by_blocks(np.square(values, out=values), weights)[:, 0]
-    out[-1] = np.maximum(out[-1] - out[1] ** 2, 0.0)
+        out[1:-2, block] = _by_blocks(values, projections).T[:order]
+        out[-2:, block] = _by_blocks(np.square(values, out=values), weights).T
+    out[-2] = np.maximum(out[-2] - out[1] ** 2, 0.0)
     return out[:, :count]
 
 

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,6 @@ _CHUNK = 400_000  # values of the target at a time
 _TEST_KAPPA = np.array([-3.7, -1.9, -0.4, 0.8, 2.6, 4.8])  # κ at which rules are compared
 _TEST_ALIGNMENT = 0.9  # and the alignment γ
 _RESOLVED = 1e-10  # of E y², with the weight that a κ has
-_DIFFERENCE = 1e-4  # relative, of the difference quotient in q
 MOST_DEGREE = 8  # of the error by degree, for several directions
 KAPPA, WEIGHT = stretched_normal(((0.0, 0.25),), 1.0, 0.2, 9.5)
 Index = tuple[int, ...]
@@ -52,7 +51,7 @@ class Labels:
     rest: FloatArray  # (B, Q) E y² − y_0² − Σy_1i²
     cubic: FloatArray | None = field(default=None, kw_only=True)  # (B, Q) E[h_3(s)y], r = 1
 
-    @property
+    @cached_property
     def by_degree(self) -> FloatArray:
         """E[h_b(s)y] for b = 0 … 3, (B, 4, Q), of one direction."""
         assert self.cubic is not None
@@ -96,7 +95,12 @@ def label_moments(
 
 def moments_at(star: Nonlinearity, across: FloatArray, place: FloatArray) -> Labels:
     """The same for a target of place + across·s, (B, Q) and (B, 1)."""
-    y0, slope, curved, third, rest = star.averages(across, place, 3)
+    return _labels(across, star.averages(across, place, 3))
+
+
+def _labels(across: FloatArray, averages: FloatArray) -> Labels:
+    """Moments by the averages of a target, to the third order at least."""
+    (y0, slope, curved, third), rest = averages[:4], averages[-1]
     square, cubic = (across**2 * curved)[:, None], across**3 * third / np.sqrt(6.0)
     return Labels(y0, (across * slope)[:, None], square, rest, cubic=cubic)
 
@@ -112,24 +116,26 @@ class LabelsAcross(NamedTuple):
         return LabelsAcross(self.parts[rows], self.square[rows])
 
 
-def labels_across(star: Nonlinearity, alignment: FloatArray, kappa: FloatArray) -> LabelsAcross:
+def labels_across(
+    star: Nonlinearity, alignment: FloatArray, kappa: FloatArray
+) -> tuple[LabelsAcross, Labels]:
     """Moments of the label with the weight s² − 1, at nodes (κ, h), for γ of B problems and κ (Q,).
 
-    (s² − 1) under the mean over s is q∂/∂q, as y depends on γκ + qs.
+    (s² − 1) under the mean over s is q∂/∂q, as y depends on γκ + qs. With those of `label_moments`,
+    from the same averages.
     """
     q, place = across_alignment(alignment)[:, None], alignment[:, None] * kappa
-    sizes = np.array([1.0, 1.0 + _DIFFERENCE, 1.0 - _DIFFERENCE])[:, None, None] * q
-    means = star.averages(sizes, place, 5)  # (7, 3, B, Q)
-    y = [q**k * means[k, 0] / math.sqrt(math.factorial(k)) for k in range(6)]
+    means, growth = star.averages_with_growth(q, place, 5)  # (7, B, Q)
+    y = [q**k * means[k] / math.sqrt(math.factorial(k)) for k in range(6)]
     parts = [
         math.sqrt((b + 1) * (b + 2)) * y[b + 2]
         + 2.0 * b * y[b]
         + (math.sqrt(b * (b - 1)) * y[b - 2] if b > 1 else 0.0)
         for b in range(4)
     ]
-    _, up, down = means[0] ** 2 + (sizes * means[1]) ** 2 + means[-1]  # E y² given κ
-    square = (up - down) / (2.0 * _DIFFERENCE)
-    return LabelsAcross(np.tile(np.stack(parts, axis=1), 2), np.tile(square, 2))
+    every, square = np.stack(parts, axis=1), 2.0 * growth
+    twice = (np.concatenate([part, part], axis=-1) for part in (every, square))
+    return LabelsAcross(*twice), _labels(q, means)
 
 
 Moments = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

@@ -10,6 +10,7 @@ and 3 in (κ, s), which are fields. Every table is a function of κ and of the n
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
@@ -26,7 +27,6 @@ DEGREES = (2, 3)  # that have blocks and fields
 _HIGHEST_POWER = 1000.0  # of ‖x‖²/d in ν², far above what is more than rounding
 _FEWEST_INPUTS = 4.0  # directions of an input that (134)–(142) take for granted
 _LARGEST_OVERLAP = 0.2  # share of a neuron's square along κ up to which tables are expanded in it
-_STEP = 1e-4  # relative, of the difference quotient in (137)
 
 
 class HigherFields(NamedTuple):
@@ -81,16 +81,16 @@ class Averages(NamedTuple):
 def averages_of(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Averages:
     """Means of derivatives and what of the variance is above degree 3 (eq. 130)."""
     norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
-    sizes = np.array([1.0, 1.0 + _STEP, 1.0 - _STEP])[:, None, None, None] * norm
-    found = sigma.averages(sizes, place, 5)  # (7, 3, B, Q, K)
-    v = sizes**2
-    lower = v**2 * found[2] ** 2 / 2.0 + v**3 * found[3] ** 2 / 6.0
-    tail, up, down = np.maximum(found[-1] - lower, 0.0)
-    found = found[:, 0]
+    found, growth = sigma.averages_with_growth(norm, place, 5)  # (7, B, Q, K)
+    s, v = found[:6], norm**2
+    tail = np.maximum(found[-1] - v**2 * (0.5 * s[2] ** 2 + v * s[3] ** 2 / 6.0), 0.0)
+    # v∂/∂v of v^ks_k²/k!, k = 0 … 3, with ∂s_k/∂v = s_{k+2}/2
+    lower = s[0] * s[2] + s[1] ** 2 + v * (s[1] * s[3] + s[2] ** 2)
+    lower = lower + v**2 * (0.5 * s[2] * s[4] + 0.5 * s[3] ** 2 + v * s[3] * s[5] / 6.0)
     with np.errstate(all="ignore"):
-        power = (up - down) / (4.0 * _STEP * tail)
+        power = (growth - v * lower) / tail
     power = np.clip(np.nan_to_num(power), 0.0, _HIGHEST_POWER)
-    twice = [np.concatenate([part, part], axis=1) for part in (*found[:6], tail, power)]
+    twice = [np.concatenate([part, part], axis=1) for part in (*s, tail, power)]
     return Averages(twice[:6], twice[6], twice[7])
 
 
@@ -142,6 +142,7 @@ class Tables:
         self.kappa = nodes.kappa
         self.overlap = np.minimum(along[:, None, :] / self.d, _LARGEST_OVERLAP * self.v)
         self.shift = (nodes.kappa**2 - 1.0) * self.overlap  # Sh
+        self._sizes: dict[int, FloatArray] = {}
 
     def _radial(self, degree: int, outside: int) -> FloatArray:
         """a_k^{(l)} of (135), with l factors ‖x‖ outside."""
@@ -151,8 +152,8 @@ class Tables:
     def _power(self, power: Any) -> FloatArray:
         """R^p over its mean."""
         up, down = 1.0 + np.sqrt(2.0 / self.d), np.maximum(1.0 - np.sqrt(2.0 / self.d), 1e-3)
-        own = np.where(self.h > 0, up, down)
-        return np.asarray(own**power * 2.0 / (up**power + down**power))
+        other = np.where(self.h > 0, down / up, up / down)
+        return np.asarray(2.0 / (1.0 + other**power))
 
     def slope(self) -> FloatArray:
         """μ(κ, h)."""
@@ -163,17 +164,24 @@ class Tables:
         return np.asarray(np.sqrt(np.maximum(self.radius, 1e-3)))
 
     def _bent(self, k: int, outside: int) -> FloatArray:
-        """s_k with what the norm of a sample and its overlap add."""
+        """s_k with what the norm of a sample and its overlap add, outside it l factors ‖x‖."""
         return self.s[k] + 0.5 * self.s[k + 2] * (self._radial(k, outside) + self.shift)
 
     def _traceless(self, k: int) -> FloatArray:
         """v^k f_k/k!, of (134)."""
         return np.asarray(self.v**k / math.factorial(k) * traceless_share(self.d, k))
 
+    def _size(self, k: int) -> FloatArray:
+        """t_k(κ, h) over s_k with what is added to it."""
+        known = self._sizes.get(k)
+        if known is None:
+            legs = self._power(k) if k == 2 else _legs(k * self.shift / self.v) * self._power(k)
+            known = self._sizes[k] = np.sqrt(self._traceless(k) * legs)
+        return known
+
     def of_degree(self, k: int) -> FloatArray:
         """t_k(κ, h); of degree 2 without coordinates κx_i, which are `along_kappa`."""
-        legs = self._power(k) if k == 2 else _legs(k * self.shift / self.v) * self._power(k)
-        return np.asarray(np.sqrt(self._traceless(k) * legs) * self._bent(k, k))
+        return self._size(k) * self._bent(k, k)
 
     def along_kappa(self) -> FloatArray:
         """t_c(κ, h) over √c: coordinates κx_i of degree 2."""
@@ -187,10 +195,9 @@ class Tables:
         slope = self._root_radius() * (0.5 * leg * self._bent(1, 1) + 0.5 * self.s[3] * change)
         tables, slopes = [self.slope()], [slope]
         for k in DEGREES:
-            legs = self._power(k) if k == 2 else _legs(k * self.shift / self.v) * self._power(k)
-            root = np.sqrt(self._traceless(k) * legs)
-            tables.append(root * self._bent(k, k))
-            slopes.append(0.5 * k * leg * tables[-1] + root * 0.5 * self.s[k + 2] * change)
+            tables.append(self.of_degree(k))
+            bent = 0.5 * self.s[k + 2] * change
+            slopes.append(0.5 * k * leg * tables[-1] + self._size(k) * bent)
         rest = 1.0 - self.share_along()
         for each in (tables, slopes):
             each[1] = np.sqrt(rest) * each[1]
@@ -209,6 +216,10 @@ class Tables:
 
     def spread(self) -> FloatArray:
         """ν²(κ, h): of degrees above those with a block."""
+        return self._noise
+
+    @cached_property
+    def _noise(self) -> FloatArray:
         tail = self.seen.tail.copy()
         for k in DEGREES:
             bent = (0.5 * self.s[k + 2]) ** 2 * 2.0 / (self.d + 2 * k)
