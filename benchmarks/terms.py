@@ -116,7 +116,9 @@ TERMS: dict[str, Patch] = {
     "norms in the block (149)": _without("norms in the block (149)"),
     "own norm (150)": _own_norm,
     "own shift (151)": _without("own shift (151)"),
-    "influence across (152)": lambda patch: patch.setattr(solve, "labels_across", lambda *_: None),
+    "influence across (152)": lambda patch: patch.setattr(
+        solve, "labels_across", lambda *_: (None, None)
+    ),
 }
 
 

@@ -19,7 +19,8 @@ import pytest
 from featurestep import Problem, predict
 from featurestep.core.types import FloatArray
 from featurestep.functions.quadrature import Rule
-from featurestep.theory.exact import solve
+from featurestep.theory.exact import fixed_point, solve
+from featurestep.theory.exact.fixed_point import Evaluation, Samples, State
 from featurestep.theory.exact.sectors import MixedAt
 from featurestep.theory.exact.solve import BlockSolution, solve_rows
 from featurestep.theory.exact.step import build_step, rows_of
@@ -62,7 +63,7 @@ def answer(problem: Problem, *, residuals: int = 30) -> BlockSolution:
 def without_influence_across() -> Iterator[None]:
     """Leave out (152), which the other program does not have."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solve, "labels_across", lambda *_: None)
+        patch.setattr(solve, "labels_across", lambda *_: (None, None))
         yield
 
 
@@ -89,19 +90,39 @@ def test_errors(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", VALUES, ids=label)
-def test_losses_with_the_counts_of_the_other_program(
-    case: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("same_counts", [False, True])
+def test_errors_are_derivatives_of_losses(
+    case: dict[str, Any], same_counts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All terms of the loss to 1e-9, with d − 1 coordinates along κ in V2."""
+    """With d − 1 coordinates along κ in V2, the values of the other program to 1e-8.
+
+    The test error is the derivative of the training loss by the weight of every sample, also where
+    the equations are not those of a free energy.
+    """
 
     def taken(at: MixedAt, linear: FloatArray) -> FloatArray:
         own = (at.solution * (linear @ at.solution)).sum(axis=1)
         return np.asarray(at.coordinates.dimension[:, None] * own)
 
-    monkeypatch.setattr(MixedAt, "taken", taken)
-    found = answer(problem_of(case))
-    assert found.fitted.train_loss[0] == pytest.approx(case["train_loss"], rel=1e-9)
-    assert found.solution.at.state.v2[0] == pytest.approx(case["inside"]["V2"], rel=1e-9)
+    problem, evaluate = problem_of(case), fixed_point.evaluate
+    expected = case["test_error"] if same_counts else test_error(answer(problem))
+    if same_counts:
+        monkeypatch.setattr(MixedAt, "taken", taken)
+        found = answer(problem)
+        assert found.fitted.train_loss[0] == pytest.approx(case["train_loss"], rel=1e-9)
+        assert found.solution.at.state.v2[0] == pytest.approx(case["inside"]["V2"], rel=1e-9)
+
+    def loss(more: float) -> float:
+        def heavier(samples: Samples, state: State) -> Evaluation:
+            mass = samples.step.n[:, None] * samples.weight * (1.0 / (1.0 + state.chi) + more)
+            return evaluate(samples, state, mass=mass)
+
+        monkeypatch.setattr(fixed_point, "evaluate", heavier)
+        return float(answer(problem).fitted.train_loss[0])
+
+    step = 1e-4
+    near, far = loss(step) - loss(-step), loss(2.0 * step) - loss(-2.0 * step)
+    assert (8.0 * near - far) / (12.0 * step) == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize("case", VALUES, ids=label)

@@ -49,7 +49,8 @@ _GAUSS_COUNTS = (
 # numbers were chosen; of 301 others 298 were below 1e-6, the largest 3.4e-6.
 _NODES_BY_REACH = ((0.09, 7), (0.18, 9), (0.36, 11), (0.71, 13), (1.0, 15), (1.42, 19), (2.0, 25))
 _SMALL_REACH = 0.09  # up to which 7 nodes do for any width
-_NODE_SPACING = 0.58
+_NODE_SPACING = 0.58  # of the rule in κ
+_WIDE_NODE_SPACING = 0.72  # the same for the square loss on fresh rows, after steps that turn less
 _SLIGHTLY = 1.25  # factor on the nodes of κ for which a problem shares the rules of others
 # Shift beyond which 1/(1 + χ) varies at 0.4ρ/u up to |κ| = 3ρ/u, where an activation saturates: the
 # nodes are twice as dense there.
@@ -140,10 +141,13 @@ class Mirrored(NamedTuple):
     def of(cls, groups: Rule, sigma: Nonlinearity) -> Mirrored:
         """The groups of a rule."""
         g, weight = groups
+        alone = cls(groups, g, np.arange(g.size), np.ones(g.size), np.ones(g.size))
+        if g.size == 1 or not sigma.is_odd:
+            return alone
         found: Any = np.unique(np.round(np.abs(g), _SAME_GROUP), return_inverse=True)
         size, place = found
-        if not sigma.is_odd or size.size == g.size:
-            return cls(groups, g, np.arange(g.size), np.ones(g.size), np.ones(g.size))
+        if size.size == g.size:
+            return alone
         whole = np.bincount(place, weights=weight).astype(np.float64)
         return cls((size, whole), g, place, weight / whole[place], np.where(g < 0.0, -1.0, 1.0))
 
@@ -321,8 +325,9 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     copies = max(1 if u <= _STEEP_SHIFT else 2, math.ceil(far / 2))
     centres = ((0.0, rounded_down(scale)),) * copies
     widest = rounded_down(1.0 / u) if sigma.oscillates and u > 0 else 1.0
-    end = 8.75 + 0.25 * (growth_degree(problem.star) + growth_degree(sigma))
-    spacing = _NODE_SPACING / refine
+    end = 7.25 + 0.25 * (growth_degree(problem.star) + growth_degree(sigma))
+    gentle = problem.has_square_loss and problem.shared_rows == 0 and u <= _STEEP_SHIFT
+    spacing = (_WIDE_NODE_SPACING if gentle else _NODE_SPACING) / refine
     if 2 * end / widest / spacing > MOST_NODES:
         raise NotConverged(
             f"take a smaller step: activation {sigma.name} oscillates {u:.3g} times along the "

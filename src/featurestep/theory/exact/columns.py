@@ -73,7 +73,7 @@ class Columns:
     linear: FloatArray  # (B, r, Q, F) B_1i
     square: FloatArray  # (B, P, Q, F) B_2ik, pairs i ≤ k
     _: KW_ONLY
-    cubic: FloatArray | None = None  # (B, Q, F) B_3, in units of h_3(s)
+    by_degree: FloatArray | None = None  # (B, 4, Q, F) B_0 … B_3 in units of h_b(s), at finite d
     sectors: tuple[Sector, ...] = ()  # blocks of degree 2 and 3
     along_kappa: MixedCoordinates | None = None  # κx_i, solved together with the linear ones
     higher: HigherFields | ClassProducts | None = None  # covariances of fields of degree 2 and 3
@@ -149,13 +149,6 @@ class Columns:
             np.concatenate([shown, self.spread[0]], axis=1),
             np.concatenate([shown, self.spread_in_v2[0]], axis=1),
         )
-
-    @cached_property
-    def by_degree(self) -> FloatArray:
-        """B_0 … B_3 in units of h_b(s), (B, 4, Q, F), of columns at finite d."""
-        assert self.cubic is not None
-        square = math.sqrt(2.0) * self.square[:, 0]
-        return np.stack([self.plain, self.linear[:, 0], square, self.cubic], axis=1)
 
     def power(self, norm: FloatArray) -> FloatArray:
         """Variance of a feature given a node, (B, Q, K), for the norms ρ_g (B, K)."""
@@ -270,11 +263,13 @@ def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Colum
         tau = tau._replace(b1=nodes.kappa * tilt)
         psi = psi._replace(b0=tilt, b2=math.sqrt(2.0) * tilt)
     every = [means, tau, psi, found.norms(), *found.square(), *found.cube()]
-    zero = np.zeros_like(curvature)
-    plain, linear, square, cubic = (
-        np.concatenate([zero + part for part in parts], axis=-1)
-        for parts in zip(*every, strict=True)
-    )
+    rows, count, size = curvature.shape
+    by_field = np.zeros((rows, 4, count, len(every), size))
+    for field, parts in enumerate(every):
+        for degree, part in enumerate(parts):
+            if np.ndim(part):
+                by_field[:, degree, :, field] = part
+    by_degree = by_field.reshape(rows, 4, count, -1)
     spread = tables.spread()
     sectors, along_kappa = build_sectors(step, tables, weights)
     return Columns(
@@ -282,10 +277,10 @@ def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Colum
         spread=spread,
         spread_in_v2=spread,
         curvature=curvature,
-        plain=plain,
-        linear=linear[:, None],
-        square=math.sqrt(0.5) * square[:, None],
-        cubic=cubic,
+        plain=by_degree[:, 0],
+        linear=by_degree[:, 1:2],
+        square=math.sqrt(0.5) * by_degree[:, 2:3],
+        by_degree=by_degree,
         sectors=sectors,
         along_kappa=along_kappa,
         across=tables.across(weights.special[:, :, 1, 1]),
@@ -385,10 +380,16 @@ def build_labels(
     step: Step,
     kappa: FloatArray,
     x: FloatArray | None = None,
+    known: Labels | None = None,
 ) -> Labels:
-    """Moments of the labels given κ, or κ and x, with the label noise: (6), (50)."""
+    """Moments of the labels given κ, or κ and x, with the label noise: (6), (50).
+
+    `known` ones are those without the noise.
+    """
     seen = step.visible
-    if seen is not None and x is not None and isinstance(star, Nonlinearity):
+    if known is not None:
+        found = known
+    elif seen is not None and x is not None and isinstance(star, Nonlinearity):
         place = (seen.rest * step.alignment)[:, None] * kappa + seen.target[:, None] * x
         found = moments_at(star, (seen.rest * step.across)[:, None], place)
     else:

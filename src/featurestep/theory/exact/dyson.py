@@ -44,17 +44,17 @@ def real_product(values: FloatArray, table: FloatArray) -> FloatArray:
 
 def transposed(matrix: FloatArray) -> FloatArray:
     """The matrices, transposed."""
-    return np.swapaxes(matrix, -1, -2)
+    return matrix.swapaxes(-1, -2)
 
 
 def inverted(matrix: FloatArray) -> FloatArray:
     """The inverse matrices; not finite where one is singular, so that it spoils no other.
 
-    Those of 1×1 and 2×2 by their formula: LAPACK would be called for each of them.
+    Those of 1×1 and 2×2 by their formula: LAPACK would be called for each of them. Warnings of
+    divisions by 0 are left to the caller.
     """
     if matrix.shape[-1] <= 2:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return _inverted_small(matrix)
+        return _inverted_small(matrix)
     try:
         found: Any = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
@@ -123,7 +123,7 @@ def solve_blocks(initial_factor: FloatArray, xi: FloatArray, information: FloatA
     """G in its blocks for Ξ on (p, φ̂), (…, 2K, 2K), and Ṽ, `information` (eq. 9).
 
     `initial_factor` (…, K) is 1, or 1 − eε_g of (42), in B_pφ̂. Only K×K inverses, and no difference
-    of nearly equal numbers.
+    of nearly equal numbers. Beside G_pp all blocks are made of products with (yᵀ, −λ).
     """
     size = initial_factor.shape[-1]
     unit = np.eye(size)
@@ -132,14 +132,16 @@ def solve_blocks(initial_factor: FloatArray, xi: FloatArray, information: FloatA
     y = inverted(unit + matmul(xi_hat, information))
     lam = matmul(information, y)
     pp = inverted(unit - xi_pp + matmul(p, lam, transposed(p)))
-    w = matmul(transposed(p), pp, p)
+    turned = matmul(p, np.concatenate([transposed(y), -lam], axis=-1))
+    beside = matmul(pp, turned)
+    square = matmul(transposed(turned), beside)
     return Blocks(
         pp=pp,
-        p_phi=matmul(pp, p, transposed(y)),
-        p_hat=-matmul(pp, p, lam),
-        phi_phi=matmul(y, xi_hat) + matmul(y, w, transposed(y)),
-        phi_hat=y - matmul(y, w, lam),
-        hat_hat=-lam + matmul(lam, w, lam),
+        p_phi=beside[..., :size],
+        p_hat=beside[..., size:],
+        phi_phi=square[..., :size, :size] + matmul(y, xi_hat),
+        phi_hat=square[..., :size, size:] + y,
+        hat_hat=square[..., size:, size:] - lam,
     )
 
 

@@ -256,8 +256,10 @@ class _SquareLoss(Adjoint):
     ) -> tuple[FloatArray, FloatArray, tuple[FloatArray, Forms]]:
         """d log V2, dχ and what `reply` says beside."""
         at, size = self.at, self.size
-        relative, bent, xi = np.split(state, [size, size + self.misfit.shape[1]], axis=1)
-        change = self.forces.self_energy[rows] + padded(symmetric(2 * size).whole(xi), size)
+        last = size + self.misfit.shape[1]
+        relative, bent = state[:, :size], state[:, size:last]
+        xi = symmetric(2 * size).whole(state[:, last:])
+        change = self.forces.self_energy[rows] + padded(xi, size)
         error = self.seen_misfit[rows] + bent / at.shrink[rows]
         squares = at.mass[rows] * at.shrink[rows] * error  # n w (E0 + v)/(1 + χ)²
         relative, moved, higher = self.reply(samples, rows, relative, change, squares)

@@ -276,8 +276,10 @@ class Packing:
 
     def state(self, vector: FloatArray) -> State:
         """The states of vectors."""
-        log_v2, log_chi, xi = np.split(vector, [self.groups, self.groups + self.nodes], axis=1)
-        return State(np.exp(log_v2), np.expm1(log_chi), symmetric(2 * self.groups).whole(xi))
+        last = self.groups + self.nodes
+        log_v2, log_chi = vector[:, : self.groups], vector[:, self.groups : last]
+        xi = symmetric(2 * self.groups).whole(vector[:, last:])
+        return State(np.exp(log_v2), np.expm1(log_chi), xi)
 
     def scale(self, state: State) -> FloatArray:
         """Sizes of the components: 1, or more where the weights grew far beyond it."""
@@ -307,7 +309,7 @@ def noise_only(
 
     high = np.log((power * neurons / free).sum(axis=1, keepdims=True) + 1e-300)
     low = np.minimum(high, 0.0) - 30.0
-    for _ in range(25):
+    for _ in range(12):
         middle = 0.5 * (low + high)
         below = (power * v2(np.exp(middle))).sum(axis=1, keepdims=True) > np.exp(middle)
         low, high = np.where(below, middle, low), np.where(below, high, middle)
@@ -376,17 +378,21 @@ def fixed_point(
         f = image(here, active) - here
         seen = f * weight
         worst = np.abs(seen).max(axis=1)
-        lost = ~np.isfinite(worst)
+        finite = np.isfinite(worst)
         too_far: FloatArray | None = None
-        if lost.any():
+        if not finite.all():
+            lost = ~finite
             worst[lost] = np.inf
             too_far, here = here[lost], here.copy()
             if before is not None:
                 here[lost], f[lost] = before[0][lost], before[1][lost]
             seen = f * weight
         better = worst < best.residual[active]
-        best.state[active[better]] = here[better]
-        best.residual[active[better]] = worst[better]
+        if is_whole and better.all():
+            best.state[:], best.residual[:] = here, worst
+        else:
+            best.state[active[better]] = here[better]
+            best.residual[active[better]] = worst[better]
         best.iterations[active] = iteration + 1
         idle[active] = np.where(better, 0, idle[active] + 1)
         if before is not None:
@@ -482,14 +488,15 @@ class _Differences:
         if count == 0:
             return f.copy()
         gram = self.gram[:, :count, :count]
-        size = np.maximum(np.sqrt(np.einsum("bii->bi", gram)), 1e-150)
+        size = np.maximum(np.sqrt(gram.diagonal(axis1=1, axis2=2)), 1e-150)
         scaled = gram / (size[:, :, None] * size[:, None, :])
         index = np.arange(count)
         scaled[:, index, index] += REGULARISATION + self.uncertainty[:, :count] ** 2
         right = np.matmul(self.changes[:, :count], seen[:, :, None]) / size[:, :, None]
         mix: Any = np.linalg.solve(scaled, right)
         mix = (mix[:, :, 0] / size)[:, None, :]
-        return np.asarray(f - np.matmul(mix, self.sums[:, :count])[:, 0])
+        found: FloatArray = f - np.matmul(mix, self.sums[:, :count])[:, 0]
+        return found
 
     def forget(self, most: FloatArray) -> None:
         """Drop what was seen where changes were larger, (B,)."""

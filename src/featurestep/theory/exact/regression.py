@@ -45,16 +45,12 @@ class InfluenceAcross:
         self.mass = at.mass
         self.weight = -at.mass * at.shrink * self.slope  # of s² − 1 in n w/(1 + χ)
 
-    def weighted(self, parts: FloatArray) -> FloatArray:
-        """Parts along h_b(s), (B, 4, Q, …), times n w/(1 + χ(s))."""
-        shape = (*self.mass.shape, *[1] * (parts.ndim - 3))
-        mass, weight = self.mass.reshape(shape), self.weight.reshape(shape)
-        found = np.empty_like(parts)
-        for b in range(4):
-            other = (b + 2) % 4
-            np.multiply(mass + _BETWEEN[b, b] * weight, parts[:, b], out=found[:, b])
-            found[:, b] += _BETWEEN[b, other] * weight * parts[:, other]
-        return found
+    def gram(self, parts: FloatArray) -> FloatArray:
+        """E of n/(1 + χ(s)) times products of two fields, (B, F, F), by parts (B, 4, Q, F)."""
+        mass, weight = self.mass[:, None, :, None], self.weight[:, None, :, None]
+        own, between = (_BETWEEN.diagonal(i)[:, None, None] for i in (0, 2))
+        cross = _summed(parts[:, :2], between * weight * parts[:, 2:])
+        return _summed(parts, (mass + own * weight) * parts) + cross + transposed(cross)
 
     def misfit(self, shown: FloatArray) -> FloatArray:
         """E[(s² − 1)(y − B·X)²|κ], (B, Q), for B·X along h_b(s), (B, 4, Q)."""
@@ -203,6 +199,13 @@ def _product(left: FloatArray, right: FloatArray, weight: FloatArray) -> FloatAr
     return matmul(transposed(left), right * weight[:, :, None])
 
 
+def _summed(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Σ over degrees and nodes of left ⊗ right, (B, F, F), for both (B, j, Q, F)."""
+    rows, degrees, nodes, count = left.shape
+    flat = (rows, degrees * nodes, count)
+    return matmul(transposed(left.reshape(flat)), right.reshape(flat))
+
+
 def quadratic_block(at: Evaluation) -> QuadraticBlock | ClassBlock | None:
     """The fields' share of the block of degree 2 at a solution of the fixed point."""
     columns, step = at.samples.columns, at.samples.step
@@ -267,10 +270,11 @@ def radial_gram(
     """
     step, columns = samples.step, samples.columns
     parts = columns.by_degree
-    weighted = mass[:, None, :, None] * parts if across is None else across.weighted(parts)
-    rows, _, nodes, count = parts.shape
-    flat = (rows, 4 * nodes, count)
-    total = matmul(transposed(weighted.reshape(flat)), parts.reshape(flat))
+    assert parts is not None
+    if across is None:
+        total = _summed(parts, mass[:, None, :, None] * parts)
+    else:
+        total = across.gram(parts)
     size = step.k.shape[1]
     bent = _product(columns.curvature, columns.curvature, mass)
     total[:, :size, :size] += step.sample_norm * bent
@@ -375,6 +379,7 @@ def _radial_right(
     if across is not None:
         values = values + across.weight[:, None] * across.labels.parts
     parts = columns.by_degree
+    assert parts is not None
     return _moment(parts.reshape(len(parts), -1, parts.shape[3]), values.reshape(len(parts), -1))
 
 
@@ -386,7 +391,7 @@ def misfit(
     use = coefficients[:, :size]
     bent = columns.curvature * use[:, None, :]
     missed = labels.rest + (matmul(bent, sample_norm) * bent).sum(axis=2)
-    if columns.cubic is not None:  # what A has along s is in the parts, not in the sample norms
+    if columns.by_degree is not None:  # what A has along s is in the parts, not in the sample norms
         label, shown = labels.by_degree, _shown_by_degree(columns, coefficients)
         missed = missed + ((label[:, :2] - shown[:, :2]) ** 2).sum(axis=1)
         return np.asarray(missed + (shown[:, 2:] * (shown[:, 2:] - 2.0 * label[:, 2:])).sum(axis=1))
@@ -407,6 +412,7 @@ def misfit(
 def _shown_by_degree(columns: Columns, coefficients: FloatArray) -> FloatArray:
     """B·X along h_b(s) at every node, (B, 4, Q)."""
     parts = columns.by_degree
+    assert parts is not None
     flat = parts.reshape(len(parts), -1, parts.shape[3])
     return matmul(flat, coefficients[:, :, None]).reshape(parts.shape[:3])
 

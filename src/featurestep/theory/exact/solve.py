@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +49,6 @@ BLOCK = 100_000  # rows × elements of T(r) of one batch, few enough for a cache
 R_NODES, MORE_R_NODES = 14, 36  # of the law of r, and where it has heavy tails
 LOSS_R_NODES = 24  # where fields are fitted with another loss than the square
 SEVERAL_R_NODES = {2: 24, 3: 36}  # where products of several directions make it less smooth
-_LEAST_WEIGHT = 1e-13  # of a node of κ, relative to the largest
 _FAR, _HEAVY = 8.0, 60.0  # a target that grows faster than a parabola, in units of its size
 
 
@@ -71,20 +70,21 @@ def r_nodes(problem: Problem) -> int:
     if isinstance(star, MeanSign):
         return R_NODES if uses_initial_output(problem) else 2
     size = np.sqrt(star.second_moment + problem.noise_std**2)
-    if np.abs(_far_values(star)).max() > _HEAVY * size:
+    if _far_size(star) > _HEAVY * size:
         return MORE_R_NODES
     if isinstance(star, Nonlinearity) or star.is_single:
         return R_NODES
     return SEVERAL_R_NODES[star.directions]
 
 
-def _far_values(star: Nonlinearity | AlignedTarget) -> FloatArray:
-    """The target far out, in every direction that an axis or a diagonal points to."""
+@lru_cache(maxsize=256)
+def _far_size(star: Nonlinearity | AlignedTarget) -> float:
+    """The largest of a target far out, where an axis or a diagonal of its directions points to."""
     if isinstance(star, Nonlinearity):
-        return star(np.array([-_FAR, _FAR]))
+        return float(np.abs(star(np.array([-_FAR, _FAR]))).max())
     signs = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=star.directions)))
     signs = signs[np.any(signs, axis=1)]
-    return star(_FAR * signs / np.sqrt((signs**2).sum(axis=1))[:, None])
+    return float(np.abs(star(_FAR * signs / np.sqrt((signs**2).sum(axis=1))[:, None])).max())
 
 
 def block_size(resolution: Resolution, problem: Problem, method: str) -> int:
@@ -137,10 +137,10 @@ def solve_rows(
     if step.visible is not None:
         kappa, weight, x = _at_places(kappa, weight, step.visible.rule())
     columns = build_columns(problem.sigma, step, kappa, x)
-    labels = build_labels(problem.star, step, kappa, x)
-    beside = None
+    beside, known = None, None
     if step.is_radial:
-        beside = labels_across(problem.sigma_star, step.alignment, kappa)
+        beside, known = labels_across(problem.sigma_star, step.alignment, kappa)
+    labels = build_labels(problem.star, step, kappa, x, known)
     if len(different) < len(rows):
         ridge = np.array([row.problem.ridge for row in rows])
         step, columns = replace(step.take(same), ridge=ridge), columns.take(same)
@@ -222,10 +222,8 @@ def solve_loss_block(
 
 
 def _samples(problem: Problem, step: Step, nodes: Rule) -> Samples:
-    """Columns of problems that share all but numbers, at nodes of κ that are probable."""
+    """Columns of problems that share all but numbers, at nodes of κ."""
     kappa, weight = nodes
-    kept = weight > _LEAST_WEIGHT * weight.max()
-    kappa, weight = kappa[kept], weight[kept] / weight[kept].sum()
     return Samples(step, build_columns(problem.sigma, step, kappa), kappa, weight)
 
 

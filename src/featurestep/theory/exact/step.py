@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,12 +152,13 @@ class ProblemRow:
     share: float = 1.0
 
 
-_STEP_FIELDS = tuple(name for name in FIELDS if name != "ridge")
+_STEP_FIELDS = attrgetter(*(name for name in FIELDS if name != "ridge"))
 
 
 def step_key(problem: Problem) -> tuple[Any, ...]:
     """What the step, and what samples show of it, depend on: everything but the ridge."""
-    return tuple(getattr(problem, name) for name in _STEP_FIELDS)
+    found: tuple[Any, ...] = _STEP_FIELDS(problem)
+    return found
 
 
 def uses_initial_output(problem: Problem) -> bool:

@@ -21,6 +21,11 @@ from .step import Step
 NODES = 4  # of the bulk
 _LENGTH = 2 * NODES  # of the series
 _SMALLEST = 1e-12
+_ORDER = np.arange(_LENGTH)
+_BEFORE = (  # n − j and whether it is not negative, (n, j)
+    np.maximum(_ORDER[:, None] - _ORDER, 0),
+    np.tri(_LENGTH),
+)
 
 
 class WeightCovariance(NamedTuple):
@@ -77,9 +82,11 @@ class _Series:
         shifted = plain.copy()
         shifted[:, 0] -= self.mean
         base = _one_plus(shifted / self.size[:, None])
-        self.powers = [base]
+        times, of_base = _multiplication(base), [base]
         for _ in range(_LENGTH - 1):
-            self.powers.append(_product(self.powers[-1], base))
+            of_base.append(matmul(of_base[-1][:, None], times)[:, 0])
+        # Coefficients n − 1 − j of the n-th power, (B, n, j)
+        self.powers = np.stack(of_base, axis=1)[:, _ORDER[:, None], _BEFORE[0]] * _BEFORE[1]
         self.special = _shifted(_inverse(_one_plus((plain - along) / self.size[:, None])))  # H
         self.overlap = self._averaged(1, 1)
         self.second = self._averaged(0, 2)
@@ -97,12 +104,8 @@ class _Series:
     def _moments(self, series: FloatArray, count: int) -> FloatArray:
         """Coefficients of x, x², … in a series in g without constant term, (B, count)."""
         slope = series[:, 1:] * np.arange(1, _LENGTH)
-        found = [
-            (slope[:, :n] * self.powers[n - 1][:, n - 1 :: -1][:, : slope[:, :n].shape[1]]).sum(1)
-            / n
-            for n in range(1, count + 1)
-        ]
-        return np.stack(found, axis=1)
+        found = matmul(self.powers[:, :count, :-1], slope[:, :, None])[:, :, 0]
+        return found / np.arange(1, count + 1)
 
     def on_pair(self, count: int) -> FloatArray:
         """⟨·|S^p|·⟩ on (β/‖β‖, s), p = 0 … count − 1: (B, count, 2, 2)."""
@@ -125,11 +128,12 @@ def on_frame(step: Step, own: FloatArray, mixed: FloatArray, star: FloatArray) -
 
 def _product(a: FloatArray, b: FloatArray) -> FloatArray:
     """Of two power series (B, L), cut off."""
-    length = a.shape[-1]
-    found = a[:, :1] * b
-    for i in range(1, length):
-        found[:, i:] += a[:, i, None] * b[:, : length - i]
-    return found
+    return matmul(a[:, None], _multiplication(b))[:, 0]
+
+
+def _multiplication(b: FloatArray) -> FloatArray:
+    """The matrices (B, L, L) that multiply a power series, a row, by the series b."""
+    return np.asarray(np.swapaxes(b[:, _BEFORE[0]] * _BEFORE[1], 1, 2))
 
 
 def _inverse(a: FloatArray) -> FloatArray:
