@@ -125,6 +125,19 @@ def test_errors_are_derivatives_of_losses(
     assert (8.0 * near - far) / (12.0 * step) == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.parametrize("d", [38, 76])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_small_steps_tend_to_none(d: int, activation: str) -> None:
+    """Up to directions that (148) counts beside those of (139), of order 1/d²."""
+    problem = Problem(
+        n=d**2, d=d, width=d**2, n_step=8 * d, activation=activation, target="H1 + H2/sqrt(2)",
+        ridge=0.1, noise_std=0.1, readout="constant", step_size=0.0,
+    )  # fmt: skip
+    none, small = (predict(problem.replace(step_size=size)) for size in (0.0, 1e-7))
+    assert small.test_error == pytest.approx(none.test_error, rel=1.1 / d**2)
+    assert small.train_loss == pytest.approx(none.train_loss, rel=0.5 / d**2)
+
+
 @pytest.mark.parametrize("case", VALUES, ids=label)
 def test_what_they_are_made_of(case: dict[str, Any]) -> None:
     problem, inside = problem_of(case), case["inside"]
