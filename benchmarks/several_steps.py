@@ -5,6 +5,7 @@
     python -m benchmarks.several_steps --moved-shifts --draws 40 --output FILE
     python -m benchmarks.several_steps --seed 41 --count 24 --draws 128 --device cuda --output FILE
     python -m benchmarks.several_steps --small-d --draws 64 --device cuda --output FILE
+    python -m benchmarks.several_steps --small-d --count 60 --most 1500 --draws 16 --output FILE
     python -m benchmarks.several_steps --compare tests/agreement/several_steps.json
 
 Problems are drawn by a seed: six activations, seven targets, three laws, both laws of the rows of
@@ -14,7 +15,8 @@ the error bar alone decides, not the gap.
 `--compare` draws nothing: today's predictions against a record. `--moved-shifts` draws two other
 problems (tests/agreement/moved_shifts.json): shifts that norms move matter most there, with
 opposite signs. `--seed` draws other problems of the same kind, `--small-d` problems in which d is
-small beside n and N. On a GPU networks are drawn on the device: other ones than on the host.
+small beside n and N; `--most` leaves out those of more samples. On a GPU networks are drawn on the
+device: other ones than on the host.
 """
 
 from __future__ import annotations
@@ -165,6 +167,7 @@ def main() -> None:
     parser.add_argument("--error", type=float)
     parser.add_argument("--moved-shifts", action="store_true")
     parser.add_argument("--small-d", action="store_true")
+    parser.add_argument("--most", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--device", default="cpu")
@@ -181,7 +184,8 @@ def main() -> None:
     record = json.loads(asked.output.read_text()) if asked.output.exists() else []
     every = problems(asked.count, asked.seed)
     if asked.moved_shifts or asked.small_d:
-        every = moved_shifts() if asked.moved_shifts else small_d()
+        every = moved_shifts() if asked.moved_shifts else small_d(asked.count)
+    every = [fields for fields in every if fields["n"] <= asked.most]
     for fields in every[len(record) :]:
         start = time.process_time()
         record.append(simulated(fields, 0, asked.draws, asked.device))

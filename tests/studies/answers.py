@@ -77,7 +77,7 @@ def more_steps():
             "cosine": (("batches", "steps", "seed"), drawn(np.full((2, 6), 0.9))),
             "energy": (("batches", "steps", "seed"), drawn(np.full((2, 6), 0.2))),
             "singular_value": (("batches", "steps", "network", "rank"), values),
-            "predicted": ("fresh_steps", [2.7, 2.4, 2.2]),
+            "predicted": ("fresh_steps", [2.7, 2.4, 2.2, 2.0]),
             "untrained": 3.3,
         },
         {
@@ -284,6 +284,7 @@ FALSE = [
     ("many-steps", "predicted", {"fresh_steps": 1}, 1.0, "one step"),
     ("many-steps", "predicted", {"fresh_steps": 2}, 2.0, "2 fresh steps"),
     ("many-steps", "predicted", {"fresh_steps": 3}, 2.4, "3 fresh steps"),
+    ("many-steps", "predicted", {"fresh_steps": 4}, 2.4, "4 fresh steps"),
     ("many-steps", "draws", {"batches": "fresh", "steps": 2}, 2.8, "a second fresh step"),
     ("many-steps", "draws", {"batches": "same", "steps": 4}, 1.9, "beat reused ones"),
     ("many-steps", "single", {"steps": 8}, 1.5, "as large as 8"),

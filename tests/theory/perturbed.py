@@ -168,13 +168,13 @@ def _norms(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
 
 def _own_shift(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    find = degrees.FieldColumns._own_shift
+    find = columns.own_shift
 
-    def changed(self: Any, sigma: Any) -> None:
-        find(self, sigma)
-        self.x0, self.x1 = factor * self.x0, factor * self.x1
+    def changed(*args: Any) -> Any:
+        found = find(*args)
+        return found._replace(x0=factor * found.x0, x1=factor * found.x1)
 
-    monkeypatch.setattr(degrees.FieldColumns, "_own_shift", changed)
+    monkeypatch.setattr(columns, "own_shift", changed)
 
 
 HIGHER_TERMS: dict[str, Patch] = {

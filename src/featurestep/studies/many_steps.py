@@ -23,7 +23,7 @@ from ..simulation import simulate, simulated_spectrum
 from ..theory import predict
 
 STEPS = (1, 2, 3, 4, 6, 8)
-PREDICTED = (1, 2, 3)  # numbers of fresh steps whose error is predicted too
+PREDICTED = (1, 2, 3, 4)  # numbers of fresh steps whose error is predicted too
 BATCHES = ("fresh", "same")
 RANKS = 8
 STANDS_OUT = 1.5  # times the singular value of rank RANKS: a spike

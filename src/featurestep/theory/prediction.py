@@ -19,7 +19,13 @@ from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite
 from ..functions.targets import AlignedTarget
 from .labels import KAPPA, MOST_DEGREE, WEIGHT, Degrees, label_moments, missed_by_degree
-from .validity import lost_shift_notes, offset_notes, prediction_notes, train_loss_notes
+from .validity import (
+    lost_shift_notes,
+    offset_notes,
+    overlap_note,
+    prediction_notes,
+    train_loss_notes,
+)
 
 ACCEPTED = 1e-10  # residual of the fixed-point equations
 SELF_CHECK = 1e-9  # relative gap of the two training losses, or of two penalties
@@ -198,6 +204,7 @@ class StepsPrediction(Prediction):
     overlaps: FloatArray
     shifts: FloatArray  # (K, Q) of every group along the axes
     lost_shift: float  # root mean square of the shifts outside of the axes, relative to all
+    overlap: float  # variance of what neurons have along κ beside their shifts
 
     network: SteppedNetwork = field(repr=False, compare=False)
 
@@ -209,7 +216,10 @@ class StepsPrediction(Prediction):
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """How far to trust it."""
-        return (*super().notes, *lost_shift_notes(self.lost_shift))
+        notes = (*super().notes, *lost_shift_notes(self.lost_shift))
+        if self.problem.directions > 1:
+            return notes
+        return (*notes, *overlap_note(self.problem.d, self.overlap))
 
     def learned_at(self, xi: npt.ArrayLike) -> FloatArray:
         """f_0(ξ), f_1(ξ) … f_r(ξ) at ξ (…, Q), stacked along a new first axis.

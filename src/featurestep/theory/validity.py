@@ -102,7 +102,7 @@ def _steps_notes(problem: Problem) -> Notes:
         size = _STEPS_GAP * _FEW / problem.n
         text = (
             f"expect an error of up to {size:.1%}: terms of order 1/n, which grow with the number "
-            "of steps, and terms of degree 2 and 3 in the bulk of the weights are left out"
+            "of steps, are left out"
         )
         notes.append(Note(text, "several steps at small n", size))
     if largest > _TESTED_STEPS + 1e-9:
@@ -225,23 +225,25 @@ def overlap_notes(problem: Problem) -> Notes:
     K_ββ/d is the variance of that overlap, and V_1 of (151) moves a neuron's norm with it. Sizes
     are the largest gaps seen in the record of `benchmarks.small_d`.
     """
-    if not _may_overlap(problem):
-        return ()
-    overlap, moved = _overlap(problem)
+    return overlap_note(problem.d, *_overlap(problem)) if _may_overlap(problem) else ()
+
+
+def overlap_note(d: int, overlap: float, moved: float = 0.0) -> Notes:
+    """The same for K_ββ/d and V_1/√d as they are."""
     size = max(overlap * (overlap > _OVERLAP), _MOVED_GAP * moved * (moved > _MOVED))
     if size == 0.0:
         return ()
     text = (
-        f"expect an error of up to {size:.0%}: at d = {problem.d} neurons have large overlaps with "
-        f"the learned direction after this step (variance {overlap:.2g}), and only leading terms "
+        f"expect an error of up to {size:.0%}: at d = {d} neurons have large overlaps with the "
+        f"learned direction after the last step (variance {overlap:.2g}), and only leading terms "
         "in these overlaps are included"
     )
     return (Note(text, "overlaps at small d", size),)
 
 
 def _may_overlap(problem: Problem) -> bool:
-    """True if neurons may have a large overlap with the learned direction."""
-    return problem.step_size > 0.0 and problem.d <= _MANY_INPUTS
+    """True if neurons may have a large overlap with the learned direction after one step."""
+    return problem.steps == 1 and problem.step_size > 0.0 and problem.d <= _MANY_INPUTS
 
 
 _Overlap = tuple[float, float]  # K_ββ/d and V_1/√d of the weights after the step

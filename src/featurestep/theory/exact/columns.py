@@ -30,6 +30,9 @@ from .degrees import (
     averages_of,
     build_sectors,
     higher_fields,
+    inputs,
+    own_shift,
+    stacked_parts,
 )
 from .dyson import matmul, real_product, symmetric
 from .inputs import NormProducts
@@ -248,8 +251,10 @@ def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Colum
     nodes = RadialNodes.of(kappa)
     seen = averages_of(sigma, step, kappa)
     weights = weight_covariance(step)
-    tables = Tables(step, seen, nodes, weights.special[:, :, 0, 0])
-    found = FieldColumns(sigma, step, seen, nodes, weights)
+    d, pair = inputs(step), weights.special[:, :, :2, :2]
+    tables = Tables(d, step.norm, seen, nodes, pair[:, :, 0, 0])
+    own = own_shift(sigma, step, seen.s, pair)
+    found = FieldColumns(d, step.norm, seen, nodes, pair, own)
     means, (tau, psi) = found.means(), found.linear()
     curvature = 0.5 * seen.s[2]
     if step.is_full:  # a neuron's own direction in β (44)
@@ -263,15 +268,9 @@ def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Colum
         tau = tau._replace(b1=nodes.kappa * tilt)
         psi = psi._replace(b0=tilt, b2=math.sqrt(2.0) * tilt)
     every = [means, tau, psi, found.norms(), *found.square(), *found.cube()]
-    rows, count, size = curvature.shape
-    by_field = np.zeros((rows, 4, count, len(every), size))
-    for field, parts in enumerate(every):
-        for degree, part in enumerate(parts):
-            if np.ndim(part):
-                by_field[:, degree, :, field] = part
-    by_degree = by_field.reshape(rows, 4, count, -1)
+    by_degree = stacked_parts(every, curvature)
     spread = tables.spread()
-    sectors, along_kappa = build_sectors(step, tables, weights)
+    sectors, along_kappa = build_sectors(tables, weights.share, weights.bulk)
     return Columns(
         slope=tables.slope(),
         spread=spread,

@@ -10,6 +10,7 @@ and 3 in (κ, s), which are fields. Every table is a function of κ and of the n
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
@@ -81,7 +82,11 @@ class Averages(NamedTuple):
 def averages_of(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Averages:
     """Means of derivatives and what of the variance is above degree 3 (eq. 130)."""
     norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
-    found, growth = sigma.averages_with_growth(norm, place, 5)  # (7, B, Q, K)
+    return split_by_degree(*sigma.averages_with_growth(norm, place, 5), norm)
+
+
+def split_by_degree(found: FloatArray, growth: FloatArray, norm: FloatArray) -> Averages:
+    """The same from means and spreads (7, B, Q, K) and growths (B, Q, K) at norms (B, 1, K)."""
     s, v = found[:6], norm**2
     tail = np.maximum(found[-1] - v**2 * (0.5 * s[2] ** 2 + v * s[3] ** 2 / 6.0), 0.0)
     # v∂/∂v of v^ks_k²/k!, k = 0 … 3, with ∂s_k/∂v = s_{k+2}/2
@@ -134,14 +139,26 @@ def _legs(x: FloatArray) -> FloatArray:
 class Tables:
     """What the resolvent sees of a feature at nodes (κ, h) (eqs. 135, 136, 137)."""
 
-    def __init__(self, step: Step, seen: Averages, nodes: RadialNodes, along: FloatArray) -> None:
+    def __init__(
+        self,
+        d: FloatArray,
+        norm: FloatArray,
+        seen: Averages,
+        nodes: RadialNodes,
+        along: FloatArray,
+        beside: FloatArray | None = None,
+    ) -> None:
+        """For d (B,), ρ_g and K_ββ (B, K); `beside` (B, 2Q, K) is the part of Sh not along κ."""
         self.s, self.seen = seen.s, seen
-        self.d, self.v = inputs(step)[:, None, None], step.norm[:, None, :] ** 2
+        self.d, self.v = d[:, None, None], norm[:, None, :] ** 2
         self.h = nodes.h
         self.radius = 1.0 + self.h * np.sqrt(2.0 / self.d)  # R, (B, 2Q, 1)
         self.kappa = nodes.kappa
         self.overlap = np.minimum(along[:, None, :] / self.d, _LARGEST_OVERLAP * self.v)
+        self.beside = beside
         self.shift = (nodes.kappa**2 - 1.0) * self.overlap  # Sh
+        if beside is not None:
+            self.shift = self.shift + beside
         self._sizes: dict[int, FloatArray] = {}
 
     def _radial(self, degree: int, outside: int) -> FloatArray:
@@ -175,7 +192,9 @@ class Tables:
         """t_k(κ, h) over s_k with what is added to it."""
         known = self._sizes.get(k)
         if known is None:
-            legs = self._power(k) if k == 2 else _legs(k * self.shift / self.v) * self._power(k)
+            legs, apart = self._power(k), self.beside if k == 2 else self.shift
+            if apart is not None:
+                legs = _legs(k * apart / self.v) * legs
             known = self._sizes[k] = np.sqrt(self._traceless(k) * legs)
         return known
 
@@ -188,10 +207,10 @@ class Tables:
         size = np.sqrt(self._traceless(2) * self.overlap * self.d / self.v)
         return np.asarray(self.kappa * self._root_radius() * size * self._bent(2, 1))
 
-    def across(self, across: FloatArray) -> TablesAcross:
-        """Slopes of products of tables in s² − 1, for K_ss (B, K); t_c has none."""
+    def slopes_across(self, across: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
+        """Tables and their slopes in s² − 1, for K_ss (B, K); t_c, which has none, is left out."""
         change = across[:, None, :] / self.d
-        leg, size = change / self.v, len(DEGREES)
+        leg = change / self.v
         slope = self._root_radius() * (0.5 * leg * self._bent(1, 1) + 0.5 * self.s[3] * change)
         tables, slopes = [self.slope()], [slope]
         for k in DEGREES:
@@ -201,13 +220,23 @@ class Tables:
         rest = 1.0 - self.share_along()
         for each in (tables, slopes):
             each[1] = np.sqrt(rest) * each[1]
-        upper = symmetric(change.shape[2])
+        return tables, slopes
+
+    def spread_across(self, across: FloatArray) -> FloatArray:
+        """The slope of ν² in s² − 1."""
+        leg = across[:, None, :] / self.d / self.v
+        return np.asarray(self.spread() * self.seen.power * leg)
+
+    def across(self, across: FloatArray) -> TablesAcross:
+        """Slopes of products of tables in s² − 1, for K_ss (B, K)."""
+        tables, slopes = self.slopes_across(across)
+        upper = symmetric(across.shape[1])
         products = [
             t[..., upper.first] * x[..., upper.second] + x[..., upper.first] * t[..., upper.second]
             for t, x in zip(tables, slopes, strict=True)
         ]
-        products.append(np.zeros_like(products[size]))
-        return TablesAcross(np.concatenate(products, axis=2), self.spread() * self.seen.power * leg)
+        products.append(np.zeros_like(products[0]))
+        return TablesAcross(np.concatenate(products, axis=2), self.spread_across(across))
 
     def share_along(self) -> FloatArray:
         """c of (138), (B, 1, 1)."""
@@ -230,16 +259,18 @@ class Tables:
 
 
 def build_sectors(
-    step: Step, tables: Tables, weights: WeightCovariance
+    tables: Tables, share: FloatArray, bulk: FloatArray
 ) -> tuple[tuple[Sector, ...], MixedCoordinates]:
     """Blocks of degree 2, one for each pair of nodes of the bulk, and of degree 3.
 
-    Of the coordinates of degree 2 those along κ, a share c, are by themselves.
+    Of the coordinates of degree 2 those along κ, a share c, are by themselves. Nodes of the bulk
+    are p_a (B, a) and K_ga (B, a, K).
     """
-    share, factor = pair_blocks(step, weights.share, weights.bulk)
-    one = np.ones((len(step), 1))
-    plain = np.ones((len(step), 1, step.norm.shape[1]))
-    d, along = inputs(step), tables.share_along()
+    v = tables.v[:, 0]
+    share, factor = pair_blocks(v, share, bulk)
+    one = np.ones((len(v), 1))
+    plain = np.ones((len(v), 1, v.shape[1]))
+    d, along = tables.d[:, 0, 0], tables.share_along()
     part, rest = np.sqrt(along), np.sqrt(1.0 - along)
     sectors = (
         Sector(dimension(d, 2) - (d - 1.0), rest * tables.of_degree(2), share, factor),
@@ -248,18 +279,20 @@ def build_sectors(
     return sectors, MixedCoordinates(d - 1.0, part * tables.along_kappa())
 
 
-def pair_blocks(step: Step, share: FloatArray, bulk: FloatArray) -> tuple[FloatArray, FloatArray]:
+def pair_blocks(
+    v: FloatArray, share: FloatArray, bulk: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Shares (B, P) of coordinates of degree 2, and factors (B, P, K) of their table (eq. 147).
 
-    For p_a (B, a) and K_ga (B, a, K) at nodes of the bulk.
+    For ρ_g² (B, K), p_a (B, a) and K_ga (B, a, K) at nodes of the bulk.
     """
     pairs = list(combinations_with_replacement(range(share.shape[1]), 2))
     i, j = np.array(pairs).T
     both = share[:, i] * share[:, j] * np.where(i == j, 1, 2)
-    return both, np.sqrt(bulk[:, i] * bulk[:, j]) / step.norm[:, None] ** 2
+    return both, np.sqrt(bulk[:, i] * bulk[:, j]) / v[:, None]
 
 
-def _symmetric_square(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+def symmetric_square(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """X ↦ KXK on symmetric matrices in an orthonormal basis, and K itself in it.
 
     matrix: (…, m, m). The basis begins with (11), (12), (22).
@@ -273,7 +306,7 @@ def _symmetric_square(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     return square, matrix[..., i, j] * np.where(i == j, 1.0, math.sqrt(2.0))
 
 
-def _symmetric_cube(matrix: FloatArray) -> FloatArray:
+def symmetric_cube(matrix: FloatArray) -> FloatArray:
     """The same for cubic forms in two variables, (…, 4, 4): κ³, κ²s, κs², s³ of (139)."""
     x, y = matrix[..., 0, :], matrix[..., 1, :]  # linear forms
     counts = (3, 2, 1, 0)  # of κ
@@ -297,11 +330,11 @@ def higher_fields(step: Step, weights: WeightCovariance) -> HigherFields:
     The last three members are what the norms of neurons share with the block of degree 2 (149).
     """
     d = inputs(step)[:, None, None, None]
-    square, trace = _symmetric_square(weights.special)
+    square, trace = symmetric_square(weights.special)
     square = (square - trace[..., :, None] * trace[..., None, :] / d) / (d + 2.0)
     untrained = ~np.any(step.e, axis=1)  # nothing is mixed with (κκ), (κs), (ss)
     square[untrained, :, :3, 3:] = square[untrained, :, 3:, :3] = 0.0
-    cube = _symmetric_cube(weights.special[..., :2, :2]) / ((d + 2.0) * (d + 4.0))
+    cube = symmetric_cube(weights.special[..., :2, :2]) / ((d + 2.0) * (d + 4.0))
     second = np.einsum("ba,bak->bk", weights.share, weights.bulk**2)
     apart = 2.0 * (second - step.norm**4)  # Y(0)
     share = step.norm_variance / np.maximum(apart, 1e-300)
@@ -318,21 +351,69 @@ class Parts(NamedTuple):
     b3: Any = 0.0
 
 
+def stacked_parts(every: Sequence[Parts], like: FloatArray) -> FloatArray:
+    """Columns of all fields along h_0(s) … h_3(s), (B, 4, Q, F), at nodes as in (B, Q, K)."""
+    rows, count, size = like.shape
+    found = np.zeros((rows, 4, count, len(every), size))
+    for field, parts in enumerate(every):
+        for degree, part in enumerate(parts):
+            if np.ndim(part):
+                found[:, degree, :, field] = part
+    return found.reshape(rows, 4, count, -1)
+
+
+class OwnShift(NamedTuple):
+    """What a neuron's overlap with β⋆ adds to its own shift and norm: (151)."""
+
+    x0: FloatArray
+    x1: FloatArray
+    towards: FloatArray  # (B, 1, K, 2) n, the direction of β⋆ in units of 𝒦^½
+    gamma: FloatArray  # of β⋆ along κ, (B, 1, 1)
+    q: FloatArray  # and across
+
+
+def own_shift(sigma: Nonlinearity, step: Step, s: list[FloatArray], pair: FloatArray) -> OwnShift:
+    """x_0 and x_1 for s_k of (130) and 𝒦_g, (B, K, 2, 2) (eq. 151)."""
+    c = coefficients(sigma, 4)
+    e = step.e[:, None, :]
+    c1, c2, c3 = (step.target[:, i, None, None] for i in (1, 2, 3))
+    kept = (step.initial_factor + step.k * step.r_moments[:, 1, None])[:, None, :]  # g0
+    turned = kept + 4.0 * e * c[2] * c2
+    moved = 12.0 * kept * e * c[3] * c1
+    constant = 36.0 * (e * c[3] * c1) ** 2 + 48.0 * kept * e * c[4] * c2
+    return OwnShift(
+        0.5 * s[2] * constant + s[4] * moved**2 / 8.0,
+        s[1] * 6.0 * e * c[3] * (c1 + 3.0 * c3) + 0.5 * s[3] * turned * moved,
+        towards_target(pair, step.alignment, step.across),
+        step.alignment[:, None, None],
+        step.across[:, None, None],
+    )
+
+
+def towards_target(pair: FloatArray, alignment: FloatArray, across: FloatArray) -> FloatArray:
+    """n of (151), (B, 1, K, 2): 𝒦^{-½}(γ, q)."""
+    values, vectors = np.linalg.eigh(pair[:, None])
+    root = np.einsum("...ij,...j,...kj->...ik", vectors, values**-0.5, vectors)
+    towards = np.stack([alignment, across], axis=1)[:, None, None, :]
+    return np.asarray(np.einsum("...ij,...j->...i", root, towards))
+
+
 class FieldColumns:
-    """Columns of the fields A, τ, ψ, Δ and of degrees 2 and 3 (eqs. 140, 141, 142, 150, 151)."""
+    """Columns of the fields A, τ, ψ, Δ and of degrees 2 and 3 (eqs. 140, 141, 142, 150)."""
 
     def __init__(
         self,
-        sigma: Nonlinearity,
-        step: Step,
+        d: FloatArray,
+        norm: FloatArray,
         seen: Averages,
         nodes: RadialNodes,
-        weights: WeightCovariance,
+        pair: FloatArray,
+        own: OwnShift,
     ) -> None:
-        self.step, self.s = step, seen.s
+        """For d (B,), ρ_g (B, K) and 𝒦_g, (B, K, 2, 2), in `pair`."""
+        self.s = seen.s
         self.k, self.h = nodes
-        self.d, self.v = inputs(step)[:, None, None], step.norm[:, None, :] ** 2
-        pair = weights.special[:, :, :2, :2]
+        self.d, self.v = d[:, None, None], norm[:, None, :] ** 2
         self.along, self.mixed, self.across = (
             pair[:, None, :, i, j] for i, j in ((0, 0), (0, 1), (1, 1))
         )
@@ -342,25 +423,7 @@ class FieldColumns:
         self.pair = pair[:, None]
         self.hermite = hermite_polynomials(4, self.k)
         self.radius = np.sqrt(2.0 * (self.d - 2.0)) * self.h  # of the other directions, (B, 2Q, 1)
-        self._own_shift(sigma)
-
-    def _own_shift(self, sigma: Nonlinearity) -> None:
-        """x_0 and x_1 of (151), and the direction n of β⋆ in units of 𝒦^½."""
-        step, s = self.step, self.s
-        c = coefficients(sigma, 4)
-        e = step.e[:, None, :]
-        c1, c2, c3 = (step.target[:, i, None, None] for i in (1, 2, 3))
-        kept = (step.initial_factor + step.k * step.r_moments[:, 1, None])[:, None, :]  # g0
-        turned = kept + 4.0 * e * c[2] * c2
-        moved = 12.0 * kept * e * c[3] * c1
-        constant = 36.0 * (e * c[3] * c1) ** 2 + 48.0 * kept * e * c[4] * c2
-        self.x0 = 0.5 * s[2] * constant + s[4] * moved**2 / 8.0
-        self.x1 = s[1] * 6.0 * e * c[3] * (c1 + 3.0 * c3) + 0.5 * s[3] * turned * moved
-        self.gamma, self.q = step.alignment[:, None, None], step.across[:, None, None]
-        values, vectors = np.linalg.eigh(self.pair)
-        root = np.einsum("...ij,...j,...kj->...ik", vectors, values**-0.5, vectors)
-        towards = np.stack([step.alignment, step.across], axis=1)[:, None, None, :]
-        self.towards = np.einsum("...ij,...j->...i", root, towards)  # n, (B, 1, K, 2)
+        self.x0, self.x1, self.towards, self.gamma, self.q = own
 
     def means(self) -> Parts:
         """A."""

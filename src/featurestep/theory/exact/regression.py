@@ -35,15 +35,21 @@ class InfluenceAcross:
     are the ones that are not fitted: for targets of degree 3 and more.
     """
 
-    def __init__(self, at: Evaluation, labels: LabelsAcross) -> None:
+    def __init__(
+        self, labels: LabelsAcross, slope: FloatArray, mass: FloatArray, shrink: FloatArray
+    ) -> None:
+        self.labels, self.slope, self.mass = labels, slope, mass  # χ_s and n w/(1 + χ), (B, Q)
+        self.weight = -mass * shrink * slope  # of s² − 1 in n w/(1 + χ)
+
+    @classmethod
+    def of(cls, at: Evaluation, labels: LabelsAcross) -> InfluenceAcross:
+        """At a solution of the fixed point."""
         columns = at.samples.columns
         assert columns.across is not None
-        self.labels, tables = labels, columns.across
-        forms = at.between_roots(at.responses)
+        tables, forms = columns.across, at.between_roots(at.responses)
         noise = matmul(tables.spread, at.state.v2[:, :, None])[:, :, 0]
-        self.slope = columns.contracted(forms, tables.products) + noise  # χ_s, (B, Q)
-        self.mass = at.mass
-        self.weight = -at.mass * at.shrink * self.slope  # of s² − 1 in n w/(1 + χ)
+        slope = columns.contracted(forms, tables.products) + noise
+        return cls(labels, slope, at.mass, at.shrink)
 
     def gram(self, parts: FloatArray) -> FloatArray:
         """E of n/(1 + χ(s)) times products of two fields, (B, F, F), by parts (B, 4, Q, F)."""
@@ -307,7 +313,7 @@ def fit(
     c = field_covariance(at.samples, at.state.v2, found, block)
     size = step.k.shape[1]
     root = np.sqrt(step.d[:, None] / at.state.v2)
-    across = None if beside is None else InfluenceAcross(at, beside)
+    across = None if beside is None else InfluenceAcross.of(at, beside)
     if isinstance(block, QuadraticBlock):
         information = root[:, :, None] * at.information * root[:, None, :]
         seen = radial_gram(at.samples, mass, information, across)
@@ -329,7 +335,7 @@ def fit(
         penalty += (matmul(block.means, use[:, :, None])[..., 0] * use).sum(axis=1)
     total, missed_across = (mass * missed).sum(axis=1) + penalty, None
     if across is not None:
-        missed_across = across.misfit(_shown_by_degree(columns, coefficients))
+        missed_across = across.misfit(shown_by_degree(columns, coefficients))
         total = total + (across.weight * missed_across).sum(axis=1)
     return RegressionFit(dual, coefficients, missed, total / step.n, block, across, missed_across)
 
@@ -392,7 +398,7 @@ def misfit(
     bent = columns.curvature * use[:, None, :]
     missed = labels.rest + (matmul(bent, sample_norm) * bent).sum(axis=2)
     if columns.by_degree is not None:  # what A has along s is in the parts, not in the sample norms
-        label, shown = labels.by_degree, _shown_by_degree(columns, coefficients)
+        label, shown = labels.by_degree, shown_by_degree(columns, coefficients)
         missed = missed + ((label[:, :2] - shown[:, :2]) ** 2).sum(axis=1)
         return np.asarray(missed + (shown[:, 2:] * (shown[:, 2:] - 2.0 * label[:, 2:])).sum(axis=1))
     missed = missed + (labels.mean - _shown(columns.plain, coefficients)) ** 2
@@ -409,7 +415,7 @@ def misfit(
     return np.asarray(missed)
 
 
-def _shown_by_degree(columns: Columns, coefficients: FloatArray) -> FloatArray:
+def shown_by_degree(columns: Columns, coefficients: FloatArray) -> FloatArray:
     """B·X along h_b(s) at every node, (B, 4, Q)."""
     parts = columns.by_degree
     assert parts is not None

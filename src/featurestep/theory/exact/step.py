@@ -169,8 +169,7 @@ def uses_initial_output(problem: Problem) -> bool:
 def has_higher_degrees(problem: Problem) -> bool:
     """True if predictions of the problem know of functions of degree 2 and 3 (section 50)."""
     fresh = problem.shared_rows == 0 or problem.step_size == 0.0
-    one = problem.directions == 1 and problem.steps == 1 and fresh
-    return one and problem.has_square_loss
+    return problem.directions == 1 and fresh and problem.has_square_loss
 
 
 def rows_of(problem: Problem, method: str = "exact") -> list[ProblemRow]:

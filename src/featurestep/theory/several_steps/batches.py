@@ -58,15 +58,16 @@ class Frame:
         return np.concatenate([self.gamma, self.across], axis=1)
 
 
-def initial_frame(size: int, directions: int) -> Frame:
-    """Initial weights: no shift, so that ŝ_k = θ_k."""
+def initial_frame(norm2: FloatArray, directions: int) -> Frame:
+    """Initial weights with squares of norms (K,): no shift, so that ŝ_k = θ_k."""
+    size = norm2.size
     return Frame(
         shift=np.zeros((size, 0)),
-        norm2=np.ones(size),
+        norm2=norm2,
         left=np.zeros(size),
         gamma=np.zeros((directions, 0)),
         across=np.eye(directions),
-        products=np.ones((size, size)),
+        products=np.outer(norm2, norm2),
         gram=np.zeros((size, size)),
         on_target=np.zeros((size, directions)),
         on_beta=np.zeros(size),

@@ -1,8 +1,9 @@
 """Fixed point of the resolvent and errors after T steps: (7), (8) and (167)–(169) for one problem.
 
-The state is V2, G_φφ of the last step and Ξ_τ of every batch. As for one step, ζ of (169) is
-D_gζ_g = [VG_φφ]_gg: D enters the bulk's free energy through V alone. Errors come from the adjoint
-of the linearised equations, which is their tangent (`exact.errors` says why).
+The state is V2, the responses to the readout's tables and Ξ_τ of every batch: of the linear table
+G_φφ of the last step, at finite d also those of the blocks of degree 2 and 3. As for one step, ζ of
+(169) is D_gζ_g = [VG_φφ]_gg: D enters the bulk's free energy through V alone. Errors come from the
+adjoint of the linearised equations, which is their tangent (`exact.errors` says why).
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import numpy as np
 
 from ...core.types import FloatArray, IntArray
 from ..exact.dyson import symmetric
-from ..exact.errors import fluctuations
 from ..exact.fixed_point import LARGEST_MOVE, noise_only, robust_fixed_point
-from ..exact.sectors import Forms
+from ..exact.regression import InfluenceAcross
+from ..exact.sectors import FormLayout, Forms, MixedAt, SectorsAt, half_sums
 from .batches import Batch
 from .chain import averaged, coupled, field, solve_chain, t_matrix, t_matrix_change
 from .directions import Bulk, Stage, gradient
@@ -27,35 +28,70 @@ ADJOINT_TOLERANCE, ADJOINT_ACCEPTED = 1e-12, 1e-11
 SWEEPS = 3  # updates of V2 and G for each of Ξ, which costs more
 
 
+ONE = np.zeros(1, dtype=np.intp)  # the only row
+
+
 @dataclass(frozen=True)
 class State:
     """The unknowns."""
 
     v2: FloatArray  # (K,)
-    response: FloatArray  # (K, K) G_φφ of the last step
+    responses: Forms  # of the tables, (1, T, K, K): G_φφ of the last step, those of blocks
     xi: list[FloatArray]  # (2K, 2K) each
+
+    @property
+    def response(self) -> FloatArray:
+        """G_φφ of the last step, (K, K)."""
+        return np.asarray(self.responses.own[0, 0])
 
 
 @dataclass(frozen=True)
 class Packing:
-    """States as vectors: log V2, or changes of it, and the upper triangles of the matrices."""
+    """States as vectors: log V2, or changes of it, responses as rows, and upper triangles of Ξ."""
 
-    size: int
+    layout: FormLayout
     steps: int
 
-    def vector(
-        self, groups: FloatArray, response: FloatArray, xi: Sequence[FloatArray]
-    ) -> FloatArray:
+    def vector(self, groups: FloatArray, responses: Forms, xi: Sequence[FloatArray]) -> FloatArray:
         """The vector of a state."""
-        few, many = symmetric(self.size), symmetric(2 * self.size)
-        return np.concatenate([groups, few.upper(response), *(many.upper(x) for x in xi)])
+        many = symmetric(2 * self.layout.size)
+        flat = self.layout.flat(responses)[0]
+        return np.concatenate([groups, flat, *(many.upper(x) for x in xi)])
 
-    def parts(self, vector: FloatArray) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+    def parts(self, vector: FloatArray) -> tuple[FloatArray, Forms, list[FloatArray]]:
         """The state of a vector."""
-        few, many = symmetric(self.size), symmetric(2 * self.size)
-        ends = np.cumsum([self.size, few.count, *[many.count] * (self.steps - 1)])
-        groups, response, *xi = np.split(vector, ends)
-        return groups, few.whole(response), [many.whole(x) for x in xi]
+        size, many = self.layout.size, symmetric(2 * self.layout.size)
+        ends = np.cumsum([size, self.layout.first.size, *[many.count] * (self.steps - 1)])
+        groups, responses, *xi = np.split(vector, ends)
+        return groups, self.layout.forms(responses[None]), [many.whole(x) for x in xi]
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """What the readout's samples say at a state: (7), (8), (131) and (138)."""
+
+    shrink: FloatArray  # (X,) 1/(1 + χ)
+    mass: FloatArray  # (X,) n w/(1 + χ)
+    information: FloatArray  # (K, K) V, without what coordinates κx_i take
+    sectors: SectorsAt | None  # with coordinates κx_i as the last one
+    along_kappa: MixedAt | None
+
+    def responses(self, linear: FloatArray) -> Forms:
+        """Those of all tables, for G_φφ (K, K)."""
+        whole = linear[None]
+        if self.sectors is None or self.along_kappa is None:
+            return Forms(whole[None])
+        own = np.concatenate([whole[None], self.sectors.response], axis=1)
+        beside, mixed = self.along_kappa.responses(whole)
+        own[:, -1] += beside
+        return Forms(own, mixed)
+
+    def degrees(self, d: float, linear: FloatArray) -> FloatArray:
+        """V2_gζ_g with the degrees of freedom of all blocks, (K,)."""
+        found = d * (self.information * linear).sum(axis=1)
+        if self.sectors is not None and self.along_kappa is not None:
+            found = found + self.sectors.degrees[0] - self.along_kappa.taken(linear[None])[0]
+        return np.asarray(found)
 
 
 @dataclass(frozen=True)
@@ -63,11 +99,20 @@ class Solution:
     """The solution with everything that the equations say there."""
 
     state: State
-    shrink: FloatArray  # (X,) 1/(1 + χ)
-    mass: FloatArray  # (X,) n w/(1 + χ)
+    nodes: Nodes
     bulk: Bulk
     residual: float
     iterations: int
+
+    @property
+    def shrink(self) -> FloatArray:
+        """1/(1 + χ) at every node, (X,)."""
+        return self.nodes.shrink
+
+    @property
+    def mass(self) -> FloatArray:
+        """n w/(1 + χ), (X,)."""
+        return self.nodes.mass
 
 
 class Equations:
@@ -77,18 +122,49 @@ class Equations:
         self.batches, self.readout = batches, readout
         self.size = readout.neurons.size
         self.steps = len(batches)
-        self.pack = Packing(self.size, self.steps)
+        self.tables = readout.tables
+        self.pack = Packing(readout.columns.layout, self.steps)
         self.inside = [coupled(t, self.steps, self.size) for t in range(1, self.steps + 1)]
         self.last = field(self.steps, self.size)
 
-    def nodes(self, v2: FloatArray, response: FloatArray) -> tuple[FloatArray, ...]:
-        """1/(1+χ), n w/(1+χ) and V at a state: (7), (8)."""
+    def influence(self, v2: FloatArray, forms: Forms) -> FloatArray:
+        """Σ over tables of their forms, and ν² by V2, at every node (X,): χ, or a change of it."""
+        found = self.readout.columns.spread[0] @ v2
+        for table, form in zip(self.tables, forms.own[0], strict=True):
+            found += ((table @ form) * table).sum(axis=1)
+        if forms.mixed is not None:
+            found += ((self.tables[0] @ forms.mixed[0]) * self.tables[-1]).sum(axis=1)
+        return np.asarray(found)
+
+    def seen(self, weight: FloatArray) -> Forms:
+        """Σ over nodes of weight (X,) times tables' products, over the numbers of coordinates."""
+        tables, (*own, mixed) = self.tables, self.readout.dimensions
+        forms = [t.T @ (t * (weight / size)[:, None]) for t, size in zip(tables, own, strict=True)]
+        if len(tables) == 1:
+            return Forms(np.stack(forms)[None])
+        crossed = tables[0].T @ (tables[-1] * (weight / mixed)[:, None])
+        return Forms(np.stack(forms)[None], crossed[None])
+
+    def between_roots(self, v2: FloatArray, forms: Forms) -> Forms:
+        """Forms times √V2_g√V2_h."""
+        root = np.sqrt(v2)
+        both = root[:, None] * root
+        return Forms(forms.own * both, None if forms.mixed is None else forms.mixed * both)
+
+    def nodes(self, v2: FloatArray, responses: Forms) -> Nodes:
+        """1/(1+χ), n w/(1+χ), V and the blocks at a state: (7), (8), (131), (138)."""
         readout = self.readout
-        direction = readout.columns.slope[0] * np.sqrt(v2)
-        chi = ((direction @ response) * direction).sum(axis=1)
-        shrink = 1.0 / (1.0 + np.maximum(chi, 0.0) + readout.columns.spread[0] @ v2)
+        chi = self.influence(v2, self.between_roots(v2, responses))
+        shrink = 1.0 / (1.0 + np.maximum(chi, 0.0))
         mass = readout.n * readout.weight * shrink
-        return shrink, mass, direction.T @ (direction * (mass / readout.d)[:, None])
+        seen = self.between_roots(v2, self.seen(mass))
+        information, columns = seen.own[:, 0], readout.columns
+        if columns.blocks is None or columns.along_kappa is None or seen.mixed is None:
+            return Nodes(shrink, mass, information[0], None, None)
+        every = SectorsAt(columns.blocks, seen.own[:, 1:])
+        last = every.inverse[:, -1]
+        mixed = MixedAt(columns.along_kappa, np.array([readout.d]), last, seen.mixed)
+        return Nodes(shrink, mass, (information - mixed.eliminated)[0], every, mixed)
 
     def t_matrices(self, whole: FloatArray) -> list[FloatArray]:
         """T at the nodes of every batch."""
@@ -99,38 +175,70 @@ class Equations:
 
     def image(self, states: FloatArray, rows: IntArray) -> FloatArray:
         """The map whose fixed point is the solution, with (7) and (8) (eq. 169)."""
-        log_v2, response, xi = self.pack.parts(states[0])
+        log_v2, responses, xi = self.pack.parts(states[0])
         v2 = np.exp(log_v2)
         readout = self.readout
         for _ in range(SWEEPS):
-            _, mass, information = self.nodes(v2, response)
-            whole = solve_chain(xi, information)
-            response = whole[np.ix_(self.last, self.last)]
-            free = readout.n * readout.ridge + mass @ readout.columns.spread_in_v2[0]
-            demand = v2 * free + readout.d * (information * response).sum(axis=1)
+            at = self.nodes(v2, responses)
+            whole = solve_chain(xi, at.information)
+            linear = whole[np.ix_(self.last, self.last)]
+            responses = at.responses(linear)
+            free = readout.n * readout.ridge + at.mass @ readout.columns.spread_in_v2[0]
+            demand = v2 * free + at.degrees(readout.d, linear)
             v2 = np.maximum(v2 * readout.neurons / demand, 1e-300)
         mapped = [
             averaged(batch.shown.law.weight, t)
             for batch, t in zip(self.batches, self.t_matrices(whole), strict=True)
         ]
-        return self.pack.vector(np.log(v2), response, mapped)[None]
+        return self.pack.vector(np.log(v2), responses, mapped)[None]
+
+    def across(self, at: Solution) -> InfluenceAcross | None:
+        """What samples with large s have beside χ, as in (152), at finite d."""
+        higher, labels = self.readout.higher, self.readout.across
+        if higher is None or labels is None:
+            return None
+        forms = self.between_roots(at.state.v2, at.state.responses).own[0]
+        slope = higher.spread @ at.state.v2
+        for table, changed, form in zip(higher.tables, higher.slopes, forms, strict=False):
+            slope += 2.0 * ((table @ form) * changed).sum(axis=1)
+        return InfluenceAcross(labels, slope[None], at.mass[None], at.shrink[None])
+
+    def seen_across(self, weight: FloatArray) -> FloatArray:
+        """Slopes of `seen` in s² − 1, (1, T, K, K)."""
+        higher, size = self.readout.higher, self.size
+        found = np.zeros((1, len(self.tables), size, size))
+        if higher is not None:
+            for i, (table, changed) in enumerate(zip(higher.tables, higher.slopes, strict=True)):
+                own = table.T @ (changed * (weight / self.readout.dimensions[i])[:, None])
+                found[0, i] = own + own.T
+        return found
 
     def guess(self) -> State:
         """Features taken as noise of their size, and the bulk without readout."""
         readout, frame = self.readout, self.batches[-1].after
         columns = readout.columns
-        power = readout.weight @ (columns.slope[0] ** 2 * frame.norm2 + columns.spread[0])
+        power = readout.weight @ columns.power(np.sqrt(frame.norm2)[None])[0]
         sizes = np.array([readout.n]), np.array([readout.ridge])
         v2 = noise_only(*sizes, readout.neurons[None], power[None])[0]
-        return State(v2, np.diag(frame.norm2), [b.xi for b in without_readout(self.batches)])
+        size, count = self.size, len(self.tables)
+        own = np.zeros((1, count, size, size))
+        own[0, 0] = np.diag(frame.norm2)
+        if count > 1:
+            own[0, 1:] = np.eye(size)  # of blocks that the readout does not see
+        mixed = np.zeros((1, size, size)) if count > 1 else None
+        xi = [each.xi for each in without_readout(self.batches)]
+        return State(v2, Forms(own, mixed), xi)
 
     def solve(self) -> Solution:
         """The solution, by Anderson's acceleration."""
-        guess = self.guess()
-        start = self.pack.vector(np.log(guess.v2), guess.response, guess.xi)
+        guess, size = self.guess(), self.size
+        start = self.pack.vector(np.log(guess.v2), guess.responses, guess.xi)
         each = [np.maximum(np.abs(np.diag(x)), 1.0) ** 0.5 for x in (guess.response, *guess.xi)]
         outer = [np.outer(x, x) for x in each]
-        scale = self.pack.vector(np.ones(self.size), outer[0], outer[1:])
+        sizes = np.ones_like(guess.responses.own)
+        sizes[0, 0] = outer[0]
+        mixed = None if guess.responses.mixed is None else np.ones((1, size, size))
+        scale = self.pack.vector(np.ones(size), Forms(sizes, mixed), outer[1:])
         found = robust_fixed_point(
             self.image,
             start[None],
@@ -139,15 +247,13 @@ class Equations:
             accepted=ACCEPTED,
             reach=LARGEST_MOVE,
         )
-        log_v2, response, xi = self.pack.parts(found.state[0])
+        log_v2, responses, xi = self.pack.parts(found.state[0])
         v2 = np.exp(log_v2)
-        shrink, mass, information = self.nodes(v2, response)
-        whole = solve_chain(xi, information)
-        bulk = Bulk(whole, self.t_matrices(whole), xi, information)
-        state = State(v2, whole[np.ix_(self.last, self.last)], xi)
-        return Solution(
-            state, shrink, mass, bulk, float(found.residual[0]), int(found.iterations[0])
-        )
+        at = self.nodes(v2, responses)
+        whole = solve_chain(xi, at.information)
+        bulk = Bulk(whole, self.t_matrices(whole), xi, at.information)
+        state = State(v2, at.responses(whole[np.ix_(self.last, self.last)]), xi)
+        return Solution(state, at, bulk, float(found.residual[0]), int(found.iterations[0]))
 
 
 @dataclass(frozen=True)
@@ -181,8 +287,9 @@ class Errors:
     """What the fitted readout costs, by ξ and by group."""
 
     by_place: FloatArray  # (X,) E[(y − f)²|ξ]
+    train_by_place: FloatArray  # (X,) the same times 1/(1 + χ)², on training samples
     readout_squares: FloatArray  # (K,) P_g = Σ_{j∈g} â_j²
-    bulk_gram: FloatArray  # (K, K) Q_gh of (13)
+    grams: Forms  # Q_gh of (13), and the same for the tables of blocks
 
 
 class Adjoint:
@@ -193,89 +300,116 @@ class Adjoint:
     ) -> None:
         self.equations, self.at, self.fitted = equations, at, fitted
         readout, size = equations.readout, equations.size
-        self.root = np.sqrt(at.state.v2 / readout.d)
-        count = fitted.dual.size // size
-        scaled = (fitted.dual * np.tile(self.root, count))[size:]
-        found = gradient(stages, at.bulk, scaled)
+        v2, information = at.state.v2, at.bulk.information
+        self.root = np.sqrt(v2 / readout.d)
+        count, special = fitted.dual.size // size, readout.special
+        scaled = fitted.dual.reshape(count, size) * self.root
+        found = gradient(stages, at.bulk, scaled[special].ravel())
         self.self_energy = found.self_energy / readout.d
         response = -found.information
-        bulk = fitted.coefficients[size:-size].reshape(-1, size)
+        bulk = fitted.coefficients.reshape(count, size)[readout.bulk]
         self.bulk_force = self.root[:, None] * response * self.root - bulk.T @ bulk
         work = (fitted.dual * fitted.coefficients).reshape(count, size).sum(axis=0)
-        self.group_force = (at.bulk.information * response).sum(axis=1) - work
-        information, own = at.bulk.information, at.state.response
-        self.degrees = readout.d * (information * own).sum(axis=1)
+        self.group_force = (information * response).sum(axis=1) - work
+        self.mixed_force: tuple[FloatArray, FloatArray] | None = None  # on tables of (138)
+        if at.nodes.along_kappa is not None:
+            along = at.nodes.along_kappa
+            self.mixed_force = along.seen(np.sqrt(v2)[None], self.bulk_force[None])
+            own = np.diag(self.mixed_force[0][0]) / v2
+            self.group_force = self.group_force - along.coordinates.dimension[0] * own
+        self.degrees = at.nodes.degrees(readout.d, at.state.response)
+        self.seen_misfit = fitted.misfit  # by the training samples
+        self.seen_across: FloatArray | None = None  # what (152) adds to `Equations.seen`
+        if fitted.across is not None and fitted.misfit_across is not None and readout.higher:
+            lost = 2.0 * at.shrink * fitted.across.slope[0] * fitted.misfit_across
+            self.seen_misfit = fitted.misfit - lost
+            squares = at.mass * at.shrink * fitted.misfit_across
+            self.seen_across = equations.seen_across(squares)
+            self.group_force = self.group_force - v2 * (squares @ readout.higher.spread)
 
     def solve(self) -> Errors:
         """Error by ξ, P_g and Q of the fitted readout."""
-        pack = self.equations.pack
-        nothing = np.zeros_like(pack.vector(self.root, self.bulk_force, self.at.state.xi))
-        first = self.image(nothing[None], np.zeros(1, dtype=np.intp))
+        pack, at = self.equations.pack, self.at
+        nothing = np.zeros_like(pack.vector(self.root, at.state.responses, at.state.xi))
+        first = self.image(nothing[None], ONE)
         scale = np.full_like(first, max(np.abs(first).max(), 1e-300))
         found = robust_fixed_point(
             self.image, first, scale=scale, tolerance=ADJOINT_TOLERANCE, accepted=ADJOINT_ACCEPTED
         )
-        relative, response, _ = pack.parts(found.state[0])
-        bulk = self._bulk(relative, response)
-        squares = self.at.state.v2 * relative
-        return Errors(self.fitted.misfit + self._chi(relative, bulk), squares, bulk)
+        relative, responses, _ = pack.parts(found.state[0])
+        squares, grams = at.state.v2 * relative, self._grams(relative, responses)
+        varied = self.equations.influence(squares, grams)
+        seen = (self.seen_misfit + varied) * at.shrink**2
+        return Errors(self.fitted.misfit + varied, seen, squares, grams)
 
-    def _bulk(self, relative: FloatArray, response: FloatArray) -> FloatArray:
-        """dV1."""
-        root = np.sqrt(self.at.state.v2)
-        mean = 0.5 * (relative[:, None] + relative)
-        changed = response + mean * self.at.state.response
-        return np.asarray(root[:, None] * changed * root + self.bulk_force)
-
-    def _chi(self, relative: FloatArray, bulk: FloatArray) -> FloatArray:
-        """dχ at every node."""
-        columns = self.equations.readout.columns
-        squares = (self.at.state.v2 * relative)[None]
-        return np.asarray(fluctuations(columns, Forms(bulk[None, None]), squares)[0])
+    def _grams(self, relative: FloatArray, responses: Forms) -> Forms:
+        """dV1, and the same for the tables of blocks."""
+        at, mean = self.at, half_sums(relative[None])[0]
+        own = responses.own + mean * at.state.responses.own
+        mixed = responses.mixed
+        if mixed is not None and at.state.responses.mixed is not None:
+            mixed = mixed + mean * at.state.responses.mixed
+        found = self.equations.between_roots(at.state.v2, Forms(own, mixed))
+        found.own[:, 0] += self.bulk_force
+        if found.mixed is None or self.mixed_force is None:
+            return found
+        found.own[:, -1] += self.mixed_force[0]
+        return found._replace(mixed=found.mixed + self.mixed_force[1])
 
     def image(self, states: FloatArray, rows: IntArray) -> FloatArray:
         """The linearised map."""
         equations, at = self.equations, self.at
-        relative, response, xi = equations.pack.parts(states[0])
+        relative, responses, xi = equations.pack.parts(states[0])
         change = self.self_energy.copy()
         for inside, matrix in zip(equations.inside, xi, strict=True):
             change[np.ix_(inside, inside)] += matrix
-        last = np.ix_(equations.last, equations.last)
         for _ in range(SWEEPS):
-            relative, moved = self._reply(relative, response, change)
-            response = moved[last]
+            relative, moved, responses = self._reply(relative, responses, change)
         again = [
             t_matrix_change(batch, t, moved[np.ix_(inside, inside)])
             for batch, t, inside in zip(
                 equations.batches, at.bulk.t_matrices, equations.inside, strict=True
             )
         ]
-        return equations.pack.vector(relative, response, again)[None]
+        return equations.pack.vector(relative, responses, again)[None]
 
     def _reply(
-        self, relative: FloatArray, response: FloatArray, change: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """d log V2 and dG for dΞ, `change`."""
+        self, relative: FloatArray, responses: Forms, change: FloatArray
+    ) -> tuple[FloatArray, FloatArray, Forms]:
+        """d log V2, dG and the changes of the responses for dΞ, `change`."""
         equations, at = self.equations, self.at
-        readout, columns = equations.readout, equations.readout.columns
-        error = self.fitted.misfit + self._chi(relative, self._bulk(relative, response))
+        readout, columns, nodes = equations.readout, equations.readout.columns, at.nodes
+        grams = self._grams(relative, responses)
+        error = self.seen_misfit + equations.influence(at.state.v2 * relative, grams)
         squares = at.mass * at.shrink * error
-        slope = columns.slope[0]
-        asked = -slope.T @ (slope * squares[:, None])
-        information, whole = at.bulk.information, at.bulk.whole
-        mean = 0.5 * (relative[:, None] + relative)
-        changed = self.root[:, None] * asked * self.root + mean * information
+        asked = equations.seen(-squares)
+        if self.seen_across is not None:
+            asked = asked._replace(own=asked.own - self.seen_across)
+        asked = equations.between_roots(at.state.v2, asked)
+        mean = half_sums(relative[None])
+        changed = asked.own[0, 0] + mean[0] * nodes.information
+        total = self.group_force - relative * self.degrees
+        changes: list[FloatArray] = []  # of the blocks' responses
+        mixed = None
+        if nodes.sectors is not None:
+            own = asked.own[:, 1:] + mean[:, None] * nodes.sectors.information
+            replied, freedom = nodes.sectors.reply(ONE, own)
+            total = total + freedom[0]
+            changes.append(replied)
+            if nodes.along_kappa is not None and asked.mixed is not None:
+                cross = asked.mixed + mean * nodes.along_kappa.cross
+                mixed = nodes.along_kappa.reply(ONE, own[:, -1], cross)
+                changed = changed + (mean * nodes.along_kappa.eliminated - mixed.eliminated)[0]
         pushed = change.copy()
         last = np.ix_(equations.last, equations.last)
         pushed[last] -= changed
-        moved = whole @ pushed @ whole
-        degrees = (changed * at.state.response).sum(axis=1) + (information * moved[last]).sum(
-            axis=1
-        )
-        total = (
-            -at.state.v2 * (squares @ columns.spread[0])
-            + readout.d * degrees
-            - relative * self.degrees
-            + self.group_force
-        )
-        return -total / readout.neurons, moved
+        moved = at.bulk.whole @ pushed @ at.bulk.whole
+        linear, answer = at.state.response, moved[last]
+        own_degrees = (changed * linear + nodes.information * answer).sum(axis=1)
+        total = total + readout.d * own_degrees - at.state.v2 * (squares @ columns.spread[0])
+        found, with_linear = np.concatenate([answer[None, None], *changes], axis=1), None
+        if mixed is not None:
+            total = total - mixed.taken(linear[None], answer[None])[0]
+            beside, with_linear = mixed.responses(linear[None], answer[None])
+            found[:, -1] += beside
+        return -total / readout.neurons, moved, Forms(found, with_linear)

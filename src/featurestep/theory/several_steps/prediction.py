@@ -13,16 +13,15 @@ from ...core.spiked import spiked_weights
 from ...core.types import FloatArray
 from ...functions.quadrature import gauss_hermite
 from ...functions.targets import AlignedTarget
-from ..exact.columns import Columns
 from ..exact.errors import fluctuations
 from ..exact.regression import misfit
-from ..exact.sectors import Forms
+from ..exact.step import has_higher_degrees
 from ..prediction import Groups, Outcome, StepsPrediction, checked
 from ..resolution import Effort
 from .laws import product_rule
-from .readout import build_columns, build_labels
+from .readout import Readout, by_group
 from .rules import CONTINUOUS, MANY_STEPS, Fineness, group_rule
-from .solve import StepsSolution, Training, solve_steps
+from .solve import StepsSolution, Training, build_readout, solve_steps
 
 _ACROSS = 15  # Gauss nodes of each coordinate beside κ
 
@@ -77,7 +76,8 @@ def solve_problem(problem: Problem, effort: Effort) -> Outcome:
     try:
         fineness = fineness_of(problem, effort)
         groups = group_rule(problem.law, reach(problem), fineness)
-        found = solve_steps(training_of(problem), groups, fineness)
+        training = replace(training_of(problem), higher=has_higher_degrees(problem))
+        found = solve_steps(training, groups, fineness)
     except (InvalidProblem, NotConverged) as error:
         return error
     except (np.linalg.LinAlgError, FloatingPointError) as error:
@@ -87,14 +87,22 @@ def solve_problem(problem: Problem, effort: Effort) -> Outcome:
 
 def _prediction(problem: Problem, found: StepsSolution) -> StepsPrediction:
     """What a solution says."""
-    frame, g = found.batches[-1].after, found.groups[0]
+    frame, g = found.batches[-1].after, found.given[0]
     network = StepsNetwork(problem, found)
-    fields = found.fitted.coefficients.reshape(-1, g.size)
+    halves = frame.norm2.size // g.size  # long and short initial rows
+
+    def summed(of_groups: FloatArray) -> FloatArray:
+        """Sums over halves of every group, (…, K)."""
+        return np.asarray(of_groups.reshape(*of_groups.shape[:-1], halves, -1).sum(axis=-2))
+
+    fields = summed(found.fitted.coefficients.reshape(-1, frame.norm2.size))
     axes, along = frame.axes, network.along
+    shift = summed(frame.shift.T).T / halves
     total = found.train_mse + problem.ridge * found.readout_square
     all_shifts = (frame.shift**2).sum(axis=1) + frame.left
-    lost = float(found.groups[1] @ frame.left)
-    across = fields[1 + axes : -1]
+    share = found.groups[1]
+    lost = float(share @ frame.left)
+    across = fields[1 + axes : found.readout.bulk.stop]
     return StepsPrediction(
         problem=problem,
         test_error=found.test_error,
@@ -106,9 +114,9 @@ def _prediction(problem: Problem, found: StepsSolution) -> StepsPrediction:
         test_error_sd=0.0,
         groups=Groups(
             g=g,
-            neurons=found.readout.neurons,
-            shift=frame.shift @ along,
-            norm=np.sqrt(frame.norm2 + frame.left),
+            neurons=summed(found.readout.neurons),
+            shift=shift @ along,
+            norm=summed(np.sqrt(frame.norm2 + frame.left)) / halves,
             use=fields[0],
             along=along @ fields[1 : 1 + axes],
             across=across[0] if len(across) == 1 else across,
@@ -119,8 +127,9 @@ def _prediction(problem: Problem, found: StepsSolution) -> StepsPrediction:
         self_check=abs(total / found.fitted.train_loss - 1.0),
         nodes=int(found.readout.weight.size),
         overlaps=_as_given(problem, frame.gamma),
-        shifts=frame.shift,
-        lost_shift=float(np.sqrt(lost / max(float(found.groups[1] @ all_shifts), 1e-300))),
+        shifts=shift,
+        lost_shift=float(np.sqrt(lost / max(float(share @ all_shifts), 1e-300))),
+        overlap=network.overlap,
         network=network,
     )
 
@@ -151,30 +160,34 @@ class StepsNetwork:
         left, _, right = np.linalg.svd(gamma)
         return np.asarray(right[0] * np.copysign(1.0, left[0, 0]))
 
+    @property
+    def overlap(self) -> float:
+        """Variance of what neurons have along κ beside their shifts."""
+        axes, size = self.frame.axes, self.frame.norm2.size
+        own = by_group(self.found.free, size)[:axes, :axes]
+        each = np.einsum("i,ikg,k->g", self.along, own, self.along)
+        return float(self.found.groups[1] @ each) / self.problem.d
+
     def parts_at(self, xi: FloatArray) -> FloatArray:
         """f_0 … f_r at ξ (X, Q), in the target's directions as given."""
-        parts = self._parts(self._columns(xi))
+        parts = self._parts(xi)
         return np.concatenate([parts[:1], _as_given(self.problem, parts[1:])])
 
     def parts(self, kappa: FloatArray) -> FloatArray:
         """E[f|κ] and E[s f|κ]."""
         xi, weight = self._places(kappa)
-        parts = self._parts(self._columns(xi)).reshape(-1, kappa.size, weight.size)
-        return np.asarray(parts @ weight)
+        return np.asarray(self._parts(xi).reshape(-1, kappa.size, weight.size) @ weight)
 
     def error(self, kappa: FloatArray) -> FloatArray:
         """E[(y − f)²|κ]."""
         xi, weight = self._places(kappa)
-        found, columns = self.found, self._columns(xi)
-        labels = build_labels(found.training.star, self.frame, found.training.noise_std, xi)
+        at, found = self._readout(xi), self.found
         missed = misfit(
-            columns, labels, found.readout.sample_norm[None], found.fitted.coefficients[None]
+            at.columns, at.labels, at.sample_norm[None], found.fitted.coefficients[None]
         )
         errors = found.errors
-        missed = missed + fluctuations(
-            columns, Forms(errors.bulk_gram[None, None]), errors.readout_squares[None]
-        )
-        return np.asarray(missed.reshape(kappa.size, weight.size) @ weight)
+        missed = missed + fluctuations(at.columns, errors.grams, errors.readout_squares[None])
+        return np.asarray(_mean_of_norms(missed[0], xi).reshape(kappa.size, weight.size) @ weight)
 
     def _places(self, kappa: FloatArray) -> tuple[FloatArray, FloatArray]:
         """ξ with these κ and Gauss nodes of the other coordinates, and the weights of these."""
@@ -186,12 +199,17 @@ class StepsNetwork:
         xi = kappa[:, None, None] * self.along + nodes @ beside
         return xi.reshape(-1, axes), weight
 
-    def _columns(self, xi: FloatArray) -> Columns:
+    def _readout(self, xi: FloatArray) -> Readout:
         found = self.found
-        training = found.training
-        return build_columns(training.sigma, self.frame, training.d, found.free, xi, found.initial)
+        rule, norms = (xi, np.full(len(xi), 1.0 / len(xi))), (found.free, found.initial)
+        return build_readout(found.training, found.groups, self.frame, rule, norms)
 
-    def _parts(self, columns: Columns) -> FloatArray:
-        fitted = self.found.fitted.coefficients
+    def _parts(self, xi: FloatArray) -> FloatArray:
+        columns, fitted = self._readout(xi).columns, self.found.fitted.coefficients
         plain = columns.plain[0] @ fitted
-        return np.concatenate([plain[None], columns.linear[0] @ fitted])
+        return _mean_of_norms(np.stack([plain, *(columns.linear[0] @ fitted)]), xi)
+
+
+def _mean_of_norms(values: FloatArray, xi: FloatArray) -> FloatArray:
+    """Means over the norms of samples at ξ (X, Q), (…, X), of values at all nodes."""
+    return np.asarray(values.reshape(*values.shape[:-1], -1, len(xi)).mean(axis=-2))

@@ -6,16 +6,20 @@ A fresh row has the coordinates ξ in the frame of the weights, and s. Fields ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ..exact.columns import Columns
-from ..exact.regression import misfit, solve_fields
-from ..labels import Labels, pairs
+from ..exact.regression import InfluenceAcross, misfit, shown_by_degree, solve_fields
+from ..labels import Labels, LabelsAcross, labels_across, moments_at, pairs
 from .batches import Frame
+from .degrees import Higher
 from .laws import Target, label_rule, target_at
 
 _CHUNK = 1_000_000  # values of a target at a time
@@ -34,6 +38,34 @@ class Readout:
     columns: Columns
     labels: Labels
     sample_norm: FloatArray  # (K, K) s_gh
+    higher: Higher | None = None  # of degree 2 and 3; their fields are behind Δ
+    across: LabelsAcross | None = None  # labels with the weight s² − 1
+
+    @cached_property
+    def tables(self) -> list[FloatArray]:
+        """What the resolvent sees, (X, K) each: μ, tables of blocks, that of coordinates κx_i."""
+        found = [self.columns.slope, *(sector.table for sector in self.columns.sectors)]
+        if self.columns.along_kappa is not None:
+            found.append(self.columns.along_kappa.table)
+        return [table[0] for table in found]
+
+    @cached_property
+    def dimensions(self) -> list[float]:
+        """Numbers of coordinates of every table, and √ of both of the first and the last."""
+        found = [self.d, *(float(sector.dimension[0]) for sector in self.columns.sectors)]
+        if self.columns.along_kappa is not None:
+            found.append(float(self.columns.along_kappa.dimension[0]))
+        return [*found, math.sqrt(found[0] * found[-1])]
+
+    @property
+    def bulk(self) -> slice:
+        """Fields τ and ψ among all."""
+        return slice(1, 1 + self.xi.shape[1] + self.columns.linear.shape[1])
+
+    @property
+    def special(self) -> slice:
+        """Fields τ, ψ and Δ."""
+        return slice(1, self.bulk.stop + 1)
 
 
 def build_columns(
@@ -53,7 +85,7 @@ def build_columns(
     mean, slope, second, spread = sigma.averages(norm, xi @ frame.shift.T, 2)  # (X, K)
     curvature = 0.5 * second
     r = frame.directions
-    own = _by_group(covariance, size)  # (Q + r + 1, Q + r + 1, K)
+    own = by_group(covariance, size)  # (Q + r + 1, Q + r + 1, K)
     inner = np.einsum("xi,xk,ikg->xg", xi, xi, own[:axes, :axes])
     inner -= np.einsum("iig->g", own[:axes, :axes])
     bend = curvature / d
@@ -70,7 +102,7 @@ def build_columns(
         square[place, 0] = (1.0 + float(i != k)) * bend * own[axes + i, axes + k]
     if initial is not None:
         change = sigma.derivative_means(norm, xi @ frame.shift.T, 4) / d
-        _bend(change, 0.5 * _by_group(initial, size), xi, (plain[0], linear[:, 0], square[:, 0]))
+        _bend(change, 0.5 * by_group(initial, size), xi, (plain[0], linear[:, 0], square[:, 0]))
     return Columns(
         slope[None],
         spread[None],
@@ -80,7 +112,7 @@ def build_columns(
     )
 
 
-def _by_group(covariance: FloatArray, size: int) -> FloatArray:
+def by_group(covariance: FloatArray, size: int) -> FloatArray:
     """Covariances of the fields of each group, (fields, fields, K)."""
     count = len(covariance) // size
     return np.asarray(np.einsum("igkg->ikg", covariance.reshape(count, size, count, size)))
@@ -115,13 +147,20 @@ def build_labels(star: Target, frame: Frame, noise_std: float, xi: FloatArray) -
     """Moments of the label given ξ: (6), (50) with Γξ and R for γκ and q."""
     centre, across = xi @ frame.gamma.T, frame.across
     if isinstance(star, Nonlinearity):
-        q = np.full(len(xi), across[0, 0])
-        y0, slope, rest = star.moments(q, centre[:, 0])
-        first = (q * slope)[None]
-        second = (q**2 * star.derivative_means(q, centre[:, 0], 2)[2])[None]
-    else:
-        y0, first, second, rest = _label_moments(star, centre, across)
+        found = moments_at(star, across, centre.T)
+        return replace(found, rest=found.rest + noise_std**2)
+    y0, first, second, rest = _label_moments(star, centre, across)
     return Labels(y0[None], first[None], second[None], (rest + noise_std**2)[None])
+
+
+def radial_labels(
+    star: Nonlinearity, frame: Frame, noise_std: float, xi: FloatArray
+) -> tuple[Labels, LabelsAcross]:
+    """The same, and moments with the weight s² − 1, at all ξ for each of two norms of samples."""
+    size = float(np.linalg.norm(frame.gamma))
+    kappa = xi @ (frame.gamma[0] / max(size, 1e-300))
+    across, found = labels_across(star, np.array([size]), kappa)
+    return replace(found, rest=found.rest + noise_std**2).twice(), across
 
 
 def _label_moments(star: Target, centre: FloatArray, across: FloatArray) -> tuple[FloatArray, ...]:
@@ -153,6 +192,8 @@ class Fit:
     coefficients: FloatArray  # (f,) X
     misfit: FloatArray  # (X,) E[(y − B·X)²|ξ]
     train_loss: float
+    across: InfluenceAcross | None = None  # of samples with large s
+    misfit_across: FloatArray | None = None  # (X,) E[(s² − 1)(y − B·X)²|ξ]
 
 
 def gram(readout: Readout, mass: FloatArray) -> FloatArray:
@@ -181,31 +222,74 @@ def gram(readout: Readout, mass: FloatArray) -> FloatArray:
     return total
 
 
+def radial_gram(
+    readout: Readout, mass: FloatArray, information: FloatArray, across: InfluenceAcross
+) -> FloatArray:
+    """The same with the norms of samples as a variable: −V̂1 (K, K) on τ and ψ."""
+    columns, size = readout.columns, len(information)
+    assert columns.by_degree is not None
+    total = across.gram(columns.by_degree)[0]
+    curvature = columns.curvature[0]
+    bent = curvature.T @ (curvature * mass[:, None])
+    total[:size, :size] += readout.sample_norm * bent
+    for field in range(readout.bulk.start, readout.bulk.stop):
+        own = slice(field * size, (field + 1) * size)
+        total[own, own] -= information
+    return np.asarray(total)
+
+
 def field_covariance(readout: Readout, v2: FloatArray, special: FloatArray) -> FloatArray:
-    """C of (A, τ, ψ, Δ), (f, f), for that of (τ, ψ, Δ) in scaled units in `special`."""
+    """C of all fields, (f, f), for that of (τ, ψ, Δ) in scaled units in `special`."""
     size, count = v2.size, readout.columns.plain.shape[2]
-    c = np.zeros((count, count))
-    c[np.arange(size), np.arange(size)] = readout.d
-    c[size:, size:] = special
+    c, g = np.zeros((count, count)), np.arange(size)
+    c[g, g] = readout.d
+    end = size + len(special)
+    c[size:end, size:end] = special
+    for of_degree in (
+        () if readout.higher is None else readout.higher.fields
+    ):  # diagonal in the groups
+        every = end + size * np.arange(of_degree.shape[1])
+        for (i, row), (k, column) in itertools.product(enumerate(every), repeat=2):
+            c[row + g, column + g] = of_degree[:, i, k]
+        end += size * every.size
     root = np.tile(np.sqrt(v2 / readout.d), count // size)
     return np.asarray(root[:, None] * c * root)
 
 
 def fit(
-    readout: Readout, v2: FloatArray, mass: FloatArray, information: FloatArray, special: FloatArray
+    readout: Readout,
+    v2: FloatArray,
+    mass: FloatArray,
+    information: FloatArray,
+    special: FloatArray,
+    across: InfluenceAcross | None = None,
 ) -> Fit:
-    """Solve (29) with the covariance of (τ, ψ, Δ) in scaled units in `special`."""
+    """Solve (29) with the covariance of (τ, ψ, Δ) in scaled units in `special`.
+
+    At finite d samples have the influence χ + (s² − 1)χ_s of (152), in `across`.
+    """
     columns, labels, size = readout.columns, readout.labels, v2.size
     c = field_covariance(readout, v2, special)
-    root = np.tile(np.sqrt(v2 / readout.d), len(c) // size)
-    right = columns.plain[0].T @ (mass * labels.mean[0])
-    for of, seen in ((columns.linear, labels.linear), (columns.square, labels.square)):
-        for part, moment in zip(of[0], seen[0], strict=True):
-            right += part.T @ (mass * moment)
-    found = solve_fields(c[None], gram(readout, mass)[None], right[None])
-    dual, coefficients = found[0][0], found[1][0]
-    missed = misfit(columns, labels, readout.sample_norm[None], coefficients[None])[0]
-    bulk = (coefficients / root)[size:-size].reshape(-1, size)
-    penalty = dual @ coefficients - np.sum((bulk @ information) * bulk)
-    loss = float(mass @ missed + penalty) / readout.n
-    return Fit(dual, coefficients, missed, loss)
+    root = np.sqrt(v2 / readout.d)
+    if across is None:
+        seen = gram(readout, mass)
+        right = columns.plain[0].T @ (mass * labels.mean[0])
+        for of, shown in ((columns.linear, labels.linear), (columns.square, labels.square)):
+            for part, moment in zip(of[0], shown[0], strict=True):
+                right += part.T @ (mass * moment)
+    else:
+        seen = radial_gram(readout, mass, information / (root[:, None] * root), across)
+        values = mass * labels.by_degree + across.weight[:, None] * across.labels.parts
+        parts = columns.by_degree
+        assert parts is not None
+        right = parts.reshape(-1, parts.shape[3]).T @ values.ravel()
+    found = solve_fields(c[None], seen[None], right[None])
+    dual, coefficients = found[0][0], found[1]
+    missed = misfit(columns, labels, readout.sample_norm[None], coefficients)[0]
+    bulk = coefficients.reshape(-1, size)[readout.bulk] / root
+    penalty = dual @ coefficients[0] - np.sum((bulk @ information) * bulk)
+    total, missed_across = float(mass @ missed + penalty), None
+    if across is not None:
+        missed_across = across.misfit(shown_by_degree(columns, coefficients))[0]
+        total += float(across.weight[0] @ missed_across)
+    return Fit(dual, coefficients[0], missed, total / readout.n, across, missed_across)

@@ -11,10 +11,11 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
 from .batches import Batch, Frame, initial_frame, make_step
+from .degrees import radial_columns
 from .directions import Change, covariance
 from .fixed_point import Adjoint, Equations, Errors, Solution, bulk_without_readout
 from .laws import Target, first_law, joint_law
-from .readout import Fit, Readout, build_columns, build_labels, fit
+from .readout import Fit, Readout, build_columns, build_labels, by_group, fit, radial_labels
 from .rules import Fineness, frame_rule
 
 ROW_NORM_VARIANCE = 2.0  # d·Var‖w‖² of rows drawn from N(0, I/d)
@@ -34,6 +35,12 @@ class Training:
     step_sizes: tuple[float, ...]  # η_τ
     batch_sizes: tuple[float, ...]  # samples of each step
     is_gaussian: bool = False  # rows of W0 drawn from N(0, I/d)
+    higher: bool = False  # with terms of degree 2 and 3 at finite d, for one direction
+
+    @property
+    def splits_norms(self) -> bool:
+        """True if groups are cut in two by the norms of their initial rows, as in (143)."""
+        return self.is_gaussian and self.higher
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,8 @@ class StepsSolution:
     """A trained network: its weights, its readout and what it costs."""
 
     training: Training
-    groups: Rule
+    given: Rule  # the law's groups
+    groups: Rule  # and those with the norms of initial rows
     batches: Sequence[Batch]
     free: FloatArray  # Ĉ of (τ, ψ, Δ) without readout
     initial: FloatArray | None  # what initial norms add to it
@@ -59,7 +67,7 @@ class StepsSolution:
     @property
     def train_mse(self) -> float:
         """(1/n)‖y − Fâ‖²."""
-        return float(self.readout.weight @ (self.errors.by_place * self.at.shrink**2))
+        return float(self.readout.weight @ self.errors.train_by_place)
 
     @property
     def readout_square(self) -> float:
@@ -71,7 +79,11 @@ def make_batches(training: Training, groups: Rule, fineness: Fineness) -> list[B
     """The steps one after the other."""
     g, share = groups
     star = training.star
-    frame = initial_frame(g.size, 1 if isinstance(star, Nonlinearity) else star.directions)
+    norm2 = np.ones(g.size)
+    if training.splits_norms:
+        deviation = np.repeat([1.0, -1.0], g.size // 2)
+        norm2 = 1.0 + deviation * np.sqrt(ROW_NORM_VARIANCE / training.d)
+    frame = initial_frame(norm2, 1 if isinstance(star, Nonlinearity) else star.directions)
     batches: list[Batch] = []
     for eta, rows in zip(training.step_sizes, training.batch_sizes, strict=True):
         if frame.axes:
@@ -95,6 +107,16 @@ def build_readout(
 ) -> Readout:
     """Columns and labels at nodes of ξ; `norms` are `free` and `initial` of `StepsSolution`."""
     xi, weight = rule
+    products, higher, across = frame.products, None, None
+    if training.higher and isinstance(training.star, Nonlinearity) and frame.axes:
+        own = by_group(norms[0], frame.norm2.size)
+        columns, higher = radial_columns(training.sigma, frame, training.d, own, xi)
+        labels, across = radial_labels(training.star, frame, training.noise_std, xi)
+        xi, weight = np.tile(xi, (2, 1)), np.tile(0.5 * weight, 2)
+        products = products - np.outer(frame.norm2, frame.norm2)
+    else:
+        labels = build_labels(training.star, frame, training.noise_std, xi)
+        columns = build_columns(training.sigma, frame, training.d, norms[0], xi, norms[1])
     return Readout(
         n=training.n,
         d=training.d,
@@ -102,9 +124,11 @@ def build_readout(
         neurons=training.width * groups[1],
         xi=xi,
         weight=weight,
-        columns=build_columns(training.sigma, frame, training.d, norms[0], xi, norms[1]),
-        labels=build_labels(training.star, frame, training.noise_std, xi),
-        sample_norm=frame.products * (2.0 / training.d),
+        columns=columns,
+        labels=labels,
+        sample_norm=products * (2.0 / training.d),
+        higher=higher,
+        across=across,
     )
 
 
@@ -117,7 +141,7 @@ def norms_without_readout(
     """
     without = bulk_without_readout(batches)
     free = covariance(changes, without)[0]
-    if not training.is_gaussian:
+    if not training.is_gaussian or training.splits_norms:
         return free, None
     changes[0] = Change(batches, 1, norm_variance=ROW_NORM_VARIANCE)
     return free, covariance(changes, without)[0] - free
@@ -125,6 +149,9 @@ def norms_without_readout(
 
 def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSolution:
     """Solve one problem of several steps: the way from (160) to (181)."""
+    given = groups
+    if training.splits_norms:
+        groups = np.tile(groups[0], 2), np.tile(0.5 * groups[1], 2)
     batches = make_batches(training, groups, fineness)
     changes = [Change(batches, step) for step in range(1, len(batches) + 1)]
     free, initial = norms_without_readout(training, batches, changes)
@@ -134,8 +161,9 @@ def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSo
     equations = Equations(batches, readout)
     at = equations.solve()
     special, stages = covariance(changes, at.bulk)
-    fitted = fit(readout, at.state.v2, at.mass, at.bulk.information, special)
+    across = equations.across(at)
+    fitted = fit(readout, at.state.v2, at.mass, at.bulk.information, special, across)
     errors = Adjoint(equations, at, stages, fitted).solve()
     return StepsSolution(
-        training, groups, batches, free, initial, readout, at, special, fitted, errors
+        training, given, groups, batches, free, initial, readout, at, special, fitted, errors
     )

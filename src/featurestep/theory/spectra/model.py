@@ -278,7 +278,7 @@ def with_blocks(
         whole = norm**k * means[k] / math.sqrt(math.factorial(k))
         blocks = one
         if k == 2 and np.any(step.e):
-            blocks = pair_blocks(step, *bulk_covariance(step))
+            blocks = pair_blocks(step.norm**2, *bulk_covariance(step))
         share = traceless_share(d, k)[:, None, None]
         sectors.append(Sector(dimension(d, k), np.sqrt(share) * whole, *blocks))
         spread = spread - whole**2

@@ -1,0 +1,169 @@
+"""Degrees 2 and 3 of the features after several steps, at finite d (sections 50–52, 66).
+
+A sample's coordinates ξ take the place of κ. Tables depend on all of them; the coordinates κx_i and
+the fields of degree 2 and 3 are those of κ, the target's direction within the frame's axes, and s:
+of the other axes no label depends. For one step κ is the only axis.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core.types import FloatArray
+from ...functions.nonlinearity import Nonlinearity
+from ..exact.columns import Columns
+from ..exact.degrees import (
+    FieldColumns,
+    OwnShift,
+    Parts,
+    RadialNodes,
+    Tables,
+    build_sectors,
+    split_by_degree,
+    stacked_parts,
+    symmetric_cube,
+    symmetric_square,
+    towards_target,
+)
+from .batches import Frame
+
+_FEWEST_INPUTS = 4.0  # directions of an input that (134)–(142) take for granted
+_NODES, _NODES_BY_SCALE = 40, 10.0  # of interpolated averages, and for every ρ of their range
+_LARGEST_OVERLAP = 0.2  # share of a neuron's square along an axis up to which tables see it
+
+
+class Axis(NamedTuple):
+    """κ among the axes of a frame, and covariances of what neurons have along axes, κ and s."""
+
+    direction: FloatArray  # (Q,) κ = direction·ξ
+    on_axes: FloatArray  # (Q, Q, K)
+    with_rest: FloatArray  # (Q, K) of the axes and s
+    pair: FloatArray  # (K, 2, 2) 𝒦_g of (κ, s)
+
+    @classmethod
+    def of(cls, frame: Frame, own: FloatArray) -> Axis:
+        """For the covariances of (τ, ψ, Δ) of each group without readout, (Q + 2, Q + 2, K)."""
+        axes = frame.axes
+        size = float(np.linalg.norm(frame.gamma))
+        direction = frame.gamma[0] / size if size > 0.0 else np.eye(axes)[0]
+        on_axes, with_rest = own[:axes, :axes], own[:axes, axes]
+        pair = np.empty((own.shape[2], 2, 2))
+        pair[:, 0, 0] = np.einsum("i,ikg,k->g", direction, on_axes, direction)
+        pair[:, 0, 1] = pair[:, 1, 0] = direction @ with_rest
+        pair[:, 1, 1] = own[axes, axes]
+        return cls(direction, on_axes, with_rest, pair)
+
+
+class Higher(NamedTuple):
+    """What columns have of degree 2 and 3 beside themselves."""
+
+    fields: tuple[FloatArray, FloatArray]  # covariances (139), (K, 3, 3) and (K, 4, 4), over D_g
+    tables: list[FloatArray]  # (X, K) all tables but t_c
+    slopes: list[FloatArray]  # (X, K) their slopes in s² − 1 (152)
+    spread: FloatArray  # (X, K) that of ν²
+
+
+def higher_fields(d: float, pair: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(139) for 𝒦_g (K, 2, 2): of (κκ), (κs), (ss) and of (κκκ), (κκs), (κss), (sss)."""
+    square, trace = symmetric_square(pair)
+    square = square - trace[:, :, None] * trace[:, None, :] / d
+    return square / (d + 2.0), symmetric_cube(pair) / ((d + 2.0) * (d + 4.0))
+
+
+def radial_columns(
+    sigma: Nonlinearity, frame: Frame, d: float, own: FloatArray, xi: FloatArray
+) -> tuple[Columns, Higher]:
+    """Columns of A, τ_1 … τ_Q, ψ, Δ and those of degree 2 and 3, at all ξ for h = 1, then −1."""
+    axis, d = Axis.of(frame, own), max(d, _FEWEST_INPUTS)
+    inputs, norm = np.array([d]), np.sqrt(frame.norm2 + frame.left)[None]
+    seen = split_by_degree(*_averages(sigma, norm[0], xi @ frame.shift.T), norm[:, None, :])
+    nodes, pair = RadialNodes.of(xi @ axis.direction), axis.pair[None]
+    bent = np.einsum("xi,xk,ikg->xg", xi, xi, axis.on_axes)
+    bent = np.tile(bent - np.einsum("iig->g", axis.on_axes), (2, 1))  # ξᵀKξ − tr K
+    beside = None
+    if frame.axes > 1:
+        largest = np.einsum("iig->ig", axis.on_axes).max(axis=0) / d
+        kept = np.minimum(1.0, _LARGEST_OVERLAP * norm[0] ** 2 / np.maximum(largest, 1e-300))
+        beside = (kept / d * (bent - (nodes.kappa**2 - 1.0) * axis.pair[:, 0, 0]))[None]
+    tables = Tables(inputs, norm, seen, nodes, pair[:, :, 0, 0], beside)
+    gamma = np.linalg.norm(frame.gamma)[None]
+    towards = towards_target(pair, gamma, frame.across[:, 0])
+    alone = OwnShift(*np.zeros((2, 1, 1, 1)), towards, gamma[:, None, None], frame.across[None])
+    found = FieldColumns(inputs, norm, seen, nodes, pair, alone)
+    linear = _linear(found, axis, np.tile(xi, (2, 1)), bent)
+    every = [_means(found, axis, np.tile(xi, (2, 1)), bent), *linear, found.norms()]
+    curvature = 0.5 * seen.s[2]
+    by_degree = stacked_parts([*every, *found.square(), *found.cube()], curvature)
+    sectors, along_kappa = build_sectors(tables, np.ones((1, 1)), norm[:, None, :] ** 2)
+    spread = tables.spread()
+    columns = Columns(
+        slope=tables.slope(),
+        spread=spread,
+        spread_in_v2=spread,
+        curvature=curvature,
+        plain=by_degree[:, 0],
+        linear=by_degree[:, 1:2],
+        square=math.sqrt(0.5) * by_degree[:, 2:3],
+        by_degree=by_degree,
+        sectors=sectors,
+        along_kappa=along_kappa,
+    )
+    across = pair[:, :, 1, 1]
+    shown, slopes = ([part[0] for part in parts] for parts in tables.slopes_across(across))
+    fields = higher_fields(d, axis.pair)
+    return columns, Higher(fields, shown, slopes, tables.spread_across(across)[0])
+
+
+def _averages(
+    sigma: Nonlinearity, norm: FloatArray, place: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Means of derivatives and spreads (7, 1, X, K), and growths, for ρ_g (K,) and ω_g (X, K).
+
+    They are functions of one place, smooth on the scale ρ_g: with many places, polynomials through
+    Chebyshev's nodes take less time.
+    """
+    reach = np.abs(place).max(axis=0)
+    count = int(_NODES + _NODES_BY_SCALE * float((reach / norm).max()))
+    if len(place) <= 2 * count:
+        return sigma.averages_with_growth(norm, place[None], 5)
+    order = np.arange(count)[:, None]
+    angle = np.pi * (np.arange(count) + 0.5) / count
+    means, growth = sigma.averages_with_growth(norm, (np.cos(angle)[:, None] * reach)[None], 5)
+    at = np.concatenate([means, growth[None]])[:, 0]  # (8, count, K)
+    to_series = np.cos(order * angle) * (2.0 / count)
+    to_series[0] *= 0.5
+    found = np.empty((len(at), 1, *place.shape))
+    for g, end in enumerate(reach):
+        angles = np.arccos(np.clip(place[:, g] / max(float(end), 1e-300), -1.0, 1.0))
+        found[:, 0, :, g] = at[:, :, g] @ to_series.T @ np.cos(order * angles)
+    return found[:-1], found[-1]
+
+
+def _means(found: FieldColumns, axis: Axis, xi: FloatArray, bent: FloatArray) -> Parts:
+    """A of (141), with (150)."""
+    bend = 0.5 * found.s[2] / found.d
+    trace = np.einsum("...ij,...ji->...", found.own_norm, found.pair)
+    return Parts(
+        found.s[0] + bend * (found.radius * found.v + bent + trace),
+        2.0 * bend * (xi @ axis.with_rest),
+        math.sqrt(2.0) * bend * axis.pair[:, 1, 1],
+    )
+
+
+def _linear(found: FieldColumns, axis: Axis, xi: FloatArray, bent: FloatArray) -> list[Parts]:
+    """τ_1 … τ_Q and ψ of (141)."""
+    far = found.d + 2.0
+    half, across = 0.5 * found.s[3], axis.pair[:, 1, 1] / far
+    plain = found.s[1] + half * (found.radius * found.v + bent) / far
+    turned = np.einsum("ikg,xk->ixg", axis.on_axes, xi)
+    parts = [
+        Parts(
+            xi[:, i, None] * plain - half * 2.0 * turned[i] / far,
+            b2=math.sqrt(2.0) * xi[:, i, None] * half * across,
+        )
+        for i in range(xi.shape[1])
+    ]
+    return [*parts, Parts(b1=plain, b3=math.sqrt(6.0) * half * across)]
