@@ -190,7 +190,7 @@ def test_one_step_among_steps_of_size_zero(
         **fields, n=1500, d=750, width=1125, n_step=2000, ridge=0.02, noise_std=0.2, step_size=30.0
     )
     problem = problem.replace(step_size=0.9 * problem.width**0.5)
-    one = without_higher_degrees(problem)
+    one = without_higher_degrees(problem, Effort(nodes=1.5, residuals=1.5))
     expected = one.test_error, one.train_loss, one.train_mse, one.readout_norm**2
     batches = tuple(2000 if size else 700 for size in sizes)
     assert numbers(solved(problem, sizes, batches)) == pytest.approx(expected, rel=1e-8)
