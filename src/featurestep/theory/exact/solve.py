@@ -375,19 +375,19 @@ def _predictions(
     if step.visible is not None:
         neurons = step.neurons[0].reshape(-1, groups.rule[0].size)
         shift, norm = step.visible.along_kappa(shift, norm, neurons)
+    joined = joined_groups(
+        groups, by_problem(step.neurons)[:, 0], mean(shift), mean(norm), fields, step.directions
+    )
+    own = (joined.neurons, joined.shift, joined.norm, joined.use, joined.along, joined.across)
     numbers = zip(
         *(mean(x).tolist() for x in (test, fitted.train_loss, mse)),
         *(np.sqrt(x).tolist() for x in (mean(squares), spread)),
         *(by_problem(x).max(axis=1).tolist() for x in (solution.residual, check)),
         by_problem(solution.iterations).max(axis=1).tolist(),
-        mean(shift),
-        mean(norm),
-        fields,
+        zip(*own, strict=True),
         strict=True,
     )
-    for i, (error, loss, train, norm, sd, residual, gap, steps, shift, size, use) in enumerate(
-        numbers
-    ):
+    for i, (error, loss, train, norm, sd, residual, gap, steps, parts) in enumerate(numbers):
         rows = slice(i * each, (i + 1) * each)
         offsets = found.rows[rows]
         weights = spiked_weights(offsets[0].problem)
@@ -401,7 +401,7 @@ def _predictions(
             alignment=weights.alignment,
             beta_norm=weights.beta_norm,
             test_error_sd=sd,
-            groups=joined_groups(groups, step.neurons[rows][0], shift, size, use, step.directions),
+            groups=Groups(joined.g, *parts),
             method=method,
             solver_residual=residual,
             iterations=steps,
@@ -431,23 +431,28 @@ def joined_groups(
 ) -> Groups:
     """Groups by g: one of long and one of short initial rows belong to the same.
 
+    For N_g, u_g and ρ_g (…, K) and fields (…, f, K) of one problem or of several.
+
     Of a group of |g| those of g and −g have their share; it is the sum of readouts and the shift
     that change their sign.
     """
     size = groups.rule[0].size
-    halves = neurons.size // size
-    fields = fields.reshape(len(fields), halves, size).sum(axis=1)
-    neurons, shift, norm = (x.reshape(halves, size).sum(axis=0) for x in (neurons, shift, norm))
-    place, share, sign = groups.place, groups.share, groups.sign
-    fields = fields[:, place] * share
+    halves, place, share = neurons.shape[-1] // size, groups.place, groups.share
+
+    def joined(values: FloatArray) -> FloatArray:
+        parts = values.reshape(*values.shape[:-1], halves, size).sum(axis=-2)
+        return np.asarray(parts[..., place])
+
+    fields = joined(fields) * share
+    last = 2 if directions == 1 else slice(2, 2 + directions)
     return Groups(
         g=groups.g,
-        neurons=neurons[place] * share,
-        shift=sign * shift[place] / halves,
-        norm=norm[place] / halves,
-        use=sign * fields[0],
-        along=fields[1],
-        across=fields[2] if directions == 1 else fields[2 : 2 + directions],
+        neurons=joined(neurons) * share,
+        shift=groups.sign * joined(shift) / halves,
+        norm=joined(norm) / halves,
+        use=groups.sign * fields[..., 0, :],
+        along=fields[..., 1, :],
+        across=fields[..., last, :],
     )
 
 
