@@ -10,6 +10,7 @@ At finite d nodes are pairs of κ and the norm of a sample, and there are fields
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -268,9 +269,21 @@ def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Colum
         tau = tau._replace(b1=nodes.kappa * tilt)
         psi = psi._replace(b0=tilt, b2=math.sqrt(2.0) * tilt)
     every = [means, tau, psi, found.norms(), *found.square(), *found.cube()]
+    return replace(
+        columns_of_degrees(tables, every, weights.share, weights.bulk),
+        across=tables.across(weights.special[:, :, 1, 1]),
+        higher=higher_fields(step, weights),
+    )
+
+
+def columns_of_degrees(
+    tables: Tables, every: Sequence[Parts], share: FloatArray, bulk: FloatArray
+) -> Columns:
+    """Columns of fields given by their parts, with the blocks for nodes of the bulk (147)."""
+    curvature = 0.5 * tables.s[2]
     by_degree = stacked_parts(every, curvature)
     spread = tables.spread()
-    sectors, along_kappa = build_sectors(tables, weights.share, weights.bulk)
+    sectors, along_kappa = build_sectors(tables, share, bulk)
     return Columns(
         slope=tables.slope(),
         spread=spread,
@@ -282,8 +295,6 @@ def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Colum
         by_degree=by_degree,
         sectors=sectors,
         along_kappa=along_kappa,
-        across=tables.across(weights.special[:, :, 1, 1]),
-        higher=higher_fields(step, weights),
     )
 
 

@@ -14,16 +14,14 @@ import numpy as np
 
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
-from ..exact.columns import Columns
+from ..exact.columns import Columns, columns_of_degrees
 from ..exact.degrees import (
     FieldColumns,
     OwnShift,
     Parts,
     RadialNodes,
     Tables,
-    build_sectors,
     split_by_degree,
-    stacked_parts,
     symmetric_cube,
     symmetric_square,
     towards_target,
@@ -95,22 +93,8 @@ def radial_columns(
     found = FieldColumns(inputs, norm, seen, nodes, pair, alone)
     linear = _linear(found, axis, np.tile(xi, (2, 1)), bent)
     every = [_means(found, axis, np.tile(xi, (2, 1)), bent), *linear, found.norms()]
-    curvature = 0.5 * seen.s[2]
-    by_degree = stacked_parts([*every, *found.square(), *found.cube()], curvature)
-    sectors, along_kappa = build_sectors(tables, np.ones((1, 1)), norm[:, None, :] ** 2)
-    spread = tables.spread()
-    columns = Columns(
-        slope=tables.slope(),
-        spread=spread,
-        spread_in_v2=spread,
-        curvature=curvature,
-        plain=by_degree[:, 0],
-        linear=by_degree[:, 1:2],
-        square=math.sqrt(0.5) * by_degree[:, 2:3],
-        by_degree=by_degree,
-        sectors=sectors,
-        along_kappa=along_kappa,
-    )
+    every += [*found.square(), *found.cube()]
+    columns = columns_of_degrees(tables, every, np.ones((1, 1)), norm[:, None, :] ** 2)
     across = pair[:, :, 1, 1]
     shown, slopes = ([part[0] for part in parts] for parts in tables.slopes_across(across))
     fields = higher_fields(d, axis.pair)
