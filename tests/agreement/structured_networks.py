@@ -1,20 +1,24 @@
 """Networks on inputs with a covariance, for the tests of their theory.
 
 They are plain networks of their own, without the package's simulation. `python -m
-tests.agreement.structured_networks` simulates 128 draws of each, with new teachers, and writes the
-means and standard errors beside this file: 90 s on a GPU (FEATURESTEP_DEVICE=cuda), hours without.
+tests.agreement.structured_networks` simulates draws of each problem that the record lacks, with new
+teachers, and writes means and standard errors beside this file: 90 s on a GPU
+(FEATURESTEP_DEVICE=cuda), hours without; with a number of seconds it stops after that time.
 
-There are three sets. The theory's terms and the thresholds of notes were chosen with the first in
+There are four sets. The theory's terms and the thresholds of notes were chosen with the first in
 view; the second, with centred activations, targets with a mean and smaller d as well, was drawn
 after that. The third was drawn when the largest direction began to be conditioned on, with that
-theory fixed but for one correction (what norms of rows add to s_gh); the sizes and the thresholds
-of the notes as they are now were chosen after all three had been seen.
+theory fixed but for one correction (what norms of rows add to s_gh); (122), (123), the sizes and
+the thresholds of the notes as they are now were chosen after all three had been seen. The fourth,
+held out, has new seeds and was compared when the theory and all notes were as they are.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,14 +33,16 @@ from .device import DEVICE
 
 PATH = Path(__file__).with_suffix(".json")
 QUANTITIES = ("test_error", "train_loss", "train_mse")
-DRAWS, TEST_ROWS = 128, 6000
+DRAWS = {"first": 128, "later": 128, "fresh": 128, "held out": 24}
+TEST_ROWS = {"first": 6000, "later": 6000, "fresh": 6000, "held out": 2000}
 SMALL = 0.03  # share of one direction from which it is conditioned on or noted
 WANTED = {  # problems below and above that share
     "first": {True: 44, False: 22},
     "later": {True: 30, False: 16},
     "fresh": {True: 48, False: 28},
+    "held out": {True: 40, False: 20},
 }
-SEEDS = {"first": 29, "later": 110, "fresh": 20261118}
+SEEDS = {"first": 29, "later": 110, "fresh": 20261118, "held out": 20261119}
 N, LATER_N = 1200, 800
 COVARIANCES: tuple[Any, ...] = (
     *([(3.0, 0.25), (1 / 3, 0.75)], [(6.0, 0.1), (4 / 9, 0.9)]),
@@ -77,7 +83,7 @@ def problems(name: str) -> list[dict[str, Any]]:
     rng, found = np.random.default_rng(SEEDS[name]), []
     left = dict(WANTED[name])
     while any(left.values()):
-        later = name == "later" if name != "fresh" else bool(rng.integers(2))
+        later = name == "later" if name in ("first", "later") else bool(rng.integers(2))
         fields = random_problem(rng, later)
         problem = Problem(**fields)
         kind = largest_share(problem, spiked_weights(problem)) < SMALL
@@ -165,7 +171,7 @@ class Networks:
         theta = z * torch.sqrt(mass[classes] / squares[classes])
         return theta / theta.norm()
 
-    def draw(self) -> Any:
+    def draw(self, test_rows: int) -> Any:
         """Test error, training loss and training error of one network."""
         torch, p = self.torch, self.fields
         theta, d, width = self.teacher(), p["d"], p["width"]
@@ -197,26 +203,30 @@ class Networks:
         else:
             a = F.T @ torch.cholesky_solve(y[:, None], root_of)[:, 0]
         mse = ((y - F @ a) ** 2).mean()
-        X, y = sample(TEST_ROWS)
+        X, y = sample(test_rows)
         test = ((y - (self.sigma(X @ W.T) - self.mean) @ a) ** 2).mean()
         return torch.stack([test, mse + p["ridge"] * (a @ a), mse])
 
 
-def record(path: Path) -> None:
-    """Simulate all problems and write what was found, one line for each."""
-    rows: list[str] = []
-    for name in WANTED:
-        for fields in problems(name):
-            networks = Networks(fields, seed=977 * len(rows) + 13)
-            found = np.stack([networks.draw().cpu().numpy() for _ in range(DRAWS)])
-            mean, error = found.mean(axis=0), found.std(axis=0, ddof=1) / math.sqrt(DRAWS)
-            numbers = {
-                quantity: [float(m), float(e)]
-                for quantity, m, e in zip(QUANTITIES, mean, error, strict=True)
-            }
-            rows.append(json.dumps({"set": name, "problem": fields, **numbers}))
-            path.write_text("[\n" + ",\n".join(rows) + "\n]\n")
+def record(path: Path, seconds: float = math.inf) -> None:
+    """Simulate the problems that a record lacks, and write what was found, one line for each."""
+    known = path.read_text().splitlines()[1:-1] if path.exists() else []
+    rows, end = [line.rstrip(",") for line in known], time.monotonic() + seconds
+    every = [(name, fields) for name in WANTED for fields in problems(name)]
+    for name, fields in every[len(rows) :]:
+        if time.monotonic() > end:
+            return
+        networks = Networks(fields, seed=977 * len(rows) + 13)
+        draws = [networks.draw(TEST_ROWS[name]).cpu().numpy() for _ in range(DRAWS[name])]
+        mean = np.mean(draws, axis=0)
+        error = np.std(draws, axis=0, ddof=1) / math.sqrt(DRAWS[name])
+        numbers = {
+            quantity: [float(m), float(e)]
+            for quantity, m, e in zip(QUANTITIES, mean, error, strict=True)
+        }
+        rows.append(json.dumps({"set": name, "problem": fields, **numbers}))
+        path.write_text("[\n" + ",\n".join(rows) + "\n]\n")
 
 
 if __name__ == "__main__":
-    record(PATH)
+    record(PATH, *map(float, sys.argv[1:]))

@@ -11,8 +11,8 @@ import pytest
 from featurestep.theory.exact import (
     columns,
     degrees,
-    dyson,
     errors,
+    fields,
     fixed_point,
     regression,
     solve,
@@ -58,9 +58,9 @@ def _demand(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
 
 def _own(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    special = dyson.special_response
+    special = fields.directions_response
     monkeypatch.setattr(
-        dyson, "special_response", lambda s, v, second: special(s, v, factor * second)
+        fields, "directions_response", lambda g, second, xi: special(g, factor * second, xi)
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from featurestep import InvalidProblem, Prediction, Problem, predict
 from featurestep.functions.quadrature import stretched_normal
-from featurestep.theory.exact.dyson import covariance
+from featurestep.theory.exact.fields import covariance
 from featurestep.theory.exact.fixed_point import Samples, solve
 from featurestep.theory.exact.regression import fit
 from featurestep.theory.exact.solve import BlockSolution
@@ -83,7 +83,7 @@ def loss(found: BlockSolution, *, source: np.ndarray | float = 0.0, ridge: float
     weight = samples.weight * (1.0 + source * (1.0 + state.chi[0]))
     step = replace(found.step, ridge=found.step.ridge + ridge)
     at = solve(Samples(step, samples.columns, samples.kappa, weight)).at
-    fields = covariance(step, at.information, at.blocks, at.average)
+    fields = covariance(step, at.state.xi, at.class_whole, at.average)
     across = found.fitted.across
     beside = None if across is None else across.labels
     return float(fit(at, found.labels, fields, beside).train_loss[0])

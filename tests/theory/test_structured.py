@@ -11,9 +11,11 @@ import pytest
 
 from featurestep import InvalidProblem, Problem, optimum, predict
 from featurestep.core.spiked import spiked_weights
-from featurestep.theory.exact import inputs
+from featurestep.theory.exact import columns, inputs
 from featurestep.theory.exact.inputs import input_classes, largest_share, trace_products
+from featurestep.theory.exact.products import own_scale, pair_classes
 from featurestep.theory.exact.step import ProblemRow, build_step
+from featurestep.theory.exact.weight_covariance import pair_covariance
 from tests.theory.roads import without_higher_degrees
 
 VALUES = json.loads((Path(__file__).parent / "struct_values.json").read_text())
@@ -49,8 +51,13 @@ def problem_of(value: dict[str, Any]) -> Problem:
 @pytest.mark.parametrize("products", ["base", "degree2"])
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value["problem"]["name"])
 def test_an_independent_program_finds_the_same(value, products, monkeypatch):
-    """Without and with blocks of degree 2 for pairs of classes; it has norms of rows as fields."""
+    """Without and with blocks of degree 2 for pairs of classes.
+
+    It has norms of rows as fields and knows neither (122) nor norms of samples (123).
+    """
     monkeypatch.setattr(inputs, "LARGEST_SPLIT", 0.0)
+    monkeypatch.setattr(inputs, "LARGEST_RADIUS", 0.0)
+    monkeypatch.setattr(columns, "own_scale", lambda *_: np.eye(3)[None, None])
     problem, expected = problem_of(value), value[products]
     found = predict(problem) if products == "degree2" else without_higher_degrees(problem)
     assert found.test_error == pytest.approx(expected["test"], rel=1e-5)
@@ -168,6 +175,60 @@ def test_free_moments_are_those_of_matrices():
     mean, error = np.mean(draws, axis=0), np.std(draws, axis=0, ddof=1) / 8**0.5
     found = trace_products(k, delta, np.array([d / n0]), r_moments, powers)[0]
     assert np.all(np.abs(found - mean) < 5.0 * error + 0.01 * np.abs(mean))
+
+
+OWN = BASE.replace(
+    activation="sin(z+0.6)",
+    target="relu",
+    covariance=[(3.0, 0.25), (1 / 3, 0.75)],
+    readout="constant",
+    n_step=600,
+    step_size=2.0 * 600**0.5,
+)
+
+
+def test_fields_of_degree_two_have_what_neurons_have_along_kappa():
+    """(122) turns the mean over the classes into 𝒦_g; without a step there is nothing to turn."""
+    step = build_step([ProblemRow(OWN)], (np.ones(1), np.ones(1)), 20, higher=True)
+    classes, own = pair_classes(step, step.classes), pair_covariance(step)
+    mean = np.einsum("bck,bcij->bkij", classes.variance, classes.overlap)
+    basis = np.array([1.0, 2**0.5, 1.0])  # of the elements (11), (12), (22)
+
+    def elements(matrix):
+        return basis * matrix[0][:, [0, 0, 1], [0, 1, 1]]
+
+    scale = own_scale(classes, own)[0]
+    assert np.einsum("kij,kj->ki", scale, elements(mean)) == pytest.approx(elements(own))
+    assert np.all(own[0, :, 0, 0] > 1.5 * mean[0, :, 0, 0])
+    still = build_step([ProblemRow(OWN.replace(step_size=0.0))], (np.ones(1), np.ones(1)), 20)
+    classes = pair_classes(still, still.classes)
+    assert own_scale(classes, pair_covariance(still))[0, 0] == pytest.approx(np.eye(3), abs=1e-9)
+
+
+def test_parts_of_drawn_weights_along_kappa():
+    """K_ββ of (107) is the variance of w′·Σβ/‖b‖ over neurons, to four standard errors."""
+    rng, draws, p = np.random.default_rng(3), 40, OWN
+    step = build_step([ProblemRow(p)], (np.ones(1), np.ones(1)), 20, higher=True)
+    share = step.neurons[0] / step.neurons[0].sum()
+    expected = share @ pair_covariance(step)[0, :, 0, 0] / p.d
+    s = np.repeat([3.0, 1 / 3], [p.d // 4, p.d - p.d // 4])
+    mass = p.target_law.class_mass(p.input_covariance)
+    found = []
+    for _ in range(draws):
+        theta = rng.standard_normal(p.d)
+        for part, m in zip((slice(p.d // 4), slice(p.d // 4, None)), mass, strict=True):
+            theta[part] *= np.sqrt(m) / np.linalg.norm(theta[part])
+        W = rng.standard_normal((600, p.d))
+        W /= np.linalg.norm(W, axis=1, keepdims=True)
+        X = rng.standard_normal((p.n_step, p.d))
+        r = np.maximum(X @ theta, 0.0) + p.noise_std * rng.standard_normal(p.n_step)
+        X = X * np.sqrt(s)
+        W = W + 2.0 * (np.cos(X @ W.T + 0.6) * r[:, None]).T @ X / p.n_step
+        beta = X.T @ r / p.n_step
+        found.append(np.var(W @ (s * beta) / np.sqrt(s @ beta**2)))
+    error = np.std(found, ddof=1) / draws**0.5
+    assert error < 0.05 * expected
+    assert abs(np.mean(found) - expected) < 4.0 * error
 
 
 def test_visible_directions_are_noted():

@@ -37,7 +37,14 @@ from .degrees import (
 )
 from .dyson import matmul, real_product, symmetric
 from .inputs import NormProducts
-from .products import ClassProducts, class_products, pair_classes, pair_sector
+from .products import (
+    ClassProducts,
+    PairClasses,
+    class_products,
+    own_scale,
+    pair_classes,
+    pair_sector,
+)
 from .sectors import FormLayout, MixedCoordinates, Sector, SectorBlocks, form_layout
 from .step import Step
 from .weight_covariance import pair_covariance, weight_covariance
@@ -195,16 +202,25 @@ def build_columns(
     """
     if step.is_radial:
         return _radial_columns(sigma, step, kappa)
-    norm, place = step.norm[:, None, :], step.shift[:, None, :] * kappa[:, None]
+    radius: FloatArray | float = 1.0
+    if step.classes is not None and step.has_products:
+        sign = np.repeat([1.0, -1.0], kappa.size)[:, None]
+        radius = 1.0 + sign * step.classes.radius[:, None, :]  # R of (123), (B, 2Q, K)
+        kappa, x = np.tile(kappa, 2), None if x is None else np.tile(x, 2)
+    norm = np.sqrt(radius) * step.norm[:, None, :]
+    place = step.shift[:, None, :] * kappa[:, None]
     if step.visible is not None and x is not None:
         place = place + step.visible.loading[:, None, :] * x[:, None]
     mean, slope, second, spread = sigma.averages(norm, place, 2)
     curvature = 0.5 * second
     k = kappa[:, None]
+    own: Anisotropy | None = None
+    classes: PairClasses | None = None
     if step.is_isotropic:
         means = _plain(step, mean)
     else:
-        means = _means(step, anisotropy(step), k, mean, curvature)
+        own = anisotropy(step)
+        means = _means(step, own, k, mean, curvature)
     aside = None
     if step.visible is not None:
         aside = step.visible.aside[:, None, :] * slope
@@ -218,20 +234,21 @@ def build_columns(
         means[2][:, 0] -= curvature * (a * beside) ** 2
         tilt = 2.0 * curvature * a * beside
     fields = [means, _along(step, k * slope, k * tilt), *_across(step, slope, tilt)]
+    slope, curvature = np.sqrt(radius) * slope, radius * curvature
     fields.append(_plain(step, curvature))
     if step.classes is not None:
         means[0][:] += _class_bend(sigma, step, step.classes.norms, kappa, place)
         fields.append(_plain(step, step.shift_slope[:, None, :] * k * slope))  # (105)
-        if step.has_products:
-            fields.extend(_products(step, kappa, second))
+        if step.has_products and own is not None:
+            classes = pair_classes(step, step.classes)
+            fields.extend(_products(step, kappa, second, own_scale(classes, own.pair)))
     elif step.is_gaussian:
         longer, further = step.norm_slope[:, None, :], step.shift_slope[:, None, :] * k
         means[0][:] += _bend(sigma, step, kappa) / step.d[:, None, None]
         fields.append(_plain(step, longer * curvature + further * slope))
     stacked = (np.concatenate(parts, axis=-1) for parts in zip(*fields, strict=True))
-    if step.classes is None or not step.has_products:
+    if classes is None:
         return Columns(slope, spread, spread, curvature, *stacked)
-    classes = pair_classes(step, step.classes)
     sector = pair_sector(step, classes, curvature)
     spread = np.maximum(spread - sector.table**2, 0.0)  # (109)
     higher = class_products(step, classes)
@@ -239,12 +256,20 @@ def build_columns(
     return Columns(*parts, *stacked, sectors=(sector,), higher=higher, aside=aside)
 
 
-def _products(step: Step, kappa: FloatArray, second: FloatArray) -> list[_Field]:
-    """(κκ), (κs) and (ss) for s_2 = 2m′: h_2(κ), κs and h_2(s)."""
-    along = _plain(step, math.sqrt(0.5) * (kappa[:, None] ** 2 - 1.0) * second)
-    mixed, across = (_plain(step, np.zeros_like(second)) for _ in range(2))
-    mixed[1][:, 0], across[2][:, 0] = kappa[:, None] * second, math.sqrt(0.5) * second
-    return [along, mixed, across]
+def _products(step: Step, kappa: FloatArray, second: FloatArray, scale: FloatArray) -> list[_Field]:
+    """(κκ), (κs) and (ss) for s_2 = 2m′: h_2(κ), κs and h_2(s) times the `scale` of (122).
+
+    What the scale adds to a neuron's norm is not in Δ.
+    """
+    half, k = math.sqrt(0.5), kappa[:, None]
+    fields = []
+    parts = np.moveaxis(scale, (3, 2), (0, 1))[:, :, :, None]  # (B, 1, K) each
+    for (along, mixed, across), unscaled in zip(parts, (1.0, 0.0, 1.0), strict=True):
+        norm = along + across - unscaled
+        field = _plain(step, half * ((k**2 - 1.0) * along + norm) * second)
+        field[1][:, 0], field[2][:, 0] = k * second * mixed, half * second * across
+        fields.append(field)
+    return fields
 
 
 def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Columns:
@@ -313,12 +338,14 @@ class Anisotropy(NamedTuple):
     along: FloatArray  # (B, K)
     mixed: FloatArray  # (B, r, K)
     across: FloatArray  # (B, r, r, K)
+    pair: FloatArray  # (B, K, 1 + r, 1 + r) all of them
 
 
 def anisotropy(step: Step) -> Anisotropy:
     """The diagonal of (24) at Ṽ = 0."""
-    own = np.moveaxis(pair_covariance(step), 1, -1)  # (B, 1 + r, 1 + r, K)
-    return Anisotropy(own[:, 0, 0], own[:, 0, 1:], own[:, 1:, 1:])
+    pair = pair_covariance(step)
+    own = np.moveaxis(pair, 1, -1)  # (B, 1 + r, 1 + r, K)
+    return Anisotropy(own[:, 0, 0], own[:, 0, 1:], own[:, 1:, 1:], pair)
 
 
 def _means(
@@ -405,4 +432,4 @@ def build_labels(
     else:
         found = label_moments(star, step.alignment, kappa)
     found = replace(found, rest=found.rest + step.noise[:, None])
-    return found.twice() if step.is_radial else found
+    return found.twice() if step.has_norm_nodes else found

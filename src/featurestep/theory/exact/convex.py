@@ -15,7 +15,6 @@ import numpy as np
 
 from ...core.types import FloatArray, IntArray
 from .dyson import (
-    covariance,
     matmul,
     p_hat_index,
     solved,
@@ -23,6 +22,7 @@ from .dyson import (
     transposed,
 )
 from .errors import Adjoint, fitted_bulk_gram, fluctuations, padded
+from .fields import covariance
 from .fixed_point import Evaluation, Samples, State, evaluate
 from .label_rules import LabelRule
 from .losses import Loss, Measured, Output, SampleAverages
@@ -265,16 +265,15 @@ def mapped(fitting: Fitting, unknowns: Unknowns) -> Mapped:
     at = sides(fitting, unknowns)
     state = State(unknowns.v2, at.output.influence[..., 0], unknowns.xi)
     found = evaluate(samples, state, mass=at.mass)
-    fields = covariance(step, found.information, found.blocks, found.average)
+    fields = covariance(step, unknowns.xi, found.class_whole, found.average)
     readout = newton_readout(at, found, field_covariance(samples, unknowns.v2, fields))
     adjoint = Adjoint(found, fields, readout.dual, readout.coefficients)
-    d = step.d[:, None, None]
-    change = adjoint.forces.self_energy + padded(unknowns.xi_change, size)
+    change = padded(unknowns.xi_change, size)
     every = np.arange(len(step))
     relative, moved, _ = adjoint.reply(samples, every, unknowns.relative, change, at.g_squares)
     mean = half_sums(relative)
     own = moved[:, size : 2 * size, size : 2 * size]
-    bulk = own + mean * found.blocks.phi_phi + adjoint.forces.response / d
+    bulk = own + mean * found.blocks.phi_phi
     inside = p_hat_index(size)
     again = t_matrix_change(step, found.t_matrices, moved[:, inside[:, None], inside])
     return Mapped(

@@ -1,28 +1,22 @@
-"""The bulk's matrix Dyson equation, its special directions and the covariances of the fields.
+"""The bulk's matrix Dyson equation.
 
 Fields of one coordinate are ordered p, φ, φ̂, K of each (22). T lives on (p, φ̂) and is padded with
 zeros where it meets all three.
 
-The readout uses the fields τ, ψ_1 … ψ_r and Δ of a group. They are combinations of the vectors
-β_j = X0ᵀr^j/n0 and of the target's r directions, each contracted with one of the group's p, φ, φ̂.
-A field is a column of `on_beta` and `on_directions`; its covariances (24), (28), and the gradients
-of a quadratic form of them, are the same sums for all fields.
+Coordinates come in classes: those of inputs with a covariance (94), or a single one. A class has
+its own G_c; what the fixed point sees of all coordinates is the mean over the classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
 from .step import Step
-
-_ORDERS = (1, 2, 3)  # of β_j
-Average = Callable[[FloatArray], FloatArray]  # weights (B, …, M) of r ↦ Σ_m w_m T(r_m)
 
 
 def matmul(*factors: FloatArray) -> FloatArray:
@@ -245,200 +239,59 @@ def averaged(weights: FloatArray, matrices: FloatArray) -> FloatArray:
     return np.asarray(mean.reshape(rows, *weights.shape[1:-1], height, width))
 
 
-def special_response(step: Step, information: FloatArray, second: FloatArray) -> FloatArray:
-    """H, the response along S special directions, (B, 3KS, 3KS) (eqs. 34, 46).
+class ClassWeights(NamedTuple):
+    """Eigenvalues of C classes of coordinates, and weights of sums over them, (B, C) each."""
 
-    For E[(θ_s·x)(θ_s′·x)T], `second` (B, S, S, 2K, 2K); H of (24) is the case of one direction.
+    eigenvalue: FloatArray  # s_c
+    bulk: FloatArray  # f_cs_c
+    target: FloatArray  # t_cs_c
+
+    def mean(self, weight: FloatArray, values: FloatArray) -> FloatArray:
+        """Σ_c weight_c values_c, for (B, C) and (B, C, …)."""
+        rows, count = values.shape[:2]
+        flat = values.reshape(rows, count, -1)
+        return matmul(weight[:, None, :], flat)[:, 0].reshape(rows, *values.shape[2:])
+
+
+def class_weights(step: Step) -> ClassWeights:
+    """The classes of inputs with a covariance, or one class of all coordinates."""
+    classes = step.classes
+    if classes is None:
+        one = np.ones((len(step), 1))
+        return ClassWeights(one, one, one)
+    s = classes.eigenvalue
+    return ClassWeights(s, classes.share * s, classes.mass * s)
+
+
+def class_blocks(step: Step, xi: FloatArray, information: FloatArray) -> Blocks:
+    """G_c = (B_c − s_cΞ)⁻¹ of every class in its blocks, (B, C, K, K) each (eq. 94).
+
+    The readout's field φ has no part along a direction that is conditioned on: G_c vanishes there.
     """
-    count, size = second.shape[1], step.k.shape[1]
-    base = b_matrix(step, information)  # B
-    matrix = np.zeros((len(step), count, 3 * size, count, 3 * size), dtype=second.dtype)
-    inside = p_hat_index(size)
-    for i in range(count):
-        matrix[:, i, :, i, :] = base
-        for j in range(count):
-            block = matrix[:, i, :, j, :]
-            block[:, inside[:, None], inside] -= second[:, i, j]
-    whole = matrix.reshape(len(step), 3 * size * count, 3 * size * count)
-    return inverted(whole)
-
-
-def b_matrix(step: Step, information: FloatArray) -> FloatArray:
-    """B of (22), (B, 3K, 3K)."""
-    size = step.k.shape[1]
-    unit = np.broadcast_to(np.eye(size), information.shape)
-    nothing = np.zeros_like(information)
-    cross = -diagonals(step.initial_factor)
-    return _square([[unit, nothing, cross], [nothing, information, unit], [cross, unit, nothing]])
-
-
-@dataclass(frozen=True)
-class Covariance:
-    """Ĉ of the fields (τ, ψ_1 … ψ_r, Δ), f of them, in scaled units, and what it is made of."""
-
-    on_beta: FloatArray  # (B, 3, 3K, f) fields as combinations of β_1, β_2, β_3
-    on_directions: FloatArray  # (B, S, 3K, f) and of the special directions
-    response_to_beta: FloatArray  # (B, 3, 3K, f) φ0 G·on_beta
-    special_overlaps: FloatArray  # (B, 3KS, f) fields along the special directions, before H
-    special_response: FloatArray  # (B, 3KS, 3KS) H
-    matrix: FloatArray  # (B, f, f) Ĉ without the part of (35)
-    along_beta: FloatArray  # (B, 3K, f) fields as multiples of β
-    with_means: FloatArray  # (B, K, f) −c_1 a_h (G·along_beta) in row p_h (35), 0 for labels
-
-    @property
-    def total(self) -> FloatArray:
-        """Ĉ with the part of (35); `with_means` times √d is the covariance with A."""
-        return np.asarray(self.matrix + matmul(transposed(self.with_means), self.with_means))
-
-
-def covariance(step: Step, information: FloatArray, blocks: Blocks, average: Average) -> Covariance:
-    """Covariances of the fields τ, ψ_1 … ψ_r and Δ (eqs. 24, 28, 35, 47).
-
-    For the bulk's G and averages of T(r), with Ṽ as `information`: ⟨β_i|β_j⟩, ⟨β_j|θ⟩ and ⟨θ|θ′⟩,
-    each the same sum over what a field is made of.
-    """
-    size = step.k.shape[1]
-    inside = p_hat_index(size)
-    on_beta, on_directions = fields_on_beta(step), fields_on_directions(step)
-    response = step.phi[:, None, None, None] * matmul(blocks.whole[:, None], on_beta)
-    inner = response[:, :, inside]  # (B, 3, 2K, f)
-    powers = step.r[:, None, :] ** np.arange(7)[:, None]  # (B, 7, M)
-    orders = average(step.r_weight[:, None] * powers[:, 2:])  # E[r^n T], n = 2 … 6
-    first = average(step.r_first[:, :, None] * powers[:, None, 1:4])
-    second = average(step.r_second)
-    h = special_response(step, information, second)
-    overlaps = on_directions + np.einsum("bsj,bjpf->bspf", step.r_overlaps[:, :, 1:], on_beta)
-    overlaps[:, :, inside] += matmul(first, inner[:, None]).sum(axis=2)
-    overlaps = overlaps.reshape(len(step), -1, on_beta.shape[-1])
-    matrix = matmul(transposed(overlaps), h, overlaps)
-    # ⟨β_i|β_j⟩ for all i and j at once: E[r^{i+j}] φ0G and φ0G E[r^{i+j}T] φ0G.
-    rows, fields = len(step), on_beta.shape[-1]
-    moments = step.r_moments[:, np.add.outer(_ORDERS, _ORDERS)]  # (B, 3, 3)
-    seen = matmul(moments, response.reshape(rows, 3, -1)).reshape(rows, -1, fields)
-    matrix += matmul(transposed(on_beta.reshape(rows, -1, fields)), seen)
-    both = orders[:, np.add.outer(_ORDERS, _ORDERS) - 2].transpose(0, 1, 3, 2, 4)
-    both = both.reshape(rows, 6 * size, 6 * size)
-    flat = inner.reshape(rows, 6 * size, fields)
-    matrix += matmul(transposed(flat), both, flat)
-    along = along_beta(step) if step.is_isotropic else on_beta[:, 0]
-    own = matmul(blocks.whole[:, :size], along)  # in rows p
-    with_means = (
-        -(step.output_slope[:, None] * step.a)[:, :, None] * own * np.sqrt(step.d)[:, None, None]
+    classes = step.classes
+    xi, information = xi[:, None], information[:, None]
+    if classes is None:
+        return solve_blocks(step.initial_factor[:, None], xi, information)
+    s = classes.eigenvalue[:, :, None, None]
+    if step.visible is None:
+        return solve_blocks(classes.factor, s * xi, s * information)
+    linear = classes.linear[:, :, None, None]
+    bare = solve_blocks(classes.factor, s * xi, linear * s * information)
+    return replace(
+        bare,
+        p_phi=linear * bare.p_phi,
+        phi_phi=linear * bare.phi_phi,
+        phi_hat=linear * bare.phi_hat,
     )
-    return Covariance(on_beta, on_directions, response, overlaps, h, matrix, along, with_means)
 
 
-def covariance_without_readout(step: Step) -> Covariance:
-    """The same at Ṽ = 0, where groups are independent and T(r) is explicit."""
-    t_matrices = t_matrix_without_readout(step)
-    nothing = np.zeros((len(step), step.k.shape[1], step.k.shape[1]))
-    blocks = solve_blocks(step.initial_factor, averaged(step.r_weight, t_matrices), nothing)
-    return covariance(step, nothing, blocks, partial(averaged, matrices=t_matrices))
-
-
-def along_beta(step: Step) -> FloatArray:
-    """τ = φ·β/‖β‖ and ψ_1 ∋ −(γ/q)φ·β/‖β‖ as multiples of β, (B, 3K, f)."""
-    rows, size = step.k.shape
-    along = np.zeros((rows, 3 * size, (2 + step.directions) * size))
-    g = np.arange(size)
-    along[:, size + g, g] = (1.0 / step.beta)[:, None]
-    along[:, size + g, size + g] = -(step.alignment / (step.across * step.beta))[:, None]
-    return along
-
-
-def fields_on_beta(step: Step) -> FloatArray:
-    """Fields as combinations of β_1, β_2, β_3, (B, 3, 3K, f); zero for isotropic weights."""
-    rows, size = step.k.shape
-    on_beta = np.zeros((rows, 3, 3 * size, (2 + step.directions) * size))
-    if step.is_isotropic:
-        return on_beta
-    g = np.arange(size)
-    p, hat, delta = g, 2 * size + g, (1 + step.directions) * size + g
-    on_beta[:, 0] = along_beta(step)
-    for j in range(3):
-        on_beta[:, j, p, delta] = step.norm_on_weights[:, :, j]
-        on_beta[:, j, hat, delta] = step.norm_on_noise[:, :, j]
-    return on_beta
-
-
-def fields_on_directions(step: Step) -> FloatArray:
-    """Parts of the fields along the target's directions, (B, S, 3K, f) (eq. 48).
-
-    ψ_1 = (φ·θ_1 − γτ)/q and ψ_i = φ·θ_i. For isotropic weights τ = φ·θ_1 and ψ = φ·θ_2, with θ_1
-    along β.
-    """
-    rows, size = step.k.shape
-    on_directions = np.zeros((rows, step.r_first.shape[1], 3 * size, (2 + step.directions) * size))
-    g = np.arange(size)
-    if step.is_isotropic:
-        on_directions[:, 0, size + g, g] = on_directions[:, 1, size + g, size + g] = 1.0
-        return on_directions
-    on_directions[:, 0, size + g, size + g] = (1.0 / step.across)[:, None]
-    for i in range(1, step.directions):
-        on_directions[:, i, size + g, (1 + i) * size + g] = 1.0
-    return on_directions
-
-
-@dataclass(frozen=True)
-class Forces:
-    """Gradients of x̂ᵀCx̂, what the regression gains by the fields, with respect to the bulk."""
-
-    self_energy: FloatArray  # (B, 3K, 3K) added to Ξ
-    response: FloatArray  # (B, K, K) added to d·G_φφ, as an answer along φ
-    shift: FloatArray | None = None  # (B, 3K, 3K) added to the mean of G over classes
-
-
-def forces(
-    step: Step, found: Covariance, t_matrices: FloatArray, dual: FloatArray, dual_means: FloatArray
-) -> Forces:
-    """Gradients of x̃ᵀĈx̃ by G and by Ṽ, for x̃ of the fields (τ, ψ_i, Δ) and of A.
-
-    With ξ(r) = Σ_j r^j ξ_j the fields as combinations of β_j, c = H·(overlaps with the special
-    directions) and θ(r) = ξ + T(r)(φ0Gξ + Σ_s t_s c_s), they are φ0 E[θθᵀ] and c_φc_φᵀ.
-    """
-    size = step.k.shape[1]
-    inside = p_hat_index(size)
-    phi = step.phi[:, None, None]
-    column = dual[:, None, :, None]
-    xi = matmul(found.on_beta, column)[..., 0]  # (B, 3, 3K)
-    g_xi = matmul(found.response_to_beta[:, :, inside], column)[..., 0]  # φ0Gξ_j, (B, 3, 2K)
-    overlaps = matmul(found.special_overlaps, dual[:, :, None])
-    c = matmul(found.special_response, overlaps).reshape(len(step), -1, 3 * size)  # (B, S, 3K)
-    powers = step.r[:, None, :] ** np.array(_ORDERS)[:, None]  # (B, 3, M)
-    g_xi_r = np.einsum("bjm,bjp->bmp", powers, g_xi)
-    t_g_xi = matmul(t_matrices, g_xi_r[..., None])[..., 0]  # (B, M, 2K)
-    t_c = matmul(t_matrices[:, None], c[:, :, None, inside, None])[..., 0]  # (B, S, M, 2K)
-    # E[ξξᵀ] by the exact moments of r, the rest by its nodes.
-    gradient = phi * matmul(transposed(xi), step.r_moments[:, np.add.outer(_ORDERS, _ORDERS)], xi)
-    weighted, directed = step.r_weight[:, :, None] * t_g_xi, (step.r_first[..., None] * t_c).sum(1)
-    mean = weighted + directed
-    padded = np.zeros((len(step), 3, 3 * size), dtype=xi.dtype)
-    padded[:, :, inside] = np.einsum("bjm,bmp->bjp", powers, mean)
-    one_way = phi * matmul(transposed(padded), xi)
-    gradient = gradient + one_way + transposed(one_way)
-    twice = np.einsum("bstm,btmq->bsmq", step.r_second, t_c)
-    flat = (len(step), -1, 2 * size)
-    both = matmul(transposed(t_g_xi), weighted)
-    both += matmul(transposed(t_c.reshape(flat)), twice.reshape(flat))
-    cross = matmul(transposed(directed), t_g_xi)
-    gradient[:, inside[:, None], inside] += phi * (both + cross + transposed(cross))
-    if np.any(step.output_slope):
-        gradient = gradient + _means_force(step, found, dual, dual_means)
-    c_phi = c[:, :, size : 2 * size]
-    return Forces(gradient / step.d[:, None, None], matmul(transposed(c_phi), c_phi))
-
-
-def _means_force(
-    step: Step, found: Covariance, dual: FloatArray, dual_means: FloatArray
-) -> FloatArray:
-    """Gradient by G of d Σ_h z_h², z_h = x̃_{A,h} − c_1a_h(Gu)_{p_h} of (35), u along β."""
-    size = step.k.shape[1]
-    along = matmul(found.along_beta, dual[:, :, None])[:, :, 0]  # u, (B, 3K)
-    z = dual_means + matmul(found.with_means, dual[:, :, None])[..., 0] / np.sqrt(step.d)[:, None]
-    pulled = np.zeros_like(along)
-    pulled[:, :size] = -(step.d * step.output_slope)[:, None] * step.a * z
-    one_way = pulled[:, :, None] * along[:, None, :]
-    return np.asarray(one_way + transposed(one_way))
+def bulk_blocks(step: Step, xi: FloatArray, information: FloatArray) -> Blocks:
+    """Σ_c f_cs_cG_c in its blocks, (B, K, K) each (eq. 95)."""
+    if step.classes is None:
+        return solve_blocks(step.initial_factor, xi, information)
+    weights, blocks = class_weights(step), class_blocks(step, xi, information)
+    means = (weights.mean(weights.bulk, getattr(blocks, f.name)) for f in fields(Blocks))
+    return Blocks(*means)
 
 
 @dataclass(frozen=True)

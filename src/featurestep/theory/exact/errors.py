@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
-from .classes import ClassCovariance, class_change, class_forces
 from .columns import Columns
-from .dyson import Covariance, forces, matmul, p_hat_index, symmetric, t_matrix_change, transposed
+from .dyson import matmul, p_hat_index, symmetric, t_matrix_change, transposed
+from .fields import Covariance, forces, mean_change
 from .fixed_point import Evaluation, Samples, robust_fixed_point
 from .products import ClassBlock
 from .regression import RegressionFit
@@ -72,15 +72,10 @@ class Adjoint:
         root = np.sqrt(at.state.v2 / step.d[:, None])
         scaled = dual * np.tile(root, fields)  # x̃
         special = scaled[:, size : (3 + step.directions) * size]
-        if isinstance(found, ClassCovariance):
-            self.forces = class_forces(step, found, at.t_matrices, special)
-        else:
-            self.forces = forces(step, found, at.t_matrices, special, scaled[:, :size])
-        answer = self.forces.response
-        self.bulk_force = root[:, :, None] * answer * root[:, None, :]
-        self.bulk_force -= fitted_bulk_gram(step, coefficients)
+        self.shift = forces(step, found, at.t_matrices, special, scaled[:, :size])
+        self.bulk_force = -fitted_bulk_gram(step, coefficients)
         work = (dual * coefficients).reshape(len(step), fields, size).sum(axis=1)
-        self.group_force = np.einsum("bgh,bhg->bg", at.information, answer) - work
+        self.group_force = -work
         self.mixed_force: tuple[FloatArray, FloatArray] | None = None  # on tables of (138)
         if at.along_kappa is not None:
             self.mixed_force = at.along_kappa.seen(np.sqrt(at.state.v2), self.bulk_force)
@@ -108,7 +103,7 @@ class Adjoint:
             assert tables is not None
             self.across_forms = columns.summed(squares, tables.products)
             self.across_demand = matmul(squares[:, None, :], tables.spread)
-        self.whole = at.blocks.whole if step.classes is None else at.class_whole
+        self.whole = at.class_whole
         self.bare = replace(at.samples, columns=at.samples.columns.bare())
 
     def samples_of(self, rows: IntArray) -> Samples:
@@ -150,10 +145,7 @@ class Adjoint:
                 changed += mean * at.along_kappa.eliminated[rows] - mixed.eliminated
         pushed = change.copy()
         pushed[:, size : 2 * size, size : 2 * size] -= changed
-        if self.forces.shift is None:
-            moved = matmul(whole, pushed, whole)
-        else:
-            moved = class_change(step, whole, pushed) + self.forces.shift[rows]
+        moved = mean_change(step, whole, pushed) + self.shift[rows]
         answer = moved[:, size : 2 * size, size : 2 * size]
         own = (changed * linear + information * answer).sum(axis=2)
         degrees += step.d[:, None] * own - at.state.v2[rows] * demand
@@ -259,7 +251,7 @@ class _SquareLoss(Adjoint):
         last = size + self.misfit.shape[1]
         relative, bent = state[:, :size], state[:, size:last]
         xi = symmetric(2 * size).whole(state[:, last:])
-        change = self.forces.self_energy[rows] + padded(xi, size)
+        change = padded(xi, size)
         error = self.seen_misfit[rows] + bent / at.shrink[rows]
         squares = at.mass[rows] * at.shrink[rows] * error  # n w (E0 + v)/(1 + χ)²
         relative, moved, higher = self.reply(samples, rows, relative, change, squares)

@@ -22,11 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.types import BoolArray, FloatArray, IntArray
-from .classes import bulk_blocks, class_blocks
 from .columns import Columns
 from .dyson import (
     Blocks,
     averaged,
+    bulk_blocks,
+    class_blocks,
     matmul,
     symmetric,
     t_matrix,
@@ -115,6 +116,8 @@ class Evaluation:
     @cached_property
     def class_whole(self) -> FloatArray:
         """G_c of (94) on (p, φ, φ̂), (B, C, 3K, 3K)."""
+        if self.samples.step.classes is None:
+            return self.blocks.whole[:, None]
         return class_blocks(self.samples.step, self.state.xi, self.information).whole
 
     @cached_property

@@ -24,6 +24,7 @@ SINGLE, BINS = 8, 16  # classes of a smooth spectrum: errors of 1e-3 for power l
 HIGHEST = 6  # of the moments M_k
 LEAST_VARIANCE = 0.01  # of the norms of initial rows, from which continuous laws split groups
 LARGEST_SPLIT = 0.9  # |ω_c| of groups of long and short rows; 0 leaves their norms to fields alone
+LARGEST_RADIUS = 0.25  # r_g of (123): two values stand for larger ones badly; 0 leaves all to s_gh
 VISIBLE_SHARE = 0.03  # of one direction in a neuron's variance, from which it is conditioned on
 LARGEST_MASS = 0.999  # of the target there: with all of it nothing is left for s
 _EQUAL = 1e-6  # spread of eigenvalues below which norms of rows in the classes do not matter
@@ -53,6 +54,7 @@ class Classes:
     factor: FloatArray  # (B, C, K) √(1 + ω_c): norm of a group's initial weights in a class
     own_norm: FloatArray  # (B, C, K) r̃_gc of (112): what a class adds to a neuron's norm
     initial_norm: FloatArray  # (B, C) the same for its initial norm w_jᵀΣw_j
+    radius: FloatArray  # (B, K) r_g of (123)
 
     def take(self, rows: Any) -> Classes:
         """The same for some of the rows."""
@@ -257,7 +259,21 @@ def step_classes(
         factor=rows.factor,
         own_norm=own - taken[:, None, :] * initial[:, :, None],
         initial_norm=np.asarray(np.sqrt(left) * initial),
+        radius=np.zeros_like(spread),
     )
+
+
+def sample_radius(sample_norm: FloatArray, norm: FloatArray) -> FloatArray:
+    """r_g: the norm of a sample, as a group sees it, is 1 ± r_g, (B, K) (eq. 123).
+
+    s_gh less r_gr_hρ_g²ρ_h² has no negative eigenvalue.
+    """
+    square = norm**2
+    seen = sample_norm / (square[:, :, None] * square[:, None, :])
+    values, vectors = np.linalg.eigh(seen)
+    found = np.abs(vectors[..., -1]) * np.sqrt(np.maximum(values[..., -1:], 0.0))
+    most = np.maximum(found.max(axis=1, keepdims=True), _EQUAL)
+    return np.asarray(found * np.minimum(LARGEST_RADIUS / most, 1.0))
 
 
 def norm_products(inputs: InputMoments, coherent: FloatArray, gaussian: bool) -> NormProducts:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.types import FloatArray
+from .degrees import symmetric_square
 from .dyson import inverted, matmul, transposed
 from .inputs import Classes
 from .sectors import Sector
@@ -22,6 +23,7 @@ from .step import Step
 
 MAX_CLASSES, KEPT = 12, 8  # in pairs, and those of them that are single classes
 _BASIS = np.array([np.sqrt(0.5), 1.0, np.sqrt(0.5)])  # h_2(κ), κs, h_2(s) in κ² − 1, κs, s² − 1
+_SMALLEST = 1e-9  # eigenvalue of 𝒦_g, relative to the largest
 _PAIR = ((0, 0), (0, 1), (1, 1))  # (κκ), (κs), (ss) as pairs of directions
 
 
@@ -100,6 +102,26 @@ def direction_overlaps(step: Step, classes: Classes) -> FloatArray:
     across = (mixed - gamma * own) / q
     rest = (t - 2.0 * gamma * mixed + gamma**2 * own) / q**2
     return np.stack([np.stack([own, across], -1), np.stack([across, rest], -1)], -2)
+
+
+def own_scale(classes: PairClasses, own: FloatArray) -> FloatArray:
+    """A_g ⊗ A_g on (κκ), (κs), (ss) in their orthonormal basis, (B, K, 3, 3) (eq. 122).
+
+    own: 𝒦_g, what neurons have of (κ, s), (B, K, 2, 2). The blocks of pairs of classes have it
+    with the mean of K_g in every class.
+    """
+    mean = np.einsum("bck,bcij->bkij", classes.variance, classes.overlap)
+    root = _power(mean, 0.5)
+    back = _power(mean, -0.5)
+    return symmetric_square(matmul(back, _power(matmul(root, own, root), 0.5), back))[0]
+
+
+def _power(matrix: FloatArray, power: float) -> FloatArray:
+    """Powers of symmetric positive matrices, (…, 2, 2)."""
+    values, vectors = np.linalg.eigh(matrix)
+    least = _SMALLEST * values[..., -1:]
+    raised = np.maximum(values, least) ** power
+    return matmul(vectors * raised[..., None, :], transposed(vectors))
 
 
 def class_products(step: Step, classes: PairClasses) -> ClassProducts:

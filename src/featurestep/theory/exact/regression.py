@@ -17,7 +17,8 @@ from ...core.types import FloatArray
 from ..labels import Labels, LabelsAcross, pairs
 from .columns import Columns
 from .degrees import HigherFields
-from .dyson import Covariance, diagonals, inverted, matmul, solved, transposed
+from .dyson import diagonals, inverted, matmul, solved, transposed
+from .fields import Covariance
 from .fixed_point import Evaluation, Samples
 from .products import ClassBlock, ClassProducts
 
@@ -248,6 +249,15 @@ def gram(samples: Samples, mass: FloatArray) -> FloatArray:
         linear = columns.linear[:, 0, :, means]
         noise = linear - columns.aside
         total[:, means, means] += _product(linear, linear, mass) - _product(noise, noise, mass)
+    if step.has_products:  # columns of fields differ from those that the blocks have seen
+        seen = _product(columns.slope, columns.slope, mass)  # V̂1
+        first_square = 2 + step.directions + 2
+        blocks = [(field, seen) for field in range(1, 2 + step.directions)]
+        blocks += [(field, 4.0 * bent) for field in range(first_square, first_square + 3)]
+        for field, taken in blocks:
+            place = slice(field * size, (field + 1) * size)
+            total[:, place, place] -= taken
+        return total
     total[:, along, along] = _product(columns.slope, columns.slope, mass * (kappa**2 - 1.0))
     tilted = np.zeros_like(bent)
     if step.is_full:
@@ -257,12 +267,6 @@ def gram(samples: Samples, mass: FloatArray) -> FloatArray:
     for i in range(step.directions):
         across = slice((2 + i) * size, (3 + i) * size)
         total[:, across, across] = (3.0 if i == 0 else 1.0) * tilted
-    if step.has_products:
-        for field, shape in ((5, 0.5 * (kappa**2 - 1.0) ** 2), (6, kappa**2), (7, 1.0)):
-            square = slice(field * size, (field + 1) * size)
-            total[:, square, square] = 4.0 * _product(
-                columns.curvature, columns.curvature, mass * (shape - 1.0)
-            )
     return total
 
 

@@ -21,13 +21,13 @@ from ..isotropic import isotropic_step
 from ..labels import Labels, across_alignment, labels_across
 from ..prediction import Groups, LossPrediction, Outcome, Prediction, checked, checked_loss
 from ..resolution import Effort, Mirrored, Resolution, Roughness, choose
-from .classes import bulk_covariance
 from .columns import Columns, build_columns, build_labels
 from .convex import Fitting, Sides, Unknowns, sides
 from .convex_solver import ConvexSolution, Rules
 from .convex_solver import solve as solve_losses
 from .dyson import matmul
 from .errors import Errors, fluctuations, solve_errors
+from .fields import covariance
 from .fixed_point import Samples, Solution, solve
 from .inputs import class_count, sees_direction, splits_rows
 from .label_rules import FINE, Orders, label_rule
@@ -145,11 +145,11 @@ def solve_rows(
         ridge = np.array([row.problem.ridge for row in rows])
         step, columns = replace(step.take(same), ridge=ridge), columns.take(same)
         labels, beside = labels.take(same), None if beside is None else beside.take(same)
-    if step.is_radial:
+    if step.has_norm_nodes:
         kappa, weight = np.tile(kappa, 2), np.tile(0.5 * weight, 2)
     solution = solve(Samples(step, columns, kappa, weight), slack)
     at = solution.at
-    found = bulk_covariance(step, at.information, at.blocks, at.t_matrices)
+    found = covariance(step, at.state.xi, at.class_whole, at.average)
     fitted = fit(at, labels, found, beside)
     errors = solve_errors(at, found, fitted, slack)
     return BlockSolution(rows, groups, step, solution, fitted, errors, labels)
@@ -511,9 +511,9 @@ class SolvedNetwork(NamedTuple):
             share,
             kappa.size,
             beside,
-            weight,
+            np.tile(0.5 * weight, 2),
             x,
-            (place - gamma * at) / q,
+            np.tile((place - gamma * at) / q, 2),
             rest * float(step.across[0]) / float(q),
         )
 

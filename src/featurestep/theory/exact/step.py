@@ -7,7 +7,7 @@ batch share activation, target, residual, start, groups and the number of nodes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from .inputs import (
     coherent_norms,
     input_classes,
     input_moments,
+    sample_radius,
     sees_direction,
     split_rows,
     splits_rows,
@@ -236,6 +237,11 @@ class Step:
         )
 
     @property
+    def has_norm_nodes(self) -> bool:
+        """True if nodes are those of κ with the norm of a sample: all with h = 1, then h = −1."""
+        return self.is_radial or self.has_products
+
+    @property
     def directions(self) -> int:
         """r, those of the target: `full` has the readout's start as one more special direction.
 
@@ -366,6 +372,11 @@ def build_step(
     classes = step_classes(found, inputs, in_classes, coherent, spread, k * mean, gaussian, visible)
     if classes is not None:  # of groups with longer or shorter rows, to leading order in k
         traces = traces + classes.trace_change
+    sample_norm = traces * (2.0 / d)[:, None, None]
+    if classes is not None and higher:
+        radius = sample_radius(sample_norm, norm)
+        classes, shown = replace(classes, radius=radius), radius * norm**2
+        sample_norm = sample_norm - shown[:, :, None] * shown[:, None, :]
     return Step(
         n=n,
         d=d,
@@ -389,7 +400,7 @@ def build_step(
         * np.stack([zero, linear * s.z_psi_h, quadratic * s.psi2_h], axis=2),
         norm_variance=_norm_variance(s, linear, quadratic, spread, phi, moments, m)
         + 4.0 * spread * beside_variance(kept, k_mean, m),
-        sample_norm=traces * (2.0 / d)[:, None, None],
+        sample_norm=sample_norm,
         norm_slope=drift * (1.0 + e * mean * s.slope_cubic)
         + quadratic * square * (0.5 * s.slope2_h2 - s.c1 * s.z2_psi),
         shift_slope=shift_slope,

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.types import FloatArray
-from .classes import covariance_before_readout
 from .dyson import diagonals, matmul
+from .fields import covariance_without_readout
 from .step import Step
 
 NODES = 4  # of the bulk
@@ -61,7 +61,7 @@ def pair_covariance(step: Step) -> FloatArray:
     """K_ββ, K_βs and K_ss of (37), the diagonal of (24) at Ṽ = 0: (B, K, 1 + r, 1 + r)."""
     rows, size = step.k.shape
     count = 1 + step.directions  # of the fields τ, ψ_1 … ψ_r
-    bulk = covariance_before_readout(step).matrix[:, : count * size, : count * size]
+    bulk = covariance_without_readout(step).matrix[:, : count * size, : count * size]
     own = np.einsum("bigkg->bgik", bulk.reshape(rows, count, size, count, size))
     return np.asarray(own)
 

@@ -20,14 +20,12 @@ import numpy.typing as npt
 from ...core.types import FloatArray, IntArray
 from ..exact.dyson import (
     Blocks,
-    Covariance,
     averaged,
-    covariance,
-    covariance_without_readout,
     matmul,
     solve_blocks,
     transposed,
 )
+from ..exact.fields import Covariance, covariance, covariance_without_readout
 from ..exact.fixed_point import Evaluation, Samples
 from ..exact.regression import field_covariance, gram
 from ..exact.sectors import Sector, SectorAt
@@ -116,7 +114,10 @@ def groups_in_bulk(found: Evaluation, spike_groups: SpikeGroups | None) -> Group
         samples=replace(few, step=step, columns=few.columns.take(rows)),
         v2=v2,
         covariance=covariance(
-            step, found.information.real, blocks, partial(averaged, matrices=t_matrices)
+            step,
+            found.state.xi.real,
+            blocks.whole[:, None],
+            partial(averaged, matrices=t_matrices),
         ),
         mass=mass,
         is_outside=np.zeros(v2.shape, dtype=bool),
@@ -153,7 +154,8 @@ def _weightless(
         xi = expansion.average(few.r_weight, coupled)
         blocks = solve_blocks(both.initial_factor, xi, information)
         coupled = blocks.coupled
-    found = covariance(both, information, blocks, partial(expansion.average, coupled=coupled))
+    average = partial(expansion.average, coupled=coupled)
+    found = covariance(both, xi, blocks.whole[:, None], average)
     zeta = -np.einsum("bgh,bhg->bg", information, blocks.phi_phi)[:, size:] / _SMALL_ROOT**2
     zeta = zeta + _seen_by_sectors(sectors, columns.sectors, mass)
     noise = matmul(mass[:, None, :], columns.spread)[:, 0]
