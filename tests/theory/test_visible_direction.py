@@ -7,7 +7,7 @@ import pytest
 
 from featurestep import Prediction, Problem, predict
 from featurestep.core.spiked import spiked_weights
-from featurestep.theory.exact import inputs, visible
+from featurestep.theory.exact import columns, inputs, visible
 from featurestep.theory.exact.inputs import direction_shares, input_classes, sees_direction
 from featurestep.theory.exact.step import ProblemRow, build_step
 
@@ -78,6 +78,21 @@ def test_numbers_of_nodes_do_not_matter(monkeypatch, predicted):
     for name, value in (("GROUPS", 9), ("PLACES", 17), ("_STEP_PLACES", 13), ("_OVERLAPS", 25)):
         monkeypatch.setattr(visible, name, value)
     assert predict(BASE).test_error == pytest.approx(predicted.test_error, rel=5e-3)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sin(3*z) + z"])
+def test_averages_between_places_are_interpolated(activation):
+    """By polynomials through 12 of them; where places are few they are computed themselves."""
+    rng, sigma = np.random.default_rng(0), BASE.replace(activation=activation).sigma
+    place = rng.uniform(-6.0, 6.0, size=(2, 2000, 3)) * np.array([0.3, 1.0, 2.0])
+    for norm in (rng.uniform(0.3, 2.0, (2, 1, 3)), np.repeat([[[0.5, 1.0, 2.0]]], 2000, axis=1)):
+        expected = sigma.averages(norm, place, 2)
+        found = columns.averages_along(sigma, norm, place, 2)
+        assert np.any(found != expected)
+        assert found == pytest.approx(expected, rel=1e-8, abs=1e-8)
+    few = place[:, :40]
+    found = columns.averages_along(sigma, norm[:, :1], few, 2)
+    assert np.all(found == sigma.averages(norm[:, :1], few, 2))
 
 
 def test_weights_of_networks_along_the_direction():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +48,8 @@ from .products import (
 from .sectors import FormLayout, MixedCoordinates, Sector, SectorBlocks, form_layout
 from .step import Step
 from .weight_covariance import pair_covariance, weight_covariance
+
+_POINTS, _POINTS_IN_NORM = 12, 8  # of averages between which others are interpolated
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,8 @@ def build_columns(
     place = step.shift[:, None, :] * kappa[:, None]
     if step.visible is not None and x is not None:
         place = place + step.visible.loading[:, None, :] * x[:, None]
-    mean, slope, second, spread = sigma.averages(norm, place, 2)
+    averages = sigma.averages if step.visible is None else partial(averages_along, sigma)
+    mean, slope, second, spread = averages(norm, place, 2)
     curvature = 0.5 * second
     k = kappa[:, None]
     own: Anisotropy | None = None
@@ -254,6 +257,46 @@ def build_columns(
     higher = class_products(step, classes)
     parts = (slope, spread, spread, curvature)
     return Columns(*parts, *stacked, sectors=(sector,), higher=higher, aside=aside)
+
+
+def averages_along(
+    sigma: Nonlinearity, norm: FloatArray, place: FloatArray, order: int
+) -> FloatArray:
+    """`sigma.averages` for (B, jQ, K), interpolated between places of a column that share a norm.
+
+    Norms are (B, 1, K), or (B, jQ, K) with one value in each half of the nodes. Averages are smooth
+    on the scale of the norm: 12 points at an eighth of it give 1e-9.
+    """
+    rows, nodes, size = place.shape
+    halves = 2 if norm.shape[1] == nodes else 1
+    by_column = place.reshape(rows, halves, -1, size).swapaxes(2, 3).reshape(-1, nodes // halves)
+    norms = np.broadcast_to(norm[:, :: max(norm.shape[1] // halves, 1)], (rows, halves, size))
+    spacing = norms.reshape(-1) / _POINTS_IN_NORM
+    low, high = by_column.min(axis=1), by_column.max(axis=1)
+    counts = np.ceil((high - low) / spacing).astype(int) + _POINTS
+    if 2 * counts.sum() > by_column.size:
+        return sigma.averages(norm, place, order)
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    column = np.repeat(np.arange(counts.size), counts)
+    offset = np.arange(counts.sum()) - first[column] - (_POINTS // 2 - 1)
+    known = sigma.averages(norms.reshape(-1)[column], low[column] + offset * spacing[column], order)
+    at = (by_column - low[:, None]) / spacing[:, None]
+    whole = np.floor(at).astype(int)
+    points = first[:, None, None] + whole[..., None] + np.arange(_POINTS)
+    weights = _lagrange(at - whole)
+    found = np.stack([(each[points] * weights).sum(axis=-1) for each in known])
+    shape = (len(known), rows, halves, size, nodes // halves)
+    return np.asarray(found.reshape(shape).swapaxes(3, 4).reshape(len(known), *place.shape))
+
+
+def _lagrange(x: FloatArray) -> FloatArray:
+    """Weights of the points −5 … 6 for polynomials through them, (…, 12), at x in [0, 1]."""
+    points = np.arange(_POINTS) - (_POINTS // 2 - 1)
+    found = np.ones((*x.shape, _POINTS))
+    for point in points:
+        others = points != point
+        found[..., others] *= (x - point)[..., None] / (points[others] - point)
+    return found
 
 
 def _products(step: Step, kappa: FloatArray, second: FloatArray, scale: FloatArray) -> list[_Field]:
@@ -404,7 +447,8 @@ def _class_bend(
     sigma: Nonlinearity, step: Step, norms: NormProducts, kappa: FloatArray, place: FloatArray
 ) -> FloatArray:
     """What the spread of w_jᵀΣ^kw_j over neurons adds to their mean, (B, Q, K) (eq. 108)."""
-    higher = sigma.derivative_means(step.norm[:, None, :], place, 4)
+    averages = sigma.averages if step.visible is None else partial(averages_along, sigma)
+    higher = averages(step.norm[:, None, :], place, 4)
     further = step.shift_slope[:, None, :] * kappa[:, None]
     own, shared = norms.own[:, None, :], norms.shared[:, None, :]
     plain = norms.plain[:, None, None]
