@@ -100,7 +100,7 @@ class Phases(Run):
 
 
 @click.command()
-@asking(Phases, without=(*_STEP, *_LEFT_OUT), defaults={**DEFAULTS, **PHASE_OWN})
+@asking(Phases, without=(*_STEP, *_LEFT_OUT), unused=("ridge",), defaults={**DEFAULTS, **PHASE_OWN})
 def phase(request: Phases) -> None:
     """Numbers of spikes and learned degrees over a grid.
 
