@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.idle_task import Idle
 from featurestep import (
     InvalidProblem,
     Problem,
@@ -17,7 +18,15 @@ from featurestep import (
     spectrum,
     sweep,
 )
-from featurestep.sweeps import Store, execute, make_plan, make_status, read_sweep, serial
+from featurestep.sweeps import (
+    TASKS,
+    Store,
+    execute,
+    make_plan,
+    make_status,
+    read_sweep,
+    serial,
+)
 
 from .test_engines import executed
 
@@ -29,6 +38,12 @@ def test_predictions_are_those_of_predict(base):
         np.testing.assert_array_equal(found[f"predict_{name}"], expected[name])
     assert found.predict_test_error.dims == ("ridge", "step_exponent")
     assert found.predict_test_error.attrs["long_name"].startswith("test error")
+
+
+def test_the_task_of_the_benchmark_runs(base, monkeypatch):
+    monkeypatch.setitem(TASKS, "idle", Idle)
+    found = sweep(base.vary(ridge=[0.01, 0.1]), tasks=["idle"], engine="serial")
+    assert found.idle_ridge.values.tolist() == [0.01, 0.1]
 
 
 def test_limits_and_baselines_are_their_own(base):
