@@ -31,7 +31,7 @@ from ..exact.regression import field_covariance, gram
 from ..exact.sectors import Sector, SectorAt
 from ..exact.step import Step
 
-_SMALL_ROOT = 1e-5  # √|D| of groups without weight: effects of the order of its square are left out
+_SMALL_ROOT = 3e-5  # √n|D| of groups without weight: effects of order n|D| are left out
 _MAX_TRACE = 6.0  # of |V2|/N, in units of what it is far away: beyond, neurons do not test the bulk
 _PASSES = 3  # through (22): what groups without weight add to Ξ is explicit, order by order
 _POWERS = np.arange(1, 5)[:, None]  # of r in T(r) of groups without weight
@@ -146,7 +146,8 @@ def _weightless(
         for name in _GROUPWISE
     }
     both = replace(few, **joined)
-    direction = np.concatenate([scaled, _SMALL_ROOT * columns.slope], axis=2)
+    small = (_SMALL_ROOT / np.sqrt(few.n))[:, None]
+    direction = np.concatenate([scaled, small[:, None] * columns.slope], axis=2)
     information = -matmul(transposed(direction), direction * mass[:, :, None])
     expansion = _Expansion(few, step, t_few)
     coupled = None
@@ -156,15 +157,15 @@ def _weightless(
         coupled = blocks.coupled
     average = partial(expansion.average, coupled=coupled)
     found = covariance(both, xi, blocks.whole[:, None], average)
-    zeta = -np.einsum("bgh,bhg->bg", information, blocks.phi_phi)[:, size:] / _SMALL_ROOT**2
-    zeta = zeta + _seen_by_sectors(sectors, columns.sectors, mass)
+    zeta = -np.einsum("bgh,bhg->bg", information, blocks.phi_phi)[:, size:] / small**2
+    zeta = zeta + _seen_by_sectors(sectors, columns.sectors, mass, small)
     noise = matmul(mass[:, None, :], columns.spread)[:, 0]
     free = (few.n * z)[:, None]
     own = free / (zeta + noise - free)  # V2/N by (23), in units of what it is far away
     is_outside = own > 0.0
     own = -np.where(is_outside, _MAX_TRACE, np.minimum(-own, _MAX_TRACE)) * step.neurons / free
     picked = _index(size + np.arange(wide), size + wide, 2 + few.directions)
-    root = np.sqrt(-own / few.d[:, None]) / _SMALL_ROOT
+    root = np.sqrt(-own / few.d[:, None]) / small
     across = np.tile(root, 2 + few.directions)
     without_readout = many.without_readout
     matrix = found.matrix[:, picked[:, None], picked] - without_readout.matrix
@@ -180,19 +181,22 @@ def _weightless(
     )
 
 
-def _seen_by_sectors(few: Sequence[Sector], many: Sequence[Sector], mass: FloatArray) -> FloatArray:
+def _seen_by_sectors(
+    few: Sequence[Sector], many: Sequence[Sector], mass: FloatArray, small: FloatArray
+) -> FloatArray:
     """Σ_b (dim_b/V2_g)[Ṽ_bX_b]_gg of (133) for groups of no weight, (B, K).
 
-    It is nE[t_b²/(1+χ)] without what the few take of it. Tables of the few (B, Q, ·) are scaled.
+    It is nE[t_b²/(1+χ)] without what the few take of it. Tables of the few (B, Q, ·) are
+    scaled, and those of the many multiplied by `small`, (B, 1).
     """
     found: FloatArray = np.zeros(())
     for own, each in zip(few, many, strict=True):
-        table = np.concatenate([own.table, _SMALL_ROOT * each.table], axis=2)
+        table = np.concatenate([own.table, small[:, None] * each.table], axis=2)
         factor = np.concatenate([own.factor + np.zeros((len(table), 1, 1)), each.factor], axis=2)
         joined = Sector(own.dimension, table, own.share, factor)
         at = SectorAt(joined, -matmul(transposed(table), table * mass[:, :, None]))
         freed = (at.information * at.response).sum(axis=2)[:, own.table.shape[2] :]
-        found = found - freed / _SMALL_ROOT**2
+        found = found - freed / small**2
     return found
 
 
