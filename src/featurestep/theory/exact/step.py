@@ -23,6 +23,9 @@ from ..labels import across_alignment
 from .inputs import (
     HIGHEST,
     Classes,
+    InputMoments,
+    Parts,
+    SplitRows,
     beside_variance,
     coherent_norms,
     input_classes,
@@ -40,7 +43,6 @@ from .visible import (
     ConditionedLaw,
     Elsewhere,
     VisibleDirection,
-    VisibleStep,
     conditioned_law,
     visible_direction,
     visible_step,
@@ -265,6 +267,76 @@ def residual_noise(row: ProblemRow) -> Noise:
     return Noise(noise + output + radius, -s.c0 * row.offset, s.c1)
 
 
+class _Rows(NamedTuple):
+    """Groups of neurons before the step, and what their rows of W0 are like."""
+
+    g: FloatArray  # (K,)
+    share: FloatArray  # (K,) of the neurons
+    norm: FloatArray  # (B, K)
+    length: FloatArray  # (B, K) of Σ^½w_j
+    in_classes: SplitRows | None  # with classes of coordinates
+
+    def repeated(self, count: int) -> _Rows:
+        """The same groups so many times."""
+        g, share, norm, length = (np.tile(part, count) for part in self[:4])
+        in_classes = None if self.in_classes is None else self.in_classes.repeated(count)
+        return _Rows(g, share, norm, length, in_classes)
+
+
+class _Samples(NamedTuple):
+    """What the step's samples are like."""
+
+    phi: FloatArray  # (B,) φ0
+    moments: FloatArray  # (B, 7) E r^j
+    overlaps: FloatArray  # (B, S, 4) E[θ_s·x r^j]
+    nodes: Sequence[ResidualLaw | ConditionedLaw]
+    inputs: InputMoments  # without directions that are conditioned on
+
+    @property
+    def powers(self) -> FloatArray:
+        """M_k of the inputs, (B, 7, 1)."""
+        return self.inputs.powers[:, :, None]
+
+
+class _Start(NamedTuple):
+    """Problems before the step."""
+
+    problems: Sequence[Problem]
+    rows: _Rows
+    samples: _Samples
+    powers: FloatArray  # (B, 7) M_k of all inputs
+    classes: Sequence[Parts | None]  # with the target's mass beside what is conditioned on
+    visible: int  # how many classes are conditioned on
+    given: ConditionedLaw | None  # the law of the samples along those
+    is_radial: bool
+    has_products: bool
+    by_norm: bool
+
+
+class _Learned(NamedTuple):
+    """The learned direction β, (B,) each."""
+
+    norm: FloatArray  # ‖β‖
+    alignment: FloatArray  # γ
+    across: FloatArray  # q
+    output_slope: FloatArray  # c_1 for `full`
+
+
+class _Moved(NamedTuple):
+    """Groups of neurons after the step, (B, K) each."""
+
+    share: FloatArray  # (K,) of the neurons
+    a: FloatArray
+    e: FloatArray
+    k: FloatArray
+    k_mean: FloatArray  # k m_1
+    delta: FloatArray
+    kept: FloatArray  # factor on the initial weights
+    shift: FloatArray
+    spread: FloatArray  # e²φ0b_2 Var σ′
+    left: Any = 0.0  # of a squared shift, beside κ and s
+
+
 def build_step(
     rows: Sequence[ProblemRow],
     groups: Rule,
@@ -274,9 +346,7 @@ def build_step(
     higher: bool = False,
     by_norm: bool = False,
 ) -> Step:
-    """Constants of rows (eqs. 19, 21, 25, 26a, 26b, 38, 43, 92, 93, 100, 101).
-
-    Rows share all but numbers.
+    """Constants of rows that share all but numbers.
 
     `count` is the number of nodes for the law of r.
 
@@ -286,141 +356,257 @@ def build_step(
     long rows first; inputs with a covariance have products of two inputs instead. With `by_norm`
     groups of Gaussian rows are cut in two without terms of higher degrees.
     """
-    first = rows[0].problem
-    s = slope_moments(first.sigma)
-    laws = [residual_law(row.problem.star, residual_noise(row), count) for row in rows]
-    seen: Sequence[ResidualLaw | ConditionedLaw] = laws
-    if samples is not None:
-        seen = [
-            typical_law(residual_law(row.problem.star, residual_noise(row), count, samples), law)
-            for row, law in zip(rows, laws, strict=True)
-        ]
-    overlaps = np.stack([law.overlaps for law in laws])
-    problems = [row.problem for row in rows]
-    found = [input_classes(problem) for problem in problems]
-    radial = higher and found[0] is None
-    n, d, width = (np.array([float(getattr(p, name)) for p in problems]) for name in _SIZES)
-    gaussian = first.initial == "gaussian"
-    (g, share), row_norm = groups, np.ones((n.size, groups[0].size))
-    # Rows of different norms are groups of their own. Affine: only W·x matters.
-    by_norm = by_norm or radial
-    split = (higher or by_norm) and s.slope_variance > 0.0
-    split = split and (gaussian if by_norm else splits_rows(first))
-    if split and by_norm:
-        (g, share), row_norm = _split_by_norm(groups, d)
-    elif split:
-        g, share, row_norm = np.tile(g, 2), np.tile(0.5 * share, 2), np.tile(row_norm, 2)
-    visible = int(higher and sees_direction(first))  # how many classes are conditioned on
-    in_classes = split_rows(found, d, g.size, split=split, gaussian=gaussian, first=visible)
-    length = row_norm if in_classes is None else np.sqrt(in_classes.square)
-    whole, fine = found[0], 1
-    given: ConditionedLaw | None = None
-    if visible and whole is not None and in_classes is not None:
-        given = conditioned_law(first, whole)
-        found, seen, overlaps = [without_first(whole)], [given], given.overlaps[None]
-        fine = given.groups
-        g, share, in_classes = np.tile(g, fine), np.tile(share, fine), in_classes.repeated(fine)
-        row_norm, length = np.tile(row_norm, fine), np.tile(length, fine)
-    of_rows = _of_rows(first.sigma, length)
-    eta = np.array([p.step_size for p in problems])
-    phi = d / np.array([float(p.n_step) for p in problems])
-    moments = np.stack([law.moments for law in laws])
-    full = uses_initial_output(first)
-    lean = s.c1 if full else 0.0
-    # The frame of (45): of the target's directions the first alone has an overlap with β.
-    inputs, everywhere = input_moments(found, visible), input_moments(found)
-    m = inputs.powers[:, :, None]  # (B, 7, 1)
-    along = overlaps[:, 0, 1] ** 2 * inputs.target[:, 2]
-    beta = np.sqrt(along + lean**2 + phi * moments[:, 2] * inputs.powers[:, 2])  # (1), (91)
-    gamma = overlaps[:, 0, 1] * inputs.target[:, 1] / beta
-    across = across_alignment(gamma)
-    a = g / np.sqrt(width)[:, None]  # (B, K)
-    e = eta[:, None] * a
-    own = _own_output(s, first, a, width, d) if full else np.zeros_like(a)
-    kept = row_norm - e * own
-    mean, square = moments[:, 1, None], moments[:, 2, None]
-    k = of_rows.slope * e
-    k_mean, spread = k * mean, e**2 * phi[:, None] * square * of_rows.variance
-    shift = of_rows.mean * e * beta[:, None]
-    stepped: VisibleStep | None = None
-    if given is not None:
-        beside = Elsewhere(beta[0], gamma[0], across[0], inputs.powers[0], inputs.target[0])
-        base = slice(0, g.size // fine)
-        stepped = visible_step(first, given, beside, e[0, base], length[0, base])
-        share, k, k_mean = stepped.share * share, stepped.slope[None], stepped.drift[None]
-        spread, shift = stepped.spread[None], stepped.shift[None]
-    drift = kept + k_mean
-    initial_square, initial_along = kept**2, kept * m[:, 2]
-    if in_classes is not None:
-        initial_square, initial_along = in_classes.square, in_classes.along
-    growth = initial_square + 2.0 * k_mean * initial_along + k_mean**2 * m[:, 3]
-    if stepped is not None:
-        growth = growth + stepped.left
-    norm = np.maximum(np.sqrt(growth + spread * m[:, 2]), _SHORTEST)  # (4), (42), (93)
-    lean_shift = lean / beta[:, None]  # f_1
-    seen_along = initial_along + k_mean * m[:, 3]  # Λ of (99); 1 + k m_1 at Σ = I
-    linear, quadratic = 2.0 * e * seen_along, e**2 * phi[:, None] * m[:, 2]  # α, β̃ of (25), (100)
-    delta = e**2 * phi[:, None] * np.maximum(of_rows.variance - of_rows.slope**2, 0.0)
-    zero = np.zeros_like(e)
-    shift_slope = 0.5 * s.z2_psi * e * beta[:, None]
-    initial = 1.0 + s.slope_h3 * e * mean * seen_along + 0.5 * quadratic * square * s.psi2_h2
-    coherent = coherent_norms(initial, k_mean)
-    factor = kept if by_norm else np.ones_like(k)
-    traces = _trace_products(factor, k, delta, phi, moments, everywhere.powers, inputs.powers)
-    if radial:  # the norm of a sample, which all groups share, is left to its nodes
-        traces = traces - (norm[:, :, None] * norm[:, None, :]) ** 2
-    classes = step_classes(found, inputs, in_classes, coherent, spread, k * mean, gaussian, visible)
-    if classes is not None:  # of groups with longer or shorter rows, to leading order in k
-        traces = traces + classes.trace_change
-    sample_norm = traces * (2.0 / d)[:, None, None]
-    if classes is not None and higher:
-        radius = sample_radius(sample_norm, norm)
-        classes, shown = replace(classes, radius=radius), radius * norm**2
-        sample_norm = sample_norm - shown[:, :, None] * shown[:, None, :]
+    start = _start(rows, groups, count, samples, higher=higher, by_norm=by_norm)
+    problems, first, drawn = start.problems, start.problems[0], start.samples
+    learned = _learned_direction(first, drawn)
+    moved = _moved(start, learned)
+    visible: VisibleDirection | None = None
+    if start.given is not None:
+        moved, visible = _moved_beside(start, start.given, moved, learned)
+    norm, along = _norms(start.rows, moved, drawn)
+    constants, coherent = _norm_constants(start, moved, learned, along)
+    classes, sample_norm = _sample_norms(start, moved, coherent, norm)
+    law = {name: np.stack([getattr(each, name) for each in drawn.nodes]) for name in _OF_LAW}
     return Step(
-        n=n,
-        d=d,
-        ridge=np.array([p.ridge for p in problems]),
-        noise=np.array([p.noise_std**2 for p in problems]),
-        phi=phi,
-        beta=beta,
-        alignment=gamma,
-        across=across,
-        output_slope=np.full(n.size, lean),
-        neurons=width[:, None] * share,
-        a=a,
-        e=e,
-        k=k,
-        delta=delta,
-        initial_factor=kept,
+        n=_each(problems, "n"),
+        d=_each(problems, "d"),
+        ridge=_each(problems, "ridge"),
+        noise=_each(problems, "noise_std") ** 2,
+        phi=drawn.phi,
+        beta=learned.norm,
+        alignment=learned.alignment,
+        across=learned.across,
+        output_slope=learned.output_slope,
+        neurons=_each(problems, "width")[:, None] * moved.share,
+        **{name: getattr(moved, name) for name in ("a", "e", "k", "delta", "shift")},
+        initial_factor=moved.kept,
         norm=norm,
-        shift=shift - a * lean_shift,
-        norm_on_weights=np.stack([linear * s.z2_psi, quadratic * s.z_psi2, zero], axis=2),
-        norm_on_noise=(phi[:, None] * e)[:, :, None]
-        * np.stack([zero, linear * s.z_psi_h, quadratic * s.psi2_h], axis=2),
-        norm_variance=_norm_variance(s, linear, quadratic, spread, phi, moments, m)
-        + 4.0 * spread * beside_variance(kept, k_mean, m),
+        **constants,
         sample_norm=sample_norm,
-        norm_slope=drift * (1.0 + e * mean * s.slope_cubic)
-        + quadratic * square * (0.5 * s.slope2_h2 - s.c1 * s.z2_psi),
-        shift_slope=shift_slope,
-        r=np.stack([law.nodes for law in seen]),
-        r_weight=np.stack([law.weight for law in seen]),
-        r_first=np.stack([law.first for law in seen]),
-        r_second=np.stack([law.second for law in seen]),
-        r_moments=moments,
-        r_overlaps=overlaps,
-        target=np.stack([_target_coefficients(p.star) for p in problems]),
-        is_full=full,
-        is_gaussian=gaussian and not by_norm,
+        r=law["nodes"],
+        r_weight=law["weight"],
+        r_first=law["first"],
+        r_second=law["second"],
+        r_moments=drawn.moments,
+        r_overlaps=drawn.overlaps,
+        target=np.stack([_target_coefficients(problem.star) for problem in problems]),
+        is_full=uses_initial_output(first),
+        is_gaussian=first.initial == "gaussian" and not start.by_norm,
         classes=classes,
-        is_radial=radial,
-        has_products=higher and not radial,
-        visible=None if given is None or stepped is None else visible_direction(given, stepped),
+        is_radial=start.is_radial,
+        has_products=start.has_products,
+        visible=visible,
     )
 
 
-_SIZES = ("n", "d", "width")
+_OF_LAW = ("nodes", "weight", "first", "second")
+
+
+def _each(problems: Sequence[Problem], name: str) -> FloatArray:
+    """A number of every problem, (B,)."""
+    return np.array([float(getattr(problem, name)) for problem in problems])
+
+
+def _start(
+    rows: Sequence[ProblemRow],
+    groups: Rule,
+    count: int,
+    samples: float | None,
+    *,
+    higher: bool,
+    by_norm: bool,
+) -> _Start:
+    """Groups, samples and inputs before the step."""
+    problems = [row.problem for row in rows]
+    first, d = problems[0], _each(problems, "d")
+    found = [input_classes(problem) for problem in problems]
+    whole, powers = found[0], input_moments(found).powers
+    radial = higher and whole is None
+    by_norm = by_norm or radial
+    visible = int(higher and sees_direction(first))
+    # Rows of different norms are groups of their own. Affine: only W·x matters.
+    split = (higher or by_norm) and slope_moments(first.sigma).slope_variance > 0.0
+    split = split and (first.initial == "gaussian" if by_norm else splits_rows(first))
+    before = _initial_rows(first, groups, d, found, split=split, by_norm=by_norm, visible=visible)
+    seen = [(row.problem.star, residual_noise(row)) for row in rows]
+    laws = [residual_law(*each, count) for each in seen]
+    nodes: Sequence[ResidualLaw | ConditionedLaw] = laws
+    if samples is not None:
+        nodes = [
+            typical_law(residual_law(*each, count, samples), law)
+            for each, law in zip(seen, laws, strict=True)
+        ]
+    overlaps = np.stack([law.overlaps for law in laws])
+    given: ConditionedLaw | None = None
+    if visible and whole is not None:
+        given = conditioned_law(first, whole)
+        found, nodes, overlaps = [without_first(whole)], [given], given.overlaps[None]
+        before = before.repeated(given.groups)
+    phi, moments = d / _each(problems, "n_step"), np.stack([law.moments for law in laws])
+    drawn = _Samples(phi, moments, overlaps, nodes, input_moments(found, visible))
+    return _Start(
+        problems,
+        before,
+        drawn,
+        powers,
+        found,
+        visible,
+        given,
+        is_radial=radial,
+        has_products=higher and not radial,
+        by_norm=by_norm,
+    )
+
+
+def _initial_rows(
+    problem: Problem,
+    groups: Rule,
+    d: FloatArray,
+    found: Sequence[Parts | None],
+    *,
+    split: bool,
+    by_norm: bool,
+    visible: int,
+) -> _Rows:
+    """The groups of a rule; with `split` each is cut in two, by norms of the rows of W0."""
+    (g, share), norm = groups, np.ones((d.size, groups[0].size))
+    if split and by_norm:
+        (g, share), norm = _split_by_norm(groups, d)
+    elif split:
+        g, share, norm = np.tile(g, 2), np.tile(0.5 * share, 2), np.tile(norm, 2)
+    gaussian = problem.initial == "gaussian"
+    in_classes = split_rows(found, d, g.size, split=split, gaussian=gaussian, first=visible)
+    length = norm if in_classes is None else np.sqrt(in_classes.square)
+    return _Rows(g, share, norm, length, in_classes)
+
+
+def _learned_direction(problem: Problem, drawn: _Samples) -> _Learned:
+    """β in the frame of (45): of the target's directions the first alone has an overlap with it."""
+    lean = slope_moments(problem.sigma).c1 if uses_initial_output(problem) else 0.0
+    slope, target = drawn.overlaps[:, 0, 1], drawn.inputs.target
+    noise = drawn.phi * drawn.moments[:, 2] * drawn.inputs.powers[:, 2]
+    beta = np.sqrt(slope**2 * target[:, 2] + lean**2 + noise)  # (1), (91)
+    gamma = slope * target[:, 1] / beta
+    return _Learned(beta, gamma, across_alignment(gamma), np.full(beta.size, lean))
+
+
+def _moved(start: _Start, learned: _Learned) -> _Moved:
+    """Shifts and covariances of the neurons' weights (eqs. 19, 21, 43, 92)."""
+    problem, before, drawn = start.problems[0], start.rows, start.samples
+    width, d = _each(start.problems, "width"), _each(start.problems, "d")
+    a = before.g / np.sqrt(width)[:, None]
+    e = _each(start.problems, "step_size")[:, None] * a
+    own = _own_output(problem, a, width, d) if uses_initial_output(problem) else np.zeros_like(a)
+    of_rows = _of_rows(problem.sigma, before.length)
+    mean, square = drawn.moments[:, 1, None], drawn.moments[:, 2, None]
+    k = of_rows.slope * e
+    beside = np.maximum(of_rows.variance - of_rows.slope**2, 0.0)
+    shift = of_rows.mean * e * learned.norm[:, None]
+    return _Moved(
+        share=before.share,
+        a=a,
+        e=e,
+        k=k,
+        k_mean=k * mean,
+        delta=e**2 * drawn.phi[:, None] * beside,
+        kept=before.norm - e * own,
+        shift=shift - a * (learned.output_slope / learned.norm)[:, None],  # f_1
+        spread=e**2 * drawn.phi[:, None] * square * of_rows.variance,
+    )
+
+
+def _moved_beside(
+    start: _Start, given: ConditionedLaw, moved: _Moved, learned: _Learned
+) -> tuple[_Moved, VisibleDirection]:
+    """The same beside a direction that is conditioned on, and what neurons have along it."""
+    inputs, before = start.samples.inputs, start.rows
+    beta, gamma, q = (float(part[0]) for part in learned[:3])
+    base = slice(0, before.g.size // given.groups)
+    seen = visible_step(
+        start.problems[0],
+        given,
+        Elsewhere(beta, gamma, q, inputs.powers[0], inputs.target[0]),
+        moved.e[0, base],
+        before.length[0, base],
+    )
+    moved = moved._replace(
+        share=seen.share * moved.share,
+        k=seen.slope[None],
+        k_mean=seen.drift[None],
+        spread=seen.spread[None],
+        shift=seen.shift[None],
+        left=seen.left,
+    )
+    return moved, visible_direction(given, seen)
+
+
+def _norms(before: _Rows, moved: _Moved, drawn: _Samples) -> tuple[FloatArray, FloatArray]:
+    """ρ_g and Λ_g of (99), (B, K) each (eq. 93)."""
+    m, k_mean = drawn.powers, moved.k_mean
+    square, along = moved.kept**2, moved.kept * m[:, 2]
+    if before.in_classes is not None:
+        square, along = before.in_classes.square, before.in_classes.along
+    growth = square + 2.0 * k_mean * along + k_mean**2 * m[:, 3] + moved.left
+    norm = np.maximum(np.sqrt(growth + moved.spread * m[:, 2]), _SHORTEST)  # (4), (42)
+    return norm, along + k_mean * m[:, 3]
+
+
+def _norm_constants(
+    start: _Start, moved: _Moved, learned: _Learned, along: FloatArray
+) -> tuple[dict[str, Any], FloatArray]:
+    """How norms and shifts of neurons vary (eqs. 25, 26a, 26b, 38, 100, 101).
+
+    The fields of `Step` that say it, and R_g of (103).
+    """
+    s, drawn, e = slope_moments(start.problems[0].sigma), start.samples, moved.e
+    m, phi = drawn.powers, drawn.phi[:, None]
+    mean, square = drawn.moments[:, 1, None], drawn.moments[:, 2, None]
+    linear, quadratic = 2.0 * e * along, e**2 * phi * m[:, 2]  # α, β̃
+    zero = np.zeros_like(e)
+    initial = 1.0 + s.slope_h3 * e * mean * along + 0.5 * quadratic * square * s.psi2_h2
+    on_noise = np.stack([zero, linear * s.z_psi_h, quadratic * s.psi2_h], axis=2)
+    variance = _norm_variance(s, linear, quadratic, moved.spread, drawn)
+    beside = beside_variance(moved.kept, moved.k_mean, m)
+    drift = moved.kept + moved.k_mean
+    found = {
+        "norm_on_weights": np.stack([linear * s.z2_psi, quadratic * s.z_psi2, zero], axis=2),
+        "norm_on_noise": (phi * e)[:, :, None] * on_noise,
+        "norm_variance": variance + 4.0 * moved.spread * beside,
+        "norm_slope": drift * (1.0 + e * mean * s.slope_cubic)
+        + quadratic * square * (0.5 * s.slope2_h2 - s.c1 * s.z2_psi),
+        "shift_slope": 0.5 * s.z2_psi * e * learned.norm[:, None],
+    }
+    return found, coherent_norms(initial, moved.k_mean)
+
+
+def _sample_norms(
+    start: _Start, moved: _Moved, coherent: FloatArray, norm: FloatArray
+) -> tuple[Classes | None, FloatArray]:
+    """Classes of coordinates, and s_gh without what nodes of the samples' norms have, (B, K, K)."""
+    drawn, gaussian = start.samples, start.problems[0].initial == "gaussian"
+    factor = moved.kept if start.by_norm else np.ones_like(moved.k)
+    averages = drawn.phi, drawn.moments, start.powers, drawn.inputs.powers
+    found = _trace_products(factor, moved.k, moved.delta, *averages)
+    if start.is_radial:  # the norm of a sample, which all groups share, is left to its nodes
+        found = found - (norm[:, :, None] * norm[:, None, :]) ** 2
+    classes = step_classes(
+        start.classes,
+        drawn.inputs,
+        start.rows.in_classes,
+        coherent,
+        moved.spread,
+        moved.k * drawn.moments[:, 1, None],
+        gaussian,
+        start.visible,
+    )
+    if classes is not None:  # of groups with longer or shorter rows, to leading order in k
+        found = found + classes.trace_change
+    found = found * (2.0 / _each(start.problems, "d"))[:, None, None]
+    if classes is not None and start.has_products:
+        radius = sample_radius(found, norm)
+        classes, shown = replace(classes, radius=radius), radius * norm**2
+        found = found - shown[:, :, None] * shown[:, None, :]
+    return classes, found
 
 
 def _target_coefficients(star: Nonlinearity | AlignedTarget) -> FloatArray:
@@ -446,10 +632,9 @@ def _of_rows(sigma: Nonlinearity, norms: FloatArray) -> RowMoments:
     return RowMoments(*found[where.reshape(norms.shape)].transpose(2, 0, 1))
 
 
-def _own_output(
-    s: SlopeMoments, problem: Problem, a: FloatArray, width: FloatArray, d: FloatArray
-) -> FloatArray:
+def _own_output(problem: Problem, a: FloatArray, width: FloatArray, d: FloatArray) -> FloatArray:
     """ε_g, the effect of a neuron's own output in the residual (eq. 42)."""
+    s = slope_moments(problem.sigma)
     radius = s.c2 * s.own_output_h2 * problem.law.mean * np.sqrt(width) / d
     return np.asarray(a * s.own_output + radius[:, None])
 
@@ -459,22 +644,20 @@ def _norm_variance(
     linear: FloatArray,
     quadratic: FloatArray,
     spread: FloatArray,
-    phi: FloatArray,
-    moments: FloatArray,
-    m: FloatArray,
+    drawn: _Samples,
 ) -> FloatArray:
     """d·Var_g: variance of a neuron's norm that is not linear in its weights (eqs. 27, 102).
 
-    Without what initial weights and other samples add with a covariance; `m`: M_k, (B, 7, 1).
+    Without what initial weights and other samples add with a covariance.
     """
     one, mixed, two = s.nonlinear_products
-    b = moments[:, :, None]
+    b = drawn.moments[:, :, None]
     samples = (
         linear**2 * b[:, 2] * one
         + 2.0 * linear * quadratic * b[:, 3] * mixed
         + quadratic**2 * b[:, 4] * two
     )
-    return np.asarray(phi[:, None] * samples + 2.0 * spread**2 * m[:, 4])
+    return np.asarray(drawn.phi[:, None] * samples + 2.0 * spread**2 * drawn.powers[:, 4])
 
 
 def sample_norm_of_radius(step: Step) -> FloatArray:
