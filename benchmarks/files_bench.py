@@ -17,6 +17,7 @@ import io
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -145,17 +146,19 @@ def plain_questions() -> Iterator[Callable[[], object]]:
     """Every verb on plain problems of every kind; those of many points on one."""
     for fields in VARIED:
         problem = Problem(**{**PLAIN, **fields})
-        for verb in (predict, limit, baselines, learnable, spectrum):
-            yield lambda verb=verb, problem=problem: verb(problem)
-        yield lambda problem=problem: predict(problem, method="isotropic")
-        yield lambda problem=problem: predict(problem.vary(ridge=[0.1, 0.2]))
-        yield lambda problem=problem: simulate(problem, seeds=1, n_test=50)
+        verbs: tuple[Callable[[Problem], object], ...]
+        verbs = predict, limit, baselines, learnable, spectrum
+        for verb in verbs:
+            yield partial(verb, problem)
+        yield partial(predict, problem, method="isotropic")
+        yield partial(predict, problem.vary(ridge=[0.1, 0.2]))
+        yield partial(simulate, problem, seeds=1, n_test=50)
     plain = Problem(**PLAIN)
-    yield lambda: compare(plain, seeds=2, n_test=50)
-    yield lambda: optimum(plain, bounds={"ridge": (0.05, 0.5)})
-    yield lambda: critical_steps(plain)
-    yield lambda: phase_diagram(plain.vary(step_exponent=[0.2, 0.4]))
-    yield lambda: simulated_spectrum(plain, seeds=1, top=2)
+    yield partial(compare, plain, seeds=2, n_test=50)
+    yield partial(optimum, plain, bounds={"ridge": (0.05, 0.5)})
+    yield partial(critical_steps, plain)
+    yield partial(phase_diagram, plain.vary(step_exponent=[0.2, 0.4]))
+    yield partial(simulated_spectrum, plain, seeds=1, top=2)
 
 
 def plain_report() -> None:

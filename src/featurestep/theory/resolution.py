@@ -58,10 +58,12 @@ _STEEP_SHIFT = 1.5
 _GROUP_SPACING = 0.52  # of a stretched rule in g: errors stay below 1e-6
 _WIDTH_REFINEMENT = 0.16  # of it for every factor of ten by which the width exceeds 10⁴
 _OSCILLATION_SPACING = 1.5  # the same where an activation oscillates, times the shift
+_FEW_INPUTS, _FEW_INPUTS_REFINEMENT = 100, 1.25  # terms of finite d vary faster with g
 _UNIFORM_EXTRA = 13  # nodes of the uniform law beyond those of an equispaced rule
 _TAIL = 4.5  # where the Gaussian law is cut off, at least
 _SMALLEST_SCALE = 2.0**-24
 _SAME_GROUP = 13  # decimals to which g and −g agree
+_FEWEST_INPUTS = 4  # as `exact.step.FEWEST_INPUTS`
 _LIKELY = 2.4  # standard deviations of the random mean of the initial output (41)
 
 
@@ -249,6 +251,8 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
         return _values, finite
     u = abs(weights.unit_shift)
     reach = max(u, _largest_drift(problem, weights), math.sqrt(weights.unit_growth))
+    if problem.d < _FEW_INPUTS:
+        refine *= _FEW_INPUTS_REFINEMENT
     few = _few_gauss_nodes(problem, weights, reach, refine)
     if few is not None:
         return few
@@ -256,7 +260,7 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
     if problem.sigma.oscillates:  # its nodes are close for another reason
         wide = 0.0
     spacing = _GROUP_SPACING / (refine * (1.0 + _WIDTH_REFINEMENT * wide))
-    scale = rounded_down(0.5 / max(reach, 1e-300))
+    scale = rounded_down(0.5 * _shortest_row(problem) / max(reach, 1e-300))
     widest = 1.0
     if problem.sigma.oscillates:
         widest = rounded_down(_OSCILLATION_SPACING / max(u, 1e-300))
@@ -320,7 +324,7 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     sigma = problem.sigma
     largest = max(map(abs, problem.law.values)) if problem.law.is_finite else 1.0
     u = abs(weights.unit_shift) * largest
-    scale = 0.5 / u if u > 0 else 1.0
+    scale = 0.5 * _shortest_row(problem) / u if u > 0 else 1.0
     far = max((abs(k) for k in sigma.kinks), default=0.0)
     copies = max(1 if u <= _STEEP_SHIFT else 2, math.ceil(far / 2))
     centres = ((0.0, rounded_down(scale)),) * copies
@@ -334,6 +338,13 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
             f"learned direction (more than {MOST_NODES} quadrature nodes needed)"
         )
     return centres + _target_centres(problem, weights), widest, spacing, end
+
+
+def _shortest_row(problem: Problem) -> float:
+    """ρ of the groups of short rows of W0, before the step (143): they vary with κ at ρ/u."""
+    if problem.initial != "gaussian":
+        return 1.0
+    return math.sqrt(1.0 - math.sqrt(2.0 / max(problem.d, _FEWEST_INPUTS)))
 
 
 def _target_centres(problem: Problem, weights: SpikedWeights) -> tuple[tuple[float, float], ...]:

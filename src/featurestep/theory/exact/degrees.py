@@ -21,12 +21,11 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, coefficients, hermite_polynomials
 from .dyson import symmetric
 from .sectors import MixedCoordinates, Sector
-from .step import Step
+from .step import FEWEST_INPUTS, Step
 from .weight_covariance import WeightCovariance
 
 DEGREES = (2, 3)  # that have blocks and fields
 _HIGHEST_POWER = 1000.0  # of ‖x‖²/d in ν², far above what is more than rounding
-_FEWEST_INPUTS = 4.0  # directions of an input that (134)–(142) take for granted
 _LARGEST_OVERLAP = 0.2  # share of a neuron's square along κ up to which tables are expanded in it
 
 
@@ -101,7 +100,7 @@ def split_by_degree(found: FloatArray, growth: FloatArray, norm: FloatArray) -> 
 
 def inputs(step: Step) -> FloatArray:
     """d, (B,), or the least for which two directions of an input leave others."""
-    return np.maximum(step.d, _FEWEST_INPUTS)
+    return np.maximum(step.d, FEWEST_INPUTS)
 
 
 def dimension(d: FloatArray, degree: int) -> FloatArray:
@@ -123,6 +122,16 @@ def traceless_share(d: FloatArray, degree: int) -> FloatArray:
     for i in range(degree):
         found = found * (d - 2 + i) / (d - 2 + 2 * i)
     return found
+
+
+def _limited(values: FloatArray, largest: FloatArray) -> FloatArray:
+    """Positive values up to half of the largest; beyond, they tend to it.
+
+    With four continuous derivatives, as rules in g converge slowly at kinks.
+    """
+    half = 0.5 * largest
+    beyond = np.maximum(values / half - 1.0, 0.0)
+    return np.asarray(np.minimum(values, half) + half * beyond * (1.0 + beyond**4) ** -0.25)
 
 
 def _legs(x: FloatArray) -> FloatArray:
@@ -154,7 +163,7 @@ class Tables:
         self.h = nodes.h
         self.radius = 1.0 + self.h * np.sqrt(2.0 / self.d)  # R, (B, 2Q, 1)
         self.kappa = nodes.kappa
-        self.overlap = np.minimum(along[:, None, :] / self.d, _LARGEST_OVERLAP * self.v)
+        self.overlap = _limited(along[:, None, :] / self.d, _LARGEST_OVERLAP * self.v)
         self.beside = beside
         self.shift = (nodes.kappa**2 - 1.0) * self.overlap  # Sh
         if beside is not None:

@@ -49,6 +49,7 @@ from .visible import (
 )
 
 OFFSETS = 7  # values of the initial output's random mean (41)
+FEWEST_INPUTS = 4.0  # directions of an input that terms of finite d take for granted
 _SHORTEST = 1e-6
 
 
@@ -620,9 +621,9 @@ def _split_by_norm(groups: Rule, d: FloatArray) -> tuple[Rule, FloatArray]:
     ‖w_j‖² = 1 + ω with ω = ±√(2/d) stands for its law, of (143).
     """
     g, share = groups
-    omega = np.sqrt(2.0 / d)[:, None] * np.repeat([1.0, -1.0], g.size)
+    omega = np.sqrt(2.0 / np.maximum(d, FEWEST_INPUTS))[:, None] * np.repeat([1.0, -1.0], g.size)
     split = np.tile(g, 2), np.tile(0.5 * share, 2)
-    return split, np.sqrt(np.maximum(1.0 + omega, _SHORTEST))
+    return split, np.sqrt(1.0 + omega)
 
 
 def _of_rows(sigma: Nonlinearity, norms: FloatArray) -> RowMoments:
