@@ -172,7 +172,7 @@ def _own_shift(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
     def changed(*args: Any) -> Any:
         found = find(*args)
-        return found._replace(x0=factor * found.x0, x1=factor * found.x1)
+        return found._replace(plain=factor * found.plain, rest=factor * found.rest)
 
     monkeypatch.setattr(columns, "own_shift", changed)
 

@@ -322,7 +322,7 @@ def _radial_columns(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> Colum
     weights = weight_covariance(step)
     d, pair = inputs(step), weights.special[:, :, :2, :2]
     tables = Tables(d, step.norm, seen, nodes, pair[:, :, 0, 0])
-    own = own_shift(sigma, step, seen.s, pair)
+    own = own_shift(sigma, step, seen, nodes, pair)
     found = FieldColumns(d, step.norm, seen, nodes, pair, own)
     means, (tau, psi) = found.means(), found.linear()
     curvature = 0.5 * seen.s[2]

@@ -374,29 +374,27 @@ def stacked_parts(every: Sequence[Parts], like: FloatArray) -> FloatArray:
 class OwnShift(NamedTuple):
     """What a neuron's overlap with β⋆ adds to its own shift and norm: (151)."""
 
-    x0: FloatArray
-    x1: FloatArray
+    plain: FloatArray  # (B, 2Q, K) x_0 + x_1γκ
+    rest: FloatArray  # x_1q, along s
     towards: FloatArray  # (B, 1, K, 2) n, the direction of β⋆ in units of 𝒦^½
-    gamma: FloatArray  # of β⋆ along κ, (B, 1, 1)
-    q: FloatArray  # and across
 
 
-def own_shift(sigma: Nonlinearity, step: Step, s: list[FloatArray], pair: FloatArray) -> OwnShift:
-    """x_0 and x_1 for s_k of (130) and 𝒦_g, (B, K, 2, 2) (eq. 151)."""
-    c = coefficients(sigma, 4)
+def own_shift(
+    sigma: Nonlinearity, step: Step, seen: Averages, nodes: RadialNodes, pair: FloatArray
+) -> OwnShift:
+    """x_0 and x_1 for 𝒦_g, (B, K, 2, 2) (eq. 151)."""
+    c, s = coefficients(sigma, 4), seen.s
     e = step.e[:, None, :]
     c1, c2, c3 = (step.target[:, i, None, None] for i in (1, 2, 3))
     kept = (step.initial_factor + step.k * step.r_moments[:, 1, None])[:, None, :]  # g0
     turned = kept + 4.0 * e * c[2] * c2
     moved = 12.0 * kept * e * c[3] * c1
     constant = 36.0 * (e * c[3] * c1) ** 2 + 48.0 * kept * e * c[4] * c2
-    return OwnShift(
-        0.5 * s[2] * constant + s[4] * moved**2 / 8.0,
-        s[1] * 6.0 * e * c[3] * (c1 + 3.0 * c3) + 0.5 * s[3] * turned * moved,
-        towards_target(pair, step.alignment, step.across),
-        step.alignment[:, None, None],
-        step.across[:, None, None],
-    )
+    x0 = 0.5 * s[2] * constant + s[4] * moved**2 / 8.0
+    x1 = s[1] * 6.0 * e * c[3] * (c1 + 3.0 * c3) + 0.5 * s[3] * turned * moved
+    gamma, q = (part[:, None, None] for part in (step.alignment, step.across))
+    towards = towards_target(pair, step.alignment, step.across)
+    return OwnShift(x0 + gamma * nodes.kappa * x1, q * x1, towards)
 
 
 def towards_target(pair: FloatArray, alignment: FloatArray, across: FloatArray) -> FloatArray:
@@ -432,14 +430,14 @@ class FieldColumns:
         self.pair = pair[:, None]
         self.hermite = hermite_polynomials(4, self.k)
         self.radius = np.sqrt(2.0 * (self.d - 2.0)) * self.h  # of the other directions, (B, 2Q, 1)
-        self.x0, self.x1, self.towards, self.gamma, self.q = own
+        self.plain, self.rest, self.towards = own
 
     def means(self) -> Parts:
         """A."""
         m1 = 0.5 * self.s[2]
         around = self.radius * self.v / self.d + (self.k**2 - 1.0) * self.along / self.d
         trace = np.einsum("...ij,...ji->...", self.own_norm, self.pair)
-        shifted = m1 * trace + self.x0 + self.gamma * self.k * self.x1
+        shifted = m1 * trace + self.plain
         return Parts(
             self.s[0] + m1 * around + shifted / self.d,
             2.0 * m1 * self.k * self.mixed / self.d,
@@ -483,8 +481,8 @@ class FieldColumns:
                 self.own_norm[..., i, j] - self.inverse[..., i, j] * np.sqrt(2.0 / self.d) * self.h
             )
             along = 2.0 * size * self.towards[..., i] * self.towards[..., j]
-            part[0] = part[0] + size * s2 * norm + along * (self.x0 + self.x1 * self.gamma * k)
-            part[1] = part[1] + along * self.x1 * self.q
+            part[0] = part[0] + size * s2 * norm + along * self.plain
+            part[1] = part[1] + along * self.rest
         return [Parts(*part) for part in parts]
 
     def cube(self) -> list[Parts]:

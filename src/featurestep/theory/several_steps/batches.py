@@ -94,6 +94,7 @@ class Batch:
     moved: FloatArray  # (Q′ + r, K) e_g v′_g·a for the frame after the step (176)
     before: Frame
     after: Frame
+    members: FloatArray  # (Q′ + r, S) the new frame's members along the old
     e: FloatArray  # (K,) e_g
     combine: FloatArray  # (K, Q′) C of (165)
     combine_moved: FloatArray  # (K, k) C′ of (177)
@@ -165,6 +166,7 @@ def make_step(
             products=trace_products(frame, law, ratio, nodes.cross, nodes.own),
             **after._asdict(),
         ),
+        members=new.coordinates,
         e=e,
         combine=combine,
         combine_moved=combine_moved,

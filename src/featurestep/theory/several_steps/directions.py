@@ -338,6 +338,35 @@ def gradient(stages: Sequence[Stage], bulk: Bulk, z: FloatArray) -> Gradient:
     return Gradient(by_g, by_v)
 
 
+def pair_products(
+    stages: Sequence[Stage], bulk: Bulk, batches: Sequence[Batch], direction: FloatArray
+) -> FloatArray:
+    """⟨a|K_gK_h|b⟩ for a, b of κ = direction·ξ and ŝ, (K, K, 2, 2), symmetric in a and b.
+
+    A form V that φ_T meets changes Ĉ by −K_gV_ghK_h to first order: gradients at V = 0 by V, with
+    what V does to G and Ξ, are these products. For a target of one direction.
+    """
+    size, steps = len(bulk.information), len(batches)
+    last = np.ix_(field(steps, size), field(steps, size))
+    inside = [coupled(step, steps, size) for step in range(1, steps + 1)]
+    found = []
+    for on_axis, on_rest in ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
+        z = np.zeros((direction.size + 2, size))
+        z[:-1] = np.append(on_axis * direction, on_rest)[:, None]
+        own = gradient(stages, bulk, z.ravel())
+        moved = bulk.whole @ own.self_energy @ bulk.whole
+        for _ in range(steps):  # Ξ_τ follows G on the fields before τ alone
+            total = own.self_energy.copy()
+            for batch, t, rows in zip(batches, bulk.t_matrices, inside, strict=True):
+                total[np.ix_(rows, rows)] += t_matrix_change(batch, t, moved[np.ix_(rows, rows)])
+            moved = bulk.whole @ total @ bulk.whole
+        found.append(moved[last] - own.information)
+    along, across, both = found
+    mixed = 0.5 * (both - along - across)
+    rows = np.stack([along, mixed], axis=-1), np.stack([mixed, across], axis=-1)
+    return np.stack(rows, axis=-2)
+
+
 def _energy_gradient(stage: Stage, bulk: Bulk, c: FloatArray, by_g: FloatArray) -> FloatArray:
     """−∂(cᵀδVc)/∂V; by Ξ of the next batch it is added to the gradient by G."""
     change, size = stage.change, stage.change.size

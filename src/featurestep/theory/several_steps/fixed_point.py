@@ -290,6 +290,7 @@ class Errors:
     train_by_place: FloatArray  # (X,) the same times 1/(1 + χ)², on training samples
     readout_squares: FloatArray  # (K,) P_g = Σ_{j∈g} â_j²
     grams: Forms  # Q_gh of (13), and the same for the tables of blocks
+    square_gram: FloatArray | None  # (1, K, K) the same for s_2
 
 
 class Adjoint:
@@ -318,11 +319,21 @@ class Adjoint:
             own = np.diag(self.mixed_force[0][0]) / v2
             self.group_force = self.group_force - along.coordinates.dimension[0] * own
         self.degrees = at.nodes.degrees(readout.d, at.state.response)
-        self.seen_misfit = fitted.misfit  # by the training samples
+        self.misfit = fitted.misfit
+        self.square_force: FloatArray | None = None  # on nE[s_2s_2ᵀ/(1 + χ)]
+        if fitted.block is not None:
+            found_by = fitted.block.force(scaled[None, special.stop - 1 : readout.squares.stop])
+            self.group_force = self.group_force + (fitted.block.information * found_by)[0].sum(1)
+            own_squares = fitted.coefficients.reshape(count, size)[readout.squares]
+            force = self.root[:, None] * found_by[0] * self.root - own_squares.T @ own_squares
+            second = 2.0 * readout.columns.curvature[0]
+            self.misfit = self.misfit + ((second @ force) * second).sum(axis=1)
+            self.square_force = force
+        self.seen_misfit = self.misfit  # by the training samples
         self.seen_across: FloatArray | None = None  # what (152) adds to `Equations.seen`
         if fitted.across is not None and fitted.misfit_across is not None and readout.higher:
             lost = 2.0 * at.shrink * fitted.across.slope[0] * fitted.misfit_across
-            self.seen_misfit = fitted.misfit - lost
+            self.seen_misfit = self.misfit - lost
             squares = at.mass * at.shrink * fitted.misfit_across
             self.seen_across = equations.seen_across(squares)
             self.group_force = self.group_force - v2 * (squares @ readout.higher.spread)
@@ -340,7 +351,8 @@ class Adjoint:
         squares, grams = at.state.v2 * relative, self._grams(relative, responses)
         varied = self.equations.influence(squares, grams)
         seen = (self.seen_misfit + varied) * at.shrink**2
-        return Errors(self.fitted.misfit + varied, seen, squares, grams)
+        force = None if self.square_force is None else self.square_force[None]
+        return Errors(self.misfit + varied, seen, squares, grams, force)
 
     def _grams(self, relative: FloatArray, responses: Forms) -> Forms:
         """dV1, and the same for the tables of blocks."""

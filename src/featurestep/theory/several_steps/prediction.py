@@ -186,7 +186,9 @@ class StepsNetwork:
             at.columns, at.labels, at.sample_norm[None], found.fitted.coefficients[None]
         )
         errors = found.errors
-        missed = missed + fluctuations(at.columns, errors.grams, errors.readout_squares[None])
+        missed = missed + fluctuations(
+            at.columns, errors.grams, errors.readout_squares[None], errors.square_gram
+        )
         return np.asarray(_mean_of_norms(missed[0], xi).reshape(kappa.size, weight.size) @ weight)
 
     def _places(self, kappa: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -202,7 +204,7 @@ class StepsNetwork:
     def _readout(self, xi: FloatArray) -> Readout:
         found = self.found
         rule, norms = (xi, np.full(len(xi), 1.0 / len(xi))), (found.free, found.initial)
-        return build_readout(found.training, found.groups, self.frame, rule, norms)
+        return build_readout(found.training, found.groups, self.frame, rule, norms, found.own)
 
     def _parts(self, xi: FloatArray) -> FloatArray:
         columns, fitted = self._readout(xi).columns, self.found.fitted.coefficients

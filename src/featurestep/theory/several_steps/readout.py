@@ -16,7 +16,13 @@ import numpy as np
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ..exact.columns import Columns
-from ..exact.regression import InfluenceAcross, misfit, shown_by_degree, solve_fields
+from ..exact.regression import (
+    InfluenceAcross,
+    QuadraticBlock,
+    misfit,
+    shown_by_degree,
+    solve_fields,
+)
 from ..labels import Labels, LabelsAcross, labels_across, moments_at, pairs
 from .batches import Frame
 from .degrees import Higher
@@ -66,6 +72,11 @@ class Readout:
     def special(self) -> slice:
         """Fields τ, ψ and Δ."""
         return slice(1, self.bulk.stop + 1)
+
+    @property
+    def squares(self) -> slice:
+        """Fields (κκ), (κs) and (ss), at finite d."""
+        return slice(self.special.stop, self.special.stop + 3)
 
 
 def build_columns(
@@ -192,6 +203,7 @@ class Fit:
     coefficients: FloatArray  # (f,) X
     misfit: FloatArray  # (X,) E[(y − B·X)²|ξ]
     train_loss: float
+    block: QuadraticBlock | None = None  # of degree 2
     across: InfluenceAcross | None = None  # of samples with large s
     misfit_across: FloatArray | None = None  # (X,) E[(s² − 1)(y − B·X)²|ξ]
 
@@ -225,7 +237,10 @@ def gram(readout: Readout, mass: FloatArray) -> FloatArray:
 def radial_gram(
     readout: Readout, mass: FloatArray, information: FloatArray, across: InfluenceAcross
 ) -> FloatArray:
-    """The same with the norms of samples as a variable: −V̂1 (K, K) on τ and ψ."""
+    """The same with the norms of samples as a variable.
+
+    −V̂1 (K, K) is on τ and ψ, −V̂_q on fields of degree 2.
+    """
     columns, size = readout.columns, len(information)
     assert columns.by_degree is not None
     total = across.gram(columns.by_degree)[0]
@@ -235,23 +250,26 @@ def radial_gram(
     for field in range(readout.bulk.start, readout.bulk.stop):
         own = slice(field * size, (field + 1) * size)
         total[own, own] -= information
+    for field in range(readout.squares.start, readout.squares.stop):
+        own = slice(field * size, (field + 1) * size)
+        total[own, own] -= 4.0 * bent
     return np.asarray(total)
 
 
-def field_covariance(readout: Readout, v2: FloatArray, special: FloatArray) -> FloatArray:
+def field_covariance(
+    readout: Readout, v2: FloatArray, special: FloatArray, block: QuadraticBlock | None = None
+) -> FloatArray:
     """C of all fields, (f, f), for that of (τ, ψ, Δ) in scaled units in `special`."""
     size, count = v2.size, readout.columns.plain.shape[2]
     c, g = np.zeros((count, count)), np.arange(size)
     c[g, g] = readout.d
     end = size + len(special)
     c[size:end, size:end] = special
-    for of_degree in (
-        () if readout.higher is None else readout.higher.fields
-    ):  # diagonal in the groups
-        every = end + size * np.arange(of_degree.shape[1])
+    if block is not None:
+        c[end : end + 3 * size, end : end + 3 * size] = block.square[0]
+        every = end + 3 * size + size * np.arange(4)
         for (i, row), (k, column) in itertools.product(enumerate(every), repeat=2):
-            c[row + g, column + g] = of_degree[:, i, k]
-        end += size * every.size
+            c[row + g, column + g] = block.higher.cube[0, :, i, k]
     root = np.tile(np.sqrt(v2 / readout.d), count // size)
     return np.asarray(root[:, None] * c * root)
 
@@ -269,8 +287,12 @@ def fit(
     At finite d samples have the influence χ + (s² − 1)χ_s of (152), in `across`.
     """
     columns, labels, size = readout.columns, readout.labels, v2.size
-    c = field_covariance(readout, v2, special)
-    root = np.sqrt(v2 / readout.d)
+    root, block = np.sqrt(v2 / readout.d), None
+    if readout.higher is not None:
+        second = 2.0 * columns.curvature[0] * root
+        seen = second.T @ (second * mass[:, None])
+        block = QuadraticBlock(readout.higher.fields, np.array([readout.d]), seen[None])
+    c = field_covariance(readout, v2, special, block)
     if across is None:
         seen = gram(readout, mass)
         right = columns.plain[0].T @ (mass * labels.mean[0])
@@ -286,10 +308,14 @@ def fit(
     found = solve_fields(c[None], seen[None], right[None])
     dual, coefficients = found[0][0], found[1]
     missed = misfit(columns, labels, readout.sample_norm[None], coefficients)[0]
-    bulk = coefficients.reshape(-1, size)[readout.bulk] / root
+    every = coefficients.reshape(-1, size) / root
+    bulk = every[readout.bulk]
     penalty = dual @ coefficients[0] - np.sum((bulk @ information) * bulk)
+    if block is not None:
+        squares = every[readout.squares]
+        penalty -= np.sum((squares @ block.information[0]) * squares)
     total, missed_across = float(mass @ missed + penalty), None
     if across is not None:
         missed_across = across.misfit(shown_by_degree(columns, coefficients))[0]
         total += float(across.weight[0] @ missed_across)
-    return Fit(dual, coefficients[0], missed, total / readout.n, across, missed_across)
+    return Fit(dual, coefficients[0], missed, total / readout.n, block, across, missed_across)

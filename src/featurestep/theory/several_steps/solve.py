@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,10 +12,11 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
 from .batches import Batch, Frame, initial_frame, make_step
-from .degrees import radial_columns
-from .directions import Change, covariance
+from .degrees import learned_axis, radial_columns
+from .directions import Change, covariance, pair_products
 from .fixed_point import Adjoint, Equations, Errors, Solution, bulk_without_readout
 from .laws import Target, first_law, joint_law
+from .own_shift import OwnMotion, own_motion
 from .readout import Fit, Readout, build_columns, build_labels, by_group, fit, radial_labels
 from .rules import Fineness, frame_rule
 
@@ -43,6 +45,13 @@ class Training:
         return self.is_gaussian and self.higher
 
 
+class OwnWeights(NamedTuple):
+    """What terms of finite d need of the weights beside their covariances."""
+
+    motion: OwnMotion
+    products: FloatArray | None  # (K, K, 2, 2) of K_g and K_h on κ and s
+
+
 @dataclass(frozen=True)
 class StepsSolution:
     """A trained network: its weights, its readout and what it costs."""
@@ -53,6 +62,7 @@ class StepsSolution:
     batches: Sequence[Batch]
     free: FloatArray  # Ĉ of (τ, ψ, Δ) without readout
     initial: FloatArray | None  # what initial norms add to it
+    own: OwnWeights | None  # with `higher`
     readout: Readout
     at: Solution
     special: FloatArray  # Ĉ of (τ, ψ, Δ)
@@ -104,16 +114,17 @@ def build_readout(
     frame: Frame,
     rule: Rule,
     norms: tuple[FloatArray, FloatArray | None],
+    own: OwnWeights | None = None,
 ) -> Readout:
-    """Columns and labels at nodes of ξ; `norms` are `free` and `initial` of `StepsSolution`."""
+    """Columns and labels at nodes of ξ; the last arguments are those of `StepsSolution`."""
     xi, weight = rule
-    products, higher, across = frame.products, None, None
-    if training.higher and isinstance(training.star, Nonlinearity) and frame.axes:
-        own = by_group(norms[0], frame.norm2.size)
-        columns, higher = radial_columns(training.sigma, frame, training.d, own, xi)
+    traces, higher, across = frame.products, None, None
+    if own is not None and isinstance(training.star, Nonlinearity):
+        covariances = by_group(norms[0], frame.norm2.size)
+        columns, higher = radial_columns(training.sigma, frame, training.d, covariances, xi, *own)
         labels, across = radial_labels(training.star, frame, training.noise_std, xi)
         xi, weight = np.tile(xi, (2, 1)), np.tile(0.5 * weight, 2)
-        products = products - np.outer(frame.norm2, frame.norm2)
+        traces = traces - np.outer(frame.norm2, frame.norm2)
     else:
         labels = build_labels(training.star, frame, training.noise_std, xi)
         columns = build_columns(training.sigma, frame, training.d, norms[0], xi, norms[1])
@@ -126,7 +137,7 @@ def build_readout(
         weight=weight,
         columns=columns,
         labels=labels,
-        sample_norm=products * (2.0 / training.d),
+        sample_norm=traces * (2.0 / training.d),
         higher=higher,
         across=across,
     )
@@ -147,6 +158,19 @@ def norms_without_readout(
     return free, covariance(changes, without)[0] - free
 
 
+def own_weights(
+    training: Training, batches: list[Batch], changes: list[Change]
+) -> OwnWeights | None:
+    """What terms of finite d need of the weights, for a target of one direction."""
+    frame, star = batches[-1].after, training.star
+    if not training.higher or not isinstance(star, Nonlinearity) or not frame.axes:
+        return None
+    without = bulk_without_readout(batches)
+    stages = covariance(changes, without)[1]
+    products = pair_products(stages, without, batches, learned_axis(frame))
+    return OwnWeights(own_motion(training.sigma, star, batches), products)
+
+
 def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSolution:
     """Solve one problem of several steps: the way from (160) to (181)."""
     given = groups
@@ -157,7 +181,8 @@ def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSo
     free, initial = norms_without_readout(training, batches, changes)
     frame = batches[-1].after
     rule = frame_rule(frame, groups[1], fineness.readout, fineness.tolerance)
-    readout = build_readout(training, groups, frame, rule, (free, initial))
+    own = own_weights(training, batches, changes)
+    readout = build_readout(training, groups, frame, rule, (free, initial), own)
     equations = Equations(batches, readout)
     at = equations.solve()
     special, stages = covariance(changes, at.bulk)
@@ -165,5 +190,16 @@ def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSo
     fitted = fit(readout, at.state.v2, at.mass, at.bulk.information, special, across)
     errors = Adjoint(equations, at, stages, fitted).solve()
     return StepsSolution(
-        training, given, groups, batches, free, initial, readout, at, special, fitted, errors
+        training,
+        given,
+        groups,
+        batches,
+        free,
+        initial,
+        own,
+        readout,
+        at,
+        special,
+        fitted,
+        errors,
     )
