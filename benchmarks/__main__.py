@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import (
+    covariance_bench,
     files_bench,
     gpu_bench,
     losses_bench,
@@ -34,6 +35,7 @@ RESULTS = Path(__file__).parent / "results"
 TABLES: dict[str, Callable[[], None]] = {
     "predict": predict_bench.main,
     "losses": losses_bench.main,
+    "covariance": covariance_bench.main,
     "simulate": simulate_bench.main,
     "spectrum": spectrum_bench.main,
     "steps": steps_bench.main,
