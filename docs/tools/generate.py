@@ -19,6 +19,7 @@ _FOREIGN = (
 CONVERTERS = ("ridge_from", "step_size_from", "rescaled")
 RECORDS = {
     "predict": "Predictions",
+    "covariance": "Inputs with a covariance",
     "simulate": "Simulations",
     "spectrum": "Spectra",
     "sweep": "Sweeps",
