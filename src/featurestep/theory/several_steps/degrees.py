@@ -30,6 +30,7 @@ from ..exact.degrees import (
 from .batches import Frame
 from .own_shift import OwnMotion
 
+_MOST_SHARED = 0.9  # by (κ, s) of what the directions beside them have
 _LEAST_NODE = 0.05  # of K_g, relative to its mean
 _FEWEST_INPUTS = 4.0  # directions of an input that (134)–(142) take for granted
 _NODES, _NODES_BY_SCALE = 40, 10.0  # of interpolated averages, and for every ρ of their range
@@ -85,12 +86,15 @@ def special_covariance(
     left = products - 0.5 * (own + np.swapaxes(own, 2, 3))
     left = left.transpose(0, 2, 1, 3).reshape(2 * size, 2 * size)
     values, vectors = np.linalg.eigh(0.5 * (left + left.T))
-    cross = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0))
+    cross = (vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0))).reshape(size, 2, 2)
+    own = norm2 + 2.0 * (np.diag(traces) / norm2 - norm2)
+    # K_g must stay positive: BᵀP⁻¹B below what the two directions have themselves.
+    shared = np.swapaxes(cross, 1, 2) @ np.linalg.solve(pair, cross)
+    most = np.linalg.eigvalsh(shared)[:, -1] / own
+    cross *= np.minimum(1.0, np.sqrt(_MOST_SHARED / np.maximum(most, 1e-300)))[:, None, None]
     found = np.zeros((size, 4, 4))
-    found[:, :2, :2] = pair
-    found[:, :2, 2:] = cross.reshape(size, 2, 2)
-    found[:, 2:, :2] = np.swapaxes(found[:, :2, 2:], 1, 2)
-    found[:, 2, 2] = found[:, 3, 3] = norm2 + 2.0 * (np.diag(traces) / norm2 - norm2)
+    found[:, :2, :2], found[:, :2, 2:], found[:, 2:, :2] = pair, cross, np.swapaxes(cross, 1, 2)
+    found[:, 2, 2] = found[:, 3, 3] = own
     return found
 
 
