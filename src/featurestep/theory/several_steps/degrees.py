@@ -40,7 +40,7 @@ _LARGEST_OVERLAP = 0.2  # share of a neuron's square along an axis up to which t
 def learned_axis(frame: Frame) -> FloatArray:
     """The axis of κ, (Q,), for a target of one direction: its projection on the axes."""
     size = float(np.linalg.norm(frame.gamma))
-    return frame.gamma[0] / size if size > 0.0 else np.eye(frame.axes)[0]
+    return np.asarray(frame.gamma[0] / size if size > 0.0 else np.eye(frame.axes)[0])
 
 
 class Axis(NamedTuple):
@@ -150,7 +150,7 @@ def radial_columns(
         kept = np.minimum(1.0, _LARGEST_OVERLAP * norm[0] ** 2 / np.maximum(largest, 1e-300))
         beside = (kept / d * (bent - (nodes.kappa**2 - 1.0) * axis.pair[:, 0, 0]))[None]
     tables = Tables(inputs, norm, seen, nodes, pair[:, :, 0, 0], beside)
-    gamma = np.linalg.norm(frame.gamma)[None]
+    gamma = np.linalg.norm(frame.gamma, axis=1)
     towards = towards_target(pair, gamma, frame.across[:, 0])
     xi = np.tile(xi, (2, 1))
     moved = OwnShift(*_own_shift(motion, seen.s, xi), towards)

@@ -363,8 +363,8 @@ def pair_products(
         found.append(moved[last] - own.information)
     along, across, both = found
     mixed = 0.5 * (both - along - across)
-    rows = np.stack([along, mixed], axis=-1), np.stack([mixed, across], axis=-1)
-    return np.stack(rows, axis=-2)
+    parts = np.stack([along, mixed, mixed, across], axis=-1)
+    return np.asarray(parts.reshape(size, size, 2, 2))
 
 
 def _energy_gradient(stage: Stage, bulk: Bulk, c: FloatArray, by_g: FloatArray) -> FloatArray:
