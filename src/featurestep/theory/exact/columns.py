@@ -292,11 +292,12 @@ def averages_along(
 def _lagrange(x: FloatArray) -> FloatArray:
     """Weights of the points −5 … 6 for polynomials through them, (…, 12), at x in [0, 1]."""
     points = np.arange(_POINTS) - (_POINTS // 2 - 1)
+    apart = np.subtract.outer(points, points) + np.eye(_POINTS)
+    away = x[..., None] - points
     found = np.ones((*x.shape, _POINTS))
-    for point in points:
-        others = points != point
-        found[..., others] *= (x - point)[..., None] / (points[others] - point)
-    return found
+    np.cumprod(away[..., :-1], axis=-1, out=found[..., 1:])
+    found[..., :-1] *= np.cumprod(away[..., :0:-1], axis=-1)[..., ::-1]
+    return found / apart.prod(axis=1)
 
 
 def _products(step: Step, kappa: FloatArray, second: FloatArray, scale: FloatArray) -> list[_Field]:
