@@ -22,7 +22,7 @@ from ...functions.nonlinearity import coefficients
 
 SINGLE, BINS = 8, 16  # classes of a smooth spectrum: errors of 1e-3 for power laws up to 0.9
 HIGHEST = 6  # of the moments M_k
-LEAST_VARIANCE = 0.01  # of the norms of initial rows, from which continuous laws split groups
+LEAST_VARIANCE = 0.01  # of the norms of initial rows, from which many groups are split
 LARGEST_SPLIT = 0.9  # |ω_c| of groups of long and short rows; 0 leaves their norms to fields alone
 LARGEST_RADIUS = 0.25  # r_g of (123): two values stand for larger ones badly; 0 leaves all to s_gh
 VISIBLE_SHARE = 0.03  # of one direction in a neuron's variance, from which it is conditioned on
@@ -87,15 +87,17 @@ def input_classes(problem: Problem) -> Parts | None:
 def splits_rows(problem: Problem) -> bool:
     """True if initial rows of different norms in the classes are groups of their own.
 
-    Continuous laws have many groups after a step, and twice as many cost four times as much: there
-    norms that vary little are left to fields.
+    After a step continuous laws have many groups, and so has a direction that is conditioned on;
+    twice as many cost four times as much: there norms that vary little are left to fields.
     """
     parts = input_classes(problem)
     if parts is None:
         return False
-    values, shares, _ = parts
+    first = int(sees_direction(problem))
+    values, shares = (part[first:] for part in parts[:2])
     variance = 2.0 * float(shares @ (values - 1.0) ** 2) / problem.d  # of w_jᵀΣw_j
-    return problem.law.is_finite or problem.step_size == 0.0 or variance >= LEAST_VARIANCE
+    few = problem.step_size == 0.0 or (problem.law.is_finite and not first)
+    return few or variance >= LEAST_VARIANCE
 
 
 def class_count(problem: Problem) -> int:
