@@ -67,7 +67,7 @@ class Packing:
 
 
 @dataclass(frozen=True)
-class Nodes:
+class SamplesAt:
     """What the readout's samples say at a state: (7), (8), (131) and (138)."""
 
     shrink: FloatArray  # (X,) 1/(1 + χ)
@@ -99,7 +99,7 @@ class Solution:
     """The solution with everything that the equations say there."""
 
     state: State
-    nodes: Nodes
+    nodes: SamplesAt
     bulk: Bulk
     residual: float
     iterations: int
@@ -151,7 +151,7 @@ class Equations:
         both = root[:, None] * root
         return Forms(forms.own * both, None if forms.mixed is None else forms.mixed * both)
 
-    def nodes(self, v2: FloatArray, responses: Forms) -> Nodes:
+    def nodes(self, v2: FloatArray, responses: Forms) -> SamplesAt:
         """1/(1+χ), n w/(1+χ), V and the blocks at a state: (7), (8), (131), (138)."""
         readout = self.readout
         chi = self.influence(v2, self.between_roots(v2, responses))
@@ -160,11 +160,11 @@ class Equations:
         seen = self.between_roots(v2, self.seen(mass))
         information, columns = seen.own[:, 0], readout.columns
         if columns.blocks is None or columns.along_kappa is None or seen.mixed is None:
-            return Nodes(shrink, mass, information[0], None, None)
+            return SamplesAt(shrink, mass, information[0], None, None)
         every = SectorsAt(columns.blocks, seen.own[:, 1:])
         last = every.inverse[:, -1]
         mixed = MixedAt(columns.along_kappa, np.array([readout.d]), last, seen.mixed)
-        return Nodes(shrink, mass, (information - mixed.eliminated)[0], every, mixed)
+        return SamplesAt(shrink, mass, (information - mixed.eliminated)[0], every, mixed)
 
     def t_matrices(self, whole: FloatArray) -> list[FloatArray]:
         """T at the nodes of every batch."""
