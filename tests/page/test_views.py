@@ -34,7 +34,8 @@ def test_the_point_is_the_prediction(state: PageState) -> None:
     for name in ("test_error", *axes.errors(state), "readout_norm", "alignment"):
         assert point[name] == getattr(found, name)
     kappa = np.array(point["kappa"])
-    np.testing.assert_allclose(point["learned"], found.learned(kappa), rtol=1e-12)
+    # It crosses 0: there the rounding is that of its largest values.
+    np.testing.assert_allclose(point["learned"], found.learned(kappa), rtol=1e-12, atol=1e-13)
     best = found.target_along(kappa)
     if state.loss == "logistic":
         best = np.log((1.0 + best) / (1.0 - best))  # log-odds
