@@ -30,6 +30,7 @@ from ..functions.targets import AlignedTarget
 GroupKey = tuple[Callable[..., Rule], tuple[Any, ...]]  # the function of a rule, its arguments
 NodeKey = tuple[tuple[tuple[float, float], ...], float, float, float]
 
+FEWEST_INPUTS = 4  # directions of an input that terms of finite d take for granted (134)–(143)
 MOST_GROUPS = 750
 MOST_NODES = 16_000
 ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolves, per spacing
@@ -63,7 +64,6 @@ _UNIFORM_EXTRA = 13  # nodes of the uniform law beyond those of an equispaced ru
 _TAIL = 4.5  # where the Gaussian law is cut off, at least
 _SMALLEST_SCALE = 2.0**-24
 _SAME_GROUP = 13  # decimals to which g and −g agree
-_FEWEST_INPUTS = 4  # as `exact.step.FEWEST_INPUTS`
 _LIKELY = 2.4  # standard deviations of the random mean of the initial output (41)
 
 
@@ -344,7 +344,7 @@ def _shortest_row(problem: Problem) -> float:
     """ρ of the groups of short rows of W0, before the step (143): they vary with κ at ρ/u."""
     if problem.initial != "gaussian":
         return 1.0
-    return math.sqrt(1.0 - math.sqrt(2.0 / max(problem.d, _FEWEST_INPUTS)))
+    return math.sqrt(1.0 - math.sqrt(2.0 / max(problem.d, FEWEST_INPUTS)))
 
 
 def _target_centres(problem: Problem, weights: SpikedWeights) -> tuple[tuple[float, float], ...]:

@@ -19,9 +19,10 @@ import numpy as np
 
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, coefficients, hermite_polynomials
+from ..resolution import FEWEST_INPUTS
 from .dyson import symmetric
 from .sectors import MixedCoordinates, Sector
-from .step import FEWEST_INPUTS, Step
+from .step import Step
 from .weight_covariance import WeightCovariance
 
 DEGREES = (2, 3)  # that have blocks and fields

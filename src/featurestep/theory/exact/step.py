@@ -20,6 +20,7 @@ from ...functions.nonlinearity import Nonlinearity, coefficients, gaussian_panel
 from ...functions.quadrature import Rule, gauss_hermite, normal_density, panels
 from ...functions.targets import AlignedTarget
 from ..labels import across_alignment
+from ..resolution import FEWEST_INPUTS
 from .inputs import (
     HIGHEST,
     Classes,
@@ -49,7 +50,6 @@ from .visible import (
 )
 
 OFFSETS = 7  # values of the initial output's random mean (41)
-FEWEST_INPUTS = 4.0  # directions of an input that terms of finite d take for granted
 _SHORTEST = 1e-6
 
 
@@ -268,7 +268,7 @@ def residual_noise(row: ProblemRow) -> Noise:
     return Noise(noise + output + radius, -s.c0 * row.offset, s.c1)
 
 
-class _Rows(NamedTuple):
+class _InitialRows(NamedTuple):
     """Groups of neurons before the step, and what their rows of W0 are like."""
 
     g: FloatArray  # (K,)
@@ -277,14 +277,14 @@ class _Rows(NamedTuple):
     length: FloatArray  # (B, K) of Σ^½w_j
     in_classes: SplitRows | None  # with classes of coordinates
 
-    def repeated(self, count: int) -> _Rows:
+    def repeated(self, count: int) -> _InitialRows:
         """The same groups so many times."""
         g, share, norm, length = (np.tile(part, count) for part in self[:4])
         in_classes = None if self.in_classes is None else self.in_classes.repeated(count)
-        return _Rows(g, share, norm, length, in_classes)
+        return _InitialRows(g, share, norm, length, in_classes)
 
 
-class _Samples(NamedTuple):
+class _StepSamples(NamedTuple):
     """What the step's samples are like."""
 
     phi: FloatArray  # (B,) φ0
@@ -303,8 +303,8 @@ class _Start(NamedTuple):
     """Problems before the step."""
 
     problems: Sequence[Problem]
-    rows: _Rows
-    samples: _Samples
+    rows: _InitialRows
+    samples: _StepSamples
     powers: FloatArray  # (B, 7) M_k of all inputs
     classes: Sequence[Parts | None]  # with the target's mass beside what is conditioned on
     visible: int  # how many classes are conditioned on
@@ -444,7 +444,7 @@ def _start(
         found, nodes, overlaps = [without_first(whole)], [given], given.overlaps[None]
         before = before.repeated(given.groups)
     phi, moments = d / _each(problems, "n_step"), np.stack([law.moments for law in laws])
-    drawn = _Samples(phi, moments, overlaps, nodes, input_moments(found, visible))
+    drawn = _StepSamples(phi, moments, overlaps, nodes, input_moments(found, visible))
     return _Start(
         problems,
         before,
@@ -468,7 +468,7 @@ def _initial_rows(
     split: bool,
     by_norm: bool,
     visible: int,
-) -> _Rows:
+) -> _InitialRows:
     """The groups of a rule; with `split` each is cut in two, by norms of the rows of W0."""
     (g, share), norm = groups, np.ones((d.size, groups[0].size))
     if split and by_norm:
@@ -478,10 +478,10 @@ def _initial_rows(
     gaussian = problem.initial == "gaussian"
     in_classes = split_rows(found, d, g.size, split=split, gaussian=gaussian, first=visible)
     length = norm if in_classes is None else np.sqrt(in_classes.square)
-    return _Rows(g, share, norm, length, in_classes)
+    return _InitialRows(g, share, norm, length, in_classes)
 
 
-def _learned_direction(problem: Problem, drawn: _Samples) -> _Learned:
+def _learned_direction(problem: Problem, drawn: _StepSamples) -> _Learned:
     """β in the frame of (45): of the target's directions the first alone has an overlap with it."""
     lean = slope_moments(problem.sigma).c1 if uses_initial_output(problem) else 0.0
     slope, target = drawn.overlaps[:, 0, 1], drawn.inputs.target
@@ -541,7 +541,9 @@ def _moved_beside(
     return moved, visible_direction(given, seen)
 
 
-def _norms(before: _Rows, moved: _Moved, drawn: _Samples) -> tuple[FloatArray, FloatArray]:
+def _norms(
+    before: _InitialRows, moved: _Moved, drawn: _StepSamples
+) -> tuple[FloatArray, FloatArray]:
     """ρ_g and Λ_g of (99), (B, K) each (eq. 93)."""
     m, k_mean = drawn.powers, moved.k_mean
     square, along = moved.kept**2, moved.kept * m[:, 2]
@@ -645,7 +647,7 @@ def _norm_variance(
     linear: FloatArray,
     quadratic: FloatArray,
     spread: FloatArray,
-    drawn: _Samples,
+    drawn: _StepSamples,
 ) -> FloatArray:
     """d·Var_g: variance of a neuron's norm that is not linear in its weights (eqs. 27, 102).
 

@@ -32,7 +32,14 @@ from ...functions.quadrature import (
 )
 from ..exact.degrees import DEGREES, dimension
 from ..exact.fixed_point import Samples
-from ..resolution import MOST_GROUPS, MOST_NODES, Mirrored, finite_groups, rounded_down
+from ..resolution import (
+    FEWEST_INPUTS,
+    MOST_GROUPS,
+    MOST_NODES,
+    Mirrored,
+    finite_groups,
+    rounded_down,
+)
 
 SAMPLES_BEYOND = 20.0  # samples of the step whose residual may exceed the end of the law of r
 MAX_REFINEMENT = 4.0
@@ -52,7 +59,6 @@ _MIN_SHARE = 0.002  # of neurons or samples that is not to be cut off from the r
 _MIN_ROW_SPREAD = 0.06  # spread of a row's variance, from that of ‖x‖, that is worth nodes
 _RADIUS_NODES = 3  # of ‖x‖, whose spread is small
 _VISIBLE = 0.02  # min(n, N) over the coordinates of a degree, from which it has a block (131)
-_FEWEST_INPUTS = 4  # directions of an input that (134) takes for granted
 _NO_PART = 1e-9  # |c_k| of an activation without degree k
 
 
@@ -225,7 +231,7 @@ def is_norm_spread_visible(problem: Problem) -> bool:
 
 def visible_degrees(problem: Problem) -> tuple[int, ...]:
     """Degrees of which n and N show more than noise."""
-    if problem.covariance is not None or problem.steps > 1 or problem.d < _FEWEST_INPUTS:
+    if problem.covariance is not None or problem.steps > 1 or problem.d < FEWEST_INPUTS:
         return ()
     found = []
     for k in DEGREES:
