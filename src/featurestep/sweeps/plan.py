@@ -80,7 +80,7 @@ def _retagged(unit: Unit, numerics: Mapping[str, Numerics]) -> Unit:
 def make_plan(sweep: Sweep) -> Plan:
     """Build and check every problem, and name every unit; nothing is computed.
 
-    Its numerics are those of a store in memory; `status.current_plan` has those of a file.
+    Its numerics are those of a store in memory; `current_plan` has those of a file.
     """
     per_point = sum(len(task.parts) for task in sweep.tasks)
     size = per_point * math.prod(sweep.shape)
