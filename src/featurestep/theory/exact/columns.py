@@ -297,7 +297,7 @@ def _lagrange(x: FloatArray) -> FloatArray:
     found = np.ones((*x.shape, _POINTS))
     np.cumprod(away[..., :-1], axis=-1, out=found[..., 1:])
     found[..., :-1] *= np.cumprod(away[..., :0:-1], axis=-1)[..., ::-1]
-    return found / apart.prod(axis=1)
+    return np.asarray(found / apart.prod(axis=1))
 
 
 def _products(step: Step, kappa: FloatArray, second: FloatArray, scale: FloatArray) -> list[_Field]:
