@@ -15,7 +15,6 @@ from featurestep import InvalidProblem, LossPrediction, Prediction, Problem, pre
 from featurestep.theory.exact import columns
 from featurestep.theory.exact.solve import SolvedNetwork
 from featurestep.theory.predict import solve
-from featurestep.theory.prediction import answered
 from featurestep.theory.resolution import Effort
 from featurestep.theory.reuse import features, readout
 from featurestep.theory.reuse.rules import choose_rules
@@ -94,7 +93,7 @@ def test_separate_rows_with_an_intercept_give_the_fresh_engine(without_curvature
     found = solve_rows(problem, choose_rules(problem, 1.6), shares).loss_prediction()
     names = ("test_error", "train_objective", "train_error", "readout_norm", "intercept")
     for name in names:
-        assert getattr(found, name) == pytest.approx(getattr(fresh, name), rel=1e-6)
+        assert getattr(found, name) == pytest.approx(getattr(fresh, name), rel=1e-9)
     without = predict(problem.replace(intercept=False))
     assert fresh.test_error < 0.98 * without.test_error
 
@@ -251,7 +250,9 @@ def _refused(problems: Iterable[Problem]) -> list[Problem]:
 
 @pytest.mark.parametrize("varied", [False, True])
 def test_random_problems_are_solved(varied: bool) -> None:
-    assert not _refused(_varied(i) if varied else _drawn(i, FINITE) for i in range(40))
+    """Number 1125 of the varied ones diverges when it is accelerated after few damped steps."""
+    some = (*range(40), 1125)
+    assert not _refused(_varied(i) if varied else _drawn(i, FINITE) for i in some)
 
 
 @pytest.mark.slow
@@ -261,12 +262,23 @@ def test_two_thousand_random_problems_are_solved(varied: bool) -> None:
     assert len(_refused(problems)) < 10
 
 
+def _assert_independent_of_nodes(problem: Problem) -> None:
+    coarse, fine = (solve([problem], effort=Effort(nodes=k))[0] for k in (1.0, 1.5))
+    names = ("test_error", "train_objective", "train_error") if problem.intercept else ERRORS
+    for name in names:
+        assert getattr(coarse, name) == pytest.approx(getattr(fine, name), rel=1e-6), problem
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_results_do_not_depend_on_nodes(seed: int) -> None:
-    problem = _drawn(1000 + seed, FINITE)
-    coarse, fine = (answered(solve([problem], effort=Effort(nodes=k))[0]) for k in (1.0, 1.5))
-    for name in ERRORS:
-        assert getattr(coarse, name) == pytest.approx(getattr(fine, name), rel=1e-6)
+    _assert_independent_of_nodes(_drawn(1000 + seed, FINITE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("varied", [False, True])
+def test_results_of_many_problems_do_not_depend_on_nodes(varied: bool) -> None:
+    for seed in range(1000, 1300):
+        _assert_independent_of_nodes(_varied(seed) if varied else _drawn(seed, FINITE))
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])

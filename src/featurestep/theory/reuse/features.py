@@ -27,6 +27,7 @@ _END, _PANELS_END = 8.5, 8.0  # of z, for activations without and with kinks
 _STEEP = 6.0  # e φ0 r from which on nodes of z are closer, over ς where it is above 1
 _NEGLIGIBLE = 1e-9  # probability of a node of r
 _PANEL_ORDER = 8
+_ROWS_AT_ONCE = 4  # nodes of r whose values stay in cache
 _MOST_VALUES = 2e8  # of features, about a minute
 _AROUND = np.array([-5.0, -1.7, 0.0, 1.7, 5.0])  # edges around a kink, in units of its width
 
@@ -282,9 +283,10 @@ def _of_group(
     end += 1.01 * np.abs(own).max() * np.abs(slopes).max() + 1.0
     smoothed = SmoothedActivation(sigma, width, -end, end)
     for each in np.unique(level):
-        of = np.flatnonzero(level == each)
+        alike = np.flatnonzero(level == each)
         nearest = spacing / 2.0 ** (0.5 * each)
-        found[:, of] = _of_rows(step, g, smoothed, own[of, None, None], rows.kappa, nearest)
+        for of in np.array_split(alike, -(-alike.size // _ROWS_AT_ONCE)):
+            found[:, of] = _of_rows(step, g, smoothed, own[of, None, None], rows.kappa, nearest)
     return found
 
 
@@ -343,7 +345,8 @@ def _panels_around_kinks(
     kinks = np.array(sigma.kinks)
     middles = np.concatenate([[kinks[0] - 1.0], 0.5 * (kinks[1:] + kinks[:-1]), [kinks[-1] + 1.0]])
     drift = np.copysign(max(abs(c), 1e-3), c)
-    reached = place[..., None] + own[..., None] * sigma.derivative(middles)  # (M, Q, 1, pieces)
+    slopes = np.unique(sigma.derivative(middles))
+    reached = place[..., None] + own[..., None] * slopes  # (M, Q, 1, slopes)
     at = (kinks[:, None] - reached[..., None, :]) / drift
     at = at.reshape(*at.shape[:2], -1)
     spread = min(width / abs(drift), 2.0)

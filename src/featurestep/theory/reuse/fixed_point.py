@@ -15,12 +15,18 @@ import numpy as np
 
 from ...core.types import FloatArray, IntArray
 from ..exact.dyson import p_hat_index, symmetric
-from ..exact.fixed_point import ACCEPTED, LARGEST_MOVE, TOLERANCE, robust_fixed_point
+from ..exact.fixed_point import (
+    ACCEPTED,
+    LARGEST_MOVE,
+    TOLERANCE,
+    noise_only,
+    robust_fixed_point,
+)
 from .features import RowFeatures, StepNumbers
 from .rows import ONE, RowClass
 
-_FIRST_RIDGE = 0.2  # added to λ where the iteration starts
-_DAMPED_STEPS, _DAMPING = 12, 0.5  # before the acceleration
+_DAMPED_STEPS, _DAMPING = 4, 0.5  # before the acceleration, and more while changes are large
+_SMALL_CHANGE, _MOST_DAMPED_STEPS = 1.0, 60
 
 
 @dataclass(frozen=True)
@@ -285,12 +291,13 @@ def solve(pencil: Pencil) -> PencilSolution:
         ]
         return np.stack(found)[: rows.size]
 
-    n = sum(rows.readout_share for rows, _ in pencil.classes) * pencil.step.n_step
-    first = np.log(pencil.step.neurons / (pencil.ridge + _FIRST_RIDGE * n))
-    start = PencilState(first, np.zeros((3 * size, 3 * size))).vector()[None]
-    one = np.arange(1)
-    for _ in range(_DAMPED_STEPS):
-        start = start + _DAMPING * (image(start, one) - start)
+    start = PencilState(_first_log_v2(pencil), np.zeros((3 * size, 3 * size))).vector()[None]
+    one, damped = np.arange(1), 0
+    while damped < _MOST_DAMPED_STEPS:
+        change = image(start, one) - start
+        start, damped = start + _DAMPING * change, damped + 1
+        if damped >= _DAMPED_STEPS and np.abs(change).max() < _SMALL_CHANGE:
+            break
     found = robust_fixed_point(
         image,
         start,
@@ -300,7 +307,20 @@ def solve(pencil: Pencil) -> PencilSolution:
         reach=LARGEST_MOVE,
     )
     at = evaluate(pencil, PencilState.of(found.state[0], size))
-    return PencilSolution(at, float(found.residual[0]), _DAMPED_STEPS + int(found.iterations[0]))
+    return PencilSolution(at, float(found.residual[0]), damped + int(found.iterations[0]))
+
+
+def _first_log_v2(pencil: Pencil) -> FloatArray:
+    """log V2 where features are pure noise of the size that they have, (K,)."""
+    step, n = pencil.step, 0.0
+    power = np.zeros(pencil.groups)
+    for rows, features in pencil.classes:
+        weight = rows.readout_share * rows.moments[:, :, ONE, ONE] * step.n_step
+        slope = features.slopes[..., pencil.groups : 2 * pencil.groups]
+        n += float(weight.sum())
+        power += np.tensordot(weight, features.spread + (step.norm * slope) ** 2, 2)
+    given = np.array([n]), np.array([pencil.ridge / n])
+    return np.asarray(np.log(noise_only(*given, step.neurons[None], power[None] / n)[0]))
 
 
 def _scale(state: PencilState) -> FloatArray:

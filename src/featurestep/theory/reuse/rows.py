@@ -89,11 +89,10 @@ def step_rows(
     kappa: FloatArray,
     count: int,
     *,
-    step_share: float,
     readout_share: float,
     samples: float | None = None,
 ) -> RowClass:
-    """Rows that the step has seen, at nodes of (κ, r): κ = γt + qs̃, y = r (eq. 61).
+    """All rows of the step, at nodes of (κ, r): κ = γt + qs̃, y = r (eq. 61).
 
     `samples` cuts off the laws of t and the noise.
     kappa: equispaced, closer than q: their weights are those of the trapezoidal rule in s̃. In r
@@ -118,7 +117,7 @@ def step_rows(
     own = np.stack([np.stack([averaged(f * g) for g in quadratic], -1) for f in quadratic], 2)
     beside = np.stack([with_all(f) for f in quadratic], axis=2)
     squares = np.concatenate([beside, own], axis=-1)
-    return RowClass(r, kappa, np.stack(rows, axis=2), squares, step_share, readout_share)
+    return RowClass(r, kappa, np.stack(rows, axis=2), squares, 1.0, readout_share)
 
 
 def other_rows(

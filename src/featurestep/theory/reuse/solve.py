@@ -91,21 +91,16 @@ def build_pencil(
     star, noise = problem.sigma_star, problem.noise_std
     direction = float(step.alignment[0]), float(step.across[0])
     total = shares.step + shares.both
-    classes = []
-    for step_share, readout_share in ((shares.both, shares.both), (shares.step, 0.0)):
-        if step_share:
-            rows = step_rows(
-                star,
-                noise,
-                *direction,
-                rules.kappa,
-                rules.residuals,
-                step_share=step_share / total,
-                readout_share=readout_share / total,
-                samples=samples,
-            )
-            features = step_features(numbers, rows, rules.pre_activation)
-            classes.append((rows, features))
+    seen = step_rows(
+        star,
+        noise,
+        *direction,
+        rules.kappa,
+        rules.residuals,
+        readout_share=shares.both / total,
+        samples=samples,
+    )
+    classes = [(seen, step_features(numbers, seen, rules.pre_activation))]
     if shares.readout:
         share = shares.readout / total
         rows = other_rows(
