@@ -187,12 +187,15 @@ def rows_used_twice():
     best[1, :, 0] = 0.251  # with much noise the two ways are alike
     as_fresh = np.outer([0.255, 0.28, 0.255], np.ones(shape[1]))
     training = np.tile([0.2, 0.1], (*shape, 1))
+    ridges = training.copy()
+    ridges[1] = [0.2, 1.0]
     return xarray.Dataset(
         {
             "plain": (("task", "ratio", "way"), 1.2 * best),
             "best": (("task", "ratio", "way"), best),
             "tuned_as_fresh": (("task", "ratio"), as_fresh),
             "draws": (("task", "ratio", "way", "seed"), drawn(best)),
+            "ridges": (("task", "ratio", "rows"), ridges),
             "training": (("task", "ratio", "rows"), training),
             "training_draws": (("task", "ratio", "own", "seed"), drawn(training[..., ::-1])),
         },
@@ -249,6 +252,8 @@ FALSE = [
     ("reuse", "tuned_as_fresh", {"task": "ReLU"}, 0.3, "ReLU: ridge"),
     ("reuse", "training_draws", {"task": "ReLU", "own": "with"}, 0.2, "ReLU: at d"),
     ("reuse", "tuned_as_fresh", {"task": "little noise"}, 0.3, "little noise: ridge"),
+    ("reuse", "ridges", {"task": "ReLU", "rows": "same"}, 0.3, "the best ridge is"),
+    ("reuse", "ridges", {"task": "much noise", "rows": "same"}, 0.1, "much noise: at a step"),
     ("reuse", "tuned_as_fresh", {"task": "much noise"}, 0.2, "much noise: ridge"),
     ("reuse", "training_draws", {"task": "little noise", "own": "with"}, 0.2, "little noise: at d"),
     ("reuse", "training_draws", {"task": "much noise", "own": "without"}, 0.1, "much noise: at d"),

@@ -86,6 +86,7 @@ def _point(quick: bool, seeds: int, told: Progress, task: str, ratio: float) -> 
         "best_ridge": ("way", [best[way].location["ridge"] for way in WAYS]),
         "best_step": ("way", [_in_roots(best[way].problem) for way in WAYS]),
         "tuned_as_fresh": predict(twice.replace(**as_fresh)).test_error,
+        "ridges": ("rows", [optimum(given).location["ridge"] for given in (fresh, twice)]),
         "draws": (("way", "seed"), draws),
         "training": ("rows", [predict(p).train_mse for p in (fresh, twice)]),
         "training_draws": (("own", "seed"), np.transpose(own)),
@@ -174,7 +175,18 @@ def check(data: xarray.Dataset) -> Iterator[Claim]:
             f"{task}: ridge and step that are best for as many fresh rows cost {cost:.1%} at most"
         )
         yield Claim(text, bool(costs.min() > -SEARCH and (cost <= COST) == (task != "much noise")))
+        yield _best_ridge(task, at)
         yield _memorised(task, at)
+
+
+def _best_ridge(task: str, at: xarray.Dataset) -> Claim:
+    """The best ridge at a step of √N, over that for as many fresh rows: larger with much noise."""
+    *times, last = (at["ridges"].sel(rows="same") / at["ridges"].sel(rows="fresh")).values
+    text = (
+        f"{task}: at a step of √N the best ridge is {min(times):.1f} to {max(times):.1f} times "
+        f"that for as many fresh rows up to d = n, {last:.1f} times at d = 2n"
+    )
+    return Claim(text, bool(min(times) > 1.0 if task == "much noise" else max(times) < 1.0))
 
 
 def _better_twice(task: str, at: xarray.Dataset) -> Iterator[Claim]:
