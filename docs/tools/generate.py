@@ -20,6 +20,7 @@ CONVERTERS = ("ridge_from", "step_size_from", "rescaled")
 RECORDS = {
     "predict": "Predictions",
     "covariance": "Inputs with a covariance",
+    "reuse": "Predictions with rows of the step",
     "simulate": "Simulations",
     "spectrum": "Spectra",
     "sweep": "Sweeps",
