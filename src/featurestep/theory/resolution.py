@@ -330,7 +330,8 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     centres = ((0.0, rounded_down(scale)),) * copies
     widest = rounded_down(1.0 / u) if sigma.oscillates and u > 0 else 1.0
     end = 7.25 + 0.25 * (growth_degree(problem.star) + growth_degree(sigma))
-    gentle = problem.has_square_loss and problem.shared_rows == 0 and u <= _STEEP_SHIFT
+    fresh = problem.shared_rows == 0 or problem.step_size == 0.0
+    gentle = problem.has_square_loss and fresh and u <= _STEEP_SHIFT
     spacing = (_WIDE_NODE_SPACING if gentle else _NODE_SPACING) / refine
     if 2 * end / widest / spacing > MOST_NODES:
         raise NotConverged(
