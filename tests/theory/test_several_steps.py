@@ -431,8 +431,8 @@ def test_a_vanishing_step_hardly_changes_the_answer_of_one_step(
     one = predict(problem)
     for sizes in ((15.0, 1e-6), (1e-6, 15.0)):
         two = predict(problem.replace(step_sizes=sizes))
-        assert two.test_error == pytest.approx(one.test_error, rel=1e-3)
-        assert two.train_loss == pytest.approx(one.train_loss, rel=1e-3)
+        assert two.test_error == pytest.approx(one.test_error, rel=1e-4)
+        assert two.train_loss == pytest.approx(one.train_loss, rel=1e-4)
     without = without_higher_degrees(problem)
     assert abs(without.test_error / one.test_error - 1.0) > 0.01
 

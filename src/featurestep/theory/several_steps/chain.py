@@ -45,8 +45,12 @@ def t_matrix_change(batch: Batch, t_matrices: FloatArray, change: FloatArray) ->
     return np.asarray(averaged_change(weight, t_matrices[None], batch.ratio * change[None])[0])
 
 
-def solve_chain(xi: Sequence[FloatArray], information: FloatArray) -> FloatArray:
+def solve_chain(
+    xi: Sequence[FloatArray], information: FloatArray, initial: FloatArray | None = None
+) -> FloatArray:
     """G on all 2T + 1 fields for Ξ_τ, (…, 2K, 2K) each, and V, (…, K, K) (eq. 168).
+
+    `initial` (K,) are the squared norms of initial weights, 1 when not given.
 
     One pass backward for the precision that every φ_τ feels, one forward for the blocks of G: only
     K×K inverses, and no difference of nearly equal numbers.
@@ -65,7 +69,9 @@ def solve_chain(xi: Sequence[FloatArray], information: FloatArray) -> FloatArray
     shape = (*precision.shape[:-2], *((2 * steps + 1) * size,) * 2)
     whole = np.zeros(shape, dtype=precision.dtype)
     before = field(0, size)
-    whole[..., :size, :size] = inverted(unit + precision)
+    root = np.ones(size) if initial is None else np.sqrt(initial)
+    both = np.multiply.outer(root, root)
+    whole[..., :size, :size] = both * inverted(unit + both * precision)
     known = before
     for step, (p, x, y, lam) in enumerate(reversed(passed), 1):
         phi, hat = field(step, size), field(steps + step, size)

@@ -27,12 +27,12 @@ from ..exact.degrees import (
     symmetric_square,
     towards_target,
 )
+from ..resolution import FEWEST_INPUTS
 from .batches import Frame
 from .own_shift import OwnMotion
 
 _MOST_SHARED = 0.9  # by (κ, s) of what the directions beside them have
 _LEAST_NODE = 0.05  # of K_g, relative to its mean
-_FEWEST_INPUTS = 4.0  # directions of an input that (134)–(142) take for granted
 _NODES, _NODES_BY_SCALE = 40, 10.0  # of interpolated averages, and for every ρ of their range
 _LARGEST_OVERLAP = 0.2  # share of a neuron's square along an axis up to which tables see it
 
@@ -138,7 +138,7 @@ def radial_columns(
 
     own: (Q + 2, Q + 2, K), covariances without readout; products: of `pair_products`.
     """
-    axis, d = Axis.of(frame, own), max(d, _FEWEST_INPUTS)
+    axis, d = Axis.of(frame, own), max(d, float(FEWEST_INPUTS))
     inputs, norm = np.array([d]), np.sqrt(frame.norm2 + frame.left)[None]
     seen = split_by_degree(*_averages(sigma, norm[0], xi @ frame.shift.T), norm[:, None, :])
     nodes, pair = RadialNodes.of(xi @ axis.direction), axis.pair[None]

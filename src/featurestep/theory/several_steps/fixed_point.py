@@ -121,6 +121,7 @@ class Equations:
     def __init__(self, batches: Sequence[Batch], readout: Readout) -> None:
         self.batches, self.readout = batches, readout
         self.size = readout.neurons.size
+        self.initial = batches[0].before.norm2
         self.steps = len(batches)
         self.tables = readout.tables
         self.pack = Packing(readout.columns.layout, self.steps)
@@ -180,7 +181,7 @@ class Equations:
         readout = self.readout
         for _ in range(SWEEPS):
             at = self.nodes(v2, responses)
-            whole = solve_chain(xi, at.information)
+            whole = solve_chain(xi, at.information, self.initial)
             linear = whole[np.ix_(self.last, self.last)]
             responses = at.responses(linear)
             free = readout.n * readout.ridge + at.mass @ readout.columns.spread_in_v2[0]
@@ -250,7 +251,7 @@ class Equations:
         log_v2, responses, xi = self.pack.parts(found.state[0])
         v2 = np.exp(log_v2)
         at = self.nodes(v2, responses)
-        whole = solve_chain(xi, at.information)
+        whole = solve_chain(xi, at.information, self.initial)
         bulk = Bulk(whole, self.t_matrices(whole), xi, at.information)
         state = State(v2, at.responses(whole[np.ix_(self.last, self.last)]), xi)
         return Solution(state, at, bulk, float(found.residual[0]), int(found.iterations[0]))
@@ -279,7 +280,12 @@ def bulk_without_readout(batches: Sequence[Batch]) -> Bulk:
     size = batches[0].before.norm2.size
     nothing = np.zeros((size, size))
     xi = [each.xi for each in free]
-    return Bulk(solve_chain(xi, nothing), [each.t_matrix for each in free], xi, nothing)
+    return Bulk(
+        solve_chain(xi, nothing, batches[0].before.norm2),
+        [each.t_matrix for each in free],
+        xi,
+        nothing,
+    )
 
 
 @dataclass(frozen=True)

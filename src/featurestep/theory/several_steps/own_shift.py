@@ -31,9 +31,9 @@ class OwnMotion(NamedTuple):
 
 def own_motion(sigma: Nonlinearity, star: Nonlinearity, batches: Sequence[Batch]) -> OwnMotion:
     """The motion after all batches, for a target of one direction."""
-    size = batches[0].e.size
-    none = np.zeros(size)
-    motion = OwnMotion(np.ones((1, size)), np.zeros((1, size)), none, none)
+    norm = np.sqrt(batches[0].before.norm2)  # of a row, that has ε times its norm
+    none = np.zeros_like(norm)
+    motion = OwnMotion(norm[None], none[None], none, none)
     for batch in batches:
         motion = _after(sigma, star, batch, motion)
     return motion

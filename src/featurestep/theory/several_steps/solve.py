@@ -11,6 +11,7 @@ import numpy as np
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
+from ..resolution import FEWEST_INPUTS
 from .batches import Batch, Frame, initial_frame, make_step
 from .degrees import learned_axis, radial_columns
 from .directions import Change, covariance, pair_products
@@ -92,7 +93,7 @@ def make_batches(training: Training, groups: Rule, fineness: Fineness) -> list[B
     norm2 = np.ones(g.size)
     if training.splits_norms:
         deviation = np.repeat([1.0, -1.0], g.size // 2)
-        norm2 = 1.0 + deviation * np.sqrt(ROW_NORM_VARIANCE / training.d)
+        norm2 = 1.0 + deviation * np.sqrt(ROW_NORM_VARIANCE / max(training.d, FEWEST_INPUTS))
     frame = initial_frame(norm2, 1 if isinstance(star, Nonlinearity) else star.directions)
     batches: list[Batch] = []
     for eta, rows in zip(training.step_sizes, training.batch_sizes, strict=True):
