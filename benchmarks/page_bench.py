@@ -16,7 +16,7 @@ from typing import Any
 
 SLIDERS = ("step_exponent", "ridge", "phi", "psi", "n", "noise_std", "c2", "step_scale")
 VIEWS = {"": SLIDERS, "step=size&step_size=20": ("step_size",)}  # and the sliders that are moved
-MOVES = 6  # of each slider
+MOVES = 4  # of each slider
 STARTS = 3
 CROWD, CROWD_MOVES = 10, 10
 LANES = ("main", "spectrum")
