@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from benchmarks.several_steps import gaps, moved_shifts, predictions, problems
-from featurestep import Problem, compare, spectrum
+from featurestep import Problem, compare, predict, simulate, spectrum
 from featurestep.simulation import simulated_spectrum
-from featurestep.theory.several_steps import directions, solve
+from featurestep.theory.several_steps import directions, prediction, solve
 from featurestep.theory.spectra.weights import weights_after_steps
 
 FOLDER = Path(__file__).parent
@@ -150,6 +150,32 @@ def test_small_networks() -> None:
         assert found.agrees(), found
         z += [row.z for row in found.rows if row.quantity == "test_error"]
     assert np.sqrt(np.mean(np.square(z))) < 2.0
+
+
+SMALL_D = [  # activation, target, readout, d, width, samples of a step, steps in √N
+    ("relu", "H1 + H2/sqrt(2)", "constant", 50, 800, 400, (0.5, 0.5)),
+    ("relu", "H1 + H2/sqrt(2)", "constant", 40, 800, 640, (0.25, 0.25, 0.25)),
+    ("gelu", "H1 + H2/sqrt(2)", "rademacher", 60, 600, 480, (0.5, 0.25)),
+]
+
+
+@pytest.mark.parametrize("case", SMALL_D, ids=str)
+def test_small_d(case: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions of degree 2 in all directions: networks of d = 40 to 60 within 3 s.e. and 2 %.
+
+    Without terms of degree 2 and 3 predictions miss them by more than 5 s.e.
+    """
+    activation, target, readout, d, width, rows, sizes = case
+    problem = Problem(
+        activation=activation, target=target, readout=readout,
+        n=800, d=d, width=width, n_step=rows, ridge=0.05, noise_std=0.2,
+        step_sizes=tuple(size * width**0.5 for size in sizes),
+    )  # fmt: skip
+    values = np.asarray(simulate(problem, seeds=24).values["test_error"]).ravel()
+    mean, error = values.mean(), values.std(ddof=1) / values.size**0.5
+    assert abs(predict(problem).test_error - mean) < 3.0 * error + 0.02 * mean
+    monkeypatch.setattr(prediction, "has_higher_degrees", lambda problem: False)
+    assert abs(predict(problem).test_error - mean) > 5.0 * error
 
 
 OUTLIERS = [  # activation, target, readout, exponents of the steps
