@@ -51,7 +51,7 @@ _GAUSS_COUNTS = (
 _NODES_BY_REACH = ((0.09, 7), (0.18, 9), (0.36, 11), (0.71, 13), (1.0, 15), (1.42, 19), (2.0, 25))
 _SMALL_REACH = 0.09  # up to which 7 nodes do for any width
 _NODE_SPACING = 0.58  # of the rule in κ
-_WIDE_NODE_SPACING = 0.72  # the same for the square loss on fresh rows, after steps that turn less
+_WIDE_NODE_SPACING = 0.72  # for the square loss, fresh rows and one direction, if u is smaller
 _SLIGHTLY = 1.25  # factor on the nodes of κ for which a problem shares the rules of others
 # Shift beyond which 1/(1 + χ) varies at 0.4ρ/u up to |κ| = 3ρ/u, where an activation saturates: the
 # nodes are twice as dense there.
@@ -331,7 +331,8 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     widest = rounded_down(1.0 / u) if sigma.oscillates and u > 0 else 1.0
     end = 7.25 + 0.25 * (growth_degree(problem.star) + growth_degree(sigma))
     fresh = problem.shared_rows == 0 or problem.step_size == 0.0
-    gentle = problem.has_square_loss and fresh and u <= _STEEP_SHIFT
+    plain = problem.has_square_loss and fresh and problem.directions == 1
+    gentle = plain and u <= _STEEP_SHIFT
     spacing = (_WIDE_NODE_SPACING if gentle else _NODE_SPACING) / refine
     if 2 * end / widest / spacing > MOST_NODES:
         raise NotConverged(
