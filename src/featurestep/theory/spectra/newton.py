@@ -7,6 +7,7 @@ spectrum, because Ξ is among the unknowns.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,6 +50,30 @@ def ridge_response(found: Evaluation, *, at_solution: bool = True) -> State:
     )
 
 
+class _Layout(NamedTuple):
+    """Where unknowns stand: elements of dG_φφ, of the sectors' responses, of dΞ, then log V2."""
+
+    fields: IntArray  # of (p, φ̂) that Ξ lives on
+    few: Symmetric  # matrices on the groups
+    many: Symmetric  # matrices on the fields
+    shown: int  # how many are elements on the groups, those of G_φφ first
+
+    @classmethod
+    def of(cls, found: Evaluation) -> _Layout:
+        """The layout for an evaluation."""
+        k = found.samples.step.k
+        size = k.shape[1]
+        fields = np.arange(0 if np.any(k) else size, 2 * size)
+        few = symmetric(size)
+        return cls(fields, few, symmetric(fields.size), (1 + len(found.sectors)) * few.count)
+
+    @property
+    def parts(self) -> tuple[slice, slice, slice]:
+        """Those of dG_φφ, of dΞ and of log V2."""
+        own = self.shown + self.many.count
+        return slice(0, self.few.count), slice(self.shown, own), slice(own, own + self.few.size)
+
+
 def respond(
     found: Evaluation,
     *,
@@ -66,21 +91,15 @@ def respond(
     lives on φ̂ alone.
     """
     step, columns, blocks = found.samples.step, found.samples.columns, found.blocks
-    size = step.k.shape[1]
-    fields = np.arange(0 if np.any(step.k) else size, 2 * size)  # of (p, φ̂) that Ξ lives on
-    few, many = symmetric(size), symmetric(fields.size)
-    shown = (1 + len(found.sectors)) * few.count  # of the tables, that of G_φφ first
-    own = shown + many.count
-    first, second, third = slice(0, few.count), slice(shown, own), slice(own, own + size)
-    inside, root = p_hat_index(size)[fields], np.sqrt(found.state.v2)
-    coupled = blocks.whole[:, inside[:, None], inside]
-    across = blocks.whole[:, inside, size : 2 * size]
-    # Answers of dG_φφ and dΞ to −dṼ.
-    repeated = congruence(found.t_matrices[..., fields[:, None], fields], _r_weights(step))
+    layout, size = _Layout.of(found), step.k.shape[1]
+    few, many, shown = layout.few, layout.many, layout.shown
+    (first, second, third), own = layout.parts, shown + many.count
+    root = np.sqrt(found.state.v2)
+    across = blocks.whole[:, p_hat_index(size)[layout.fields], size : 2 * size]
     moved = between(across, many, few)  # X ↦ AXAᵀ and back, but for the diagonal elements
-    kept = congruence(blocks.phi_phi[:, None])
+    repeated, replies = _bulk_replies(found, layout, moved)
     answers = np.zeros((len(root), own, few.count), dtype=root.dtype)
-    answers[:, first], answers[:, second] = kept, matmul(repeated, few.halved(moved))
+    answers[:, first], answers[:, second] = replies
     carried = -matmul(answers, few.rows(_half_sums(found.information)))
     carried[:, first] += few.rows(_half_sums(blocks.phi_phi))
     coupling = _coupling(found)
@@ -88,7 +107,7 @@ def respond(
     neurons_across = step.neurons[:, None]
     matrix = np.zeros((len(root), own + size, own + size), dtype=root.dtype)
     matrix[:, first, second] = -many.halved(transposed(moved))
-    matrix[:, second, second] = -matmul(repeated, congruence(coupled[:, None]))
+    matrix[:, second, second] = -repeated
     matrix[:, :own, third] = -carried
     matrix[:, third, second] = many.columns(_degrees_by_xi(found, across)) / neurons
     # dχ = source + Σ (dχ/dG)dG + ν²V2 dlogV2 enters through n w/(1+χ)². At a node both are products
@@ -123,13 +142,38 @@ def respond(
     if nodes is not None:
         right += matmul(factors, real_product(weight * nodes, tables.in_v2)[:, :, None])[:, :, 0]
     if bulk is not None:
-        right[:, second] += many.upper(bulk[:, fields[:, None], fields])
-    answer = solved(matrix, right)
-    changed = in_chi * np.concatenate([answer[:, :shown], answer[:, third]], axis=1)
-    chi = real_product(changed, tables.in_chi.T)
+        right[:, second] += many.upper(bulk[:, layout.fields[:, None], layout.fields])
+    return _state_of(solved(matrix, right), found, layout, in_chi, nodes)
+
+
+def _bulk_replies(
+    found: Evaluation, layout: _Layout, moved: FloatArray
+) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
+    """dΞ as a response to itself, and the answers of dG_φφ and of dΞ to −dṼ."""
+    fields, blocks = layout.fields, found.blocks
+    inside = p_hat_index(layout.few.size)[fields]
+    weights = _r_weights(found.samples.step)
+    repeated = congruence(found.t_matrices[..., fields[:, None], fields], weights)
+    coupled = congruence(blocks.whole[:, None, inside[:, None], inside])
+    answers = congruence(blocks.phi_phi[:, None]), matmul(repeated, layout.few.halved(moved))
+    return matmul(repeated, coupled), answers
+
+
+def _state_of(
+    answer: FloatArray,
+    found: Evaluation,
+    layout: _Layout,
+    in_chi: FloatArray,
+    nodes: FloatArray | None,
+) -> State:
+    """Changes of V2 (relative), χ and Ξ from the unknowns; `nodes` is a source of χ."""
+    _, second, third = layout.parts
+    size, fields = layout.few.size, layout.fields
+    changed = in_chi * np.concatenate([answer[:, : layout.shown], answer[:, third]], axis=1)
+    chi = real_product(changed, found.samples.columns.node_tables.in_chi.T)
     chi = chi if nodes is None else chi + nodes
-    xi = np.zeros((len(root), 2 * size, 2 * size), dtype=root.dtype)
-    xi[:, fields[:, None], fields] = many.whole(answer[:, second])
+    xi = np.zeros((len(answer), 2 * size, 2 * size), dtype=answer.dtype)
+    xi[:, fields[:, None], fields] = layout.many.whole(answer[:, second])
     return State(answer[:, third], chi, xi)
 
 
