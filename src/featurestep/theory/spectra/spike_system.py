@@ -31,7 +31,7 @@ from ..exact.regression import field_covariance, gram
 from ..exact.sectors import Sector, SectorAt
 from ..exact.step import Step
 
-_SMALL_ROOT = 3e-5  # √n|D| of groups without weight: effects of order n|D| are left out
+_SMALL_ROOT = 1e-4  # √n|D| of groups without weight: effects of order n|D| are left out
 _MAX_TRACE = 6.0  # of |V2|/N, in units of what it is far away: beyond, neurons do not test the bulk
 _PASSES = 3  # through (22): what groups without weight add to Ξ is explicit, order by order
 _POWERS = np.arange(1, 5)[:, None]  # of r in T(r) of groups without weight
