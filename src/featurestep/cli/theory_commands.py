@@ -89,7 +89,7 @@ def baselines(request: Request) -> None:
 
 
 @click.command()
-@asking(unused=("initial",))
+@asking(unused=("ridge", "initial"))
 def learnable(request: Request) -> None:
     """Which parts of a target one step can learn, or never.
 

@@ -314,6 +314,7 @@ def function_classes(problem: Problem) -> list[FunctionClass]:
     square, and likewise κμ_g and m′_g: so the result does not depend on how the readout law is cut
     into groups, nor on rounding in functions that vanish.
     """
+    problem = problem.replace(ridge=1.0, initial="sphere")  # classes do not depend on them
     resolution = choose(problem, spiked_weights(problem), _EFFORT)
     groups, (kappa, weight) = resolution.group_rule(), resolution.node_rule()
     rows = rows_of(problem)
