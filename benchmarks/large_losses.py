@@ -2,15 +2,18 @@
 
     python -m benchmarks.large_losses --seeds 24 --output tests/agreement/large_losses.json
     python -m benchmarks.large_losses --error 0.007 --output tests/agreement/large_losses.json
+    python -m benchmarks.large_losses --later --seeds 64 --output tests/agreement/small_losses.json
 
 Draws problems at random (five losses in turn, with and without intercept and flips, both residuals,
 both first layers, four laws, η up to 2√N), trains every one with many seeds and writes means and
-standard errors. Options are those of `benchmarks.large_networks`.
+standard errors. Options are those of `benchmarks.large_networks`; `--later` takes twelve problems
+of n = 400 to 600 instead.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,11 +34,14 @@ LAWS: tuple[Any, ...] = (
     [[-1.5, 0.2], [0.0, 0.35], [1.1055415967851332, 0.45]],
 )
 SIZES = ((1500, 750), (1600, 500), (1500, 1200), (2000, 600))
+SMALL = ((500, 250), (480, 150), (400, 320), (600, 180))
 
 
-def random_case(rng: np.random.Generator, loss: str) -> dict[str, Any]:
+def random_case(
+    rng: np.random.Generator, loss: str, sizes: Sequence[tuple[int, int]] = SIZES
+) -> dict[str, Any]:
     """The fields of one problem."""
-    n, d = SIZES[rng.integers(len(SIZES))]
+    n, d = sizes[rng.integers(len(sizes))]
     width = round(n * float(rng.choice([0.5, 0.75, 1.2])))
     law = LAWS[rng.integers(len(LAWS))]
     residual = ("labels", "labels", "full")[rng.integers(3)]
@@ -68,5 +74,11 @@ def cases(count: int = COUNT, seed: int = 2611) -> list[dict[str, Any]]:
     return [random_case(rng, LOSSES[i % len(LOSSES)]) for i in range(count)]
 
 
+def small_cases(count: int = 12, seed: int = 2612) -> list[dict[str, Any]]:
+    """Small ones."""
+    rng = np.random.default_rng(seed)
+    return [random_case(rng, LOSSES[i % len(LOSSES)], SMALL) for i in range(count)]
+
+
 if __name__ == "__main__":
-    record(cases(), QUANTITIES)
+    record(cases(), QUANTITIES, small_cases())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.large_losses import QUANTITIES, cases
+from benchmarks.large_losses import QUANTITIES, cases, small_cases
 from benchmarks.large_networks import observed
 from featurestep import LossPrediction, Problem, simulate
 from featurestep.theory import prediction
@@ -23,6 +23,7 @@ from featurestep.theory.predict import solve
 
 RECORD = json.loads((Path(__file__).parent / "large_losses.json").read_text())
 MORE = json.loads((Path(__file__).parent / "more_losses.json").read_text())
+SMALL = json.loads((Path(__file__).parent / "small_losses.json").read_text())
 MORE_SEED = 90261  # of other problems, which were drawn once, after the theory had its last change
 MEASURES = ("test_loss", "test_error")
 LARGEST = 0.02  # relative gap
@@ -76,6 +77,14 @@ def test_predictions_agree_with_problems_never_seen_before():
         assert rms(z) <= BOUND, quantity
         assert np.all((np.abs(gaps) <= LARGEST) | (np.abs(z) < 4.0)), quantity
         assert np.mean((np.abs(gaps) <= 0.01) | (np.abs(z) <= 2.0)) >= 0.9, quantity
+
+
+def test_predictions_agree_with_small_networks():
+    """Twelve problems of n = 400 to 600, with 64 draws."""
+    assert [row["problem"] for row in SMALL] == json.loads(json.dumps(small_cases()))
+    found = predictions(SMALL)
+    for quantity in MEASURES:
+        assert rms(scores(found, quantity, SMALL)[0]) <= BOUND, quantity
 
 
 def test_the_random_offset_is_seen(right):
