@@ -364,3 +364,28 @@ def test_what_is_not_known_is_refused(changes: dict[str, Any], said: str) -> Non
         predict(problem.replace(**changes))
     with pytest.raises(InvalidProblem, match="method must be exact with rows same"):
         predict(problem, method="isotropic")
+
+
+@pytest.mark.parametrize(("activation", "noise_std"), [("erf", 0.0), ("gelu", 0.2)])
+def test_nodes_of_a_continuous_law_follow_a_rows_own_part(
+    activation: str, noise_std: float
+) -> None:
+    """With d > n a row moves its own pre-activations by more than the step moves neurons."""
+    problem = Problem(
+        activation=activation,
+        centre=True,
+        target="H1 + H2/sqrt(2)",
+        readout="gaussian",
+        n=2095,
+        d=2474,
+        width=790,
+        ridge=0.001,
+        rows="same",
+        noise_std=noise_std,
+        step_size=27.0,
+    )
+    usual, finer = (solve([problem], effort=Effort(nodes=by))[0] for by in (1.0, 1.4))
+    assert isinstance(usual, Prediction)
+    assert isinstance(finer, Prediction)
+    for name in ("test_error", "train_loss", "train_mse"):
+        assert getattr(usual, name) == pytest.approx(getattr(finer, name), rel=1e-6)

@@ -29,6 +29,7 @@ _MOST_R_NODES = 200
 _FAR = 5.0  # of t and of the noise, for the largest r that matters
 # (reach of the step, nodes on either side of g = 0 up to it)
 _NODES_BY_REACH = ((0.25, 8), (0.5, 10), (1.0, 12), (1.42, 13), (2.0, 15), (2.83, 19), (4.01, 25))
+_LARGEST_REACH = 4.0
 
 
 @dataclass(frozen=True)
@@ -64,19 +65,18 @@ def _residual_nodes(problem: Problem) -> int:
     far += _FAR * problem.noise_std
     per_r = problem.step_size / math.sqrt(problem.width) * problem.phi_step
     count = (_MORE_R_NODES if heavy else _R_NODES) * (1.0 + per_r * far / _OWN)
-    count = max(count, _for_poles(problem, per_r, far))
+    count = max(count, _for_poles(problem, far))
     if problem.sigma.kinks:  # smoothed over a width that is smaller than e φ0 r by √φ0
         count += 10.0 * problem.phi_step
     return min(round(count), _MOST_R_NODES)
 
 
-def _for_poles(problem: Problem, per_r: float, far: float) -> float:
+def _for_poles(problem: Problem, far: float) -> float:
     """Nodes of r that the poles of 1/(1 + χ) in r ask for, as those in κ do (`_beside_poles`).
 
     Features saturate with the row's own part of them, e φ0 r σ′(z).
     """
-    size = math.sqrt(problem.star.second_moment + problem.noise_std**2)
-    own = per_r * abs(problem.sigma.mean_slope)
+    size, own = _label_size(problem), _own_part(problem)
     reach = math.sqrt(2.0 * math.log1p(_largest_influence(problem)))
     place = reach / max(own, 1e-300)
     exponent = _R_EXPONENT - 0.5 * (place / size) ** 2
@@ -90,10 +90,11 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> Rule:
     """Nodes of a continuous readout law, on either side of g = 0.
 
     Close to 0 features vary fast with g on rows with large r, and the noise that smooths a kink
-    vanishes like |g|.
+    vanishes like |g|. Features move with g by the step and by a row's own part of it, e φ0 r σ′(z).
     """
     reach = max(abs(weights.unit_shift), abs(weights.unit_drift), math.sqrt(weights.unit_growth))
-    rounded = 2.0 ** (0.5 * math.ceil(2.0 * math.log2(max(reach, 2.0**-6))))
+    own = _own_part(problem) * _label_size(problem)
+    rounded = _rounded_up(max(reach, min(math.hypot(reach, own), _LARGEST_REACH)))
     count = next((count for most, count in _NODES_BY_REACH if rounded <= most), None)
     if count is None:
         raise NotConverged(
@@ -103,6 +104,22 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> Rule:
     return split_law(
         problem.law.name, math.ceil(count * refine), 0.8 * rounded / (1.0 + 0.4 * rounded)
     )
+
+
+def _rounded_up(reach: float) -> float:
+    """To a power of √2."""
+    return float(2.0 ** (0.5 * math.ceil(2.0 * math.log2(max(reach, 2.0**-6)))))
+
+
+def _own_part(problem: Problem) -> float:
+    """e φ0 E σ′: what a row of the step moves its own pre-activations by, for r = 1 and g = 1."""
+    per_r = problem.step_size / math.sqrt(problem.width) * problem.phi_step
+    return float(per_r * abs(problem.sigma.mean_slope))
+
+
+def _label_size(problem: Problem) -> float:
+    """Root mean square of the labels."""
+    return math.sqrt(problem.star.second_moment + problem.noise_std**2)
 
 
 def _kappa(problem: Problem, weights: SpikedWeights, g: FloatArray, refine: float) -> FloatArray:
