@@ -3,8 +3,9 @@
 The training loss is a function of the weight 1/(1+χ) of every sample, and its derivative by that
 weight is the sample's error: E[(y − f)²|κ] serves test error, training error and any other measure
 of κ at once. Through the fixed point it is the solution of the adjoint of the linearised equations
-(7), (8), (22), (23), (131)–(133). They derive from a free energy, so that their adjoint is their
-tangent: the change of (V2, V1) when the readout's loss is added to the free energy. dV2 gives
+(7), (8), (22), (23), (131)–(133). They derive from a free energy, up to one term of (138) that
+`sectors.MixedAt` treats, so that their adjoint is their tangent: the change of (V2, V1) when the
+readout's loss is added to the free energy. dV2 gives
 P_g = Σ_{j∈g} â_j² and dV1 gives Q; dχ is what fluctuations add to the misfit, v of (13). Blocks of
 higher degrees add to dχ as the linear one does, each with a matrix for its table.
 """
@@ -141,7 +142,7 @@ class Adjoint:
             changes.append(replied)
             if at.along_kappa is not None and asked.mixed is not None:
                 cross = asked.mixed + mean * at.along_kappa.cross[rows]
-                mixed = at.along_kappa.reply(rows, own[:, -1], cross)
+                mixed = at.along_kappa.reply(rows, own[:, -1], cross, relative)
                 changed += mean * at.along_kappa.eliminated[rows] - mixed.eliminated
         pushed = change.copy()
         pushed[:, size : 2 * size, size : 2 * size] -= changed

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
-from .dyson import inverted, matmul, transposed
+from .dyson import diagonals, inverted, matmul, transposed
 
 
 @dataclass(frozen=True)
@@ -226,8 +226,10 @@ def form_layout(tables: int, size: int, mixed: bool) -> FormLayout:
 class MixedAt:
     """Coordinates κx_i at one state, eliminated from the linear block (eq. 138).
 
-    The free energy has the d coordinates of the linear block and the `dimension` of these. What
-    they would have without the linear ones is in `SectorsAt`.
+    What they would have without the linear ones is in `SectorsAt`. In χ the linear block has d
+    coordinates, each beside one of these; in V2 only the `dimension` of these are counted. So (133)
+    is not the gradient of a free energy: where that would have d, it has d − 1. The adjoint of what
+    is left out is a change of the identity in X_c by (d − `dimension`)/d (`MixedChange`).
     """
 
     coordinates: MixedCoordinates
@@ -258,8 +260,11 @@ class MixedAt:
 
     def taken(self, linear: FloatArray) -> FloatArray:
         """Degrees of freedom that the linear block takes, (B, K), for G_φφ."""
-        own = (self.solution * matmul(linear, self.solution)).sum(axis=1)
-        return np.asarray(self.d[:, None] * own)
+        return np.asarray(self.coordinates.dimension[:, None] * self.own(linear))
+
+    def own(self, linear: FloatArray) -> FloatArray:
+        """Diagonal of YᵀG_φφY, (B, K)."""
+        return np.asarray((self.solution * matmul(linear, self.solution)).sum(axis=1))
 
     def seen(self, scale: FloatArray, force: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Forms of t_c, and of μ with t_c, of a form of μ − Et_c, with scale √V2 (B, K)."""
@@ -267,12 +272,19 @@ class MixedAt:
         joint = matmul(force, e)
         return matmul(transposed(e), joint), -2.0 * joint
 
-    def reply(self, rows: Any, own: FloatArray, cross: FloatArray) -> MixedChange:
-        """Changes for those of Ṽ and of Ṽ_pq, (B, K, K)."""
+    def reply(
+        self, rows: Any, own: FloatArray, cross: FloatArray, relative: FloatArray
+    ) -> MixedChange:
+        """Changes for those of Ṽ and of Ṽ_pq, (B, K, K), in the adjoint equations.
+
+        There d log V2, `relative` (B, K), multiplies the gradient of the d − 1 in place of d.
+        """
         x, y = self.inverse[rows], self.solution[rows]
+        uncounted = relative * (1.0 - self.coordinates.dimension / self.d)[rows, None]
+        own = own + diagonals(uncounted)
         through = matmul(cross, transposed(y))
         eliminated = through + transposed(through) - matmul(y, own, transposed(y))
-        return MixedChange(self, rows, eliminated, matmul(cross - matmul(y, own), x))
+        return MixedChange(self, rows, uncounted, eliminated, matmul(cross - matmul(y, own), x))
 
 
 @dataclass(frozen=True)
@@ -281,6 +293,7 @@ class MixedChange:
 
     at: MixedAt
     rows: Any
+    uncounted: FloatArray  # (B, K), of the identity in X_c
     eliminated: FloatArray  # (B, K, K)
     solution: FloatArray
 
@@ -295,7 +308,8 @@ class MixedChange:
     def taken(self, linear: FloatArray, moved: FloatArray) -> FloatArray:
         """Change of the degrees of freedom that the linear block takes, (B, K)."""
         y = self.at.solution[self.rows]
-        own = 2.0 * (self.solution * matmul(linear, y)).sum(axis=1)
+        joint = matmul(linear, y)
+        own = ((2.0 * self.solution + self.uncounted[:, None] * y) * joint).sum(axis=1)
         own += (y * matmul(moved, y)).sum(axis=1)
         return np.asarray(self.at.d[self.rows, None] * own)
 

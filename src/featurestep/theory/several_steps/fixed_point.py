@@ -416,7 +416,7 @@ class Adjoint:
             changes.append(replied)
             if nodes.along_kappa is not None and asked.mixed is not None:
                 cross = asked.mixed + mean * nodes.along_kappa.cross
-                mixed = nodes.along_kappa.reply(ONE, own[:, -1], cross)
+                mixed = nodes.along_kappa.reply(ONE, own[:, -1], cross, relative[None])
                 changed = changed + (mean * nodes.along_kappa.eliminated - mixed.eliminated)[0]
         pushed = change.copy()
         last = np.ix_(equations.last, equations.last)
