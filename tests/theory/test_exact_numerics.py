@@ -157,3 +157,13 @@ def test_tables_of_small_d_are_smooth(fields: dict[str, Any]) -> None:
     problem = Problem(readout="rademacher", **fields)
     finer = solve([problem], effort=Effort(1.0, 1.7))
     assert values(finer) == pytest.approx(values(solve([problem])), rel=1e-6)
+
+
+def test_directions_that_are_learned_almost_exactly_lose_no_digits() -> None:
+    """Two expressions for the training loss, where G nearly vanishes on the fitted directions."""
+    problem = Problem(
+        activation="softplus", target="H2", n=278, d=11, width=453, n_step=341, step_size=2.1,
+        ridge=1.4e-5, noise_std=0.1, readout=((1.5, 0.4), (-((0.1 / 0.6) ** 0.5), 0.6)),
+    )  # fmt: skip
+    (found,) = solutions(solve([problem]))
+    assert found.self_check < 5e-10

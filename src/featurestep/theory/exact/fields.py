@@ -208,19 +208,21 @@ def forces(
     common += matmul(transposed(t_c.reshape(flat)), twice.reshape(flat))
     cross = matmul(transposed(directed), t_m)
     common += cross + transposed(cross)
+    # Products with G_c before those of two vectors: x̃ may be large where G_c nearly vanishes.
+    answered = matmul(xi, found.whole)  # G_cξ_c, (B, C, 3, 3K)
+    turned = found.whole[..., inside]  # (B, C, 3K, 2K)
     # E[ξξᵀ] by the exact moments of r, the rest by its nodes.
     moments = step.r_moments[:, np.add.outer(_ORDERS, _ORDERS)]
-    gradient = matmul(transposed(xi), moments[:, None], xi)  # (B, C, 3K, 3K)
-    padded = np.zeros((rows, 3, 3 * size))
-    padded[:, :, inside] = np.einsum("bjm,bmp->bjp", powers, weighted + directed)
-    one_way = matmul(transposed(padded)[:, None], xi)
-    gradient += one_way + transposed(one_way)
-    gradient[:, :, inside[:, None], inside] += common[:, None]
-    gradient *= (phi * weights.bulk[:, :, None])[..., None]
-    gradient += weights.target[:, :, None, None] * matmul(transposed(source), source)
+    moved = matmul(transposed(answered), moments[:, None], answered)  # (B, C, 3K, 3K)
+    mean = np.einsum("bjm,bmp->bjp", powers, weighted + directed)
+    one_way = matmul(transposed(matmul(mean[:, None], transposed(turned))), answered)
+    moved += one_way + transposed(one_way)
+    moved += matmul(turned, common[:, None], transposed(turned))
+    moved *= (phi * weights.bulk[:, :, None])[..., None]
+    source = matmul(source, found.whole)
+    moved += weights.target[:, :, None, None] * matmul(transposed(source), source)
     if np.any(step.output_slope):
-        gradient[:, 0] += _means_force(step, found, dual, dual_means)
-    moved = matmul(found.whole, gradient, found.whole)
+        moved[:, 0] += _means_force(step, found, dual, dual_means)
     return weights.mean(weights.eigenvalue, moved) / step.d[:, None, None]
 
 
@@ -233,11 +235,12 @@ def mean_change(step: Step, whole: FloatArray, pushed: FloatArray) -> FloatArray
 def _means_force(
     step: Step, found: Covariance, dual: FloatArray, dual_means: FloatArray
 ) -> FloatArray:
-    """Gradient by G of d Σ_h z_h², z_h = x̃_{A,h} − c_1a_h(Gu)_{p_h} of (35), u along β."""
+    """The same of d Σ_h z_h² with z_h = x̃_{A,h} − c_1a_h(Gu)_{p_h} of (35), u along β."""
     size = step.k.shape[1]
     along = matmul(found.along_beta, dual[:, :, None])[:, :, 0]  # u, (B, 3K)
     z = dual_means + matmul(found.with_means, dual[:, :, None])[..., 0] / np.sqrt(step.d)[:, None]
     pulled = np.zeros_like(along)
     pulled[:, :size] = -(step.d * step.output_slope)[:, None] * step.a * z
-    one_way = pulled[:, :, None] * along[:, None, :]
+    whole = found.whole[:, 0]
+    one_way = matmul(whole, pulled[:, :, None]) * matmul(along[:, None, :], whole)
     return np.asarray(one_way + transposed(one_way))
