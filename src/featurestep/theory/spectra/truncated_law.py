@@ -45,8 +45,7 @@ SAMPLES_BEYOND = 20.0  # samples of the step whose residual may exceed the end o
 MAX_REFINEMENT = 4.0
 _SPACING = 0.5  # of the rules' nodes in their stretched variables
 _MIN_BULK_GROUPS = 3  # nodes of a continuous law, for a bulk
-_BULK_GROUPS = (5, 6)  # that are enough, but for bulks that are apart
-_LARGE_STEP = 1.25  # η/√N from which on it takes the latter
+_BULK_GROUPS = 6  # that are enough, but for bulks that are apart
 _MIN_GROUP = 0.02  # share of neurons: groups of fewer lie outside the bulk of the others
 _MAX_SEPARATION = {False: 0.03, True: 0.5}  # of groups: up to that many, and beyond
 _SATURATION = {
@@ -116,15 +115,30 @@ def few_groups(problem: Problem, weights: SpikedWeights, limit: int) -> Rule:
     neighbouring groups would fill by themselves are apart. Over random problems edges are then
     those of twice as many groups to 1e-5 (uniform law) or 1e-4, where the law has a sharp edge.
     """
-    usual = _BULK_GROUPS[problem.step_size > _LARGE_STEP * math.sqrt(problem.width)]
     if problem.law.name == "gaussian" and not _is_bounded(problem.sigma):
-        limit = min(limit, usual)  # its outermost neurons are apart however many groups there are
-    for count in range(min(_MIN_BULK_GROUPS, limit), limit + 1):
-        rule = _gauss_groups(problem, weights, count)
-        g, share = rule
-        if _separation(problem, weights, g[share > _MIN_GROUP]) < _MAX_SEPARATION[count >= usual]:
+        # its outermost neurons are apart however many groups there are
+        limit = min(limit, _BULK_GROUPS)
+    fewest = min(_MIN_BULK_GROUPS, limit)
+    rule = _gauss_groups(problem, weights, fewest)
+    close = _are_close(problem, weights, rule)
+    for count in range(fewest + 1, limit + 1):
+        more = _gauss_groups(problem, weights, count)
+        were_close, close = close, _are_close(problem, weights, more)
+        if were_close and close:
             break
+        rule = more
     return rule
+
+
+def _are_close(problem: Problem, weights: SpikedWeights, rule: Rule) -> bool:
+    """True if bulks of neighbouring groups overlap enough for a rule of that many groups.
+
+    Mean squares of an activation that oscillates may be alike at the groups of one rule by chance,
+    so `few_groups` asks two rules.
+    """
+    g, share = rule
+    most = _MAX_SEPARATION[g.size >= _BULK_GROUPS]
+    return _separation(problem, weights, g[share > _MIN_GROUP]) < most
 
 
 def _separation(problem: Problem, weights: SpikedWeights, g: FloatArray) -> float:
