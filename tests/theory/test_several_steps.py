@@ -24,11 +24,22 @@ from featurestep import (
     predict,
     spectrum,
 )
+from featurestep.core.types import FloatArray
 from featurestep.functions.quadrature import Rule
 from featurestep.theory.exact import columns
 from featurestep.theory.predict import solve
 from featurestep.theory.resolution import Effort
 from featurestep.theory.several_steps import solve as solve_module
+from featurestep.theory.several_steps.chain import (
+    DenseResponses,
+    averaged,
+    coupled,
+    solve_chain,
+    t_matrix,
+)
+from featurestep.theory.several_steps.degrees import learned_axis
+from featurestep.theory.several_steps.directions import Bulk, Change, covariance
+from featurestep.theory.several_steps.fixed_point import bulk_without_readout
 from featurestep.theory.several_steps.rules import Fineness
 from featurestep.theory.several_steps.solve import StepsSolution, Training, solve_steps
 from featurestep.theory.spectra import solve_spectrum
@@ -40,6 +51,7 @@ VALUES: list[dict[str, Any]] = json.loads(
 )
 INSIDE = [case for case in VALUES if "inside" in case]
 FINE = Fineness(first=40, labels=16, labels_of_many=16, batch=0.5, readout=0.35, tolerance=1e-14)
+COARSE = Fineness(first=16, labels=8, labels_of_many=6, batch=0.8, tolerance=1e-7)
 THREE_POINTS = ((-1.5, 0.2), (0.0, 0.35), (1.1055415967851332, 0.45))
 # Values of the same program with three groups of neurons, and for three steps.
 MORE: list[tuple[dict[str, Any], tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = [
@@ -250,6 +262,52 @@ STEPPED = Problem(
     n=1500, d=500, width=1125, n_step=1500, step_sizes=(30.0, 25.0), ridge=0.02, noise_std=0.2,
     activation="relu", target="H1 + H2/sqrt(2)", readout="rademacher",
 )  # fmt: skip
+
+
+def test_products_of_covariances_are_what_a_form_on_the_readouts_side_changes() -> None:
+    problem = Problem(
+        activation="sin(z+0.6)",
+        target="H1 + H2/2",
+        readout="rademacher",
+        n=800,
+        d=400,
+        width=600,
+        ridge=0.05,
+        step_size=1.0,
+    )
+    sizes, rows = (0.8, 0.6, 0.8), (400.0, 400.0, 800.0)
+    found = solved(problem, sizes, rows, COARSE, higher=True)
+    assert found.own is not None
+    assert found.own.products is not None
+    changes = [Change(found.batches, step) for step in (1, 2, 3)]
+    along = np.zeros((4, 2))
+    along[:2] = learned_axis(found.batches[-1].after)[:, None]  # κ in both groups
+    kappa = np.vstack([np.diag(part) for part in along])
+
+    def on_kappa(form: FloatArray) -> FloatArray:
+        """Covariance of the fields along κ where φ_T meets a form, by repeating the equations."""
+        bulk, whole = bulk_without_readout(found.batches), np.empty(0)
+        xi = list(bulk.xi)
+        for _ in range(12):
+            whole = solve_chain(xi, form)
+            inside = [coupled(step, 3, 2) for step in (1, 2, 3)]
+            t = [
+                t_matrix(batch, whole[np.ix_(i, i)])
+                for batch, i in zip(found.batches, inside, strict=True)
+            ]
+            xi = [
+                averaged(batch.law.weight, each)
+                for batch, each in zip(found.batches, t, strict=True)
+            ]
+        at = Bulk(whole, [DenseResponses(each) for each in t], xi, form)
+        return np.asarray(kappa.T @ covariance(changes, at)[0] @ kappa)
+
+    step = 1e-4
+    for g, h in ((0, 0), (0, 1), (1, 1)):
+        form = np.zeros((2, 2))
+        form[g, h] = form[h, g] = step
+        slope = (on_kappa(form) - on_kappa(-form)) / (2.0 * step)
+        assert slope[g, h] == pytest.approx(-found.own.products[g, h, 0, 0], rel=1e-6)
 
 
 def test_prediction() -> None:

@@ -99,6 +99,7 @@ class Batch:
     combine: FloatArray  # (K, Q′) C of (165)
     combine_moved: FloatArray  # (K, k) C′ of (177)
     norm_factors: FloatArray  # (2, K) factors of y and y² in (173)
+    tables: SlopeTables  # at the places ξ of the law
     cut: Batch | None = None  # the batch at nodes of labels that are cut off, for T alone
 
     @property
@@ -133,7 +134,8 @@ def make_step(
 
     `share` (K,) are the probabilities of the groups.
     """
-    at = _tables_at(sigma, frame, law)
+    tables = _tables(sigma, frame, law)
+    at = tables.at(law.place)
     y = law.y[:, None]
     shifted = y * at.mean * e
     shifts = _Vectors(_padded(frame) + law.overlaps(shifted).T, shifted)
@@ -171,6 +173,7 @@ def make_step(
         combine=combine,
         combine_moved=combine_moved,
         norm_factors=norm_factors,
+        tables=tables,
         **nodes._asdict(),
     )
 
@@ -187,10 +190,9 @@ class _Nodes(NamedTuple):
     moved_axes: FloatArray
 
 
-def _tables_at(sigma: Nonlinearity, frame: Frame, law: JointLaw) -> SlopeTables:
-    """Averages of σ′ at the nodes of a law, (M, K) each."""
-    tables = slope_tables(sigma, np.sqrt(frame.norm2), law.xi @ frame.shift.T)
-    return SlopeTables(*(table[law.place] for table in tables))
+def _tables(sigma: Nonlinearity, frame: Frame, law: JointLaw) -> SlopeTables:
+    """Averages of σ′ at the places ξ of a law, (X, K) each."""
+    return slope_tables(sigma, np.sqrt(frame.norm2), law.xi @ frame.shift.T)
 
 
 def _at_nodes(
@@ -223,7 +225,7 @@ def with_labels_cut_off(sigma: Nonlinearity, batch: Batch, law: JointLaw) -> Bat
     Shifts, norms and moments remain those of the full law. E T to second order too: E[yk_g],
     E[(yk_g)²] and E[y²δ_g] are kept for every group.
     """
-    frame, at = batch.before, _tables_at(sigma, batch.before, law)
+    frame, at = batch.before, _tables(sigma, batch.before, law).at(law.place)
     factors = batch.e, batch.combine, batch.combine_moved, batch.norm_factors
     nodes = _at_nodes(frame, law, batch.ratio, at, *factors)
     spread = []

@@ -19,14 +19,14 @@ import numpy as np
 
 from ...core.types import FloatArray, IntArray
 from .batches import Batch
-from .chain import averaged, coupled, field, t_matrix_change
+from .chain import Responses, averaged, coupled, field
 
 
 class Bulk(NamedTuple):
     """Solution of the chain: G on all fields, T at the nodes of every batch, Ξ and V."""
 
     whole: FloatArray  # (F, F), F = (2T + 1)K
-    t_matrices: Sequence[FloatArray]  # (M, 2K, 2K) each
+    responses: Sequence[Responses]
     xi: Sequence[FloatArray]  # (2K, 2K) each
     information: FloatArray  # (K, K) V
 
@@ -225,11 +225,11 @@ def covariance(changes: Sequence[Change], bulk: Bulk) -> tuple[FloatArray, list[
 
 
 def _stage(change: Change, bulk: Bulk, omega: FloatArray) -> tuple[FloatArray, Stage]:
-    t_matrices = bulk.t_matrices[change.step - 1]
+    responses = bulk.responses[change.step - 1]
     frame = _frame_rows(change)
-    own = _own_effect(change, t_matrices)
+    own = _own_effect(change, responses)
     along = _with_own_effect(omega, frame, own)
-    overlaps, noise = _new_vectors(change, bulk, t_matrices)
+    overlaps, noise = _new_vectors(change, bulk, responses)
     crossed = overlaps @ along
     whole = np.block([[along, crossed.T], [crossed, noise + crossed @ overlaps.T]])
     rows = change.to_rows @ whole @ change.to_rows.T
@@ -249,12 +249,12 @@ def _frame_rows(change: Change) -> IntArray:
     return np.concatenate([old.at(u, f) for u in range(old.members) for f in both])
 
 
-def _own_effect(change: Change, t_matrices: FloatArray) -> FloatArray:
+def _own_effect(change: Change, responses: Responses) -> FloatArray:
     """𝒫 = E[(u_iu_k − δ_ik)T], the effect of a batch along its own special directions."""
     law = change.batch.shown.law
     second = law.second - np.eye(law.count)[:, :, None] * law.weight
-    mean = averaged(second, t_matrices).transpose(0, 2, 1, 3)
-    width = law.count * t_matrices.shape[1]
+    mean = responses.averaged(second).transpose(0, 2, 1, 3)
+    width = law.count * mean.shape[1]
     return np.asarray(mean.reshape(width, width))
 
 
@@ -265,9 +265,7 @@ def _with_own_effect(omega: FloatArray, frame: IntArray, own: FloatArray) -> Flo
     return np.asarray(omega + across @ own @ np.linalg.solve(inner, across.T))
 
 
-def _new_vectors(
-    change: Change, bulk: Bulk, t_matrices: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _new_vectors(change: Change, bulk: Bulk, responses: Responses) -> tuple[FloatArray, FloatArray]:
     """ℒ (v, old rows) of the batch's vectors v_f, and their covariance beside it (eq. 172)."""
     batch, old, fields = change.batch, change.old, change.fields
     law, shared, own = batch.law, *change.functions(batch)
@@ -277,9 +275,10 @@ def _new_vectors(
     into = response[np.ix_(change.inside, fields)]  # (2K, v)
     law, shared, own = batch.shown.law, *change.functions(batch.shown)
     # E[ff°T] of functions that many vectors share; products with T for those of norms alone.
-    twice = averaged(shared[:, None] * shared * law.weight, t_matrices)  # (p, p, 2K, 2K)
-    once = averaged(shared[:, None] * law.first, t_matrices)  # (p, S, 2K, 2K)
-    single = np.matmul(t_matrices, into[:, change.kind.size :]) * own.T[:, None, :]  # (M, 2K, 2K)
+    twice = responses.averaged(shared[:, None] * shared * law.weight)  # (p, p, 2K, 2K)
+    once = responses.averaged(shared[:, None] * law.first)  # (p, S, 2K, 2K)
+    single = responses.times(into[:, change.kind.size :])  # (M, 2K, 2K)
+    single *= own.T[:, None, :]
     mixed = averaged(shared * law.weight, single)  # (p, 2K, 2K)
     sets = [np.flatnonzero(change.kind == k) for k in range(len(shared))]
     last = np.arange(change.kind.size, fields.size)
@@ -354,11 +353,12 @@ def pair_products(
         z = np.zeros((direction.size + 2, size))
         z[:-1] = np.append(on_axis * direction, on_rest)[:, None]
         own = gradient(stages, bulk, z.ravel())
+        total = own.self_energy
         moved = bulk.whole @ own.self_energy @ bulk.whole
-        for _ in range(steps):  # Ξ_τ follows G on the fields before τ alone
+        for _ in range(2 * steps):  # at V = 0 nothing comes back to its batch
             total = own.self_energy.copy()
-            for batch, t, rows in zip(batches, bulk.t_matrices, inside, strict=True):
-                total[np.ix_(rows, rows)] += t_matrix_change(batch, t, moved[np.ix_(rows, rows)])
+            for batch, t, rows in zip(batches, bulk.responses, inside, strict=True):
+                total[np.ix_(rows, rows)] += t.change(batch, moved[np.ix_(rows, rows)])
             moved = bulk.whole @ total @ bulk.whole
         found.append(moved[last] - own.information)
     along, across, both = found
@@ -382,7 +382,7 @@ def _energy_gradient(stage: Stage, bulk: Bulk, c: FloatArray, by_g: FloatArray) 
     xi = np.block([[own, passed], [passed.T, np.zeros_like(own)]])
     following = coupled(change.step + 1, change.old.steps, size)
     assert change.following is not None
-    changed = t_matrix_change(change.following, bulk.t_matrices[change.step], xi)
+    changed = bulk.responses[change.step].change(change.following, xi)
     by_g[np.ix_(following, following)] += changed
     return np.zeros_like(own)
 
@@ -392,7 +392,7 @@ def _add_samples(
 ) -> None:
     """Add φE[θθᵀ] of a batch to the gradient by G."""
     batch, law, inside = change.batch, change.batch.law, change.inside
-    t_matrices = bulk.t_matrices[change.step - 1]
+    responses = bulk.responses[change.step - 1]
     shared, own = change.functions(batch)
     combine = np.zeros((len(shared), len(bulk.whole)), dtype=c.dtype)
     np.add.at(
@@ -401,9 +401,9 @@ def _add_samples(
     xi = shared.T @ combine
     last = slice(change.kind.size, None)
     xi[:, change.fields[last]] += (vectors[last, None] * own).T
-    shown = np.matmul(t_matrices, (batch.ratio * xi @ bulk.whole[:, inside])[:, :, None])[..., 0]
+    shown = responses.times((batch.ratio * xi @ bulk.whole[:, inside])[:, :, None])[..., 0]
     each = c.reshape(law.count, 1, -1, 1)
-    along = np.matmul(t_matrices, each)[..., 0]  # (S, M, 2K)
+    along = responses.times(each)[..., 0]  # (S, M, 2K)
     weighted, directed = law.weight[:, None] * shown, (law.first[:, :, None] * along).sum(axis=0)
     second = law.second - np.eye(law.count)[:, :, None] * law.weight
     twice = np.einsum("stm,tmq->smq", second, along)

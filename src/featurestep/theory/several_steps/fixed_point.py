@@ -19,7 +19,15 @@ from ..exact.fixed_point import LARGEST_MOVE, noise_only, robust_fixed_point
 from ..exact.regression import InfluenceAcross
 from ..exact.sectors import FormLayout, Forms, MixedAt, SectorsAt, half_sums
 from .batches import Batch
-from .chain import averaged, coupled, field, solve_chain, t_matrix, t_matrix_change
+from .chain import (
+    DenseResponses,
+    FreeResponses,
+    coupled,
+    field,
+    mean_t_matrix,
+    solve_chain,
+    t_matrix,
+)
 from .directions import Bulk, Stage, gradient
 from .readout import Fit, Readout
 
@@ -118,8 +126,8 @@ class Solution:
 class Equations:
     """The equations of one problem: its batches and its readout."""
 
-    def __init__(self, batches: Sequence[Batch], readout: Readout) -> None:
-        self.batches, self.readout = batches, readout
+    def __init__(self, batches: Sequence[Batch], readout: Readout, without: Bulk) -> None:
+        self.batches, self.readout, self.without = batches, readout, without
         self.size = readout.neurons.size
         self.initial = batches[0].before.norm2
         self.steps = len(batches)
@@ -167,12 +175,9 @@ class Equations:
         mixed = MixedAt(columns.along_kappa, np.array([readout.d]), last, seen.mixed)
         return SamplesAt(shrink, mass, (information - mixed.eliminated)[0], every, mixed)
 
-    def t_matrices(self, whole: FloatArray) -> list[FloatArray]:
-        """T at the nodes of every batch."""
-        return [
-            t_matrix(batch, whole[np.ix_(inside, inside)])
-            for batch, inside in zip(self.batches, self.inside, strict=True)
-        ]
+    def coupled(self, whole: FloatArray) -> list[FloatArray]:
+        """G on the fields (φ_{τ−1}, φ̂_τ) of every batch."""
+        return [whole[np.ix_(inside, inside)] for inside in self.inside]
 
     def image(self, states: FloatArray, rows: IntArray) -> FloatArray:
         """The map whose fixed point is the solution, with (7) and (8) (eq. 169)."""
@@ -188,8 +193,8 @@ class Equations:
             demand = v2 * free + at.degrees(readout.d, linear)
             v2 = np.maximum(v2 * readout.neurons / demand, 1e-300)
         mapped = [
-            averaged(batch.shown.law.weight, t)
-            for batch, t in zip(self.batches, self.t_matrices(whole), strict=True)
+            mean_t_matrix(batch, response)
+            for batch, response in zip(self.batches, self.coupled(whole), strict=True)
         ]
         return self.pack.vector(np.log(v2), responses, mapped)[None]
 
@@ -227,8 +232,7 @@ class Equations:
         if count > 1:
             own[0, 1:] = np.eye(size)  # of blocks that the readout does not see
         mixed = np.zeros((1, size, size)) if count > 1 else None
-        xi = [each.xi for each in without_readout(self.batches)]
-        return State(v2, Forms(own, mixed), xi)
+        return State(v2, Forms(own, mixed), list(self.without.xi))
 
     def solve(self) -> Solution:
         """The solution, by Anderson's acceleration."""
@@ -252,40 +256,22 @@ class Equations:
         v2 = np.exp(log_v2)
         at = self.nodes(v2, responses)
         whole = solve_chain(xi, at.information, self.initial)
-        bulk = Bulk(whole, self.t_matrices(whole), xi, at.information)
+        responses_of = [
+            DenseResponses(t_matrix(batch, response))
+            for batch, response in zip(self.batches, self.coupled(whole), strict=True)
+        ]
+        bulk = Bulk(whole, responses_of, xi, at.information)
         state = State(v2, at.responses(whole[np.ix_(self.last, self.last)]), xi)
         return Solution(state, at, bulk, float(found.residual[0]), int(found.iterations[0]))
 
 
-@dataclass(frozen=True)
-class _Free:
-    xi: FloatArray
-    t_matrix: FloatArray
-
-
-def without_readout(batches: Sequence[Batch]) -> list[_Free]:
-    """T and Ξ of every batch at V = 0, where they are explicit: G is diag(ρ², 0) there."""
-    found = []
-    for batch in batches:
-        size = batch.before.norm2.size
-        response = np.diag(np.append(batch.before.norm2, np.zeros(size)))
-        t = t_matrix(batch, response)
-        found.append(_Free(averaged(batch.shown.law.weight, t), t))
-    return found
-
-
 def bulk_without_readout(batches: Sequence[Batch]) -> Bulk:
-    """The bulk at V = 0."""
-    free = without_readout(batches)
-    size = batches[0].before.norm2.size
-    nothing = np.zeros((size, size))
-    xi = [each.xi for each in free]
-    return Bulk(
-        solve_chain(xi, nothing, batches[0].before.norm2),
-        [each.t_matrix for each in free],
-        xi,
-        nothing,
-    )
+    """The bulk at V = 0, where T is explicit: G is diag(ρ², 0) there."""
+    responses = [FreeResponses.of(batch) for batch in batches]
+    xi = [t.averaged(batch.shown.law.weight) for batch, t in zip(batches, responses, strict=True)]
+    norm2 = batches[0].before.norm2
+    nothing = np.zeros((norm2.size, norm2.size))
+    return Bulk(solve_chain(xi, nothing, norm2), responses, xi, nothing)
 
 
 @dataclass(frozen=True)
@@ -384,9 +370,9 @@ class Adjoint:
         for _ in range(SWEEPS):
             relative, moved, responses = self._reply(relative, responses, change)
         again = [
-            t_matrix_change(batch, t, moved[np.ix_(inside, inside)])
+            t.change(batch, inside)
             for batch, t, inside in zip(
-                equations.batches, at.bulk.t_matrices, equations.inside, strict=True
+                equations.batches, at.bulk.responses, equations.coupled(moved), strict=True
             )
         ]
         return equations.pack.vector(relative, responses, again)[None]

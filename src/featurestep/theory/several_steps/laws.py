@@ -75,17 +75,24 @@ def unshifted(law: ResidualLaw) -> JointLaw:
 
 
 def joint_law(
-    star: Target, noise_std: float, gamma: FloatArray, across: FloatArray, rule: Rule, count: int
+    star: Target,
+    noise_std: float,
+    gamma: FloatArray,
+    across: FloatArray,
+    rule: Rule,
+    count: int,
+    least: float = 0.0,
 ) -> JointLaw:
     """The law of (y, ξ, s) with z = Γξ + Rs, for Γ (r, Q), R (r, r) and a rule of ξ (X, Q), (X,).
 
-    `count` Gauss nodes of y at every ξ.
+    `count` Gauss nodes of y at every ξ, without those of weights below `least` times the largest.
     """
     xi, probability = rule
     places, inverse = np.unique(np.round(xi @ gamma.T, 13), axis=0, return_inverse=True)
     keys = (places.tobytes(), across.tobytes(), len(gamma))
     y, w, w_s, w_ss = (part[inverse.ravel()] for part in _given(star, noise_std, *keys, count))
-    kept = w > 0.0  # (X, count)
+    every = probability[:, None] * w  # (X, count)
+    kept = every > least * every.max()
     place = np.broadcast_to(np.arange(len(xi))[:, None], y.shape)[kept]
     share = probability[place]
     w = share * w[kept]

@@ -17,7 +17,6 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ..labels import moments_at
 from .batches import Batch
-from .tables import slope_tables
 
 
 class OwnMotion(NamedTuple):
@@ -29,22 +28,22 @@ class OwnMotion(NamedTuple):
     norm_second: FloatArray  # (K,) N2
 
 
-def own_motion(sigma: Nonlinearity, star: Nonlinearity, batches: Sequence[Batch]) -> OwnMotion:
+def own_motion(star: Nonlinearity, batches: Sequence[Batch]) -> OwnMotion:
     """The motion after all batches, for a target of one direction."""
     norm = np.sqrt(batches[0].before.norm2)  # of a row, that has ε times its norm
     none = np.zeros_like(norm)
     motion = OwnMotion(norm[None], none[None], none, none)
     for batch in batches:
-        motion = _after(sigma, star, batch, motion)
+        motion = _after(star, batch, motion)
     return motion
 
 
-def _after(sigma: Nonlinearity, star: Nonlinearity, batch: Batch, motion: OwnMotion) -> OwnMotion:
+def _after(star: Nonlinearity, batch: Batch, motion: OwnMotion) -> OwnMotion:
     """The motion after one batch: its gradient at a neuron, expanded in ε."""
     frame, law, e, v = batch.before, batch.law, batch.e, batch.before.norm2
     xi = law.xi
     share = np.bincount(law.place, weights=law.weight, minlength=len(xi))
-    at = slope_tables(sigma, np.sqrt(v), xi @ frame.shift.T)
+    at = batch.tables
     m1, mu, mu1 = at.mean_change, at.slope, at.slope_change  # (X, K)
     y = moments_at(star, frame.across, (xi @ frame.gamma.T).T).by_degree[0]
     powers = np.stack(

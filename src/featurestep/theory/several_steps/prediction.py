@@ -65,6 +65,7 @@ def fineness_of(problem: Problem, effort: Effort) -> Fineness:
         batch=base.batch / effort.nodes,
         readout=base.readout / effort.nodes,
         tolerance=base.tolerance ** min(effort.nodes, 1.5),
+        least=base.least ** min(effort.nodes, 1.5),
     )
 
 

@@ -16,7 +16,6 @@ from ...core.types import FloatArray
 from ...functions.quadrature import Rule, gauss_hermite, saturating_gauss_law, trapezoid_normal
 from ...functions.readout import Law
 from .batches import Frame
-from .laws import product_rule
 
 _NODES_BY_REACH = ((0.36, 11), (0.71, 13), (2.0, 15), (np.inf, 19))  # of continuous laws
 _SHARPEST_LABEL = 0.5  # scale in t at which labels may vary
@@ -38,14 +37,24 @@ class Fineness:
     batch: float = 0.6  # spacing of ξ, in units of the scale
     readout: float = 0.5  # the same for the readout's samples
     tolerance: float = 1e-11  # of rules for slow functions, and of products of rules
+    least: float = 1e-12  # weight of a batch's node, relative to the largest
 
 
 # For laws with many groups; three axes after the second step ask for coarser rules. Against finer
 # ones they moved test errors by at most 1e-5 (two steps) and 1e-4 (three steps of ½ to 1 √N; tanh,
 # ReLU, GELU, sin(z + .6)).
-CONTINUOUS = Fineness(labels=7, labels_of_many=5, batch=0.8, readout=0.8, tolerance=1e-8)
+CONTINUOUS = Fineness(
+    labels=7, labels_of_many=5, batch=0.8, readout=0.8, tolerance=1e-8, least=1e-8
+)
 MANY_STEPS = Fineness(
-    groups=0.8, most_groups=15, labels=7, labels_of_many=5, batch=1.0, readout=0.9, tolerance=1e-4
+    groups=0.8,
+    most_groups=15,
+    labels=7,
+    labels_of_many=5,
+    batch=1.0,
+    readout=0.9,
+    tolerance=1e-4,
+    least=1e-6,
 )
 MOST_NODES = 40_000
 
@@ -64,20 +73,35 @@ def frame_rule(frame: Frame, share: FloatArray, spacing: float, tolerance: float
     """Nodes of ξ, (X, Q), and weights; `share` (K,) are the probabilities of the groups."""
     norm = np.sqrt(frame.norm2)
     blur = max(float(np.linalg.eigvalsh(frame.across)[0]), _SHARPEST_LABEL)
-    rules = []
+    nodes, weight = np.zeros((1, 0)), np.ones(1)
     for i in range(frame.axes):
         steepest = _largest(np.abs(frame.shift[:, i]) / norm, share)
         steepest = max(steepest, float(np.abs(frame.gamma[:, i]).max()) / blur)
-        count = gauss_count(steepest, tolerance)
-        step = spacing / float(np.hypot(1.0, steepest))
-        few = count * step < 2.0 * _HALF_WIDTH
-        rules.append(gauss_hermite(count) if few else trapezoid_normal(_HALF_WIDTH, step))
-    if np.prod([float(x.size) for x, _ in rules]) > MOST_NODES:
-        raise NotConverged(
-            "take smaller steps: the activation varies too fast along the learned directions, "
-            f"more than {MOST_NODES} nodes would be needed"
-        )
-    return product_rule(rules, 1e-3 * tolerance)
+        rules = [
+            _axis_rule(steepest, spacing, float(allowed))
+            for allowed in tolerance * weight.max() / weight
+        ]
+        sizes = [x.size for x, _ in rules]
+        if sum(sizes) > MOST_NODES:
+            raise NotConverged(
+                "take smaller steps: the activation varies too fast along the learned directions, "
+                f"more than {MOST_NODES} nodes would be needed"
+            )
+        along, factor = (np.concatenate(parts) for parts in zip(*rules, strict=True))
+        nodes = np.column_stack([np.repeat(nodes, sizes, axis=0), along])
+        weight = np.repeat(weight, sizes) * factor
+        kept = weight > 1e-3 * tolerance * weight.max()
+        nodes, weight = nodes[kept], weight[kept]
+    return nodes, weight / weight.sum()
+
+
+def _axis_rule(steepest: float, spacing: float, tolerance: float) -> Rule:
+    """Nodes of one coordinate: Gauss's, or equispaced ones where these are fewer."""
+    count = gauss_count(steepest, tolerance)
+    step = spacing / float(np.hypot(1.0, steepest))
+    if count * step < 2.0 * _HALF_WIDTH:
+        return gauss_hermite(count)
+    return trapezoid_normal(_HALF_WIDTH, step)
 
 
 def _largest(values: FloatArray, share: FloatArray) -> float:

@@ -14,7 +14,7 @@ from ...functions.quadrature import Rule
 from ..resolution import FEWEST_INPUTS
 from .batches import Batch, Frame, initial_frame, make_step
 from .degrees import learned_axis, radial_columns
-from .directions import Change, covariance, pair_products
+from .directions import Bulk, Change, Stage, covariance, pair_products
 from .fixed_point import Adjoint, Equations, Errors, Solution, bulk_without_readout
 from .laws import Target, first_law, joint_law
 from .own_shift import OwnMotion, own_motion
@@ -100,7 +100,8 @@ def make_batches(training: Training, groups: Rule, fineness: Fineness) -> list[B
         if frame.axes:
             rule = frame_rule(frame, share, fineness.batch, fineness.tolerance)
             count = fineness.labels if frame.axes == 1 else fineness.labels_of_many
-            law = joint_law(star, training.noise_std, frame.gamma, frame.across, rule, count)
+            directions = frame.gamma, frame.across
+            law = joint_law(star, training.noise_std, *directions, rule, count, fineness.least)
         else:
             law = first_law(star, training.noise_std, fineness.first)
         e = eta * g / np.sqrt(training.width)
@@ -144,32 +145,39 @@ def build_readout(
     )
 
 
-def norms_without_readout(
+class WithoutReadout(NamedTuple):
+    """The weights at V = 0."""
+
+    bulk: Bulk
+    stages: list[Stage]  # on the way to `norms`
+    norms: FloatArray  # Ĉ of (τ, ψ, Δ)
+    initial: FloatArray | None  # what initial norms add to it, for (180)
+
+
+def without_readout(
     training: Training, batches: list[Batch], changes: list[Change]
-) -> tuple[FloatArray, FloatArray | None]:
-    """Ĉ of (τ, ψ, Δ) without readout, and what initial norms add to it, for (180).
+) -> WithoutReadout:
+    """The weights at V = 0.
 
     With initial norms the first of `changes` is replaced by one that has them.
     """
-    without = bulk_without_readout(batches)
-    free = covariance(changes, without)[0]
+    bulk = bulk_without_readout(batches)
+    norms, stages = covariance(changes, bulk)
     if not training.is_gaussian or training.splits_norms:
-        return free, None
+        return WithoutReadout(bulk, stages, norms, None)
     changes[0] = Change(batches, 1, norm_variance=ROW_NORM_VARIANCE)
-    return free, covariance(changes, without)[0] - free
+    return WithoutReadout(bulk, stages, norms, covariance(changes, bulk)[0] - norms)
 
 
 def own_weights(
-    training: Training, batches: list[Batch], changes: list[Change]
+    training: Training, batches: list[Batch], without: WithoutReadout
 ) -> OwnWeights | None:
     """What terms of finite d need of the weights, for a target of one direction."""
     frame, star = batches[-1].after, training.star
     if not training.higher or not isinstance(star, Nonlinearity) or not frame.axes:
         return None
-    without = bulk_without_readout(batches)
-    stages = covariance(changes, without)[1]
-    products = pair_products(stages, without, batches, learned_axis(frame))
-    return OwnWeights(own_motion(training.sigma, star, batches), products)
+    products = pair_products(without.stages, without.bulk, batches, learned_axis(frame))
+    return OwnWeights(own_motion(star, batches), products)
 
 
 def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSolution:
@@ -179,12 +187,13 @@ def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSo
         groups = np.tile(groups[0], 2), np.tile(0.5 * groups[1], 2)
     batches = make_batches(training, groups, fineness)
     changes = [Change(batches, step) for step in range(1, len(batches) + 1)]
-    free, initial = norms_without_readout(training, batches, changes)
+    without = without_readout(training, batches, changes)
     frame = batches[-1].after
     rule = frame_rule(frame, groups[1], fineness.readout, fineness.tolerance)
-    own = own_weights(training, batches, changes)
-    readout = build_readout(training, groups, frame, rule, (free, initial), own)
-    equations = Equations(batches, readout)
+    own = own_weights(training, batches, without)
+    norms = without.norms, without.initial
+    readout = build_readout(training, groups, frame, rule, norms, own)
+    equations = Equations(batches, readout, without.bulk)
     at = equations.solve()
     special, stages = covariance(changes, at.bulk)
     across = equations.across(at)
@@ -195,8 +204,7 @@ def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSo
         given,
         groups,
         batches,
-        free,
-        initial,
+        *norms,
         own,
         readout,
         at,

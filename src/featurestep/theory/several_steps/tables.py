@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.types import FloatArray
+from ...core.types import FloatArray, IntArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import normal_density, panels, trapezoid_normal
 
@@ -39,6 +39,10 @@ class SlopeTables(NamedTuple):
     p_psi_square: FloatArray  # E of [pψ]², nonlinear parts as in (27)
     p_psi_psi2: FloatArray  # of [pψ][ψ²]
     psi2_square: FloatArray  # of [ψ²]²
+
+    def at(self, places: IntArray) -> SlopeTables:
+        """The averages at some of the places."""
+        return SlopeTables(*(table[places] for table in self))
 
 
 def slope_tables(sigma: Nonlinearity, rho: FloatArray, place: FloatArray) -> SlopeTables:

@@ -19,7 +19,7 @@ from ..exact.dyson import sample_denominator, solved, symmetric, transposed
 from ..exact.fixed_point import State
 from ..several_steps.batches import Batch
 from ..several_steps.chain import averaged, block, coupled, field, solve_chain, t_matrix
-from ..several_steps.fixed_point import without_readout
+from ..several_steps.fixed_point import bulk_without_readout
 from ..several_steps.readout import Readout
 from .equations import FULL, Accuracy, Branch, ComplexArray, Equations
 from .newton import between, congruence
@@ -91,8 +91,8 @@ class ChainEquations(Equations):
         self.last = field(steps, size)
         self.inside = [coupled(step, steps, size) for step in range(1, steps + 1)]
         self.pairs = [symmetric(size), *[symmetric(2 * size)] * steps]
-        free = without_readout(batches)
-        self._free = self.joined([np.diag(norm2), *(each.xi for each in free)])
+        free = bulk_without_readout(batches).xi
+        self._free = self.joined([np.diag(norm2), *free])
         root = np.sqrt(np.maximum(np.abs(np.diag(self._free)), 1.0))
         self.scale = np.outer(root, root)
         self.work_left = accuracy.work

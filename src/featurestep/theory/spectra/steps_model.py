@@ -30,12 +30,13 @@ from ...functions.quadrature import (
 from ..exact.dyson import matmul
 from ..exact.residuals import Noise, residual_law, typical_law
 from ..several_steps.batches import Batch, Frame, trace_products, with_labels_cut_off
+from ..several_steps.chain import DenseResponses
 from ..several_steps.directions import Bulk, Change, covariance
 from ..several_steps.laws import product_rule, unshifted
 from ..several_steps.prediction import reach, training_of
 from ..several_steps.readout import Readout, field_covariance, gram
 from ..several_steps.rules import Fineness, gauss_count
-from ..several_steps.solve import Training, build_readout, make_batches, norms_without_readout
+from ..several_steps.solve import Training, build_readout, make_batches, without_readout
 from ..validity import spectrum_notes
 from .chain_equations import ChainEquations, ChainEvaluation
 from .equations import Accuracy
@@ -113,7 +114,7 @@ class ChainModel:
             _, *xi = found.equations.split(found.state.xi[place].real)
             bulk = Bulk(
                 found.whole[place].real,
-                [t[place].real for t in found.t_matrices],
+                [DenseResponses(t[place].real) for t in found.t_matrices],
                 xi,
                 found.information[place].real,
             )
@@ -184,9 +185,11 @@ def build_chain_model(problem: Problem, accuracy: Accuracy, refinement: float = 
         for each in make_batches(training, groups, fineness)
     ]
     changes = [Change(batches, step) for step in range(1, len(batches) + 1)]
-    norms = norms_without_readout(training, batches, changes)
+    without = without_readout(training, batches, changes)
     rule = _node_rule(training, batches[-1].after, refinement)
-    readout = build_readout(training, groups, batches[-1].after, rule, norms)
+    readout = build_readout(
+        training, groups, batches[-1].after, rule, (without.norms, without.initial)
+    )
     notes = spectrum_notes(problem, spiked_weights(problem))
     return ChainModel(problem, batches, changes, readout, share_of_zeros(problem), notes)
 
