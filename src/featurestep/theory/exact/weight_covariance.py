@@ -9,7 +9,7 @@ moments of S only, which are coefficients of power series in the resolvent's tra
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,7 +66,83 @@ def pair_covariance(step: Step) -> FloatArray:
     return np.asarray(own)
 
 
-class _Series:
+class _SeriesMoments:
+    """Moments of what has a series in g, in units of the spread of S; B of them."""
+
+    def __init__(self, plain: FloatArray, mean: FloatArray, size: FloatArray) -> None:
+        """Of S with F_0,1 in `plain` (B, L) in units of `size` (B,), and with this mean."""
+        self.mean, self.size = mean, size
+        shifted = plain.copy()
+        shifted[:, 0] -= mean
+        base = _one_plus(shifted / size[:, None])
+        times, of_base = _multiplication(base), [base]
+        for _ in range(_LENGTH - 1):
+            of_base.append(matmul(of_base[-1][:, None], times)[:, 0])
+        # Coefficients n − 1 − j of the n-th power, (B, n, j)
+        self.powers = np.stack(of_base, axis=1)[:, _ORDER[:, None], _BEFORE[0]] * _BEFORE[1]
+        linear = np.zeros_like(plain)
+        linear[:, 1] = 1.0
+        self.trace = self._moments(linear, _LENGTH)  # ⟨S^p⟩, p = 0 … 7
+
+    def _moments(self, series: FloatArray, count: int) -> FloatArray:
+        """Coefficients of x, x², … in a series in g without constant term, (B, count)."""
+        slope = series[:, 1:] * np.arange(1, _LENGTH)
+        found = matmul(self.powers[:, :count, :-1], slope[:, :, None])[:, :, 0]
+        return found / np.arange(1, count + 1)
+
+
+class SampleSeries(_SeriesMoments):
+    """Moments of S = Xᵀdiag(s)X/n for any law of samples and their letters s, as in (144)."""
+
+    def __init__(self, ratio: float, weight: FloatArray, letters: FloatArray) -> None:
+        """For d/n, probabilities (M,) and s (M,)."""
+        mean = weight @ letters
+        size = np.sqrt(max(ratio * float(weight @ letters**2), 1e-300))
+        # φ^m s^m in units of the spread, (M, L), times probabilities
+        self.steps = weight[:, None] * (ratio * letters[:, None] / size) ** _ORDER
+        self.letters, self.ratio = letters, ratio
+        super().__init__((letters @ self.steps)[None], np.array([mean]), np.array([size]))
+
+    def nodes(self) -> tuple[FloatArray, FloatArray]:
+        """Places λ_a and p_a (a,) of (145)."""
+        place, share = _gauss_nodes(self.trace)
+        return self.mean + self.size * place[0], share[0]
+
+    def on_nodes(self, own: FloatArray) -> FloatArray:
+        """What Xᵀdiag(own)X/n has there, (a, K), for values of samples (M, K)."""
+        series = _shifted(own.T @ self.steps)
+        place, share = _gauss_nodes(self.trace)
+        moments = self._moments(series, NODES)
+        place, share = (np.repeat(part, len(moments), axis=0) for part in (place, share))
+        return _on_nodes(place, share, moments).T
+
+    def on_vectors(self, u: tuple[FloatArray, FloatArray], kept: FloatArray, f: FloatArray) -> Any:
+        """⟨a|S^p|b⟩, p = 0 … 3, (4, v, v), for vectors Σ_u kept_u u + v_f.
+
+        u: values (M, …) of E[u_i ·] and E[u_iu_k ·] over the probabilities; f (M, v).
+        """
+        first, second = u
+        scale = (self.ratio * self.letters[:, None] / float(self.size[0])) ** _ORDER  # (M, L)
+        plain = self.letters @ self.steps
+        across = np.einsum("uvm,ml->luv", second, self.letters[:, None] * scale)
+        a = (plain[:, None, None] * np.eye(len(first)) - across) / float(self.size[0])
+        h = [np.eye(len(first))]  # H/g
+        for n in range(1, _LENGTH):
+            h.append(-sum((a[k] @ h[n - 1 - k] for k in range(n)), np.zeros_like(h[0])))
+        to_u = np.einsum("mi,um,ml->liu", f, first, scale)
+        to_u[0] += kept
+        own = np.einsum("mi,mk,ml->lik", f, f, self.steps) * self.ratio
+        found = [own[n] for n in range(_LENGTH)]
+        for n in range(_LENGTH):
+            for i in range(n + 1):
+                for k in range(n + 1 - i):
+                    found[n] = found[n] + to_u[i] @ h[k] @ to_u[n - i - k].T
+        count = f.shape[1]
+        series = _shifted(np.stack(found).reshape(_LENGTH, -1).T)
+        return self._moments(series, 4).T.reshape(4, count, count)
+
+
+class _Series(_SeriesMoments):
     """Moments of S (power 1), or of S2 (power 2) if c_2 = 0, in units of their spread (eq. 144)."""
 
     def __init__(self, step: Step) -> None:
@@ -75,24 +151,13 @@ class _Series:
         laws = np.stack([step.r_weight, step.r_first[:, 0], step.r_second[:, 0, 0]], axis=1)
         powers = step.r[:, None, :] ** np.arange(power * _LENGTH + 3)[:, None]
         self.averages = np.einsum("bfm,bjm->bfj", laws, powers)  # E[t^f r^j]
-        self.mean = self.averages[:, 0, power]
         variance = step.phi * self.averages[:, 0, 2 * power]
         self.size = np.sqrt(np.maximum(variance, 1e-300))
         plain, along = self._averaged(0, power), self._averaged(2, power)
-        shifted = plain.copy()
-        shifted[:, 0] -= self.mean
-        base = _one_plus(shifted / self.size[:, None])
-        times, of_base = _multiplication(base), [base]
-        for _ in range(_LENGTH - 1):
-            of_base.append(matmul(of_base[-1][:, None], times)[:, 0])
-        # Coefficients n − 1 − j of the n-th power, (B, n, j)
-        self.powers = np.stack(of_base, axis=1)[:, _ORDER[:, None], _BEFORE[0]] * _BEFORE[1]
+        super().__init__(plain, self.averages[:, 0, power], self.size)
         self.special = _shifted(_inverse(_one_plus((plain - along) / self.size[:, None])))  # H
         self.overlap = self._averaged(1, 1)
         self.second = self._averaged(0, 2)
-        linear = np.zeros_like(plain)
-        linear[:, 1] = 1.0
-        self.trace = self._moments(linear, _LENGTH)  # ⟨S^p⟩, p = 0 … 7
         self.with_square = self._moments(_shifted(self.second), NODES)  # ⟨S^pS2⟩
 
     def _averaged(self, along: int, order: int) -> FloatArray:
@@ -100,12 +165,6 @@ class _Series:
         m = np.arange(_LENGTH)
         scale = (self.step.phi / self.size)[:, None] ** m
         return np.asarray(scale * self.averages[:, along, self.power * m + order])
-
-    def _moments(self, series: FloatArray, count: int) -> FloatArray:
-        """Coefficients of x, x², … in a series in g without constant term, (B, count)."""
-        slope = series[:, 1:] * np.arange(1, _LENGTH)
-        found = matmul(self.powers[:, :count, :-1], slope[:, :, None])[:, :, 0]
-        return found / np.arange(1, count + 1)
 
     def on_pair(self, count: int) -> FloatArray:
         """⟨·|S^p|·⟩ on (β/‖β‖, s), p = 0 … count − 1: (B, count, 2, 2)."""
@@ -194,6 +253,17 @@ def _on_nodes(place: FloatArray, share: FloatArray, moments: FloatArray) -> Floa
     return np.asarray(weighted / np.maximum(share, _SMALLEST))
 
 
+def lanczos_corner(moments: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The blocks of S_4 of (146), from M_p, p = 0 … 3, (4, …, 2, 2)."""
+    _, m1, m2, m3 = moments
+    values, vectors = np.linalg.eigh(m2 - matmul(m1, m1))
+    root = np.sqrt(np.maximum(values, _SMALLEST))[..., None, :]
+    b = matmul(vectors * root, np.swapaxes(vectors, -1, -2))
+    b_inverse = matmul(vectors / root, np.swapaxes(vectors, -1, -2))
+    inner = m3 - matmul(m1, m2) - matmul(m2, m1) + matmul(m1, m1, m1)
+    return m1, b, matmul(b_inverse, inner, b_inverse)
+
+
 def _special(step: Step, series: _Series) -> FloatArray:
     """K_g on (β, s) and on what S makes of them, (B, K, 4, 4) (eq. 146).
 
@@ -201,13 +271,7 @@ def _special(step: Step, series: _Series) -> FloatArray:
     """
     if step.is_full:
         return pair_covariance(step)
-    _, m1, m2, m3 = np.moveaxis(series.on_pair(4), 1, 0)
-    values, vectors = np.linalg.eigh(m2 - matmul(m1, m1))
-    root = np.sqrt(np.maximum(values, _SMALLEST))
-    b = matmul(vectors * root[:, None, :], np.swapaxes(vectors, 1, 2))
-    b_inverse = matmul(vectors / root[:, None, :], np.swapaxes(vectors, 1, 2))
-    inner = m3 - matmul(m1, m2) - matmul(m2, m1) + matmul(m1, m1, m1)
-    corner = matmul(b_inverse, inner, b_inverse)
+    m1, b, corner = lanczos_corner(np.moveaxis(series.on_pair(4), 1, 0))
     s = np.concatenate(
         [np.concatenate([m1, b], axis=2), np.concatenate([b, corner], axis=2)], axis=1
     )

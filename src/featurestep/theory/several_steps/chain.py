@@ -102,9 +102,6 @@ class Responses(Protocol):
     def averaged(self, weight: FloatArray) -> FloatArray:
         """Σ_m w_m T_m for weights (…, M), (…, 2K, 2K)."""
 
-    def change(self, batch: Batch, change: FloatArray) -> FloatArray:
-        """φE[T dG T], (2K, 2K), for dG on (φ_{τ−1}, φ̂_τ)."""
-
     def times(self, vectors: FloatArray) -> FloatArray:
         """T_m A_m for A (2K, p) or (…, M, 2K, p)."""
 
@@ -120,7 +117,7 @@ class DenseResponses:
         return averaged(weight, self.matrices)
 
     def change(self, batch: Batch, change: FloatArray) -> FloatArray:
-        """φE[T dG T]."""
+        """φE[T dG T], (2K, 2K), for dG on (φ_{τ−1}, φ̂_τ)."""
         weight, found = batch.shown.law.weight, np.zeros_like(change)
         for part in _chunks(len(weight), len(change)):
             found += averaged_change(weight[None, part], self.matrices[None, part], change[None])[0]
@@ -147,25 +144,11 @@ class FreeResponses:
 
     def averaged(self, weight: FloatArray) -> FloatArray:
         """Σ_m w_m T_m."""
-        return self._whole(weight @ self.cross, weight @ self.own)
-
-    def _whole(self, cross: FloatArray, own: FloatArray) -> FloatArray:
-        size = cross.shape[-1]
+        cross, own, size = weight @ self.cross, weight @ self.own, self.cross.shape[1]
         found, g = np.zeros((*cross.shape[:-1], 2 * size, 2 * size)), np.arange(size)
         found[..., g, size + g] = found[..., size + g, g] = cross
         found[..., size + g, size + g] = own
         return found
-
-    def change(self, batch: Batch, change: FloatArray) -> FloatArray:
-        """φE[T dG T]."""
-        size, weight = self.cross.shape[1], batch.shown.law.weight
-        weighted = np.concatenate([self.cross, self.own], axis=1)
-        moments = weighted.T @ (weighted * weight[:, None])
-        twice, mixed = moments[:size, :size], moments[:size, size:]
-        first, across, last = change[:size, :size], change[:size, size:], change[size:, size:]
-        beside = twice * across.T + mixed * last
-        own = twice * first + mixed * across + (mixed * across).T + moments[size:, size:] * last
-        return np.asarray(batch.ratio * np.block([[twice * last, beside], [beside.T, own]]))
 
     def times(self, vectors: FloatArray) -> FloatArray:
         """T_m A_m."""

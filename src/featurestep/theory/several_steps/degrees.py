@@ -30,17 +30,10 @@ from ..exact.degrees import (
 from ..resolution import FEWEST_INPUTS
 from .batches import Frame
 from .own_shift import OwnMotion
+from .weight_nodes import WeightNodes, learned_axis
 
-_MOST_SHARED = 0.9  # by (κ, s) of what the directions beside them have
-_LEAST_NODE = 0.05  # of K_g, relative to its mean
 _NODES, _NODES_BY_SCALE = 40, 10.0  # of interpolated averages, and for every ρ of their range
 _LARGEST_OVERLAP = 0.2  # share of a neuron's square along an axis up to which tables see it
-
-
-def learned_axis(frame: Frame) -> FloatArray:
-    """The axis of κ, (Q,), for a target of one direction: its projection on the axes."""
-    size = float(np.linalg.norm(frame.gamma))
-    return np.asarray(frame.gamma[0] / size if size > 0.0 else np.eye(frame.axes)[0])
 
 
 class Axis(NamedTuple):
@@ -72,57 +65,15 @@ class Higher(NamedTuple):
     spread: FloatArray  # (X, K) that of ν²
 
 
-def special_covariance(
-    axis: Axis, norm2: FloatArray, traces: FloatArray, products: FloatArray
-) -> FloatArray:
-    """K_g on κ, s and two directions beside them, (K, 4, 4), in the place of (146).
-
-    The two are those that share most with κ and s in all K_g, by their products on the pair
-    (K, K, 2, 2); among themselves they are directions of a bulk that varies by a gamma law, with
-    tr(K_gK_h)/d in `traces`.
-    """
-    pair, size = axis.pair, len(norm2)
-    own = np.einsum("gij,hjk->ghik", pair, pair)
-    left = products - 0.5 * (own + np.swapaxes(own, 2, 3))
-    left = left.transpose(0, 2, 1, 3).reshape(2 * size, 2 * size)
-    values, vectors = np.linalg.eigh(0.5 * (left + left.T))
-    cross = (vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0))).reshape(size, 2, 2)
-    own = norm2 + 2.0 * (np.diag(traces) / norm2 - norm2)
-    # K_g must stay positive: BᵀP⁻¹B below what the two directions have themselves.
-    shared = np.swapaxes(cross, 1, 2) @ np.linalg.solve(pair, cross)
-    most = np.linalg.eigvalsh(shared)[:, -1] / own
-    cross *= np.minimum(1.0, np.sqrt(_MOST_SHARED / np.maximum(most, 1e-300)))[:, None, None]
-    found = np.zeros((size, 4, 4))
-    found[:, :2, :2], found[:, :2, 2:], found[:, 2:, :2] = pair, cross, np.swapaxes(cross, 1, 2)
-    found[:, 2, 2] = found[:, 3, 3] = own
-    return found
-
-
-def bulk_nodes(norm2: FloatArray, traces: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """p_a (1, a) and K_ga (1, a, K) in the place of (145), from tr(K_gK_h)/d (K, K).
-
-    Two nodes for each of the two largest principal parts of the K_g: those of a gamma law where all
-    groups vary alike, as squares do. Their mean is ρ_g².
-    """
-    values, vectors = np.linalg.eigh(traces - np.outer(norm2, norm2))
-    share, bulk = np.ones(1), norm2[None]
-    for value, vector in zip(values[:-3:-1], vectors.T[:-3:-1], strict=True):
-        part = np.sqrt(max(float(value), 0.0)) * vector * np.copysign(1.0, vector.sum())
-        skew = max(float((part**3 / norm2).sum() / max((part**2).sum(), 1e-300)), 0.0)
-        root, sign = np.sqrt(1.0 + skew**2), np.array([1.0, -1.0])
-        share = np.multiply.outer(share, 0.5 - 0.5 * skew / root * sign).ravel()
-        bulk = (bulk[:, None] + (skew + root * sign)[:, None] * part).reshape(-1, part.size)
-    bulk = np.maximum(bulk, _LEAST_NODE * norm2)
-    return share[None], (bulk * (norm2 / (share @ bulk)))[None]
-
-
-def higher_fields(d: float, special: FloatArray, norm2: FloatArray) -> HigherFields:
-    """(139) for K_g on κ, s and directions beside them, (K, m, m)."""
+def higher_fields(d: float, nodes: WeightNodes) -> HigherFields:
+    """(139) for K_g on κ, s and directions beside them."""
+    special = nodes.special
     square, trace = symmetric_square(special)
     square = square - trace[:, :, None] * trace[:, None, :] / d
     cube = symmetric_cube(special[:, :2, :2]) / ((d + 2.0) * (d + 4.0))
-    one, none = np.ones((1, 1)), np.zeros((1, norm2.size))
-    return HigherFields(square[None] / (d + 2.0), cube[None], one, norm2[None, None], none)
+    norm2 = (nodes.share @ nodes.bulk)[None]
+    isotropic = np.ones((1, 1)), norm2[:, None], np.zeros_like(norm2)  # (149) is left out
+    return HigherFields(square[None] / (d + 2.0), cube[None], *isotropic)
 
 
 def radial_columns(
@@ -132,11 +83,11 @@ def radial_columns(
     own: FloatArray,
     xi: FloatArray,
     motion: OwnMotion,
-    products: FloatArray | None = None,
+    weights: WeightNodes,
 ) -> tuple[Columns, Higher]:
     """Columns of A, τ_1 … τ_Q, ψ, Δ and those of degree 2 and 3, at all ξ for h = 1, then −1.
 
-    own: (Q + 2, Q + 2, K), covariances without readout; products: of `pair_products`.
+    own: (Q + 2, Q + 2, K), covariances without readout.
     """
     axis, d = Axis.of(frame, own), max(d, float(FEWEST_INPUTS))
     inputs, norm = np.array([d]), np.sqrt(frame.norm2 + frame.left)[None]
@@ -158,16 +109,11 @@ def radial_columns(
     linear = _linear(found, axis, xi, bent)
     every = [_means(found, axis, xi, bent), *linear, found.norms()]
     every += [*found.square(), *found.cube()]
-    share, bulk = np.ones((1, 1)), norm[:, None, :] ** 2
-    if products is not None:
-        share, bulk = bulk_nodes(norm[0] ** 2, frame.products)
-    columns = columns_of_degrees(tables, every, share, bulk)
+    bulk = weights.bulk + frame.left
+    columns = columns_of_degrees(tables, every, weights.share[None], bulk[None])
     across = pair[:, :, 1, 1]
     shown, slopes = ([part[0] for part in parts] for parts in tables.slopes_across(across))
-    special = axis.pair
-    if products is not None:
-        special = special_covariance(axis, norm[0] ** 2, frame.products, products)
-    fields = higher_fields(d, special, norm[0] ** 2)
+    fields = higher_fields(d, weights)
     return columns, Higher(fields, shown, slopes, tables.spread_across(across)[0])
 
 

@@ -13,20 +13,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
 from .batches import Batch
-from .chain import Responses, averaged, coupled, field
+from .chain import DenseResponses, Responses, averaged, coupled, field
+
+R = TypeVar("R", bound=Responses, covariant=True)
 
 
-class Bulk(NamedTuple):
+class Bulk(NamedTuple, Generic[R]):
     """Solution of the chain: G on all fields, T at the nodes of every batch, Ξ and V."""
 
     whole: FloatArray  # (F, F), F = (2T + 1)K
-    responses: Sequence[Responses]
+    responses: Sequence[R]
     xi: Sequence[FloatArray]  # (2K, 2K) each
     information: FloatArray  # (K, K) V
 
@@ -170,7 +172,7 @@ class Change:
         found[new.norms, before] = batch.norm_gain
         return found
 
-    def energy(self, bulk: Bulk) -> FloatArray:
+    def energy(self, bulk: Bulk[Responses]) -> FloatArray:
         """δV on the rows of `to_rows`, for the form that φ_τ meets next (eq. 178)."""
         found = np.zeros((len(self.to_rows),) * 2, dtype=bulk.whole.dtype)
         size = self.size
@@ -185,7 +187,7 @@ class Change:
                 found[np.ix_(before, self.pi(1, k))] = -parts[:, None] * passed
         return found
 
-    def _next_form(self, bulk: Bulk) -> tuple[FloatArray, FloatArray | None]:
+    def _next_form(self, bulk: Bulk[Responses]) -> tuple[FloatArray, FloatArray | None]:
         """V after the last step; else −E and P of the batch that follows."""
         if self.last:
             return bulk.information, None
@@ -206,7 +208,7 @@ class Stage:
     moved: FloatArray  # Ω of the rows of `to_rows`, after (179)
 
 
-def covariance(changes: Sequence[Change], bulk: Bulk) -> tuple[FloatArray, list[Stage]]:
+def covariance(changes: Sequence[Change], bulk: Bulk[Responses]) -> tuple[FloatArray, list[Stage]]:
     """Ĉ of the fields (τ_1 … τ_Q, ψ_1 … ψ_r, Δ), and the stages on the way to it (eq. 170).
 
     It begins with G along each of the target's directions, and with the initial norms.
@@ -224,7 +226,7 @@ def covariance(changes: Sequence[Change], bulk: Bulk) -> tuple[FloatArray, list[
     return omega, stages
 
 
-def _stage(change: Change, bulk: Bulk, omega: FloatArray) -> tuple[FloatArray, Stage]:
+def _stage(change: Change, bulk: Bulk[Responses], omega: FloatArray) -> tuple[FloatArray, Stage]:
     responses = bulk.responses[change.step - 1]
     frame = _frame_rows(change)
     own = _own_effect(change, responses)
@@ -265,7 +267,9 @@ def _with_own_effect(omega: FloatArray, frame: IntArray, own: FloatArray) -> Flo
     return np.asarray(omega + across @ own @ np.linalg.solve(inner, across.T))
 
 
-def _new_vectors(change: Change, bulk: Bulk, responses: Responses) -> tuple[FloatArray, FloatArray]:
+def _new_vectors(
+    change: Change, bulk: Bulk[Responses], responses: Responses
+) -> tuple[FloatArray, FloatArray]:
     """ℒ (v, old rows) of the batch's vectors v_f, and their covariance beside it (eq. 172)."""
     batch, old, fields = change.batch, change.old, change.fields
     law, shared, own = batch.law, *change.functions(batch)
@@ -309,7 +313,7 @@ def _with_energy(rows: FloatArray, energy: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(np.eye(len(rows)) + rows @ energy, rows))
 
 
-def gradient(stages: Sequence[Stage], bulk: Bulk, z: FloatArray) -> Gradient:
+def gradient(stages: Sequence[Stage], bulk: Bulk[DenseResponses], z: FloatArray) -> Gradient:
     """Gradient of zᵀĈz by G and V, for z (f,) of the fields (τ_1 … τ_Q, ψ_1 … ψ_r, Δ).
 
     At a node of batch τ with coordinates u, θ = (I + TφG)ξ + Σ_i u_i T c_i, where ξ is the part of
@@ -337,37 +341,9 @@ def gradient(stages: Sequence[Stage], bulk: Bulk, z: FloatArray) -> Gradient:
     return Gradient(by_g, by_v)
 
 
-def pair_products(
-    stages: Sequence[Stage], bulk: Bulk, batches: Sequence[Batch], direction: FloatArray
+def _energy_gradient(
+    stage: Stage, bulk: Bulk[DenseResponses], c: FloatArray, by_g: FloatArray
 ) -> FloatArray:
-    """⟨a|K_gK_h|b⟩ for a, b of κ = direction·ξ and ŝ, (K, K, 2, 2), symmetric in a and b.
-
-    A form V that φ_T meets changes Ĉ by −K_gV_ghK_h to first order: gradients at V = 0 by V, with
-    what V does to G and Ξ, are these products. For a target of one direction.
-    """
-    size, steps = len(bulk.information), len(batches)
-    last = np.ix_(field(steps, size), field(steps, size))
-    inside = [coupled(step, steps, size) for step in range(1, steps + 1)]
-    found = []
-    for on_axis, on_rest in ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
-        z = np.zeros((direction.size + 2, size))
-        z[:-1] = np.append(on_axis * direction, on_rest)[:, None]
-        own = gradient(stages, bulk, z.ravel())
-        total = own.self_energy
-        moved = bulk.whole @ own.self_energy @ bulk.whole
-        for _ in range(2 * steps):  # at V = 0 nothing comes back to its batch
-            total = own.self_energy.copy()
-            for batch, t, rows in zip(batches, bulk.responses, inside, strict=True):
-                total[np.ix_(rows, rows)] += t.change(batch, moved[np.ix_(rows, rows)])
-            moved = bulk.whole @ total @ bulk.whole
-        found.append(moved[last] - own.information)
-    along, across, both = found
-    mixed = 0.5 * (both - along - across)
-    parts = np.stack([along, mixed, mixed, across], axis=-1)
-    return np.asarray(parts.reshape(size, size, 2, 2))
-
-
-def _energy_gradient(stage: Stage, bulk: Bulk, c: FloatArray, by_g: FloatArray) -> FloatArray:
     """−∂(cᵀδVc)/∂V; by Ξ of the next batch it is added to the gradient by G."""
     change, size = stage.change, stage.change.size
     before = c[change.extra + np.arange(size)]
@@ -388,7 +364,7 @@ def _energy_gradient(stage: Stage, bulk: Bulk, c: FloatArray, by_g: FloatArray) 
 
 
 def _add_samples(
-    change: Change, bulk: Bulk, vectors: FloatArray, c: FloatArray, by_g: FloatArray
+    change: Change, bulk: Bulk[DenseResponses], vectors: FloatArray, c: FloatArray, by_g: FloatArray
 ) -> None:
     """Add φE[θθᵀ] of a batch to the gradient by G."""
     batch, law, inside = change.batch, change.batch.law, change.inside

@@ -108,7 +108,7 @@ class Solution:
 
     state: State
     nodes: SamplesAt
-    bulk: Bulk
+    bulk: Bulk[DenseResponses]
     residual: float
     iterations: int
 
@@ -126,7 +126,9 @@ class Solution:
 class Equations:
     """The equations of one problem: its batches and its readout."""
 
-    def __init__(self, batches: Sequence[Batch], readout: Readout, without: Bulk) -> None:
+    def __init__(
+        self, batches: Sequence[Batch], readout: Readout, without: Bulk[FreeResponses]
+    ) -> None:
         self.batches, self.readout, self.without = batches, readout, without
         self.size = readout.neurons.size
         self.initial = batches[0].before.norm2
@@ -265,7 +267,7 @@ class Equations:
         return Solution(state, at, bulk, float(found.residual[0]), int(found.iterations[0]))
 
 
-def bulk_without_readout(batches: Sequence[Batch]) -> Bulk:
+def bulk_without_readout(batches: Sequence[Batch]) -> Bulk[FreeResponses]:
     """The bulk at V = 0, where T is explicit: G is diag(ρ², 0) there."""
     responses = [FreeResponses.of(batch) for batch in batches]
     xi = [t.averaged(batch.shown.law.weight) for batch, t in zip(batches, responses, strict=True)]

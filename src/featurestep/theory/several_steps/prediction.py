@@ -20,7 +20,7 @@ from ..prediction import Groups, Outcome, StepsPrediction, checked
 from ..resolution import Effort
 from .laws import product_rule
 from .readout import Readout, by_group
-from .rules import CONTINUOUS, MANY_STEPS, Fineness, group_rule
+from .rules import CONTINUOUS, Fineness, group_rule
 from .solve import StepsSolution, Training, build_readout, solve_steps
 
 _ACROSS = 15  # Gauss nodes of each coordinate beside κ
@@ -52,10 +52,7 @@ def reach(problem: Problem) -> float:
 
 def fineness_of(problem: Problem, effort: Effort) -> Fineness:
     """Numbers of nodes for a problem."""
-    if problem.law.is_finite:
-        base = Fineness()
-    else:
-        base = CONTINUOUS if problem.steps == 2 else MANY_STEPS
+    base = Fineness() if problem.law.is_finite else CONTINUOUS
     return replace(
         base,
         groups=effort.groups * base.groups,

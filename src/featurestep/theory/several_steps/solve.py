@@ -13,13 +13,15 @@ from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
 from ..resolution import FEWEST_INPUTS
 from .batches import Batch, Frame, initial_frame, make_step
-from .degrees import learned_axis, radial_columns
-from .directions import Bulk, Change, Stage, covariance, pair_products
+from .chain import FreeResponses
+from .degrees import Axis, radial_columns
+from .directions import Bulk, Change, covariance
 from .fixed_point import Adjoint, Equations, Errors, Solution, bulk_without_readout
 from .laws import Target, first_law, joint_law
 from .own_shift import OwnMotion, own_motion
 from .readout import Fit, Readout, build_columns, build_labels, by_group, fit, radial_labels
 from .rules import Fineness, frame_rule
+from .weight_nodes import WeightNodes, weight_nodes
 
 ROW_NORM_VARIANCE = 2.0  # d·Var‖w‖² of rows drawn from N(0, I/d)
 
@@ -50,7 +52,7 @@ class OwnWeights(NamedTuple):
     """What terms of finite d need of the weights beside their covariances."""
 
     motion: OwnMotion
-    products: FloatArray | None  # (K, K, 2, 2) of K_g and K_h on κ and s
+    nodes: WeightNodes
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,7 @@ def build_readout(
 class WithoutReadout(NamedTuple):
     """The weights at V = 0."""
 
-    bulk: Bulk
-    stages: list[Stage]  # on the way to `norms`
+    bulk: Bulk[FreeResponses]
     norms: FloatArray  # Ĉ of (τ, ψ, Δ)
     initial: FloatArray | None  # what initial norms add to it, for (180)
 
@@ -162,22 +163,22 @@ def without_readout(
     With initial norms the first of `changes` is replaced by one that has them.
     """
     bulk = bulk_without_readout(batches)
-    norms, stages = covariance(changes, bulk)
+    norms = covariance(changes, bulk)[0]
     if not training.is_gaussian or training.splits_norms:
-        return WithoutReadout(bulk, stages, norms, None)
+        return WithoutReadout(bulk, norms, None)
     changes[0] = Change(batches, 1, norm_variance=ROW_NORM_VARIANCE)
-    return WithoutReadout(bulk, stages, norms, covariance(changes, bulk)[0] - norms)
+    return WithoutReadout(bulk, norms, covariance(changes, bulk)[0] - norms)
 
 
 def own_weights(
-    training: Training, batches: list[Batch], without: WithoutReadout
+    training: Training, groups: Rule, batches: list[Batch], without: WithoutReadout
 ) -> OwnWeights | None:
     """What terms of finite d need of the weights, for a target of one direction."""
     frame, star = batches[-1].after, training.star
     if not training.higher or not isinstance(star, Nonlinearity) or not frame.axes:
         return None
-    products = pair_products(without.stages, without.bulk, batches, learned_axis(frame))
-    return OwnWeights(own_motion(star, batches), products)
+    pair = Axis.of(frame, by_group(without.norms, frame.norm2.size)).pair
+    return OwnWeights(own_motion(star, batches), weight_nodes(batches, groups[1], pair))
 
 
 def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSolution:
@@ -190,7 +191,7 @@ def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSo
     without = without_readout(training, batches, changes)
     frame = batches[-1].after
     rule = frame_rule(frame, groups[1], fineness.readout, fineness.tolerance)
-    own = own_weights(training, batches, without)
+    own = own_weights(training, groups, batches, without)
     norms = without.norms, without.initial
     readout = build_readout(training, groups, frame, rule, norms, own)
     equations = Equations(batches, readout, without.bulk)
