@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+from scipy import sparse
 
 from ...core.types import FloatArray, IntArray
 from .batches import Batch
@@ -124,7 +125,7 @@ class Change:
         """Rows π_k (`which` = 0) or π̂_k (1)."""
         return self.extra + field(1 + which * self.moves + k, self.size)
 
-    def _to_rows(self) -> FloatArray:
+    def _to_rows(self) -> sparse.csr_array:
         """Old rows and new vectors ↦ new rows, then Δ_{τ−1}, π_k, π̂_k.
 
         In the place of Δ_τ stands what the batch adds to R′Δ_{τ−1}.
@@ -159,22 +160,22 @@ class Change:
         found[new.norms, start + np.arange(size)] = 1.0
         found[new.norms, start + size + np.arange(size)] = 1.0
         found[self.extra + np.arange(size), old.norms] = 1.0
-        return found
+        return sparse.csr_array(found)
 
-    def _to_fields(self) -> FloatArray:
+    def _to_fields(self) -> sparse.csr_array:
         """The rows after the shifts have moved: φ_τ along the frame, and Δ (eqs. 175, 176)."""
         batch, new, size = self.batch, self.new, self.size
-        found = np.zeros((new.count, len(self.to_rows)))
+        found = np.zeros((new.count, self.to_rows.shape[0]))
         found[np.arange(new.count), np.arange(new.count)] = 1.0
         before = self.extra + np.arange(size)
         for member, moved in enumerate(batch.moved):
             found[new.at(member, self.step), before] = moved
         found[new.norms, before] = batch.norm_gain
-        return found
+        return sparse.csr_array(found)
 
     def energy(self, bulk: Bulk[Responses]) -> FloatArray:
         """δV on the rows of `to_rows`, for the form that φ_τ meets next (eq. 178)."""
-        found = np.zeros((len(self.to_rows),) * 2, dtype=bulk.whole.dtype)
+        found = np.zeros((self.to_rows.shape[0],) * 2, dtype=bulk.whole.dtype)
         size = self.size
         before = self.extra + np.arange(size)
         form, passed = self._next_form(bulk)
@@ -239,7 +240,7 @@ def _stage(change: Change, bulk: Bulk[Responses], omega: FloatArray) -> tuple[Fl
     rows[norms, norms] += change.batch.norm_variance
     energy = change.energy(bulk)
     if change.moves:
-        rows = _with_energy(rows, energy)
+        rows = _with_energy(rows, energy, change.extra)
     found = change.to_fields @ rows @ change.to_fields.T
     return found, Stage(change, along, own, frame, overlaps, energy, rows)
 
@@ -274,8 +275,10 @@ def _new_vectors(
     batch, old, fields = change.batch, change.old, change.fields
     law, shared, own = batch.law, *change.functions(batch)
     response = batch.ratio * bulk.whole  # φG
-    f = np.concatenate([shared[change.kind], own])  # (v, M)
-    noise = response[np.ix_(fields, fields)] * ((f * law.weight) @ f.T)
+    functions = np.concatenate([shared, own])
+    which = np.append(change.kind, len(shared) + np.arange(len(own)))  # of every vector, (v,)
+    products = (functions * law.weight) @ functions.T
+    noise = response[np.ix_(fields, fields)] * products[np.ix_(which, which)]
     into = response[np.ix_(change.inside, fields)]  # (2K, v)
     law, shared, own = batch.shown.law, *change.functions(batch.shown)
     # E[ff°T] of functions that many vectors share; products with T for those of norms alone.
@@ -304,13 +307,15 @@ def _new_vectors(
     inner = np.array([place[row] for row in change.inside])
     for u, first in enumerate(law.first):
         overlaps[:, u * old.width + inner] = along[u].T
-        overlaps[np.arange(fields.size), u * old.width + columns] += f @ first
+        overlaps[np.arange(fields.size), u * old.width + columns] += (functions @ first)[which]
     return overlaps, noise
 
 
-def _with_energy(rows: FloatArray, energy: FloatArray) -> FloatArray:
-    """Covariances with the energy of the shifts' motion (eq. 179)."""
-    return np.asarray(np.linalg.solve(np.eye(len(rows)) + rows @ energy, rows))
+def _with_energy(rows: FloatArray, energy: FloatArray, start: int) -> FloatArray:
+    """Covariances with the energy of the shifts' motion, on rows from `start` on (eq. 179)."""
+    form, seen = energy[start:, start:], rows[start:]
+    inner = np.eye(len(form)) + seen[:, start:] @ form
+    return np.asarray(rows - rows[:, start:] @ form @ np.linalg.solve(inner, seen))
 
 
 def gradient(stages: Sequence[Stage], bulk: Bulk[DenseResponses], z: FloatArray) -> Gradient:

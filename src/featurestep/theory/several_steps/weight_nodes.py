@@ -2,7 +2,7 @@
 
 The reductions of (145) and (146), step by step: a step makes (1 + M_g)K_g(1 + M_g) + D_g of K_g,
 where M_g = c_gS is taken with the principal part s of the samples' yk_g, S = Xᵀdiag(s)X/n. Where
-c_2 = 0 samples have yk_g = 0 at first, and S is made of y²δ_g. One step is that of sections 53.
+c_2 = 0 samples have yk_g = 0 at first, and S is made of y²δ_g. One step is that of section 53.
 """
 
 from __future__ import annotations
