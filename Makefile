@@ -36,10 +36,9 @@ $(DEV): pyproject.toml | $(BIN)/python
 demo: $(DEMO)  ## predicted errors of the two published settings: a table and demo/*.png
 	$(BIN)/featurestep demo --output demo
 
-# Two at a time on two cores: types and documentation first, for what is wrong there shows soonest.
+# Types and documentation beside the tests: they take the cores while a test waits for a process.
 test: $(DEV) chromium lint  ## format check, lint, types, documentation and the fast tests
-	@$(MAKE) --no-print-directory -j 2 types examples site
-	@$(MAKE) --no-print-directory fast
+	@$(MAKE) --no-print-directory -j 2 fast types examples site
 
 fast: $(DEV)
 	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow"

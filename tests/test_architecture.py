@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import featurestep
-from docs.tools.architecture import SOURCE, imported
+from docs.tools.architecture import SOURCE, imported, nodes
 
 
 def files(room: str) -> list[Path]:
@@ -66,7 +66,9 @@ OF_THE_FIXED_POINT = {"State", "Packing", "Equations", "Solution", "Errors", "Ad
 def test_class_names_have_one_meaning() -> None:
     homes: dict[str, set[str]] = {}
     for path in SOURCE.rglob("*.py"):
-        for node in ast.parse(path.read_text()).body:
+        whole = nodes(path)[0]
+        assert isinstance(whole, ast.Module)
+        for node in whole.body:
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, set()).add(str(path.relative_to(SOURCE)))
     assert homes["Problem"] == {"core/problem.py"}
@@ -103,7 +105,7 @@ def test_heavy_packages_are_not_loaded_with_the_package() -> None:
 
 def test_no_function_is_evaluated_from_text() -> None:
     for path in SOURCE.rglob("*.py"):
-        calls = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
+        calls = [n for n in nodes(path) if isinstance(n, ast.Call)]
         names = {c.func.id for c in calls if isinstance(c.func, ast.Name)}
         assert not names & {"eval", "exec"}, path
 
@@ -161,7 +163,7 @@ def test_notes_on_validity_have_one_home() -> None:
     homes = {
         str(path.relative_to(SOURCE))
         for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Note"
     }
     assert homes == {"theory/validity.py", "simulation/setting.py"}

@@ -11,19 +11,20 @@ from featurestep import InvalidProblem, Problem
 from featurestep.core.extensions import PLAIN, departing, require_known
 
 BASE: dict[str, Any] = {"n": 60, "d": 30, "width": 40, "step_exponent": 0.3, "ridge": 0.1}
+CONSTANT = Problem(**BASE, readout="constant")  # the quickest to answer
 PROBLEMS = {  # one for each field
-    "loss": Problem(**BASE, loss="logistic", target="H1", noise_std=0.5, readout="constant"),
-    "intercept": Problem(**BASE, intercept=True, readout="constant"),
-    "rows": Problem(**BASE, rows="same"),
-    "steps": Problem(**BASE, steps=2, readout="constant"),
-    "batches": Problem(**BASE, batches="same"),
-    "covariance": Problem(**BASE, covariance="power(0.6)"),
+    "loss": CONSTANT.replace(loss="logistic", target="H1", noise_std=0.5),
+    "intercept": CONSTANT.replace(intercept=True),
+    "rows": CONSTANT.replace(rows="same"),
+    "steps": CONSTANT.replace(steps=2),
+    "batches": CONSTANT.replace(batches="same"),
+    "covariance": CONSTANT.replace(covariance="power(0.6)"),
 }
 GRIDS = {
     "loss": Problem(**BASE).vary(loss=["square", "huber"]),
     "intercept": Problem(**BASE).vary(intercept=[False, True]),
     "rows": Problem(**BASE).vary(rows=["fresh", "same"]),
-    "steps": Problem(**BASE, readout="constant").vary(steps=[1, 2]),
+    "steps": CONSTANT.vary(steps=[1, 2]),
     "batches": Problem(**BASE).vary(batches=["fresh", "same"]),
     "covariance": Problem(**BASE).vary(covariance=[None, "power(0.6)"]),
 }

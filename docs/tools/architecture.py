@@ -6,6 +6,7 @@ python -m docs.tools.architecture    # writes docs/images/architecture.svg
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 from .pages import DOCS, ROOT
@@ -15,11 +16,18 @@ TARGET = DOCS / "images" / "architecture.svg"
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 132, 44, 64, 26, 24
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """The syntax tree of a file, node by node."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
 def imported(path: Path) -> set[str]:
     """Modules of the package that a file imports, as dotted names below the package."""
     package = path.relative_to(SOURCE).with_suffix("").parts[:-1]
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.level:
             parents = package[: len(package) - (node.level - 1)]
             base = ".".join([*parents, *([node.module] if node.module else [])])

@@ -1,4 +1,4 @@
-"""The page on sweeps: its files are read, its Python runs."""
+"""The page on sweeps: its files are read. Its Python runs with the other examples of the docs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,3 @@ def test_every_file_is_valid(text):
     whole = text if "[problem]" in text else BASE + text + "[tasks.predict]\n"
     plan = make_plan(read_sweep(tomllib.loads(whole)))
     assert len(plan.units) >= 3
-
-
-def test_the_first_python_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    code = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)[0]
-    names: dict[str, object] = {}
-    exec(code, names)
-    found = names["found"]
-    assert found.predict_test_error.dims == ("ridge",)
-    assert found.simulate_test_error.mean("seed").dims == ("variant", "ridge")

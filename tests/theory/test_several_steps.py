@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +254,9 @@ STEPPED = Problem(
 )  # fmt: skip
 
 
+one_step = cache(spectrum)  # of problems that several sequences of steps are compared with
+
+
 def test_prediction() -> None:
     found = predict(STEPPED)
     sizes = tuple(eta / STEPPED.width**0.5 for eta in STEPPED.step_sizes)
@@ -316,7 +320,7 @@ def test_steps_of_size_zero_are_none(sizes: tuple[float, ...]) -> None:
     problem = STEPPED.replace(n=400, d=50, width=300, n_step=400)
     one = problem.replace(step_sizes=(max(sizes),))
     assert predict(problem.replace(step_sizes=sizes)).test_error == predict(one).test_error
-    assert spectrum(problem.replace(step_sizes=sizes)).edge == spectrum(one).edge
+    assert spectrum(problem.replace(step_sizes=sizes)).edge == one_step(one).edge
 
 
 def test_two_directions_are_found_one_after_the_other() -> None:
@@ -488,12 +492,10 @@ def test_a_spectrum_with_a_step_of_size_zero_is_that_of_one_step(
     sizes: tuple[float, ...], readout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the equations of several steps, which `spectrum` asks for two steps or more."""
-    monkeypatch.setattr(Problem, "without_zero_steps", lambda problem: problem)
     problem = SPECTRUM.replace(readout=readout)
-    one, two = (
-        spectrum(problem.replace(step_size=12.0)),
-        spectrum(problem.replace(step_sizes=sizes)),
-    )
+    one = one_step(problem.replace(step_size=12.0))
+    monkeypatch.setattr(Problem, "without_zero_steps", lambda problem: problem)
+    two = spectrum(problem.replace(step_sizes=sizes))
     assert two.edge == pytest.approx(one.edge, rel=1e-8)
     assert two.location == pytest.approx(one.location, rel=1e-8)
     for k in (1, 2):
