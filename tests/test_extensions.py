@@ -8,7 +8,7 @@ import pytest
 
 import featurestep as fs
 from featurestep import InvalidProblem, Problem
-from featurestep.core.extensions import PLAIN, departing, require_known
+from featurestep.core.results import PLAIN, departing, require_known
 
 BASE: dict[str, Any] = {"n": 60, "d": 30, "width": 40, "step_exponent": 0.3, "ridge": 0.1}
 CONSTANT = Problem(**BASE, readout="constant")  # the quickest to answer

@@ -34,7 +34,7 @@ _CHAPTERS = {  # of the reference, by where a name is defined
     "Theory and simulation side by side": ("meeting",),
     "Sweeps": ("sweeps",),
     "Estimators": ("estimators",),
-    "What every answer has": ("core.results", "core.borders"),
+    "What every answer has": ("core.results", "core.spiked"),
     "Errors": (),
 }
 

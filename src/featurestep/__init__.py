@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the names of `_ROOMS`, each said to be public
-    from .core.borders import Border as Border
+    from .core.spiked import Border as Border
     from .core.errors import (
         FeaturestepError as FeaturestepError,
         InaccurateQuadrature as InaccurateQuadrature,
@@ -81,7 +81,7 @@ if TYPE_CHECKING:  # the names of `_ROOMS`, each said to be public
 __version__ = "0.2.0"
 
 _ROOMS = {  # and their names, each imported with its first use: `import featurestep` is quick
-    "core.borders": "Border",
+    "core.spiked": "Border",
     "functions.activations": "function",
     "meeting.comparison": "Comparison compare",
     "core.errors": (

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .core.extensions import require_known
 from .core.problem import Problem
-from .core.results import GridResult
+from .core.results import GridResult, require_known
 from .core.types import Axes
 from .meeting.comparison import Comparison, compare
 from .plots.curves import GROWN_NAME, LIMIT_NAME, curve, shade_regimes, staircase

@@ -16,12 +16,13 @@ from featurestep import InaccurateQuadrature, InvalidProblem, function
 from featurestep.functions.activations import NAMED, resolve
 from featurestep.functions.nonlinearity import (
     Nonlinearity,
+    Sampled,
+    UserFunction,
     coefficients,
     innermost,
     normalised_coefficients,
 )
 from featurestep.functions.quadrature import gauss_hermite, normal_density, panels
-from featurestep.functions.sampled import Sampled, UserFunction
 
 FORMULAS = ("H1 + 0.3*H3", "(H1 + H2)/sqrt(2)", "H1 + H2/2 - 0.2*H4")
 EVERY = [*NAMED, *FORMULAS]

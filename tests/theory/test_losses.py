@@ -20,7 +20,7 @@ from featurestep import (
     predict,
 )
 from featurestep.core.problem import BINARY_LOSSES
-from featurestep.functions.sampled import Analytic
+from featurestep.functions.nonlinearity import Analytic
 from featurestep.theory.exact import convex
 from featurestep.theory.exact.label_rules import SIGNS, LabelRule, label_rule
 from featurestep.theory.exact.losses import LOSSES, Output, logistic_prox

@@ -13,11 +13,9 @@ import numpy as np
 
 from ..conventions import RATIOS, refuse, sizes_at_ratios, sizes_by_letter
 from ..functions.activations import resolve
-from ..functions.nonlinearity import Nonlinearity, coefficients
+from ..functions.nonlinearity import Nonlinearity, UserFunction, coefficients
 from ..functions.readout import Law, freeze_law, resolve_law
-from ..functions.sampled import UserFunction
-from ..functions.signs import mean_sign
-from ..functions.targets import AlignedTarget, Teacher, resolve_target
+from ..functions.targets import AlignedTarget, Teacher, mean_sign, resolve_target
 from .checks import listed, non_negative, number, one_of, positive, rounded, whole_number
 from .covariance import (
     InputCovariance,

@@ -3,6 +3,10 @@
 After the step the feature of neuron j is σ(ρ_j z + u_j κ): κ is the input along the learned
 direction β, u_j the weight along it (the shift) and ρ_j the norm of the rest of the weights
 (theory, section 2).
+
+From which eigenvalue on an outlier counts as a spike is one rule for theory and simulation: the
+largest eigenvalue of a bulk fluctuates about the bulk's edge on the Tracy–Widom scale, single large
+entries or samples can move eigenvalues further out, and a spike lies beyond both.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ import numpy as np
 
 from ..functions.nonlinearity import Nonlinearity, coefficients
 from ..functions.targets import AlignedTarget
+from .checks import positive
+from .errors import InvalidProblem
 from .problem import Problem
 from .types import FloatArray
 
@@ -103,3 +109,32 @@ def _spiked_weights(problem: Problem) -> SpikedWeights:
         unit_growth=step**2 * phi * square * sigma.slope_variance,
         correlation=float(c[1]) / (norm * root_width) if full else 0.0,
     )
+
+
+MARGIN = 3.0  # Tracy–Widom scales: the largest eigenvalue of a bulk is beyond once in 1,000
+
+
+@dataclass(frozen=True)
+class Border:
+    """The edge of a bulk and the margin beyond it that a spike must exceed, as eigenvalues."""
+
+    edge: float
+    margin: float
+
+    def __post_init__(self) -> None:
+        positive("edge", self.edge)
+        if not self.margin >= 0.0:
+            raise InvalidProblem("margin", "must be >= 0", self.margin)
+
+    @property
+    def place(self) -> float:
+        """edge + margin: larger eigenvalues are spikes."""
+        return self.edge + self.margin
+
+
+def border_of(edge: float, scale: float, reach: float = 0.0) -> Border:
+    """The border of a bulk: MARGIN Tracy–Widom scales above its edge, and at least `reach`.
+
+    reach: the largest eigenvalue that a single entry or sample is expected to make.
+    """
+    return Border(edge, max(MARGIN * scale, reach - edge))

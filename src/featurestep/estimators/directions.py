@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.borders import Border, border_of
+from ..core.spiked import Border, border_of
 from ..core.types import FloatArray
 from ..simulation import (
     Array,

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.borders import Border
 from ..core.problem import Problem
 from ..core.results import Progress
+from ..core.spiked import Border
 from ..core.types import Axes, FloatArray, xarray
 from ..plots.spectra import BULK, CARRIED, OUTSIDE, degree_colour, histogram, mark_spike
 from ..plots.style import PALETTE

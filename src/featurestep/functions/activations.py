@@ -17,14 +17,15 @@ from ..core.types import FloatArray, special
 from .formula import MAX_DEGREE, Formula, formula, hermite_formula, suggestion
 from .nonlinearity import (
     ZERO,
+    Analytic,
     Nonlinearity,
+    UserFunction,
     divide_by_powers,
     factorials,
     hermite_polynomials,
     normalised_hermite,
 )
 from .quadrature import gauss_hermite, normal_density
-from .sampled import Analytic, UserFunction
 
 LEAKY_SLOPE = 0.01
 VARIABLE = re.compile(r"\bz\d*\b")  # of a formula

@@ -12,10 +12,9 @@ import numpy as np
 
 from ..core.display import Table
 from ..core.errors import FeaturestepError, InvalidProblem
-from ..core.extensions import require_known
 from ..core.grid import Grid
 from ..core.problem import Problem
-from ..core.results import OK, Result, arrays_over, grouped_notes, status_of
+from ..core.results import OK, Result, arrays_over, grouped_notes, require_known, status_of
 from ..core.types import FloatArray, xarray
 from ..functions.nonlinearity import coefficients
 from ..simulation import Setting, checked_seeds

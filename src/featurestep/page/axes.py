@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..core.axes import read_axis
-from ..core.extensions import LOSS, departing
 from ..core.problem import Grid, Problem
+from ..core.results import LOSS, departing
 from ..core.types import FloatArray
 from .state import PageState
 

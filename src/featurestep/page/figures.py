@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.display import PALETTE
-from ..core.extensions import departing
 from ..core.problem import BINARY_LOSSES, interval
+from ..core.results import departing
 from ..core.types import FloatArray
 from .axes import errors, exponents, here, nice
 from .state import PageState

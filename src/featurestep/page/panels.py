@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FeaturestepError, InvalidProblem, NotConverged
-from ..core.extensions import departing, require_known
 from ..core.problem import Problem, interval
-from ..core.results import status_of
+from ..core.results import departing, require_known, status_of
 from ..core.spiked import spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import normalised_hermite

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from ..core.extensions import departing
 from ..core.problem import Problem
+from ..core.results import departing
 from .axes import FIELDS, axis_text, base, errors, here
 from .figures import AXES
 from .state import PageState

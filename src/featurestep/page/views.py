@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..core.errors import InvalidProblem
-from ..core.extensions import departing
+from ..core.results import departing
 from ..processes import Wanted, always
 from . import figures, reproduce, spectrum_figure, words
 from .axes import exponents

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.borders import Border
 from ..core.errors import InvalidProblem
+from ..core.spiked import Border
 from ..core.types import Axes, FloatArray
 from ..simulation import OF_WEIGHTS, SimulatedSpectrum
 from ..theory import Spectrum, WeightSpectrum

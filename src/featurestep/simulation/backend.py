@@ -22,8 +22,7 @@ from ..core.checks import one_of
 from ..core.errors import InvalidProblem, SingularSystem
 from ..core.threads import blas_libraries, let_idle_threads_sleep, workers
 from ..core.types import FloatArray
-from ..functions.nonlinearity import Nonlinearity
-from ..functions.sampled import UserFunction
+from ..functions.nonlinearity import Nonlinearity, UserFunction
 
 CHOLESKY_FLOPS, EIGEN_FLOPS = 1 / 3, 9.0  # times m³
 HostMatrix = np.ndarray[Any, Any]

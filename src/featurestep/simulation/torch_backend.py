@@ -15,8 +15,7 @@ import numpy as np
 
 from ..core.errors import InvalidProblem, install_command
 from ..functions.activations import Erf, HermiteSum, PiecewiseLinear, Sine
-from ..functions.nonlinearity import Nonlinearity, Shifted
-from ..functions.sampled import Analytic, UserFunction
+from ..functions.nonlinearity import Analytic, Nonlinearity, Shifted, UserFunction
 from .backend import EIGEN_FLOPS, USABLE_SHARE, Array, Backend, Factored, Limits, usable_memory
 
 ROOT_TWO = 2.0**0.5

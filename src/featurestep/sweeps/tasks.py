@@ -16,10 +16,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from ..core.checks import from_table, listed, one_of, positive, table, whole_number, within
 from ..core.errors import InvalidProblem
-from ..core.extensions import ALL, LOSS, require_known
 from ..core.grid import Grid
 from ..core.problem import Problem
-from ..core.results import LOSS_QUANTITIES, QUANTITIES, Result
+from ..core.results import ALL, LOSS, LOSS_QUANTITIES, QUANTITIES, Result, require_known
 from ..simulation import (
     ALIGNMENT,
     DTYPES,
@@ -77,7 +76,7 @@ class Task(ABC):
     name: ClassVar[str]
     batch: ClassVar[int]  # units of one job
     meanings: ClassVar[Mapping[str, str]]  # of its quantities
-    known: ClassVar[Sequence[Collection[str]]] = ()  # fields it knows, see core.extensions
+    known: ClassVar[Sequence[Collection[str]]] = ()  # fields it knows, see core.results
     loss_meanings: ClassVar[Mapping[str, str]] = {}  # with another loss than the square
 
     @property

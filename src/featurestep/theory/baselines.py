@@ -9,15 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.errors import InvalidProblem
-from ..core.extensions import LOSS, has_other_loss
 from ..core.problem import Grid, Problem
-from ..core.results import Note, Progress, Result, over_grid, verb
+from ..core.results import LOSS, Note, Progress, Result, has_other_loss, over_grid, verb
 from ..core.spiked import linear_part, spiked_weights
 from ..core.types import FloatArray
 from ..functions.nonlinearity import Nonlinearity, coefficients, gaussian_panels
 from ..functions.quadrature import trapezoid_normal
-from ..functions.signs import MeanSign
-from ..functions.targets import AlignedTarget
+from ..functions.targets import AlignedTarget, MeanSign
 from .labels import label_moments, left_by_kappa
 from .limits import linear_and_rest
 from .predict import predict, solve

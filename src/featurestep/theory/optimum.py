@@ -17,9 +17,8 @@ import numpy as np
 from ..core.checks import one_of, readable
 from ..core.display import cell, point_in_words
 from ..core.errors import InvalidProblem, NotConverged
-from ..core.extensions import LOSS, has_other_loss
 from ..core.problem import Grid, Problem
-from ..core.results import GridResult, Progress, Result, over_grid, verb
+from ..core.results import LOSS, GridResult, Progress, Result, has_other_loss, over_grid, verb
 from ..core.types import FloatArray, optimize
 from .predict import solve
 from .prediction import LearnedFunction, LossPrediction, Prediction, answered, answered_loss

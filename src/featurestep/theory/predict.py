@@ -16,9 +16,17 @@ import numpy as np
 
 from ..core.checks import one_of
 from ..core.errors import FeaturestepError, InvalidProblem, NotConverged
-from ..core.extensions import LOSS, departing, has_other_loss, require_known
 from ..core.problem import Grid, Problem
-from ..core.results import GridResult, Progress, over_grid, require_problem
+from ..core.results import (
+    LOSS,
+    GridResult,
+    Progress,
+    departing,
+    has_other_loss,
+    over_grid,
+    require_known,
+    require_problem,
+)
 from ..core.spiked import spiked_weights
 from ..core.threads import one_thread
 from .exact.inputs import class_count, sees_direction, splits_rows
@@ -38,7 +46,7 @@ from .several_steps.prediction import solve_problem
 from .validity import remember_overlaps
 
 METHODS = ("exact", "isotropic")
-# Fields beyond the plain problem, see core.extensions.
+# Fields beyond the plain problem, see core.results.
 KNOWN = (LOSS, {"steps"}, {"covariance"}, {"rows", "intercept"})
 SETTLED = 3e-7  # relative change under refinement that ends it
 MAX_REFINEMENTS = 6

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.borders import MARGIN
 from ..core.problem import Problem
 from ..core.results import Note
-from ..core.spiked import SpikedWeights
+from ..core.spiked import MARGIN, SpikedWeights
 from ..functions.nonlinearity import coefficients
 from ..functions.targets import AlignedTarget
 from .exact.inputs import VISIBLE_SHARE, direction_shares, input_classes, sees_direction

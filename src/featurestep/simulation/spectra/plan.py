@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.borders import Border
 from ...core.checks import one_of, whole_number
 from ...core.display import gibibytes
 from ...core.errors import InsufficientMemory, InvalidProblem
-from ...core.extensions import ALL, require_known
 from ...core.problem import Problem
+from ...core.results import ALL, require_known
+from ...core.spiked import Border
 from ..backend import EIGEN_FLOPS, Backend
 from ..draw import check_sizes
 from ..network.experiment import Draws, Experiment, check_variants

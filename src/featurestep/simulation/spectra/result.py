@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.borders import Border
 from ...core.checks import one_of, positive
 from ...core.display import Table
 from ...core.errors import InvalidProblem
 from ...core.problem import Problem
+from ...core.spiked import Border
 from ...core.types import FloatArray, xarray
 from ..network.result import OverSeeds, error_of_mean, spread
 from .plan import OF_WEIGHTS, WEIGHTS

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.borders import Border
 from ...core.errors import InvalidProblem
+from ...core.spiked import Border
 from ...core.types import FloatArray
 from ..backend import Array, Backend
 from ..network.readout import refuse_non_finite

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from ...core.borders import Border
 from ...core.problem import Grid, Problem
 from ...core.results import GridResult, Progress, over_grid, verb
+from ...core.spiked import Border
 from ...core.types import FloatArray
 from ..backend import Array
 from ..cluster import Arrays, Cluster, Range, connected

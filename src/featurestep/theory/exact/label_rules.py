@@ -14,7 +14,7 @@ from ...core.types import BoolArray, FloatArray, IntArray
 from ...functions.activations import HermiteSum
 from ...functions.nonlinearity import Nonlinearity, innermost, normalised_hermite
 from ...functions.quadrature import gauss_hermite, gauss_legendre, normal_density, panels
-from ...functions.signs import MeanSign
+from ...functions.targets import MeanSign
 from ..labels import across_alignment
 from .dyson import matmul
 

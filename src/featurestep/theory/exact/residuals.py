@@ -27,8 +27,7 @@ from ...functions.quadrature import (
     trapezoid_normal,
     truncated_normal,
 )
-from ...functions.signs import MeanSign
-from ...functions.targets import AlignedTarget
+from ...functions.targets import AlignedTarget, MeanSign
 
 MOST_MOMENT = 6
 _NOISE_NODES = 15

@@ -15,8 +15,7 @@ from ...core.spiked import spiked_weights
 from ...core.types import FloatArray, IntArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import Rule
-from ...functions.signs import MeanSign
-from ...functions.targets import AlignedTarget
+from ...functions.targets import AlignedTarget, MeanSign
 from ..isotropic import isotropic_step
 from ..labels import Labels, across_alignment, labels_across
 from ..prediction import Groups, LossPrediction, Outcome, Prediction, checked, checked_loss

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ...core.borders import Border, border_of
 from ...core.display import Table
 from ...core.errors import InconsistentSolution, NotConverged
 from ...core.problem import Grid, Problem
 from ...core.results import GridResult, Progress, Result, over_grid, verb
+from ...core.spiked import Border, border_of
 from ...core.threads import one_thread
 from ...core.types import FloatArray
 from ..validity import Notes, bulk_notes, smoothing_notes

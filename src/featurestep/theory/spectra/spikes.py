@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.borders import Border, border_of
 from ...core.display import json_value
 from ...core.errors import NotConverged
 from ...core.problem import Problem
+from ...core.spiked import Border, border_of
 from ...core.threads import one_thread
 from ...core.types import FloatArray
 from ...functions.nonlinearity import coefficients

@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ...core.borders import Border, border_of
 from ...core.problem import Problem
+from ...core.spiked import Border, border_of
 from ...core.types import FloatArray
 from ...functions.roots import find_root
 from ..exact.step import Step
