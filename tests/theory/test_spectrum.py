@@ -14,9 +14,8 @@ from featurestep.theory.exact.fixed_point import solve
 from featurestep.theory.spectra import carried_degrees, solve_spectrum
 from featurestep.theory.spectra.edges import is_filled, right_edge
 from featurestep.theory.spectra.equations import Equations
-from featurestep.theory.spectra.model import build_model
+from featurestep.theory.spectra.model import build_model, is_norm_spread_visible
 from featurestep.theory.spectra.spikes import strengths
-from featurestep.theory.spectra.truncated_law import is_norm_spread_visible
 from featurestep.theory.spectra.weights import weight_spectrum
 from featurestep.theory.validity import close_spikes_notes
 

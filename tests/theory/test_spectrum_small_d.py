@@ -11,13 +11,12 @@ import pytest
 from featurestep import Problem, spectrum
 from featurestep.core.spiked import spiked_weights
 from featurestep.theory.exact.fixed_point import solve
-from featurestep.theory.spectra import truncated_law
+from featurestep.theory.spectra import model as model_module
 from featurestep.theory.spectra.edges import right_edge
 from featurestep.theory.spectra.equations import Equations
-from featurestep.theory.spectra.model import build_model
+from featurestep.theory.spectra.model import build_model, visible_degrees
 from featurestep.theory.spectra.spike_system import SpikeGroups
 from featurestep.theory.spectra.spikes import strengths_at
-from featurestep.theory.spectra.truncated_law import visible_degrees
 from featurestep.theory.validity import spectrum_notes
 
 
@@ -104,9 +103,9 @@ def test_groups_without_weight_see_the_blocks_as_others_do() -> None:
 
 def test_blocks_begin_where_they_are_hardly_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     p = problem(n=1500, d=315, width=1000)
-    monkeypatch.setattr(truncated_law, "_VISIBLE", 0.019)
+    monkeypatch.setattr(model_module, "_VISIBLE", 0.019)
     found = spectrum(p)
-    monkeypatch.setattr(truncated_law, "_VISIBLE", 0.021)
+    monkeypatch.setattr(model_module, "_VISIBLE", 0.021)
     without = spectrum(p)
     assert not visible_degrees(p)
     ends, others = (np.sqrt([each.edges[0][0], each.edge]) for each in (found, without))

@@ -12,10 +12,9 @@ from featurestep import Problem, function
 from featurestep.core.spiked import spiked_weights
 from featurestep.theory.spectra.edges import right_edge
 from featurestep.theory.spectra.equations import Equations
-from featurestep.theory.spectra.model import MAX_GROUPS, build_model
+from featurestep.theory.spectra.model import MAX_GROUPS, build_model, few_groups
 from featurestep.theory.spectra.spike_system import SpikeGroups
 from featurestep.theory.spectra.spikes import strengths_at
-from featurestep.theory.spectra.truncated_law import few_groups
 
 LAW = ((-(1.5**0.5), 0.4), (0.0, 0.2), (1.0, 0.4))
 

@@ -19,7 +19,7 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, coefficients, gaussian_panels
 from ...functions.quadrature import Rule, gauss_hermite, normal_density, panels
 from ...functions.targets import AlignedTarget
-from ..labels import across_alignment
+from ..labels import Noise, ResidualLaw, across_alignment, residual_law, typical_law
 from ..resolution import FEWEST_INPUTS
 from .inputs import (
     HIGHEST,
@@ -39,7 +39,6 @@ from .inputs import (
     trace_products,
     without_first,
 )
-from .residuals import Noise, ResidualLaw, residual_law, typical_law
 from .visible import (
     ConditionedLaw,
     Elsewhere,

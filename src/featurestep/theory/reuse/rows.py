@@ -17,7 +17,7 @@ import numpy as np
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.quadrature import gauss_from_measure, trapezoid_normal
-from ..exact.residuals import target_rule, typical_rule
+from ..labels import target_rule, typical_rule
 
 # Spacings of t, and of the noise over its size, by this size. Nodes of r must see neither: values
 # of t show where there is no noise, those of the noise where many t have the same label.

@@ -23,8 +23,7 @@ from ...functions.quadrature import (
     trapezoid_normal,
 )
 from ...functions.targets import AlignedTarget, directions_rule
-from ..exact.residuals import Noise, ResidualLaw, residual_law
-from ..labels import fineness
+from ..labels import Noise, ResidualLaw, fineness, residual_law
 
 Target = Nonlinearity | AlignedTarget
 _NOISE_NODES = 11

@@ -14,11 +14,10 @@ from ...functions.quadrature import Rule
 from ..resolution import FEWEST_INPUTS
 from .batches import Batch, Frame, initial_frame, make_step
 from .chain import FreeResponses
-from .degrees import Axis, radial_columns
+from .degrees import Axis, OwnMotion, own_motion, radial_columns
 from .directions import Bulk, Change, covariance
 from .fixed_point import Adjoint, Equations, Errors, Solution, bulk_without_readout
 from .laws import Target, first_law, joint_law
-from .own_shift import OwnMotion, own_motion
 from .readout import Fit, Readout, build_columns, build_labels, by_group, fit, radial_labels
 from .rules import Fineness, frame_rule
 from .weight_nodes import WeightNodes, weight_nodes

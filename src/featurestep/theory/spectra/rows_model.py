@@ -1,6 +1,6 @@
 """The model of a spectrum on rows of the step, on laws cut off where finite samples end.
 
-As `truncated_law` for fresh rows: κ ends at the largest expected among n rows, target and noise at
+As `model` for fresh rows: κ ends at the largest expected among n rows, target and noise at
 sizes that a few rows exceed. A continuous readout law has few groups, for bulk and spikes alike.
 Overlaps are with functions of κ as rows have it, x·β/‖β‖ with their own share φ0 r/‖β‖ in β.
 """
@@ -28,9 +28,8 @@ from ..reuse.rules import choose_rules
 from ..reuse.solve import Shares, build_pencil, require_known_rows
 from ..validity import spectrum_notes
 from .equations import Accuracy
-from .model import HIGHEST, Coordinates, share_of_zeros
+from .model import HIGHEST, SAMPLES_BEYOND, Coordinates, few_groups, share_of_zeros
 from .pencil_equations import PencilEquations, PencilPlaces
-from .truncated_law import SAMPLES_BEYOND, few_groups
 from .weights import WeightSpectrum, weight_spectrum
 
 MAX_GROUPS = 4  # of a continuous law: Newton's matrix has K + 3K(3K + 1)/2 rows

@@ -28,8 +28,8 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import coefficients
 from ...functions.quadrature import normal_density
 from ...functions.roots import find_root
-from ..exact.residuals import residual_law
 from ..exact.step import ProblemRow, residual_noise
+from ..labels import residual_law
 from ..validity import close_spikes_notes, edge_notes, reach_notes
 from .edges import Edge, edge_scale, right_edge
 from .equations import FULL, Accuracy, Branch, Equations, joined

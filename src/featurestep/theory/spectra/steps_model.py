@@ -1,6 +1,6 @@
 """The model of a spectrum after several steps, on laws cut off where finite samples end.
 
-As `truncated_law` for one step: coordinates ξ end at the largest expected among n samples, labels
+As `model` for one step: coordinates ξ end at the largest expected among n samples, labels
 at a size that a few samples of a batch exceed. A continuous readout law has few groups, for bulk
 and spikes alike. Rows and columns of F are taken to vary with ξ and g only.
 """
@@ -28,7 +28,7 @@ from ...functions.quadrature import (
     truncated_normal,
 )
 from ..exact.dyson import matmul
-from ..exact.residuals import Noise, residual_law, typical_law
+from ..labels import Noise, residual_law, typical_law
 from ..several_steps.batches import Batch, Frame, trace_products, with_labels_cut_off
 from ..several_steps.chain import DenseResponses
 from ..several_steps.directions import Bulk, Change, covariance
@@ -40,9 +40,8 @@ from ..several_steps.solve import Training, build_readout, make_batches, without
 from ..validity import spectrum_notes
 from .chain_equations import ChainEquations, ChainEvaluation
 from .equations import Accuracy
-from .model import HIGHEST, Coordinates, bulk_moments, share_of_zeros
+from .model import HIGHEST, SAMPLES_BEYOND, Coordinates, bulk_moments, share_of_zeros
 from .spike_system import beyond_one, square_root
-from .truncated_law import SAMPLES_BEYOND
 from .weights import WeightSpectrum, weights_after_steps
 
 MAX_GROUPS = 4  # of a continuous law: Newton's matrix has K + K(K + 1)/2 + TK(2K + 1) rows
