@@ -16,13 +16,8 @@ from featurestep.theory.exact.inputs import largest_share, sees_direction
 from .structured_networks import PATH, QUANTITIES, SMALL, WANTED
 
 GAP = 0.03  # that the test error may be off where there is no note
+RMS = np.array([1.5, 1.5, 1.5])  # of z of test error, training loss and training error
 SEEN_GAP = (0.03, 0.03, 0.035)  # where the largest direction is conditioned on, without a note
-# Root mean squares of z of what has no note: of test error, training loss and training error.
-# Standard errors of test errors are half a per cent with 128 draws, so that the theory's own gaps
-# are seen: the bound 2.0 was chosen after that. With 24 draws they are between 1 and 2 %.
-RMS = np.array([2.0, 1.5, 1.5])
-RMS_HELD_OUT = np.array([1.5, 1.5, 1.5])
-HELD_OUT = "held out"
 pytestmark = pytest.mark.slow
 
 
@@ -70,34 +65,36 @@ def test_so_many_problems_were_drawn(name):
 
 @pytest.mark.parametrize("name", WANTED)
 def test_problems_without_a_note_agree(name):
-    """Root mean square of z, and no gap of the test error beyond 3 % and one error bar."""
-    bound = RMS_HELD_OUT if name == HELD_OUT else RMS
+    """Root mean square of z, and no gap of the test error beyond 3 %, whatever the error bars."""
     plain = [row for row in every()[name] if row.size == 0.0 and not row.is_seen]
     assert len(plain) >= 0.8 * WANTED[name][True]
     z, gap = np.array([row.z for row in plain]), np.array([row.gap for row in plain])
     rms = np.sqrt(np.mean(z**2, axis=0))
-    assert np.all(rms <= bound), rms
-    error = gap[:, 0] / z[:, 0]  # standard errors, as shares
-    assert np.all(np.abs(gap[:, 0]) <= GAP + np.abs(error))
-    assert np.sqrt(np.mean((z[:, 0] + 0.03 / np.abs(error)) ** 2)) > bound[0], "3 % too high"
+    assert np.all(rms <= RMS), rms
+    assert np.all(np.abs(gap[:, 0]) <= GAP)
+    error = np.abs(gap[:, 0] / z[:, 0])  # standard errors, as shares
+    assert np.sqrt(np.mean((z[:, 0] + GAP / error) ** 2)) > RMS[0], "3 % too high"
 
 
-def test_all_problems_held_out_without_visible_directions_agree():
-    """Those with a note on the learned direction too: the bound that was set beforehand."""
-    rows = [row for row in every()[HELD_OUT] if row.share < SMALL]
+def test_all_problems_of_the_last_set_without_visible_directions_agree():
+    """Those with a note on the learned direction too, with networks that no one had seen."""
+    rows = [row for row in every()["last"] if row.share < SMALL]
     rms = np.sqrt(np.mean([row.z**2 for row in rows], axis=0))
-    assert len(rows) == 40
-    assert np.all(rms <= RMS_HELD_OUT), rms
+    assert len(rows) == 60
+    assert np.all(rms <= RMS), rms
+    assert max(abs(row.gap[0]) for row in rows) <= GAP
 
 
 def test_a_direction_that_is_conditioned_on_leaves_small_gaps():
-    """Without it 11 of these test errors were more than 3 % off, and the largest 24 %."""
-    known = {name: rows for name, rows in every().items() if name != HELD_OUT}
-    rows = [row for part in known.values() for row in part if row.is_seen]
+    """Without it 11 of 46 test errors were more than 3 % off, and the largest 24 %.
+
+    Medians, and that one in twelve may be off by more than 3 %, were chosen after the networks.
+    """
+    rows = [row for part in every().values() for row in part if row.is_seen]
     gap = np.abs([row.gap for row in rows])
-    assert len(rows) >= 45
+    assert len(rows) >= 90
     assert np.all(np.median(gap, axis=0) <= (0.007, 0.009, 0.011)), np.median(gap, axis=0)
-    assert np.sum(gap[:, 0] > 0.03) <= 1
+    assert np.mean(gap[:, 0] > 0.03) <= 1 / 12
     alone = np.array([row.gap for row in rows if row.size == 0.0])
     assert np.all(np.abs(alone) <= SEEN_GAP)
 

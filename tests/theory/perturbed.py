@@ -161,9 +161,9 @@ def _parts(name: str) -> Patch:
 
 
 def _norms(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    find = regression.QuadraticBlock.norms.func
+    find = degrees.NormsInBlock.covariance.func
     monkeypatch.setattr(
-        regression.QuadraticBlock, "norms", property(lambda self: factor * find(self))
+        degrees.NormsInBlock, "covariance", property(lambda self: factor * find(self))
     )
 
 

@@ -134,7 +134,7 @@ def _covariance_notes(problem: Problem, weights: SpikedWeights) -> Notes:
         return ()
     shares, is_seen = direction_shares(problem, weights), sees_direction(problem)
     share, size = float(shares[int(is_seen) :].max(initial=0.0)), _SHARE_GAP
-    if is_seen:
+    if is_seen and not _follows_norms(problem):
         size = _SECOND_SHARE_GAP
     if share >= VISIBLE_SHARE:
         which = "a second direction" if is_seen else "one direction"
@@ -152,6 +152,16 @@ def _covariance_notes(problem: Problem, weights: SpikedWeights) -> Notes:
         "assumes a small share"
     )
     return (Note(text, "single directions of the inputs", _LEARNED_GAP),)
+
+
+def _follows_norms(problem: Problem) -> bool:
+    """True if all features have means, that of the readout, which vanish at a typical norm.
+
+    They follow the norm of a sample, whose law few directions make: the largest gap of the record.
+    """
+    c = np.abs(coefficients(problem.sigma, 2))
+    is_even = bool(c[0] < 1e-9 < c[2])
+    return is_even and problem.law.mean != 0.0 and problem.step_size > 0.0
 
 
 @lru_cache(maxsize=4096)

@@ -32,15 +32,20 @@ from .degrees import (
     build_sectors,
     higher_fields,
     inputs,
+    limited,
     own_shift,
+    positive,
     stacked_parts,
 )
 from .dyson import matmul, real_product, symmetric
-from .inputs import NormProducts
+from .inputs import Classes, NormProducts
 from .products import (
     ClassProducts,
+    EigenvalueNodes,
     PairClasses,
+    block_power,
     class_products,
+    eigenvalue_nodes,
     own_scale,
     pair_classes,
     pair_sector,
@@ -49,6 +54,8 @@ from .sectors import FormLayout, MixedCoordinates, Sector, SectorBlocks, form_la
 from .step import Step
 from .weight_covariance import pair_covariance, weight_covariance
 
+MOST_OVERLAP = 0.1  # share of (κ, s) in a neuron's square that is seen, to first order
+MOST_GROWTH = 12.0  # of ν² with the norm of a sample
 _POINTS, _POINTS_IN_NORM = 12, 8  # of averages between which others are interpolated
 
 
@@ -204,25 +211,40 @@ def build_columns(
     """
     if step.is_radial:
         return _radial_columns(sigma, step, kappa)
-    radius: FloatArray | float = 1.0
-    if step.classes is not None and step.has_products:
-        sign = np.repeat([1.0, -1.0], kappa.size)[:, None]
-        radius = 1.0 + sign * step.classes.radius[:, None, :]  # R of (123), (B, 2Q, K)
-        kappa, x = np.tile(kappa, 2), None if x is None else np.tile(x, 2)
-    norm = np.sqrt(radius) * step.norm[:, None, :]
+    norm = step.norm[:, None, :]
     place = step.shift[:, None, :] * kappa[:, None]
     if step.visible is not None and x is not None:
         place = place + step.visible.loading[:, None, :] * x[:, None]
     averages = sigma.averages if step.visible is None else partial(averages_along, sigma)
-    mean, slope, second, spread = averages(norm, place, 2)
+    plain = averages(norm, place, 2 if step.classes is None else 4)
+    mean, slope, second, spread = plain[0], plain[1], plain[2], plain[-1]
     curvature = 0.5 * second
-    k = kappa[:, None]
     own: Anisotropy | None = None
     classes: PairClasses | None = None
+    parts_of: EigenvalueNodes | None = None
+    shown: ShownAtNorms | None = None
+    along = np.zeros_like(norm)
+    if step.classes is not None and step.has_products:
+        own = anisotropy(step)
+        pair = own.pair
+        kappa, place, plain = (
+            np.tile(kappa, 2),
+            np.tile(place, (1, 2, 1)),
+            np.tile(plain, (1, 2, 1)),
+        )
+        classes = pair_classes(step, step.classes)
+        parts_of = eigenvalue_nodes(step, classes)
+        radius = sample_radii(step.classes, kappa.size)
+        found = averages(np.sqrt(radius) * norm, place, 2)
+        along = limited(pair[:, None, :, 0, 0] / step.d[:, None, None], MOST_OVERLAP * norm**2)
+        overlap = (kappa[:, None] ** 2 - 1.0) * along
+        shown = ShownAtNorms.of(step, parts_of, radius, found, plain, overlap)
+        mean, slope, second, curvature = shown.mean, shown.slope, shown.second, shown.curvature
+    k = kappa[:, None]
     if step.is_isotropic:
         means = _plain(step, mean)
     else:
-        own = anisotropy(step)
+        own = anisotropy(step) if own is None else own
         means = _means(step, own, k, mean, curvature)
     aside = None
     if step.visible is not None:
@@ -237,26 +259,134 @@ def build_columns(
         means[2][:, 0] -= curvature * (a * beside) ** 2
         tilt = 2.0 * curvature * a * beside
     fields = [means, _along(step, k * slope, k * tilt), *_across(step, slope, tilt)]
-    slope, curvature = np.sqrt(radius) * slope, radius * curvature
+    cubic: FloatArray | None = None
+    if shown is not None and own is not None:
+        across = own.across[:, None, 0, 0] / step.d[:, None, None]
+        cubic = overlap_columns(along, across, k, plain[3], fields)
     fields.append(_plain(step, curvature))
     if step.classes is not None:
-        means[0][:] += _class_bend(sigma, step, step.classes.norms, kappa, place)
+        means[0][:] += _class_bend(step, step.classes.norms, kappa, plain)
         fields.append(_plain(step, step.shift_slope[:, None, :] * k * slope))  # (105)
-        if step.has_products and own is not None:
-            classes = pair_classes(step, step.classes)
+        if classes is not None and own is not None:
             fields.extend(_products(step, kappa, second, own_scale(classes, own.pair)))
     elif step.is_gaussian:
         longer, further = step.norm_slope[:, None, :], step.shift_slope[:, None, :] * k
         means[0][:] += _bend(sigma, step, kappa) / step.d[:, None, None]
         fields.append(_plain(step, longer * curvature + further * slope))
     stacked = (np.concatenate(parts, axis=-1) for parts in zip(*fields, strict=True))
-    if classes is None:
+    if classes is None or parts_of is None or shown is None or cubic is None:
         return Columns(slope, spread, spread, curvature, *stacked)
-    sector = pair_sector(step, classes, curvature)
-    spread = np.maximum(spread - sector.table**2, 0.0)  # (109)
-    higher = class_products(step, classes)
-    parts = (slope, spread, spread, curvature)
-    return Columns(*parts, *stacked, sectors=(sector,), higher=higher, aside=aside)
+    sector, higher = (
+        pair_sector(step, parts_of, shown.table),
+        class_products(step, classes, parts_of),
+    )
+    parts = (shown.linear, shown.spread, shown.spread, curvature)
+    whole = Columns(*parts, *stacked, sectors=(sector,), higher=higher, aside=aside)
+    return replace(whole, by_degree=_by_degree(whole, cubic))
+
+
+def overlap_columns(
+    along: FloatArray,
+    across: FloatArray,
+    k: FloatArray,
+    third: FloatArray,
+    fields: list[_Field],
+) -> FloatArray:
+    """What overlaps of a neuron with (κ, s) add to τ and ψ, by (141); returns that of h_3(s) in ψ.
+
+    K_ββ/d and K_ss/d, (B, 1, K), and s_3, (B, Q, K). As τ and ψ are beside themselves, κ² − 3
+    stands for κ² − 1.
+    """
+    bent = 0.5 * third
+    fields[1][0][:] += k * (k**2 - 3.0) * bent * along
+    fields[1][2][:, 0] += k * bent * across
+    fields[2][1][:, 0] += (k**2 - 1.0) * bent * along
+    return np.asarray(np.sqrt(6.0) * bent * across)
+
+
+def _by_degree(columns: Columns, cubic: FloatArray) -> FloatArray:
+    """All columns along h_0(s) … h_3(s), (B, 4, Q, F), with that of ψ along h_3."""
+    size, parts = cubic.shape[2], (columns.linear[:, 0], np.sqrt(2.0) * columns.square[:, 0])
+    last = np.zeros_like(columns.plain)
+    last[:, :, 2 * size : 3 * size] = cubic
+    return np.stack([columns.plain, *parts, last], axis=1)
+
+
+class ShownAtNorms(NamedTuple):
+    """What features show at nodes (κ, h), (B, 2Q, K) each."""
+
+    mean: FloatArray  # of A
+    slope: FloatArray  # of τ and ψ
+    second: FloatArray  # of (κκ), (κs), (ss)
+    curvature: FloatArray  # of Δ
+    linear: FloatArray  # μ in the resolvent
+    table: FloatArray  # of degree 2
+    spread: FloatArray  # ν² above it
+
+    @classmethod
+    def of(
+        cls,
+        step: Step,
+        nodes: EigenvalueNodes,
+        radius: FloatArray,
+        found: FloatArray,
+        plain: FloatArray,
+        overlap: FloatArray,
+    ) -> ShownAtNorms:
+        """From averages at √Rρ, and at ρ in `plain` (eq. 126).
+
+        Both are means of σ and its derivatives and, at last, ν². The overlap is Sh of (135), which
+        the resolvent sees by (136), (137).
+        """
+        v = step.norm[:, None, :] ** 2
+
+        def centred(values: FloatArray, expected: FloatArray, power: int) -> FloatArray:
+            """The same with the mean that is expected, where R^power is outside."""
+            weight = radius**power
+            return values - _mean_over_h(weight * values) / _mean_over_h(weight) + expected
+
+        (mean, slope, second), (m, s_1, s_2) = found[:3], plain[:3]
+        total = found[-1] + v * radius * slope**2 + mean**2  # E σ²
+        total = centred(total, plain[-1] + v * s_1**2 + m**2, 0)
+        mean, linear = centred(mean, m, 0), np.sqrt(radius) * centred(slope, s_1, 1)
+        degree = radius / np.sqrt(_mean_over_h(radius**2)) * centred(second, s_2, 2)
+        degree *= np.sqrt(0.5) * v
+        power, kept = (part[:, None, :] for part in block_power(step, nodes))
+        spread = np.maximum(total - mean**2 - v * linear**2 - kept * degree**2, 0.0)
+        # With the norms that samples have along κ, to first order.
+        leg, bent = overlap / v, 0.5 * radius * overlap
+        linear += bent * plain[3] / np.sqrt(radius)
+        degree += np.sqrt(0.5) * v * bent * plain[4]
+        return cls(
+            mean=mean,
+            slope=centred(slope, s_1, 0),
+            second=centred(second, s_2, 0),
+            curvature=0.5 * radius * centred(second, s_2, 1),
+            linear=linear,
+            table=np.sqrt(power * positive(2.0 * leg)) * degree,
+            spread=spread * positive(_growth(spread, radius) * leg),
+        )
+
+
+def _growth(values: FloatArray, radius: FloatArray) -> FloatArray:
+    """d ln/d ln R by the values at both norms, (B, 2Q, K); 0 where the norms are equal."""
+    apart, mean = radius - 1.0, _mean_over_h(values)
+    difference = _mean_over_h(apart * values)
+    with np.errstate(all="ignore"):
+        found = difference / (mean * apart**2)
+    return np.clip(np.nan_to_num(found), 0.0, MOST_GROWTH)
+
+
+def sample_radii(classes: Classes, nodes: int) -> FloatArray:
+    """R of (123) at all nodes, (B, 2Q, K)."""
+    sign = np.repeat([1.0, -1.0], nodes // 2)[:, None]
+    return np.asarray(1.0 + sign * classes.radius[:, None, :])
+
+
+def _mean_over_h(values: FloatArray) -> FloatArray:
+    """Means over h = ±1, at the nodes of both, (B, 2Q, K)."""
+    mean = values.reshape(len(values), 2, -1, values.shape[2]).mean(axis=1)
+    return np.tile(mean, (1, 2, 1))
 
 
 def averages_along(
@@ -445,11 +575,12 @@ def _bend(sigma: Nonlinearity, step: Step, kappa: FloatArray) -> FloatArray:
 
 
 def _class_bend(
-    sigma: Nonlinearity, step: Step, norms: NormProducts, kappa: FloatArray, place: FloatArray
+    step: Step, norms: NormProducts, kappa: FloatArray, higher: FloatArray
 ) -> FloatArray:
-    """What the spread of w_jᵀΣ^kw_j over neurons adds to their mean, (B, Q, K) (eq. 108)."""
-    averages = sigma.averages if step.visible is None else partial(averages_along, sigma)
-    higher = averages(step.norm[:, None, :], place, 4)
+    """What the spread of w_jᵀΣ^kw_j over neurons adds to their mean, (B, Q, K) (eq. 108).
+
+    higher: means of σ and its derivatives.
+    """
     further = step.shift_slope[:, None, :] * kappa[:, None]
     own, shared = norms.own[:, None, :], norms.shared[:, None, :]
     plain = norms.plain[:, None, None]

@@ -20,14 +20,14 @@ import numpy as np
 from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, coefficients, hermite_polynomials
 from ..resolution import FEWEST_INPUTS
-from .dyson import symmetric
+from .dyson import diagonals, inverted, matmul, symmetric, transposed
 from .sectors import MixedCoordinates, Sector
 from .step import Step
 from .weight_covariance import WeightCovariance
 
 DEGREES = (2, 3)  # that have blocks and fields
 _HIGHEST_POWER = 1000.0  # of ‖x‖²/d in ν², far above what is more than rounding
-_LARGEST_OVERLAP = 0.2  # share of a neuron's square along κ up to which tables are expanded in it
+LARGEST_OVERLAP = 0.2  # share of a neuron's square along κ up to which tables are expanded in it
 
 
 class HigherFields(NamedTuple):
@@ -125,7 +125,7 @@ def traceless_share(d: FloatArray, degree: int) -> FloatArray:
     return found
 
 
-def _limited(values: FloatArray, largest: FloatArray) -> FloatArray:
+def limited(values: FloatArray, largest: FloatArray) -> FloatArray:
     """Positive values up to half of the largest; beyond, they tend to it.
 
     With four continuous derivatives, as rules in g converge slowly at kinks.
@@ -135,7 +135,7 @@ def _limited(values: FloatArray, largest: FloatArray) -> FloatArray:
     return np.asarray(np.minimum(values, half) + half * beyond * (1.0 + beyond**4) ** -0.25)
 
 
-def _legs(x: FloatArray) -> FloatArray:
+def positive(x: FloatArray) -> FloatArray:
     """1 + x, continued to x < −½ such that it stays positive, with four continuous derivatives.
 
     Rules in κ converge slowly where a table has kinks. The logarithm below −½ is that of 1 + x up
@@ -164,7 +164,7 @@ class Tables:
         self.h = nodes.h
         self.radius = 1.0 + self.h * np.sqrt(2.0 / self.d)  # R, (B, 2Q, 1)
         self.kappa = nodes.kappa
-        self.overlap = _limited(along[:, None, :] / self.d, _LARGEST_OVERLAP * self.v)
+        self.overlap = limited(along[:, None, :] / self.d, LARGEST_OVERLAP * self.v)
         self.beside = beside
         self.shift = (nodes.kappa**2 - 1.0) * self.overlap  # Sh
         if beside is not None:
@@ -204,7 +204,7 @@ class Tables:
         if known is None:
             legs, apart = self._power(k), self.beside if k == 2 else self.shift
             if apart is not None:
-                legs = _legs(k * apart / self.v) * legs
+                legs = positive(k * apart / self.v) * legs
             known = self._sizes[k] = np.sqrt(self._traceless(k) * legs)
         return known
 
@@ -264,7 +264,7 @@ class Tables:
             bent = (0.5 * self.s[k + 2]) ** 2 * 2.0 / (self.d + 2 * k)
             tail -= self.v ** (k + 2) * bent / math.factorial(k)
         p = self.seen.power
-        legs = _legs(p * self.shift / self.v)
+        legs = positive(p * self.shift / self.v)
         return np.asarray(np.maximum(tail, 0.0) * self._power(p) * legs)
 
 
@@ -345,11 +345,60 @@ def higher_fields(step: Step, weights: WeightCovariance) -> HigherFields:
     untrained = ~np.any(step.e, axis=1)  # nothing is mixed with (κκ), (κs), (ss)
     square[untrained, :, :3, 3:] = square[untrained, :, 3:, :3] = 0.0
     cube = symmetric_cube(weights.special[..., :2, :2]) / ((d + 2.0) * (d + 4.0))
-    second = np.einsum("ba,bak->bk", weights.share, weights.bulk**2)
-    apart = 2.0 * (second - step.norm**4)  # Y(0)
-    share = step.norm_variance / np.maximum(apart, 1e-300)
-    share = np.where(apart > 1e-13, np.minimum(share, 1.0), 0.0)
+    share = norm_share(step.norm_variance, step.norm, weights.share, weights.bulk)
     return HigherFields(square, cube, weights.share, weights.bulk, share)
+
+
+def norm_share(variance: FloatArray, norm: FloatArray, share: FloatArray, bulk: FloatArray) -> Any:
+    """Z² of (149), (B, K), for d·Var_g and ρ_g, (B, K), at nodes p_a (B, a) and K_ga (B, a, K)."""
+    apart = 2.0 * (np.einsum("ba,bak->bk", share, bulk**2) - norm**4)  # Y(0)
+    part = variance / np.maximum(apart, 1e-300)
+    return np.where(apart > 1e-13, np.minimum(part, 1.0), 0.0)
+
+
+class NormsInBlock:
+    """The coordinate that norms of neurons share with the block of degree 2 (149).
+
+    share, bulk: nodes p_a (B, a) and K_ga (B, a, K); norm_share: Z², (B, K); information:
+    √D V̂_q √D, (B, K, K).
+    """
+
+    def __init__(
+        self,
+        share: FloatArray,
+        bulk: FloatArray,
+        norm_share: FloatArray,
+        d: FloatArray,
+        information: FloatArray,
+    ) -> None:
+        self.root = np.sqrt(norm_share)
+        self.per_share = (d + 2.0)[:, None]
+        self.share, self.kappa = share[:, :, None, None], bulk[..., :, None]  # (B, a, K, 1)
+        kappa, p = self.kappa, self.share
+        across = kappa * transposed(kappa)
+        v = (information / self.per_share[:, :, None])[:, None]
+        x = across * inverted(np.eye(information.shape[-1]) + across * v)
+        self.x = x  # X_a
+        self.left = (p * x / transposed(kappa)).sum(axis=1)
+        own = (p * x / across).sum(axis=1)
+        self.solution = matmul(inverted(own), transposed(self.left))
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Z(Y(V) − Y(0))Z, what the block takes of the norms of neurons, (B, K, K) (eq. 149)."""
+        p, kappa, root = self.share, self.kappa, self.root
+        y = 2.0 * ((p * self.x).sum(axis=1) - matmul(self.left, self.solution))
+        mean = (p * kappa).sum(axis=1)[..., 0]
+        free = 2.0 * ((p * kappa**2).sum(axis=1)[..., 0] - mean**2)
+        return np.asarray(root[:, :, None] * (y - diagonals(free)) * root[:, None, :])
+
+    def force(self, dual: FloatArray) -> FloatArray:
+        """Minus the gradient of x̃ᵀCx̃ by the information, (B, K, K), for x̃ of the norms (B, K)."""
+        z = self.root * dual
+        rest = z[:, None] - matmul(self.solution, z[:, :, None])[:, None, :, 0] / self.kappa[..., 0]
+        moved = matmul(self.x, rest[..., None])[..., 0]  # (B, a, K)
+        weighted = (2.0 * self.share[..., 0] / self.per_share[..., None]) * moved
+        return matmul(transposed(weighted), moved)
 
 
 class Parts(NamedTuple):

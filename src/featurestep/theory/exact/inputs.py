@@ -50,6 +50,7 @@ class Classes:
     linear: FloatArray  # (B, C) 1, or 0 for a direction that is conditioned on (section 44)
     norms: NormProducts
     variance: FloatArray  # (B, C, K) k_gc of (109)
+    excess: FloatArray  # (B, C) variance of eigenvalues of K_g in a class, over all groups
     trace_change: FloatArray  # (B, K, K) Σ f_ck_gck_hc less that of rows of equal norms
     factor: FloatArray  # (B, C, K) √(1 + ω_c): norm of a group's initial weights in a class
     own_norm: FloatArray  # (B, C, K) r̃_gc of (112): what a class adds to a neuron's norm
@@ -219,13 +220,14 @@ def step_classes(
     coherent: FloatArray,
     spread: FloatArray,
     in_traces: FloatArray,
+    polynomials: FloatArray,
     gaussian: bool,
     first: int = 0,
 ) -> Classes | None:
     """The classes of rows that have equally many; on the `first` of them inputs are conditioned.
 
     coherent: R_g of (103), (B, K, 3); spread: e_g²φ0b_2 Var σ′, (B, K); in_traces: k_gm_1 of
-    `trace_products`, (B, K).
+    `trace_products`, (B, K); polynomials: those of `trace_polynomials`.
     """
     if rows is None:
         return None
@@ -257,12 +259,26 @@ def step_classes(
             rows.left * norms.plain,
         ),
         variance=variance,
+        excess=class_excess(values, polynomials, plain, variance),
         trace_change=change,
         factor=rows.factor,
         own_norm=own - taken[:, None, :] * initial[:, :, None],
         initial_norm=np.asarray(np.sqrt(left) * initial),
         radius=np.zeros_like(spread),
     )
+
+
+def class_excess(
+    values: FloatArray, polynomials: FloatArray, plain: FloatArray, variance: FloatArray
+) -> FloatArray:
+    """Variance of the eigenvalues of K_g within each class, summed over groups, (B, C).
+
+    It is the right side of (124). plain: the means of their diagonals by the same moments,
+    (B, C, K), which the k_gc of `variance` replace.
+    """
+    powers = values[:, :, None] ** np.arange(HIGHEST + 1)
+    square = np.einsum("bggn,bcn->bcg", polynomials, powers)
+    return np.asarray(((square / plain**2 - 1.0) * variance**2).sum(axis=2))
 
 
 def sample_radius(sample_norm: FloatArray, norm: FloatArray) -> FloatArray:
@@ -355,28 +371,48 @@ def trace_products(
     K_g = Σ^½[(I + k_gS)² + δ_gS2]Σ^½; moments: E r^j, (B, ≥ 5); powers: M_k, (B, 7). `outer` are
     those of the directions on which K_g and K_h are multiplied, where these are not all.
     """
+    outer = powers if outer is None else outer
+    found = trace_polynomials(k, delta, phi, moments, powers, outer)
+    return np.asarray((found * outer[:, None, None, :]).sum(axis=3))
+
+
+def trace_polynomials(
+    k: FloatArray,
+    delta: FloatArray,
+    phi: FloatArray,
+    moments: FloatArray,
+    powers: FloatArray,
+    outer: FloatArray,
+) -> FloatArray:
+    """The diagonal of K_gK_h as polynomials in the eigenvalue there, (B, K, K, 7).
+
+    Arguments are those of `trace_products`; one of the two places where K_g and K_h are multiplied
+    stays open.
+    """
     one = np.ones_like(k)
     factors = np.stack([one, 2.0 * k, k**2, delta], axis=2)  # (B, K, 4) of 1, S, S², S2
     scale = phi[:, None] ** np.arange(_LONGEST)
-    outer = powers if outer is None else outer
     known = np.concatenate([scale, moments[:, : _LONGEST + 1], powers, outer], axis=1)
-    table, starts = _word_terms()
-    terms = known[:, table].prod(axis=2)
-    words = np.add.reduceat(terms, starts, axis=1).reshape(-1, 4, 4)
-    return np.asarray(factors @ words @ factors.transpose(0, 2, 1))
+    table, starts, open_power = _word_terms()
+    terms = known[:, table].prod(axis=2)[:, :, None] * open_power
+    words = np.add.reduceat(terms, starts, axis=1).reshape(-1, 4, 4, HIGHEST + 1)
+    words = np.moveaxis(words, 3, 1)  # (B, 7, 4, 4)
+    found = factors[:, None] @ words @ factors.transpose(0, 2, 1)[:, None]
+    return np.asarray(np.moveaxis(found, 1, 3))
 
 
 @lru_cache(maxsize=1)
-def _word_terms() -> tuple[IntArray, IntArray]:
+def _word_terms() -> tuple[IntArray, IntArray, FloatArray]:
     """Factors of every term of ⟨Σ A Σ A′⟩, A and A′ in 1, S, S², S2, and where each sum starts.
 
     A sum over noncrossing partitions. Factors are places among φ0^i, E r^j, M_k and the M_k of the
-    outer directions, one after the other.
+    outer directions, one after the other; that of the block with the first Σ is left out, and has
+    a one at its power in the last array, (terms, 7).
     """
     first_moment, first_power = _LONGEST, 2 * _LONGEST + 1
     first_outer = first_power + HIGHEST + 1
     terms: list[list[int]] = []
-    starts = []
+    starts, open_powers = [], []
     for left, right in product(_LETTERS, repeat=2):
         starts.append(len(terms))
         letters = left + right
@@ -384,16 +420,22 @@ def _word_terms() -> tuple[IntArray, IntArray]:
         ends = (0, len(left))
         exponents = [gap if i in ends else 1 for i in range(len(letters))]
         if not letters:
-            terms.append([first_outer + 2])
+            terms.append([])
+            open_powers.append(2)
         for blocks, complement in _noncrossing(len(letters)) if letters else ():
             own = [first_moment + sum(letters[i] for i in block) for block in blocks]
             for block in complement:
                 places = [(i + 1) % len(letters) for i in block]
-                first = first_outer if any(i in ends for i in places) else first_power
-                own.append(first + sum(exponents[i] for i in places))
+                power = sum(exponents[i] for i in places)
+                if 0 in places:
+                    open_powers.append(power)
+                else:
+                    outside = any(i in ends for i in places)
+                    own.append((first_outer if outside else first_power) + power)
             terms.append([*own, len(letters) - len(blocks)])  # φ0^(len(block) − 1) of every block
     longest = max(map(len, terms))
-    return np.array([term + [0] * (longest - len(term)) for term in terms]), np.array(starts)
+    table = np.array([term + [0] * (longest - len(term)) for term in terms])
+    return table, np.array(starts), np.eye(HIGHEST + 1)[open_powers]
 
 
 Partition = tuple[tuple[int, ...], ...]

@@ -9,19 +9,23 @@ weights lie in these blocks, and their covariances are sums over the blocks' res
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.types import FloatArray
-from .degrees import symmetric_square
+from ...core.types import FloatArray, IntArray
+from .degrees import NormsInBlock, norm_share, symmetric_square
 from .dyson import inverted, matmul, transposed
 from .inputs import Classes
 from .sectors import Sector
 from .step import Step
+from .weight_covariance import bulk_covariance
 
 MAX_CLASSES, KEPT = 12, 8  # in pairs, and those of them that are single classes
+SPLIT_CLASSES = 4  # of those, cut by the eigenvalues of K_g; 0 leaves all whole
+_FEW_GROUPS = 8  # of neurons; with more of them a single class is cut
 _BASIS = np.array([np.sqrt(0.5), 1.0, np.sqrt(0.5)])  # h_2(κ), κs, h_2(s) in κ² − 1, κs, s² − 1
 _SMALLEST = 1e-9  # eigenvalue of 𝒦_g, relative to the largest
 _PAIR = ((0, 0), (0, 1), (1, 1))  # (κκ), (κs), (ss) as pairs of directions
@@ -34,6 +38,10 @@ class ClassProducts(NamedTuple):
     factor: FloatArray  # (B, P, 5, K) of a field
     overlap: FloatArray  # (B, P, 5, 5) of two fields
     alike: FloatArray  # (B, P) f_c of pairs of a class with itself, 0 of others
+    share: FloatArray  # (B, a) nodes of K_g, (B, a, K), and Z² of (149), (B, K)
+    bulk: FloatArray
+    norm_share: FloatArray
+    d: FloatArray  # (B,)
 
     def take(self, rows: Any) -> ClassProducts:
         """The same for some of the rows."""
@@ -45,6 +53,9 @@ class PairClasses(NamedTuple):
 
     share: FloatArray  # (B, C) f_c
     variance: FloatArray  # (B, C, K) k_gc
+    eigenvalue: FloatArray  # (B, C) s_c
+    factor: FloatArray  # (B, C, K) norm of a group's initial weights
+    excess: FloatArray  # (B, C) variance of the eigenvalues of K_g within a class, over all groups
     own_norm: FloatArray  # (B, C, K) r̃_gc for Δ
     initial_norm: FloatArray  # (B, C) and for Ω
     overlap: FloatArray  # (B, C, 2, 2) o_c of (111)
@@ -72,24 +83,91 @@ def pair_classes(step: Step, classes: Classes) -> PairClasses:
     return PairClasses(
         share,
         mean(classes.variance),
+        mean(classes.eigenvalue),
+        mean(classes.factor),
+        mean(classes.excess),
         mean(classes.own_norm),
         mean(classes.initial_norm),
         np.add.reduceat(direction_overlaps(step, classes), starts, axis=1),
     )
 
 
-def pair_sector(step: Step, classes: PairClasses, curvature: FloatArray) -> Sector:
-    """Blocks of degree 2, one for each pair of classes (eq. 110).
+class EigenvalueNodes(NamedTuple):
+    """Parts of classes, by the eigenvalues of K_g."""
 
-    curvature: m′, (B, Q, K). The table is √2ρ²m′, all of the variance of degree 2; a block has the
-    share n_P/(d²/2) of coordinates.
+    share: FloatArray  # (B, a) of the coordinates
+    bulk: FloatArray  # (B, a, K) K_ga
+
+
+def eigenvalue_nodes(step: Step, classes: PairClasses) -> EigenvalueNodes:
+    """The classes' parts, with K_g there (eq. 124).
+
+    Those classes in which K_g varies most are cut in four. A single direction has no spectrum.
     """
-    i, j = np.triu_indices(classes.share.shape[1])
-    f, d = classes.share, step.d[:, None]
+    share, variance = classes.share, classes.variance
+    rows, count, size = variance.shape
+    split = min(SPLIT_CLASSES, count if size <= _FEW_GROUPS else 1)
+    if split == 0:
+        return EigenvalueNodes(share, variance)
+    excess = np.maximum(classes.excess, 0.0) * (share * step.d[:, None] > 1.5)
+    order = np.argsort(-share * excess, axis=1, kind="stable")
+    first, rest = order[:, :split], order[:, split:]
+    s, own = _taken(classes.eigenvalue, first).reshape(-1), _taken(variance, first)
+    alone = step.take(np.repeat(np.arange(rows), split))
+    alone = replace(
+        alone,
+        phi=alone.phi / s,
+        k=alone.k * s[:, None],
+        delta=alone.delta * s[:, None],
+        initial_factor=_taken(classes.factor, first).reshape(-1, size),
+    )
+    part, nodes = bulk_covariance(alone)
+    part = part.reshape(rows, split, -1)
+    still = ~np.any(step.e, axis=1)  # all nodes alike: one is enough
+    part[still] = np.eye(1, part.shape[2])
+    nodes = (nodes * s[:, None, None]).reshape(rows, split, -1, size)
+    mean = (part[..., None] * nodes).sum(axis=2, keepdims=True)
+    apart = (nodes / mean - 1.0) * own[:, :, None]
+    square = (part[..., None] * apart**2).sum(axis=(2, 3))
+    scale = np.minimum(_taken(excess, first) / np.maximum(square, 1e-300), 1.0)
+    nodes = own[:, :, None] + np.sqrt(scale)[..., None, None] * apart
+    nodes = nodes.reshape(rows, -1, size)
+    part = (_taken(share, first)[..., None] * part).reshape(rows, -1)
+    return EigenvalueNodes(
+        np.concatenate([part, _taken(share, rest)], axis=1),
+        np.concatenate([nodes, _taken(variance, rest)], axis=1),
+    )
+
+
+def _taken(values: FloatArray, order: IntArray) -> FloatArray:
+    """Values (B, C, …) of classes in another order, (B, C)."""
+    return np.take_along_axis(values, order.reshape(*order.shape, *[1] * (values.ndim - 2)), axis=1)
+
+
+def block_power(step: Step, nodes: EigenvalueNodes) -> tuple[FloatArray, FloatArray]:
+    """Power of the table of degree 2, and what of it is not in ν², over 2ρ⁴m′², (B, K) (eq. 125).
+
+    Blocks see more than the table's power, by their coordinates of one class.
+    """
+    square, d = step.norm**4, step.d[:, None]
+    products = np.einsum("ba,bak->bk", nodes.share, nodes.bulk**2) / (d * square)
+    norms = step.norm_variance
+    if step.classes is not None:
+        norms = norms + 2.0 * step.classes.norms.own
+    return (1.0 - products + norms / (d * square)) / (1.0 + products), 1.0 - products
+
+
+def pair_sector(step: Step, nodes: EigenvalueNodes, table: FloatArray) -> Sector:
+    """Blocks of degree 2, one for each pair of classes or of their parts (eq. 110).
+
+    table: (B, Q, K), √2ρ²m′ but for (125) and (126). A block has the share n_P/(d²/2) of
+    coordinates.
+    """
+    f, bulk = nodes
+    d, (i, j) = step.d[:, None], np.triu_indices(f.shape[1])
     share = np.where(i == j, f[:, i] * (f[:, i] + 1.0 / d), 2.0 * f[:, i] * f[:, j])
-    norm = step.norm[:, None, :] ** 2
-    factor = np.sqrt(classes.variance[:, i] * classes.variance[:, j]) / norm
-    return Sector(0.5 * step.d**2, np.sqrt(2.0) * norm * curvature, share, factor)
+    factor = np.sqrt(bulk[:, i] * bulk[:, j]) / step.norm[:, None, :] ** 2
+    return Sector(0.5 * step.d**2, table, share, factor)
 
 
 def direction_overlaps(step: Step, classes: Classes) -> FloatArray:
@@ -124,7 +202,7 @@ def _power(matrix: FloatArray, power: float) -> FloatArray:
     return matmul(vectors * raised[..., None, :], transposed(vectors))
 
 
-def class_products(step: Step, classes: PairClasses) -> ClassProducts:
+def class_products(step: Step, classes: PairClasses, nodes: EigenvalueNodes) -> ClassProducts:
     """What (112) needs of the fields in units of D_g, (κκ), (κs), (ss) in an orthonormal basis."""
     i, j = np.triu_indices(classes.share.shape[1])
     d = step.d[:, None]
@@ -145,7 +223,8 @@ def class_products(step: Step, classes: PairClasses) -> ClassProducts:
             other = o[:, j, u, w] * o[:, i, v, z] + o[:, j, u, z] * o[:, i, v, w]
             both = np.where(i == j, one, one + other)
             overlap[:, :, 2 + x, 2 + y] = both * _BASIS[x] * _BASIS[y]
-    return ClassProducts(size, factor, overlap, alike)
+    norms = norm_share(step.norm_variance, step.norm, *nodes)
+    return ClassProducts(size, factor, overlap, alike, *nodes, norms, step.d)
 
 
 class ClassBlock:
@@ -177,7 +256,14 @@ class ClassBlock:
                 right = parts.factor[:, :, y]
                 own = (left[..., :, None] * right[..., None, :] * self._inverse).sum(axis=1)
                 found[:, x, :, y], found[:, y, :, x] = own, transposed(own)
+        found[:, 0, :, 0] += self._norms.covariance
         return found.reshape(rows, 5 * self.size, 5 * self.size)
+
+    @cached_property
+    def _norms(self) -> NormsInBlock:
+        """What the norms of neurons share with the blocks."""
+        parts = self.parts
+        return NormsInBlock(parts.share, parts.bulk, parts.norm_share, parts.d, self.information)
 
     @cached_property
     def means(self) -> FloatArray:
@@ -192,7 +278,8 @@ class ClassBlock:
         seen = parts.factor * dual[:, None]  # (B, P, 5, K)
         form = matmul(transposed(seen), parts.overlap, seen)
         answer = matmul(self._inverse, form, self._inverse)
-        return np.asarray((self._products * answer).sum(axis=1))
+        own = (self._products * answer).sum(axis=1)
+        return np.asarray(own + self._norms.force(dual[:, 0]))
 
     def means_force(self, use: FloatArray) -> FloatArray:
         """The gradient of uᵀ·`means`·u by Ṽ_q, (B, K, K), for u (B, K)."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...core.types import FloatArray
 from ..labels import Labels, LabelsAcross, pairs
 from .columns import Columns
-from .degrees import HigherFields
-from .dyson import diagonals, inverted, matmul, solved, transposed
+from .degrees import HigherFields, NormsInBlock
+from .dyson import matmul, solved, transposed
 from .fields import Covariance
 from .fixed_point import Evaluation, Samples
 from .products import ClassBlock, ClassProducts
@@ -156,27 +156,15 @@ class QuadraticBlock:
         return whole
 
     @cached_property
-    def _norm_parts(self) -> NormParts:
-        """X_a, L and N⁻¹ of (149)."""
-        kappa = self.higher.bulk[..., :, None]  # (B, a, K, 1)
-        across = kappa * np.swapaxes(kappa, 2, 3)
-        v = (self.information / (self.d + 2.0)[:, None, None])[:, None]
-        x = across * inverted(np.eye(self.size) + across * v)
-        p = self.higher.share[:, :, None, None]
-        left = (p * x / np.swapaxes(kappa, 2, 3)).sum(axis=1)
-        own = (p * x / across).sum(axis=1)
-        return NormParts(x, matmul(inverted(own), transposed(left)), left, kappa)
+    def _norms(self) -> NormsInBlock:
+        """What the norms of neurons share with the block."""
+        higher = self.higher
+        return NormsInBlock(higher.share, higher.bulk, higher.norm_share, self.d, self.information)
 
-    @cached_property
+    @property
     def norms(self) -> FloatArray:
-        """Z(Y(V) − Y(0))Z, what the block takes of the norms of neurons, (B, K, K) (eq. 149)."""
-        x, solution, left, kappa = self._norm_parts
-        p = self.higher.share[:, :, None, None]
-        y = 2.0 * ((p * x).sum(axis=1) - matmul(left, solution))
-        mean = (p * kappa).sum(axis=1)[..., 0]
-        free = 2.0 * ((p * kappa**2).sum(axis=1)[..., 0] - mean**2)
-        root = np.sqrt(self.higher.norm_share)
-        return np.asarray(root[:, :, None] * (y - diagonals(free)) * root[:, None, :])
+        """What the block takes of the norms of neurons, (B, K, K)."""
+        return self._norms.covariance
 
     def force(self, dual: FloatArray) -> FloatArray:
         """Minus the gradient of x̃ᵀCx̃ by Ṽ_q, (B, K, K), for x̃ of the four fields (B, 4, K)."""
@@ -184,21 +172,7 @@ class QuadraticBlock:
         fields = dual[:, 1:].reshape(rows, -1, 1)
         answer = matmul(self._mixed, fields).reshape(rows, self.count, self.size)
         found = matmul(transposed(answer), answer)
-        x, solution, _, kappa = self._norm_parts
-        z = np.sqrt(self.higher.norm_share) * norms
-        rest = z[:, None] - matmul(solution, z[:, :, None])[:, None, :, 0] / kappa[..., 0]
-        moved = matmul(x, rest[..., None])[..., 0]  # (B, a, K)
-        weighted = (2.0 * self.higher.share / (self.d + 2.0)[:, None])[:, :, None] * moved
-        return found + matmul(transposed(weighted), moved)
-
-
-class NormParts(NamedTuple):
-    """Matrices of (149)."""
-
-    x: FloatArray  # (B, a, K, K) X_a
-    solution: FloatArray  # (B, K, K) N⁻¹Lᵀ
-    left: FloatArray  # (B, K, K) L
-    kappa: FloatArray  # (B, a, K, 1)
+        return found + self._norms.force(norms)
 
 
 def _product(left: FloatArray, right: FloatArray, weight: FloatArray) -> FloatArray:
@@ -233,14 +207,17 @@ def gram(samples: Samples, mass: FloatArray) -> FloatArray:
     step, columns, kappa = samples.step, samples.columns, samples.kappa
     size = step.k.shape[1]
     means, along = slice(0, size), slice(size, 2 * size)
-    total = _product(columns.plain, columns.plain, mass)
-    if step.is_full or columns.higher is not None:
-        for part, norm in zip(
-            _parts(columns.square), _pair_variances(step.directions), strict=True
-        ):
-            total = total + _product(part, part, norm * mass)
-    for part in _parts(columns.linear):
-        total = total + _product(part, part, mass)
+    if columns.by_degree is not None:
+        total = _summed(columns.by_degree, mass[:, None, :, None] * columns.by_degree)
+    else:
+        total = _product(columns.plain, columns.plain, mass)
+        if step.is_full:
+            for part, norm in zip(
+                _parts(columns.square), _pair_variances(step.directions), strict=True
+            ):
+                total = total + _product(part, part, norm * mass)
+        for part in _parts(columns.linear):
+            total = total + _product(part, part, mass)
     bent = _product(columns.curvature, columns.curvature, mass)
     # Blocks in which parts cancel, or belong to the sample norms, are written by themselves.
     own = columns.plain[:, :, means]
@@ -321,9 +298,11 @@ def fit(
     if isinstance(block, QuadraticBlock):
         information = root[:, :, None] * at.information * root[:, None, :]
         seen = radial_gram(at.samples, mass, information, across)
-        right = _radial_right(columns, labels, mass, across)
     else:
         seen = gram(at.samples, mass)
+    if columns.by_degree is not None:
+        right = _right_by_degree(columns, labels, mass, across)
+    else:
         right = _moment(columns.plain, mass * labels.mean)
         for of, own in ((columns.linear, labels.linear), (columns.square, labels.square)):
             for i, part in enumerate(_parts(of)):
@@ -381,7 +360,7 @@ def _moment(columns: FloatArray, values: FloatArray) -> FloatArray:
     return matmul(values[:, None, :], columns)[:, 0]
 
 
-def _radial_right(
+def _right_by_degree(
     columns: Columns, labels: Labels, mass: FloatArray, across: InfluenceAcross | None
 ) -> FloatArray:
     """The right-hand side, (B, F), where columns have four parts."""
@@ -401,16 +380,20 @@ def misfit(
     use = coefficients[:, :size]
     bent = columns.curvature * use[:, None, :]
     missed = labels.rest + (matmul(bent, sample_norm) * bent).sum(axis=2)
-    if columns.by_degree is not None:  # what A has along s is in the parts, not in the sample norms
+    if columns.by_degree is not None:
         label, shown = labels.by_degree, shown_by_degree(columns, coefficients)
         missed = missed + ((label[:, :2] - shown[:, :2]) ** 2).sum(axis=1)
-        return np.asarray(missed + (shown[:, 2:] * (shown[:, 2:] - 2.0 * label[:, 2:])).sum(axis=1))
+        missed = missed + (shown[:, 2:] * (shown[:, 2:] - 2.0 * label[:, 2:])).sum(axis=1)
+        if isinstance(columns.higher, ClassProducts):  # else what A has along s is in the parts
+            own = columns.by_degree[:, 1:3, :, :size]
+            if columns.aside is not None:
+                own = own - np.stack([columns.aside, np.zeros_like(columns.aside)], axis=1)
+            missed = missed - (matmul(own, use[:, None, :, None])[..., 0] ** 2).sum(axis=1)
+        return np.asarray(missed)
     missed = missed + (labels.mean - _shown(columns.plain, coefficients)) ** 2
     for i, part in enumerate(_parts(columns.linear)):
         missed = missed + (labels.linear[:, i] - _shown(part, coefficients)) ** 2
-        noise = part[:, :, :size]
-        noise = noise if columns.aside is None else noise - columns.aside
-        missed = missed - _shown(noise, use) ** 2
+        missed = missed - _shown(part[:, :, :size], use) ** 2
     norms = _pair_variances(columns.linear.shape[1])
     for i, (part, norm) in enumerate(zip(_parts(columns.square), norms, strict=True)):
         shown = _shown(part, coefficients)

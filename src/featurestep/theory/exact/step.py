@@ -36,6 +36,7 @@ from .inputs import (
     split_rows,
     splits_rows,
     step_classes,
+    trace_polynomials,
     trace_products,
     without_first,
 )
@@ -588,6 +589,7 @@ def _sample_norms(
     drawn, gaussian = start.samples, start.problems[0].initial == "gaussian"
     factor = moved.kept if start.by_norm else np.ones_like(moved.k)
     averages = drawn.phi, drawn.moments, start.powers, drawn.inputs.powers
+    polynomials = trace_polynomials(moved.k, moved.delta, *averages)
     found = _trace_products(factor, moved.k, moved.delta, *averages)
     if start.is_radial:  # the norm of a sample, which all groups share, is left to its nodes
         found = found - (norm[:, :, None] * norm[:, None, :]) ** 2
@@ -598,6 +600,7 @@ def _sample_norms(
         coherent,
         moved.spread,
         moved.k * drawn.moments[:, 1, None],
+        polynomials,
         gaussian,
         start.visible,
     )
