@@ -162,8 +162,8 @@ def test_tables_of_small_d_are_smooth(fields: dict[str, Any]) -> None:
 def test_directions_that_are_learned_almost_exactly_lose_no_digits() -> None:
     """Two expressions for the training loss, where G nearly vanishes on the fitted directions."""
     problem = Problem(
-        activation="softplus", target="H2", n=278, d=11, width=453, n_step=341, step_size=2.1,
-        ridge=1.4e-5, noise_std=0.1, readout=((1.5, 0.4), (-((0.1 / 0.6) ** 0.5), 0.6)),
+        activation="softplus", target="H2", n=278, d=10, width=453, n_step=341, step_size=2.1,
+        ridge=5e-5, noise_std=0.1, readout=((1.5, 0.4), (-((0.1 / 0.6) ** 0.5), 0.6)),
     )  # fmt: skip
     (found,) = solutions(solve([problem]))
     assert found.self_check < 5e-10

@@ -18,6 +18,7 @@ from featurestep import Problem, predict
 from featurestep.functions.quadrature import Rule
 from featurestep.theory.exact import fixed_point, solve
 from featurestep.theory.exact.fixed_point import Evaluation, Samples, State
+from featurestep.theory.exact.regression import LARGEST_ACROSS
 from featurestep.theory.exact.solve import BlockSolution, solve_rows
 from featurestep.theory.exact.step import build_step, rows_of
 from featurestep.theory.exact.weight_covariance import pair_covariance, weight_covariance
@@ -70,6 +71,12 @@ def test_error(found: BlockSolution) -> float:
 test_error.__test__ = False  # type: ignore[attr-defined]
 
 
+def slope(loss: Callable[[float], float], step: float) -> float:
+    """The derivative at 0 by differences."""
+    near, far = loss(step) - loss(-step), loss(2.0 * step) - loss(-2.0 * step)
+    return (8.0 * near - far) / (12.0 * step)
+
+
 @pytest.mark.parametrize("case", VALUES, ids=label)
 def test_errors(case: dict[str, Any]) -> None:
     problem, found = problem_of(case), answer(problem_of(case))
@@ -90,10 +97,6 @@ def test_errors_are_derivatives_of_losses(
     """Of the training loss by the weight of every sample, and by λ."""
     problem, evaluate = problem_of(case), fixed_point.evaluate
     found = answer(problem)
-
-    def slope(loss: Callable[[float], float], step: float) -> float:
-        near, far = loss(step) - loss(-step), loss(2.0 * step) - loss(-2.0 * step)
-        return (8.0 * near - far) / (12.0 * step)
 
     def at_ridge(more: float) -> float:
         ridge = problem.ridge * (1.0 + more)
@@ -228,3 +231,24 @@ def test_influence_across_lowers_the_loss_of_a_cubic_target() -> None:
         without = predict(problem).train_loss
     assert abs(mean - without) > 5.0 * error
     assert abs(mean - predict(problem).train_loss) < min(3.0 * error, 0.02 * mean)
+
+
+def test_influence_across_is_bounded_at_tiny_d() -> None:
+    """Where χ_s exceeds 1 + χ errors are positive, and derivatives of the loss as elsewhere."""
+    problem = Problem(
+        n=144, d=10, width=262, n_step=15, activation="softplus", centre=True, target="hard_tanh",
+        ridge=1.2e-6, noise_std=0.1, readout="rademacher", step_size=4.5,
+    )  # fmt: skip
+    found = answer_with_all_terms(problem)
+    assert found.fitted.across is not None
+    assert found.fitted.across.ratio.max() > 1.0
+    weight = found.solution.at.samples.weight
+    assert (found.fitted.across.limited**2 @ weight)[0] < LARGEST_ACROSS**2
+    assert found.errors.train_by_kappa[0] @ weight > 0.0
+
+    def at_ridge(more: float) -> float:
+        changed = problem.replace(ridge=problem.ridge * (1.0 + more))
+        return float(answer_with_all_terms(changed).fitted.train_loss[0])
+
+    squares = float(found.errors.readout_squares.sum())
+    assert slope(at_ridge, 1e-2) / problem.ridge == pytest.approx(squares, rel=1e-6)

@@ -97,8 +97,8 @@ class Adjoint:
             self.square_force = root[:, :, None] * answer * root[:, None, :]
             self.square_force -= matmul(transposed(own), own)
         self.across_forms: FloatArray | None = None  # (B, ·) added to Σ tables, and to V̂2
-        if fitted is not None and fitted.misfit_across is not None:
-            squares = at.mass * at.shrink * fitted.misfit_across
+        if fitted is not None and fitted.across is not None and fitted.misfit_across is not None:
+            squares = at.shrink * fitted.across.force(fitted.misfit_across)
             columns = at.samples.columns
             tables = columns.across
             assert tables is not None
@@ -194,8 +194,7 @@ class _SquareLoss(Adjoint):
 
         self.seen_misfit = self.misfit  # by the training samples
         if fitted.across is not None and fitted.misfit_across is not None:
-            lost = 2.0 * at.shrink * fitted.across.slope * fitted.misfit_across
-            self.seen_misfit = self.misfit - lost
+            self.seen_misfit = self.misfit - fitted.across.on_training(fitted.misfit_across)
 
     def solve(self, slack: float) -> Errors:
         """The solution of the adjoint equations, and the errors that follow from it."""

@@ -22,6 +22,7 @@ from .fields import Covariance
 from .fixed_point import Evaluation, Samples
 from .products import ClassBlock, ClassProducts
 
+LARGEST_ACROSS = 0.125  # rms of χ_s/(1 + χ): what cubic functions leave, h_4, keeps a weight > 0
 # ⟨h_b|s² − 1|h_c⟩ for b, c = 0 … 3
 _BETWEEN = np.diag([0.0, 2.0, 4.0, 6.0])
 _BETWEEN[0, 2] = _BETWEEN[2, 0] = math.sqrt(2.0)
@@ -33,14 +34,28 @@ class InfluenceAcross:
 
     Samples with a large s have a larger norm and influence: to first order in 1/d it is
     χ + (s² − 1)χ_s, so that the regression weights labels far out in s less. It matters where these
-    are the ones that are not fitted: for targets of degree 3 and more.
+    are the ones that are not fitted: for targets of degree 3 and more. At d of about ten
+    χ_s/(1 + χ) exceeds 1, where 1 − (s² − 1)χ_s/(1 + χ) is no weight of samples: it is bounded.
     """
 
     def __init__(
-        self, labels: LabelsAcross, slope: FloatArray, mass: FloatArray, shrink: FloatArray
+        self,
+        labels: LabelsAcross,
+        slope: FloatArray,
+        mass: FloatArray,
+        shrink: FloatArray,
+        probability: FloatArray,
     ) -> None:
-        self.labels, self.slope, self.mass = labels, slope, mass  # χ_s and n w/(1 + χ), (B, Q)
-        self.weight = -mass * shrink * slope  # of s² − 1 in n w/(1 + χ)
+        """For χ_s, n w/(1 + χ) and 1/(1 + χ), (B, Q), and probabilities w of the nodes, (Q,)."""
+        self.labels, self.slope, self.mass = labels, slope, mass
+        self.ratio = shrink * slope  # χ_s/(1 + χ)
+        square = (probability * (self.ratio / LARGEST_ACROSS) ** 2).sum(axis=1, keepdims=True)
+        bend = 1.0 + square**2
+        self.factor = bend**-0.25  # keeps the root mean square of `limited` below its bound
+        self.limited = self.factor * self.ratio
+        slope_of_factor = -0.5 * square * bend**-1.25 / LARGEST_ACROSS**2
+        self._with_factor = 2.0 * slope_of_factor * probability * self.ratio
+        self.weight = -mass * self.limited  # of s² − 1 in n w/(1 + χ)
 
     @classmethod
     def of(cls, at: Evaluation, labels: LabelsAcross) -> InfluenceAcross:
@@ -50,7 +65,18 @@ class InfluenceAcross:
         tables, forms = columns.across, at.between_roots(at.responses)
         noise = matmul(tables.spread, at.state.v2[:, :, None])[:, :, 0]
         slope = columns.contracted(forms, tables.products) + noise
-        return cls(labels, slope, at.mass, at.shrink)
+        return cls(labels, slope, at.mass, at.shrink, at.samples.weight)
+
+    def force(self, misfit_across: FloatArray) -> FloatArray:
+        """Minus the gradient of the loss by χ_s/(1 + χ), (B, Q)."""
+        own = self.mass * misfit_across
+        total = (own * self.ratio).sum(axis=1, keepdims=True)
+        return np.asarray(self.factor * own + total * self._with_factor)
+
+    def on_training(self, misfit_across: FloatArray) -> FloatArray:
+        """What E[(y − f)²|κ]/(1 + χ(s))² of training samples lacks, times (1 + χ)², (B, Q)."""
+        both = self.limited * misfit_across + self.ratio * self.force(misfit_across) / self.mass
+        return np.asarray(both)
 
     def gram(self, parts: FloatArray) -> FloatArray:
         """E of n/(1 + χ(s)) times products of two fields, (B, F, F), by parts (B, 4, Q, F)."""

@@ -209,7 +209,8 @@ class Equations:
         slope = higher.spread @ at.state.v2
         for table, changed, form in zip(higher.tables, higher.slopes, forms, strict=False):
             slope += 2.0 * ((table @ form) * changed).sum(axis=1)
-        return InfluenceAcross(labels, slope[None], at.mass[None], at.shrink[None])
+        mass, shrink = at.mass[None], at.shrink[None]
+        return InfluenceAcross(labels, slope[None], mass, shrink, self.readout.weight)
 
     def seen_across(self, weight: FloatArray) -> FloatArray:
         """Slopes of `seen` in s² − 1, (1, T, K, K)."""
@@ -326,9 +327,8 @@ class Adjoint:
         self.seen_misfit = self.misfit  # by the training samples
         self.seen_across: FloatArray | None = None  # what (152) adds to `Equations.seen`
         if fitted.across is not None and fitted.misfit_across is not None and readout.higher:
-            lost = 2.0 * at.shrink * fitted.across.slope[0] * fitted.misfit_across
-            self.seen_misfit = self.misfit - lost
-            squares = at.mass * at.shrink * fitted.misfit_across
+            self.seen_misfit = self.misfit - fitted.across.on_training(fitted.misfit_across)[0]
+            squares = at.shrink * fitted.across.force(fitted.misfit_across)[0]
             self.seen_across = equations.seen_across(squares)
             self.group_force = self.group_force - v2 * (squares @ readout.higher.spread)
 
