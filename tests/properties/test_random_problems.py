@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from tests.draws import random_problem
 from tests.theory.perturbed import first_guess
 
 LARGEST = 4.0  # step of the fast tests in √N: beyond, a problem may take many seconds
+REFUSED = 0.002  # of slow tests: most are polynomials of three or four inputs after n_step = 1
 GENTLE = 1.0  # the same for laws that are cut into groups, in tests that solve several times
 
 
@@ -57,7 +60,11 @@ def test_random_problems_are_solved() -> None:
 @pytest.mark.parametrize("part", range(10))
 def test_ten_thousand_random_problems_are_solved(part: int) -> None:
     rng = np.random.default_rng([7, part])
-    check(solve([random_problem(rng) for _ in range(1000)]), allowed_share=0.002)
+    check(solve([random_problem(rng) for _ in range(1000)]), allowed_share=REFUSED)
+
+
+def are_solved(outcomes: Sequence[Outcome]) -> bool:
+    return all(isinstance(outcome, Prediction) for outcome in outcomes)
 
 
 def largest_change(first: list[Outcome], second: list[Outcome]) -> float:
@@ -84,7 +91,11 @@ def test_results_do_not_depend_on_groups_nodes_or_start() -> None:
 def test_results_do_not_depend_on_groups_and_nodes_over_many_problems() -> None:
     rng = np.random.default_rng(12)
     problems = [random_problem(rng, steep=8.0) for _ in range(1500)]
-    assert largest_change(solve(problems), solve(problems, effort=Effort(1.7, 1.7))) < 1e-6
+    usual, finer = solve(problems), solve(problems, effort=Effort(1.7, 1.7))
+    check(usual, allowed_share=REFUSED)
+    solved = [i for i, both in enumerate(zip(usual, finer, strict=True)) if are_solved(both)]
+    assert len(solved) >= (1.0 - REFUSED) * len(problems)
+    assert largest_change([usual[i] for i in solved], [finer[i] for i in solved]) < 1e-6
 
 
 def test_a_batch_equals_single_solves() -> None:

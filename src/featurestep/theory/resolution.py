@@ -59,7 +59,9 @@ _STEEP_SHIFT = 1.5
 _GROUP_SPACING = 0.52  # of a stretched rule in g: errors stay below 1e-6
 _WIDTH_REFINEMENT = 0.16  # of it for every factor of ten by which the width exceeds 10⁴
 _OSCILLATION_SPACING = 1.5  # the same where an activation oscillates, times the shift
-_FEW_INPUTS, _FEW_INPUTS_REFINEMENT = 100, 1.25  # terms of finite d vary faster with g
+_FEW_INPUTS = 200  # below which terms of finite d vary faster with g, by so much:
+_FEW_INPUTS_REFINEMENT = {"sphere": 1.25, "gaussian": 1.5}  # initial rows
+_SHORT_ROWS_REFINEMENT = 1.33  # beside it, of stretched rules
 _UNIFORM_EXTRA = 13  # nodes of the uniform law beyond those of an equispaced rule
 _TAIL = 4.5  # where the Gaussian law is cut off, at least
 _SMALLEST_SCALE = 2.0**-24
@@ -252,10 +254,12 @@ def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey
     u = abs(weights.unit_shift)
     reach = max(u, _largest_drift(problem, weights), math.sqrt(weights.unit_growth))
     if problem.d < _FEW_INPUTS:
-        refine *= _FEW_INPUTS_REFINEMENT
+        refine *= _FEW_INPUTS_REFINEMENT[problem.initial]
     few = _few_gauss_nodes(problem, weights, reach, refine)
     if few is not None:
         return few
+    if problem.d < _FEW_INPUTS and problem.initial == "gaussian":
+        refine *= _SHORT_ROWS_REFINEMENT
     wide = max(0.0, math.log10(problem.width) - 4.0)  # smaller terms are seen
     if problem.sigma.oscillates:  # its nodes are close for another reason
         wide = 0.0
@@ -330,6 +334,8 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     centres = ((0.0, rounded_down(scale)),) * copies
     widest = rounded_down(1.0 / u) if sigma.oscillates and u > 0 else 1.0
     end = 7.25 + 0.25 * (growth_degree(problem.star) + growth_degree(sigma))
+    # With little ridge χ is large but where an activation saturates: rare κ make the train mse.
+    end += 0.5 * max(0, math.ceil(-4.0 - math.log10(problem.ridge)))
     fresh = problem.shared_rows == 0 or problem.step_size == 0.0
     plain = problem.has_square_loss and fresh and problem.directions == 1
     gentle = plain and u <= _STEEP_SHIFT
