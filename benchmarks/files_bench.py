@@ -3,7 +3,7 @@
 Each question is asked twice and traced the second time, with other numbers, so that neither imports
 nor remembered answers are counted. A file counts if a function of it is called, in any thread.
 
-The last count is of `core`, `functions` and `theory`: what plain problems (`core.extensions`: one
+The last count is of `core`, `functions` and `theory`: what plain problems (`core.results`: one
 step, rows of its own, the square loss without an intercept, isotropic inputs) enter there through
 any verb, asked once each. Lines are those of the files that are entered; lines of functions that
 no such question enters are counted apart.

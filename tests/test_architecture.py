@@ -59,10 +59,6 @@ def test_functions_need_only_the_foundations_of_core() -> None:
         assert asked <= FOUNDATIONS, f"{path.relative_to(SOURCE)} imports {asked - FOUNDATIONS}"
 
 
-# The same parts of the fixed point of one step and of several.
-OF_THE_FIXED_POINT = {"State", "Packing", "Equations", "Solution", "Errors", "Adjoint"}
-
-
 def test_class_names_have_one_meaning() -> None:
     homes: dict[str, set[str]] = {}
     for path in SOURCE.rglob("*.py"):
@@ -73,7 +69,7 @@ def test_class_names_have_one_meaning() -> None:
                 homes.setdefault(node.name, set()).add(str(path.relative_to(SOURCE)))
     assert homes["Problem"] == {"core/problem.py"}
     shared = {name: at for name, at in homes.items() if len(at) > 1}
-    assert shared.keys() <= OF_THE_FIXED_POINT, shared
+    assert not shared, shared
 
 
 def test_only_the_command_line_knows_the_command_line() -> None:

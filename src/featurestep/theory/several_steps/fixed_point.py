@@ -40,7 +40,7 @@ ONE = np.zeros(1, dtype=np.intp)  # the only row
 
 
 @dataclass(frozen=True)
-class State:
+class StepsState:
     """The unknowns."""
 
     v2: FloatArray  # (K,)
@@ -54,7 +54,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Packing:
+class StepsPacking:
     """States as vectors: log V2, or changes of it, responses as rows, and upper triangles of Ξ."""
 
     layout: FormLayout
@@ -103,10 +103,10 @@ class SamplesAt:
 
 
 @dataclass(frozen=True)
-class Solution:
+class StepsFixedPoint:
     """The solution with everything that the equations say there."""
 
-    state: State
+    state: StepsState
     nodes: SamplesAt
     bulk: Bulk[DenseResponses]
     residual: float
@@ -123,7 +123,7 @@ class Solution:
         return self.nodes.mass
 
 
-class Equations:
+class StepsEquations:
     """The equations of one problem: its batches and its readout."""
 
     def __init__(
@@ -134,7 +134,7 @@ class Equations:
         self.initial = batches[0].before.norm2
         self.steps = len(batches)
         self.tables = readout.tables
-        self.pack = Packing(readout.columns.layout, self.steps)
+        self.pack = StepsPacking(readout.columns.layout, self.steps)
         self.inside = [coupled(t, self.steps, self.size) for t in range(1, self.steps + 1)]
         self.last = field(self.steps, self.size)
 
@@ -200,7 +200,7 @@ class Equations:
         ]
         return self.pack.vector(np.log(v2), responses, mapped)[None]
 
-    def across(self, at: Solution) -> InfluenceAcross | None:
+    def across(self, at: StepsFixedPoint) -> InfluenceAcross | None:
         """What samples with large s have beside χ, as in (152), at finite d."""
         higher, labels = self.readout.higher, self.readout.across
         if higher is None or labels is None:
@@ -222,7 +222,7 @@ class Equations:
                 found[0, i] = own + own.T
         return found
 
-    def guess(self) -> State:
+    def guess(self) -> StepsState:
         """Features taken as noise of their size, and the bulk without readout."""
         readout, frame = self.readout, self.batches[-1].after
         columns = readout.columns
@@ -235,9 +235,9 @@ class Equations:
         if count > 1:
             own[0, 1:] = np.eye(size)  # of blocks that the readout does not see
         mixed = np.zeros((1, size, size)) if count > 1 else None
-        return State(v2, Forms(own, mixed), list(self.without.xi))
+        return StepsState(v2, Forms(own, mixed), list(self.without.xi))
 
-    def solve(self) -> Solution:
+    def solve(self) -> StepsFixedPoint:
         """The solution, by Anderson's acceleration."""
         guess, size = self.guess(), self.size
         start = self.pack.vector(np.log(guess.v2), guess.responses, guess.xi)
@@ -264,8 +264,8 @@ class Equations:
             for batch, response in zip(self.batches, self.coupled(whole), strict=True)
         ]
         bulk = Bulk(whole, responses_of, xi, at.information)
-        state = State(v2, at.responses(whole[np.ix_(self.last, self.last)]), xi)
-        return Solution(state, at, bulk, float(found.residual[0]), int(found.iterations[0]))
+        state = StepsState(v2, at.responses(whole[np.ix_(self.last, self.last)]), xi)
+        return StepsFixedPoint(state, at, bulk, float(found.residual[0]), int(found.iterations[0]))
 
 
 def bulk_without_readout(batches: Sequence[Batch]) -> Bulk[FreeResponses]:
@@ -278,7 +278,7 @@ def bulk_without_readout(batches: Sequence[Batch]) -> Bulk[FreeResponses]:
 
 
 @dataclass(frozen=True)
-class Errors:
+class StepsErrors:
     """What the fitted readout costs, by ξ and by group."""
 
     by_place: FloatArray  # (X,) E[(y − f)²|ξ]
@@ -288,11 +288,11 @@ class Errors:
     square_gram: FloatArray | None  # (1, K, K) the same for s_2
 
 
-class Adjoint:
+class StepsAdjoint:
     """The linearised equations with gradients of the readout's loss as source."""
 
     def __init__(
-        self, equations: Equations, at: Solution, stages: Sequence[Stage], fitted: Fit
+        self, equations: StepsEquations, at: StepsFixedPoint, stages: Sequence[Stage], fitted: Fit
     ) -> None:
         self.equations, self.at, self.fitted = equations, at, fitted
         readout, size = equations.readout, equations.size
@@ -325,14 +325,14 @@ class Adjoint:
             self.misfit = self.misfit + ((second @ force) * second).sum(axis=1)
             self.square_force = force
         self.seen_misfit = self.misfit  # by the training samples
-        self.seen_across: FloatArray | None = None  # what (152) adds to `Equations.seen`
+        self.seen_across: FloatArray | None = None  # what (152) adds to `StepsEquations.seen`
         if fitted.across is not None and fitted.misfit_across is not None and readout.higher:
             self.seen_misfit = self.misfit - fitted.across.on_training(fitted.misfit_across)[0]
             squares = at.shrink * fitted.across.force(fitted.misfit_across)[0]
             self.seen_across = equations.seen_across(squares)
             self.group_force = self.group_force - v2 * (squares @ readout.higher.spread)
 
-    def solve(self) -> Errors:
+    def solve(self) -> StepsErrors:
         """Error by ξ, P_g and Q of the fitted readout."""
         pack, at = self.equations.pack, self.at
         nothing = np.zeros_like(pack.vector(self.root, at.state.responses, at.state.xi))
@@ -346,7 +346,7 @@ class Adjoint:
         varied = self.equations.influence(squares, grams)
         seen = (self.seen_misfit + varied) * at.shrink**2
         force = None if self.square_force is None else self.square_force[None]
-        return Errors(self.misfit + varied, seen, squares, grams, force)
+        return StepsErrors(self.misfit + varied, seen, squares, grams, force)
 
     def _grams(self, relative: FloatArray, responses: Forms) -> Forms:
         """dV1, and the same for the tables of blocks."""

@@ -16,7 +16,13 @@ from .batches import Batch, Frame, initial_frame, make_step
 from .chain import FreeResponses
 from .degrees import Axis, OwnMotion, own_motion, radial_columns
 from .directions import Bulk, Change, covariance
-from .fixed_point import Adjoint, Equations, Errors, Solution, bulk_without_readout
+from .fixed_point import (
+    StepsAdjoint,
+    StepsEquations,
+    StepsErrors,
+    StepsFixedPoint,
+    bulk_without_readout,
+)
 from .laws import Target, first_law, joint_law
 from .readout import Fit, Readout, build_columns, build_labels, by_group, fit, radial_labels
 from .rules import Fineness, frame_rule
@@ -66,10 +72,10 @@ class StepsSolution:
     initial: FloatArray | None  # what initial norms add to it
     own: OwnWeights | None  # with `higher`
     readout: Readout
-    at: Solution
+    at: StepsFixedPoint
     special: FloatArray  # Ĉ of (τ, ψ, Δ)
     fitted: Fit
-    errors: Errors
+    errors: StepsErrors
 
     @property
     def test_error(self) -> float:
@@ -193,12 +199,12 @@ def solve_steps(training: Training, groups: Rule, fineness: Fineness) -> StepsSo
     own = own_weights(training, groups, batches, without)
     norms = without.norms, without.initial
     readout = build_readout(training, groups, frame, rule, norms, own)
-    equations = Equations(batches, readout, without.bulk)
+    equations = StepsEquations(batches, readout, without.bulk)
     at = equations.solve()
     special, stages = covariance(changes, at.bulk)
     across = equations.across(at)
     fitted = fit(readout, at.state.v2, at.mass, at.bulk.information, special, across)
-    errors = Adjoint(equations, at, stages, fitted).solve()
+    errors = StepsAdjoint(equations, at, stages, fitted).solve()
     return StepsSolution(
         training,
         given,
