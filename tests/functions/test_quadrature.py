@@ -2,8 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
-from featurestep.functions.quadrature import gauss_from_measure, gauss_law, saturating_gauss_law
+from featurestep.functions.quadrature import (
+    gauss_from_measure,
+    gauss_law,
+    normal_density,
+    normal_law,
+    saturating_gauss_law,
+)
 
 
 @pytest.mark.parametrize("law", ["gaussian", "uniform"])
@@ -69,3 +76,12 @@ def test_a_measure_on_few_points_is_its_own_rule():
     rule = gauss_from_measure(x, w, 6)
     np.testing.assert_allclose(rule.nodes, [-1.0, 0.5, 2.0], atol=1e-13)
     np.testing.assert_allclose(rule.weights, [0.4, 0.3, 0.3], atol=1e-13)
+
+
+def test_the_normal_law_from_a_table():
+    x = np.concatenate([np.linspace(-8.99, 8.99, 20_011), [-300.0, -12.0, 12.0, 300.0]])
+    below, density = normal_law(x)
+    inside = np.abs(x) < 9.0
+    assert below == pytest.approx(special.ndtr(x), abs=1e-15)
+    assert below[inside] == pytest.approx(special.ndtr(x[inside]), rel=1e-12)
+    assert density[inside] == pytest.approx(normal_density(x[inside]), rel=1e-13)

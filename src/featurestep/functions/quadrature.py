@@ -34,6 +34,51 @@ def normal_density(x: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi))
 
 
+_CELLS_PER_UNIT = 256  # of the table of Φ
+LARGEST_NORMAL = 9  # beyond, Φ is 0 or 1 to 1e-18
+
+
+@lru_cache(maxsize=1)
+def _normal_table() -> FloatArray:
+    """Φ between ±`LARGEST_NORMAL`."""
+    last = LARGEST_NORMAL * _CELLS_PER_UNIT
+    return np.asarray(special.ndtr(np.arange(-last, last + 1) / _CELLS_PER_UNIT))
+
+
+def normal_law(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Φ(x) and φ(x), to 1e-15: for many x in half the time of SciPy's function.
+
+    Taylor's series to the next x of a table, in place.
+    """
+    density = np.clip(x, -LARGEST_NORMAL, LARGEST_NORMAL)
+    step = density * _CELLS_PER_UNIT
+    nearest = np.rint(step)
+    step -= nearest
+    step /= _CELLS_PER_UNIT
+    index = nearest.astype(np.intp)
+    index += LARGEST_NORMAL * _CELLS_PER_UNIT
+    found = _normal_table().take(index)
+    # Φ(x) − Φ(x − h) = φh(1 + w/2 + (w² − h²)/6 + (w³ − 3wh²)/24), w = xh
+    w = np.multiply(density, step)
+    square = np.multiply(step, step, out=nearest)
+    square *= w / 8.0 + 1.0 / 6.0
+    series = w / 24.0
+    series += 1.0 / 6.0
+    series *= w
+    series += 0.5
+    series *= w
+    series += 1.0
+    series -= square
+    series *= step
+    density *= density
+    density *= -0.5
+    np.exp(density, out=density)
+    density *= 1.0 / np.sqrt(2.0 * np.pi)
+    series *= density
+    found += series
+    return found, density
+
+
 def normal_quantile(probability: float) -> float:
     """The x with Φ(x) = probability, Φ the standard normal distribution function."""
     return float(special.ndtri(probability))

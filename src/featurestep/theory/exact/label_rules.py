@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -28,6 +28,9 @@ FINE: Orders = (7, 10, 12, 12, 10, 7)
 COARSE: Orders = (3, 5, 6, 6, 5, 3)
 HERMITE: tuple[Orders, ...] = ((20,), (28,), (40,), (64,), (90,))
 _REAL_ORDER = 2  # times as many nodes a panel for real labels: the loss bends where y − f does
+# Natural logarithms of the accuracy of averages over an output, on coarse rules and where κ is
+# improbable.
+DIGITS, _COARSE_DIGITS, _FEWEST_DIGITS = 25.3, 13.8, 4.0
 _FACTORS = 4  # highest degree in s of what multiplies an average over the output
 _SIGN_HERMITE = 3  # of them, that have fewer nodes than the panels of signs
 
@@ -45,6 +48,7 @@ class LabelRule:
     weight: FloatArray  # (L, B or 1, Q or 1, S)
     changes: FloatArray  # (C, B, Q) distance of κ from places where E[y|κ] changes fast, in units
     parts: FloatArray | None = None  # (B, Q, 3) real labels as sums of 1, s, s² − 1, if they are
+    digits: FloatArray | None = None  # (Q,) averages given κ are needed to e^{−digits}, if set
 
     @property
     def is_real(self) -> bool:
@@ -65,6 +69,7 @@ class LabelRule:
             part(self.weight, 1),
             part(self.changes, 1),
             None if self.parts is None else part(self.parts, 0),
+            self.digits,
         )
 
     @cached_property
@@ -81,9 +86,21 @@ class LabelRule:
 
     @cached_property
     def by_power(self) -> FloatArray:
-        """Weights times s^k, (B or 1, Q or 1, S, L, 5)."""
+        """Weights times s^k, (B or 1, Q or 1, L, S, 5)."""
         weighted = self.weight[..., None] * self.powers
-        return np.ascontiguousarray(np.moveaxis(weighted, 0, 3))
+        return np.ascontiguousarray(np.moveaxis(weighted, 0, 2))
+
+    @property
+    def needed_digits(self) -> FloatArray:
+        """Natural logarithms of the accuracy of averages given κ, with their sign turned, (Q,)."""
+        return np.full(self.weight.shape[2], DIGITS) if self.digits is None else self.digits
+
+    @cached_property
+    def reach(self) -> IntArray:
+        """First and last (excluded) of the nodes of s that matter at each κ, (Q, 2)."""
+        share = np.abs(self.weight).max(axis=(0, 1)) * (1.0 + self.s**4).max(axis=(0, 1))
+        kept = share > np.exp(-self.needed_digits)[:, None]
+        return np.stack([kept.argmax(axis=1), kept.shape[1] - kept[:, ::-1].argmax(axis=1)], axis=1)
 
 
 def label_rule(
@@ -91,7 +108,8 @@ def label_rule(
 ) -> LabelRule:
     """The rule of problems with these targets and alignments γ (B,) at κ (Q,), with so many nodes.
 
-    Real labels have one target, signs the signs of one target with any noise and flips.
+    Real labels have one target, signs the signs of one target with any noise and flips. κ is as
+    important as it is probable.
     """
     rows: dict[tuple[Nonlinearity, float], int] = {}
     both = zip(stars, alignment.tolist(), strict=True)
@@ -104,7 +122,9 @@ def label_rule(
         found = _of_signs_by_hermite(_Signs(signs), each, kappa, orders[0])
     else:
         found = _of_signs(_Signs(signs), each, kappa, orders)
-    return found.take(place)
+    most, square = _COARSE_DIGITS if orders == COARSE else DIGITS, kappa**2
+    digits = most - 0.5 * square + np.log1p(square)  # averages may be multiplied by κ²
+    return replace(found.take(place), digits=np.clip(digits, _FEWEST_DIGITS, most))
 
 
 @dataclass(frozen=True)

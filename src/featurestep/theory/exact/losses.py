@@ -18,9 +18,9 @@ import numpy as np
 from scipy import special
 
 from ...core.types import FloatArray, IntArray
-from ...functions.quadrature import normal_density
+from ...functions.quadrature import LARGEST_NORMAL, normal_density, normal_law
 from .dyson import matmul
-from .label_rules import SIGNS, LabelRule
+from .label_rules import DIGITS, SIGNS, LabelRule
 
 _SMALL_INFLUENCE = 0.05  # χ/√v below which differences over χ cancel
 _FINEST, _COARSEST = 0.9, 0.75  # of the logistic lattice: in units of √v, and of the output
@@ -29,7 +29,10 @@ _LARGEST_LATTICE = 600  # points; beyond, every output has nodes of its own
 _OWN_NODES: FloatArray = np.linspace(-8.1, 8.1, 19)
 _PROX_ROUNDS, _PROX_STEP, _ROUGH_STEP = 100, 1e-5, 1e-2
 _KERNEL = 200_000  # values of one kernel
+_BUCKET = 30_000  # values that take as long as a call for a bucket more
 _LARGEST_EXPONENT = 300.0  # in its geometric sequences
+_FACTORS = 4  # highest power of s in averages of the Newton step
+_MOST_NEAR = 0.4  # share of values near a bend, up to which it is faster to gather them
 _LEVENBERG = 0.1
 _CELLS = 24_000  # labels × nodes of κ × nodes of s × problems of a table
 _PRODUCTS = np.array(  # (5, 9): s_a s_b, s_a among 1, s, s² − 1, are the sums of s^k times these
@@ -173,17 +176,22 @@ class _Moments(NamedTuple):
 
 def _positive_part(m: FloatArray, sd: FloatArray) -> _Moments:
     """Moments of the positive part of a normal variable; in place, as most time goes here."""
-    z = m / sd
-    e0 = special.ndtr(z)
-    z *= z
-    z *= -0.5
-    e1 = np.exp(z, out=z)
-    e1 *= sd / np.sqrt(2.0 * np.pi)
-    product = m * e0
-    e1 += product
-    e2 = m * e1
-    e2 += np.multiply(e0, sd * sd, out=product)
-    return _Moments(e0, np.maximum(e1, 0.0, out=e1), np.maximum(e2, 0.0, out=e2))
+    z = np.ascontiguousarray(m / sd)
+    near = np.flatnonzero(np.abs(z) < LARGEST_NORMAL)
+    if near.size > _MOST_NEAR * z.size:
+        e0, e1 = normal_law(z)
+        e1 += z * e0
+    else:  # the others are positive, or negative
+        e0, e1 = (z > 0.0).astype(np.float64), np.maximum(z, 0.0)
+        some = z.ravel()[near]
+        below, mean = normal_law(some)
+        mean += some * below
+        e0.ravel()[near], e1.ravel()[near] = below, mean
+    z *= e1
+    z += e0
+    e1 *= sd
+    z *= sd * sd
+    return _Moments(e0, np.maximum(e1, 0.0, out=e1), np.maximum(z, 0.0, out=z))
 
 
 class Square(ClosedLoss):
@@ -377,27 +385,31 @@ class Logistic(MarginLoss):
         return np.zeros_like(chi), 0.5 * chi
 
     def averages(self, labels: LabelRule, at: Output) -> SampleAverages:
-        g, h, g_square = smoothed(_logistic_proximal, at, labels.by_power)  # (B, Q, 5) each
+        g, h, g_square = smoothed(_logistic_proximal, labels, at)  # (B, Q, 5) each
         force = g[..., :3] @ _PRODUCTS[:3, :3]
         return SampleAverages(h[..., 0], g_square[..., 0], h @ _PRODUCTS, force)
 
     def measured(self, labels: LabelRule, at: Output) -> Measured:
-        test, train = smoothed(_logistic_losses, at, labels.by_power[..., :1])[..., 0]
+        test, train = smoothed(_logistic_losses, labels, at, powers=1)[..., 0]
         errors = self.errors(at.label * at.mean, at)
         wrong = ((labels.weight * each).sum(axis=(0, 3)) for each in errors)
         return Measured(test, train, *wrong)
 
 
 def _logistic_proximal(y: FloatArray, a: FloatArray, chi: FloatArray) -> FloatArray:
-    """g, h and g² of the logistic loss at labels y and margins a, (3, *shape)."""
+    """g, h and g² of the logistic loss at y and margins a (nodes, L, …), (nodes, 3, L, …)."""
     e = _logistic_point(a, chi)[1]
-    curvature = e * (1.0 - e)
-    return np.stack([y * e, curvature / (1.0 + chi * curvature), e * e])
+    found = np.empty((len(e), 3, *e.shape[1:]))
+    np.multiply(y, e, out=found[:, 0])
+    np.multiply(e, e, out=found[:, 2])
+    curvature = np.subtract(e, found[:, 2], out=e)
+    np.divide(curvature, 1.0 + chi * curvature, out=found[:, 1])
+    return found
 
 
-def _logistic_losses(y: FloatArray, a: FloatArray, chi: FloatArray) -> FloatArray:
-    """The logistic loss at fresh margins a and at their proximal points, (2, *shape)."""
-    margins = np.stack([a, logistic_prox(a, chi)])
+def _logistic_losses(_: FloatArray, a: FloatArray, chi: FloatArray) -> FloatArray:
+    """The logistic loss at fresh margins a and at their proximal points, (nodes, 2, L, …)."""
+    margins = np.stack([a, logistic_prox(a, chi)], axis=1)
     found = np.log1p(np.exp(-np.abs(margins)))
     found += np.maximum(-margins, 0.0)
     return np.asarray(found)
@@ -466,42 +478,63 @@ def _halley(
 
 def smoothed(
     functions: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
+    labels: LabelRule,
     at: Output,
-    weights: FloatArray,
+    powers: int = _FACTORS + 1,
 ) -> FloatArray:
-    """SampleAverages over ω, s and labels of functions of (y, yω, χ), (fields, B, Q, P) (eq. 88).
+    """Averages over ω, s and labels of functions of (y, yω, χ), (fields, B, Q, P) (eq. 88).
 
-    weights: (B or 1, Q, S, L, P) of s and labels, P sets of them. By the trapezoidal rule on one
-    lattice for each κ, which serves every s and both labels: the functions are analytic in a strip
-    of width π whatever χ.
+    Times s^k, k < P = `powers`. By the trapezoidal rule on one lattice for each κ, which serves
+    every s and both labels: the functions are analytic in a strip of width π whatever χ. Steps are
+    longer where κ is improbable, and nodes of s that do not matter there are left out.
     """
     rows, count, points = at.mean.shape
     place = at.mean.reshape(rows * count, points)
     sd, chi = np.sqrt(at.variance).reshape(-1, 1), at.influence.reshape(-1, 1)
-    spacing = np.minimum(_FINEST * sd, _COARSEST)
-    first = np.floor((place.min(axis=1, keepdims=True) - _REACH * sd) / spacing)
-    last = np.ceil((place.max(axis=1, keepdims=True) + _REACH * sd) / spacing)
+    longer = np.sqrt(DIGITS / labels.needed_digits)[:, None]
+    spacing = np.minimum(_FINEST * sd.reshape(rows, count, 1) * longer, _COARSEST * longer**2)
+    reach = _REACH * sd / np.tile(longer, (rows, 1))
+    spacing, ends = spacing.reshape(-1, 1), np.tile(labels.reach, (rows, 1))
+    low, high = _extremes(at.mean, labels.reach)
+    first, last = np.floor((low - reach) / spacing), np.ceil((high + reach) / spacing)
     needed = (last - first)[:, 0] + 1.0
-    table = weights.reshape(-1, *weights.shape[2:])  # (B Q, S, L, P)
-    y = SIGNS[:, None, None]
-    fields = len(functions(y, np.zeros((2, 1, 1)), np.ones((1, 1))))
-    found = np.empty((rows * count, fields, weights.shape[-1]))
-    for now, size in _buckets(needed, points):
-        own = table[now % len(table)]  # (rows, S, L, P)
+    table = labels.by_power[..., :powers]
+    table = table.reshape(-1, *table.shape[2:])  # (B Q or Q, L, S, P)
+    y = SIGNS[:, None]
+    found: list[FloatArray] = []
+    members: list[IntArray] = []
+    for now, size in _buckets(needed, ends[:, 1] - ends[:, 0]):
+        begin, end = int(ends[now, 0].min()), int(ends[now, 1].max())
+        own, m = table[now % len(table), :, begin:end], place[now, begin:end]  # (nodes, L, S, P)
+        own_chi = chi[now][..., None]
         if size > _LARGEST_LATTICE:
-            nodes = place[now][..., None] + sd[now][..., None] * _OWN_NODES  # (rows, S, J)
+            nodes = m[..., None] + sd[now][..., None] * _OWN_NODES  # (nodes, S, J)
             weight = normal_density(_OWN_NODES)
-            values = functions(y[..., None], y[..., None] * nodes, chi[now][..., None])
-            found[now] = np.einsum("flrs,rslp->rfp", values @ (weight / weight.sum()), own)
-            continue
-        lattice = spacing[now] * (first[now] + np.arange(size))  # (rows, J)
-        kernel, norm = _kernel(lattice, place[now], sd[now])
-        values = functions(y, y * lattice, chi[now])  # (fields, L, rows, J)
-        values *= norm * spacing[now] / (sd[now] * np.sqrt(2.0 * np.pi))
-        sums = matmul(kernel, own.reshape(now.size, points, -1))  # (rows, J, L P)
-        values = values.transpose(2, 0, 3, 1).reshape(now.size, fields, -1)
-        found[now] = matmul(values, sums.reshape(now.size, 2 * size, -1))
-    return np.moveaxis(found.reshape(rows, count, fields, -1), 2, 0)
+            values = functions(y[..., None], y[..., None] * nodes[:, None], own_chi[..., None])
+            values = values @ (weight / weight.sum())
+        else:
+            lattice = spacing[now] * (first[now] + np.arange(size))  # (nodes, J)
+            kernel, norm = _kernel(lattice, m, sd[now])
+            values = functions(y, y * lattice[:, None], own_chi)  # (nodes, fields, L, J)
+            norm *= spacing[now] / (sd[now] * np.sqrt(2.0 * np.pi))
+            values *= norm[:, None, None]
+            values = matmul(values.reshape(now.size, -1, size), kernel)  # (nodes, fields L, S)
+        sums = matmul(
+            values.reshape(now.size, -1, 2 * m.shape[1]), own.reshape(now.size, -1, powers)
+        )
+        found.append(sums)
+        members.append(now)
+    whole = np.empty((rows * count, *found[0].shape[1:]))
+    whole[np.concatenate(members)] = np.concatenate(found)
+    return np.moveaxis(whole.reshape(rows, count, *whole.shape[1:]), 2, 0)
+
+
+def _extremes(mean: FloatArray, reach: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Smallest and largest of M over the nodes of s that matter, (B Q, 1) each."""
+    node = np.arange(mean.shape[2])
+    kept = (node >= reach[:, :1]) & (node < reach[:, 1:])
+    low, high = np.where(kept, mean, np.inf).min(axis=2), np.where(kept, mean, -np.inf).max(axis=2)
+    return low.reshape(-1, 1), high.reshape(-1, 1)
 
 
 def _kernel(
@@ -514,7 +547,7 @@ def _kernel(
     size = lattice.shape[1]
     x = (lattice - lattice[:, size // 2, None]) / sd
     m = (place - lattice[:, size // 2, None]) / sd
-    if not np.abs(x).max() * np.abs(m).max() < _LARGEST_EXPONENT:
+    if not (np.abs(x).max(axis=1) * np.abs(m).max(axis=1)).max() < _LARGEST_EXPONENT:
         kernel = x[:, :, None] - m[:, None, :]
         kernel *= kernel
         kernel *= -0.5
@@ -528,21 +561,24 @@ def _kernel(
     return kernel.transpose(1, 0, 2), np.exp(-0.5 * x * x)
 
 
-def _buckets(needed: FloatArray, points: int) -> Iterator[tuple[IntArray, int]]:
-    """Rows of lattices of similar lengths, with the longest of them, up to the largest lattice.
+def _buckets(needed: FloatArray, points: IntArray) -> Iterator[tuple[IntArray, int]]:
+    """Nodes of lattices of similar lengths, with the longest of them; too long ones at last.
 
-    Kernels of one bucket, of `points` values a row, fit the processor's cache.
+    Kernels of one bucket, of `points` values for each place of a lattice, fit the processor's
+    cache; it is as large as what shorter ones cost more in it is less than another bucket.
     """
-    order = np.argsort(needed)
+    order = np.argsort(needed * points)
+    far = needed[order] > _LARGEST_LATTICE
+    order, beyond = order[~far], order[far]
     while order.size:
-        most = min(1.5 * needed[order[0]], _LARGEST_LATTICE)
-        count = max(int(np.searchsorted(needed[order], most, side="right")), 1)
-        if needed[order[0]] > _LARGEST_LATTICE:
-            count = order.size
-        else:
-            count = max(1, min(count, int(_KERNEL / (points * needed[order[0]]))))
-        yield order[:count], int(needed[order[count - 1]])
+        size = needed[order] * points[order]
+        every = size * np.arange(1, size.size + 1)
+        fits = (every <= _KERNEL) & (every - np.cumsum(size) <= _BUCKET)
+        count = max(1, int(np.count_nonzero(fits)))
+        yield order[:count], int(needed[order[:count]].max())
         order = order[count:]
+    if beyond.size:
+        yield beyond, _LARGEST_LATTICE + 1
 
 
 LOSSES: dict[str, Loss] = {

@@ -287,7 +287,8 @@ class LossNetwork(NamedTuple):
         """The law of the output at nodes of κ."""
         samples = _samples(self.problem, self.step, nodes)
         fitting = _fitting([self.problem] * len(self.step), samples, FINE)
-        return sides(replace(fitting, intercept=False), self.unknowns)
+        labels = replace(fitting.labels, digits=None)  # as accurate at every κ
+        return sides(replace(fitting, labels=labels, intercept=False), self.unknowns)
 
     def _at(self, kappa: FloatArray) -> Sides:
         return self._sides((kappa, np.full(kappa.size, 1.0 / max(kappa.size, 1))))
