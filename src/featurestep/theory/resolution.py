@@ -192,7 +192,11 @@ def shared_rules(rules: dict[int, Resolution]) -> dict[int, Resolution]:
 
     Problems that share them are solved together, each near solutions of the others.
     """
-    finest = sorted(set(rules.values()), key=lambda each: each.sizes, reverse=True)
+
+    def fineness(rule: Resolution) -> tuple[Any, ...]:
+        return (*rule.sizes, *sorted(-width for _, width in rule.nodes[0]))
+
+    finest = sorted(set(rules.values()), key=fineness, reverse=True)
     kept: list[Resolution] = []
     instead: dict[Resolution, Resolution] = {}
     for own in finest:
