@@ -20,12 +20,13 @@ from featurestep import (
     predict,
 )
 from featurestep.core.problem import BINARY_LOSSES
+from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import Analytic
 from featurestep.theory.exact import convex
-from featurestep.theory.exact.label_rules import SIGNS, LabelRule, label_rule
+from featurestep.theory.exact.label_rules import HERMITE, SIGNS, LabelRule, label_rule
 from featurestep.theory.exact.losses import LOSSES, Output, logistic_prox
 from featurestep.theory.predict import solve
-from featurestep.theory.resolution import Effort
+from featurestep.theory.resolution import Effort, choose, shared_rules
 from tests.theory import fitted_networks
 from tests.theory.roads import without_higher_degrees
 
@@ -416,6 +417,34 @@ def test_grids_over_noise_and_flips_are_their_points():
         assert found.test_loss == pytest.approx(alone.test_loss, rel=1e-7)
         assert found.test_error == pytest.approx(alone.test_error, rel=1e-7)
         assert found.train_objective == pytest.approx(alone.train_objective, rel=1e-7)
+
+
+def test_all_steps_share_the_rules_of_the_largest():
+    """Also where rules of equally many nodes crowd more or less."""
+    base = Problem(**SIZES, loss="hinge", readout="rademacher", target="H1", noise_std=0.3)
+    problems = dict(enumerate(base.vary(step_size=[5.0, 10.0, 40.0, 45.0, 60.0])))
+    rules = {i: choose(each, spiked_weights(each), Effort()) for i, each in problems.items()}
+    assert len({rule.sizes for rule in rules.values()}) < len(set(rules.values()))
+    assert shared_rules(rules) == dict.fromkeys(rules, rules[4])
+
+
+def test_averages_are_as_accurate_as_kappa_is_probable():
+    """Longer steps and fewer nodes of s at improbable κ leave averages over κ as they are."""
+    kappa = np.linspace(-7.5, 7.5, 41)
+    weight = np.exp(-0.5 * kappa**2) / np.exp(-0.5 * kappa**2).sum()
+    star = Problem(**SIZES, loss="logistic", target="H1", noise_std=0.3).star
+    rule = label_rule([star], np.array([0.7]), kappa, HERMITE[1])
+    mean = (2.0 * np.tanh(kappa)[:, None] + 0.4 * rule.s[0])[None]
+    every = np.ones((1, kappa.size, 1))
+    at = Output(rule.label, mean, 0.8 * every, 3.0 * every, np.zeros((1, 1, 1)))
+    loss = LOSSES["logistic"]
+    few, all_alike = (loss.averages(each, at) for each in (rule, replace(rule, digits=None)))
+    assert rule.reach[0, 0] > rule.reach[20, 0]
+    for name in ("h", "g_square"):
+        found, expected = (getattr(each, name)[0] for each in (few, all_alike))
+        assert np.abs(found / expected - 1.0).max() > 1e-9
+        for factor in (1.0, kappa**2):
+            assert weight * factor @ found == pytest.approx(weight * factor @ expected, rel=1e-9)
 
 
 def test_bends_between_nodes_are_resolved():

@@ -7,6 +7,7 @@ are unknowns of one map, which `convex_solver` iterates.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from .dyson import (
 )
 from .errors import Adjoint, fitted_bulk_gram, fluctuations, padded
 from .fields import covariance
-from .fixed_point import Evaluation, Samples, State, evaluate
+from .fixed_point import Evaluation, Samples, SampleSums, State, evaluate
 from .label_rules import LabelRule
 from .losses import Loss, Measured, Output, SampleAverages
 from .regression import field_covariance
@@ -80,6 +81,10 @@ class Unknowns(NamedTuple):
     relative: FloatArray  # (B, K) P/V2
     bulk: FloatArray  # (B, K, K) (Q + ττᵀ + ψψᵀ)/√V2√V2
     xi_change: FloatArray  # (B, 2K, 2K) the adjoint of Ξ, over d
+
+    def take(self, rows: IntArray) -> Unknowns:
+        """Those of some rows."""
+        return Unknowns(*(part[rows] for part in self))
 
 
 @dataclass(frozen=True)
@@ -165,6 +170,71 @@ def sides(fitting: Fitting, unknowns: Unknowns) -> Sides:
     return Sides(fitting, unknowns, output, parts, bulk_gram, squares)
 
 
+class NodeSums(NamedTuple):
+    """Sums over nodes of κ and s: all that the map needs of samples and labels."""
+
+    features: SampleSums  # with the weights n w⟨h⟩ of (75)
+    squares: SampleSums  # with the weights n w⟨g²⟩
+    gram: FloatArray  # (B, F, F) 𝒢 of (76) without −V̂1
+    right: FloatArray  # (B, F) R = nE⟨B(g + hω̄)⟩
+    border: FloatArray  # (B, F) u = nE⟨hB⟩
+    corner: FloatArray  # (B, 2) nE⟨h⟩ of the intercept's row, and nE⟨g + hω̄⟩
+    shifts: FloatArray  # (B,) nE⟨χg²⟩
+
+    @classmethod
+    def joined(cls, parts: Sequence[NodeSums], rows: Sequence[IntArray]) -> NodeSums:
+        """Those of several sets of rows as one, in the order that `rows` tell."""
+        if len(parts) == 1:
+            return parts[0]
+        order = np.argsort(np.concatenate(rows))
+
+        def whole(each: Sequence[FloatArray]) -> FloatArray:
+            return np.asarray(np.concatenate(each)[order])
+
+        features, squares, *others = zip(*parts, strict=True)
+        first, second = (
+            SampleSums(*map(whole, zip(*each, strict=True))) for each in (features, squares)
+        )
+        return cls(first, second, *map(whole, others))
+
+
+def node_sums(at: Sides) -> NodeSums:
+    """The sums of (75) and (76)."""
+    samples, fields = at.fitting.samples, at.fitting.columns
+    columns, nw = samples.columns, at.samples_by_node[:, :, None]
+    rows, _, count, total = fields.shape
+    flat = fields.reshape(rows, 3 * count, total)
+    curvature = (at.averages.curvature * nw).reshape(rows, count, 3, 3)
+    pull = at.averages.force * nw  # E⟨(g + hω̄)s_a⟩, ω̄ the same sum over s_b
+    pull += matmul(curvature, at.parts.transpose(0, 2, 1)[..., None])[..., 0]
+    bent = matmul(curvature, fields.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)  # (B, 3, Q, F)
+    gram = matmul(transposed(flat), bent.reshape(rows, 3 * count, total))
+    mass, squares = at.mass[:, :, None], at.g_squares[:, None, :]
+    size = columns.slope.shape[2]
+    linear, square = (part[:, 0, :, :size] for part in (columns.linear, columns.square))
+    curved = columns.curvature
+    own = samples.step.sample_norm * matmul(transposed(curved), curved * mass)  # by ∂v_s/∂X
+    own -= matmul(transposed(linear), linear * mass)
+    own -= 2.0 * matmul(transposed(square), square * mass)
+    gram[:, :size, :size] += own
+    noise = matmul(at.mass[:, None, :], columns.spread_in_v2)[:, 0]  # V̂2
+    corner = np.stack([curvature[:, :, 0, 0].sum(axis=1), pull[:, :, 0].sum(axis=1)], axis=1)
+    return NodeSums(
+        features=SampleSums(columns.summed(at.mass), noise),
+        squares=SampleSums(columns.summed(at.g_squares), matmul(squares, columns.spread)[:, 0]),
+        gram=gram,
+        right=matmul(pull.transpose(0, 2, 1).reshape(rows, 1, 3 * count), flat)[:, 0],
+        border=bent[:, 0].sum(axis=1),
+        corner=corner,
+        shifts=(at.g_squares * at.output.influence[..., 0]).sum(axis=1),
+    )
+
+
+def sums_at(fitting: Fitting, unknowns: Unknowns) -> NodeSums:
+    """The sums at some unknowns."""
+    return node_sums(sides(fitting, unknowns))
+
+
 class ConvexFit(NamedTuple):
     """What the readout uses of every field."""
 
@@ -173,72 +243,50 @@ class ConvexFit(NamedTuple):
     intercept: FloatArray  # (B,)
 
 
-def newton_readout(at: Sides, found: Evaluation, c: FloatArray) -> ConvexFit:
+def newton_readout(
+    sums: NodeSums, found: Evaluation, c: FloatArray, before: Unknowns, *, intercept: bool
+) -> ConvexFit:
     """One Newton step for the fields and the intercept (eqs. 76, 77).
 
     It is exact for the square loss, where it is the regression (29). c: covariance of the fields,
     (B, F, F).
     """
-    fitting, columns = at.fitting, at.fitting.columns
-    nw = at.samples_by_node[:, :, None]
-    rows, _, count, fields = columns.shape
-    flat = columns.reshape(rows, 3 * count, fields)
-    curvature = (at.averages.curvature * nw).reshape(rows, count, 3, 3)
-    pull = at.averages.force * nw  # E⟨(g + hω̄)s_a⟩, ω̄ the same sum over s_b
-    pull += matmul(curvature, at.parts.transpose(0, 2, 1)[..., None])[..., 0]
-    bent = matmul(curvature, columns.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)  # (B, 3, Q, F)
-    gram = matmul(transposed(flat), bent.reshape(rows, 3 * count, fields))
-    _subtract_bulk(gram, at, found)
-    right = matmul(pull.transpose(0, 2, 1).reshape(rows, 1, 3 * count), flat)[:, 0]
+    step, v2 = found.samples.step, found.state.v2
+    (rows, fields), size = sums.right.shape, v2.shape[1]
+    root = np.sqrt(step.d[:, None] / v2)
+    v1_hat = root[:, :, None] * found.information * root[:, None, :]
+    gram = sums.gram.copy()
+    for first in (size, 2 * size):
+        gram[:, first : first + size, first : first + size] -= v1_hat
     scale = np.sqrt(np.einsum("bff->bf", c))
     scale = np.where(scale > 0.0, scale, 1.0)
     shape = c / (scale[:, :, None] * scale[:, None, :])
     matrix = matmul(scale[:, :, None] * gram * scale[:, None, :], shape)
     matrix[:, np.arange(fields), np.arange(fields)] += 1.0
-    right = scale * right
-    intercept = np.zeros(rows)
-    if fitting.intercept:
-        border = scale * bent[:, 0].sum(axis=1)  # u = nE⟨hB⟩
-        corner = curvature[:, :, 0, 0].sum(axis=1)
+    right = scale * sums.right
+    offset = np.zeros(rows)
+    if intercept:
+        border = scale * sums.border
         row = matmul(border[:, None, :], shape)
         matrix = np.concatenate(
             [
                 np.concatenate([matrix, border[:, :, None]], axis=2),
-                np.concatenate([row, corner[:, None, None]], axis=2),
+                np.concatenate([row, sums.corner[:, :1, None]], axis=2),
             ],
             axis=1,
         )
-        right = np.concatenate([right, pull[:, :, 0].sum(axis=1)[:, None]], axis=1)
+        right = np.concatenate([right, sums.corner[:, 1:]], axis=1)
         answer = solved(matrix, right)
-        answer, intercept = answer[:, :-1], answer[:, -1]
+        answer, offset = answer[:, :-1], answer[:, -1]
     else:
         answer = solved(matrix, right)
     used = scale * matmul(shape, answer[:, :, None])[:, :, 0]
-    return _shortened(ConvexFit(answer / scale, used, intercept), at)
+    after = ConvexFit(answer / scale, used, offset)
+    return _shortened(after, before) if intercept else after
 
 
-def _subtract_bulk(gram: FloatArray, at: Sides, found: Evaluation) -> None:
-    """What 𝒢 has beside E⟨hBBᵀ⟩: −V̂1 on τ and ψ, and the term of v_s on A; in place."""
-    samples, columns = at.fitting.samples, at.fitting.samples.columns
-    size = at.unknowns.v2.shape[1]
-    root = np.sqrt(samples.step.d[:, None] / at.unknowns.v2)
-    v1_hat = root[:, :, None] * found.information * root[:, None, :]
-    for first in (size, 2 * size):
-        gram[:, first : first + size, first : first + size] -= v1_hat
-    mass = at.mass[:, :, None]
-    linear, square = (part[:, 0, :, :size] for part in (columns.linear, columns.square))
-    curved = columns.curvature
-    own = samples.step.sample_norm * matmul(transposed(curved), curved * mass)
-    own -= matmul(transposed(linear), linear * mass)
-    own -= 2.0 * matmul(transposed(square), square * mass)
-    gram[:, :size, :size] += own
-
-
-def _shortened(found: ConvexFit, at: Sides) -> ConvexFit:
+def _shortened(found: ConvexFit, before: Unknowns) -> ConvexFit:
     """The step, shortened as a whole where the intercept would move too far."""
-    if not at.fitting.intercept:
-        return found
-    before = at.unknowns
     most = _LARGEST_INTERCEPT_MOVE * (1.0 + np.abs(before.intercept))
     moved = np.abs(found.intercept - before.intercept)
     share = np.minimum(1.0, most / np.maximum(moved, 1e-300))
@@ -252,32 +300,35 @@ def _shortened(found: ConvexFit, at: Sides) -> ConvexFit:
 class Mapped(NamedTuple):
     """One application of the map, and what it went through."""
 
-    sides: Sides
     found: Evaluation
     readout: ConvexFit
     unknowns: Unknowns
 
 
-def mapped(fitting: Fitting, unknowns: Unknowns) -> Mapped:
-    """Apply (7), (22), (23), (72)–(77) and the adjoint pass once (eqs. 79–83)."""
-    samples = fitting.samples
+def mapped(samples: Samples, unknowns: Unknowns, sums: NodeSums, *, intercept: bool) -> Mapped:
+    """Apply (7), (22), (23), (72)–(77) and the adjoint pass once (eqs. 79–83).
+
+    The sums are over the nodes of each row's own rules. Of the samples nothing is used that
+    belongs to nodes.
+    """
     step, size = samples.step, unknowns.v2.shape[1]
-    at = sides(fitting, unknowns)
-    state = State(unknowns.v2, at.output.influence[..., 0], unknowns.xi)
-    found = evaluate(samples, state, mass=at.mass)
+    state = State(unknowns.v2, np.zeros((len(step), samples.kappa.size)), unknowns.xi)
+    found = evaluate(samples, state, sums=sums.features)
     fields = covariance(step, unknowns.xi, found.class_whole, found.average)
-    readout = newton_readout(at, found, field_covariance(samples, unknowns.v2, fields))
+    c = field_covariance(step, sums.right.shape[1], unknowns.v2, fields)
+    readout = newton_readout(sums, found, c, unknowns, intercept=intercept)
     adjoint = Adjoint(found, fields, readout.dual, readout.coefficients)
     change = padded(unknowns.xi_change, size)
     every = np.arange(len(step))
-    relative, moved, _ = adjoint.reply(samples, every, unknowns.relative, change, at.g_squares)
+    relative, moved, _ = adjoint.reply_to_sums(
+        samples, every, unknowns.relative, change, sums.squares
+    )
     mean = half_sums(relative)
     own = moved[:, size : 2 * size, size : 2 * size]
     bulk = own + mean * found.blocks.phi_phi
     inside = p_hat_index(size)
     again = t_matrix_change(step, found.t_matrices, moved[:, inside[:, None], inside])
     return Mapped(
-        at,
         found,
         readout,
         Unknowns(
@@ -293,17 +344,13 @@ def mapped(fitting: Fitting, unknowns: Unknowns) -> Mapped:
     )
 
 
-def norm_by_scaling(at: Mapped) -> FloatArray:
+def norm_by_scaling(unknowns: Unknowns, sums: NodeSums, at: Mapped) -> FloatArray:
     """λ‖â‖² by the sum over groups of the equation (82) of P_g, (B,).
 
     It holds at the fixed point only, and checks it; the adjoint pass is checked by (86).
     """
-    side, found, readout = at.sides, at.found, at.readout
-    columns, v2 = side.fitting.samples.columns, side.unknowns.v2
-    noise = matmul(side.mass[:, None, :], columns.spread_in_v2)[:, 0]  # V̂2
-    step = side.fitting.samples.step
-    bulk = step.d * np.einsum("bgh,bgh->b", found.information, side.unknowns.bulk)
-    total = (side.g_squares * side.output.influence[..., 0]).sum(axis=1)
-    total += (readout.dual * readout.coefficients).sum(axis=1)
-    total -= (noise * v2 * side.unknowns.relative).sum(axis=1) + bulk
+    step = at.found.samples.step
+    bulk = step.d * np.einsum("bgh,bgh->b", at.found.information, unknowns.bulk)
+    total = sums.shifts + (at.readout.dual * at.readout.coefficients).sum(axis=1)
+    total -= (sums.features.noise * unknowns.v2 * unknowns.relative).sum(axis=1) + bulk
     return np.asarray(total / step.n)

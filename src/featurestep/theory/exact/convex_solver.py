@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -11,9 +11,9 @@ import numpy as np
 
 from ...core.types import BoolArray, FloatArray, IntArray
 from ..resolution import Roughness
-from .convex import Fitting, Sides, Unknowns, mapped, norm_by_scaling, sides
+from .convex import Fitting, NodeSums, Sides, Unknowns, mapped, norm_by_scaling, sides, sums_at
 from .dyson import averaged, diagonals, symmetric, t_matrix_without_readout
-from .fixed_point import Fixed, History, Samples, fixed_point
+from .fixed_point import History, Samples, fixed_point
 from .label_rules import COARSE as COARSE_ORDERS
 from .label_rules import FINE, HERMITE, SIGNS, Orders, hermite_orders, node_count
 from .losses import Measured
@@ -33,7 +33,7 @@ COARSE = -1  # the level of coarse rules
 _FAR_S = 6.0  # twice an s that is improbable
 COARSE_NODES = 0.6  # share of the nodes of κ that they have
 MOST_FINER = 16.0  # factor on the nodes of κ
-CALL_CELLS = 12_000  # nodes of κ and s that cost as much as one call of the map more
+CALL_CELLS = 5_000  # nodes of κ and s that cost as much as sums on one level more
 FEW_ROWS = 12  # that are all solved from the beginning
 WAVE = 3  # times the rows that are known, the rows after the next wave
 LONG_MEMORY = 20  # of rows that have what a neighbour has seen
@@ -129,6 +129,8 @@ class Rules:
         self._samples: dict[float, Samples] = {}
         self._all: dict[int, Fitting] = {}
         self._part: dict[int, tuple[IntArray, Fitting]] = {}
+        self._bare: Samples | None = None
+        self._bare_part: tuple[IntArray, Samples]
 
     def at(self, level: int, rows: IntArray) -> Fitting:
         """The fit of some rows on the rules of a level."""
@@ -147,6 +149,16 @@ class Rules:
         """How the unknowns are written as vectors."""
         every = self.at(COARSE, np.arange(len(self.step))).samples
         return ConvexPacking(self.step.k.shape[1], every.columns.plain.shape[2])
+
+    def bare(self, rows: IntArray) -> Samples:
+        """Some rows without fields, on coarse nodes: for what does not depend on nodes."""
+        if self._bare is None:
+            samples = self.at(COARSE, np.arange(len(self.step))).samples
+            self._bare = replace(samples, columns=samples.columns.bare())
+            self._bare_part = np.arange(len(self.step)), self._bare
+        if not np.array_equal(self._bare_part[0], rows):
+            self._bare_part = rows, self._bare.take(rows)
+        return self._bare_part[1]
 
     def levels(self, rows: IntArray, states: FloatArray, errors: bool = False) -> IntArray:
         """The level that resolves solutions near these states, for each row.
@@ -269,6 +281,16 @@ def _of_output(at: Sides) -> tuple[FloatArray, FloatArray]:
     return mean, output.variance[..., 0] + output.noise[..., 0] + square
 
 
+class Found(NamedTuple):
+    """Where each row stopped, as `Fixed` tells, and on which rules."""
+
+    state: FloatArray  # (B, n)
+    residual: FloatArray  # (B,)
+    iterations: IntArray  # (B,)
+    level: IntArray  # (B,)
+    norm: FloatArray  # (B,) λ‖â‖² by `norm_by_scaling`
+
+
 class _Map:
     """The joint map of every row, on coarse rules until it has nearly converged.
 
@@ -280,27 +302,36 @@ class _Map:
         self.level = np.full(rows.size, COARSE)
         self.new = np.zeros(rows.size, dtype=bool)  # rows whose level is another than before
         self.next = self.new.copy()
+        self.least = np.full(rows.size, np.inf)  # change of any state on this level
+        self.norm = np.zeros(rows.size)  # λ‖â‖² by `norm_by_scaling`, where it was
 
     def image(self, states: FloatArray, active: IntArray) -> FloatArray:
-        """States of some rows ↦ their images."""
+        """States of some rows ↦ their images.
+
+        Sums over samples are on the rules of each row, all else is for all rows at once.
+        """
         self.new, self.next = self.next, np.zeros_like(self.new)
-        found = np.empty_like(states)
-        pack = self.rules.packing
-        for level in np.unique(self.level[active]):
-            part = np.flatnonzero(self.level[active] == level)
-            rows = self.rows[active[part]]
-            fitting = self.rules.at(int(level), rows)
-            step = fitting.samples.step
-            here = states[part]
-            image = pack.vector(step, mapped(fitting, pack.unknowns(step, here)).unknowns)
-            found[part] = image
-            if level == COARSE and not self.coarse:
-                change = np.abs((image - here) / pack.scale(here)).max(axis=1)
-                done = np.flatnonzero(change <= ROUGH)
-                if done.size:
-                    at = active[part[done]]
-                    self.level[at] = self.rules.levels(rows[done], image[done])
-                    self.next[at] = True
+        rules, pack, rows, level = self.rules, self.rules.packing, self.rows[active], self.level
+        samples = rules.bare(rows)
+        unknowns = pack.unknowns(samples.step, states)
+        parts = [np.flatnonzero(level[active] == each) for each in np.unique(level[active])]
+        sums = [
+            sums_at(rules.at(int(level[active[part[0]]]), rows[part]), unknowns.take(part))
+            for part in parts
+        ]
+        intercept = rules.at(COARSE, rows[:1]).intercept
+        whole = NodeSums.joined(sums, parts)
+        at = mapped(samples, unknowns, whole, intercept=intercept)
+        found = pack.vector(samples.step, at.unknowns)
+        change = np.abs((found - states) / pack.scale(states)).max(axis=1)
+        better = self.new[active] | (change <= self.least[active])
+        norm = norm_by_scaling(unknowns, whole, at)
+        self.least[active[better]], self.norm[active[better]] = change[better], norm[better]
+        if not self.coarse:
+            done = np.flatnonzero((level[active] == COARSE) & (change <= ROUGH))
+            if done.size:
+                self.level[active[done]] = rules.levels(rows[done], found[done])
+                self.next[active[done]] = True
         return found
 
     def changed(self, active: IntArray) -> BoolArray:
@@ -316,8 +347,8 @@ def _accelerated(
     *,
     coarse: bool = False,
     history: History | None = None,
-) -> tuple[Fixed, IntArray]:
-    """Anderson's acceleration of the joint map from a start, and the level of every row.
+) -> Found:
+    """Anderson's acceleration of the joint map from a start.
 
     With `coarse` rows stay on coarse rules.
     """
@@ -334,7 +365,7 @@ def _accelerated(
         changed=of.changed,
         history=history,
     )
-    return found, of.level
+    return Found(*found, of.level, of.norm)
 
 
 def solve(rules: Rules) -> ConvexSolution:
@@ -346,8 +377,9 @@ def solve(rules: Rules) -> ConvexSolution:
     place = _coordinates(rules.step)
     order = _spread_out(place)
     states = np.empty((order.size, sum(rules.packing.lengths)))
-    found = Fixed(states, np.empty(order.size), np.empty(order.size, dtype=np.intp))
-    level = np.empty(order.size, dtype=np.intp)
+    iterations, level = np.empty((2, order.size), dtype=np.intp)
+    residual, norm = np.empty((2, order.size))
+    found = Found(states, residual, iterations, level, norm)
     history = History(*np.zeros((2, MEMORIES[0], *states.shape)))
     done = 0
     while done < order.size:
@@ -360,58 +392,55 @@ def solve(rules: Rules) -> ConvexSolution:
             seen = history.take(known[near])
         else:
             seen = history.take(rows)
-        again, level[rows] = _from(rules, rows, start, seen)
+        again = _from(rules, rows, start, seen)
         history.steps[:, rows], history.changes[:, rows] = seen
         for whole, part in zip(found, again, strict=True):
             whole[rows] = part
         done = end
-    return _summary(rules, found, level)
+    return _summary(rules, found)
 
 
-def _from(
-    rules: Rules, rows: IntArray, start: FloatArray | None, history: History
-) -> tuple[Fixed, IntArray]:
+def _from(rules: Rules, rows: IntArray, start: FloatArray | None, history: History) -> Found:
     """Rows from a start near their solutions; those that fail, from the beginning."""
     if start is None:
         return _solved(rules, rows, history)
-    found, levels = _accelerated(rules, rows, start, LONG_MEMORY, history=history)
+    found = _accelerated(rules, rows, start, LONG_MEMORY, history=history)
     lost = np.flatnonzero(~(found.residual <= ACCEPTED))
     if lost.size:
-        _keep_better(found, levels, lost, *_solved(rules, rows[lost]))
-    return found, levels
+        _keep_better(found, lost, _solved(rules, rows[lost]))
+    return found
 
 
-def _solved(rules: Rules, rows: IntArray, history: History | None = None) -> tuple[Fixed, IntArray]:
+def _solved(rules: Rules, rows: IntArray, history: History | None = None) -> Found:
     """Rows from the beginning: with a shorter memory where they fail, then along a path of λ."""
     fitting, pack = rules.at(COARSE, rows), rules.packing
     step, unknowns = fitting.samples.step, _start(fitting.samples)
     start = pack.vector(step, unknowns)
     for _ in range(PLAIN_STEPS):
-        unknowns = mapped(fitting, unknowns).unknowns
+        sums = sums_at(fitting, unknowns)
+        unknowns = mapped(fitting.samples, unknowns, sums, intercept=fitting.intercept).unknowns
     near = pack.vector(step, unknowns)
     near = np.where(np.isfinite(near).all(axis=1, keepdims=True), near, start)
-    found, levels = _accelerated(rules, rows, near, MEMORIES[0], history=history)
+    found = _accelerated(rules, rows, near, MEMORIES[0], history=history)
     found.iterations[:] += PLAIN_STEPS
     for depth in MEMORIES[1:]:
         lost = np.flatnonzero(~(found.residual <= ACCEPTED))
         if lost.size:
-            _keep_better(found, levels, lost, *_accelerated(rules, rows[lost], start[lost], depth))
+            _keep_better(found, lost, _accelerated(rules, rows[lost], start[lost], depth))
     lost = np.flatnonzero(~(found.residual <= ACCEPTED))
     if lost.size:
         near = _along_ridges(rules, rows[lost], start[lost])
-        _keep_better(found, levels, lost, *_accelerated(rules, rows[lost], near, MEMORIES[0]))
-    return found, levels
+        _keep_better(found, lost, _accelerated(rules, rows[lost], near, MEMORIES[0]))
+    return found
 
 
-def _keep_better(
-    found: Fixed, levels: IntArray, lost: IntArray, again: Fixed, their: IntArray
-) -> None:
+def _keep_better(found: Found, lost: IntArray, again: Found) -> None:
     """Put second solutions of some rows in the place of the first where they are better."""
     better = again.residual < found.residual[lost]
-    found.iterations[lost] += again.iterations
-    found.state[lost[better]] = again.state[better]
-    found.residual[lost[better]] = again.residual[better]
-    levels[lost[better]] = their[better]
+    total = found.iterations[lost] + again.iterations
+    for whole, part in zip(found, again, strict=True):
+        whole[lost[better]] = part[better]
+    found.iterations[lost] = total
 
 
 def _along_ridges(rules: Rules, rows: IntArray, start: FloatArray) -> FloatArray:
@@ -420,7 +449,7 @@ def _along_ridges(rules: Rules, rows: IntArray, start: FloatArray) -> FloatArray
     factor = np.where(ridge < 0.5, 0.5 / ridge, 30.0)
     state = start
     while np.any(factor[rows] > 1.0):
-        found, _ = _accelerated(rules.easier(factor), rows, state, MEMORIES[0], coarse=True)
+        found = _accelerated(rules.easier(factor), rows, state, MEMORIES[0], coarse=True)
         good = found.residual <= ROUGH_ACCEPTED
         state = np.where(good[:, None], found.state, state)
         factor = np.maximum(factor / 3.0, 1.0)
@@ -468,17 +497,18 @@ def _interpolated(
     return np.asarray(basis(place[others]) @ coefficients)
 
 
-def _summary(rules: Rules, found: Fixed, levels: IntArray) -> ConvexSolution:
+def _summary(rules: Rules, found: Found) -> ConvexSolution:
     """What follows from the solutions, on the rules that they were found on or on finer ones."""
     every = np.arange(len(rules.step))
     unknowns = rules.packing.unknowns(rules.step, found.state)
     measured = Measured(*(np.empty(every.size) for _ in Measured._fields))
-    check, nodes, intercept = (np.empty(every.size) for _ in range(3))
+    nodes, intercept = np.empty((2, every.size))
     roughness = Roughness(np.empty(every.size), np.empty(every.size))
-    finer = np.maximum(levels, rules.levels(every, found.state, errors=True))
-    for level, rows in _by_level(finer):
-        fitting = rules.at(level, rows)
-        at = sides(fitting, Unknowns(*(part[rows] for part in unknowns)))
+    levels = np.maximum(found.level, rules.levels(every, found.state, errors=True))
+    for level in np.unique(levels):
+        rows = np.flatnonzero(levels == level)
+        fitting = rules.at(int(level), rows)
+        at = sides(fitting, unknowns.take(rows))
         for whole, part in zip(measured, at.measured, strict=True):
             whole[rows] = part
         nodes[rows] = fitting.samples.kappa.size
@@ -490,25 +520,16 @@ def _summary(rules: Rules, found: Fixed, levels: IntArray) -> ConvexSolution:
         roughness.nodes[rows], roughness.groups[rows] = seen.nodes, seen.groups
     squares = (unknowns.v2 * unknowns.relative).sum(axis=1)
     penalty = rules.step.ridge * squares
-    for level, rows in _by_level(levels):
-        solution = mapped(rules.at(level, rows), Unknowns(*(part[rows] for part in unknowns)))
-        check[rows] = np.abs(norm_by_scaling(solution) - penalty[rows])
     return ConvexSolution(
         unknowns._replace(intercept=intercept),
         measured,
         squares,
-        check / (2.0 * measured.train_loss + penalty),
+        np.abs(found.norm - penalty) / (2.0 * measured.train_loss + penalty),
         roughness,
         nodes.astype(np.intp),
         found.residual,
         found.iterations,
     )
-
-
-def _by_level(levels: IntArray) -> Iterator[tuple[int, IntArray]]:
-    """Each level with its rows."""
-    for level in np.unique(levels):
-        yield int(level), np.flatnonzero(levels == level)
 
 
 def _start(samples: Samples) -> Unknowns:

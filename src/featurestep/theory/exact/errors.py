@@ -20,7 +20,7 @@ from ...core.types import FloatArray, IntArray
 from .columns import Columns
 from .dyson import matmul, p_hat_index, symmetric, t_matrix_change, transposed
 from .fields import Covariance, forces, mean_change
-from .fixed_point import Evaluation, Samples, robust_fixed_point
+from .fixed_point import Evaluation, Samples, SampleSums, robust_fixed_point
 from .products import ClassBlock
 from .regression import RegressionFit
 from .sectors import Forms, half_sums
@@ -123,9 +123,22 @@ class Adjoint:
 
         For dΞ, `change`, and the weights n w⟨g²⟩ of the samples of some rows, `squares`.
         """
+        columns = samples.columns
+        noise = matmul(squares[:, None, :], columns.spread)[:, 0]
+        sums = SampleSums(columns.summed(squares), noise)
+        return self.reply_to_sums(samples, rows, relative, change, sums)
+
+    def reply_to_sums(
+        self,
+        samples: Samples,
+        rows: IntArray,
+        relative: FloatArray,
+        change: FloatArray,
+        sums: SampleSums,
+    ) -> tuple[FloatArray, FloatArray, Forms]:
+        """The same for sums over samples with these weights, which may be over other nodes."""
         at, size, step, columns = self.at, self.size, samples.step, samples.columns
-        demand = matmul(squares[:, None, :], columns.spread)[:, 0]
-        summed = columns.summed(squares)
+        summed, demand = sums
         if self.across_forms is not None:
             summed[:, : self.across_forms.shape[1]] += self.across_forms[rows]
             demand = demand + self.across_demand[rows, 0]

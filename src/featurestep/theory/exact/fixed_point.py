@@ -93,6 +93,7 @@ class Evaluation:
     blocks: Blocks
     every_sector: SectorsAt | None = None  # with coordinates κx_i as the last one
     along_kappa: MixedAt | None = None
+    known_noise: FloatArray | None = None  # (B, K) V̂2, where it is not a sum over these nodes
 
     @property
     def sectors(self) -> tuple[SectorAt, ...]:
@@ -129,8 +130,9 @@ class Evaluation:
     @cached_property
     def demand(self) -> FloatArray:
         """V2_g(t_g + ζ_g), N_g at the solution of (23), (B, K)."""
-        columns, step = self.samples.columns, self.samples.step
-        noise = matmul(self.mass[:, None, :], columns.spread_in_v2)[:, 0]  # V̂2 of (8)
+        columns, step, noise = self.samples.columns, self.samples.step, self.known_noise
+        if noise is None:
+            noise = matmul(self.mass[:, None, :], columns.spread_in_v2)[:, 0]  # V̂2 of (8)
         free_part = (step.n * self.ridge)[:, None]
         return np.asarray(self.state.v2 * (free_part + noise) + self.all_degrees)
 
@@ -188,26 +190,33 @@ class Evaluation:
         return np.asarray(np.maximum(np.maximum(groups, nodes), bulk))
 
 
+class SampleSums(NamedTuple):
+    """Sums over samples of their tables, each sample with a weight."""
+
+    products: FloatArray  # (B, m) of `Columns.products`
+    noise: FloatArray  # (B, K) of ν²
+
+
 def evaluate(
     samples: Samples,
     state: State,
     ridge: FloatArray | None = None,
-    mass: FloatArray | None = None,
+    sums: SampleSums | None = None,
 ) -> Evaluation:
     """V̂1 and everything that follows from it at a state (eq. 8).
 
-    λ is that of the problems, or the given one (B,). `mass` is n w⟨h⟩ of (75), (B, Q), for another
-    loss than the square.
+    λ is that of the problems, or the given one (B,). `sums` have the weights n w⟨h⟩ of (75), for
+    another loss than the square; they may be over other nodes than those of the samples.
 
     A step of one row serves states of any number of rows.
     """
     step, columns = samples.step, samples.columns
     shrink = 1.0 / (1.0 + state.chi)
-    if mass is None:
-        mass = step.n[:, None] * samples.weight * shrink
+    mass = step.n[:, None] * samples.weight * shrink
+    products = columns.summed(mass) if sums is None else sums.products
     layout = columns.layout
     roots = layout.pairs(np.sqrt(state.v2))
-    seen = layout.forms(columns.summed(mass) * roots / samples.dimensions)
+    seen = layout.forms(products * roots / samples.dimensions)
     information, every_sector, along_kappa = seen.own[:, 0], None, None
     if columns.blocks is not None:
         every_sector = SectorsAt(columns.blocks, seen.own[:, 1:])
@@ -226,6 +235,7 @@ def evaluate(
         blocks=bulk_blocks(step, state.xi, information),
         every_sector=every_sector,
         along_kappa=along_kappa,
+        known_noise=None if sums is None else sums.noise,
     )
 
 

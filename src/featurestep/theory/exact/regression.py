@@ -21,6 +21,7 @@ from .dyson import matmul, solved, transposed
 from .fields import Covariance
 from .fixed_point import Evaluation, Samples
 from .products import ClassBlock, ClassProducts
+from .step import Step
 
 LARGEST_ACROSS = 0.125  # rms of χ_s/(1 + χ): what cubic functions leave, h_4, keeps a weight > 0
 # ⟨h_b|s² − 1|h_c⟩ for b, c = 0 … 3
@@ -105,15 +106,17 @@ class RegressionFit:
 
 
 def field_covariance(
-    samples: Samples,
+    step: Step,
+    count: int,
     v2: FloatArray,
     found: Covariance,
     block: QuadraticBlock | ClassBlock | None = None,
 ) -> FloatArray:
-    """C of all fields A, τ, ψ_i, Δ (, Ω, or those of higher degrees), (B, F, F) (eqs. 40, 105)."""
-    step = samples.step
+    """C of all fields A, τ, ψ_i, Δ (, Ω, or those of higher degrees), (B, F, F) (eqs. 40, 105).
+
+    `count` is F.
+    """
     size = step.k.shape[1]
-    count = samples.columns.plain.shape[2]
     scaled = np.zeros((len(step), count, count), dtype=found.matrix.dtype)
     g = np.arange(size)
     scaled[:, g, g] = step.d[:, None]
@@ -317,7 +320,7 @@ def fit(
     step, columns = at.samples.step, at.samples.columns
     mass = at.mass
     block = quadratic_block(at)
-    c = field_covariance(at.samples, at.state.v2, found, block)
+    c = field_covariance(step, columns.plain.shape[2], at.state.v2, found, block)
     size = step.k.shape[1]
     root = np.sqrt(step.d[:, None] / at.state.v2)
     across = None if beside is None else InfluenceAcross.of(at, beside)

@@ -54,7 +54,8 @@ class GroupsInBulk:
     @cached_property
     def _root(self) -> FloatArray:
         """L with LLᵀ = −C; C may be singular, and its fields differ in size."""
-        return square_root(field_covariance(self.samples, np.abs(self.v2), self.covariance))
+        step, count = self.samples.step, self.samples.columns.plain.shape[2]
+        return square_root(field_covariance(step, count, np.abs(self.v2), self.covariance))
 
     @cached_property
     def matrix(self) -> FloatArray:
