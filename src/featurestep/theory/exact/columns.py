@@ -99,6 +99,7 @@ class Columns:
     higher: HigherFields | ClassProducts | None = None  # covariances of fields of degree 2 and 3
     across: TablesAcross | None = None  # slopes of tables in s² − 1
     aside: FloatArray | None = None  # (B, Q, K) part of A in s that is not in the sample norms
+    cubic: FloatArray | None = None  # (B, Q, K) part of ψ along h_3(s), with classes of inputs
     kept_products: FloatArray | None = None  # `products` of the columns that these were taken from
 
     @cached_property
@@ -237,7 +238,8 @@ def build_columns(
         radius = sample_radii(step.classes, kappa.size)
         found = averages(np.sqrt(radius) * norm, place, 2)
         along = limited(pair[:, None, :, 0, 0] / step.d[:, None, None], MOST_OVERLAP * norm**2)
-        overlap = (kappa[:, None] ** 2 - 1.0) * along
+        overlap = (kappa[:, None] ** 2 - 1.0) * along / norm**2
+        overlap *= norm**2 / np.sqrt(1.0 + overlap**2)  # far out no more than ρ²
         shown = ShownAtNorms.of(step, parts_of, radius, found, plain, overlap)
         mean, slope, second, curvature = shown.mean, shown.slope, shown.second, shown.curvature
     k = kappa[:, None]
@@ -281,8 +283,7 @@ def build_columns(
         class_products(step, classes, parts_of),
     )
     parts = (shown.linear, shown.spread, shown.spread, curvature)
-    whole = Columns(*parts, *stacked, sectors=(sector,), higher=higher, aside=aside)
-    return replace(whole, by_degree=_by_degree(whole, cubic))
+    return Columns(*parts, *stacked, sectors=(sector,), higher=higher, aside=aside, cubic=cubic)
 
 
 def overlap_columns(
@@ -302,14 +303,6 @@ def overlap_columns(
     fields[1][2][:, 0] += k * bent * across
     fields[2][1][:, 0] += (k**2 - 1.0) * bent * along
     return np.asarray(np.sqrt(6.0) * bent * across)
-
-
-def _by_degree(columns: Columns, cubic: FloatArray) -> FloatArray:
-    """All columns along h_0(s) … h_3(s), (B, 4, Q, F), with that of ψ along h_3."""
-    size, parts = cubic.shape[2], (columns.linear[:, 0], np.sqrt(2.0) * columns.square[:, 0])
-    last = np.zeros_like(columns.plain)
-    last[:, :, 2 * size : 3 * size] = cubic
-    return np.stack([columns.plain, *parts, last], axis=1)
 
 
 class ShownAtNorms(NamedTuple):

@@ -236,17 +236,17 @@ def gram(samples: Samples, mass: FloatArray) -> FloatArray:
     step, columns, kappa = samples.step, samples.columns, samples.kappa
     size = step.k.shape[1]
     means, along = slice(0, size), slice(size, 2 * size)
-    if columns.by_degree is not None:
-        total = _summed(columns.by_degree, mass[:, None, :, None] * columns.by_degree)
-    else:
-        total = _product(columns.plain, columns.plain, mass)
-        if step.is_full:
-            for part, norm in zip(
-                _parts(columns.square), _pair_variances(step.directions), strict=True
-            ):
-                total = total + _product(part, part, norm * mass)
-        for part in _parts(columns.linear):
-            total = total + _product(part, part, mass)
+    total = _product(columns.plain, columns.plain, mass)
+    if step.is_full or columns.higher is not None:
+        for part, norm in zip(
+            _parts(columns.square), _pair_variances(step.directions), strict=True
+        ):
+            total = total + _product(part, part, norm * mass)
+    for part in _parts(columns.linear):
+        total = total + _product(part, part, mass)
+    if columns.cubic is not None:
+        psi = slice(2 * size, 3 * size)
+        total[:, psi, psi] += _product(columns.cubic, columns.cubic, mass)
     bent = _product(columns.curvature, columns.curvature, mass)
     # Blocks in which parts cancel, or belong to the sample norms, are written by themselves.
     own = columns.plain[:, :, means]
@@ -327,15 +327,15 @@ def fit(
     if isinstance(block, QuadraticBlock):
         information = root[:, :, None] * at.information * root[:, None, :]
         seen = radial_gram(at.samples, mass, information, across)
-    else:
-        seen = gram(at.samples, mass)
-    if columns.by_degree is not None:
         right = _right_by_degree(columns, labels, mass, across)
     else:
+        seen = gram(at.samples, mass)
         right = _moment(columns.plain, mass * labels.mean)
         for of, own in ((columns.linear, labels.linear), (columns.square, labels.square)):
             for i, part in enumerate(_parts(of)):
                 right = right + _moment(part, mass * own[:, i])
+        if columns.cubic is not None and labels.cubic is not None:
+            right[:, 2 * size : 3 * size] += _moment(columns.cubic, mass * labels.cubic)
     if isinstance(block, ClassBlock):
         seen[:, :size, :size] += root[:, :, None] * block.means * root[:, None, :]
     dual, coefficients = solve_fields(c, seen, right)
@@ -409,20 +409,19 @@ def misfit(
     use = coefficients[:, :size]
     bent = columns.curvature * use[:, None, :]
     missed = labels.rest + (matmul(bent, sample_norm) * bent).sum(axis=2)
-    if columns.by_degree is not None:
+    if columns.by_degree is not None:  # what A has along s is in the parts, not in the sample norms
         label, shown = labels.by_degree, shown_by_degree(columns, coefficients)
         missed = missed + ((label[:, :2] - shown[:, :2]) ** 2).sum(axis=1)
-        missed = missed + (shown[:, 2:] * (shown[:, 2:] - 2.0 * label[:, 2:])).sum(axis=1)
-        if isinstance(columns.higher, ClassProducts):  # else what A has along s is in the parts
-            own = columns.by_degree[:, 1:3, :, :size]
-            if columns.aside is not None:
-                own = own - np.stack([columns.aside, np.zeros_like(columns.aside)], axis=1)
-            missed = missed - (matmul(own, use[:, None, :, None])[..., 0] ** 2).sum(axis=1)
-        return np.asarray(missed)
+        return np.asarray(missed + (shown[:, 2:] * (shown[:, 2:] - 2.0 * label[:, 2:])).sum(axis=1))
+    if columns.cubic is not None and labels.cubic is not None:
+        shown = _shown(columns.cubic, coefficients[:, 2 * size : 3 * size])
+        missed = missed + shown * (shown - 2.0 * labels.cubic)
     missed = missed + (labels.mean - _shown(columns.plain, coefficients)) ** 2
     for i, part in enumerate(_parts(columns.linear)):
         missed = missed + (labels.linear[:, i] - _shown(part, coefficients)) ** 2
-        missed = missed - _shown(part[:, :, :size], use) ** 2
+        noise = part[:, :, :size]
+        noise = noise if columns.aside is None else noise - columns.aside
+        missed = missed - _shown(noise, use) ** 2
     norms = _pair_variances(columns.linear.shape[1])
     for i, (part, norm) in enumerate(zip(_parts(columns.square), norms, strict=True)):
         shown = _shown(part, coefficients)
