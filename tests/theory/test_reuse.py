@@ -18,7 +18,7 @@ from featurestep.theory.predict import solve
 from featurestep.theory.resolution import Effort
 from featurestep.theory.reuse import features, readout
 from featurestep.theory.reuse.rules import choose_rules
-from featurestep.theory.reuse.solve import Shares, predict_rows, solve_rows
+from featurestep.theory.reuse.solve import Shares, build_pencil, predict_rows, solve_rows
 from tests.theory.roads import without_higher_degrees
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -389,3 +389,26 @@ def test_nodes_of_a_continuous_law_follow_a_rows_own_part(
     assert isinstance(finer, Prediction)
     for name in ("test_error", "train_loss", "train_mse"):
         assert getattr(usual, name) == pytest.approx(getattr(finer, name), rel=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["relu", "hard_tanh", "leaky_relu"])
+@pytest.mark.parametrize("initial", ["sphere", "gaussian"])
+def test_closed_forms_are_the_averages_on_nodes(
+    activation: str, initial: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of activations that are linear between kinks, centred or with another scale."""
+    problem = Problem(
+        **{"activation": activation, "target": "H1 + 0.5*H2", "centre": True, "noise_std": 0.3},
+        **{"n": 800, "d": 500, "width": 900, "step_size": 40.0, "ridge": 0.03},
+        **{"readout": "rademacher", "initial": initial, "rows": "same"},
+    )
+    rules, shares = choose_rules(problem), Shares.of(problem)
+    step = solve_rows(problem, rules, shares).step
+    (known,) = build_pencil(problem, step, rules, shares).classes
+    monkeypatch.setattr(features, "piecewise_linear", lambda sigma: None)
+    fine = replace(rules, pre_activation=0.5 * rules.pre_activation)
+    (found,) = build_pencil(problem, step, fine, shares).classes
+    bounds = {"mean": 1e-10, "slopes": 1e-9, "spread": 1e-9, "noise": 1e-9, "pair": 1e-9}
+    for name, bound in {**bounds, "norms": 1e-6, "sample_norms": 1e-6}.items():
+        left, right = getattr(known[1], name), getattr(found[1], name)
+        assert np.abs(left - right).max() < bound * np.abs(right).max()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,6 +19,8 @@ from .nonlinearity import (
     ZERO,
     Analytic,
     Nonlinearity,
+    Rescaled,
+    Shifted,
     UserFunction,
     divide_by_powers,
     factorials,
@@ -86,6 +88,20 @@ class PiecewiseLinear(_Closed):
             ramps.append(ramp)
         out[-1] = np.maximum(rho**2 * out[-1], 0.0)
         return out
+
+
+def piecewise_linear(f: Nonlinearity) -> PiecewiseLinear | None:
+    """f, shifts and changes of scale included, if it is linear between kinks; else None."""
+    if isinstance(f, PiecewiseLinear):
+        return f
+    inner = piecewise_linear(f.base) if isinstance(f, (Shifted, Rescaled)) else None
+    if inner is None:
+        return None
+    if isinstance(f, Shifted):
+        return replace(inner, intercept=inner.intercept - f.offset)
+    assert isinstance(f, Rescaled)
+    corners = tuple((kink / f.factor, f.factor * weight) for kink, weight in inner.corners)
+    return replace(inner, slope=f.factor * inner.slope, corners=corners)
 
 
 def _density_derivatives(order: int, x: FloatArray, width: FloatArray) -> FloatArray:

@@ -15,10 +15,12 @@ import numpy as np
 
 from ...core.errors import NotConverged
 from ...core.types import FloatArray
+from ...functions.activations import PiecewiseLinear, piecewise_linear
 from ...functions.nonlinearity import Nonlinearity, Rescaled
 from ...functions.quadrature import normal_density, panels, trapezoid_normal
 from ..exact.columns import anisotropy
 from ..exact.step import SlopeMoments, Step, slope_moments
+from .piecewise import BulkArgument, piece_averages
 from .rows import ONE, RowClass
 from .smoothing import SmoothedActivation
 
@@ -276,6 +278,9 @@ def _of_group(
 ) -> FloatArray:
     """The averages of one group, (11, M, Q)."""
     sigma, width = step.sigmas[g], max(step.spread[g], _SMALLEST_SPREAD)
+    linear = piecewise_linear(sigma)
+    if linear is not None:
+        return _of_pieces(step, rows, g, linear, width)
     found = np.empty((len(_Averages._fields), rows.r.size, rows.kappa.size))
     own = step.e[g] * step.phi * rows.r
     slopes = sigma.derivative(np.linspace(-_END, _END, 400))
@@ -287,6 +292,35 @@ def _of_group(
         nearest = spacing / 2.0 ** (0.5 * each)
         for of in np.array_split(alike, -(-alike.size // _ROWS_AT_ONCE)):
             found[:, of] = _of_rows(step, g, smoothed, own[of, None, None], rows.kappa, nearest)
+    return found
+
+
+def _of_pieces(
+    step: StepNumbers, rows: RowClass, g: int, sigma: PiecewiseLinear, width: float
+) -> FloatArray:
+    """The averages of one group whose activation is linear between kinks, (11, M, Q)."""
+    s, place = slope_moments(step.sigmas[g]), step.shift[g] * rows.kappa
+    own, bulk = step.e[g] * step.phi * rows.r, BulkArgument(step.drift[g], width)
+    found = np.zeros((len(_Averages._fields), rows.r.size, rows.kappa.size))
+    for piece in piece_averages(sigma, place, own, bulk):
+        psi = piece.slope - s.c1
+        mean, with_z, with_z2 = piece.value
+        slope, slope_with_z = piece.tilt
+        of_piece = _Averages(
+            mean=mean,
+            with_z=with_z,
+            with_h=psi * mean - 2.0 * s.c2 * with_z,
+            with_h2=with_z2 - mean,
+            with_z_psi=(psi - s.z2_psi) * with_z - 2.0 * s.c2 * mean,
+            with_psi2=(psi**2 - s.slope_variance) * mean - s.z_psi2 * with_z,
+            slope=slope,
+            slope_with_z=slope_with_z,
+            slope_with_psi=psi * slope,
+            curvature=piece.bend,
+            square=piece.square,
+        )
+        for total, part in zip(found, of_piece, strict=True):
+            total += part
     return found
 
 
