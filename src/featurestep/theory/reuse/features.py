@@ -25,11 +25,12 @@ from .rows import ONE, RowClass
 from .smoothing import SmoothedActivation
 
 _SMALLEST_SPREAD = 1e-4  # of ζ: a smaller one is not told from it to 1e-8
-_END, _PANELS_END = 8.5, 8.0  # of z, for activations without and with kinks
+_END, _PANELS_END = 7.6, 8.0  # of z, for activations without and with kinks
 _STEEP = 6.0  # e φ0 r from which on nodes of z are closer, over ς where it is above 1
 _NEGLIGIBLE = 1e-9  # probability of a node of r
+_NO_WEIGHT = 1e-14  # of a node, where features are left 0
 _PANEL_ORDER = 8
-_ROWS_AT_ONCE = 4  # nodes of r whose values stay in cache
+_AT_ONCE = 160  # nodes whose values stay in cache
 _MOST_VALUES = 2e8  # of features, about a minute
 _AROUND = np.array([-5.0, -1.7, 0.0, 1.7, 5.0])  # edges around a kink, in units of its width
 
@@ -281,17 +282,20 @@ def _of_group(
     linear = piecewise_linear(sigma)
     if linear is not None:
         return _of_pieces(step, rows, g, linear, width)
-    found = np.empty((len(_Averages._fields), rows.r.size, rows.kappa.size))
     own = step.e[g] * step.phi * rows.r
     slopes = sigma.derivative(np.linspace(-_END, _END, 400))
     end = np.abs(step.shift[g] * rows.kappa).max() + _END * abs(step.drift[g])
     end += 1.01 * np.abs(own).max() * np.abs(slopes).max() + 1.0
     smoothed = SmoothedActivation(sigma, width, -end, end)
+    found = np.zeros((len(_Averages._fields), rows.r.size, rows.kappa.size))
+    weighty = np.abs(rows.moments).max(axis=(2, 3)) > _NO_WEIGHT
     for each in np.unique(level):
-        alike = np.flatnonzero(level == each)
+        m, q = np.nonzero(weighty & (level == each)[:, None])
         nearest = spacing / 2.0 ** (0.5 * each)
-        for of in np.array_split(alike, -(-alike.size // _ROWS_AT_ONCE)):
-            found[:, of] = _of_rows(step, g, smoothed, own[of, None, None], rows.kappa, nearest)
+        for start in range(0, m.size, _AT_ONCE):
+            at = m[start : start + _AT_ONCE], q[start : start + _AT_ONCE]
+            place = step.shift[g] * rows.kappa[at[1]]
+            found[:, *at] = _of_nodes(step, g, smoothed, own[at[0]], place, nearest)
     return found
 
 
@@ -324,21 +328,21 @@ def _of_pieces(
     return found
 
 
-def _of_rows(
+def _of_nodes(
     step: StepNumbers,
     g: int,
     smoothed: SmoothedActivation,
     own: FloatArray,
-    kappa: FloatArray,
+    place: FloatArray,
     spacing: float,
 ) -> FloatArray:
-    """The averages of one group where e φ0 r is `own`, (M, 1, 1), with nodes of z so close."""
+    """The averages of one group at nodes with e φ0 r = `own` and uκ = `place`, (P,): (11, P)."""
     sigma, width, c = smoothed.sigma, smoothed.width, step.drift[g]
     s = slope_moments(sigma)
-    place = step.shift[g] * kappa[:, None]
+    own, place = own[:, None], place[:, None]
     if sigma.kinks:
         edges = np.linspace(-_PANELS_END, _PANELS_END, 1 + round(2.0 / spacing))
-        z, w = _panels_around_kinks(sigma, edges, place[None, :, :], own, c, width)
+        z, w = _panels_around_kinks(sigma, edges, place, own, c, width)
     else:
         z, w = trapezoid_normal(_END, spacing)
     slope = sigma.derivative(z)
@@ -353,11 +357,11 @@ def _of_rows(
     square = value**2 + (width * tilt) ** 2 + spread
     parts = [_product(value, basis), _product(tilt, tilted)]
     parts += [_product(bend, w[..., None]), _product(square, w[..., None])]
-    return np.asarray(np.moveaxis(np.concatenate(parts, axis=-1), -1, 0))
+    return np.asarray(np.concatenate(parts, axis=-1).T)
 
 
 def _product(values: FloatArray, functions: FloatArray) -> FloatArray:
-    """Σ_z values (M, Q, Z) × functions (Z, F) or (M, Q, Z, F): (M, Q, F)."""
+    """Σ_z values (P, Z) × functions (Z, F) or (P, Z, F): (P, F)."""
     if functions.ndim == 2:
         return np.asarray(values @ functions)
     return np.asarray(np.matmul(values[..., None, :], functions)[..., 0, :])
@@ -371,7 +375,7 @@ def _panels_around_kinks(
     c: float,
     width: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Nodes of z and weights, (M, Q, Z): cut at the kinks, dense where the feature has one.
+    """Nodes of z and weights, (P, Z): cut at the kinks, dense where the feature has one.
 
     Between two kinks of σ the slope σ′(z) hardly varies: with it, place + cz + own·σ′(z) is at a
     kink at one z, and ζ smooths the feature there over width/c.
@@ -380,13 +384,12 @@ def _panels_around_kinks(
     middles = np.concatenate([[kinks[0] - 1.0], 0.5 * (kinks[1:] + kinks[:-1]), [kinks[-1] + 1.0]])
     drift = np.copysign(max(abs(c), 1e-3), c)
     slopes = np.unique(sigma.derivative(middles))
-    reached = place[..., None] + own[..., None] * slopes  # (M, Q, 1, slopes)
-    at = (kinks[:, None] - reached[..., None, :]) / drift
-    at = at.reshape(*at.shape[:2], -1)
+    reached = place + own * slopes  # (P, slopes)
+    at = ((kinks[:, None] - reached[:, None, :]) / drift).reshape(len(reached), -1)
     spread = min(width / abs(drift), 2.0)
-    around = (at[..., None] + spread * _AROUND).reshape(*at.shape[:2], -1)
+    around = (at[..., None] + spread * _AROUND).reshape(len(reached), -1)
     fixed = np.unique(np.concatenate([edges, kinks]))
-    fixed = np.broadcast_to(fixed, (*at.shape[:2], fixed.size))
+    fixed = np.broadcast_to(fixed, (len(reached), fixed.size))
     edges = np.concatenate([fixed, np.clip(around, edges[0], edges[-1])], axis=-1)
     z, w = panels(np.sort(edges, axis=-1), _PANEL_ORDER)
     return z, w * normal_density(z)

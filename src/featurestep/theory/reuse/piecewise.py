@@ -54,8 +54,8 @@ def piece_averages(
     for slope, low, high in zip(slopes, edges[:-1], edges[1:], strict=True):
         shift = own[:, None] * slope if slope else np.zeros((1, 1))  # one row if all are alike
         below, above = (_below(sigma, place + shift, bulk, edge) for edge in (low, high))
-        parts = [high - low for high, low in zip(above, below, strict=True)]
-        found.append(PieceAverages(slope, (*parts[:3],), (*parts[3:5],), *parts[5:]))
+        a, b, c, d, e, bend, square = (to - of for to, of in zip(above, below, strict=True))
+        found.append(PieceAverages(slope, (a, b, c), (d, e), bend, square))
     return found
 
 
@@ -68,7 +68,7 @@ def _below(
     c, v = bulk.c, bulk.width**2
     moments = _normal_moments(edge)
     start, slope = sigma.intercept + sigma.slope * x, sigma.slope
-    value = [start * moments[p] + slope * c * moments[p + 1] for p in range(3)]
+    value: list[FloatArray] = [start * moments[p] + slope * c * moments[p + 1] for p in range(3)]
     tilt = [slope * moments[p] + 0.0 * x for p in range(2)]
     bend = 0.0 * x
     square = start * (start * moments[0] + 2.0 * slope * c * moments[1])

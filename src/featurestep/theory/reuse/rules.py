@@ -11,7 +11,7 @@ from ...core.errors import NotConverged
 from ...core.problem import Problem
 from ...core.spiked import SpikedWeights, spiked_weights
 from ...core.types import FloatArray
-from ...functions.quadrature import Rule, split_law
+from ...functions.quadrature import Rule, split_law, trapezoid_normal
 from ..exact.solve import MORE_R_NODES, r_nodes
 from ..labels import across_alignment
 from ..resolution import Effort, Mirrored, choose, finite_groups, growth_degree
@@ -20,11 +20,14 @@ _END = 7.2  # of κ
 _SPACING = 0.4  # of κ, at most
 _PER_WIDTH = 0.8  # spacing over q, the width of κ given t
 _PER_SHIFT = 0.45  # spacing over ρ_g/u_g, the scale of features in κ
+_DIGITS = 20.7  # −log of the error that nodes of κ may leave
 _PRE_ACTIVATION = 0.25
 _EXPONENT = 23.0  # of the error that poles of 1/(1 + χ) in κ leave, at κ = 0
 _R_NODES, _MORE_R_NODES = 38, 60  # of r for a small step, and where r has heavy tails
 _R_EXPONENT = 14.0  # as `_EXPONENT`, at r = 0
-_OWN = 24.0  # e φ0 r that doubles the number of nodes of r
+_OWN, _OWN_IF_OSCILLATING = 70.0, 30.0  # e φ0 r that doubles the number of nodes of r
+_FLAT, _RARE = 0.25, 0.05  # slopes over E σ′, and the share of neurons that have them
+_PER_KINK = 4.0  # nodes of r for each d/n0, next to kinks
 _MOST_R_NODES = 200
 _FAR = 5.0  # of t and of the noise, for the largest r that matters
 # (reach of the step, nodes on either side of g = 0 up to it)
@@ -51,7 +54,7 @@ def choose_rules(problem: Problem, refine: float = 1.0) -> RowRules:
     groups = Mirrored.of(rule, problem.sigma)
     return RowRules(
         groups=groups,
-        kappa=_kappa(problem, weights, groups.rule[0], refine),
+        kappa=_kappa(problem, weights, groups.rule, refine),
         residuals=round(refine * _residual_nodes(problem)),
         pre_activation=_PRE_ACTIVATION / refine,
         test=nodes,
@@ -64,18 +67,21 @@ def _residual_nodes(problem: Problem) -> int:
     far = float(np.abs(problem.sigma_star(np.array([-_FAR, _FAR]))).max())
     far += _FAR * problem.noise_std
     per_r = problem.step_size / math.sqrt(problem.width) * problem.phi_step
-    count = (_MORE_R_NODES if heavy else _R_NODES) * (1.0 + per_r * far / _OWN)
+    doubling = _OWN_IF_OSCILLATING if problem.sigma.oscillates else _OWN
+    count = (_MORE_R_NODES if heavy else _R_NODES) * (1.0 + per_r * far / doubling)
     count = max(count, _for_poles(problem, far))
     if problem.sigma.kinks:  # smoothed over a width that is smaller than e φ0 r by √φ0
-        count += 10.0 * problem.phi_step
+        count += _PER_KINK * problem.phi_step
     return min(round(count), _MOST_R_NODES)
 
 
 def _for_poles(problem: Problem, far: float) -> float:
     """Nodes of r that the poles of 1/(1 + χ) in r ask for, as those in κ do (`_beside_poles`).
 
-    Features saturate with the row's own part of them, e φ0 r σ′(z).
+    Features saturate with the row's own part of them, e φ0 r σ′(z), unless some neurons have none.
     """
+    if _has_flat_parts(problem):
+        return 0.0
     size, own = _label_size(problem), _own_part(problem)
     reach = math.sqrt(2.0 * math.log1p(_largest_influence(problem)))
     place = reach / max(own, 1e-300)
@@ -84,6 +90,14 @@ def _for_poles(problem: Problem, far: float) -> float:
         math.pi / max(own * reach, 1e-300) / math.hypot(place, 0.5 * size)
     )  # in asinh(2r/size)
     return exponent * math.asinh(2.0 * far / size) / distance if exponent > 0.0 else 0.0
+
+
+def _has_flat_parts(problem: Problem) -> bool:
+    """True if next to no slope σ′(z) is not rare."""
+    slopes = np.abs(problem.sigma.derivative(trapezoid_normal(4.0, 0.05)[0]))
+    weight = trapezoid_normal(4.0, 0.05)[1]
+    flat = slopes < _FLAT * abs(problem.sigma.mean_slope)
+    return float(weight[flat].sum()) > _RARE
 
 
 def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> Rule:
@@ -122,15 +136,18 @@ def _label_size(problem: Problem) -> float:
     return math.sqrt(problem.star.second_moment + problem.noise_std**2)
 
 
-def _kappa(problem: Problem, weights: SpikedWeights, g: FloatArray, refine: float) -> FloatArray:
-    """Equispaced nodes of κ."""
+def _kappa(problem: Problem, weights: SpikedWeights, groups: Rule, refine: float) -> FloatArray:
+    """Equispaced nodes of κ: their error is that of every group times its share of the neurons."""
+    g, share = groups
     across = float(across_alignment(np.array(weights.alignment)))
-    steepest = max(float((np.abs(weights.shift(g)) / weights.norm(g)).max()), 1e-300)
+    steep = np.maximum(np.abs(weights.shift(g)) / weights.norm(g), 1e-300)
+    influence = _largest_influence(problem)
+    digits = np.maximum(_DIGITS + np.log(share), 0.2 * _DIGITS)  # of a group's error that matter
     spacing = min(
         _SPACING,
         _PER_WIDTH * across,
-        _PER_SHIFT / steepest,
-        _beside_poles(_largest_influence(problem), steepest),
+        float((_PER_SHIFT / steep * np.sqrt(_DIGITS / digits)).min()),
+        *(_beside_poles(influence, *each) for each in zip(steep, np.log(share), strict=True)),
     )
     spacing /= refine
     end = _END + 0.25 * (growth_degree(problem.star) + growth_degree(problem.sigma))
@@ -138,15 +155,15 @@ def _kappa(problem: Problem, weights: SpikedWeights, g: FloatArray, refine: floa
     return np.asarray(spacing * np.arange(-steps, steps + 1, dtype=np.float64))
 
 
-def _beside_poles(influence: float, steepest: float) -> float:
+def _beside_poles(influence: float, steep: float, log_share: float) -> float:
     """Spacing of κ for which the equispaced rule does not see the poles of 1/(1 + χ).
 
     Features that saturate lose their noise like exp(−(uκ/ρ)²/2) where χ ~ `influence` at κ = 0: χ
     is −1 at the distance πρ²/(u²κ) from the real axis, at κ = √(2 log(1 + influence))ρ/u.
     """
     reach = math.sqrt(2.0 * math.log1p(influence))
-    exponent = _EXPONENT - 0.5 * (reach / steepest) ** 2  # such κ are the rarer the larger
-    distance = math.pi / (steepest * max(reach, 1e-300))
+    exponent = _EXPONENT + log_share - 0.5 * (reach / steep) ** 2  # such κ are rare
+    distance = math.pi / (steep * max(reach, 1e-300))
     return 2.0 * math.pi * distance / exponent if exponent > 0.0 else math.inf
 
 
