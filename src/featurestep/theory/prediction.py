@@ -21,6 +21,8 @@ from ..functions.targets import AlignedTarget
 from .labels import KAPPA, MOST_DEGREE, WEIGHT, Degrees, label_moments, missed_by_degree
 from .validity import (
     lost_shift_notes,
+    may_miss_degrees,
+    missed_degrees_notes,
     offset_notes,
     overlap_note,
     prediction_notes,
@@ -70,7 +72,12 @@ class LearnedFunction(Result):
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """How far to trust it."""
-        return prediction_notes(self.problem, spiked_weights(self.problem), self.method)
+        notes = prediction_notes(self.problem, spiked_weights(self.problem), self.method)
+        if not may_miss_degrees(self.problem, self.alignment):
+            return notes
+        from .exact.solve import change_by_higher_degrees  # which imports predictions
+
+        return (*notes, *missed_degrees_notes(change_by_higher_degrees(self.problem)))
 
     def learned(self, kappa: npt.ArrayLike) -> FloatArray:
         """M(κ): the function of the learned direction that the network computes of (12)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -19,7 +20,7 @@ from ...functions.targets import AlignedTarget, MeanSign
 from ..isotropic import isotropic_step
 from ..labels import Labels, across_alignment, labels_across
 from ..prediction import Groups, LossPrediction, Outcome, Prediction, checked, checked_loss
-from ..resolution import Effort, Mirrored, Resolution, Roughness, choose
+from ..resolution import Effort, Mirrored, Resolution, Roughness, choose, finite_groups
 from .columns import Columns, build_columns, build_labels
 from .convex import Fitting, Sides, Unknowns, sides
 from .convex_solver import ConvexSolution, Rules
@@ -349,6 +350,23 @@ class LossNetwork(NamedTuple):
             density = weight * np.exp(exponent - exponent.max())
             found[i] = density[1].sum() / density.sum()
         return found
+
+
+def change_by_higher_degrees(problem: Problem) -> float:
+    """Relative change of the test error by functions of degree 2 and 3, on as many fresh rows.
+
+    Of the square loss without intercept, with signs in the place of a continuous readout law; nan
+    where fresh rows are refused.
+    """
+    fresh = problem.replace(rows="fresh", intercept=False)
+    if finite_groups(fresh) is None:
+        fresh = fresh.replace(readout="rademacher")
+    resolution = choose(fresh, spiked_weights(fresh), Effort())
+    (known,), _ = solve_block([fresh], resolution, "exact")
+    (without,), _ = solve_block([fresh], resolution, "exact", higher=False)
+    if not (isinstance(known, Prediction) and isinstance(without, Prediction)):
+        return math.nan
+    return known.test_error / without.test_error - 1.0
 
 
 def _predictions(
