@@ -78,6 +78,7 @@ def fit(
     models = tables.models(data, neurons, drawn)
     with watched_share("fitting") as told:
         scores = tables.cross_validate(data, models, drawn, told)
+    verdict = tables.verdict(scores, tables.error_of_a_constant(data))
     chosen = models[tables.ONE_STEP]
     if saved or plot:
         chosen.fit(data.X, data.y)
@@ -96,7 +97,7 @@ def fit(
                     name: {"error": s.error, "standard_error": s.spread, "seconds": s.seconds}
                     for name, s in scores.items()
                 },
-                "verdict": tables.verdict(scores),
+                "verdict": verdict,
                 "notes": list(data.notes),
             }
         )
@@ -107,7 +108,7 @@ def fit(
     error = "share wrong" if data.classes else "error / variance"
     rows = [(name, plus_minus(s.error, s.spread), f"{s.seconds:.2g}") for name, s in scores.items()]
     show_table(Table.of(("", error, "seconds"), rows))
-    click.echo(tables.verdict(scores))
+    click.echo(verdict)
     show_notes(data.notes)
     mention(plot)
     if saved:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from ..core.errors import InvalidProblem, install_command
 from ..core.types import FloatArray
@@ -28,10 +28,14 @@ TASKS = ("auto", "regression", "classification")
 MAX_CLASSES = 20  # whole numbers with at most so many values count as classes
 MAX_CATEGORIES = 20  # of a column; rarer ones are taken together
 MAX_DISTINCT_SHARE = 0.5  # of the rows: a column of text with more distinct values is a name
+MAX_NUMBER = 1e100  # whose sums of squares are finite
+MIN_SHARE_OF_NUMBERS = 0.9  # of a column's values: with so many the others count as missing
 FOLDS = 5
 ONE_STEP, RANDOM = "one step", "random features"
 ALPHAS = np.logspace(-3, 4, 15)
 _SEPARATORS = (",", ";", "	", "|")
+_DATE = r"\s*(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})\b.*"
+_NAMELESS = "Unnamed: "  # pandas' names of columns without one
 _MIN_STANDARD_ERRORS = 2.0  # standard errors of a difference that counts
 
 
@@ -68,7 +72,12 @@ def read_table(path: str) -> Any:
         raise InvalidProblem("FILE", rule, path) from None
     except OSError as error:
         raise InvalidProblem("FILE", f"cannot be read ({error.strerror or error})", path) from None
-    except (ValueError, UnicodeError) as error:  # pandas' parser errors are ValueErrors
+    except InvalidProblem:
+        raise
+    except UnicodeError:
+        rule = "must be text in UTF-8: save it with this encoding"
+        raise InvalidProblem("FILE", rule, path) from None
+    except ValueError as error:  # also pandas' parser errors
         reason = " ".join(str(error).split())[:200]
         raise InvalidProblem("FILE", f"is not a table that pandas reads ({reason})", path) from None
 
@@ -80,10 +89,11 @@ def _read_text(path: str) -> Any:
     whole: dict[str, Any] = {"sep": "\1", "header": None, "nrows": 1, "quoting": csv.QUOTE_NONE}
     first = str(pandas.read_csv(path, dtype=str, **whole).iloc[0, 0])
     separator = max(_SEPARATORS, key=first.count)
+    _require_different([name.strip() for name in next(csv.reader([first], delimiter=separator))])
     frame = pandas.read_csv(path, sep=separator)
     if separator != "," and any(_has_decimal_commas(each) for _, each in frame.items()):
-        return pandas.read_csv(path, sep=separator, decimal=",")
-    return frame
+        frame = pandas.read_csv(path, sep=separator, decimal=",")
+    return frame.rename(columns=str.strip)
 
 
 def _has_decimal_commas(column: Any) -> bool:
@@ -105,9 +115,7 @@ def prepared(frame: Any, target: str, task: str) -> Data:
         shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         rule = f"must be a column of the file ({shown}){suggestion(target, names)}"
         raise InvalidProblem("--target", rule, target)
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InvalidProblem("FILE", "must have columns of different names", twice)
+    _require_different(names)
     notes = []
     missing = int(frame[target].isna().sum())
     if missing:
@@ -117,22 +125,34 @@ def prepared(frame: Any, target: str, task: str) -> Data:
         rule = f"must have at least {4 * FOLDS} rows with a value of {target}"
         raise InvalidProblem("FILE", rule, len(frame))
     classes = _are_classes(frame[target], task)
+    if classes and task == "auto" and frame[target].dtype.kind in "iu":
+        values = f"whole numbers of {frame[target].nunique()} values"
+        notes.append(f"{target} is taken as classes, being {values}: see --task regression")
+    frame, mended = _with_numbers(frame, target)
     numbers, categories, left_out = _columns(frame.drop(columns=target))
     if not numbers and not categories:
         raise InvalidProblem("FILE", "must have a column to predict from", [*names])
     y = frame[target].astype(str) if classes else frame[target].astype(np.float64)
     labels = y.to_numpy()
-    if not classes and not np.isfinite(labels).all():
-        raise InvalidProblem("--target", "must have finite numbers", target)
+    finite = f"must have numbers of size up to {MAX_NUMBER:g}"
+    if not classes and not (np.abs(labels) <= MAX_NUMBER).all():
+        raise InvalidProblem("--target", finite, float(labels[np.abs(labels).argmax()]))
     X = frame[[*numbers, *categories]].copy()
     for name in numbers:
         X[name] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-        if np.isinf(X[name]).any():
-            raise InvalidProblem("FILE", "must have finite numbers", f"column {name}")
+        if (X[name].abs() > MAX_NUMBER).any():
+            raise InvalidProblem("FILE", finite, f"column {name}")
     for name in categories:
         X[name] = frame[name].astype(str).astype(object).where(frame[name].notna(), np.nan)
     columns = tuple(numbers), tuple(categories)
-    return Data(X, labels, target, classes, *columns, (*notes, *left_out))
+    return Data(X, labels, target, classes, *columns, (*notes, *mended, *left_out))
+
+
+def _require_different(names: Sequence[str]) -> None:
+    """Refuses names of columns that come twice; pandas would number those of a text file."""
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidProblem("FILE", "must have columns of different names", twice)
 
 
 def _are_classes(y: Any, task: str) -> bool:
@@ -143,17 +163,41 @@ def _are_classes(y: Any, task: str) -> bool:
     words = is_bool_dtype(y) or not is_numeric_dtype(y)
     few = is_integer_dtype(y) and len(counts) <= MAX_CLASSES
     if task == "regression" and words:
-        raise InvalidProblem("--target", "must have numbers for --task regression", y.name)
+        raise InvalidProblem("--target", "must have numbers for --task regression", _odd_value(y))
     if len(counts) < 2:
         raise InvalidProblem("--target", "must have at least 2 different values", len(counts))
     classes = task == "classification" or (task == "auto" and (words or few))
     if task == "auto" and words and len(counts) > max(MAX_CATEGORIES, MAX_DISTINCT_SHARE * len(y)):
         rule = f"must be numbers or classes; here it is text with {len(counts)} different values"
-        raise InvalidProblem("--target", rule, y.iloc[0])
+        raise InvalidProblem("--target", rule, _odd_value(y))
     if classes and int(counts.min()) < FOLDS:
         rule = f"must have at least {FOLDS} rows of each of its {len(counts)} classes"
         raise InvalidProblem("--target", rule, int(counts.min()))
     return classes
+
+
+def _odd_value(y: Any) -> Any:
+    """The first value that is no number."""
+    import pandas
+
+    return y[pandas.to_numeric(y.astype(str), errors="coerce").isna()].iloc[0]
+
+
+def _with_numbers(frame: Any, target: str) -> tuple[Any, list[str]]:
+    """Columns of many values as numbers where almost all of them are, and notes on the others."""
+    import pandas
+
+    notes = []
+    for name, column in frame.drop(columns=target).items():
+        if pandas.api.types.is_numeric_dtype(column) or column.nunique() <= MAX_CATEGORIES:
+            continue
+        numbers = as_numbers(frame[[name]])[name]
+        odd = column[numbers.isna() & column.notna()]
+        if len(odd) <= (1.0 - MIN_SHARE_OF_NUMBERS) * int(column.notna().sum()):
+            frame = frame.assign(**{name: numbers})
+            values = "1 value that is no number" if len(odd) == 1 else f"{len(odd)} that are none"
+            notes.append(f"column {name} is read as numbers; missing: {values} ({odd.iloc[0]!r})")
+    return frame, notes
 
 
 def _columns(frame: Any) -> tuple[list[str], list[str], list[str]]:
@@ -164,14 +208,24 @@ def _columns(frame: Any) -> tuple[list[str], list[str], list[str]]:
     for name, column in frame.items():
         distinct = column.nunique()
         if distinct < 2:
-            notes.append(f"column {name} is left out: it has one value")
+            count = "one value" if distinct else "no values"
+            notes.append(f"column {name} is left out: it has {count}")
+        elif name.startswith(_NAMELESS) and not np.ptp(column - frame.index):
+            notes.append("a column without a name is left out: it numbers the rows")
         elif is_numeric_dtype(column):
             numbers.append(name)
         elif distinct > max(MAX_CATEGORIES, MAX_DISTINCT_SHARE * len(frame)):
-            notes.append(f"column {name} is left out: text with {distinct} different values")
+            notes.append(f"column {name} is left out: {_kind_of_text(column.dropna(), distinct)}")
         else:
             categories.append(name)
     return numbers, categories, notes
+
+
+def _kind_of_text(values: Any, distinct: int) -> str:
+    """What a column is whose text serves neither as numbers nor as categories."""
+    if values.astype(str).str.fullmatch(_DATE).all():
+        return "it has dates; columns of numbers, such as the year or the month, would be used"
+    return f"text with {distinct} different values, such as {values.iloc[0]!r}"
 
 
 def encoder(data: Data) -> ColumnTransformer:
@@ -182,13 +236,24 @@ def encoder(data: Data) -> ColumnTransformer:
         sparse_output=False,
         feature_name_combiner=category_name,
     )
-    numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    numbers = make_pipeline(
+        FunctionTransformer(as_numbers, feature_names_out="one-to-one"),
+        SimpleImputer(strategy="median", add_indicator=True),
+        StandardScaler(),
+    )
     parts = [
         ("number", numbers, list(data.numbers)),
         ("category", categories, list(data.categories)),
     ]
     made = ColumnTransformer(parts, verbose_feature_names_out=False)
     return made.set_output(transform="pandas")
+
+
+def as_numbers(frame: Any) -> Any:
+    """Columns as numbers; what is none counts as missing."""
+    import pandas
+
+    return frame.apply(pandas.to_numeric, errors="coerce")
 
 
 def category_name(column: str, value: object) -> str:
@@ -255,8 +320,18 @@ def error_of(data: Data, guess: Any, labels: Any) -> float:
     return float(np.mean((guess - labels) ** 2) / np.var(data.y))
 
 
-def verdict(scores: Mapping[str, Scores]) -> str:
-    """Whether the step was worth it, by the paired differences over the folds."""
+def error_of_a_constant(data: Data) -> float:
+    """The error of the mean, or of the most frequent class, on the rows themselves."""
+    if not data.classes:
+        return 1.0
+    return 1.0 - float(np.unique(data.y, return_counts=True)[1].max()) / len(data.y)
+
+
+def verdict(scores: Mapping[str, Scores], constant: float = np.inf) -> str:
+    """Whether the step was worth it, by the paired differences over the folds.
+
+    constant: error of a constant prediction, which a model should be below.
+    """
     step, random = scores[ONE_STEP], scores[RANDOM]
     gain = random.errors - step.errors
     error = float(gain.std(ddof=1) / len(gain) ** 0.5)
@@ -268,6 +343,8 @@ def verdict(scores: Mapping[str, Scores]) -> str:
     else:
         text = f"The step made no clear difference: the error is {both}"
     best = min(scores, key=lambda name: scores[name].error)
+    if scores[best].error >= constant:
+        return f"No model does better than a constant, whose error is {constant:.3g}."
     if best == ONE_STEP and np.array_equal(step.errors, random.errors):
         chosen = "cross-validation chose a step of size 0, so that both are the same network"
         return f"{text} ({chosen}). They have the smallest error of the {len(scores)} models."
