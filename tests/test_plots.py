@@ -50,6 +50,30 @@ def test_learned_draws_both_functions_on_given_axes():
     assert np.array_equal(network.get_ydata(), found.learned(network.get_xdata()))
 
 
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"steps": 2}, r"best, $E[y\,|\,\kappa]$"),
+        ({"loss": "logistic"}, r"best, log-odds given $\kappa$"),
+        ({"loss": "hinge"}, r"best, sign of $E[y\,|\,\kappa]$"),
+        ({"rows": "same"}, r"best, $E[y\,|\,\kappa]$"),
+    ],
+)
+def test_every_prediction_is_drawn_by_itself(changes, name):
+    found = predict(PROBLEM.replace(readout="rademacher", **changes))
+    best, network = found.plot().lines
+    assert best.get_label() == name
+    assert np.array_equal(best.get_ydata(), found.best_along(best.get_xdata()))
+    assert np.array_equal(network.get_ydata(), found.learned(network.get_xdata()))
+
+
+def test_the_best_output_of_a_logistic_fit_is_the_log_odds():
+    found = predict(PROBLEM.replace(loss="logistic", readout="rademacher"))
+    kappa = np.array([-1.0, 0.0, 1.0])
+    chance = 0.5 * (1.0 + found.target_along(kappa))
+    np.testing.assert_allclose(found.best_along(kappa), np.log(chance / (1.0 - chance)))
+
+
 def test_curve_has_one_line_for_each_value_of_the_second_field(results):
     ax = curve(results, "test_error")
     assert len(ax.lines) == 2

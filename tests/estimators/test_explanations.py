@@ -318,7 +318,7 @@ def test_the_picture_is_drawn_from_the_model(models):
     assert len(axes) == 3
     figure = axes[0].get_figure()
     assert render(figure, "svg").startswith(b"<?xml")
-    assert "1 beyond the edge, 0 untrained" in axes[1].get_title()
+    assert "spikes: 1 (without a step 0)" in axes[1].get_title()
     with pytest.raises(InvalidProblem, match="axes must be 3 Axes; got 2"):
         models[0][0].plot(axes[:2])
 

@@ -239,7 +239,8 @@ def _curves(ax: Axes, model: Explained) -> None:
     ax.set_xlabel(r"$\kappa$, along the learned direction")
     ax.set_ylabel("mean output")
     cosine = model.direction_stability_.cosine[: len(curves)]
-    ax.set_title("estimated cosine " + ", ".join(f"{c:.2f}" for c in cosine))
+    shown = ", ".join(f"{c:.2f}" for c in cosine)
+    ax.set_title(f"learned function (cosine ≈ {shown})")
     ax.legend()
 
 
@@ -251,12 +252,13 @@ def _spectrum(ax: Axes, model: Explained) -> None:
     if spikes.count and spikes.values[0] > 4 * spikes.edge and len(bulk):
         ax.set_xscale("log")
         bins = np.geomspace(bulk.min(), bulk.max() * 1.001, bins + 1)
-    ax.hist(bulk, bins=bins, color="0.72", density=True)
+    ax.hist(bulk, bins=bins, color="0.72")
     for value in spikes.values:
         ax.axvline(value, ymax=0.5, color=PALETTE[1])
     ax.axvline(spikes.edge, color=PALETTE[0], linestyle=":")
     ax.set_xlabel(r"singular value of $F/\sqrt{n}$")
-    ax.set_title(f"{spikes.count} beyond the edge, {len(spikes.untrained)} untrained")
+    ax.set_ylabel("how many")
+    ax.set_title(f"spikes: {spikes.count} (without a step {len(spikes.untrained)})")
 
 
 def _columns(ax: Axes, model: Explained) -> None:
@@ -265,3 +267,4 @@ def _columns(ax: Axes, model: Explained) -> None:
     names = getattr(model, "feature_names_in_", np.arange(len(shares)))
     ax.barh([str(names[i]) for i in order], shares[order], color=PALETTE[0])
     ax.set_xlabel("share of the squared slope")
+    ax.set_title("columns that matter")

@@ -35,7 +35,7 @@ STAIRS, ROUGH_STAIRS = 8, 3  # regimes drawn, in full and as a draft: beyond, th
 Data = dict[str, Any]
 _ROUGH = Effort(groups=0.4, nodes=0.6, slack=1e8, residuals=0.72, alike=True)  # of up to 0.4 %
 _KAPPA = np.linspace(-3.0, 3.0, 61)
-_CERTAIN = 0.999  # mean label up to which its log-odds are drawn
+_NO_ESTIMATES = ("logistic", "hinge")  # losses whose best output given κ is not E[y|κ]
 BASELINES = ("untrained", "ridge_n_tuned", "best_given_direction", "noise_floor")
 
 
@@ -61,8 +61,9 @@ def point(state: PageState, *, draft: bool = False) -> Data:
     }
     try:
         return {**data, **_along_direction(found)}
-    except InvalidProblem as error:  # a target of several directions after several steps
-        return {**data, "degrees": [], "undrawn": dict.fromkeys(("learned", "degrees"), str(error))}
+    except InvalidProblem:  # a target of several directions after several steps
+        why = "After several steps the network has learned several directions of this target."
+        return {**data, "degrees": [], "undrawn": dict.fromkeys(("learned", "degrees"), why)}
 
 
 @lru_cache(maxsize=16)
@@ -94,25 +95,17 @@ def _loss_baselines(problem: Problem) -> Data:
 
 
 def _along_direction(found: Prediction | LossPrediction) -> Data:
-    """What is learned of the learned direction, beside the best function of it.
-
-    That of a logistic fit has log-odds, of a hinge the sign of the mean label.
-    """
+    """What is learned of the learned direction, beside the best function of it."""
     problem = found.problem
     nodes, weight = gauss_hermite(120)
     learned = found.learned(np.concatenate([_KAPPA, nodes]))  # once: most of it is not per point
-    best = found.target_along(_KAPPA)
-    if problem.loss == "logistic":
-        best = 2.0 * np.arctanh(np.clip(best, -_CERTAIN, _CERTAIN))
-    elif problem.loss == "hinge":
-        best = np.sign(best)
     data = {
         "kappa": _KAPPA.tolist(),
         "learned": learned[: _KAPPA.size].tolist(),
-        "best": best.tolist(),
+        "best": found.best_along(_KAPPA).tolist(),
     }
-    if problem.is_binary:
-        why = f"with loss {problem.loss} the output does not estimate the labels: see their errors"
+    if problem.loss in _NO_ESTIMATES:
+        why = f"Not defined: with loss {problem.loss} the output does not estimate the labels."
         return {**data, "degrees": [], "undrawn": {"degrees": why}}
     degrees = _degrees(found, nodes, weight, learned[_KAPPA.size :])
     return {**data, "degrees": degrees, "undrawn": {}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -65,10 +65,15 @@ def draw(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
     """The figure of a result; with `ax`, on those Axes, where it is one panel."""
     if isinstance(result, GridResult):
         at_most(result.problem, 2)
-        drawing = _MANY[result.kind.__name__]
+        drawing = _drawing(_MANY, result.kind)
     else:
-        drawing = _ONE[type(result).__name__]
+        drawing = _drawing(_ONE, type(result))
     return drawing(result, **({} if ax is None else {"ax": ax}), **options)
+
+
+def _drawing(table: Mapping[str, Callable[..., Axes]], kind: type) -> Callable[..., Axes]:
+    """How a kind of result is drawn: as the nearest of its bases in the table."""
+    return next(table[base.__name__] for base in kind.__mro__ if base.__name__ in table)
 
 
 def limits(problem: Problem) -> list[Limit]:
@@ -211,10 +216,10 @@ def _spectrum(
 
 
 def _tracks(result: GridResult, ax: Axes | None = None) -> Axes:
-    """Edge and spikes against the field, with births over the step exponent."""
+    """Edge and spikes against the field, with the critical steps over the step exponent."""
     at_most(result.problem, 1)
     over_step = "step_exponent" in result.problem.axes
-    births = critical_steps(result.problem.base).steps if over_step else ()
+    critical = critical_steps(result.problem.base).steps if over_step else ()
     table = result.dataset
     shown = None
     if "simulated_value" in table:  # as many values as spikes, predicted or counted
@@ -223,11 +228,11 @@ def _tracks(result: GridResult, ax: Axes | None = None) -> Axes:
         most = np.maximum(predicted, counted).astype(int)
         rows = zip(table["simulated_value"].values, most, strict=True)
         shown = [row[np.isfinite(row)][:count] for row, count in rows]
-    return tracks(table, births, shown, ax)
+    return tracks(table, critical, shown, ax)
 
 
 def _critical(result: CriticalSteps, ax: Axes | None = None) -> Axes:
-    """The spikes against the exponent, each marked where it is born."""
+    """The spikes against the exponent, each marked where it leaves the bulk."""
     return tracks(spectrum(result.problem.vary(step_exponent=TRACK)).dataset, result, ax=ax)
 
 
@@ -238,7 +243,6 @@ _ONE: dict[str, Callable[..., Axes]] = {
     "Baselines": _baselines,
     "LossBaselines": _baselines,
     "Optimum": _optimum,
-    "LossOptimum": _optimum,
     "Learnable": _learnable,
     "FeatureGap": gap,
     "Simulation": simulation,
@@ -256,7 +260,6 @@ _MANY: dict[str, Callable[..., Axes]] = {
     "Baselines": partial(_errors, names=_TELLING),
     "LossBaselines": partial(_errors, names=_LOSS_TELLING),
     "Optimum": _optima,
-    "LossOptimum": _optima,
     "Learnable": partial(_errors, names=_FLOORS),
     "FeatureGap": partial(by_entry, name="gap", title=GAP),
     "Spectrum": _tracks,

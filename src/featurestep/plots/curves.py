@@ -12,7 +12,7 @@ from ..core.grid import Grid
 from ..core.problem import interval
 from ..core.results import GridResult
 from ..core.types import Axes, xarray
-from ..theory import Limit, Prediction
+from ..theory import Limit, LossPrediction, Prediction
 from .style import (
     PALETTE,
     label,
@@ -26,16 +26,19 @@ from .style import (
 
 LIMIT_NAME = "published limit"
 GROWN_NAME = "limit with norm growth"
+_MEAN = r"$E[y\,|\,\kappa]$"
+_BEST = {"logistic": r"log-odds given $\kappa$", "hinge": f"sign of {_MEAN}"}
 _MIN_REGIME_WIDTH = 0.01  # of the axis: regimes thinner than that are not shaded
 
 
 @styled
-def learned(prediction: Prediction, ax: Axes | None = None) -> Axes:
-    """What the network computes along the learned direction, M(κ), over the best, E[y|κ]."""
+def learned(prediction: Prediction | LossPrediction, ax: Axes | None = None) -> Axes:
+    """What the network computes along the learned direction, M(κ), over the best output."""
     ax = new_axes()[0] if ax is None else ax
     kappa = np.linspace(-3.0, 3.0, 241)
-    best, found = prediction.target_along(kappa), prediction.learned(kappa)
-    ax.plot(kappa, best, color="0.45", linestyle=(0, (4, 1.5)), label=r"best, $E[y\,|\,\kappa]$")
+    best, found = prediction.best_along(kappa), prediction.learned(kappa)
+    name = f"best, {_BEST.get(prediction.problem.loss, _MEAN)}"
+    ax.plot(kappa, best, color="0.45", linestyle=(0, (4, 1.5)), label=name)
     ax.plot(kappa, found, color=PALETTE[0], label=r"learned, $M(\kappa)$")
     ax.set_xlabel(r"input along the learned direction $\kappa$")
     ax.set_ylabel("output")

@@ -26,13 +26,13 @@ _REFUSED = "0.8"
 @styled
 def tracks(
     results: xarray.Dataset,
-    births: Iterable[CriticalStep] = (),
+    critical: Iterable[CriticalStep] = (),
     simulated: Sequence[Sequence[float]] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Predicted spikes of a grid over one field, above the bulk and its edge.
 
-    `results` is what `spectrum` gives for a grid, and `births` what `critical_steps` gives: over
+    `results` is what `spectrum` gives for a grid, and `critical` what `critical_steps` gives: over
     the step exponent each degree's first spike is marked where it leaves the bulk. `simulated`
     has some singular values for each point.
     """
@@ -43,9 +43,11 @@ def tracks(
     edge = np.sqrt(results["edge"].values)
     _bulk(ax, x, edge, numeric)
     over_exponent = field == "step_exponent" and numeric
-    born = _births(births, x, edge) if over_exponent else {}
+    starts = _where_they_leave(critical, x, edge) if over_exponent else {}
     for degree, again, values in _lines(results):
-        track = (x, values) if again or degree not in born else _from_birth(x, values, born[degree])
+        track = (
+            (x, values) if again or degree not in starts else _from_edge(x, values, starts[degree])
+        )
         style: dict[str, Any] = {
             "color": degree_colour(degree),
             "linestyle": "--" if again else "-",
@@ -58,8 +60,8 @@ def tracks(
     _scales(ax, field, x, numeric)
     if over_exponent:
         shade_regimes(ax)
-    for degree, place in born.items():
-        _mark_birth(ax, degree, place)
+    for degree, place in starts.items():
+        _mark_leaving(ax, degree, place)
     ax.set_xlabel(label(field))
     ax.set_ylabel(r"singular value of $F/\sqrt{n}$")
     legend_below(ax, title="spike carries", title_fontsize=7, ncols=5)
@@ -108,27 +110,27 @@ def _lines(results: xarray.Dataset) -> Iterator[tuple[int, int, FloatArray]]:
         yield degree, again, values
 
 
-def _births(
-    births: Iterable[CriticalStep], x: FloatArray, edge: FloatArray
+def _where_they_leave(
+    critical: Iterable[CriticalStep], x: FloatArray, edge: FloatArray
 ) -> dict[int, tuple[float, float]]:
     """Exponent and edge at which each degree's first spike leaves the bulk, where in view."""
-    known = {step.degree: step.spike_exponent for step in births}
+    known = {step.degree: step.spike_exponent for step in critical}
     return {
-        degree: (born, float(np.interp(born, x, edge)))
-        for degree, born in known.items()
-        if born is not None and x.min() <= born <= x.max()
+        degree: (at, float(np.interp(at, x, edge)))
+        for degree, at in known.items()
+        if at is not None and x.min() <= at <= x.max()
     }
 
 
-def _from_birth(
+def _from_edge(
     x: FloatArray, values: FloatArray, place: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
-    """A track that starts where its spike is born, between two points of the grid."""
+    """A track that starts where its spike leaves the bulk, between two points of the grid."""
     at = int(np.searchsorted(x, place[0]))
     return np.insert(x, at, place[0]), np.insert(values, at, place[1])
 
 
-def _mark_birth(ax: Axes, degree: int, place: tuple[float, float]) -> None:
+def _mark_leaving(ax: Axes, degree: int, place: tuple[float, float]) -> None:
     colour = degree_colour(degree)
     style: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": colour}
     ax.plot(*place, marker="o", markersize=4, linestyle="none", zorder=4, **style)

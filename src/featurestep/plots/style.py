@@ -66,7 +66,7 @@ LABELS = {
     **{
         f"{sample}_error_{kind}": f"{sample} error ({text})"
         for sample in ("test", "train")
-        for kind, text in (("signs", "0/1, share of wrong signs"), ("squares", "squared"))
+        for kind, text in (("signs", "wrong signs"), ("squares", "squared"))
     },
     "readout_norm": r"readout norm $\|\hat a\|$",
     "phi": r"$\phi = d/n$",

@@ -111,6 +111,10 @@ class LearnedFunction(Result):
         labels = label_moments(self.problem.star, np.array([self.alignment]), at.ravel())
         return np.asarray(labels.mean[0].reshape(at.shape))
 
+    def best_along(self, kappa: npt.ArrayLike) -> FloatArray:
+        """The best output given κ: E[y|κ] for squares."""
+        return self.target_along(kappa)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction(LearnedFunction):
@@ -280,6 +284,9 @@ class FittedNetwork(Network, Protocol):
         """Test and training error if outputs vary by so much more, (2,)."""
 
 
+_CERTAIN = 0.999  # mean label up to which its log-odds are told
+
+
 class OffsetEffects(NamedTuple):
     """Relative changes by the random offset of a fit."""
 
@@ -344,6 +351,13 @@ class LossPrediction(LearnedFunction):
     @property
     def settling(self) -> tuple[float, float]:
         return self.test_loss, self.train_objective
+
+    def best_along(self, kappa: npt.ArrayLike) -> FloatArray:
+        """The best output given κ: the log-odds (at most 7.6) or, for the hinge, a sign."""
+        mean = self.target_along(kappa)
+        if self.problem.loss == "logistic":
+            return np.asarray(2.0 * np.arctanh(np.clip(mean, -_CERTAIN, _CERTAIN)))
+        return np.sign(mean) if self.problem.loss == "hinge" else mean
 
     def margin(self, kappa: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the output f(x) given κ.
