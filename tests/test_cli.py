@@ -337,6 +337,10 @@ def test_an_option_of_other_commands_names_them():
     [
         (("predict", "--lr", "1"), "'--lr'; did you mean '--step-size'?"),
         (("predict", "--alpha", ".4"), "'--alpha'; did you mean '--step-exponent'?"),
+        (("predict", "--lamda", "1"), "'--lamda'; did you mean '--ridge'?"),
+        (("predict", "--wdith", "9"), "'--wdith'; did you mean '--width'? (see"),
+        (("predict", "--xyzzy", "9"), "No such option '--xyzzy' (see"),
+        (("sweep", "run", "--wrkers", "2"), "'--wrkers'; did you mean '--workers'?"),
         (("predict", "--activation", "swish"), "did you mean 'silu'?; got 'swish'"),
         (("figure",), "NAME must be all or one of spectrum, "),
         (("figure", "maximal"), "did you mean 'maximal-step'?; got 'maximal'"),
@@ -346,6 +350,12 @@ def test_an_option_of_other_commands_names_them():
 )
 def test_other_names_of_a_thing_get_a_suggestion(arguments, told):
     assert told in command.run(*arguments, code=2).stderr
+
+
+def test_sweep_by_itself_lists_its_commands():
+    listed = command.run("sweep").stdout
+    assert listed == command.run("sweep", "--help").stdout
+    assert "\n  retry " in listed
 
 
 def test_the_list_of_commands_is_not_cut_off():

@@ -98,6 +98,13 @@ def test_a_wrong_prediction_disagrees_unless_its_own_note_admits_it(found):
     assert not replace(wrong, noted=((small,),) * len(GRID)).agrees()
 
 
+def test_few_networks_are_told_where_they_disagree(found):
+    """By Student's t with 3 degrees of freedom 2.8 % lie beyond 4 standard errors."""
+    told = "With 4 networks 2.8% of rows have |z| > 4 by chance: repeat with more seeds."
+    assert told in moved(found, test_error=3.0).closing()
+    assert told not in found.closing()
+
+
 def test_notes_of_a_grid_belong_to_their_points():
     """Over α = 0 … 0.9 four points of ten lie beyond 1/2, and no other is excused by them."""
     found = compare(BASE.vary(step_exponent=[i / 10 for i in range(10)]), seeds=2, n_test=100)

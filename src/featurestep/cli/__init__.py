@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -21,6 +22,7 @@ _OTHER_OPTIONS = {  # as others call them
     "--alpha": "--step-exponent",
     "--center": "--centre",
 }
+_SIMILAR = 0.7  # difflib's measure of two names from which one is suggested for the other
 INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
 COMMANDS = {  # and their modules
     **dict.fromkeys(("predict", "limit", "baselines", "learnable", "optimum"), "theory_commands"),
@@ -81,9 +83,17 @@ class OneLineErrors(click.Group):
 def _refuse_option(error: click.NoSuchOption) -> NoReturn:
     """An option that this command does not have: others that do, or similar names."""
     where = error.ctx.command_path if error.ctx else "featurestep"
-    message = error.format_message()
-    if other := _OTHER_OPTIONS.get(error.option_name):
-        message = f"No such option {error.option_name!r}; did you mean {other!r}?"
+    message = f"No such option {error.option_name!r}"
+    if error.ctx:
+        shown = {
+            name
+            for p in error.ctx.command.params
+            if not getattr(p, "hidden", False)
+            for name in p.opts
+        }
+        known = {**dict.fromkeys(shown), **{k: v for k, v in _OTHER_OPTIONS.items() if v in shown}}
+        for close in get_close_matches(error.option_name, known, 1, _SIMILAR):
+            message += f"; did you mean {known[close] or close!r}?"
     having = [name for name in COMMANDS if error.option_name in _options(name)]
     if having:
         *some, last = having

@@ -108,7 +108,10 @@ _FIELDS: Rows = {
         "with a covariance: share of the target's input variance along an eigenvector ∝ "
         "eigenvalue^(1+a); 0: as for a random direction",
     ),
-    "target_mass": ("t1,t2,…", "the same share in each class of equal eigenvalues, of sum 1"),
+    "target_mass": (
+        "t1,t2,…",
+        "share of the target's input variance in each class of equal eigenvalues, of sum 1",
+    ),
     "target_direction": (
         "k",
         "target along the covariance's eigenvector k (1: of the largest eigenvalue), or along the "

@@ -229,12 +229,16 @@ def equivalence(request: Run, degrees: str) -> None:
 
 DEMO_OWN = {"activation": "relu", "centre": True, "d": 600, "width": 1000, "ridge": 0.1}
 DEMO_FIXED = ("target", "noise_std", "step_exponent", "step_scale", "step_size")
+DEMO_PLAIN = (
+    *("loss", "intercept", "flip", "rows", "steps", "step_sizes", "batches"),
+    *("covariance", "target_exponent", "target_mass", "target_direction"),
+)
 
 
 @click.command()
 @click.option("--output", metavar="DIR", default="demo", show_default=True, help="for demo.png")
 @click.option("--seeds", metavar="K", default="8", show_default=True, help="networks to simulate")
-@asking(without=DEMO_FIXED, defaults={**DEFAULTS, **DEMO_OWN}, curve=False)
+@asking(without=(*DEMO_FIXED, *DEMO_PLAIN), defaults={**DEFAULTS, **DEMO_OWN}, curve=False)
 def demo(request: Request, output: str, seeds: str) -> None:
     """Two published targets, learned degree by degree.
 

@@ -83,7 +83,7 @@ def critical(request: Request, degrees: str) -> None:
     \b
     Examples
       featurestep critical --activation relu --centre --target "H1 + H2/sqrt(2)"
-      featurestep critical --activation gelu --centre --degrees 6 --plot births.pdf
+      featurestep critical --activation gelu --centre --degrees 6 --plot steps.pdf
       featurestep critical --n 20000 --d 10000 --width 15000 --json
     """
     answer(theory.critical_steps, request, fields=1, degrees=read_number(degrees))

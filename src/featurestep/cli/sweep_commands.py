@@ -180,8 +180,9 @@ _numerics = click.option(
 )
 
 
-@click.group()
-def sweep() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def sweep(ctx: click.Context) -> None:
     """Compute large grids; store, resume, export and plot them.
 
     A sweep FILE (TOML) has a base problem, a grid over its fields and the tasks to compute at
@@ -202,6 +203,8 @@ def sweep() -> None:
       [tasks.simulate]
       seeds = 4
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 @sweep.command()

@@ -93,10 +93,10 @@ def baselines(request: Request) -> None:
 def learnable(request: Request) -> None:
     """Which parts of a target one step can learn, or never.
 
-    Lists the Hermite terms of the target, in a basis whose first axis is along E[y z]; how much of
-    each any network can learn after a step on n_step samples, and how much with this activation
-    and readout law; the resulting floors (lower bounds) of the test error, and what would lower
-    them.
+    Lists the target's Hermite terms, along the direction that the step finds, E[y z], and those
+    across it: how much of each any network can learn after a step on n_step samples, and how much
+    with this activation and readout law; then the resulting floors (lower bounds) of the test
+    error, and what would lower them.
 
     \b
     Examples

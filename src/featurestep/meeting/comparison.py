@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import stdtr
 
 from ..core.display import Table, cell, json_value, plus_minus, point_in_words
 from ..core.errors import InvalidProblem
@@ -19,6 +20,7 @@ from ..simulation import SEEDS, Setting, Simulation, checked_seeds, simulate
 from ..theory import predict
 
 Z_LIMIT = 4.0
+_MIN_CHANCE = 0.003  # of |z| > Z_LIMIT, from which on it is told: with fewer than eleven seeds
 MEASURES = {
     "predicted": "what the theory predicts",
     "simulated": "mean over the seeds",
@@ -214,8 +216,16 @@ class Comparison(Result):
         return [Table.of([*as_grid(self.problem).dims, *header], rows)]
 
     def closing(self) -> list[str]:
-        """The worst row, and what it took."""
-        return [f"Worst: {self.worst}.", *self.simulation.closing()]
+        """The worst row, how much it means with few networks, and what it took."""
+        told = [f"Worst: {self.worst}."]
+        seeds = len(self.simulation.seeds)
+        chance = 2.0 * float(stdtr(seeds - 1, -Z_LIMIT))  # of |z| > the limit, by Student's t
+        if chance > _MIN_CHANCE and not self.agrees():
+            told.append(
+                f"With {seeds} networks {chance:.1%} of rows have |z| > {Z_LIMIT:g} by chance: "
+                "repeat with more seeds."
+            )
+        return [*told, *self.simulation.closing()]
 
     def __repr__(self) -> str:
         verdict = "agrees" if self.agrees() else "disagrees"
