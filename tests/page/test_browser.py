@@ -94,10 +94,12 @@ def test_settings_beyond_a_plain_problem(explorer: Explorer, name: str) -> None:
     assert getattr(state, name) == value
     assert explorer.text("value-test_error") == words.number(predict(state.problem).test_error)
     hint = explorer.text("hint-errors")
-    assert hint.startswith("limits n → ∞")
-    assert hint.endswith(f": not available with {told}")
+    assert hint.startswith("no limits n → ∞")
+    assert hint.endswith(f" with {told}")
     refused = "There is no theory of the spectrum" in explorer.page.text_content("#graph-spectrum")
     assert refused == (explorer.data("spectrum") == []) == (name != "rows")
+    reason = "the output does not estimate" in explorer.page.text_content("#graph-degrees")
+    assert reason == (explorer.data("degrees") == []) == (name == "loss")
     assert explorer.drawn()["errors"] != before["errors"]
     assert explorer.page.is_visible("#row-step_ratio") == (name != "rows")
     assert explorer.text("message") == ""
@@ -683,17 +685,33 @@ def test_the_browser_goes_back_by_presets_changes_and_whole_drags(explorer: Expl
 def test_nothing_below_the_header_moves_when_texts_change(explorer: Explorer, width: int) -> None:
     page = explorer.open(QUICK).page
     page.set_viewport_size({"width": width, "height": 900})
-    place = """() => Math.min(...[...document.querySelectorAll('.panel')]
-      .map((each) => each.getBoundingClientRect().top + scrollY))"""  # of the first panel
+    tops = """() => [...document.querySelectorAll('.panel, .graph')]
+      .map((each) => Math.round(each.getBoundingClientRect().top + scrollY))"""
     places = set()
+
+    def look() -> None:  # of the first panel alone where one without a curve is lower and later
+        found = page.evaluate(tops)
+        places.add(tuple(found) if width == 1440 else min(found))
+
     for name in PRESETS:
         explorer.click(f"preset-{name}")
-        places.add(page.evaluate(place))
+        look()
+    page.click("#pin")
+    page.wait_for_selector("html[data-pinned=yes]", state="attached")
+    look()
+    page.evaluate("() => { document.documentElement.dataset.job = 'yes'; }")
+    page.locator("#simulation").evaluate("(shown) => { shown.textContent = '6 draws, n = 1,000'; }")
+    look()
+    page.evaluate("() => { document.documentElement.dataset.job = 'no'; }")
+    inside = page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    assert inside
+    explorer.choose("covariance", "eigenvalue i ∝ 1/i")  # a long hint above the errors
+    look()
     explorer.press("ridge")  # no caption
     page.fill("#box-ridge", "-1")
     page.keyboard.press("Enter")
     page.wait_for_selector("#message:not(:empty)")
-    places.add(page.evaluate(place))
+    look()
     assert len(places) == 1
 
 

@@ -86,6 +86,22 @@ def test_names_of_levels_stand_where_no_curve_is_in_their_way() -> None:
     }
     assert places == {
         "untrained": (1, "top left"),
-        "tuned ridge on n inputs": (1, "bottom left"),
+        "tuned ridge": (1, "bottom left"),
         "noise floor": (0, "top right"),
     }
+
+
+def test_a_name_is_not_cut_off_by_the_end_of_the_axis() -> None:
+    """A level just below the top of the axis has its name below."""
+    point = {"test_error": 1.0, "train_loss": 0.6, "baselines": {"untrained": 1.15}}
+    curve = {"x": [0.0, 0.5], "test_error": [1.0, 0.95], "train_loss": [0.7, 0.65]}
+    figure = figures.errors_figure(PageState(), point, curve, None, None)
+    assert figure["layout"]["yaxis"]["range"] == [0.0, 1.2]
+    (level,) = [trace for trace in figure["data"] if trace["name"] == "untrained"]
+    assert level["textposition"].startswith("bottom")
+
+
+def test_a_ridge_is_written_in_powers_of_ten() -> None:
+    """Plotly's own form of 1e-6 is 1μ."""
+    figure = figures.errors_figure(PageState(over="ridge"), None, None, None, None)
+    assert figure["layout"]["xaxis"]["exponentformat"] == "power"

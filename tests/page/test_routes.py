@@ -76,6 +76,13 @@ def test_the_page_and_its_headers(client: Client) -> None:
     assert text.count("https://") == text.count('<a href="https://arxiv.org/abs/') == 2
 
 
+def test_a_link_that_is_refused_keeps_its_theme(client: Client) -> None:
+    page = client.get("/?phi=-3&theme=dark").get_data(as_text=True)
+    assert "phi must be a number" in page
+    assert 'data-theme="dark"' in page
+    assert 'data-theme="light"' in client.get("/?phi=-3&theme=red").get_data(as_text=True)
+
+
 def test_a_link_sets_the_controls_and_nothing_of_it_becomes_markup(client: Client) -> None:
     state = PageState(n=700, over="width", target="formula", formula="<script>alert(1)</script>")
     text = client.get(f"/?{state.to_query()}").get_data(as_text=True)

@@ -63,3 +63,11 @@ def test_the_axis_is_linear_over_the_bulk_and_logarithmic_beyond() -> None:
     assert axes.reaching([], [1.5 * axes.top, 0.1]).top > 1.5 * axes.top  # a peak is shown whole
     assert axes.reaching([], [50.0 * axes.top, 0.1]).top == axes.top  # a pole is not
     assert not spectrum_axes(PageState(step="size", step_size=0.0)).is_bent
+
+
+def test_names_of_near_spikes_stand_one_above_the_other() -> None:
+    """The rightmost is the highest: a name that reaches to the left covers no other mark."""
+    places = [0.95, 0.85, 0.3]  # from the largest spike to the smallest
+    high, middle, alone = spectrum_figure._name_heights(places)
+    assert high > middle == alone
+    assert spectrum_figure._name_heights([]) == []

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, Note, baselines, limit, predict, spectrum
+from featurestep.functions.quadrature import gauss_hermite
 from featurestep.page import axes, figures, panels, spectrum_figure, words
 from featurestep.page import views as module
 from featurestep.page.controls import PRESETS
@@ -89,11 +90,11 @@ def test_what_is_not_known_is_told_in_one_line_and_not_drawn(
     names = {trace["name"] for trace in drawn["graph-errors"]["data"]}
     assert {"test", "train", "untrained"} <= names
     assert names.isdisjoint({"published limit", "limit with norm growth", "spiked random features"})
-    assert texts["hint-errors"].startswith("limits n → ∞")
+    assert texts["hint-errors"].startswith("no limits n → ∞")
     assert "spiked random features" in texts["hint-errors"]
-    assert texts["hint-errors"].endswith(f": not available with {told}")
+    assert texts["hint-errors"].endswith(f" with {told}")
     assert texts["message"] == ""
-    known = "tuned ridge on n inputs" in names
+    known = "tuned ridge" in names
     assert known == (name == "rows")  # of square losses on isotropic inputs
 
 
@@ -109,12 +110,33 @@ def test_labels_of_two_signs_have_no_learned_degrees() -> None:
     point = answer(*tasks_of(state)["point"])
     drawn, texts = main_view(state, {"point": point})
     shown = written(drawn["graph-degrees"])[0].replace("<br>", " ")
-    assert shown.startswith("with loss hinge the output does not estimate")
+    assert shown == "Not defined: with loss hinge the output does not estimate the labels."
     assert {trace["name"] for trace in drawn["graph-learned"]["data"]} == {
         "best, sign of E[y|κ]",
         "learned, M(κ)",
     }
     assert f"{point['test_error']:.1%} of the signs wrong" in texts["sentence"]
+
+
+@pytest.mark.parametrize("loss", ["square_signs", "squared_hinge"])
+def test_outputs_that_estimate_signs_have_learned_degrees(loss: str) -> None:
+    """The share of the linear part of E[y|κ]."""
+    state = PageState(readout="rademacher", loss=loss)
+    point = answer(*tasks_of(state)["point"])
+    drawn, texts = main_view(state, {"point": point})
+    assert not point["undrawn"]
+    (bars,) = drawn["graph-degrees"]["data"]
+    found = predict(state.problem)
+    nodes, weight = gauss_hermite(120)
+    share = weight * nodes @ found.learned(nodes) / (weight * nodes @ found.target_along(nodes))
+    assert bars["y"][0] == pytest.approx(share)
+    assert texts["sentence"].startswith("Of the target the network learns")
+    high = figures.degrees(state, "learned", [1.2, None, 0.1], "#000000")["layout"]["yaxis"]
+    assert high["range"][1] > 1.06 * 1.2  # the number on the bar has room
+    low = figures.degrees(state, "learned", [1.01, None, 0.1], "#000000")["layout"]["yaxis"]
+    assert (
+        low["range"] == figures.degrees(state, "learned", [], "#000000")["layout"]["yaxis"]["range"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -350,7 +372,7 @@ def test_the_legend_names_the_curves_and_both_limits() -> None:
     named = [trace["name"] for trace in drawn["data"] if trace.get("showlegend", True)]
     assert sorted(named) == ["limit with norm growth", "published limit", "test", "train"]
     texts = written(drawn)
-    for name in ("untrained", "tuned ridge on n inputs", "noise floor", "test error, train loss"):
+    for name in ("untrained", "tuned ridge", "noise floor", "test error, train loss"):
         assert name in texts
     steps = panels.stairs(state)
     (published,) = [
@@ -369,7 +391,7 @@ def test_a_learning_curve_has_the_linear_methods_by_name() -> None:
     problem = axes.base(state).replace(n=round(ratio[at] * state.problem.d))
     assert curves["kernel ridge"]["y"][at] == pytest.approx(kernel_error(problem))
     tuned = baselines(problem).ridge_n_tuned
-    assert curves["tuned ridge on n inputs"]["y"][at] == pytest.approx(tuned)
+    assert curves["tuned ridge"]["y"][at] == pytest.approx(tuned)
     centred = state.replace(activation="relu", centre=False)
     assert "kernel" not in panels.curve(centred, draft=True)
 

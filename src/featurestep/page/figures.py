@@ -96,7 +96,9 @@ def degrees(state: PageState, name: str, values: Sequence[float | None], colour:
     bars |= {"text": text, "textposition": "outside", "cliponaxis": False, "constraintext": "none"}
     bars |= {"textfont": {"size": 10, "color": theme.ink}}
     bars |= {"hovertemplate": "%{x}: %{y:.1%}<extra></extra>"}
-    up = {"range": [0, 1.12], "tickformat": ".0%", "dtick": 0.25}
+    highest = max([0.0, *(value for value in values if value is not None)])
+    top = 1.12 if highest <= 1.06 else nice(1.06 * highest)  # room for the number on a bar
+    up = {"range": [0, top], "tickformat": ".0%", "dtick": 0.25}
     across = {"title": "degree of the learned direction, H<sub>k</sub>(κ)", "type": "category"}
     figure = frame(theme, [bars] if values else [], across, up)
     figure["layout"].update(barmode="group", bargap=0.06, bargroupgap=0.06, hovermode="closest")
@@ -172,10 +174,10 @@ def frame(
 
 _BASELINES = {  # by their names in `theory.baselines`
     "untrained": ("untrained", "dot"),
-    "ridge_n_tuned": ("tuned ridge on n inputs", "dashdot"),
+    "ridge_n_tuned": ("tuned ridge", "dashdot"),
     "kernel": ("kernel ridge", "6px,2px"),
     "noise_floor": ("noise floor", "dot"),
-    "linear_n_tuned": ("tuned linear fit on n inputs", "dashdot"),
+    "linear_n_tuned": ("tuned linear fit", "dashdot"),
     "bayes_error": ("least error", "dot"),
 }
 _LEVELS = ("noise_floor", "bayes_error")  # the same along every axis
@@ -186,6 +188,7 @@ _LIMITS = {  # n → ∞
 _CURVES = ("test", "train")
 _DASHES = {"test": "solid", "train": "12px,3px"}
 _RATIOS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # with ticks
+_POWERS = {"exponentformat": "power", "minexponent": 0}  # 10⁻⁶, not 1μ
 _NAME_HEIGHT = 0.08  # of the axis
 _NAMED = 4  # regimes with their degree written above
 _PEAKED = 8.0  # largest over smallest test error from which their axis is logarithmic
@@ -215,7 +218,9 @@ def errors_figure(state: PageState, point: Any, curve: Any, stairs: Any, simulat
     across: Figure = {"title": AXES[state.over], "type": "log"}
     if state.over == "exponent":
         across |= {"type": "linear", "range": [low - 0.008, high + 0.008]}
-    elif state.over != "ridge":
+    elif state.over == "ridge":
+        across |= _POWERS
+    else:
         across |= {"tickvals": _RATIOS, "ticktext": [f"{ratio:g}" for ratio in _RATIOS]}
     traces = [*_named(flat, traces, across, up, theme.ink), *traces]
     if isinstance(point, Mapping) and (at := here(state)) is not None:
@@ -246,8 +251,7 @@ def _y_axis(state: PageState, curve: Any, traces: list[Any]) -> Figure:
         return {"title": title, "range": [0.0, nice(top)]}
     low = max(min(value for value in values if value > 0.0) / 1.2, top * 10.0**-_DECADES)
     ends = [math.log10(low), math.log10(1.2 * top)]
-    ticks = {"dtick": 1, "exponentformat": "power", "minexponent": 0}
-    return {"title": title, "type": "log", "range": ends, **ticks}
+    return {"title": title, "type": "log", "range": ends, "dtick": 1, **_POWERS}
 
 
 def _baselines(state: PageState, point: Any, curve: Any, theme: Theme) -> list[Any]:
@@ -298,15 +302,17 @@ def _named(
             box = (y, y + room) if high else (y - room, y)
             starts = (right - width, right - 2 * width) if last else (left, left + width)
             hidden = [_crossings(lines, (x, x + width), box) for x in starts]
-            tried.append((2 * hidden[0] + hidden[1], not high, not last, starts[0], box))
-        _, low, first, start, box = min(tried)
+            cut = not up["range"][0] <= box[0] < box[1] <= up["range"][1]
+            tried.append((cut, 2 * hidden[0] + hidden[1], not high, not last, starts[0], box))
+        _, _, low, first, start, box = min(tried)
         taken = np.array([box[0] + 0.3 * room, box[0] + 0.7 * room])  # no other name stands here
         lines += [(np.array([start, start + width]), np.full(2, at)) for at in taken]
         text = [level["name"], NOTHING] if first else [NOTHING, level["name"]]
         place = f"{'bottom' if low else 'top'} {'right' if first else 'left'}"
         font = {"size": 12, "color": ink}
-        words = {"mode": "lines+text", "text": text, "textposition": place, "textfont": font}
-        named.append({**level, **words})
+        words = {"mode": "lines+markers+text", "text": text, "textposition": place}
+        unseen = {"size": 4, "opacity": 0}  # Plotly sets a text apart from a mark, not from a line
+        named.append({**level, **words, "textfont": font, "marker": unseen})
     return named
 
 

@@ -23,6 +23,7 @@ from waitress.server import create_server
 from ..core.errors import FeaturestepError, InvalidProblem, install_command
 from . import reproduce
 from .controls import context
+from .figures import THEMES
 from .jobs import Jobs
 from .state import MAX_QUERY, PLAIN, Choice, Limits, Number, PageState, Text
 from .views import LANES, VIEWS, Views
@@ -115,7 +116,9 @@ def front() -> str:
         state, wrong = PageState.from_query(request.query_string.decode("ascii", "replace")), ""
         _ = state == PLAIN or state.problem  # that of a plain address is known to be one
     except FeaturestepError as error:
-        state, wrong = PageState(), f"{error} (this is the default view)"
+        theme = request.args.get("theme")
+        state = PageState(theme=theme) if theme in THEMES else PLAIN
+        wrong = f"{error} (this is the default view)"
     known = context(state, told=bool(wrong))
     return render_template(
         "page.html", plotly=version("plotly"), docs=documents(), message=wrong, **known
@@ -278,9 +281,11 @@ class Server:
 
 def serve(opened: socket.socket, views: Views) -> None:
     """Serve the page until Ctrl-C."""
-    logging.getLogger("waitress").setLevel(logging.ERROR)  # nothing of it helps a user
+    log = logging.getLogger("waitress")
+    log.setLevel(logging.ERROR)  # nothing of it helps a user
     server = Server(opened, views)
     try:
         server.run()
     finally:
+        log.setLevel(logging.CRITICAL)  # answers under way fail now
         server.close()

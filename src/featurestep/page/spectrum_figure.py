@@ -14,7 +14,8 @@ from .figures import THEMES, Theme
 from .state import PageState
 
 _CARRIED = ("constant", "κ", "κ²", "κ³", "κ⁴", "κ⁵", "κ⁶")
-_NAME_HEIGHTS = (0.06, 0.24)  # of spikes' names in turn, so that they stand clear of each other
+_NAME_HEIGHT = 0.09  # of a spike's name above the axis, and
+_NAME_ROOM = (0.22, 0.18)  # across and up: to the right of a name that is so near stands one higher
 _NAME_WIDTH = 0.1  # of the axis, half of it: nearer to the end or to a spike a name goes left
 _MIN_NAMED_OVERLAP = 0.1  # squared overlap from which a simulated value is said to carry something
 Data = Mapping[str, Any]
@@ -82,8 +83,9 @@ def _marks(
     A density has no height at a spike, so that no line up to one is drawn.
     """
     found = []
-    for rank, spike in enumerate(data["spikes"]):
-        at, height = spike["singular_value"], axes.top * _NAME_HEIGHTS[rank % len(_NAME_HEIGHTS)]
+    heights = _name_heights(axes.place([spike["singular_value"] for spike in data["spikes"]]))
+    for spike, share in zip(data["spikes"], heights, strict=True):
+        at, height = spike["singular_value"], axes.top * share
         hollow = small or not spike["resolved"]
         marker = {"symbol": "triangle-up", "size": [8 if small else 14, 0], "opacity": 1.0}
         marker |= {"color": theme.paper if hollow else theme.train}
@@ -94,6 +96,17 @@ def _marks(
         shown = {"customdata": [at] * 2, "hovertemplate": hover, "cliponaxis": False}
         found.append(figures.marks(x, y, "predicted spike", marker, **shown, **figures.PIN))
     return found
+
+
+def _name_heights(places: Sequence[float]) -> list[float]:
+    """Of the names at places from right to left, so that each is the lowest above its own mark."""
+    heights = list[float]()
+    last = -np.inf
+    for place in reversed(places):
+        near = place - last < _NAME_ROOM[0]
+        heights.append(heights[-1] + _NAME_ROOM[1] if near else _NAME_HEIGHT)
+        last = place
+    return heights[::-1]
 
 
 def overlaps_text(overlaps: Sequence[float]) -> str:

@@ -49,7 +49,7 @@ def missing(state: PageState, fields: Collection[str]) -> str:
     if "covariance" in fields:
         told.append("ridge regression")
     which = [_DEPARTURES[name] for name in fields if name in _DEPARTURES]
-    return f"{_listed(told)}: not available with {_listed(which)}" if told and which else ""
+    return f"no {_listed(told, 'or')} with {_listed(which)}" if told and which else ""
 
 
 def no_spectrum(fields: Collection[str]) -> str:
@@ -116,8 +116,8 @@ def _worth(point: Any) -> str:
     return f"The test error, {shown}, is {against}."
 
 
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def number(value: float) -> str:

@@ -8,6 +8,7 @@
   const find = (id) => document.getElementById(id);
   const known = JSON.parse(find("known").textContent);
   const PLAY = { step: 0.005, leap: 3, pause: 40, whole: 10000 }; // of α; ms from one to the next, and in all
+  const PIN = find("pin").title;
   const LOOK = 300; // ms from look to look at a simulation
   const MARKED = { target: ["formula", "c1", "c2", "c3", "c4"], d: ["phi"], width: ["psi"], n_step: ["step_ratio"] };
   let current = known.start; // the query of the controls as they stand
@@ -167,7 +168,9 @@
     pinned = query;
     find("pin").setAttribute("aria-pressed", String(query !== null));
     find("pin").textContent = query === null ? "Pin" : "Unpin";
-    find("pinned").textContent = query === null ? "" : `grey: ${differences(query)}`;
+    const text = query === null ? "" : `grey: ${differences(query)}`;
+    find("pinned").textContent = text;
+    find("pinned").title = find("pin").title = text || PIN;
     history.replaceState(null, "", `?${shown}${query === null ? "" : "#pin=" + encodeURIComponent(query)}`);
     await panels.pin(query);
     root.dataset.pinned = query === null ? "no" : "yes";
@@ -202,7 +205,7 @@
 
   function tell({ share, text }) {
     find("progress").value = share;
-    find("simulation").textContent = text;
+    find("simulation").textContent = find("simulation").title = text;
   }
 
   async function copy(id, text) {

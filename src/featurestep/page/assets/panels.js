@@ -13,7 +13,7 @@
   const PAGE = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => (byte % 36).toString(36)).join("");
   const root = document.documentElement;
   const latest = {}; // figures by their panels
-  const shares = {}; // traces by panel and lane: a panel may have some of both
+  const shares = {}; // figures by panel and lane: a panel may have traces of both
   const sent = {}; // their texts, by panel and lane: Plotly writes into what it draws
   const looks = {}; // how panels were drawn last, but for what moves
   const sizes = {}; // of panels, so that none need be measured while another is drawn
@@ -78,8 +78,8 @@
         const text = JSON.stringify(figure);
         if (sent[id + lane.name] === text) continue;
         sent[id + lane.name] = text;
-        shares[id] = { spectrum: [], main: [], ...shares[id], [lane.name]: figure.data };
-        latest[id] = { data: Object.values(shares[id]).flat(), layout: figure.layout };
+        shares[id] = { spectrum: null, main: null, ...shares[id], [lane.name]: figure };
+        latest[id] = joined(Object.values(shares[id]).filter(Boolean));
         stale.add(id);
       }
       if (lane.name === "main") accept(lane.asked, answer.refused, answer.field);
@@ -95,6 +95,12 @@
     show(lane);
     root.dataset[`${lane.name}Late`] = "no";
     rest();
+  }
+
+  /* One figure of what the lanes have for it; the main one, which is last, has the axes, or the reason for none. */
+  function joined(parts) {
+    const { layout } = parts.findLast((part) => part.data.length) || parts.at(-1);
+    return { data: parts.flatMap((part) => part.data), layout: layout };
   }
 
   /* Once the controls rest, what is drawn as a draft is asked for in full. */
@@ -195,6 +201,7 @@
       const element = document.getElementById(id);
       if (Array.isArray(text)) element.replaceChildren(...text.map(item));
       else element.textContent = text;
+      if (element.className === "hint") element.title = text; // it may not fit
     }
     badge();
   }
