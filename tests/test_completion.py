@@ -29,6 +29,9 @@ def offered(*words: str) -> list[str]:
         (("predict", "--over", "readout=uniform,c"), ["readout=uniform,constant"]),
         (("predict", "--over", "ridge=1"), []),
         (("figure", "max"), ["maximal-step"]),
+        (("study", "uni"), ["universality"]),
+        (("fit", "data.csv", "--task", "c"), ["classification"]),
+        (("optimum", "--best", "step"), ["step_size", "step_sizes"]),
     ],
 )
 def test_names_are_completed(words: tuple[str, ...], expected: list[str]) -> None:
@@ -37,3 +40,19 @@ def test_names_are_completed(words: tuple[str, ...], expected: list[str]) -> Non
 
 def test_all_figures_are_offered() -> None:
     assert offered("figure", "") == ["all", *FIGURES]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "da"),
+        ("fit", "data.csv", "--save", "da"),
+        ("predict", "--plot", "da"),
+        ("sweep", "run", "da"),
+        ("sweep", "export", "sweep.toml", "da"),
+    ],
+)
+def test_files_are_left_to_the_shell(words: tuple[str, ...]) -> None:
+    shell = BashComplete(main, {}, "featurestep", "_FEATURESTEP_COMPLETE")
+    (item,) = shell.get_completions(list(words[:-1]), words[-1])
+    assert (item.type, item.value) == ("file", "da")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.axes import read_number
-from .options import Command, figure_names
+from .options import Command, figure_names, study_names
 from .output import check_folder, require_extra, watched_share, write_in
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def figure(name: str | None, **asked: Any) -> None:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=study_names)
 @partial(_options, kind="studies")
 def study(name: str | None, **asked: Any) -> None:
     """Answer an open question by an experiment, or `all` of them.

@@ -11,6 +11,7 @@ from ..core.axes import read_number
 from ..core.checks import check_file, one_of, whole_number, write_whole
 from ..core.display import Table, plus_minus
 from ..core.errors import InvalidProblem
+from .options import file_names, offering
 from .output import (
     check_path,
     mention,
@@ -22,11 +23,12 @@ from .output import (
     watched_share,
 )
 
+TASKS = ("auto", "regression", "classification")
 SEED = "seed of the folds and of the network's draws"
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", shell_complete=file_names)
 @click.option("--target", metavar="COLUMN", required=True, help="column to predict")
 @click.option("--width", metavar="N", default="1000", show_default=True, help="neurons")
 @click.option(
@@ -35,10 +37,22 @@ SEED = "seed of the folds and of the network's draws"
     default="auto",
     show_default=True,
     help="regression, classification, or auto: words and whole numbers of few values are classes",
+    shell_complete=offering(TASKS),
 )
 @click.option("--seed", metavar="K", default="0", show_default=True, help=SEED)
-@click.option("--save", "saved", metavar="FILE", help="write the pipeline of one step, .joblib")
-@click.option("--plot", metavar="FILE", help="draw what the step learned, .png, .pdf or .svg")
+@click.option(
+    "--save",
+    "saved",
+    metavar="FILE",
+    help="write the pipeline of one step, .joblib",
+    shell_complete=file_names,
+)
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="draw what the step learned, .png, .pdf or .svg",
+    shell_complete=file_names,
+)
 @click.option("--json", "as_json", is_flag=True, help="print JSON instead of a table")
 def fit(
     file: str,
@@ -66,7 +80,7 @@ def fit(
     require_extra("fit", "sklearn", "sklearn", "pandas")
     from ..estimators import tables
 
-    one_of("--task", task, tables.TASKS)
+    one_of("--task", task, TASKS)
     neurons = whole_number("--width", read_number(width))
     drawn = read_number(seed)
     if not isinstance(drawn, int) or not 0 <= drawn < 2**32:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import click
 import numpy as np
+from click.shell_completion import CompletionItem
 
 from ..conventions import RATIOS
 from ..core.axes import read_axis, read_value
@@ -140,6 +141,18 @@ def figure_names(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return offering(("all", *FIGURES))(ctx, param, incomplete)
 
 
+def study_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The studies, and all of them."""
+    from ..studies import STUDIES
+
+    return offering(("all", *STUDIES))(ctx, param, incomplete)
+
+
+def file_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Those that the shell knows."""
+    return [CompletionItem(incomplete, type="file")]
+
+
 def complete_axis(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """`FIELD=`, and after the sign of equality the names that such a field may have."""
     name, equals, typed = incomplete.partition("=")
@@ -257,7 +270,12 @@ _CURVE = (
         "v1,v2,…; a second --over gives a line for each of its values",
     ),
     json_option,
-    click.option("--plot", metavar="FILE", help="also draw a figure: .png, .pdf or .svg"),
+    click.option(
+        "--plot",
+        metavar="FILE",
+        help="also draw a figure: .png, .pdf or .svg",
+        shell_complete=file_names,
+    ),
 )
 
 

@@ -28,7 +28,7 @@ from ..sweeps import (
     under_numerics,
 )
 from . import INTERRUPTED
-from .options import Command, json_option
+from .options import Command, file_names, json_option
 from .output import (
     check_path,
     mention,
@@ -160,7 +160,7 @@ def _reasons(found: SweepStatus) -> list[str]:
 
 def _file(command: Command) -> Command:
     store = click.option("--store", metavar="PATH", help="the SQLite file with the results")
-    return click.argument("file", metavar="FILE")(store(command))
+    return click.argument("file", metavar="FILE", shell_complete=file_names)(store(command))
 
 
 def _engine(command: Command) -> Command:
@@ -263,7 +263,7 @@ def status(as_json: bool, **asked: Any) -> None:
 
 @sweep.command()
 @_file
-@click.argument("output", metavar="OUTPUT")
+@click.argument("output", metavar="OUTPUT", shell_complete=file_names)
 @click.option("--provenance", is_flag=True, help="add when, where and by what each was computed")
 @_numerics
 def export(output: str, provenance: bool, **where: Any) -> None:
@@ -287,7 +287,7 @@ def export(output: str, provenance: bool, **where: Any) -> None:
 
 @sweep.command()
 @_file
-@click.argument("output", metavar="OUTPUT")
+@click.argument("output", metavar="OUTPUT", shell_complete=file_names)
 @click.option("--quantity", metavar="NAME", default="test_error", show_default=True)
 @click.option("--x", metavar="FIELD", help="the horizontal axis  [default: the first dimension]")
 @click.option("--at", multiple=True, metavar="FIELD=VALUE", help="fix a dimension; may repeat")

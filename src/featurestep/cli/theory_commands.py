@@ -112,6 +112,7 @@ def learnable(request: Request) -> None:
     multiple=True,
     metavar="NAME[=LOW:HIGH]",
     help="what to choose: ridge, step_size or both, or step_sizes  [default: ridge]",
+    shell_complete=offering(("ridge", "step_size", "step_sizes")),
 )
 @click.option("--minimise", metavar="ERROR", default="test_error", show_default=True)
 @asking()

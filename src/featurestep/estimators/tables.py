@@ -24,7 +24,6 @@ from ..functions.formula import suggestion
 from .models import OneStepClassifier, OneStepRegressor
 
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
-TASKS = ("auto", "regression", "classification")
 MAX_CLASSES = 20  # whole numbers with at most so many values count as classes
 MAX_CATEGORIES = 20  # of a column; rarer ones are taken together
 MAX_DISTINCT_SHARE = 0.5  # of the rows: a column of text with more distinct values is a name
