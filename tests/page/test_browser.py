@@ -98,7 +98,7 @@ def test_settings_beyond_a_plain_problem(explorer: Explorer, name: str) -> None:
     assert hint.endswith(f" with {told}")
     refused = "There is no theory of the spectrum" in explorer.page.text_content("#graph-spectrum")
     assert refused == (explorer.data("spectrum") == []) == (name != "rows")
-    reason = "the output does not estimate" in explorer.page.text_content("#graph-degrees")
+    reason = "Not defined:" in explorer.page.text_content("#graph-degrees")
     assert reason == (explorer.data("degrees") == []) == (name == "loss")
     assert explorer.drawn()["errors"] != before["errors"]
     assert explorer.page.is_visible("#row-step_ratio") == (name != "rows")
