@@ -74,7 +74,7 @@ CITED = re.compile(rf"\beqs?\.\s+({ONE}(?:(?:,\s*|\s+and\s+|\s+to\s+){ONE})*)")
 
 EQUATIONS = (
     (1, 88),
-    (90, 123),
+    (90, 126),
     (130, 152),
     (160, 181),
 )  # first and last number of each topic
