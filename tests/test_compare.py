@@ -75,6 +75,15 @@ def test_z_scores_by_hand(found):
             assert row.relative_gap == pytest.approx(mean / expected - 1, rel=1e-6, abs=1e-9)
 
 
+def test_a_prediction_of_zero_has_no_relative_gap():
+    """Not even where rounding leaves something of it: an intercept that symmetry forbids."""
+    problem = BASE.replace(loss="logistic", intercept=True, target="H1", step_exponent=0.3)
+    found = compare(problem, seeds=2, n_test=200)
+    (row,) = (row for row in found.rows if row.quantity == "intercept")
+    assert abs(row.predicted) < 1e-13
+    assert row.relative_gap is None
+
+
 def test_the_worst_row_sets_the_limit(found):
     worst = found.worst
     assert abs(worst.z) == max(abs(row.z) for row in found.rows)

@@ -21,6 +21,7 @@ from ..theory import predict
 
 Z_LIMIT = 4.0
 _MIN_CHANCE = 0.003  # of |z| > Z_LIMIT, from which on it is told: with fewer than eleven seeds
+_ROUNDING = 1e-12  # of a gap, up to which a prediction is 0
 MEASURES = {
     "predicted": "what the theory predicts",
     "simulated": "mean over the seeds",
@@ -135,7 +136,8 @@ class Comparison(Result):
         predicted = np.stack([self.predicted[name] for name in names])
         difference = simulated.values - predicted
         with np.errstate(divide="ignore", invalid="ignore"):  # no wrong sign in either
-            gap = difference / predicted
+            is_zero = np.abs(predicted) <= _ROUNDING * np.abs(difference)  # as an intercept may be
+            gap = np.where(is_zero, np.nan, difference / predicted)
         numbers = (predicted, simulated.values, error, difference / error, gap)
         arrays: dict[str, Any] = {
             name: (simulated.dims, array, {"long_name": text})
