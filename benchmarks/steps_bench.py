@@ -1,6 +1,7 @@
 """Predictions of several steps: CPU time of one point against the number of steps.
 
-All steps together are 1.5√N, so that weights and rules are as large for every number of them.
+All steps together are 1.5√N, so that weights and rules are as large for every number of them. The
+last column is the time of six steps relative to the line through those of two and three.
 """
 
 from __future__ import annotations
@@ -39,11 +40,13 @@ def seconds(activation: str, readout: str, steps: int) -> float:
 def main() -> None:
     """Print the table."""
     print("predictions of several steps, CPU ms of one point (goal at T = 2: 150, Gaussian 3000)")
-    print(f"{'law':12}{'activation':12}" + "".join(f"{f'T = {k}':>9}" for k in STEPS))
+    print(f"{'law':12}{'activation':12}" + "".join(f"{f'T = {k}':>9}" for k in STEPS), " on line")
     for readout in ("constant", "rademacher", "gaussian"):
         for activation in ("tanh", "relu"):
             times = [1e3 * seconds(activation, readout, k) for k in STEPS]
-            print(f"{readout:12}{activation:12}" + "".join(f"{t:9.0f}" for t in times), flush=True)
+            line = times[-1] / (times[1] + (STEPS[-1] - 2) * (times[2] - times[1]))
+            row = "".join(f"{t:9.0f}" for t in times)
+            print(f"{readout:12}{activation:12}{row}{line:9.2f}", flush=True)
 
 
 if __name__ == "__main__":
