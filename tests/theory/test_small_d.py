@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,9 @@ def test_errors_are_derivatives_of_losses(
     def at_weight(more: float) -> float:
         def heavier(samples: Samples, state: State) -> Evaluation:
             mass = samples.step.n[:, None] * samples.weight * (1.0 / (1.0 + state.chi) + more)
-            return evaluate(samples, state, mass=mass)
+            noise = (mass[:, :, None] * samples.columns.spread_in_v2).sum(axis=1)
+            sums = fixed_point.SampleSums(samples.columns.summed(mass), noise)
+            return replace(evaluate(samples, state, sums=sums), mass=mass)
 
         monkeypatch.setattr(fixed_point, "evaluate", heavier)
         return float(answer(problem).fitted.train_loss[0])
