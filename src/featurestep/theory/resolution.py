@@ -37,21 +37,36 @@ ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolv
 ROUGH_GAUSS = 3.0  # the same from node to node of `saturating_gauss_law`
 ROUGH_NODES = 0.5  # change of log(1 + χ) from node to node that the rule resolves, to 1e-6
 _INNER = 6.0  # |κ| beyond which roughness carries no weight
-_GAUSS_COUNTS = (
-    7,
-    9,
-    11,
-    13,
-    15,
-    19,
-    25,
-)  # nodes of `saturating_gauss_law`; few sizes, for large batches
-# (reach of the step, nodes up to it). Errors were below 3e-7 on the random problems with which the
-# numbers were chosen; of 301 others 298 were below 1e-6, the largest 3.4e-6.
-_NODES_BY_REACH = ((0.09, 7), (0.18, 9), (0.36, 11), (0.71, 13), (1.0, 15), (1.42, 19), (2.0, 25))
+_GAUSS_COUNTS = (5, 6, 8, 11, 13, 16, 19, 25)  # nodes; few sizes, for large batches
+# (reach of the step, nodes of `saturating_gauss_law` up to it): errors are mostly below 1e-6.
+# A rule is that of the largest reach it serves, so that few problems need a batch of their own.
+_NODES_BY_REACH = (
+    (0.0222, 5),
+    (0.0885, 6),
+    (0.177, 8),
+    (0.354, 11),
+    (0.708, 13),
+    (1.0, 16),
+    (1.415, 19),
+    (2.0, 25),
+)
 _SMALL_REACH = 0.09  # up to which 7 nodes do for any width
+# (reach of the step, factor on the nodes of the law of r up to it), for continuous laws and for
+# those of few values: there nodes cost little, and the fewer rules, the larger are batches.
+_RESIDUALS_BY_REACH = (
+    (0.0222, 0.57),
+    (0.0885, 0.71),
+    (0.177, 0.86),
+    (0.708, 1.0),
+    (2.0, 1.28),
+    (math.inf, 1.6),
+)
+_RESIDUALS_OF_VALUES = ((0.708, 1.0), (2.0, 2.0), (math.inf, 2.6))
 _NODE_SPACING = 0.58  # of the rule in κ
 _WIDE_NODE_SPACING = 0.72  # for the square loss, fresh rows and one direction, if u is smaller
+# The same where nothing varies faster than at the scale 2 of stretching, and how much larger that
+# may be than the scale at which a target that is not a polynomial is seen along κ.
+_SMOOTH_NODE_SPACING, _SMOOTH_SCALE, _BLURS = 0.9, 2.0, 1.4
 _SLIGHTLY = 1.25  # factor on the nodes of κ for which a problem shares the rules of others
 # Shift beyond which 1/(1 + χ) varies at 0.4ρ/u up to |κ| = 3ρ/u, where an activation saturates: the
 # nodes are twice as dense there.
@@ -96,6 +111,7 @@ class Resolution:
     rough_groups: float
     slack: float = 1.0
     residuals: float = 1.0
+    residuals_by_reach: float = 1.0  # the same factor by the size of the step, for the square loss
 
     @property
     def adapts(self) -> bool:
@@ -184,7 +200,8 @@ def choose(problem: Problem, weights: SpikedWeights, effort: Effort) -> Resoluti
     groups = _groups(problem, weights, effort.groups)
     nodes = _nodes(problem, weights, effort.nodes)
     rough = ROUGH_GAUSS if groups[0] is saturating_gauss_law else ROUGH_GROUPS * _GROUP_SPACING
-    return Resolution(groups, nodes, rough, effort.slack, effort.residuals)
+    by_reach = _residuals_by_reach(problem, weights, is_finite=groups[0] is _values)
+    return Resolution(groups, nodes, rough, effort.slack, effort.residuals, by_reach)
 
 
 def shared_rules(rules: dict[int, Resolution]) -> dict[int, Resolution]:
@@ -251,12 +268,27 @@ def rounded_down(scale: float) -> float:
     return float(2.0 ** (0.5 * math.floor(2.0 * math.log2(min(1.0, max(scale, _SMALLEST_SCALE))))))
 
 
+def _reach(problem: Problem, weights: SpikedWeights) -> float:
+    """The effect of the step on a neuron with g = 1, for every likely initial output."""
+    drift = _largest_drift(problem, weights)
+    return max(abs(weights.unit_shift), drift, math.sqrt(weights.unit_growth))
+
+
+def _residuals_by_reach(problem: Problem, weights: SpikedWeights, *, is_finite: bool) -> float:
+    """Factor on the nodes of the law of r: large steps are far from polynomials in r."""
+    star = problem.star
+    if not problem.has_square_loss or not (isinstance(star, Nonlinearity) or star.is_single):
+        return 1.0
+    reach = _reach(problem, weights)
+    table = _RESIDUALS_OF_VALUES if is_finite else _RESIDUALS_BY_REACH
+    return next(factor for most, factor in table if reach <= most)
+
+
 def _groups(problem: Problem, weights: SpikedWeights, refine: float) -> GroupKey:
     finite = _finite_law(problem)
     if finite is not None:
         return _values, finite
-    u = abs(weights.unit_shift)
-    reach = max(u, _largest_drift(problem, weights), math.sqrt(weights.unit_growth))
+    u, reach = abs(weights.unit_shift), _reach(problem, weights)
     if problem.d < _FEW_INPUTS:
         refine *= _FEW_INPUTS_REFINEMENT[problem.initial]
     few = _few_gauss_nodes(problem, weights, reach, refine)
@@ -296,17 +328,17 @@ def _few_gauss_nodes(
     `reach` is the effect of the step on a neuron with g = 1. Functions of g level off beyond
     |g| = 1/reach, except for activations that oscillate and where the step cancels the weights.
     """
-    rounded = 2.0 ** (0.5 * math.ceil(2.0 * math.log2(max(reach, 2.0**-6))))
-    needed = next((count for most, count in _NODES_BY_REACH if rounded <= most), math.inf)
-    if rounded > _SMALL_REACH:
+    fitting = (rule for rule in _NODES_BY_REACH if reach <= rule[0])
+    most, needed = next(fitting, (math.inf, math.inf))
+    if most > _SMALL_REACH:
         needed += 2.0 * max(0.0, math.log10(problem.width) - 4.0)  # as in `_groups`
-    needed *= 1.0 + 0.5 * (growth_degree(problem.sigma) - 1) * rounded
+    needed *= 1.0 + 0.5 * (growth_degree(problem.sigma) - 1) * most
     if problem.sigma.oscillates:
         needed *= 1.0 + abs(weights.unit_shift)
     count = next((count for count in _GAUSS_COUNTS if needed * refine <= count), None)
     if count is None or _largest_drift(problem, weights) * _TAIL > 0.3:
         return None
-    return saturating_gauss_law, (problem.law.name, count, rounded / (1.0 + 0.4 * rounded))
+    return saturating_gauss_law, (problem.law.name, count, most / (1.0 + 0.4 * most))
 
 
 def _largest_drift(problem: Problem, weights: SpikedWeights) -> float:
@@ -344,6 +376,8 @@ def _nodes(problem: Problem, weights: SpikedWeights, refine: float) -> NodeKey:
     plain = problem.has_square_loss and fresh and problem.directions == 1
     gentle = plain and u <= _STEEP_SHIFT
     spacing = (_WIDE_NODE_SPACING if gentle else _NODE_SPACING) / refine
+    if gentle and min(scale, _smoothest(problem, weights)) >= _SMOOTH_SCALE:
+        centres, spacing = ((0.0, _SMOOTH_SCALE),), _SMOOTH_NODE_SPACING / refine
     if 2 * end / widest / spacing > MOST_NODES:
         raise NotConverged(
             f"take a smaller step: activation {sigma.name} oscillates {u:.3g} times along the "
@@ -357,6 +391,16 @@ def _shortest_row(problem: Problem) -> float:
     if problem.initial != "gaussian":
         return 1.0
     return math.sqrt(1.0 - math.sqrt(2.0 / max(problem.d, FEWEST_INPUTS)))
+
+
+def _smoothest(problem: Problem, weights: SpikedWeights) -> float:
+    """The scale in κ at which terms of finite d and the target vary."""
+    if problem.d < _FEW_INPUTS or problem.covariance is not None:
+        return 1.0
+    if isinstance(problem.star, HermiteSum):
+        return math.inf
+    gamma = abs(weights.alignment)
+    return _BLURS * math.sqrt(max(1.0 - gamma**2, 0.0)) / max(gamma, 1e-300)
 
 
 def _target_centres(problem: Problem, weights: SpikedWeights) -> tuple[tuple[float, float], ...]:

@@ -183,7 +183,9 @@ def solve_block(
 ) -> tuple[list[Outcome], Roughness]:
     """Outcomes of problems that share their rules, and how rough the solutions are on them."""
     groups, nodes = Mirrored.of(resolution.group_rule(), problems[0].sigma), resolution.node_rule()
-    count = round(resolution.residuals * max(r_nodes(problem) for problem in problems))
+    count = max(r_nodes(problem) for problem in problems)
+    if count > 2:  # two values are exact
+        count = round(resolution.residuals * resolution.residuals_by_reach * count)
     rows = [row for problem in problems for row in rows_of(problem, method)]
     slack = resolution.slack
     found = solve_rows(rows, groups.rule, nodes, count, method=method, slack=slack, higher=higher)
