@@ -37,7 +37,7 @@ from .degrees import (
     positive,
     stacked_parts,
 )
-from .dyson import matmul, real_product, symmetric
+from .dyson import matmul, real_product, symmetric, transposed
 from .inputs import Classes, NormProducts
 from .products import (
     ClassProducts,
@@ -50,12 +50,13 @@ from .products import (
     pair_classes,
     pair_sector,
 )
-from .sectors import FormLayout, MixedCoordinates, Sector, SectorBlocks, form_layout
+from .sectors import FormLayout, Forms, MixedCoordinates, Sector, SectorBlocks, form_layout
 from .step import Step
 from .weight_covariance import pair_covariance, weight_covariance
 
 MOST_OVERLAP = 0.1  # share of (κ, s) in a neuron's square that is seen, to first order
 MOST_GROWTH = 12.0  # of ν² with the norm of a sample
+_MANY_GROUPS = 4  # from which products of tables take less time than sums over elements
 _POINTS, _POINTS_IN_NORM = 12, 8  # of averages between which others are interpolated
 
 
@@ -118,14 +119,28 @@ class Columns:
         if self.kept_products is not None:
             return self.kept_products
         pairs = symmetric(self.slope.shape[2])
-        tables = [self.slope, *(sector.table for sector in self.sectors)]
-        if self.along_kappa is not None:
-            tables.append(self.along_kappa.table)
+        tables = self._tables
         every = [table[..., pairs.first] * table[..., pairs.second] for table in tables]
         if self.along_kappa is not None:
             mixed = self.slope[..., :, None] * tables[-1][..., None, :]
             every.append(mixed.reshape(*mixed.shape[:2], -1))
         return np.concatenate(every, axis=2) if len(every) > 1 else every[0]
+
+    @property
+    def _tables(self) -> list[FloatArray]:
+        """μ, those of the sectors and t_c, (B, Q, K) each."""
+        last = [] if self.along_kappa is None else [self.along_kappa.table]
+        return [self.slope, *(sector.table for sector in self.sectors), *last]
+
+    @cached_property
+    def _stacked(self) -> FloatArray:
+        """The same in one array, (B, T, Q, K)."""
+        return np.stack(self._tables, axis=1)
+
+    def _is_by_tables(self, values: FloatArray) -> bool:
+        """True if sums for values (B, …) are faster by products of tables than over elements."""
+        own = len(self.slope) == len(values) and not np.iscomplexobj(values)
+        return own and self.slope.shape[2] >= _MANY_GROUPS
 
     @cached_property
     def blocks(self) -> SectorBlocks | None:
@@ -145,6 +160,12 @@ class Columns:
 
     def summed(self, weight: FloatArray, products: FloatArray | None = None) -> FloatArray:
         """Σ over nodes of `weight` (B, Q) times `products`, its own or the given, (B, m)."""
+        if products is None and self._is_by_tables(weight):
+            tables, mixed = self._stacked, None
+            weighted = transposed(tables * weight[:, None, :, None])
+            if self.along_kappa is not None:
+                mixed = matmul(weighted[:, 0], tables[:, -1])
+            return self.layout.flat(Forms(matmul(weighted, tables), mixed))
         products = self.products if products is None else products
         if len(products) < len(weight):  # all rows share the columns
             return real_product(weight, products[0])
@@ -155,6 +176,13 @@ class Columns:
 
         Given products may be of the first elements only.
         """
+        if products is None and self._is_by_tables(flat):
+            tables, forms = self._stacked, self.layout.forms(flat)
+            turned = matmul(tables, forms.own)
+            if forms.mixed is not None:
+                turned[:, -1] += matmul(tables[:, 0], forms.mixed)
+            turned *= tables
+            return np.asarray(turned.sum(axis=(1, 3)))
         products = self.products if products is None else products
         count = products.shape[2]
         twice = flat[:, :count] * self.layout.twice[:count]
@@ -183,9 +211,10 @@ class Columns:
     def bare(self) -> Columns:
         """The same without fields: what the fixed point needs."""
         none = self.plain[:, :, :0]
+        kept = None if self._is_by_tables(self.slope) else self.products
         return Columns(
             self.slope, self.spread, self.spread_in_v2, none, none, none, none,
-            sectors=self.sectors, along_kappa=self.along_kappa, kept_products=self.products,
+            sectors=self.sectors, along_kappa=self.along_kappa, kept_products=kept,
         )  # fmt: skip
 
     def take(self, rows: Any) -> Columns:

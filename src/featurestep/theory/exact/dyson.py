@@ -147,12 +147,12 @@ def p_hat_index(size: int) -> IntArray:
 def t_matrix_determinant(step: Step, coupled: FloatArray) -> FloatArray:
     """det(I − N(r)Γ), (B, M): it vanishes where a single sample makes an eigenvalue."""
     gamma = step.phi[:, None, None] * coupled
-    return np.asarray(np.linalg.det(sample_denominator(gamma, *_sample_coupling(step))))
+    return np.asarray(np.linalg.det(sample_denominator(gamma, *step.sample_coupling)))
 
 
 def t_matrix(step: Step, coupled: FloatArray) -> FloatArray:
     """T(r) of (22), (B, M, 2K, 2K), for G on (p, φ̂)."""
-    return sample_response(step.phi[:, None, None] * coupled, *_sample_coupling(step))
+    return sample_response(step.phi[:, None, None] * coupled, *step.sample_coupling)
 
 
 def sample_response(gamma: FloatArray, cross: FloatArray, own: FloatArray) -> FloatArray:
@@ -183,14 +183,6 @@ def t_matrix_without_readout(step: Step) -> FloatArray:
     nothing = np.zeros((rows, size, size))
     unmoved = solve_blocks(step.initial_factor, np.zeros((rows, 2 * size, 2 * size)), nothing)
     return t_matrix(step, unmoved.coupled)
-
-
-def _sample_coupling(step: Step) -> tuple[FloatArray, FloatArray]:
-    """rk and r²δ, the diagonals of N(r), (B, M, K)."""
-    if step.visible is not None:
-        return step.visible.cross, step.visible.own
-    r = step.r[:, :, None]
-    return r * step.k[:, None, :], r**2 * step.delta[:, None, :]
 
 
 def sample_denominator(gamma: FloatArray, cross: FloatArray, own: FloatArray) -> FloatArray:
@@ -313,10 +305,13 @@ class Symmetric:
 
     def whole(self, elements: FloatArray) -> FloatArray:
         """The matrices with these elements."""
-        matrix = np.empty((*elements.shape[:-1], self.size, self.size), dtype=elements.dtype)
-        matrix[..., self.first, self.second] = elements
-        matrix[..., self.second, self.first] = elements
-        return matrix
+        found = elements.take(self._places, axis=-1)
+        return found.reshape(*elements.shape[:-1], self.size, self.size)
+
+    @cached_property
+    def _places(self) -> IntArray:
+        """Where the elements of a whole matrix are among those with i ≤ j."""
+        return symmetric_places(self.size)
 
     def rows(self, operator: FloatArray) -> FloatArray:
         """Rows of an operator whose rows are all elements."""
@@ -331,6 +326,14 @@ class Symmetric:
     def halved(self, operator: FloatArray) -> FloatArray:
         """Columns of diagonal elements halved: an operator that has counted them twice."""
         return np.asarray(operator * np.where(self.first == self.second, 0.5, 1.0))
+
+
+def symmetric_places(size: int) -> IntArray:
+    """Places of all elements of a symmetric matrix, row by row, among those with i ≤ j."""
+    places = np.zeros((size, size), dtype=np.intp)
+    first, second = np.triu_indices(size)
+    places[first, second] = places[second, first] = np.arange(first.size)
+    return places.ravel()
 
 
 @lru_cache(maxsize=64)

@@ -13,6 +13,7 @@ higher degrees add to dχ as the linear one does, each with a matrix for its tab
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from ...core.types import FloatArray, IntArray
 from .columns import Columns
 from .dyson import matmul, p_hat_index, symmetric, t_matrix_change, transposed
 from .fields import Covariance, forces, mean_change
-from .fixed_point import Evaluation, Samples, SampleSums, robust_fixed_point
+from .fixed_point import Evaluation, Samples, SampleSums, Subsets, robust_fixed_point
 from .products import ClassBlock
 from .regression import RegressionFit
 from .sectors import Forms, half_sums
@@ -106,15 +107,16 @@ class Adjoint:
             self.across_demand = matmul(squares[:, None, :], tables.spread)
         self.whole = at.class_whole
         self.bare = replace(at.samples, columns=at.samples.columns.bare())
+        self._subsets = Subsets(self.bare)
 
     def samples_of(self, rows: IntArray) -> Samples:
         """The samples of some problems, or of all, without fields."""
-        return self.bare if rows.size == len(self.step) else self.bare.take(rows)
+        return self._subsets.take(rows)
 
     def reply(
         self,
         samples: Samples,
-        rows: IntArray,
+        rows: Any,
         relative: FloatArray,
         change: FloatArray,
         squares: FloatArray,
@@ -212,9 +214,8 @@ class _SquareLoss(Adjoint):
     def solve(self, slack: float) -> Errors:
         """The solution of the adjoint equations, and the errors that follow from it."""
         step, size = self.step, self.size
-        every = np.arange(len(step))
         unchanged = symmetric(2 * size).count + size + self.misfit.shape[1]
-        first = self.image(np.zeros((len(step), unchanged)), every)
+        first = self.image(np.zeros((len(step), unchanged)), np.arange(len(step)))
         scale = np.maximum(np.abs(first).max(axis=1, keepdims=True), 1e-300)
         found = robust_fixed_point(
             self.image,
@@ -223,13 +224,14 @@ class _SquareLoss(Adjoint):
             tolerance=slack * TOLERANCE,
             accepted=slack * ACCEPTED,
         )
+        every = slice(None)
         relative, bent, change = self._changes(self.bare, found.state, every)
         grams = self._grams(relative, change[1], every)
         squares = self.at.state.v2 * relative
         seen = (self.seen_misfit + bent) * self.at.shrink**2
         return Errors(self.misfit + bent, seen, squares, grams, self.square_force)
 
-    def _grams(self, relative: FloatArray, change: Forms, rows: IntArray) -> Forms:
+    def _grams(self, relative: FloatArray, change: Forms, rows: Any) -> Forms:
         """dV1 and the same for the other tables."""
         at, layout = self.at, self.at.samples.columns.layout
         mean = 0.5 * (relative[:, layout.first] + relative[:, layout.second])
@@ -247,17 +249,16 @@ class _SquareLoss(Adjoint):
         A state is d log V2, d log(1 + χ) and the upper triangle of dΞ as one vector.
         """
         samples = self.samples_of(rows)
-        relative, bent, (moved, _) = self._changes(samples, state, rows)
+        part = slice(None) if samples is self.bare else rows  # all of them without a copy
+        relative, bent, (moved, _) = self._changes(samples, state, part)
         inside = p_hat_index(self.size)
         coupled = moved[:, inside[:, None], inside]
-        t_matrices = self.at.t_matrices
-        if rows.size < len(self.step):
-            t_matrices = t_matrices[rows]
+        t_matrices = self.at.t_matrices[part]
         again = symmetric(2 * self.size).upper(t_matrix_change(samples.step, t_matrices, coupled))
-        return np.concatenate([relative, bent * self.at.shrink[rows], again], axis=1)
+        return np.concatenate([relative, bent * self.at.shrink[part], again], axis=1)
 
     def _changes(
-        self, samples: Samples, state: FloatArray, rows: IntArray
+        self, samples: Samples, state: FloatArray, rows: Any
     ) -> tuple[FloatArray, FloatArray, tuple[FloatArray, Forms]]:
         """d log V2, dχ and what `reply` says beside."""
         at, size = self.at, self.size

@@ -77,7 +77,7 @@ def covariance(step: Step, xi: FloatArray, whole: FloatArray, average: Average) 
     mixed = matmul(moments[:, None], seen.reshape(rows, count, 3, -1))
     mixed = (weights.bulk[:, :, None, None] * mixed).reshape(rows, -1, total)
     matrix = phi * matmul(transposed(own.reshape(rows, -1, total)), mixed)
-    powers = step.r[:, None, :] ** np.arange(7)[:, None]  # (B, 7, M)
+    powers = step.r_powers
     orders = average(step.r_weight[:, None] * powers[:, 2:])  # E[r^n T], n = 2 … 6
     both = orders[:, np.add.outer(_ORDERS, _ORDERS) - 2].transpose(0, 1, 3, 2, 4)
     flat = inner.reshape(rows, 6 * size, total)
@@ -197,7 +197,7 @@ def forces(
     source[..., inside] += pulled[:, None]
     c = matmul(found.directions_mean, dual[:, None, :, None])[..., 0]
     c = c + matmul(pulled, transposed(found.directions_blocks))  # (B, S, 3K)
-    powers = step.r[:, None, :] ** _ORDERS[:, None]  # (B, 3, M)
+    powers = step.r_powers[:, _ORDERS]  # (B, 3, M)
     t_m = matmul(t_matrices, np.einsum("bjm,bjp->bmp", powers, m)[..., None])[..., 0]
     t_c = matmul(t_matrices[:, None], c[:, :, None, inside, None])[..., 0]  # (B, S, M, 2K)
     weighted, directed = step.r_weight[:, :, None] * t_m, (step.r_first[..., None] * t_c).sum(1)

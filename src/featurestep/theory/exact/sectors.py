@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
-from .dyson import diagonals, inverted, matmul, transposed
+from .dyson import diagonals, inverted, matmul, symmetric_places, transposed
 
 
 @dataclass(frozen=True)
@@ -173,10 +173,16 @@ class FormLayout:
     twice: FloatArray  # (m,) 2 for elements that stand for two, else 1
 
     @cached_property
-    def _symmetric(self) -> tuple[int, IntArray, IntArray]:
-        """How many elements a symmetric form has, and their places in a matrix."""
+    def _whole(self) -> IntArray:
+        """Where the elements of all whole forms are in a row."""
         count = self.size * (self.size + 1) // 2
-        return count, self.first[:count], self.second[:count]
+        return np.add.outer(count * np.arange(self.tables), symmetric_places(self.size)).ravel()
+
+    @cached_property
+    def _upper(self) -> IntArray:
+        """Where the elements of a row are among those of all whole forms."""
+        own = self.table < self.tables
+        return ((self.table * self.size + self.first) * self.size + self.second)[own]
 
     def pairs(self, values: FloatArray) -> FloatArray:
         """x_gx_h of every element, (B, m), for x (B, K)."""
@@ -184,24 +190,16 @@ class FormLayout:
 
     def forms(self, flat: FloatArray) -> Forms:
         """The forms of rows, (B, m)."""
-        count, first, second = self._symmetric
-        rows, size, end = len(flat), self.size, self.tables * count
-        own = flat[:, :end].reshape(rows, self.tables, count)
-        if size == 1:
-            whole = own[..., None]
-        else:
-            whole = np.empty((rows, self.tables, size, size), dtype=flat.dtype)
-            whole[..., first, second] = own
-            whole[..., second, first] = own
+        rows, size, end = len(flat), self.size, self._upper.size
+        whole = flat.take(self._whole, axis=1).reshape(rows, self.tables, size, size)
         if flat.shape[1] == end:
             return Forms(whole)
         return Forms(whole, flat[:, end:].reshape(rows, size, size))
 
     def flat(self, forms: Forms) -> FloatArray:
         """The rows of forms, (B, m)."""
-        _, first, second = self._symmetric
         rows = len(forms.own)
-        own = forms.own[..., first, second].reshape(rows, -1)
+        own = forms.own.reshape(rows, -1).take(self._upper, axis=1)
         if forms.mixed is None:
             return own
         return np.concatenate([own, forms.mixed.reshape(rows, -1)], axis=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -185,6 +185,13 @@ def rows_of(problem: Problem, method: str = "exact") -> list[ProblemRow]:
     return [ProblemRow(problem, float(x), float(w)) for x, w in zip(xi, weight, strict=True)]
 
 
+def powers(r: FloatArray, count: int) -> FloatArray:
+    """r⁰ … r^(count − 1) of values (B, M), (B, count, M)."""
+    found = np.ones((r.shape[0], count, r.shape[1]))
+    np.cumprod(np.broadcast_to(r[:, None], found[:, 1:].shape), axis=1, out=found[:, 1:])
+    return found
+
+
 @dataclass(frozen=True)
 class Step:
     """Arrays of B rows, K groups, M nodes of r and S special directions."""
@@ -238,6 +245,19 @@ class Step:
             classes=None if classes is None else classes.take(rows),
             visible=None if visible is None else visible.take(rows),
         )
+
+    @cached_property
+    def r_powers(self) -> FloatArray:
+        """1, r, …, r⁶ at the nodes of r, (B, 7, M)."""
+        return powers(self.r, 7)
+
+    @cached_property
+    def sample_coupling(self) -> tuple[FloatArray, FloatArray]:
+        """rk and r²δ, the diagonals of N(r) in (22), (B, M, K)."""
+        if self.visible is not None:
+            return self.visible.cross, self.visible.own
+        r = self.r[:, :, None]
+        return r * self.k[:, None, :], r**2 * self.delta[:, None, :]
 
     @property
     def has_norm_nodes(self) -> bool:

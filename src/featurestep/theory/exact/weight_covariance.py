@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.types import FloatArray
-from .dyson import diagonals, matmul
+from .dyson import diagonals, matmul, transposed
 from .fields import covariance_without_readout
-from .step import Step
+from .step import Step, powers
 
 NODES = 4  # of the bulk
 _LENGTH = 2 * NODES  # of the series
@@ -149,8 +149,8 @@ class _Series(_SeriesMoments):
         power = 1 if np.any(step.k) else 2
         self.step, self.power = step, power
         laws = np.stack([step.r_weight, step.r_first[:, 0], step.r_second[:, 0, 0]], axis=1)
-        powers = step.r[:, None, :] ** np.arange(power * _LENGTH + 3)[:, None]
-        self.averages = np.einsum("bfm,bjm->bfj", laws, powers)  # E[t^f r^j]
+        of_r = powers(step.r, power * _LENGTH + 3)
+        self.averages = matmul(laws, transposed(of_r))  # E[t^f r^j]
         variance = step.phi * self.averages[:, 0, 2 * power]
         self.size = np.sqrt(np.maximum(variance, 1e-300))
         plain, along = self._averaged(0, power), self._averaged(2, power)
