@@ -39,8 +39,7 @@ from featurestep import (
     spectrum,
 )
 from featurestep.cli import main as command_line
-from featurestep.page.jobs import Jobs
-from featurestep.page.pool import answer
+from featurestep.page.pool import Jobs, answer
 from featurestep.page.server import make_app
 from featurestep.page.state import PageState
 from featurestep.page.views import Views, tasks_of

@@ -8,8 +8,7 @@ import pytest
 
 from featurestep import InvalidProblem, Problem
 from featurestep.core.axes import axis_values, read_axis
-from featurestep.page.axes import axis_text, grid
-from featurestep.page.state import PageState
+from featurestep.page.state import PageState, axis_text, grid
 from featurestep.sweeps import read_sweep
 
 BASE = {"n": 60, "d": 30, "width": 40, "step_exponent": 0.3, "ridge": 0.01}

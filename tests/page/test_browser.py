@@ -11,9 +11,9 @@ from urllib.parse import urljoin
 import pytest
 
 from featurestep import predict
-from featurestep.page import axes, panels, server, words
-from featurestep.page.controls import PRESETS
-from featurestep.page.state import LIMITS, PageState
+from featurestep.page import panels, server, words
+from featurestep.page.state import LIMITS, POINTS, PageState
+from featurestep.page.words import PRESETS
 
 from .explorer import PANELS, Explorer
 
@@ -375,7 +375,7 @@ def test_at_rest_the_spectrum_is_shown_in_full(explorer: Explorer) -> None:
     values = [spike["singular_value"] for spike in expected["spikes"]]
     assert [trace["customdata"][0] for trace in spikes] == pytest.approx(values, rel=1e-12)
     curve = next(trace for trace in explorer.data("errors") if trace["name"] == "test")
-    assert len(curve["x"]) == axes.POINTS["exponent"]
+    assert len(curve["x"]) == POINTS["exponent"]
 
 
 def test_edge_and_spikes_do_not_jump_from_the_draft_to_the_full_spectrum(

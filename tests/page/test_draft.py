@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from featurestep import NotConverged, Problem, Spectrum, spectrum
-from featurestep.page import panels, pool, spectrum_figure
+from featurestep.page import figures, panels, pool
 from featurestep.page.pool import Memory, Overtaken, PageTask, Pool, TooSlow
 from featurestep.page.server import Latest
 from featurestep.page.state import PageState
@@ -126,7 +126,7 @@ def test_a_smoothed_draft_says_that_it_is_a_draft(monkeypatch: pytest.MonkeyPatc
     smoothed = panels.spectrum_data(state, drafted(state.problem)) | {"rough": True}
     for shown, marked in ((smoothed, True), (drawn, False), (full, False)):
         assert shown["rough"] == marked
-        assert ("draft" in written(spectrum_figure.figure(state, shown))) == marked
+        assert ("draft" in written(figures.spectrum_figure(state, shown))) == marked
 
 
 def test_a_draft_that_is_refused_says_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:

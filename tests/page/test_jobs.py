@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from featurestep import InvalidProblem, estimate, simulate, simulated_spectrum, spectrum
-from featurestep.page import axes
-from featurestep.page import jobs as module
-from featurestep.page.jobs import (
+from featurestep.page import pool as module
+from featurestep.page import state as states
+from featurestep.page.pool import (
     MAX_FLOPS,
     POINTS,
     SEEDS,
@@ -50,7 +50,7 @@ def test_a_job_is_the_simulation() -> None:
     try:
         job = wait_for(jobs, jobs.start(SMALL))
         assert not isinstance(job.found, Exception)
-        found = simulate(axes.grid(SMALL, POINTS), seeds=SEEDS)
+        found = simulate(states.grid(SMALL, POINTS), seeds=SEEDS)
         expected = found.mean["test_error"].isel(variant=0).values
         np.testing.assert_allclose(job.found["test_error"], expected, rtol=1e-9)
         spread = found.standard_error["test_error"].isel(variant=0).values
@@ -98,7 +98,7 @@ def test_a_job_that_nobody_watches_or_that_takes_too_long_is_ended(
 def test_sizes_are_cut_to_a_few_seconds(over: str) -> None:
     small = sized(PageState(n=1_000_000, over=over))
     assert small.n <= 4000
-    assert estimate(axes.grid(small, POINTS), seeds=SEEDS).flops <= MAX_FLOPS
+    assert estimate(states.grid(small, POINTS), seeds=SEEDS).flops <= MAX_FLOPS
     assert sized(SMALL.replace(over=over)).n <= SMALL.n
 
 
@@ -113,7 +113,7 @@ def test_an_overlay_belongs_to_its_curve(views: Views) -> None:
     views.keep(asked, SMALL, data)
     kept = views.answers(asked.replace(step_exponent=0.2, theme="dark"), "main")[0]["simulated"]
     assert kept["n"] == 120
-    assert len(kept["theory"]["x"]) == axes.POINTS["exponent"]
+    assert len(kept["theory"]["x"]) == states.POINTS["exponent"]
     assert views.answers(asked.replace(ridge=0.2), "main")[0]["simulated"] is None
     assert curve_key(asked) != curve_key(SMALL)
 

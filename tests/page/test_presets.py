@@ -7,7 +7,7 @@ import pytest
 
 from featurestep import critical_steps, predict
 from featurestep.page import panels
-from featurestep.page.controls import PRESETS
+from featurestep.page.words import PRESETS
 
 
 def test_the_second_spike_of_the_quadratic_target_leaves_the_bulk_where_the_text_says() -> None:

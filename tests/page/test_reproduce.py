@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from featurestep.cli import main
-from featurestep.page import axes, panels, reproduce
-from featurestep.page.controls import PRESETS
-from featurestep.page.state import PageState
+from featurestep.page import panels, views
+from featurestep.page.state import POINTS, PageState
+from featurestep.page.words import PRESETS
 
 STATES = {
     **{name: preset.state for name, preset in PRESETS.items()},
@@ -41,7 +41,7 @@ def test_the_python_lines_give_the_same_numbers(state: PageState) -> None:
     printed = io.StringIO()
     names: dict[str, object] = {}
     with contextlib.redirect_stdout(printed):
-        exec(compile(reproduce.python_lines(state), "<page>", "exec"), names)
+        exec(compile(views.python_lines(state), "<page>", "exec"), names)
     point, curve = shown(state)
     assert printed.getvalue().startswith(f"{point['test_error']} {point['train_loss']}\n")
     found = names["curve"]["test_error"].values  # type: ignore[index]
@@ -50,7 +50,7 @@ def test_the_python_lines_give_the_same_numbers(state: PageState) -> None:
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
 def test_the_command_lines_give_the_same_numbers(state: PageState) -> None:
-    first, second = reproduce.shell_lines(state).splitlines()
+    first, second = views.shell_lines(state).splitlines()
     answers = []
     for line in (first, second):
         name, *arguments = shlex.split(line)
@@ -67,9 +67,9 @@ def test_the_command_lines_give_the_same_numbers(state: PageState) -> None:
 
 def test_the_lines_name_the_first_layer() -> None:
     state = PageState(initial="gaussian")
-    assert "    initial='gaussian',\n" in reproduce.python_lines(state)
-    assert all("--initial gaussian" in line for line in reproduce.shell_lines(state).splitlines())
-    assert "initial" not in reproduce.python_lines(PageState())
+    assert "    initial='gaussian',\n" in views.python_lines(state)
+    assert all("--initial gaussian" in line for line in views.shell_lines(state).splitlines())
+    assert "initial" not in views.python_lines(PageState())
 
 
 def test_the_table_has_everything_of_the_panel() -> None:
@@ -88,9 +88,9 @@ def test_the_table_has_everything_of_the_panel() -> None:
         "stairs": panels.stairs(state),
         "simulated": simulated,
     }
-    rows = list(csv.DictReader(io.StringIO(reproduce.csv_text(state, answers))))
+    rows = list(csv.DictReader(io.StringIO(views.csv_text(state, answers))))
     series = [row["series"] for row in rows]
-    assert series.count("finite n") == axes.POINTS["exponent"]
+    assert series.count("finite n") == POINTS["exponent"]
     for name in ("limit with norm growth", "published limit"):
         assert series.count(name) == 2 * panels.STAIRS
     assert float(rows[0]["test_error"]) == answers["point"]["test_error"]
@@ -102,7 +102,7 @@ def test_the_table_has_everything_of_the_panel() -> None:
         "test_error_standard_error": "0.01",
         "train_loss_standard_error": "0.02",
     }
-    record = json.loads(reproduce.json_text(state, {**answers, "spectrum": ValueError("no")}))
+    record = json.loads(views.json_text(state, {**answers, "spectrum": ValueError("no")}))
     assert record["state"]["n"] == state.n
     assert record["problem"]["d"] == state.problem.d
     assert record["curve"]["test_error"] == answers["curve"]["test_error"]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestep.page import panels, spectrum_figure
-from featurestep.page.axes import spectrum_axes
-from featurestep.page.controls import PRESETS
-from featurestep.page.state import PageState
+from featurestep.page import figures, panels
+from featurestep.page.state import PageState, spectrum_axes
+from featurestep.page.words import PRESETS
 
 STATES = {
     "default": PageState(),
@@ -31,7 +30,7 @@ def test_in_a_move_of_the_exponent_no_axis_jumps_and_the_second_spike_leaves() -
     for exponent in np.linspace(0.0, 0.5, 13):
         at = state.replace(step_exponent=float(exponent))
         data = panels.spectrum(at, draft=True)
-        layout = spectrum_figure.figure(at, data)["layout"]
+        layout = figures.spectrum_figure(at, data)["layout"]
         axes.append((layout["xaxis"]["range"], layout["xaxis"]["ticktext"], layout["meta"],
                      layout["yaxis"]["range"]))  # fmt: skip
         stems = [spike["singular_value"] for spike in data["spikes"]]
@@ -68,6 +67,6 @@ def test_the_axis_is_linear_over_the_bulk_and_logarithmic_beyond() -> None:
 def test_names_of_near_spikes_stand_one_above_the_other() -> None:
     """The rightmost is the highest: a name that reaches to the left covers no other mark."""
     places = [0.95, 0.85, 0.3]  # from the largest spike to the smallest
-    high, middle, alone = spectrum_figure._name_heights(places)
+    high, middle, alone = figures._name_heights(places)
     assert high > middle == alone
-    assert spectrum_figure._name_heights([]) == []
+    assert figures._name_heights([]) == []

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featurestep import InvalidProblem, predict
-from featurestep.page.controls import PRESETS
 from featurestep.page.state import LIMITS, MAX_QUERY, Choice, Number, PageState, Text
+from featurestep.page.words import PRESETS
 
 
 def values(limits: object) -> st.SearchStrategy[object]:

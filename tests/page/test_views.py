@@ -14,12 +14,13 @@ import pytest
 
 from featurestep import InvalidProblem, Note, baselines, limit, predict, spectrum
 from featurestep.functions.quadrature import gauss_hermite
-from featurestep.page import axes, figures, panels, spectrum_figure, words
+from featurestep.page import figures, panels, words
+from featurestep.page import state as states
 from featurestep.page import views as module
-from featurestep.page.controls import PRESETS
 from featurestep.page.pool import Memory, PageTask, Pool, Refused, TooSlow, answer
 from featurestep.page.state import PageState
 from featurestep.page.views import Views, curve_key, main_view, spectrum_view, tasks_of
+from featurestep.page.words import PRESETS
 from featurestep.theory.baselines import kernel_error, untrained
 
 from .explorer import written
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("solved_once")
 @pytest.mark.parametrize("state", STATES, ids=NAMES)
 def test_the_point_is_the_prediction(state: PageState) -> None:
     found, point = predict(state.problem), panels.point(state)
-    for name in ("test_error", *axes.errors(state), "readout_norm", "alignment"):
+    for name in ("test_error", *states.errors(state), "readout_norm", "alignment"):
         assert point[name] == getattr(found, name)
     kappa = np.array(point["kappa"])
     # It crosses 0: there the rounding is that of its largest values.
@@ -49,9 +50,9 @@ def test_the_point_is_the_prediction(state: PageState) -> None:
 
 @pytest.mark.parametrize("state", STATES, ids=NAMES)
 def test_the_curve_is_the_prediction_over_a_grid(state: PageState) -> None:
-    grid = axes.grid(state)
+    grid = states.grid(state)
     found, curve = predict(grid), panels.curve(state)
-    for name in axes.errors(state):
+    for name in states.errors(state):
         np.testing.assert_allclose(curve[name], found[name].values, rtol=1e-9)
     assert curve["x"] == sorted(curve["x"])
     assert curve["refused"] == ""
@@ -177,7 +178,7 @@ def test_the_staircase_is_the_limit_of_each_regime() -> None:
 def test_the_current_point_lies_on_the_curve() -> None:
     for over in ("exponent", "samples", "width", "ridge"):
         state = PageState(over=over, step_exponent=0.3, ridge=0.0316227766, readout="rademacher")
-        at, curve = axes.here(state), panels.curve(state)
+        at, curve = states.here(state), panels.curve(state)
         x, y = np.array(curve["x"]), np.array(curve["test_error"])
         value = np.interp(at, x, y) if over == "exponent" else np.interp(np.log(at), np.log(x), y)
         assert panels.point(state)["test_error"] == pytest.approx(value, rel=0.01)
@@ -185,7 +186,7 @@ def test_the_current_point_lies_on_the_curve() -> None:
 
 def test_a_step_outright_is_shown_at_its_exponent() -> None:
     by_size = PageState(step="size", step_size=2000**0.3, n=2000)
-    assert axes.here(by_size) == pytest.approx(0.3)
+    assert states.here(by_size) == pytest.approx(0.3)
     assert curve_key(by_size) == curve_key(PageState(n=2000))
 
 
@@ -200,7 +201,7 @@ def test_the_spectrum_is_the_engine_s() -> None:
     ends = np.sqrt(np.array(found.edges))
     np.testing.assert_array_equal(data["edges"], ends)
     np.testing.assert_array_equal(data["density"], found.singular_density(np.array(data["s"])))
-    drawn = spectrum_figure.figure(state, data)
+    drawn = figures.spectrum_figure(state, data)
     labels = written(drawn)
     for spike in found.spikes:  # with the power it carries; H_k are told on hover
         assert f"<b>{('κ', 'κ²')[spike.degree - 1]}</b> {spike.share:.0%}" in labels
@@ -215,7 +216,7 @@ def test_the_spectrum_is_the_engine_s() -> None:
 
 def spectrum_data(**changes: object) -> dict[str, object]:
     data = {"s": [0.1, 1.0], "density": [1.0, 0.0], "edges": [[0.1, 1.0]], "atom": 0.25}
-    places = asdict(axes.spectrum_axes(PageState()))
+    places = asdict(states.spectrum_axes(PageState()))
     return {**data, "spikes": [], "notes": [], "axes": places, "rough": False, **changes}
 
 
@@ -229,9 +230,9 @@ def spike_data(at: float, degree: int, share: float) -> dict[str, object]:
 
 def test_an_atom_is_told_and_a_spike_at_the_end_is_named_to_its_left() -> None:
     state = PageState(theme="dark")
-    right = axes.spectrum_axes(state).right
+    right = states.spectrum_axes(state).right
     data = spectrum_data(spikes=[spike_data(0.98 * right, 0, 1.0)])
-    drawn = spectrum_figure.figure(state, data)
+    drawn = figures.spectrum_figure(state, data)
     (mark,) = [trace for trace in drawn["data"] if trace["name"] == "predicted spike"]
     assert mark["text"][-1] == "<b>constant</b> 100%"
     assert (mark["mode"], mark["textposition"]) == ("markers+text", "top left")
@@ -248,10 +249,10 @@ def test_a_simulation_is_laid_over_the_spectrum() -> None:
     theory = spectrum_data(spikes=[spike_data(2.9, 1, 0.9)])
     simulated = {"n": 900, "ends": [0.0, 0.5, 1.0], "heights": [1.5, 0.5], "theory": theory}
     simulated["spikes"] = [*seen, {**alone, "power_overlaps": [0.0, 0.5, 0.0, 0.0, 0.0, 0.0]}]
-    drawn = spectrum_figure.figure(
+    drawn = figures.spectrum_figure(
         PageState(), spectrum_data(spikes=[spike_data(3.1, 1, 0.9)]), simulated
     )
-    places = axes.spectrum_axes(PageState())
+    places = states.spectrum_axes(PageState())
     bars, *_, squares = drawn["data"]
     assert bars["y"] == [1.5, 1.5, 0.5, 0.5]
     assert bars["x"] == places.place([0.0, 0.5, 0.5, 1.0])
@@ -388,7 +389,7 @@ def test_a_learning_curve_has_the_linear_methods_by_name() -> None:
     curves = {trace["name"]: trace for trace in drawn["data"]}
     ratio = curves["kernel ridge"]["x"]
     at = len(ratio) // 2
-    problem = axes.base(state).replace(n=round(ratio[at] * state.problem.d))
+    problem = states.base(state).replace(n=round(ratio[at] * state.problem.d))
     assert curves["kernel ridge"]["y"][at] == pytest.approx(kernel_error(problem))
     tuned = baselines(problem).ridge_n_tuned
     assert curves["tuned ridge"]["y"][at] == pytest.approx(tuned)
@@ -410,17 +411,17 @@ def test_a_peak_is_drawn_on_a_logarithmic_axis_with_points_on_it() -> None:
 
 def test_beyond_the_largest_exponent_the_curve_goes_on() -> None:
     state = PageState(n=200, step="size", step_size=40.0, readout="rademacher")
-    at = axes.here(state)
+    at = states.here(state)
     curve = panels.curve(state)
     assert 0.6 < at < 0.7 == max(curve["x"])
     value = np.interp(at, curve["x"], curve["test_error"])
     assert predict(state.problem).test_error == pytest.approx(value, rel=0.01)
     key = PageState.from_query(curve_key(state))
-    assert axes.exponents(key) == axes.exponents(state) == (0.0, 0.7)
+    assert states.exponents(key) == states.exponents(state) == (0.0, 0.7)
     assert curve_key(state) == curve_key(state.replace(step_size=35.0))
     low, high = (PageState(n=150, step="size", step_size=s) for s in (0.01, 1000.0))
     for far in (low, high):
-        assert axes.exponents(PageState.from_query(curve_key(far))) == axes.exponents(far)
+        assert states.exponents(PageState.from_query(curve_key(far))) == states.exponents(far)
 
 
 def test_the_gravest_note_is_told_first() -> None:

@@ -2,7 +2,7 @@
 
 One way through: `state` (what is asked, validated) → `panels` (the engine's answers as plain data,
 computed by `pool` in worker processes under a deadline) → `views` (figures and texts of them, by
-`figures` and `spectrum_figure`) → `server` (JSON). `assets` asks the server and draws with Plotly.
+`figures` and `words`) → `server` (JSON). `assets` asks the server and draws with Plotly.
 The server does not load the engine, the workers no Flask.
 """
 

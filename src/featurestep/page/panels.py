@@ -27,8 +27,7 @@ from ..theory.reuse.solve import require_known_rows
 from ..theory.spectra import DRAFT, Spectrum, Spike, solve_spectrum
 from ..theory.spectra import spectrum as predict_spectrum
 from ..theory.validity import prediction_notes
-from .axes import axis, errors, grid, spectrum_axes
-from .state import PageState
+from .state import PageState, axis, errors, grid, spectrum_axes
 from .words import DEGREES
 
 STAIRS, ROUGH_STAIRS = 8, 3  # regimes drawn, in full and as a draft: beyond, they are narrow

@@ -21,12 +21,11 @@ from flask import Flask, Response, render_template, request, send_file, send_fro
 from waitress.server import create_server
 
 from ..core.errors import FeaturestepError, InvalidProblem, install_command
-from . import reproduce
-from .controls import context
 from .figures import THEMES
-from .jobs import Jobs
+from .pool import Jobs
 from .state import MAX_QUERY, PLAIN, Choice, Limits, Number, PageState, Text
-from .views import LANES, VIEWS, Views
+from .views import LANES, VIEWS, Views, csv_text, json_text
+from .words import context
 
 HOW = ("draft", "full")  # how exactly: what follows a slider, and what is shown at rest
 _MAX_LANES = 1024  # lanes of open pages that are told apart
@@ -88,8 +87,8 @@ def make_app(views: Views, jobs: Jobs) -> Flask:
     pages: dict[str, Callable[..., Any]] = {
         "/": front,
         "/plotly.min.js": lambda: send_file(script, "text/javascript", max_age=_YEAR),
-        "/featurestep.csv": lambda: _data(views, "text/csv", reproduce.csv_text),
-        "/featurestep.json": lambda: _data(views, "application/json", reproduce.json_text),
+        "/featurestep.csv": lambda: _data(views, "text/csv", csv_text),
+        "/featurestep.json": lambda: _data(views, "application/json", json_text),
         "/docs/<path:name>": document,
     }
     posts: dict[str, Callable[[], Answer]] = {
