@@ -217,7 +217,7 @@ def may_miss_degrees(problem: Problem, alignment: float) -> bool:
 def missed_degrees_notes(change: float) -> Notes:
     """Functions of degree 2 and 3, which on fresh rows change the test error by `change`.
 
-    Seen: 2.2 ± 0.6 % and 3.1 ± 0.5 % where that is 8.6 % and 11.6 %.
+    Seen in the record of `reused_rows`: 2.2 ± 0.6 % where that is 8.6 %.
     """
     size = _REUSED_SHARE * abs(change)
     if not size > _REUSED_NOTED:
