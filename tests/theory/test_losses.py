@@ -25,6 +25,7 @@ from featurestep.functions.nonlinearity import Analytic
 from featurestep.theory.exact import convex
 from featurestep.theory.exact.label_rules import HERMITE, SIGNS, LabelRule, label_rule
 from featurestep.theory.exact.losses import LOSSES, Output, logistic_prox
+from featurestep.theory.exact.solve import block_size
 from featurestep.theory.predict import solve
 from featurestep.theory.resolution import Effort, choose, shared_rules
 from tests.theory import fitted_networks
@@ -426,6 +427,18 @@ def test_all_steps_share_the_rules_of_the_largest():
     rules = {i: choose(each, spiked_weights(each), Effort()) for i, each in problems.items()}
     assert len({rule.sizes for rule in rules.values()}) < len(set(rules.values()))
     assert shared_rules(rules) == dict.fromkeys(rules, rules[4])
+
+
+def test_points_with_many_groups_are_solved_together():
+    """Few of them at once would be solved without what their neighbours have shown."""
+    problem = Problem(
+        **{**SIZES, "step_size": 60.0}, loss="hinge", readout="gaussian", activation="relu"
+    )
+    rules = choose(problem, spiked_weights(problem), Effort())
+    assert rules.sizes[0] > 30
+    sizes = [block_size(rules, problem, "exact", any_loss=each) for each in (False, True)]
+    assert sizes[0] == 1
+    assert 12 <= sizes[1] <= 40
 
 
 def test_averages_are_as_accurate_as_kappa_is_probable():

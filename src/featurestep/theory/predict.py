@@ -206,7 +206,8 @@ class _Batches:
         """Solve the pending problems; return those that need finer rules, with their effort."""
         again: dict[int, Effort] = {}
         for resolution, members in self._by_rules(pending):
-            size = block_size(resolution, self.problems[members[0]], self.method)
+            first_one = self.problems[members[0]]
+            size = block_size(resolution, first_one, self.method, any_loss=self.any_loss)
             for first in range(0, len(members), size):
                 block = members[first : first + size]
                 again.update(self._solve_block(block, resolution, pending))

@@ -46,6 +46,7 @@ from .step import (
 )
 
 BLOCK = 100_000  # rows × elements of T(r) of one batch, few enough for a cache
+LOSS_ROWS, LOSS_BLOCK = 40, 4_000_000  # the same with any loss: points, and cells at most
 R_NODES, MORE_R_NODES = 14, 36  # of the law of r, and where it has heavy tails
 LOSS_R_NODES = 24  # where fields are fitted with another loss than the square
 SEVERAL_R_NODES = {2: 24, 3: 36}  # where products of several directions make it less smooth
@@ -87,7 +88,9 @@ def _far_size(star: Nonlinearity | AlignedTarget) -> float:
     return float(np.abs(star(_FAR * signs / np.sqrt((signs**2).sum(axis=1))[:, None])).max())
 
 
-def block_size(resolution: Resolution, problem: Problem, method: str) -> int:
+def block_size(
+    resolution: Resolution, problem: Problem, method: str, *, any_loss: bool = False
+) -> int:
     """How many problems to solve at once."""
     if method != "isotropic" and sees_direction(problem):
         return 1  # each has its own groups
@@ -100,8 +103,10 @@ def block_size(resolution: Resolution, problem: Problem, method: str) -> int:
         pairs = count * (count + 1) // 2
         split = splits_rows(problem) if pairs else problem.initial == "gaussian"
         size, nodes = size * (1 + split), 2 * nodes + pairs * size
-    cells = max(R_NODES * (2 * size) ** 2, 4 * size * nodes)
-    return max(1, BLOCK // (cells * len(rows_of(problem, method))))
+    cells = max(R_NODES * (2 * size) ** 2, 4 * size * nodes) * len(rows_of(problem, method))
+    if any_loss:  # points start from solutions of others in their block
+        return max(1, BLOCK // cells, min(LOSS_ROWS, LOSS_BLOCK // cells))
+    return max(1, BLOCK // cells)
 
 
 def step_of(
