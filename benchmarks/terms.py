@@ -18,7 +18,7 @@ import pytest
 from benchmarks.small_d import cases
 from featurestep import Problem, predict
 from featurestep.theory import prediction
-from featurestep.theory.exact import columns, degrees, solve, weight_covariance
+from featurestep.theory.exact import columns, degrees, sectors, solve
 from tests.theory.perturbed import HIGHER_TERMS
 
 COUNT, SEED = 80, 77
@@ -77,7 +77,7 @@ def _cubic_block(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _nodes(count: int) -> Patch:
-    return lambda patch: patch.setattr(weight_covariance, "NODES", count)
+    return lambda patch: patch.setattr(sectors, "NODES", count)
 
 
 def _own_norm(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ import pytest
 from featurestep.theory.exact import (
     columns,
     degrees,
+    dyson,
     errors,
-    fields,
     fixed_point,
     regression,
     solve,
@@ -58,9 +58,9 @@ def _demand(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
 
 def _own(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    special = fields.directions_response
+    special = dyson.directions_response
     monkeypatch.setattr(
-        fields, "directions_response", lambda g, second, xi: special(g, factor * second, xi)
+        dyson, "directions_response", lambda g, second, xi: special(g, factor * second, xi)
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from featurestep import InvalidProblem, Prediction, Problem, predict
 from featurestep.functions.quadrature import stretched_normal
-from featurestep.theory.exact.fields import covariance
+from featurestep.theory.exact.dyson import covariance
 from featurestep.theory.exact.fixed_point import Samples, solve
 from featurestep.theory.exact.regression import fit
 from featurestep.theory.exact.solve import BlockSolution

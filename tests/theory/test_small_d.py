@@ -20,9 +20,9 @@ from featurestep.functions.quadrature import Rule
 from featurestep.theory.exact import fixed_point, solve
 from featurestep.theory.exact.fixed_point import Evaluation, Samples, State
 from featurestep.theory.exact.regression import LARGEST_ACROSS
+from featurestep.theory.exact.sectors import pair_covariance, weight_covariance
 from featurestep.theory.exact.solve import BlockSolution, solve_rows
 from featurestep.theory.exact.step import build_step, rows_of
-from featurestep.theory.exact.weight_covariance import pair_covariance, weight_covariance
 from featurestep.theory.resolution import finite_groups
 from tests.theory.roads import without_higher_degrees
 

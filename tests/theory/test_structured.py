@@ -25,8 +25,8 @@ from featurestep.theory.exact.products import (
     own_scale,
     pair_classes,
 )
+from featurestep.theory.exact.sectors import pair_covariance
 from featurestep.theory.exact.step import ProblemRow, build_step
-from featurestep.theory.exact.weight_covariance import pair_covariance
 from tests.theory.roads import without_higher_degrees
 
 VALUES = json.loads((Path(__file__).parent / "struct_values.json").read_text())

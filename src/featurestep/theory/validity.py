@@ -21,8 +21,8 @@ from ..core.spiked import MARGIN, SpikedWeights
 from ..functions.nonlinearity import coefficients
 from ..functions.targets import AlignedTarget
 from .exact.inputs import VISIBLE_SHARE, direction_shares, input_classes, sees_direction
+from .exact.sectors import pair_covariance, weight_covariance
 from .exact.step import build_step, has_higher_degrees, rows_of
-from .exact.weight_covariance import pair_covariance, weight_covariance
 from .isotropic import left_out
 from .resolution import finite_groups, growth_degree
 

@@ -50,9 +50,17 @@ from .products import (
     pair_classes,
     pair_sector,
 )
-from .sectors import FormLayout, Forms, MixedCoordinates, Sector, SectorBlocks, form_layout
+from .sectors import (
+    FormLayout,
+    Forms,
+    MixedCoordinates,
+    Sector,
+    SectorBlocks,
+    form_layout,
+    pair_covariance,
+    weight_covariance,
+)
 from .step import Step
-from .weight_covariance import pair_covariance, weight_covariance
 
 MOST_OVERLAP = 0.1  # share of (κ, s) in a neuron's square that is seen, to first order
 MOST_GROWTH = 12.0  # of ν² with the norm of a sample

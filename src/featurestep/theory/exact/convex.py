@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core.types import FloatArray, IntArray
 from .dyson import (
+    covariance,
     matmul,
     p_hat_index,
     solved,
@@ -23,7 +24,6 @@ from .dyson import (
     transposed,
 )
 from .errors import Adjoint, fitted_bulk_gram, fluctuations, padded
-from .fields import covariance
 from .fixed_point import Evaluation, Samples, SampleSums, State, evaluate
 from .label_rules import LabelRule
 from .losses import Loss, Measured, Output, SampleAverages

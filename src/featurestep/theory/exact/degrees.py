@@ -21,9 +21,8 @@ from ...core.types import FloatArray
 from ...functions.nonlinearity import Nonlinearity, coefficients, hermite_polynomials
 from ..resolution import FEWEST_INPUTS
 from .dyson import diagonals, inverted, matmul, symmetric, transposed
-from .sectors import MixedCoordinates, Sector
+from .sectors import MixedCoordinates, Sector, WeightCovariance
 from .step import Step
-from .weight_covariance import WeightCovariance
 
 DEGREES = (2, 3)  # that have blocks and fields
 _HIGHEST_POWER = 1000.0  # of ‖x‖²/d in ν², far above what is more than rounding

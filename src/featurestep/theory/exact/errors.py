@@ -19,8 +19,16 @@ import numpy as np
 
 from ...core.types import FloatArray, IntArray
 from .columns import Columns
-from .dyson import matmul, p_hat_index, symmetric, t_matrix_change, transposed
-from .fields import Covariance, forces, mean_change
+from .dyson import (
+    Covariance,
+    forces,
+    matmul,
+    mean_change,
+    p_hat_index,
+    symmetric,
+    t_matrix_change,
+    transposed,
+)
 from .fixed_point import Evaluation, Samples, SampleSums, Subsets, robust_fixed_point
 from .products import ClassBlock
 from .regression import RegressionFit

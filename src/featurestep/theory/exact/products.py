@@ -19,9 +19,8 @@ from ...core.types import FloatArray, IntArray
 from .degrees import NormsInBlock, norm_share, symmetric_square
 from .dyson import inverted, matmul, transposed
 from .inputs import Classes
-from .sectors import Sector
+from .sectors import Sector, bulk_covariance
 from .step import Step
-from .weight_covariance import bulk_covariance
 
 MAX_CLASSES, KEPT = 12, 8  # in pairs, and those of them that are single classes
 SPLIT_CLASSES = 4  # of those, cut by the eigenvalues of K_g; 0 leaves all whole

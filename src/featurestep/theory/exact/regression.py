@@ -17,8 +17,7 @@ from ...core.types import FloatArray
 from ..labels import Labels, LabelsAcross, pairs
 from .columns import Columns
 from .degrees import HigherFields, NormsInBlock
-from .dyson import matmul, solved, transposed
-from .fields import Covariance
+from .dyson import Covariance, matmul, solved, transposed
 from .fixed_point import Evaluation, Samples
 from .products import ClassBlock, ClassProducts
 from .step import Step

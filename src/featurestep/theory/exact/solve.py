@@ -25,9 +25,8 @@ from .columns import Columns, build_columns, build_labels
 from .convex import Fitting, Sides, Unknowns, sides
 from .convex_solver import ConvexSolution, Rules
 from .convex_solver import solve as solve_losses
-from .dyson import matmul
+from .dyson import covariance, matmul
 from .errors import Errors, fluctuations, solve_errors
-from .fields import covariance
 from .fixed_point import Samples, Solution, solve
 from .inputs import class_count, sees_direction, splits_rows
 from .label_rules import FINE, Orders, label_rule

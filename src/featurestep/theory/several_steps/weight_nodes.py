@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.types import FloatArray
 from ...functions.quadrature import gauss_from_measure
-from ..exact.weight_covariance import NODES, SampleSeries, lanczos_corner
+from ..exact.sectors import NODES, SampleSeries, lanczos_corner
 from .batches import Batch, Frame
 
 _LEAST_NODE = 0.05  # of K_g, relative to its mean

@@ -49,9 +49,8 @@ from ...functions.quadrature import (
 from ..exact.columns import Columns, build_columns
 from ..exact.degrees import DEGREES, dimension, pair_blocks, traceless_share
 from ..exact.fixed_point import Evaluation, Samples
-from ..exact.sectors import Sector
+from ..exact.sectors import Sector, bulk_covariance
 from ..exact.step import ProblemRow, Step, build_step, bulk_products, sample_norm_of_radius
-from ..exact.weight_covariance import bulk_covariance
 from ..resolution import (
     FEWEST_INPUTS,
     MOST_GROUPS,

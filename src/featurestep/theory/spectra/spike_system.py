@@ -20,12 +20,14 @@ import numpy.typing as npt
 from ...core.types import FloatArray, IntArray
 from ..exact.dyson import (
     Blocks,
+    Covariance,
     averaged,
+    covariance,
+    covariance_without_readout,
     matmul,
     solve_blocks,
     transposed,
 )
-from ..exact.fields import Covariance, covariance, covariance_without_readout
 from ..exact.fixed_point import Evaluation, Samples
 from ..exact.regression import field_covariance, gram
 from ..exact.sectors import Sector, SectorAt
