@@ -432,7 +432,7 @@ def test_all_steps_share_the_rules_of_the_largest():
 def test_points_with_many_groups_are_solved_together():
     """Few of them at once would be solved without what their neighbours have shown."""
     problem = Problem(
-        **{**SIZES, "step_size": 60.0}, loss="hinge", readout="gaussian", activation="relu"
+        **{**SIZES, "step_size": 200.0}, loss="hinge", readout="gaussian", activation="relu"
     )
     rules = choose(problem, spiked_weights(problem), Effort())
     assert rules.sizes[0] > 30
