@@ -229,8 +229,8 @@ def test_commands_that_know_the_square_only_say_so_in_one_line(command):
 @pytest.mark.parametrize(
     ("loss", "words"),
     [
-        ("logistic", ("log loss", "0/1")),
-        ("hinge", ("hinge loss", "0/1")),
+        ("logistic", ("log loss", "wrong signs")),
+        ("hinge", ("hinge loss", "wrong signs")),
         ("huber", ("Huber loss", "squared")),
     ],
 )

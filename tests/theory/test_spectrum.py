@@ -261,7 +261,7 @@ def test_an_upper_edge_is_where_the_solution_turns(changes):
 
 
 def test_an_edge_is_found_above_a_narrow_part_of_the_bulk():
-    """Neighbours have neighbouring edges; a search that passes over the part ends at 4.55."""
+    """Neighbours have neighbouring edges, those of six to eight groups of neurons to 1e-4."""
     fields = {"activation": "erf", "target": "H1 + .5985*H2 + .6621*H3", "noise_std": 0.3133}
     fields |= {"ridge": 0.1, "step_exponent": 0.3865, "step_scale": 0.7653}
     sizes = ((5656, 22658, 14759), (6346, 25422, 16560))
@@ -269,7 +269,7 @@ def test_an_edge_is_found_above_a_narrow_part_of_the_bulk():
     for n, d, width in sizes:
         model = build_model(Problem(n=n, d=d, width=width, **fields))
         edges.append(right_edge(Equations(model.samples)).location)
-    assert edges == pytest.approx([5.065, 5.175], rel=1e-3)
+    assert edges == pytest.approx([7.810, 8.031], rel=1e-3)
 
 
 def test_two_bulks_are_found():

@@ -57,7 +57,7 @@ def normal_law(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     step /= _CELLS_PER_UNIT
     index = nearest.astype(np.intp)
     index += LARGEST_NORMAL * _CELLS_PER_UNIT
-    found = _normal_table().take(index)
+    found = _normal_table().take(index, mode="clip")  # also where x is not a number
     # Φ(x) − Φ(x − h) = φh(1 + w/2 + (w² − h²)/6 + (w³ − 3wh²)/24), w = xh
     w = np.multiply(density, step)
     square = np.multiply(step, step, out=nearest)

@@ -190,7 +190,7 @@ class Columns:
             if forms.mixed is not None:
                 turned[:, -1] += matmul(tables[:, 0], forms.mixed)
             turned *= tables
-            return np.asarray(turned.sum(axis=(1, 3)))
+            return np.asarray(turned.sum(axis=3).sum(axis=1))  # one order for every number of rows
         products = self.products if products is None else products
         count = products.shape[2]
         twice = flat[:, :count] * self.layout.twice[:count]

@@ -464,7 +464,7 @@ class _Series(_SeriesMoments):
         self.step, self.power = step, power
         laws = np.stack([step.r_weight, step.r_first[:, 0], step.r_second[:, 0, 0]], axis=1)
         of_r = powers(step.r, power * _LENGTH + 3)
-        self.averages = matmul(laws, transposed(of_r))  # E[t^f r^j]
+        self.averages = np.einsum("bfm,bjm->bfj", laws, of_r)  # E[t^f r^j]
         variance = step.phi * self.averages[:, 0, 2 * power]
         self.size = np.sqrt(np.maximum(variance, 1e-300))
         plain, along = self._averaged(0, power), self._averaged(2, power)
