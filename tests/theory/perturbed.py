@@ -37,12 +37,17 @@ def _step(*names: str) -> Patch:
     return patch
 
 
-def _result(module: Any, name: str) -> Patch:
-    """What a function returns."""
+def _scaled(function: Callable[..., Any], factor: float) -> Callable[..., Any]:
+    return lambda *args, **options: factor * function(*args, **options)
+
+
+def _result(module: Any, *names: str) -> Patch:
+    """What functions of a module return."""
 
     def patch(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-        function = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda *a, **k: factor * function(*a, **k))
+        for name in names:
+            function = getattr(module, name)
+            monkeypatch.setattr(module, name, _scaled(function, factor))
 
     return patch
 
@@ -101,7 +106,7 @@ TERMS: dict[str, Patch] = {
     "norms along noise (26b)": _step("norm_on_noise"),
     "norms by chance (27)": _step("norm_variance"),
     "covariance (28)": _result(regression, "field_covariance"),
-    "Gram (29)": _result(regression, "gram"),
+    "Gram (29)": _result(regression, "gram", "radial_gram"),
     "sample norms (29)": _step("sample_norm"),
     "finite d (37)": _columns,
     "initial norms (38)": _step("norm_slope", "shift_slope"),
