@@ -46,6 +46,7 @@ _BEYOND_EDGE = 0.02  # of the edge, that single samples must reach beyond to be 
 _CLOSE = 3.0  # distance of two spikes, in √(2/min(n, N)) of their place, below which draws mix them
 _UNRESOLVED = 1e-6  # share of the eigenvalues, or of the density, that may go unresolved
 _SHARE_GAP = 0.25  # relative gap seen where a direction of the inputs has a visible share
+_LARGE_SHARE, _LARGE_SHARE_GAP = 0.5, 0.5  # share from which it may be larger, and the gap there
 _SECOND_SHARE_GAP = 0.15  # the same where the largest one is conditioned on and another has one
 _LEARNED_SHARE = 0.025  # of the learned direction, from which it is noted
 _LEARNED_GAP = 0.07  # the same where the learned direction has a visible share
@@ -137,7 +138,9 @@ def _covariance_notes(problem: Problem, weights: SpikedWeights) -> Notes:
         return ()
     shares, is_seen = direction_shares(problem, weights), sees_direction(problem)
     share, size = float(shares[int(is_seen) :].max(initial=0.0)), _SHARE_GAP
-    if is_seen and not _follows_norms(problem):
+    if share >= _LARGE_SHARE:
+        size = _LARGE_SHARE_GAP
+    elif is_seen and not _follows_norms(problem):
         size = _SECOND_SHARE_GAP
     if share >= VISIBLE_SHARE:
         which = "a second direction" if is_seen else "one direction"
