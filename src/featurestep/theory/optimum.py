@@ -1,6 +1,7 @@
-"""`optimum`: the best ridge and step size, by finer and finer grids, or the best sizes of steps.
+"""`optimum`: the best ridge, the best step size, both, or the best sizes of several steps.
 
-Sizes of several steps are searched by the Nelder–Mead method from the best of equal sizes.
+One coordinate is searched by a grid and Brent's method, ridge and step size by finer and finer
+grids, sizes of several steps by the Nelder–Mead method from the best of equal sizes.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ from .prediction import LearnedFunction, LossPrediction, Prediction, answered, a
 SEARCHABLE = ("ridge", "step_size", "step_sizes")
 MEASURES = ("test_error", "train_loss", "train_mse")
 LOSS_MEASURES = ("test_error", "test_loss", "train_error", "train_loss", "train_objective")
-_COARSE = {1: 65, 2: 25}  # points along each field of the first grid, by number of fields
-_FINE = {1: 17, 2: 9}  # and of the following ones
+_GRID = 65  # points along one coordinate, before Brent's method
+_SPACING = 0.14  # and no closer than that, in logarithms
+_COARSE = 25  # points along each of two coordinates of the first grid
+_FINE = 9  # and of the following ones
 _PRECISION = 1e-6  # of the logarithm of the location
-_EQUAL_SIZES = 17  # points of the first search of `step_sizes`, all equal
+_AT_BOUND = 1e-5  # and what is closer to a bound is at it
+_EQUAL_SIZES = 17  # points of the first search of `step_sizes`, all equal, and with shared rows
 _SIMPLEX = 0.5  # its size, in logarithms
 _SIMPLEX_PRECISION = 1e-4  # of logarithms of sizes, at which it ends
 
@@ -109,10 +113,10 @@ def optimum(
 ) -> Optimum | GridResult:
     """Minimise an error over the ridge, the step size, or both, at a problem or along a grid.
 
-    A coarse logarithmic grid finds the lowest region, finer and finer grids around the best point
-    its minimum. Each grid is one call of the engine. `step_sizes` is the best schedule: the size of
-    every step of a problem of several, alone or with the ridge, from the best of equal sizes.
-    These, and problems with rows `same`, are searched by the Nelder–Mead method.
+    A coarse logarithmic grid, one call of the engine, finds the lowest region; then Brent's method,
+    or for ridge and step size finer and finer grids, its minimum. `step_sizes` is the best
+    schedule: the size of every step of a problem of several, alone or with the ridge, by the
+    Nelder–Mead method from the best of equal sizes, as ridge and step size with rows of the step.
     Default bounds: ridge from 1e-6 to 100, from 1e-4 with another loss than the square; step sizes
     from 0.01 to 4√width.
     """
@@ -141,8 +145,11 @@ def _search(
     any_loss = kind is LossOptimum
     low, high = _checked_bounds(problem, names, bounds or {})
     slow = "step_sizes" in names or problem.shared_rows > 0
-    search = _by_simplex if slow else _by_grids
-    found = search(partial(_values, problem, names, minimise, any_loss), low, high)
+    values = partial(_values, problem, names, minimise, any_loss)
+    if low.size == 1:
+        found = _along_one(values, low, high, _EQUAL_SIZES if slow else _GRID)
+    else:
+        found = (_by_simplex if slow else _by_grids)(values, low, high)
     if not math.isfinite(found.value):
         raise NotConverged("no point of the search could be solved")
     (there,) = _moved(problem, names, found.place[None])
@@ -169,10 +176,38 @@ class _Found(NamedTuple):
 _Values = Callable[[FloatArray], FloatArray]  # (points, coordinates) ↦ (points,)
 
 
+def _along_one(values: _Values, low: FloatArray, high: FloatArray, count: int) -> _Found:
+    """Search along one coordinate: a grid, then Brent's method beside its best point."""
+    count = min(count, 2 + int((high - low).item() / _SPACING))
+    points = np.linspace(low, high, count)
+    there = values(points)
+    best = int(there.argmin())
+    lowest, place = float(there[best]), points[best]
+    if not math.isfinite(lowest):
+        return _Found(math.inf, place, count)
+
+    def value(x: float) -> float:
+        return float(values(np.array([[x]]))[0])
+
+    if best in (0, count - 1):
+        inward = _AT_BOUND if best == 0 else -_AT_BOUND
+        count += 1
+        if value(float(place[0]) + inward) >= lowest:
+            return _Found(lowest, place, count)
+    found = optimize.minimize_scalar(
+        value,
+        method="bounded",
+        bounds=(points[max(best - 1, 0), 0], points[min(best + 1, len(points) - 1), 0]),
+        options={"xatol": _PRECISION},
+    )
+    if found.fun < lowest:
+        lowest, place = float(found.fun), np.array([found.x])
+    return _Found(lowest, place, count + int(found.nfev))
+
+
 def _by_grids(values: _Values, low: FloatArray, high: FloatArray) -> _Found:
-    """Search on finer and finer grids."""
-    size = low.size
-    centre, spread, count = 0.5 * (low + high), 0.5 * (high - low), _COARSE[size]
+    """Search along two coordinates, on finer and finer grids."""
+    centre, spread, count = 0.5 * (low + high), 0.5 * (high - low), _COARSE
     best, evaluations = math.inf, 0
     while True:
         axes = [
@@ -187,7 +222,7 @@ def _by_grids(values: _Values, low: FloatArray, high: FloatArray) -> _Found:
         if not math.isfinite(best) or np.all(spread < _PRECISION):
             return _Found(best, centre, evaluations)
         steps = np.array([axis[1] - axis[0] for axis in axes])
-        spread, count = np.minimum(spread / 2, 1.5 * steps), _FINE[size]
+        spread, count = np.minimum(spread / 2, 1.5 * steps), _FINE
 
 
 def _by_simplex(values: _Values, low: FloatArray, high: FloatArray) -> _Found:
@@ -262,7 +297,7 @@ def _at_boundary(
         "lie beyond"
         for name, x, *ends in zip(names, logs, low, high, strict=True)
         for side, end in zip(("lower", "upper"), ends, strict=True)
-        if abs(x - end) <= 10 * _PRECISION
+        if abs(x - end) <= _AT_BOUND
     )
     return tuple(dict.fromkeys(notes))
 
