@@ -23,7 +23,7 @@ from featurestep.core.problem import BINARY_LOSSES
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import Analytic
 from featurestep.theory.exact import convex
-from featurestep.theory.exact.label_rules import HERMITE, SIGNS, LabelRule, label_rule
+from featurestep.theory.exact.label_rules import SIGNS, WHOLE, LabelRule, label_rule
 from featurestep.theory.exact.losses import LOSSES, Output, logistic_prox
 from featurestep.theory.exact.solve import block_size
 from featurestep.theory.predict import solve
@@ -377,7 +377,7 @@ def test_labels_of_degree_two_have_the_same_averages_on_all_nodes_of_s(target):
     alignment = np.array([0.9, 0.6, 0.9])
     fine = label_rule([star] * 3, alignment, kappa)
     assert fine.parts is not None
-    for count in (28, 64):
+    for count in (20, 28, 64):
         rule = label_rule([star] * 3, alignment, kappa, (count,))
         for power in (1, 2):
             means = [
@@ -446,7 +446,7 @@ def test_averages_are_as_accurate_as_kappa_is_probable():
     kappa = np.linspace(-7.5, 7.5, 41)
     weight = np.exp(-0.5 * kappa**2) / np.exp(-0.5 * kappa**2).sum()
     star = Problem(**SIZES, loss="logistic", target="H1", noise_std=0.3).star
-    rule = label_rule([star], np.array([0.7]), kappa, HERMITE[1])
+    rule = label_rule([star], np.array([0.7]), kappa, WHOLE[1])
     mean = (2.0 * np.tanh(kappa)[:, None] + 0.4 * rule.s[0])[None]
     every = np.ones((1, kappa.size, 1))
     at = Output(rule.label, mean, 0.8 * every, 3.0 * every, np.zeros((1, 1, 1)))

@@ -208,6 +208,11 @@ def _stretch(kappa: FloatArray, centres: Centres, widest: float) -> tuple[FloatA
     return x, slope
 
 
+def stretched_density(kappa: FloatArray, centres: Centres, widest: float) -> FloatArray:
+    """dx/dκ of a stretched rule: nodes in an interval of length 1, times their spacing in x."""
+    return _stretch(kappa, centres, widest)[1]
+
+
 def _unstretch(x: FloatArray, centres: Centres, widest: float, bound: float) -> FloatArray:
     """κ(x), the inverse, between −2·bound and 2·bound."""
     end = np.copysign(2.0 * bound, x)  # so that nodes for ±x are ±κ to the last digit

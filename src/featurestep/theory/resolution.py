@@ -12,6 +12,7 @@ rules.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -24,7 +25,13 @@ from ..core.spiked import SpikedWeights
 from ..core.types import FloatArray, IntArray
 from ..functions.activations import HermiteSum
 from ..functions.nonlinearity import Nonlinearity, Shifted, coefficients
-from ..functions.quadrature import Rule, saturating_gauss_law, stretched_normal, stretched_uniform
+from ..functions.quadrature import (
+    Rule,
+    saturating_gauss_law,
+    stretched_density,
+    stretched_normal,
+    stretched_uniform,
+)
 from ..functions.targets import AlignedTarget
 
 GroupKey = tuple[Callable[..., Rule], tuple[Any, ...]]  # the function of a rule, its arguments
@@ -67,7 +74,9 @@ _WIDE_NODE_SPACING = 0.72  # for the square loss, fresh rows and one direction, 
 # The same where nothing varies faster than at the scale 2 of stretching, and how much larger that
 # may be than the scale at which a target that is not a polynomial is seen along κ.
 _SMOOTH_NODE_SPACING, _SMOOTH_SCALE, _BLURS = 0.9, 2.0, 1.4
-_SLIGHTLY = 1.25  # factor on the nodes of κ for which a problem shares the rules of others
+# Problems share finer rules of others that have so many times more nodes of κ at most, or so many
+# more of all problems together: these cost as much as solving problems apart.
+_SLIGHTLY, _CALL_NODES = 1.25, 1000
 # Shift beyond which 1/(1 + χ) varies at 0.4ρ/u up to |κ| = 3ρ/u, where an activation saturates: the
 # nodes are twice as dense there.
 _STEEP_SHIFT = 1.5
@@ -133,16 +142,19 @@ class Resolution:
         """Numbers of groups and of nodes."""
         return self.group_rule()[0].size, self.node_rule()[0].size
 
-    def is_slightly_finer(self, other: Resolution) -> bool:
-        """True if nodes crowd more at the same places, and are a quarter more at most."""
-        (own, *rest), (theirs, *same) = self.nodes, other.nodes
+    def is_finer(self, other: Resolution) -> bool:
+        """True if it is the same but for nodes of κ, which lie as dense or denser everywhere."""
+        kappa = other.node_rule()[0]
         return (
             replace(self, nodes=other.nodes) == other
-            and rest == same
-            and [place for place, _ in own] == [place for place, _ in theirs]
-            and all(a <= b for (_, a), (_, b) in zip(own, theirs, strict=True))
-            and self.sizes[1] <= _SLIGHTLY * other.sizes[1]
+            and self.nodes[3] >= other.nodes[3]
+            and bool(np.all(self._density(kappa) >= (1.0 - 1e-9) * other._density(kappa)))
         )
+
+    def _density(self, kappa: FloatArray) -> FloatArray:
+        """Nodes of κ in an interval of length 1."""
+        centres, widest, spacing, _ = self.nodes
+        return stretched_density(kappa, centres, widest) / spacing
 
 
 class Mirrored(NamedTuple):
@@ -205,22 +217,24 @@ def choose(problem: Problem, weights: SpikedWeights, effort: Effort) -> Resoluti
 
 
 def shared_rules(rules: dict[int, Resolution]) -> dict[int, Resolution]:
-    """The same with fewer different rules: those of others that are slightly finer.
+    """The same with fewer different rules: finer ones of others where these cost little more.
 
     Problems that share them are solved together, each near solutions of the others.
     """
-
-    def fineness(rule: Resolution) -> tuple[Any, ...]:
-        return (*rule.sizes, *sorted(-width for _, width in rule.nodes[0]))
-
-    finest = sorted(set(rules.values()), key=fineness, reverse=True)
+    counts = Counter(rules.values())
     kept: list[Resolution] = []
     instead: dict[Resolution, Resolution] = {}
-    for own in finest:
-        others = [other for other in kept if other.is_slightly_finer(own)]
+    for own in sorted(counts, key=_fineness, reverse=True):
+        size = own.sizes[1]
+        most = max(_SLIGHTLY * size, size + _CALL_NODES / counts[own])
+        others = [other for other in kept if other.sizes[1] <= most and other.is_finer(own)]
         instead[own] = others[-1] if others else own
         kept.append(instead[own])
     return {index: instead[own] for index, own in rules.items()}
+
+
+def _fineness(rule: Resolution) -> tuple[Any, ...]:
+    return (*rule.sizes, *sorted(-width for _, width in rule.nodes[0]))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ are unknowns of one map, which `convex_solver` iterates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -131,10 +131,17 @@ class Sides:
     @property
     def measured(self) -> Measured:
         """Losses and errors, (B,) each (eqs. 84, 85)."""
-        weight = self.fitting.samples.weight
         found = self.fitting.loss.measured(self.fitting.labels, self.output)
-        means = (values @ weight for values in found)
-        return Measured(*(np.maximum(mean, 0.0) for mean in means))
+        return Measured(*self._means(found))
+
+    @property
+    def errors(self) -> tuple[FloatArray, ...]:
+        """Test and training error, (B,) each."""
+        return self._means(self.fitting.loss.errors(self.fitting.labels, self.output))
+
+    def _means(self, given_kappa: Iterable[FloatArray]) -> tuple[FloatArray, ...]:
+        weight = self.fitting.samples.weight
+        return tuple(np.maximum(values @ weight, 0.0) for values in given_kappa)
 
 
 def sides(fitting: Fitting, unknowns: Unknowns) -> Sides:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from .convex import Fitting, NodeSums, Sides, Unknowns, mapped, norm_by_scaling,
 from .dyson import averaged, diagonals, symmetric, t_matrix_without_readout
 from .fixed_point import History, Samples, fixed_point
 from .label_rules import COARSE as COARSE_ORDERS
-from .label_rules import FINE, HERMITE, SIGNS, Orders, hermite_orders, node_count
+from .label_rules import FINE, SIGNS, WHOLE, Orders, node_count, whole_orders
 from .losses import Measured
 from .step import Step
 
@@ -27,6 +27,7 @@ LARGEST_MOVE = 2.0  # of any component in one step
 PLAIN_STEPS = 3  # of the map itself, before its acceleration
 FAR = 0.5  # relative change above which steps are damped
 MOST_STEPS = 150
+_PLACES = 8  # between two nodes of κ, at which an output's changes are looked at
 LEVELLED = 3.0  # distances, in units of the output's spread, that change a loss
 NODE_ERROR = 1e-9  # of averages over κ
 COARSE = -1  # the level of coarse rules
@@ -122,7 +123,7 @@ class Rules:
     """
 
     sample: Callable[[Step, float], Samples]  # factor on the nodes of κ ↦ columns there
-    fit: Callable[[Samples, Orders], Fitting]  # nodes of s ↦ labels there
+    fit: Callable[[Samples, Orders, IntArray], Fitting]  # of some rows, nodes of s ↦ labels there
     step: Step
 
     def __post_init__(self) -> None:
@@ -132,13 +133,15 @@ class Rules:
         self._bare: Samples | None = None
         self._bare_part: tuple[IntArray, Samples]
 
-    def at(self, level: int, rows: IntArray) -> Fitting:
-        """The fit of some rows on the rules of a level."""
+    def at(self, level: int, rows: IntArray, only: bool = False) -> Fitting:
+        """The fit of some rows on the rules of a level; `only` if these are not needed again."""
         if level not in self._all:
             finer, orders = _rules_of(level)
             if finer not in self._samples:
                 self._samples[finer] = self.sample(self.step, finer)
-            self._all[level] = self.fit(self._samples[finer], orders)
+            if only:
+                return self.fit(self._samples[finer].take(rows), orders, rows)
+            self._all[level] = self.fit(self._samples[finer], orders, np.arange(len(self.step)))
         latest = self._part.get(level)
         if latest is None or not np.array_equal(latest[0], rows):
             latest = self._part[level] = rows, self._all[level].take(rows)
@@ -209,7 +212,7 @@ class Rules:
         return Rules(self.sample, self.fit, replace(self.step, ridge=self.step.ridge * factor))
 
 
-_FINE_ORDERS: tuple[Orders, ...] = (*HERMITE, FINE)
+_FINE_ORDERS: tuple[Orders, ...] = (*WHOLE, FINE)
 
 
 def _rules_of(level: int) -> tuple[float, Orders]:
@@ -225,12 +228,12 @@ def _order_of(at: Sides, errors: bool = False) -> IntArray:
     labels, parts = at.fitting.labels, at.parts
     if labels.is_real:
         if labels.parts is None:
-            return np.full(len(parts), len(HERMITE))
+            return np.full(len(parts), len(WHOLE))
         if at.fitting.loss.is_quadratic:  # averages of polynomials of degree 4
             return np.zeros(len(parts), dtype=np.intp)
         parts = parts - labels.parts.transpose(0, 2, 1)
     change = np.abs(parts[:, 1]) + _FAR_S * np.abs(parts[:, 2])
-    found = hermite_orders(
+    found = whole_orders(
         change,
         np.sqrt((at.output.variance + at.output.noise)[..., 0]),
         at.fitting.samples.kappa,
@@ -246,24 +249,43 @@ def output_changes(at: Sides, errors: bool = False) -> FloatArray:
 
     Averages are smooth functions of the output's distance from places where a loss or its proximal
     map bends (with `errors`, an error), over its spread: the trapezoidal rule needs steps of that
-    distance of order 1, longer ones where κ is improbable.
+    distance of order 1, longer ones where κ is improbable. Distances may change much faster near a
+    bend than from node to node, so that they are compared at places between the nodes.
     """
     loss = at.fitting.loss
     width = 0.0 if errors else loss.width
     labels, samples = at.fitting.labels, at.fitting.samples
+    between = _between(samples.kappa.size)
     mean, variance = _of_output(at)
-    spread = np.sqrt(np.maximum(variance + width**2, 1e-300))
-    chi = at.output.influence[..., 0]
+    mean, variance = mean @ between, np.exp(np.log(np.maximum(variance, 1e-300)) @ between)
+    spread = np.sqrt(variance + width**2)
+    chi = np.expm1(np.log1p(at.output.influence[..., 0]) @ between)
     places = loss.error_bends(chi) if errors else loss.bends(chi)
     bends = [(mean + sign * place) / spread for place in places for sign in SIGNS]
-    fixed = np.broadcast_to(labels.changes, (len(labels.changes), *mean.shape))
-    distance = np.concatenate([np.reshape(bends, (-1, *mean.shape)), fixed])  # (·, B, Q)
+    fixed = np.broadcast_to(labels.changes @ between, (len(labels.changes), *mean.shape))
+    distance = np.concatenate([np.reshape(bends, (-1, *mean.shape)), fixed])  # (·, B, ·)
     before, after = distance[..., :-1], distance[..., 1:]
     near = (np.minimum(np.abs(before), np.abs(after)) < LEVELLED) | (before * after < 0.0)
-    kappa = np.minimum(np.abs(samples.kappa[1:]), np.abs(samples.kappa[:-1]))
-    digits = np.maximum(-np.log(NODE_ERROR) - 0.5 * kappa**2, 1e-3)
+    kappa = np.abs(samples.kappa @ between)
+    digits = np.maximum(-np.log(NODE_ERROR) - 0.5 * np.minimum(kappa[1:], kappa[:-1]) ** 2, 1e-3)
     change = np.abs(after - before) * near * np.sqrt(digits / (2.0 * np.pi**2))
-    return np.asarray(COARSE_NODES * change.max(axis=(0, 2), initial=0.0))
+    return np.asarray(_PLACES * COARSE_NODES * change.max(axis=(0, 2), initial=0.0))
+
+
+@lru_cache(maxsize=64)
+def _between(count: int) -> FloatArray:
+    """Values at `count` equispaced nodes ↦ values at `_PLACES` times as many, (count, ·).
+
+    Cubic polynomials through four nodes.
+    """
+    place = np.arange(_PLACES * (count - 1) + 1) / _PLACES
+    first = np.clip(np.floor(place).astype(np.intp) - 1, 0, count - 4)
+    found = np.zeros((count, place.size))
+    for own in range(4):
+        others = [other for other in range(4) if other != own]
+        factors = [(place - first - other) / (own - other) for other in others]
+        found[first + own, np.arange(place.size)] = np.prod(factors, axis=0)
+    return found
 
 
 def _of_output(at: Sides) -> tuple[FloatArray, FloatArray]:
@@ -504,9 +526,8 @@ def _summary(rules: Rules, found: Found) -> ConvexSolution:
     measured = Measured(*(np.empty(every.size) for _ in Measured._fields))
     nodes, intercept = np.empty((2, every.size))
     roughness = Roughness(np.empty(every.size), np.empty(every.size))
-    levels = np.maximum(found.level, rules.levels(every, found.state, errors=True))
-    for level in np.unique(levels):
-        rows = np.flatnonzero(levels == level)
+    for level in np.unique(found.level):
+        rows = np.flatnonzero(found.level == level)
         fitting = rules.at(int(level), rows)
         at = sides(fitting, unknowns.take(rows))
         for whole, part in zip(measured, at.measured, strict=True):
@@ -518,6 +539,14 @@ def _summary(rules: Rules, found: Found) -> ConvexSolution:
             at.output.influence[..., 0], share, fitting.samples.kappa, share.shape[1]
         )
         roughness.nodes[rows], roughness.groups[rows] = seen.nodes, seen.groups
+    finer = np.maximum(found.level, rules.levels(every, found.state, errors=True))
+    finer[finer == found.level] = COARSE
+    for level in np.unique(finer[finer != COARSE]):
+        rows = np.flatnonzero(finer == level)
+        fitting = rules.at(int(level), rows, only=True)
+        errors = sides(fitting, unknowns.take(rows)).errors
+        measured.test_error[rows], measured.train_error[rows] = errors
+        nodes[rows] = fitting.samples.kappa.size
     squares = (unknowns.v2 * unknowns.relative).sum(axis=1)
     penalty = rules.step.ridge * squares
     return ConvexSolution(

@@ -13,7 +13,14 @@ import numpy as np
 from ...core.types import BoolArray, FloatArray, IntArray
 from ...functions.activations import HermiteSum
 from ...functions.nonlinearity import Nonlinearity, innermost, normalised_hermite
-from ...functions.quadrature import gauss_hermite, gauss_legendre, normal_density, panels
+from ...functions.quadrature import (
+    Rule,
+    gauss_hermite,
+    gauss_legendre,
+    normal_density,
+    panels,
+    trapezoid_normal,
+)
 from ...functions.targets import MeanSign
 from ..labels import across_alignment
 from .dyson import matmul
@@ -23,16 +30,18 @@ _EDGES = np.array([-7.0, -4.6, -2.3, 0.0, 2.3, 4.6, 7.0])
 _FAR_EDGES = np.linspace(-10.5, 10.5, 10)
 _FINE_ORDER = 16  # nodes of a panel in integrals with a label's probability
 _NEGLIGIBLE = 1e-10  # weight of a node of s, times 1 + s⁴
-Orders = tuple[int, ...]  # nodes of the panels between `_EDGES`; one number: Hermite nodes instead
+# Nodes of the panels between `_EDGES`; one number: Gauss–Hermite nodes instead for signs,
+# equispaced ones for real labels.
+Orders = tuple[int, ...]
 FINE: Orders = (7, 10, 12, 12, 10, 7)
 COARSE: Orders = (3, 5, 6, 6, 5, 3)
-HERMITE: tuple[Orders, ...] = ((20,), (28,), (40,), (64,), (90,))
+WHOLE: tuple[Orders, ...] = ((20,), (28,), (40,), (64,), (90,))  # rules without panels
+_EQUISPACED_END = 8.2
 _REAL_ORDER = 2  # times as many nodes a panel for real labels: the loss bends where y − f does
 # Natural logarithms of the accuracy of averages over an output, on coarse rules and where κ is
 # improbable.
 DIGITS, _COARSE_DIGITS, _FEWEST_DIGITS = 25.3, 13.8, 4.0
-_FACTORS = 4  # highest degree in s of what multiplies an average over the output
-_SIGN_HERMITE = 3  # of them, that have fewer nodes than the panels of signs
+_SIGN_HERMITE = 3  # of `WHOLE`, that have fewer nodes than the panels of signs
 
 
 @dataclass(frozen=True)
@@ -158,7 +167,7 @@ class _Signs:
 def node_count(orders: Orders, *, is_real: bool) -> int:
     """Nodes of s of a rule, where the target has no kinks."""
     if len(orders) == 1:
-        s, w = gauss_hermite(orders[0])
+        s, w = _equispaced(orders[0]) if is_real else gauss_hermite(orders[0])
         return int(_matters(s, w).sum())
     return (_REAL_ORDER if is_real else 1) * sum(orders)
 
@@ -169,7 +178,12 @@ def _matters(s: FloatArray, weight: FloatArray) -> BoolArray:
     return np.asarray(largest * (1.0 + s**4) > _NEGLIGIBLE)
 
 
-def hermite_orders(
+def _equispaced(count: int) -> Rule:
+    """About so many nodes of s, all at the same distance."""
+    return trapezoid_normal(_EQUISPACED_END, 2.0 * _EQUISPACED_END / count)
+
+
+def whole_orders(
     change: FloatArray,
     spread: FloatArray,
     kappa: FloatArray,
@@ -178,22 +192,26 @@ def hermite_orders(
     strip: float,
     is_real: bool,
 ) -> IntArray:
-    """Which of `HERMITE` resolves functions of the output in s, for each problem; −1 if none does.
+    """Which of `WHOLE` resolves functions of the output in s, for each problem; −1 if none does.
 
     change, spread: (B, Q), by how much the output's mean changes with s, and its standard
-    deviation. The Hermite coefficients in s of any function that is averaged over the rest of the
-    output fall like (1 + (spread/change)²)^{−k/2}, and by e^{−√k strip/change} more if the function
-    is analytic in a strip of so much on both sides of the real axis. Signs need k nodes, as their
-    probability is a polynomial; other labels k/2, and some for the factors s and s² − 1. κ is as
-    important as it is probable.
+    deviation. Averages over the rest of the output are smooth at the scale spread/change. Times the
+    density of s they have a Fourier transform that falls like e^{−ω²/2(1 + (change/spread)²)}: the
+    trapezoidal rule of real labels needs it to be small at 2π over the distance of its nodes. Their
+    Hermite coefficients fall like (1 + (spread/change)²)^{−k/2}, and by e^{−√k strip/change} more
+    if the function is analytic in a strip of so much on both sides of the real axis: signs need k
+    nodes, as their probability is a polynomial. κ is as important as it is probable.
     """
     digits = np.maximum(-np.log(accuracy) - 0.5 * kappa**2, 0.0)
     change = np.maximum(change, 1e-6 * spread)
-    usable = HERMITE if is_real else HERMITE[:_SIGN_HERMITE]
+    ratio = (change / spread) ** 2
+    usable = WHOLE if is_real else WHOLE[:_SIGN_HERMITE]
     found = np.full(len(change), -1)
     for place, (count,) in reversed(list(enumerate(usable))):
-        k = 2 * (count - _FACTORS) if is_real else count
-        lost = 0.5 * k * np.log1p((spread / change) ** 2) + np.sqrt(k) * strip / change
+        if is_real:
+            lost = 0.5 * (np.pi * count / _EQUISPACED_END) ** 2 / (1.0 + ratio)
+        else:
+            lost = 0.5 * count * np.log1p(1.0 / ratio) + np.sqrt(count) * strip / change
         found[np.all(lost >= digits, axis=1)] = place
     return found
 
@@ -203,7 +221,7 @@ def _of_real_labels(
 ) -> LabelRule:
     """Panels between the kinks of the target.
 
-    Labels that are polynomials of degree 2 at most have Gauss–Hermite nodes where these suffice.
+    Labels that are polynomials of degree 2 at most have equispaced nodes where these suffice.
     """
     place = alignment[:, None] * kappa
     across = across_alignment(alignment)[:, None]
@@ -214,8 +232,7 @@ def _of_real_labels(
             [np.ones_like(s), s, 0.5 * (s**2 - 1.0)], axis=1
         )
         if orders != FINE:
-            (count,) = orders if len(orders) == 1 else HERMITE[1]
-            s, w = gauss_hermite(count)
+            s, w = _equispaced(*(orders if len(orders) == 1 else WHOLE[0]))
             kept = _matters(s, w)
             return _of_shared_nodes(star, place, across, s[kept], w[kept], parts)
     if not star.kinks:

@@ -106,6 +106,10 @@ class Loss(ABC):
     def measured(self, labels: LabelRule, at: Output) -> Measured:
         """SampleAverages of (84) and (85) given κ."""
 
+    def errors(self, labels: LabelRule, at: Output) -> tuple[FloatArray, ...]:
+        """Test and training error given κ."""
+        return self.measured(labels, at)[2:]
+
     def bends(self, chi: FloatArray) -> tuple[FloatArray, ...]:
         """Outputs |ω| at which the proximal map or the loss bends, for labels near 0 or ±1.
 
@@ -255,7 +259,11 @@ class MarginLoss(Loss):
     def error_bends(self, chi: FloatArray) -> tuple[FloatArray, ...]:
         return np.zeros_like(chi), self.slope_at_zero * chi
 
-    def errors(self, m: FloatArray, at: Output) -> tuple[FloatArray, FloatArray]:
+    def errors(self, labels: LabelRule, at: Output) -> tuple[FloatArray, ...]:
+        found = self.errors_given_s(at.label * at.mean, at)
+        return tuple((labels.weight * each).sum(axis=(0, 3)) for each in found)
+
+    def errors_given_s(self, m: FloatArray, at: Output) -> tuple[FloatArray, FloatArray]:
         """Shares of wrong signs, of fresh margins ~ N(m, v) and of training samples."""
         sd = np.sqrt(at.variance)
         pushed = m + at.influence * self.slope_at_zero  # yf̂ < 0 below −χ|ℓ′(0)|
@@ -279,7 +287,7 @@ class ClosedMarginLoss(MarginLoss, ClosedLoss):
 
     def measured_given_s(self, at: Output) -> Measured:
         m = at.label * at.mean
-        return Measured(*self.margin_losses(m, at), *self.errors(m, at))
+        return Measured(*self.margin_losses(m, at), *self.errors_given_s(m, at))
 
 
 class SquareSigns(ClosedMarginLoss):
@@ -391,9 +399,7 @@ class Logistic(MarginLoss):
 
     def measured(self, labels: LabelRule, at: Output) -> Measured:
         test, train = smoothed(_logistic_losses, labels, at, powers=1)[..., 0]
-        errors = self.errors(at.label * at.mean, at)
-        wrong = ((labels.weight * each).sum(axis=(0, 3)) for each in errors)
-        return Measured(test, train, *wrong)
+        return Measured(test, train, *self.errors(labels, at))
 
 
 def _logistic_proximal(y: FloatArray, a: FloatArray, chi: FloatArray) -> FloatArray:

@@ -233,8 +233,9 @@ def _samples(problem: Problem, step: Step, nodes: Rule) -> Samples:
     return Samples(step, build_columns(problem.sigma, step, kappa), kappa, weight)
 
 
-def _fitting(problems: Sequence[Problem], samples: Samples, orders: Orders) -> Fitting:
-    """Samples of problems that share all but numbers, with labels and loss."""
+def _fitting(every: Sequence[Problem], samples: Samples, orders: Orders, rows: IntArray) -> Fitting:
+    """Samples of some of many problems that share all but numbers, with labels and loss."""
+    problems = [every[row] for row in rows.tolist()]
     stars = [problem.star for problem in problems if isinstance(problem.star, Nonlinearity)]
     return Fitting(
         samples,
@@ -293,7 +294,8 @@ class LossNetwork(NamedTuple):
     def _sides(self, nodes: Rule) -> Sides:
         """The law of the output at nodes of κ."""
         samples = _samples(self.problem, self.step, nodes)
-        fitting = _fitting([self.problem] * len(self.step), samples, FINE)
+        every = np.arange(len(self.step))
+        fitting = _fitting([self.problem] * every.size, samples, FINE, every)
         labels = replace(fitting.labels, digits=None)  # as accurate at every κ
         return sides(replace(fitting, labels=labels, intercept=False), self.unknowns)
 
