@@ -24,6 +24,7 @@ import numpy as np
 
 from ..core.errors import InaccurateQuadrature
 from ..core.types import FloatArray, IntArray
+from .lattices import IN_NORM, lattice_averages, ranges
 from .quadrature import Rule, gauss_legendre, normal_density, panels, trapezoid_normal
 
 Function = Callable[[FloatArray], FloatArray]
@@ -65,6 +66,17 @@ class Nonlinearity:
     def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
         """`averages` for ρ and t of one shape."""
         raise TypeError(f"{type(self).__name__} is abstract")
+
+    def averages_on_lattices(
+        self, rho: FloatArray, first: FloatArray, counts: IntArray, order: int
+    ) -> FloatArray:
+        """`averages` at t = first + jρ/8, j = 0 … count − 1, for ρ, first and counts (C,).
+
+        (order + 2, Σ counts), lattice after lattice.
+        """
+        size = np.repeat(rho, counts)
+        t = np.repeat(first, counts) + ranges(counts) * (size / IN_NORM)
+        return self.averages(size, t, order)
 
     def averages_with_growth(
         self, rho: FloatArray, t: FloatArray, order: int
@@ -160,6 +172,13 @@ class Shifted(Nonlinearity):
 
     def _averages(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
         out = self.base.averages(rho, t, order)
+        out[0] -= self.offset
+        return out
+
+    def averages_on_lattices(
+        self, rho: FloatArray, first: FloatArray, counts: IntArray, order: int
+    ) -> FloatArray:
+        out = self.base.averages_on_lattices(rho, first, counts, order)
         out[0] -= self.offset
         return out
 
@@ -383,6 +402,11 @@ class Sampled(Nonlinearity):
             growth += out[0] * out[2]
         divide_by_powers(out[:-1], rho)
         return out, growth
+
+    def averages_on_lattices(
+        self, rho: FloatArray, first: FloatArray, counts: IntArray, order: int
+    ) -> FloatArray:
+        return lattice_averages(self, self.breaks, rho, first, counts, order)
 
     def _by_nodes(self, rho: FloatArray, t: FloatArray, order: int) -> FloatArray:
         """E[f(ρz + t)H_k(z)] for k = 0 … order, then the spread: (order + 3, P) for ρ, t (P,).

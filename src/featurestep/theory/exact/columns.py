@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.types import FloatArray
+from ...functions.lattices import IN_NORM
 from ...functions.nonlinearity import Nonlinearity
 from ...functions.targets import AlignedTarget
 from ..labels import Labels, label_moments, moments_at, pairs
@@ -65,7 +66,7 @@ from .step import Step
 MOST_OVERLAP = 0.1  # share of (κ, s) in a neuron's square that is seen, to first order
 MOST_GROWTH = 12.0  # of ν² with the norm of a sample
 _MANY_GROUPS = 4  # from which products of tables take less time than sums over elements
-_POINTS, _POINTS_IN_NORM = 12, 8  # of averages between which others are interpolated
+_POINTS = 12  # averages between which others are interpolated
 
 
 @dataclass(frozen=True)
@@ -431,33 +432,37 @@ def averages_along(
     halves = 2 if norm.shape[1] == nodes else 1
     by_column = place.reshape(rows, halves, -1, size).swapaxes(2, 3).reshape(-1, nodes // halves)
     norms = np.broadcast_to(norm[:, :: max(norm.shape[1] // halves, 1)], (rows, halves, size))
-    spacing = norms.reshape(-1) / _POINTS_IN_NORM
+    norms = norms.reshape(-1)
     low, high = by_column.min(axis=1), by_column.max(axis=1)
+    spacing = norms / IN_NORM
     counts = np.ceil((high - low) / spacing).astype(int) + _POINTS
-    if 2 * counts.sum() > by_column.size:
+    if counts.sum() > by_column.size:
         return sigma.averages(norm, place, order)
-    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    column = np.repeat(np.arange(counts.size), counts)
-    offset = np.arange(counts.sum()) - first[column] - (_POINTS // 2 - 1)
-    known = sigma.averages(norms.reshape(-1)[column], low[column] + offset * spacing[column], order)
+    first = low - (_POINTS // 2 - 1) * spacing
+    known = sigma.averages_on_lattices(norms, first, counts, order).T.copy()
     at = (by_column - low[:, None]) / spacing[:, None]
     whole = np.floor(at).astype(int)
-    points = first[:, None, None] + whole[..., None] + np.arange(_POINTS)
-    weights = _lagrange(at - whole)
-    found = np.stack([(each[points] * weights).sum(axis=-1) for each in known])
-    shape = (len(known), rows, halves, size, nodes // halves)
-    return np.asarray(found.reshape(shape).swapaxes(3, 4).reshape(len(known), *place.shape))
+    points = (whole + (np.cumsum(counts) - counts)[:, None]).ravel()
+    found = np.zeros((points.size, order + 2))
+    for i, weight in enumerate(_lagrange((at - whole).ravel())):
+        found += weight[:, None] * known.take(points + i, axis=0)
+    shape = (order + 2, rows, halves, size, nodes // halves)
+    return np.asarray(found.T.reshape(shape).swapaxes(3, 4).reshape(order + 2, *place.shape))
 
 
 def _lagrange(x: FloatArray) -> FloatArray:
-    """Weights of the points −5 … 6 for polynomials through them, (…, 12), at x in [0, 1]."""
+    """Weights of the points −5 … 6 for polynomials through them, (12, …), at x in [0, 1]."""
     points = np.arange(_POINTS) - (_POINTS // 2 - 1)
-    apart = np.subtract.outer(points, points) + np.eye(_POINTS)
-    away = x[..., None] - points
-    found = np.ones((*x.shape, _POINTS))
-    np.cumprod(away[..., :-1], axis=-1, out=found[..., 1:])
-    found[..., :-1] *= np.cumprod(away[..., :0:-1], axis=-1)[..., ::-1]
-    return np.asarray(found / apart.prod(axis=1))
+    apart = (np.subtract.outer(points, points) + np.eye(_POINTS)).prod(axis=1)
+    found = np.empty((_POINTS, *x.shape))
+    before = after = np.ones(x.shape)
+    for i, point in enumerate(points):
+        found[i] = before / apart[i]
+        before = before * (x - point)
+    for i in reversed(range(_POINTS)):
+        found[i] *= after
+        after = after * (x - points[i])
+    return found
 
 
 def _products(step: Step, kappa: FloatArray, second: FloatArray, scale: FloatArray) -> list[_Field]:

@@ -83,6 +83,15 @@ def solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(found[..., 0])
 
 
+def _solved_each(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """The solutions of linear systems for matrices; not finite where one is singular."""
+    try:
+        found: Any = np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        return matmul(inverted(matrix), right)
+    return np.asarray(found)
+
+
 def diagonals(values: FloatArray) -> FloatArray:
     """Diagonal matrices from their last axis."""
     return np.asarray(values[..., :, None] * np.eye(values.shape[-1]))
@@ -175,13 +184,16 @@ def sample_response(gamma: FloatArray, cross: FloatArray, own: FloatArray) -> Fl
         matrix[:] = 0.0
         np.multiply(inverse, own[:, :, None, :], out=matrix[..., size:, size:])
         return matrix
-    inverse = inverted(matrix)
-    left, right = inverse[..., :size], inverse[..., size:]
-    cross, own = cross[:, :, None, :], own[:, :, None, :]
-    np.multiply(right, cross, out=matrix[..., :size])
-    np.multiply(left, cross, out=matrix[..., size:])
-    matrix[..., size:] += right * own
-    return matrix
+    if size == 1:
+        inverse = inverted(matrix)
+        left, right = inverse[..., :1], inverse[..., 1:]
+        cross, own = cross[:, :, None, :], own[:, :, None, :]
+        return np.concatenate([right * cross, left * cross + right * own], axis=-1)
+    coupling = np.zeros_like(matrix)  # N
+    index = np.arange(size)
+    coupling[..., index, size + index] = coupling[..., size + index, index] = cross
+    coupling[..., size + index, size + index] = own
+    return _solved_each(matrix, coupling)
 
 
 def t_matrix_without_readout(step: Step) -> FloatArray:

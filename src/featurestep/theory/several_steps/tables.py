@@ -76,21 +76,24 @@ def slope_tables(sigma: Nonlinearity, rho: FloatArray, place: FloatArray) -> Slo
 
 def _moments(sigma: Nonlinearity, rho: FloatArray, place: FloatArray) -> list[list[FloatArray]]:
     """E S, then E[z^a ψ^b] with b = 1 … 4 and the powers a of `_POWERS`, (X, K) each."""
-    count, size = place.shape
-    points = _rule(sigma, rho, place[:1])[0].shape[-1]
-    rows = max(1, _CHUNK // (size * points))
-    parts = [_chunk(sigma, rho, place[i : i + rows]) for i in range(0, count, rows)]
-    joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
+    joined = np.empty((sum(powers for _, powers in _POWERS), *place.shape))
+    octave = np.ceil(np.log2(rho))
+    for level in np.unique(octave):  # groups whose σ′ is needed at the same panels
+        some = np.flatnonzero(octave == level)
+        size, at = rho[some], place[:, some]
+        slopes = _slopes(sigma, size, at)
+        rows = max(1, _CHUNK // (some.size * slopes.points))
+        for i in range(0, len(place), rows):
+            joined[:, i : i + rows, some] = _chunk(*slopes.at(size, at[i : i + rows]))
     found, start = [], 0
     for _, powers in _POWERS:
-        found.append(joined[start : start + powers])
+        found.append(list(joined[start : start + powers]))
         start += powers
     return found
 
 
-def _chunk(sigma: Nonlinearity, rho: FloatArray, place: FloatArray) -> list[FloatArray]:
-    z, w = _rule(sigma, rho, place)
-    slope = sigma.derivative(rho[:, None] * z + place[:, :, None])  # (X, K, Z)
+def _chunk(z: FloatArray, w: FloatArray, slope: FloatArray) -> FloatArray:
+    """The same for σ′ at nodes z with weights, which broadcast to (X, K, Z)."""
     mean = (slope * w).sum(axis=2)
     psi = slope - mean[:, :, None]
     found = [mean]
@@ -103,18 +106,61 @@ def _chunk(sigma: Nonlinearity, rho: FloatArray, place: FloatArray) -> list[Floa
         for _ in range(powers - 1):
             weighted = weighted * z
             found.append(weighted.sum(axis=2))
-    return found
+    return np.stack(found)
 
 
-def _rule(sigma: Nonlinearity, rho: FloatArray, place: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of E over z: (Z,), or (X, K, Z) split at the kinks of σ′."""
-    longest = max(1.0, float(rho.max()))
-    breaks = sigma.breaks(_HALF_WIDTH * longest + float(np.abs(place).max(initial=0.0)))
+class _Equispaced(NamedTuple):
+    """One rule in z for a function without panels."""
+
+    sigma: Nonlinearity
+    z: FloatArray  # (Z,)
+    w: FloatArray
+
+    @property
+    def points(self) -> int:
+        """Nodes of one place."""
+        return int(self.z.size)
+
+    def at(self, rho: FloatArray, place: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Nodes z, weights, and σ′ at ρz + ω, which broadcast to (X, K, Z)."""
+        return self.z, self.w, self.sigma.derivative(rho[:, None] * self.z + place[:, :, None])
+
+
+class _Panels(NamedTuple):
+    """σ′ on panels of the real line between its breaks, of which each place sees those near it."""
+
+    edges: FloatArray  # (P + 1,)
+    s: FloatArray  # (P, nodes)
+    w: FloatArray
+    slope: FloatArray
+    seen: int  # panels of one place
+
+    @property
+    def points(self) -> int:
+        """Nodes of one place."""
+        return self.seen * _ORDER
+
+    def at(self, rho: FloatArray, place: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Nodes z, weights, and σ′ at ρz + ω, (X, K, Z) each."""
+        first = np.searchsorted(self.edges, place - _HALF_WIDTH * rho, "right") - 1
+        last = len(self.s) - self.seen
+        window = np.clip(first, 0, last)[..., None] + np.arange(self.seen)
+        shape = (*place.shape, -1)
+        z = (self.s[window].reshape(shape) - place[..., None]) / rho[:, None]
+        w = self.w[window].reshape(shape) / rho[:, None] * normal_density(z)
+        return z, w, self.slope[window].reshape(shape)
+
+
+def _slopes(sigma: Nonlinearity, rho: FloatArray, place: FloatArray) -> _Equispaced | _Panels:
+    """σ′ for norms ρ_g within a factor of two."""
+    low, high = (place - _HALF_WIDTH * rho).min(), (place + _HALF_WIDTH * rho).max()
+    breaks = sigma.breaks(float(max(-low, high)))
     if not breaks.size:
-        return trapezoid_normal(_HALF_WIDTH, _SPACING / longest)
-    edges = np.linspace(-_HALF_WIDTH, _HALF_WIDTH, 1 + int(2 * _HALF_WIDTH / _PANEL))
-    inside = (breaks - place[:, :, None]) / rho[:, None]
-    inside = np.clip(inside, -_HALF_WIDTH, _HALF_WIDTH)
-    every = np.broadcast_to(edges, (*place.shape, edges.size))
-    z, w = panels(np.sort(np.concatenate([every, inside], axis=2), axis=2), _ORDER)
-    return z, w * normal_density(z)
+        return _Equispaced(sigma, *trapezoid_normal(_HALF_WIDTH, _SPACING / max(1.0, rho.max())))
+    cells = int(np.ceil((high - low) / (_PANEL * rho.min())))
+    inside = breaks[(breaks > low) & (breaks < high)]
+    edges = np.unique(np.concatenate([np.linspace(low, high, cells + 1), inside]))
+    s, w = (part.reshape(-1, _ORDER) for part in panels(edges, _ORDER))
+    first = np.searchsorted(edges, place - _HALF_WIDTH * rho, "right") - 1
+    end = np.searchsorted(edges, place + _HALF_WIDTH * rho, "left")
+    return _Panels(edges, s, w, sigma.derivative(s), int((end - first).max()))
