@@ -12,7 +12,7 @@ from featurestep.page.words import PRESETS
 
 def test_the_second_spike_of_the_quadratic_target_leaves_the_bulk_where_the_text_says() -> None:
     preset = PRESETS["moniri2"]
-    found = critical_steps(preset.state.problem)
+    found = critical_steps(preset.state.problem, degrees=2)
     assert f"from α = {found.spike_exponent[1]:.2f} on (1/4 as n → ∞)" in preset.text
     assert found.published_exponent[1] == pytest.approx(0.25)
 

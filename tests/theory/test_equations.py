@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from tests.theory.equations import HOMES, NOT_COMPUTED, claimed, docstrings, tags
 
-CLAIMS = {name: claimed(text) for name, text in docstrings()}
+
+@cache
+def claims() -> dict[str, set[str]]:
+    """Numbers that every function of the package claims."""
+    return {name: claimed(text) for name, text in docstrings()}
 
 
 def test_every_equation_is_listed_once() -> None:
@@ -12,14 +18,14 @@ def test_every_equation_is_listed_once() -> None:
 
 
 def test_every_home_cites_its_equation() -> None:
-    silent = {n: home for n, home in HOMES.items() if n not in CLAIMS.get(home, set())}
+    silent = {n: home for n, home in HOMES.items() if n not in claims().get(home, set())}
     assert not silent
 
 
 def test_nothing_else_claims_an_equation_that_has_a_home() -> None:
     others = {
         (number, name)
-        for name, numbers in CLAIMS.items()
+        for name, numbers in claims().items()
         for number in numbers
         if HOMES.get(number, name) != name
     }
@@ -27,7 +33,7 @@ def test_nothing_else_claims_an_equation_that_has_a_home() -> None:
 
 
 def test_only_numbers_of_computed_equations_are_cited() -> None:
-    cited = set().union(*CLAIMS.values())
+    cited = set().union(*claims().values())
     assert cited <= set(HOMES)
 
 

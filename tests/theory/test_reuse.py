@@ -251,7 +251,7 @@ def _refused(problems: Iterable[Problem]) -> list[Problem]:
 @pytest.mark.parametrize("varied", [False, True])
 def test_random_problems_are_solved(varied: bool) -> None:
     """Number 1125 of the varied ones diverges when it is accelerated after few damped steps."""
-    some = (*range(40), 1125)
+    some = (*range(20), 1125)
     assert not _refused(_varied(i) if varied else _drawn(i, FINITE) for i in some)
 
 

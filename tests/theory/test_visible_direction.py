@@ -97,7 +97,7 @@ def test_averages_between_places_are_interpolated(activation):
 
 def test_weights_of_networks_along_the_direction():
     """Moments of L by groups, and norms and shifts elsewhere, against drawn weights."""
-    p, rng, draws = BASE.replace(n_step=6000, target="tanh"), np.random.default_rng(7), 24
+    p, rng, draws = BASE.replace(n_step=2000, target="tanh"), np.random.default_rng(7), 24
     values, _, _ = input_classes(p)
     s = np.arange(1.0, p.d + 1.0) ** -0.9
     s /= s.mean()

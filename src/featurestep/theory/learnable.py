@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -380,12 +380,18 @@ def second_step_floor(problem: Problem) -> float:
         return noise if spiked_weights(problem).alignment else star.second_moment + noise
     if star.slope == 0.0:
         return noise + left_by_kappa(problem.replace(n_step=MANY))[0]
+    return noise + _left_by_second_step(star)
+
+
+@lru_cache(maxsize=128)
+def _left_by_second_step(star: AlignedTarget) -> float:
+    """(52) without noise where every direction is known that a second step can see."""
     beside = label_moments(star, np.ones(1), KAPPA).linear[0, 1:]  # E[y z_i|z_1], (r − 1, Q)
     sizes, vectors = np.linalg.eigh((beside * WEIGHT) @ beside.T)  # growing
     turn = np.eye(star.directions)
     turn[1:, 1:] = vectors[:, ::-1].T
     known = 1 + int(np.sum(sizes > _VISIBLE * star.second_moment))
-    return noise + _beyond_linear(star, turn, known)
+    return _beyond_linear(star, turn, known)
 
 
 def _beyond_linear(star: AlignedTarget, turn: FloatArray, known: int) -> float:
