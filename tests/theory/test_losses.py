@@ -22,7 +22,9 @@ from featurestep import (
 from featurestep.core.problem import BINARY_LOSSES
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import Analytic
+from featurestep.functions.quadrature import crowding, stretched_normal
 from featurestep.theory.exact import convex
+from featurestep.theory.exact.convex_solver import crowded
 from featurestep.theory.exact.label_rules import SIGNS, WHOLE, LabelRule, label_rule
 from featurestep.theory.exact.losses import LOSSES, Output, logistic_prox
 from featurestep.theory.exact.solve import block_size
@@ -471,6 +473,31 @@ def test_bends_between_nodes_are_resolved():
     assert found.nodes != finer.nodes
     for name in ("test_loss", "train_objective", "test_error", "readout_norm"):
         assert getattr(found, name) == pytest.approx(getattr(finer, name), rel=1e-6)
+
+
+def test_nodes_crowd_where_the_influence_changes_fast():
+    """χ changes by orders of magnitude between nodes: the training loss was 3 % off."""
+    problem = Problem(
+        n=8646, d=2796, width=20146, n_step=13054, step_size=283.8732111348304,
+        ridge=0.0012735626990068238, noise_std=0.5, activation="relu", readout="constant",
+        loss="hinge",
+    )  # fmt: skip
+    found, finer = (predicted(problem, effort=Effort(nodes=share)) for share in (1.0, 3.0))
+    for name in ("test_loss", "train_loss", "test_error", "readout_norm"):
+        assert getattr(found, name) == pytest.approx(getattr(finer, name), rel=1e-7)
+
+
+def test_crowds_are_as_dense_as_they_must_be():
+    number = np.linspace(-20.0, 20.0, 321)
+    needed = 1.0 + 6.0 * np.exp(-2.0 * (number - 4.0) ** 2) + 0.4 * (np.abs(number + 8.0) < 3.0)
+    crowds = crowded(number, needed)
+    density = crowding(number, crowds)
+    assert np.all(density >= needed)
+    assert density.mean() < 0.4 * needed.max()
+    kappa, weight = stretched_normal(((0.0, 0.5),), 1.0, 0.58, 8.0, crowds)
+    for t in (0.5, 1.0, 2.0):
+        assert weight @ np.cos(t * kappa) == pytest.approx(np.exp(-0.5 * t**2), abs=1e-10)
+        assert weight @ np.sin(t * kappa) == pytest.approx(0.0, abs=1e-10)
 
 
 def test_problems_are_taken_in_the_order_of_their_rows(monkeypatch):

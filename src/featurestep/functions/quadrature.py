@@ -18,6 +18,9 @@ from .roots import find_root
 
 Rule = tuple[FloatArray, FloatArray]  # nodes and weights
 Centres = tuple[tuple[float, float], ...]  # (centre, scale) of a stretched rule
+# (centre, width, height) of a crowd of nodes: near the centre, a node's number in the rule, they
+# are 1 + height/(1 + (distance/width)²) times as dense.
+Crowds = tuple[tuple[float, float, float], ...]
 GAUSS_HERMITE_MAX = 200  # nodes; NumPy's weights overflow not far beyond
 _FINE_COUNT = 120  # Gauss nodes that stand for a continuous law as a discrete measure
 _FINE_COUNT_LIMIT = 0.5  # largest `rate` that they resolve
@@ -199,7 +202,7 @@ def _lobatto(
     return float(alpha), float(np.sqrt(square))
 
 
-def _stretch(kappa: FloatArray, centres: Centres, widest: float) -> tuple[FloatArray, FloatArray]:
+def stretch(kappa: FloatArray, centres: Centres, widest: float) -> tuple[FloatArray, FloatArray]:
     """x(κ) of a stretched rule, and dx/dκ."""
     x, slope = kappa / widest, np.full(np.shape(kappa), 1.0 / widest)
     for centre, scale in centres:
@@ -208,38 +211,51 @@ def _stretch(kappa: FloatArray, centres: Centres, widest: float) -> tuple[FloatA
     return x, slope
 
 
-def stretched_density(kappa: FloatArray, centres: Centres, widest: float) -> FloatArray:
-    """dx/dκ of a stretched rule: nodes in an interval of length 1, times their spacing in x."""
-    return _stretch(kappa, centres, widest)[1]
-
-
 def _unstretch(x: FloatArray, centres: Centres, widest: float, bound: float) -> FloatArray:
     """κ(x), the inverse, between −2·bound and 2·bound."""
     end = np.copysign(2.0 * bound, x)  # so that nodes for ±x are ±κ to the last digit
-    return find_root(lambda kappa: _stretch(kappa, centres, widest)[0] - x, -end, end)
+    return find_root(lambda kappa: stretch(kappa, centres, widest)[0] - x, -end, end)
 
 
 @lru_cache(maxsize=512)
-def stretched_normal(centres: Centres, widest: float, spacing: float, half_width: float) -> Rule:
+def stretched_normal(
+    centres: Centres, widest: float, spacing: float, half_width: float, crowds: Crowds = ()
+) -> Rule:
     """Stretched equispaced rule for E f(κ), κ ~ N(0,1), over [−half_width, half_width].
 
-    spacing: of the nodes, in x.
+    spacing: of the nodes, in x. With `crowds` nodes are closer near some of them.
     """
-    ends = _stretch(np.array([-half_width, half_width]), centres, widest)[0] / spacing
-    x = spacing * np.arange(np.floor(ends[0]), np.ceil(ends[1]) + 1, dtype=np.float64)
-    points = _unstretch(x, centres, widest, half_width + widest)
-    lengths = spacing / _stretch(points, centres, widest)[1]  # spacing·dκ/dx
-    w = lengths * normal_density(points)
+
+    def number(kappa: FloatArray) -> tuple[FloatArray, FloatArray]:
+        x, slope = stretch(kappa, centres, widest)
+        found = x / spacing
+        for centre, width, height in crowds:
+            found = found + height * width * np.arctan((x / spacing - centre) / width)
+        return found, slope / spacing * crowding(x / spacing, crowds)
+
+    ends = number(np.array([-half_width, half_width]))[0]
+    numbers = np.arange(np.floor(ends[0]), np.ceil(ends[1]) + 1, dtype=np.float64)
+    far = np.copysign(2.0 * (half_width + widest), numbers)  # so that ±κ agree to the last digit
+    points = find_root(lambda kappa: number(kappa)[0] - numbers, -far, far)
+    w = normal_density(points) / number(points)[1]
     return _frozen(points, w / w.sum())
+
+
+def crowding(number: FloatArray, crowds: Crowds) -> FloatArray:
+    """How many times denser nodes are near a node of such a number, by their crowds."""
+    found = np.ones(np.shape(number))
+    for centre, width, height in crowds:
+        found = found + height / (1.0 + ((number - centre) / width) ** 2)
+    return found
 
 
 def stretched_interval(end: float, count: int, scale: float, widest: float) -> Rule:
     """Stretched Gauss rule for the integral over [−end, end], dense near 0."""
     centres = ((0.0, scale),)
-    top = float(_stretch(np.array(end), centres, widest)[0])
+    top = float(stretch(np.array(end), centres, widest)[0])
     x, w = gauss_legendre(count)
     points = _unstretch(top * x, centres, widest, end)
-    return points, top * w / _stretch(points, centres, widest)[1]
+    return points, top * w / stretch(points, centres, widest)[1]
 
 
 @lru_cache(maxsize=512)
@@ -249,7 +265,7 @@ def stretched_uniform(scale: float, widest: float, spacing: float, extra: int = 
     Nodes are about `spacing` apart in x, and `extra` more: Gauss nodes crowd at the ends.
     """
     end = float(np.sqrt(3.0))
-    top = float(_stretch(np.array(end), ((0.0, scale),), widest)[0])
+    top = float(stretch(np.array(end), ((0.0, scale),), widest)[0])
     points, w = stretched_interval(end, 2 * int(np.ceil(top / spacing)) + extra, scale, widest)
     return _frozen(points, w / w.sum())
 

@@ -26,9 +26,10 @@ from ..core.types import FloatArray, IntArray
 from ..functions.activations import HermiteSum
 from ..functions.nonlinearity import Nonlinearity, Shifted, coefficients
 from ..functions.quadrature import (
+    Crowds,
     Rule,
     saturating_gauss_law,
-    stretched_density,
+    stretch,
     stretched_normal,
     stretched_uniform,
 )
@@ -43,7 +44,7 @@ MOST_NODES = 16_000
 ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolves, per spacing
 ROUGH_GAUSS = 3.0  # the same from node to node of `saturating_gauss_law`
 ROUGH_NODES = 0.5  # change of log(1 + χ) from node to node that the rule resolves, to 1e-6
-_INNER = 6.0  # |κ| beyond which roughness carries no weight
+INNER = 6.0  # |κ| beyond which roughness carries no weight
 _GAUSS_COUNTS = (5, 6, 8, 11, 13, 16, 19, 25)  # nodes; few sizes, for large batches
 # (reach of the step, nodes of `saturating_gauss_law` up to it): errors are mostly below 1e-6.
 # A rule is that of the largest reach it serves, so that few problems need a batch of their own.
@@ -132,10 +133,15 @@ class Resolution:
         make, numbers = self.groups
         return make(*numbers)
 
-    def node_rule(self, finer: float = 1.0) -> Rule:
-        """Nodes and weights of E over κ, or a factor more of them."""
+    def node_rule(self, finer: float = 1.0, crowds: Crowds = ()) -> Rule:
+        """Nodes and weights of E over κ, or a factor more of them, or more at some places."""
         centres, widest, spacing, end = self.nodes
-        return stretched_normal(centres, widest, spacing / finer, end)
+        return stretched_normal(centres, widest, spacing / finer, end, crowds)
+
+    def node_number(self, kappa: FloatArray) -> FloatArray:
+        """The number of the node at κ, counted from κ = 0; a fraction between the nodes."""
+        centres, widest, spacing, _ = self.nodes
+        return stretch(kappa, centres, widest)[0] / spacing
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -154,7 +160,7 @@ class Resolution:
     def _density(self, kappa: FloatArray) -> FloatArray:
         """Nodes of κ in an interval of length 1."""
         centres, widest, spacing, _ = self.nodes
-        return stretched_density(kappa, centres, widest) / spacing
+        return stretch(kappa, centres, widest)[1] / spacing
 
 
 class Mirrored(NamedTuple):
@@ -250,7 +256,7 @@ class Roughness:
 
         `size` is the number K of groups of the readout law.
         """
-        inner = np.abs(kappa) < _INNER
+        inner = np.abs(kappa) < INNER
         chi = np.log1p(chi.reshape(len(chi), -1, kappa.size)[..., inner])
         nodes = np.abs(np.diff(chi, axis=2)).max(axis=(1, 2))
         each = np.log(v2).reshape(len(v2), -1, size)

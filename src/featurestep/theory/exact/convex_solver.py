@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -10,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.types import BoolArray, FloatArray, IntArray
-from ..resolution import Roughness
+from ...functions.quadrature import Crowds, Rule, crowding
+from ..resolution import INNER, ROUGH_NODES, Resolution, Roughness
 from .convex import Fitting, NodeSums, Sides, Unknowns, mapped, norm_by_scaling, sides, sums_at
 from .dyson import averaged, diagonals, symmetric, t_matrix_without_readout
 from .fixed_point import History, Samples, fixed_point
@@ -30,10 +32,14 @@ MOST_STEPS = 150
 _PLACES = 8  # between two nodes of κ, at which an output's changes are looked at
 LEVELLED = 3.0  # distances, in units of the output's spread, that change a loss
 NODE_ERROR = 1e-9  # of averages over κ
+CHI_DIGITS = 3.5  # logarithm of their accuracy, times the change of log(1 + χ) between nodes
 COARSE = -1  # the level of coarse rules
 _FAR_S = 6.0  # twice an s that is improbable
 COARSE_NODES = 0.6  # share of the nodes of κ that they have
-MOST_FINER = 16.0  # factor on the nodes of κ
+MOST_FINER = 16.0  # factor on the density of nodes of κ
+MOST_CROWDS = 12  # of them; beyond, nodes are denser everywhere
+_MARGIN = 1.15  # height of a crowd, in units of what is lacking
+_STRIP = 4.5  # of analyticity: the trapezoidal rule's error is e^{−2π·strip}
 CALL_CELLS = 5_000  # nodes of κ and s that cost as much as sums on one level more
 FEW_ROWS = 12  # that are all solved from the beginning
 WAVE = 3  # times the rows that are known, the rows after the next wave
@@ -114,6 +120,15 @@ class ConvexSolution(NamedTuple):
     iterations: IntArray
 
 
+class Level(NamedTuple):
+    """Rules for κ and s, and what they resolve."""
+
+    crowds: Crowds  # where nodes of κ are denser than in the rule of the problem
+    order: int  # of `_FINE_ORDERS`
+    density: FloatArray  # (P,) of nodes of κ at places of `output_changes`, in units of that rule's
+    cells: float  # nodes of κ and s
+
+
 @dataclass
 class Rules:
     """Fits of all rows on rules of several levels.
@@ -122,12 +137,14 @@ class Rules:
     every row has its own level: `COARSE` to begin with, then such that the solution is resolved.
     """
 
-    sample: Callable[[Step, float], Samples]  # factor on the nodes of κ ↦ columns there
+    resolution: Resolution
+    sample: Callable[[Step, Rule], Samples]  # nodes of κ ↦ columns there
     fit: Callable[[Samples, Orders, IntArray], Fitting]  # of some rows, nodes of s ↦ labels there
     step: Step
 
     def __post_init__(self) -> None:
-        self._samples: dict[float, Samples] = {}
+        self._levels: list[Level] = []
+        self._samples: dict[Crowds | None, Samples] = {}
         self._all: dict[int, Fitting] = {}
         self._part: dict[int, tuple[IntArray, Fitting]] = {}
         self._bare: Samples | None = None
@@ -136,12 +153,17 @@ class Rules:
     def at(self, level: int, rows: IntArray, only: bool = False) -> Fitting:
         """The fit of some rows on the rules of a level; `only` if these are not needed again."""
         if level not in self._all:
-            finer, orders = _rules_of(level)
-            if finer not in self._samples:
-                self._samples[finer] = self.sample(self.step, finer)
+            crowds, orders = None, COARSE_ORDERS
+            if level != COARSE:
+                crowds, orders = self._levels[level].crowds, _FINE_ORDERS[self._levels[level].order]
+            if crowds not in self._samples:
+                finer = COARSE_NODES if crowds is None else 1.0
+                nodes = self.resolution.node_rule(finer, crowds or ())
+                self._samples[crowds] = self.sample(self.step, nodes)
+            samples = self._samples[crowds]
             if only:
-                return self.fit(self._samples[finer].take(rows), orders, rows)
-            self._all[level] = self.fit(self._samples[finer], orders, np.arange(len(self.step)))
+                return self.fit(samples.take(rows), orders, rows)
+            self._all[level] = self.fit(samples, orders, np.arange(len(self.step)))
         latest = self._part.get(level)
         if latest is None or not np.array_equal(latest[0], rows):
             latest = self._part[level] = rows, self._all[level].take(rows)
@@ -163,64 +185,92 @@ class Rules:
             self._bare_part = rows, self._bare.take(rows)
         return self._bare_part[1]
 
-    def levels(self, rows: IntArray, states: FloatArray, errors: bool = False) -> IntArray:
-        """The level that resolves solutions near these states, for each row.
+    def levels(self, rows: IntArray, states: FloatArray) -> IntArray:
+        """The level that resolves solutions near these states, for each row."""
+        at = sides(self.at(COARSE, rows), self._unknowns(rows, states))
+        return self._resolving(output_changes(at), _order_of(at), np.full(rows.size, COARSE))
 
-        Fits may be smoother than errors, which have a level of their own.
+    def error_levels(self, rows: IntArray, states: FloatArray, now: IntArray) -> IntArray:
+        """The level that resolves the errors too, or where it does the one that a row has now."""
+        at = sides(self.at(COARSE, rows), self._unknowns(rows, states))
+        changes = np.maximum(output_changes(at), output_changes(at, errors=True))
+        return self._resolving(changes, _order_of(at, errors=True), now)
+
+    def _unknowns(self, rows: IntArray, states: FloatArray) -> Unknowns:
+        return self.packing.unknowns(self.at(COARSE, rows).samples.step, states)
+
+    def _resolving(self, changes: FloatArray, order: IntArray, now: IntArray) -> IntArray:
+        """Levels with nodes of κ that are as dense as changes (B, P) need, and these nodes of s.
+
+        Rows of one level are solved together, which is most of what a grid gains: they have a level
+        that others have where it costs little more.
         """
-        fitting = self.at(COARSE, rows)
-        at = sides(fitting, self.packing.unknowns(fitting.samples.step, states))
-        changes = output_changes(at)
-        if errors:
-            changes = np.maximum(changes, output_changes(at, errors=True))
-        finer = np.clip(np.nan_to_num(changes), 1.0, MOST_FINER)
-        by_kappa = np.ceil(2.0 * np.log2(finer) - 1e-9).astype(np.intp)
-        return self._in_use(by_kappa * len(_FINE_ORDERS) + _order_of(at, errors))
+        needed = np.clip(np.nan_to_num(changes), 1.0, MOST_FINER)
+        coarse = self.at(COARSE, np.arange(1))
+        kappa, is_real = coarse.samples.kappa, coarse.labels.is_real
+        ends = self.resolution.node_number(kappa @ _between(kappa.size))
+        number, every = 0.5 * (ends[1:] + ends[:-1]), np.diff(ends)
+        in_s = np.array([node_count(orders, is_real=is_real) for orders in _FINE_ORDERS])
 
-    def _in_use(self, levels: IntArray) -> IntArray:
-        """Levels that resolve as much, and that other rows have where these cost little more.
+        def level_for(rows: IntArray) -> Level:
+            crowds, highest = crowded(number, needed[rows].max(axis=0)), order[rows].max()
+            density = crowding(number, crowds)
+            return Level(crowds, int(highest), density, float(density @ every) * in_s[highest])
 
-        Rows of one level are solved together, which is most of what a grid gains.
-        """
-        needed, counts = np.unique(levels, return_counts=True)
-        cells = {level: self._cells(level) for level in {*needed.tolist(), *self._all} - {COARSE}}
-        used = set(self._all) - {COARSE}
-        chosen = {}
-        for level, count in sorted(
-            zip(needed.tolist(), counts.tolist(), strict=True), key=lambda each: -cells[each[0]]
-        ):
-            least = np.array(divmod(level, len(_FINE_ORDERS)))
-            others = [
-                other
-                for other in used
-                if count * (cells[other] - cells[level]) <= CALL_CELLS
-                and np.all(np.array(divmod(other, len(_FINE_ORDERS))) >= least)
+        cells, found = (needed @ every) * in_s[order], now.copy()
+        by_cells = np.argsort(-cells)
+        for place, row in enumerate(by_cells):
+            resolving = [
+                each
+                for each, level in enumerate(self._levels)
+                if level.order >= order[row] and np.all(level.density >= needed[row])
             ]
-            chosen[level] = min(others, key=cells.__getitem__, default=level)
-            used.add(chosen[level])
-        return np.array([chosen[level] for level in levels.tolist()], dtype=np.intp)
-
-    def _cells(self, level: int) -> float:
-        """Nodes of κ and s of a level."""
-        finer, orders = _rules_of(level)
-        fitting = self.at(COARSE, np.arange(1))
-        kappa = fitting.samples.kappa.size / COARSE_NODES * finer
-        return kappa * node_count(orders, is_real=fitting.labels.is_real)
+            if found[row] in resolving:
+                continue
+            own = level_for(by_cells[place : place + 1])
+            best = min(resolving, key=lambda each: self._levels[each].cells, default=COARSE)
+            if best == COARSE or self._levels[best].cells > own.cells + CALL_CELLS:
+                best = len(self._levels)
+                joint = level_for(by_cells[place:])
+                self._levels.append(joint if joint.cells <= own.cells + CALL_CELLS else own)
+            found[row] = best
+        return found
 
     def easier(self, factor: FloatArray) -> Rules:
         """The same with λ times a factor, (B,)."""
-        return Rules(self.sample, self.fit, replace(self.step, ridge=self.step.ridge * factor))
+        return Rules(
+            self.resolution,
+            self.sample,
+            self.fit,
+            replace(self.step, ridge=self.step.ridge * factor),
+        )
 
 
 _FINE_ORDERS: tuple[Orders, ...] = (*WHOLE, FINE)
 
 
-def _rules_of(level: int) -> tuple[float, Orders]:
-    """The factor on the nodes of κ, and the nodes of s, of a level."""
-    if level == COARSE:
-        return COARSE_NODES, COARSE_ORDERS
-    by_kappa, order = divmod(level, len(_FINE_ORDERS))
-    return 2.0 ** (0.5 * by_kappa), _FINE_ORDERS[order]
+def crowded(number: FloatArray, needed: FloatArray) -> Crowds:
+    """Crowds of nodes that are as dense as `needed` (P,) at places, told by numbers of nodes (P,).
+
+    One after the other where most is lacking, of that height and of the width of what is lacking,
+    or wider: nodes as a function of their number must be analytic in a wide strip.
+    """
+    found: list[tuple[float, float, float]] = []
+    lacking = needed - 1.0
+    while (most := float(lacking.max())) > 0.0:
+        low = np.flatnonzero(lacking <= 0.5 * most)
+        place = int(lacking.argmax())
+        left = low[low < place].max(initial=-1) + 1
+        right = low[low > place].min(initial=number.size) - 1
+        height = _MARGIN * most
+        peak = math.sqrt(1.0 + height)
+        strip = peak + 0.5 * height * math.log((peak + 1.0) / (peak - 1.0))  # for width 1
+        width = max(_STRIP / strip, 0.5 * float(number[right] - number[left]))
+        if len(found) == MOST_CROWDS:
+            width = float(np.ptp(number))
+        found.append((0.5 * float(number[left] + number[right]), width, height))
+        lacking = needed - crowding(number, tuple(found))
+    return tuple(found)
 
 
 def _order_of(at: Sides, errors: bool = False) -> IntArray:
@@ -245,12 +295,13 @@ def _order_of(at: Sides, errors: bool = False) -> IntArray:
 
 
 def output_changes(at: Sides, errors: bool = False) -> FloatArray:
-    """By how much the fine nodes of κ are too far apart for a solution on coarse ones, (B,).
+    """By how much nodes of κ are too far apart for a solution on coarse ones, (B, P) at places.
 
     Averages are smooth functions of the output's distance from places where a loss or its proximal
     map bends (with `errors`, an error), over its spread: the trapezoidal rule needs steps of that
     distance of order 1, longer ones where κ is improbable. Distances may change much faster near a
-    bend than from node to node, so that they are compared at places between the nodes.
+    bend than from node to node, so that they are compared at places between the nodes. Where χ
+    changes by orders of magnitude, nodes are as dense as `Roughness` asks for.
     """
     loss = at.fitting.loss
     width = 0.0 if errors else loss.width
@@ -259,7 +310,8 @@ def output_changes(at: Sides, errors: bool = False) -> FloatArray:
     mean, variance = _of_output(at)
     mean, variance = mean @ between, np.exp(np.log(np.maximum(variance, 1e-300)) @ between)
     spread = np.sqrt(variance + width**2)
-    chi = np.expm1(np.log1p(at.output.influence[..., 0]) @ between)
+    log_chi = np.log1p(at.output.influence[..., 0]) @ between
+    chi = np.expm1(log_chi)
     places = loss.error_bends(chi) if errors else loss.bends(chi)
     bends = [(mean + sign * place) / spread for place in places for sign in SIGNS]
     fixed = np.broadcast_to(labels.changes @ between, (len(labels.changes), *mean.shape))
@@ -267,9 +319,12 @@ def output_changes(at: Sides, errors: bool = False) -> FloatArray:
     before, after = distance[..., :-1], distance[..., 1:]
     near = (np.minimum(np.abs(before), np.abs(after)) < LEVELLED) | (before * after < 0.0)
     kappa = np.abs(samples.kappa @ between)
-    digits = np.maximum(-np.log(NODE_ERROR) - 0.5 * np.minimum(kappa[1:], kappa[:-1]) ** 2, 1e-3)
+    nearest = np.minimum(kappa[1:], kappa[:-1])
+    digits = np.maximum(-np.log(NODE_ERROR) - 0.5 * nearest**2, 1e-3)
     change = np.abs(after - before) * near * np.sqrt(digits / (2.0 * np.pi**2))
-    return np.asarray(_PLACES * COARSE_NODES * change.max(axis=(0, 2), initial=0.0))
+    inner = nearest < INNER  # beyond, roughness carries no weight
+    rough = np.abs(np.diff(log_chi)) * np.maximum(inner / ROUGH_NODES, digits / CHI_DIGITS)
+    return np.asarray(_PLACES * COARSE_NODES * np.maximum(change.max(axis=0, initial=0.0), rough))
 
 
 @lru_cache(maxsize=64)
@@ -539,10 +594,9 @@ def _summary(rules: Rules, found: Found) -> ConvexSolution:
             at.output.influence[..., 0], share, fitting.samples.kappa, share.shape[1]
         )
         roughness.nodes[rows], roughness.groups[rows] = seen.nodes, seen.groups
-    finer = np.maximum(found.level, rules.levels(every, found.state, errors=True))
-    finer[finer == found.level] = COARSE
-    for level in np.unique(finer[finer != COARSE]):
-        rows = np.flatnonzero(finer == level)
+    finer = rules.error_levels(every, found.state, found.level)
+    for level in np.unique(finer[finer != found.level]):
+        rows = np.flatnonzero((finer == level) & (finer != found.level))
         fitting = rules.at(int(level), rows, only=True)
         errors = sides(fitting, unknowns.take(rows)).errors
         measured.test_error[rows], measured.train_error[rows] = errors

@@ -58,6 +58,9 @@ class LabelRule:
     changes: FloatArray  # (C, B, Q) distance of κ from places where E[y|κ] changes fast, in units
     parts: FloatArray | None = None  # (B, Q, 3) real labels as sums of 1, s, s² − 1, if they are
     digits: FloatArray | None = None  # (Q,) averages given κ are needed to e^{−digits}, if set
+    most: FloatArray | None = (
+        None  # (Q, S) `largest` of more problems, where these are some of them
+    )
 
     @property
     def is_real(self) -> bool:
@@ -79,6 +82,7 @@ class LabelRule:
             part(self.changes, 1),
             None if self.parts is None else part(self.parts, 0),
             self.digits,
+            self.largest,
         )
 
     @cached_property
@@ -93,12 +97,6 @@ class LabelRule:
         every = [np.ones_like(self.s), self.s, square, square * self.s, square * square]
         return np.stack(every, axis=-1)
 
-    @cached_property
-    def by_power(self) -> FloatArray:
-        """Weights times s^k, (B or 1, Q or 1, L, S, 5)."""
-        weighted = self.weight[..., None] * self.powers
-        return np.ascontiguousarray(np.moveaxis(weighted, 0, 2))
-
     @property
     def needed_digits(self) -> FloatArray:
         """Natural logarithms of the accuracy of averages given κ, with their sign turned, (Q,)."""
@@ -107,9 +105,15 @@ class LabelRule:
     @cached_property
     def reach(self) -> IntArray:
         """First and last (excluded) of the nodes of s that matter at each κ, (Q, 2)."""
-        share = np.abs(self.weight).max(axis=(0, 1)) * (1.0 + self.s**4).max(axis=(0, 1))
-        kept = share > np.exp(-self.needed_digits)[:, None]
+        kept = self.largest > np.exp(-self.needed_digits)[:, None]
         return np.stack([kept.argmax(axis=1), kept.shape[1] - kept[:, ::-1].argmax(axis=1)], axis=1)
+
+    @cached_property
+    def largest(self) -> FloatArray:
+        """Largest weights at each κ, in any problem, times 1 + s⁴, (Q, S)."""
+        if self.most is not None:
+            return self.most
+        return np.asarray(np.abs(self.weight).max(axis=(0, 1)) * (1.0 + self.s**4).max(axis=(0, 1)))
 
 
 def label_rule(

@@ -504,14 +504,14 @@ def smoothed(
     low, high = _extremes(at.mean, labels.reach)
     first, last = np.floor((low - reach) / spacing), np.ceil((high + reach) / spacing)
     needed = (last - first)[:, 0] + 1.0
-    table = labels.by_power[..., :powers]
-    table = table.reshape(-1, *table.shape[2:])  # (B Q or Q, L, S, P)
+    weights = np.moveaxis(labels.weight, 0, 2).reshape(-1, *labels.weight.shape[::3])  # (·, L, S)
+    power_of = labels.powers[0, 0, :, :powers]
     y = SIGNS[:, None]
     found: list[FloatArray] = []
     members: list[IntArray] = []
     for now, size in _buckets(needed, ends[:, 1] - ends[:, 0]):
         begin, end = int(ends[now, 0].min()), int(ends[now, 1].max())
-        own, m = table[now % len(table), :, begin:end], place[now, begin:end]  # (nodes, L, S, P)
+        share, m = weights[now % len(weights), :, begin:end], place[now, begin:end]
         own_chi = chi[now][..., None]
         if size > _LARGEST_LATTICE:
             nodes = m[..., None] + sd[now][..., None] * _OWN_NODES  # (nodes, S, J)
@@ -525,10 +525,10 @@ def smoothed(
             norm *= spacing[now] / (sd[now] * np.sqrt(2.0 * np.pi))
             values *= norm[:, None, None]
             values = matmul(values.reshape(now.size, -1, size), kernel)  # (nodes, fields L, S)
-        sums = matmul(
-            values.reshape(now.size, -1, 2 * m.shape[1]), own.reshape(now.size, -1, powers)
-        )
-        found.append(sums)
+        values = values.reshape(now.size, -1, *share.shape[1:])  # (nodes, fields, L, S)
+        each = values[:, :, 0] * share[:, None, 0]
+        each += values[:, :, 1] * share[:, None, 1]
+        found.append(each @ power_of[begin:end])
         members.append(now)
     whole = np.empty((rows * count, *found[0].shape[1:]))
     whole[np.concatenate(members)] = np.concatenate(found)

@@ -213,12 +213,13 @@ def solve_loss_block(
     different, same = _steps_of(rows)
     own = build_step(different, groups.rule, count)
 
-    def sample(step: Step, finer: float) -> Samples:
-        found = _samples(first, own, resolution.node_rule(finer))
+    def sample(step: Step, nodes: Rule) -> Samples:
+        found = _samples(first, own, nodes)
         return replace(found, step=step, columns=found.columns.take(same))
 
     step = replace(own.take(same), ridge=np.array([row.problem.ridge for row in rows]))
-    found = solve_losses(Rules(sample, partial(_fitting, [row.problem for row in rows]), step))
+    fitted = partial(_fitting, [row.problem for row in rows])
+    found = solve_losses(Rules(resolution, sample, fitted, step))
     each = len(rows) // len(problems)
     parts = [slice(i, i + each) for i in range(0, len(rows), each)]
     outcomes = [
