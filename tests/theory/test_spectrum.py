@@ -10,11 +10,12 @@ from featurestep import InvalidProblem, NotConverged, Problem, predict, spectrum
 from featurestep.core.spiked import spiked_weights
 from featurestep.functions.nonlinearity import normalised_hermite
 from featurestep.functions.quadrature import gauss_hermite, largest_expected, truncated_normal
-from featurestep.theory.exact.fixed_point import solve
+from featurestep.theory.exact.fixed_point import evaluate, solve
 from featurestep.theory.spectra import carried_degrees, solve_spectrum
 from featurestep.theory.spectra.edges import is_filled, right_edge
-from featurestep.theory.spectra.equations import Equations
+from featurestep.theory.spectra.equations import FULL, Equations
 from featurestep.theory.spectra.model import build_model, is_norm_spread_visible
+from featurestep.theory.spectra.newton import newton_and_ridge
 from featurestep.theory.spectra.spikes import strengths
 from featurestep.theory.spectra.weights import weight_spectrum
 from featurestep.theory.validity import close_spikes_notes
@@ -246,6 +247,48 @@ def test_the_edge_scale_is_that_of_the_density():
     assert found.edge_scale == pytest.approx((root * found.problem.width) ** (-2 / 3), rel=1e-2)
 
 
+def test_the_edge_passes_no_part_of_the_bulk_that_a_few_samples_make():
+    """The tail of r has few nodes: parts of the bulk between which z turns very little."""
+    p = Problem(
+        activation="erf", target="H1 + 0.6*H2 + 0.66*H3", n=5656, d=22658, width=14759,
+        step_exponent=0.3865, step_scale=0.765, ridge=0.1, noise_std=0.3, readout="constant",
+    )  # fmt: skip
+    edges = []
+    for nodes in (14, 20, 40, 80):
+        accuracy = replace(FULL, r_nodes=nodes)
+        edges.append(right_edge(build_model(p, accuracy).equations(accuracy)).location)
+    assert edges == sorted(edges)  # towards the end of the law
+    assert edges[0] == pytest.approx(edges[-1], rel=0.04)
+
+
+def test_solutions_in_a_gap_are_found_where_some_groups_have_negative_traces():
+    """Rounding makes the imaginary part of a negative V2 −0, on the other side of a cut."""
+    p = Problem(
+        activation="softplus", target="H1 + 0.77*H2 - 0.8*H3", n=5298, d=894, width=175,
+        step_exponent=0.3647, step_scale=0.966, ridge=0.1, noise_std=0.905, centre=True,
+    )  # fmt: skip
+    equations = build_model(p).equations(FULL)
+    found = equations.on_real_axis(np.linspace(0.85, 0.99, 25))
+    assert np.all(found.converged)
+    assert not np.any(is_filled(equations, found))
+    assert np.all(np.any(found.v2.real < 0.0, axis=1) & np.any(found.v2.real > 0.0, axis=1))
+
+
+def test_real_numbers_give_the_steps_that_complex_ones_give():
+    equations = build_model(problem(readout="gaussian")).equations(FULL)
+    place = np.array([1.3 * right_edge(equations).location + 0j])
+    near = equations.at(1.01 * place, equations.far(1.01 * place))
+    guess = replace(near.real(), z=place)
+    real = equations.evaluated(guess)
+    assert not np.iscomplexobj(real.state.v2)
+    whole = evaluate(equations.samples, guess.state, -place)
+    for own, other in zip(newton_and_ridge(real), newton_and_ridge(whole), strict=True):
+        for name in ("v2", "chi", "xi"):
+            expected = getattr(other, name)
+            scale = np.abs(expected).max()
+            np.testing.assert_allclose(getattr(own, name), expected, atol=1e-11 * scale)
+
+
 @pytest.mark.parametrize("changes", [{"n": 581, "d": 686, "width": 222}, {"n": 560, "d": 662}])
 def test_an_upper_edge_is_where_the_solution_turns(changes):
     """Not where the way down to it changes over to another solution, beyond the bulk."""
@@ -254,7 +297,7 @@ def test_an_upper_edge_is_where_the_solution_turns(changes):
     first = build_model(problem(**{**large, **steps, **changes}))
     equations = Equations(first.samples)
     edge = right_edge(equations)
-    assert abs(equations.ratio_slope(edge.at)) < 1e-6 * equations.ratio_slope(edge.path[-1])
+    assert abs(edge.turn.slope) < 1e-6 * edge.points[-1].slope
     inside = equations.on_real_axis(np.array([0.999 * edge.location]))
     assert is_filled(equations, inside)[0]
     assert not spectrum(first.problem).is_smoothed

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...core.types import BoolArray, FloatArray, IntArray
 from .columns import Columns
@@ -33,11 +34,12 @@ from .dyson import (
     t_matrix,
     t_matrix_without_readout,
 )
-from .sectors import Forms, MixedAt, SectorAt, SectorsAt
+from .sectors import FormLayout, Forms, MixedAt, SectorAt, SectorsAt
 from .step import Step
 
 ACCEPTED = 1e-10  # residual of a solution
 TOLERANCE = 1e-12
+ComplexArray = npt.NDArray[Any]
 Map = Callable[[FloatArray, IntArray], FloatArray]  # states of some rows ↦ their images
 REGULARISATION = 1e-13  # of the least squares over the history of differences
 NEIGHBOURS_ERROR = 0.03  # relative, of differences that were seen near another solution
@@ -188,7 +190,7 @@ class Evaluation:
         """χ(κ) = Σ μ_gμ_h V1_gh + Σ ν_g² V2_g, (B, Q) (eq. 7)."""
         blocks = self.samples.columns.contracted(self.between_roots(self.responses))
         if not np.iscomplexobj(blocks):
-            blocks = np.maximum(blocks, 0.0)
+            blocks = np.maximum(blocks, np.where(self.ridge < 0.0, -np.inf, 0.0)[:, None])
         noise = matmul(self.samples.columns.spread, self.state.v2[:, :, None])[:, :, 0]
         return np.asarray(blocks + noise)
 
@@ -224,14 +226,15 @@ def evaluate(
     λ is that of the problems, or the given one (B,). `sums` have the weights n w⟨h⟩ of (75), for
     another loss than the square; they may be over other nodes than those of the samples.
 
-    A step of one row serves states of any number of rows.
+    A step of one row serves states of any number of rows. At real λ < 0 complex numbers are not
+    needed where all V2 of a state have one sign.
     """
     step, columns = samples.step, samples.columns
     shrink = 1.0 / (1.0 + state.chi)
     mass = step.n[:, None] * samples.weight * shrink
     products = columns.summed(mass) if sums is None else sums.products
     layout = columns.layout
-    roots = layout.pairs(np.sqrt(state.v2))
+    roots = _pair_roots(layout, state.v2)
     seen = layout.forms(products * roots / samples.dimensions)
     information, every_sector, along_kappa = seen.own[:, 0], None, None
     if columns.blocks is not None:
@@ -253,6 +256,19 @@ def evaluate(
         along_kappa=along_kappa,
         known_noise=None if sums is None else sums.noise,
     )
+
+
+def _pair_roots(layout: FormLayout, v2: FloatArray) -> FloatArray:
+    """√V2_g√V2_h of every element, (B, m): real where V2 is, of one sign for all groups."""
+    if np.iscomplexobj(v2):
+        return layout.pairs(root_above(v2))
+    return np.asarray(np.sign(v2[:, :1]) * layout.pairs(np.sqrt(np.abs(v2))))
+
+
+def root_above(v2: ComplexArray) -> ComplexArray:
+    """√V2 for Im V2 ≥ 0: continuous across the negative axis, where rounding makes it −0."""
+    root = np.sqrt(v2)
+    return np.where((v2.real < 0.0) & np.signbit(v2.imag), -root, root)
 
 
 @dataclass(frozen=True)

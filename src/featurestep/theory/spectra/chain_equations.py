@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from ...core.types import FloatArray, IntArray
-from ..exact.dyson import sample_denominator, solved, symmetric, transposed
-from ..exact.fixed_point import State
+from ..exact.dyson import sample_denominator, symmetric, transposed
+from ..exact.fixed_point import State, root_above
 from ..several_steps.batches import Batch
 from ..several_steps.chain import averaged, block, coupled, field, solve_chain, t_matrix
 from ..several_steps.fixed_point import bulk_without_readout
 from ..several_steps.readout import Readout
 from .equations import FULL, Accuracy, Branch, ComplexArray, Equations
-from .newton import between, congruence
+from .newton import between, congruence, solutions
 
 _CALL_COST, _PLACE_COST = 1500.0, 100.0  # of one evaluation with Newton's step, in µs
 _ELEMENT_COST = 2e-3  # times places, nodes and (2K)³
@@ -37,6 +37,7 @@ class ChainEvaluation:
     ridge: ComplexArray  # (B,) λ = −z
     direction: ComplexArray  # (B, X, K) μ√V2
     chi: ComplexArray  # (B, X) by (7) with the state's G_φφ
+    chi_gap: ComplexArray  # (B, X) what χ lacked before
     shrink: ComplexArray  # (B, X) 1/(1 + χ)
     mass: ComplexArray  # (B, X) n w/(1 + χ)
     information: ComplexArray  # (B, K, K) V
@@ -144,7 +145,7 @@ class ChainEquations(Equations):
         readout, v2 = self.readout, branch.v2.astype(np.complex128)
         columns = readout.columns
         response, *xi = self.split(branch.state.xi)
-        direction = columns.slope * np.sqrt(v2)[:, None, :]
+        direction = columns.slope * root_above(v2)[:, None, :]
         chi = ((direction @ response) * direction).sum(axis=2) + v2 @ columns.spread[0].T
         shrink = 1.0 / (1.0 + chi)
         mass = self.n * readout.weight * shrink
@@ -154,17 +155,35 @@ class ChainEquations(Equations):
             t_matrix(batch, block(whole, inside, inside))
             for batch, inside in zip(self.batches, self.inside, strict=True)
         ]
-        state = replace(branch.state, chi=chi)
         return ChainEvaluation(
-            self, state, -branch.z, direction, chi, shrink, mass, information, whole, t_matrices
+            equations=self,
+            state=replace(branch.state, chi=chi),
+            ridge=-branch.z,
+            direction=direction,
+            chi=chi,
+            chi_gap=chi - branch.chi,
+            shrink=shrink,
+            mass=mass,
+            information=information,
+            whole=whole,
+            t_matrices=t_matrices,
         )
 
     def taken(self, found: ChainEvaluation, rows: Any) -> ChainEvaluation:
         """The evaluation at some of its places."""
-        names = ("ridge", "direction", "chi", "shrink", "mass", "information", "whole")
+        names = ("ridge", "direction", "chi", "chi_gap", "shrink", "mass", "information", "whole")
         parts = {name: getattr(found, name)[rows] for name in names}
         t_matrices = [t[rows] for t in found.t_matrices]
         return replace(found, state=found.state.take(rows), t_matrices=t_matrices, **parts)
+
+    def own_determinants(self, found: ChainEvaluation) -> FloatArray:
+        """det(I − NΓ) of (167) at the nodes of every batch, at a real place."""
+        values = []
+        for batch, inside in zip(self.batches, self.inside, strict=True):
+            gamma = batch.ratio * block(found.whole, inside, inside).real
+            matrices = sample_denominator(gamma, batch.shown.cross[None], batch.shown.own[None])
+            values.append(np.linalg.det(matrices)[0])
+        return np.concatenate(values)
 
     def sample_determinants(self, found: ChainEvaluation, r: FloatArray) -> FloatArray:
         """det(I − NΓ) of (167) for samples of every batch with labels r, at every ξ."""
@@ -182,21 +201,38 @@ class ChainEquations(Equations):
 
     def newton_step(self, found: ChainEvaluation) -> State:
         """Newton's step at fixed z: relative changes of V2, changes of χ and of the matrices."""
-        change = self.split(found.mapped - found.state.xi)
-        return self._respond(found, 1.0 - found.demand, change)
+        step = self._respond(found, self._gap(found))[0]
+        return replace(step, chi=step.chi + found.chi_gap)
 
-    def ridge_response(self, found: ChainEvaluation, *, at_solution: bool = True) -> State:
+    def ridge_response(self, found: ChainEvaluation) -> State:
         """d/dz of log V2, χ and the matrices."""
-        nothing = [np.zeros_like(part) for part in self.split(found.state.xi)]
-        return self._respond(found, found.state.v2 * self.n / self.readout.neurons, nothing)
+        return self._respond(found, self._by_z(found))[0]
 
-    def _respond(
-        self, found: ChainEvaluation, groups: ComplexArray, matrices: list[ComplexArray]
-    ) -> State:
+    def newton_and_ridge(self, found: ChainEvaluation) -> tuple[State, State]:
+        """Both, by one matrix."""
+        step, response = self._respond(found, self._gap(found), self._by_z(found))
+        return replace(step, chi=step.chi + found.chi_gap), response
+
+    def _gap(self, found: ChainEvaluation) -> list[ComplexArray]:
+        return [1.0 - found.demand, *self.split(found.mapped - found.state.xi)]
+
+    def _by_z(self, found: ChainEvaluation) -> list[ComplexArray]:
+        nothing = [np.zeros_like(part) for part in self.split(found.state.xi)]
+        return [found.state.v2 * self.n / self.readout.neurons, *nothing]
+
+    def _respond(self, found: ChainEvaluation, *sources: list[ComplexArray]) -> list[State]:
         """Solve the linearised equations with sources (B, K) and blocks for V2 and the matrices."""
         linear = _Linear(found)
-        right = [groups, *(p.upper(m) for p, m in zip(self.pairs, matrices, strict=True))]
-        answer = solved(linear.matrix, np.concatenate(right, axis=1))
+        right = [
+            np.concatenate(
+                [groups, *(p.upper(m) for p, m in zip(self.pairs, matrices, strict=True))], axis=1
+            )
+            for groups, *matrices in sources
+        ]
+        answers = solutions(linear.matrix, np.stack(right, axis=2))
+        return [self._state(linear, answers[:, :, column]) for column in range(len(sources))]
+
+    def _state(self, linear: _Linear, answer: ComplexArray) -> State:
         ends = np.cumsum([self.groups, *(pairs.count for pairs in self.pairs)])[:-1]
         relative, *parts = np.split(answer, ends, axis=1)
         whole = self.joined([p.whole(part) for p, part in zip(self.pairs, parts, strict=True)])

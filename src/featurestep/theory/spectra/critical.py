@@ -30,14 +30,13 @@ from ..predict import predict, solve
 from ..prediction import Prediction, answered
 from ..validity import spectrum_notes
 from .model import HIGHEST, build_model
-from .solve import solve_spectrum
-from .spikes import EdgeAndSpikes, edge_and_spikes, strengths
+from .spikes import edge_and_spikes, strengths
 
 _LOWEST = 1e-3  # smallest step searched
 _HIGHEST = 4.0  # largest step searched, in units of √N
 _SCAN, _CURVE = 13, 65  # steps that are looked at, for spikes and for halves
 _PRESENT = 1e-9  # coefficients below it count as none
-_BEYOND_BIRTH = 1.02  # factor on the critical step at which the new spike is looked at
+_BEYOND_THRESHOLD = 1.02  # factor on the critical step at which the new spike is looked at
 _MAX_SPIKES = HIGHEST + 1  # that are followed
 
 
@@ -133,13 +132,13 @@ def critical_steps(
     if isinstance(problem, Grid):
         return over_grid(CriticalSteps, problem, partial(critical_steps, degrees=degrees), progress)
     largest = _HIGHEST * math.sqrt(problem.width)
-    born = births(problem, largest)
+    thresholds = spike_thresholds(problem, largest)
     halves = Halves(problem, largest, degrees)
     powers = learned_powers(problem, degrees)
     steps = []
     for k in range(1, degrees + 1):
         half, note = halves.find(k)
-        step = born.get(k)
+        step = thresholds.get(k)
         notes = [] if step else [f"no spike of degree {k} up to η = {largest:.4g}"]
         notes += [note] if note else []
         notes += _notes(problem.replace(step_size=step)) if step else ()
@@ -182,7 +181,7 @@ def _crossing(gap: Callable[[float], float], low: float, high: float) -> float:
     return math.exp(find_root(gap, low, high, absolute=1e-6))
 
 
-def births(problem: Problem, largest: float) -> dict[int, float]:
+def spike_thresholds(problem: Problem, largest: float) -> dict[int, float]:
     """The smallest step at which a spike of each degree leaves the bulk."""
     found: dict[int, float] = {}
     places = _places(largest, _SCAN)
@@ -191,53 +190,37 @@ def births(problem: Problem, largest: float) -> dict[int, float]:
         if before is None or after is None:
             continue
         for i in np.flatnonzero((before < 1.0) & (after > 1.0)):
-            birth = _birth(problem, int(i), float(low), float(high))
-            if birth is not None:
-                found.setdefault(*birth)
+            threshold = _threshold(problem, int(i), float(low), float(high))
+            if threshold is not None:
+                found.setdefault(*threshold)
     return found
 
 
 def _tried(problem: Problem) -> FloatArray | None:
-    """Strengths at the end of a bulk that is not smoothed."""
+    """Strengths at the end of the bulk."""
     try:
         return strengths(build_model(problem), _MAX_SPIKES)
     except FeaturestepError:
         return None
 
 
-def _birth(problem: Problem, rank: int, low: float, high: float) -> tuple[int, float] | None:
+def _threshold(problem: Problem, rank: int, low: float, high: float) -> tuple[int, float] | None:
     """The degree, and the step at which the strength of a rank passes 1.
 
-    A smoothed bulk ends further out: whether it is one tells the spectrum just beyond the step.
+    A strength grows like a power of the step. The new spike's degree is that just beyond.
     """
-    smoothed, tried = False, set[bool]()
-    try:
-        while smoothed not in tried:
-            tried.add(smoothed)
-            step = _crossing_one(problem, rank, low, high, smoothed)
-            found = _edge_and_spikes(problem.replace(step_size=_BEYOND_BIRTH * step))
-            smoothed = found.smoothed
-    except FeaturestepError:
-        return None
-    return (found.spikes[rank].degree, step) if rank < len(found.spikes) else None
-
-
-def _edge_and_spikes(problem: Problem) -> EdgeAndSpikes:
-    """Those of `spectrum`; where it is refused, those without a bulk."""
-    try:
-        return solve_spectrum(problem)[0]
-    except FeaturestepError:
-        return edge_and_spikes(build_model(problem))
-
-
-def _crossing_one(problem: Problem, rank: int, low: float, high: float, smoothed: bool) -> float:
-    """The step at which a strength passes 1: it grows like a power of the step."""
 
     def gap(t: float) -> float:
-        found = strengths(build_model(_at(problem, t)), _MAX_SPIKES, smoothed=smoothed)
+        found = strengths(build_model(_at(problem, t)), _MAX_SPIKES)
         return math.log(max(float(found[rank]), 1e-300))
 
-    return _crossing(gap, low, high)
+    try:
+        step = _crossing(gap, low, high)
+        beyond = problem.replace(step_size=_BEYOND_THRESHOLD * step)
+        spikes = edge_and_spikes(build_model(beyond)).spikes
+    except FeaturestepError:
+        return None
+    return (spikes[rank].degree, step) if rank < len(spikes) else None
 
 
 class Halves:

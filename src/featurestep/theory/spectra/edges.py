@@ -8,6 +8,7 @@ noise the edges lie at Y = ±√(N/n).
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from ...core.errors import NotConverged
 from ...functions.roots import find_root
-from .equations import Branch, Equations
+from .equations import Branch, Equations, OnPath
 
 _GROWTH = 1.8  # of |Y| from step to step
 _LEAST_FACTOR = 1.02  # of |Y| where a turning point is expected
@@ -35,13 +36,23 @@ _NO_DENSITY = 1e-6  # of |m|: a smaller imaginary part is none
 class Edge:
     """The solution at an edge, and those on the path to it, farthest first."""
 
-    at: Branch
-    path: tuple[Branch, ...]
+    turn: OnPath
+    points: tuple[OnPath, ...]
+
+    @property
+    def at(self) -> Branch:
+        """The solution at the edge."""
+        return self.turn.branch
+
+    @property
+    def path(self) -> tuple[Branch, ...]:
+        """Those on the path to it."""
+        return tuple(point.branch for point in self.points)
 
     @property
     def location(self) -> float:
         """The eigenvalue at which the bulk ends."""
-        return float(self.at.z[0].real)
+        return self.turn.z
 
 
 def right_edge(equations: Equations) -> Edge:
@@ -115,22 +126,21 @@ def _edge_on_path(equations: Equations, inside: Branch, outside: Branch) -> floa
 
     In steps of Y, the first one such that z would reach the bulk if it did not turn.
     """
-    here, slope = outside.real(), equations.ratio_slope(outside)
-    level = equations.ratio(here)
-    step = (inside.z - outside.z)[0].real / slope
+    here = equations.on_path(outside.real())
+    step = (inside.z - outside.z)[0].real / here.slope
     for _ in range(_MOST_GAP_STEPS):
-        there, far_slope = equations.at_ratio(level + step, here)
-        is_passed = far_slope > 0.0 and (there.z - here.z)[0].real * step <= 0.0
-        if not there.converged[0] or not _same_side(equations, here, there) or is_passed:
+        there = equations.at_ratio(here.level + step, here)
+        is_passed = there.slope > 0.0 and (there.z - here.z) * step <= 0.0
+        if not _same_side(here, there) or is_passed:
             step *= 0.5
-        elif far_slope > 0.0:
-            here, slope, level = there, far_slope, level + step
+        elif there.slope > 0.0:
+            here = there
         else:
-            turn = _first_turning_point(equations, here, slope, there, far_slope)
+            turn = _first_turning_point(equations, here, there)
             if turn is not None:
-                return float(turn.z[0].real)
+                return turn.z
             step *= 0.5
-        if abs(step) < _NO_STEP * abs(level):
+        if abs(step) < _NO_STEP * abs(here.level):
             return None
     return None
 
@@ -162,7 +172,7 @@ def _is_outside(equations: Equations, branch: Branch, guess: Branch) -> bool:
     """Whether this is the real solution between 0 and the bulk: V2 is still ruled by its pole."""
     real = np.abs(branch.v2.imag).max() < 1e-9 * np.abs(branch.v2).max()
     near = np.all(np.abs(branch.v2 / guess.v2 - 1.0) < 0.2)
-    return bool(real and near and equations.ratio_slope(branch) > 0.0)
+    return bool(real and near and equations.on_path(branch).slope > 0.0)
 
 
 def _walk(equations: Equations, start: Branch) -> Edge | None:
@@ -170,123 +180,101 @@ def _walk(equations: Equations, start: Branch) -> Edge | None:
 
     None if z comes to rest at 0 instead: there the bulk begins.
     """
-    here, slope = start, equations.ratio_slope(start)
-    path = [start]
-    level, growth = equations.ratio(start), _GROWTH
-    known = [(level, slope)]
-    factor = growth  # on Y, from `here` to the place that is tried
+    here, growth = equations.on_path(start), _GROWTH
+    path, factor = [here], growth  # on Y, from `here` to the place that is tried
     for _ in range(_MOST_STEPS):
         if growth - 1.0 < 1e-5:
             return None
-        there, far_slope = equations.at_ratio(level * factor, here)
-        if (
-            not there.converged[0]
-            or not _same_side(equations, here, there)
-            or (
-                far_slope > 0.0
-                and (there.z - here.z)[0].real * level <= 0.0  # over two turns at once
-            )
-        ):
+        there = equations.at_ratio(here.level * factor, *path[-2:])
+        over_two_turns = there.slope > 0.0 and (there.z - here.z) * here.level <= 0.0
+        if not _same_side(here, there) or over_two_turns:
             growth = factor = factor**0.5
             continue
-        if far_slope <= 0.0:
-            turn = _first_turning_point(equations, here, slope, there, far_slope)
+        if there.slope <= 0.0:
+            turn = _first_turning_point(equations, here, there)
             if turn is not None:
                 return Edge(turn, tuple(path))
             growth = factor = factor**0.5  # the path led to another solution
             continue
-        if factor > _LEAST_FACTOR and _is_turn_expected(known, level * factor):
+        if factor > _LEAST_FACTOR and _is_turn_expected(path, there.level):
             factor = factor**0.5  # a narrow part of the bulk may lie between
             continue
-        here, slope, level = there, far_slope, level * factor
+        here, factor = there, growth
         path.append(here)
-        known.append((level, slope))
-        factor = growth
-        if here.z[0].real < 0.0 and abs(here.z[0]) < _NEGLIGIBLE * equations.size:
+        if here.z < 0.0 and abs(here.z) < _NEGLIGIBLE * equations.size:
             return None
     return None
 
 
-def _first_turning_point(
-    equations: Equations, a: Branch, slope_a: float, b: Branch, slope_b: float
-) -> Branch | None:
+def _first_turning_point(equations: Equations, a: OnPath, b: OnPath) -> OnPath | None:
     """The turning point next to `a`, where a narrow part of the bulk makes several before `b`.
 
     None if z does not approach it on the way: then `b` belongs to another solution.
     """
-    turn = _turning_point(equations, a, slope_a, b, slope_b)
-    begin, left = equations.ratio(a), 1.0  # share of the way in z that is left
+    turn, left = _turning_point(equations, a, b), 1.0  # share of the way in z that is left
     for share in (0.25, 0.5, 0.75):
         if turn is None:
             return None
-        level = begin + share * (equations.ratio(turn) - begin)
-        there, slope = equations.at_ratio(level, a)
-        if not there.converged[0]:
+        there = equations.at_ratio(a.level + share * (turn.level - a.level), a)
+        if np.isnan(there.slope):
             continue
-        if slope <= 0.0:
-            turn, left = _turning_point(equations, a, slope_a, there, slope), 1.0
+        if there.slope <= 0.0:
+            turn, left = _turning_point(equations, a, there), 1.0
             continue
-        before, left = left, float(((turn.z - there.z) / (turn.z - a.z))[0].real)
+        way = turn.z - a.z
+        before, left = left, (turn.z - there.z) / way if way else 0.0
         if not 0.0 <= left <= before:
             return None
     return turn if left < _MOST_LEFT else None
 
 
-def _is_turn_expected(known: list[tuple[float, float]], level: float) -> bool:
+def _is_turn_expected(path: list[OnPath], level: float) -> bool:
     """True if Y² dz/dY, extrapolated from two places in log|Y|, is negative at a level."""
-    if len(known) < 2:
+    if len(path) < 2:
         return False
-    (first, second), place = known[-2:], np.log(abs(level))
-    logs = np.log([abs(first[0]), abs(second[0])])
-    values = [slope * ratio**2 for ratio, slope in (first, second)]
+    logs = [np.log(abs(point.level)) for point in path[-2:]]
+    values = [point.slope * point.level**2 for point in path[-2:]]
     rise = (values[1] - values[0]) / (logs[1] - logs[0])
-    return bool(values[1] + rise * (place - logs[1]) < 0.0)
+    return bool(values[1] + rise * (np.log(abs(level)) - logs[1]) < 0.0)
 
 
-def _same_side(equations: Equations, a: Branch, b: Branch) -> bool:
-    """Whether no V2 and no 1 + χ changed sign: between places that differ there lies an edge."""
-    groups = np.all(np.sign(a.v2.real) == np.sign(b.v2.real))
-    chi_a, chi_b = (branch.chi.real for branch in (a, b))
-    return bool(groups and np.all(np.sign(1.0 + chi_a) == np.sign(1.0 + chi_b)))
+def _same_side(a: OnPath, b: OnPath) -> bool:
+    """Whether b is a solution on the same side of every edge."""
+    return a.signs.size == b.signs.size and bool(np.all(a.signs == b.signs))
 
 
-def _turning_point(
-    equations: Equations, a: Branch, slope_a: float, b: Branch, slope_b: float
-) -> Branch | None:
+def _turning_point(equations: Equations, a: OnPath, b: OnPath) -> OnPath | None:
     """The root of dz/dY between two solutions.
 
     None if dz/dY jumps there, or a place between them is not reached: then the two do not belong
     to one another.
     """
-    ends = [equations.ratio(branch) for branch in (a, b)]
-    known = {ends[0]: (a, slope_a), ends[1]: (b, slope_b)}
+    known = {a.level: a, b.level: b}
 
     def slope_at(level: float) -> float:
-        near = min(known, key=lambda each: abs(each - level))
-        known[level] = _reached(equations, level, known[near][0])
-        return known[level][1]
+        known[level] = _reached(equations, level, list(known.values()))
+        return known[level].slope
 
     tolerance = equations.accuracy.edge
     try:
-        root = find_root(slope_at, *ends, values=(slope_a, slope_b), relative=tolerance)
+        root = find_root(slope_at, a.level, b.level, values=(a.slope, b.slope), relative=tolerance)
     except NotConverged:
         return None
-    turn, slope = known[root]
-    is_narrow = abs(ends[1] - ends[0]) < 10.0 * tolerance * abs(ends[1])
-    return turn if is_narrow or abs(slope) < _JUMP * max(abs(slope_a), abs(slope_b)) else None
+    turn = known[root]
+    is_narrow = abs(b.level - a.level) < 10.0 * tolerance * abs(b.level)
+    return turn if is_narrow or abs(turn.slope) < _JUMP * max(abs(a.slope), abs(b.slope)) else None
 
 
-def _reached(
-    equations: Equations, level: float, start: Branch, depth: int = 3
-) -> tuple[Branch, float]:
-    """The solution with Y = level, and dz/dY there: by halves where the step is too long."""
-    found, slope = equations.at_ratio(level, start)
-    if found.converged[0]:
-        return found, slope
+def _reached(equations: Equations, level: float, known: Sequence[OnPath], depth: int = 3) -> OnPath:
+    """The solution with Y = level: by halves where the step is too long."""
+    found = equations.at_ratio(level, *known)
+    if not np.isnan(found.slope):
+        return found
     if depth == 0:
-        raise NotConverged(_NOT_RESOLVED, residual=float(found.residual[0]))
-    middle, _ = _reached(equations, 0.5 * (equations.ratio(start) + level), start, depth - 1)
-    return _reached(equations, level, middle, depth - 1)
+        raise NotConverged(_NOT_RESOLVED, residual=float(found.branch.residual[0]))
+    nearest = min(known, key=lambda each: abs(each.level - level))
+    middle = _reached(equations, 0.5 * (nearest.level + level), [nearest], depth - 1)
+    return _reached(equations, level, [middle], depth - 1)
 
 
 def edge_scale(equations: Equations, edge: Edge) -> float:
@@ -294,16 +282,16 @@ def edge_scale(equations: Equations, edge: Edge) -> float:
 
     Near the edge z − E = ½ z″(Y)(Y − Y_E)² and m is linear in Y, which gives C.
     """
-    level = equations.ratio(edge.at)
+    level = edge.turn.level
     sizes = (1e-3, 1e-2, 3e-2, 1e-4, 1e-5)
     steps = [size * level for size in sizes if size >= equations.accuracy.difference]
-    tries = itertools.product(steps, (edge.at, edge.path[-1]))
+    tries = itertools.product(steps, (edge.turn, edge.points[-1]))
     for step, start in tries:
-        ends = [equations.at_ratio(level + sign * step, start)[0] for sign in (-1.0, 1.0)]
-        if not all(end.converged[0] for end in ends):
+        ends = [equations.at_ratio(level + sign * step, start) for sign in (-1.0, 1.0)]
+        if any(np.isnan(end.slope) for end in ends):
             continue
-        second = sum(float(end.z[0].real) - edge.location for end in ends) / step**2  # z″
-        m = [float(equations.trace(end)[0].real) for end in ends]
+        second = sum(end.z - edge.location for end in ends) / step**2  # z″
+        m = [float(equations.trace(end.branch)[0].real) for end in ends]
         slope = (m[1] - m[0]) / (2.0 * step)
         root = abs(slope) * np.sqrt(2.0 / abs(second))
         return float((root * equations.width) ** (-2.0 / 3.0))

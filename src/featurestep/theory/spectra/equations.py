@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,18 +23,17 @@ from ...core.errors import NotConverged
 from ...core.types import FloatArray
 from ..exact.dyson import Blocks, averaged, t_matrix_determinant, t_matrix_without_readout
 from ..exact.fixed_point import Evaluation, Samples, State, evaluate
-from .newton import newton_step, ridge_response
+from .newton import newton_and_ridge, newton_step, ridge_response
 
 ComplexArray = npt.NDArray[Any]  # complex, or real where a problem's arrays are passed on
 TOLERANCE = 1e-12  # residual below which rounding may stop Newton's method, times 1000
 # Residual at places that are only passed through, and how often a step to them is halved.
 _PASSING, _CAREFUL = (1e-3, 2), (1e-8, 6)  # the latter where the way was lost
-_DESCENT = 2.15  # factor of the height above the real axis from step to step
-_MAX_ITERATIONS = 60
-# Work of one evaluation with Newton's step, in µs: measured for 1 to 8 groups.
-_CALL_COST = 600.0
-_PLACE_COST = 20.0
-_GROUP_COST = {False: 0.25, True: 0.75}  # times K⁴, without and with c_2
+_DESCENT = 2.6  # factor of the height above the real axis from step to step
+_MAX_ITERATIONS, _PATIENCE = 60, 10  # the latter without a lower residual
+# Work of one evaluation with Newton's step, in µs: measured for 1 to 12 groups.
+_CALL_COST = {False: 300.0, True: 500.0}  # without and with sectors
+_PLACE_COST = 10.0, 0.05, 1e-4  # times 1, n² and n³ for n unknowns
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,9 @@ class Accuracy:
     edge: float = 1e-9  # relative change of Y; that of the edge itself is its square
     spike: float = 1e-11  # relative change of √(z/E − 1), for a spike z beyond the edge E
     newton: int = 25  # steps along the real axis, at most
-    reach: float = 1.0004  # factor to which the reach of single samples is found
     last_height: float = 1e-6  # over the place, of the last solution above the bulk
-    work: float = 3.6e6  # at most for edge and bulk, in µs
-    smoothing_work: float = 5e6  # at most for a smoothed bulk after that
+    work: float = 3e6  # at most for edge and bulk, in µs
+    smoothing_work: float = 5.5e6  # at most for a smoothed bulk after that
 
     @property
     def difference(self) -> float:
@@ -81,10 +79,9 @@ DRAFT = Accuracy(
     edge=5e-3,
     spike=1e-5,
     newton=9,
-    reach=1.015,
     last_height=0.03,
-    work=2e6,
-    smoothing_work=2e6,
+    work=1e6,
+    smoothing_work=1e6,
 )
 
 
@@ -156,6 +153,79 @@ def joined(parts: Sequence[Branch]) -> Branch:
     return whole.take(np.argsort(-whole.z.real, kind="stable"))
 
 
+@dataclass(frozen=True)
+class OnPath:
+    """A real solution as a point of the path in Y = E[χ/(1+χ)], along which z turns at edges."""
+
+    branch: Branch  # one place
+    level: float  # Y
+    slope: float  # dz/dY; NaN where there is no solution
+    change: State  # d/dz of log V2, χ and Ξ
+    signs: FloatArray  # of every V2, 1 + χ and det(I − N(r)Γ): an edge lies between others
+
+    @property
+    def z(self) -> float:
+        """The place."""
+        return float(self.branch.z[0].real)
+
+    @cached_property
+    def smooth(self) -> tuple[FloatArray, FloatArray]:
+        """Numbers that are smooth and bounded along the path, and their slopes with Y.
+
+        zY, zV2, 1/(1+χ) and Ξ, from z = ∞, where Y and V2 fall like 1/z, to z = 0.
+        """
+        z, slope, change = self.z, self.slope, self.change
+        v2, xi, shrink = self.branch.v2.real, self.branch.state.xi.real, self._shrink
+        values = [np.array([z * self.level]), z * v2.ravel(), shrink.ravel(), xi.ravel()]
+        slopes = [
+            np.array([z + self.level * slope]),
+            slope * (v2 * (1.0 + z * change.v2.real)).ravel(),
+            slope * (-(shrink**2) * change.chi.real).ravel(),
+            slope * change.xi.real.ravel(),
+        ]
+        return np.concatenate(values), np.concatenate(slopes)
+
+    @property
+    def _shrink(self) -> FloatArray:
+        return np.asarray(1.0 / (1.0 + self.branch.chi.real))
+
+    def with_smooth(self, level: float, values: FloatArray) -> Branch | None:
+        """A guess from the numbers of `smooth` at another Y; None on another side of an edge."""
+        groups, size = self.branch.v2.shape[1], self.branch.state.xi.shape[1]
+        z, scaled, shrink, xi = (values[0] / level), *np.split(values[1:], [groups, -(size**2)])
+        v2 = scaled / z
+        is_near = np.all(v2 * self.branch.v2[0].real > 0.0) and np.all(shrink * self._shrink > 0.0)
+        if not (is_near and np.isfinite(values).all()):
+            return None
+        state = State(v2[None], (1.0 / shrink - 1.0)[None], xi.reshape(1, size, size))
+        complex_state = State(*(_complex(a) for a in (state.v2, state.chi, state.xi)))
+        return replace(self.branch, z=np.array([z + 0j]), state=complex_state)
+
+
+_LEAST_DISTANCE = 0.1  # of two known points, over that to the place that is predicted from them
+
+
+def predicted(known: Sequence[OnPath], level: float) -> Branch:
+    """A guess at another Y: by the cubic of two points that are known with their slopes.
+
+    By the tangent at the nearest where another is too near to it.
+    """
+    nearest, *others = sorted(known, key=lambda each: abs(each.level - level))
+    distance = level - nearest.level
+    values, slopes = nearest.smooth
+    found = values + distance * slopes
+    for other in others:
+        step = other.level - nearest.level
+        if abs(step) > _LEAST_DISTANCE * abs(distance):
+            t, (there, there_slopes) = distance / step, other.smooth
+            bend = there - values - step * slopes
+            further = step * (there_slopes - slopes)
+            found = found + t**2 * (3.0 * bend - further + t * (further - 2.0 * bend))
+            break
+    guess = nearest.with_smooth(level, found)
+    return nearest.branch if guess is None else guess
+
+
 class Equations:
     """The fixed point of one problem as a function of z."""
 
@@ -170,7 +240,12 @@ class Equations:
         rows = self._power @ step.neurons[0] / self.width
         self.size, self.largest_row = float(samples.weight @ rows), float(rows.max())
         self.work_left = accuracy.work
-        self._place_cost = _PLACE_COST + _GROUP_COST[bool(np.any(step.k))] * size**4
+        sectors, pairs = len(columns.sectors), size * (size + 1) // 2
+        bulk = size * (2 * size + 1) if np.any(step.k) else pairs
+        unknowns = (1 + sectors) * pairs + bulk + size
+        fixed, square, cube = _PLACE_COST
+        self._call_cost = _CALL_COST[sectors > 0]
+        self._place_cost = fixed + square * unknowns**2 + cube * unknowns**3
         self._free_xi = averaged(
             step.r_weight, t_matrix_without_readout(step)
         )  # Ξ at Ṽ = 0, where T is explicit
@@ -215,19 +290,30 @@ class Equations:
 
     def evaluated(self, branch: Branch) -> Any:
         """An `Evaluation`: its state, residual and 1/(1+χ) are all that this module reads."""
-        return evaluate(self.samples, branch.state, -branch.z)
+        state, z = branch.state, branch.z
+        if _is_real(branch):
+            state, z = State(state.v2.real, state.chi.real, state.xi.real), z.real
+        return evaluate(self.samples, state, -z)
 
     def newton_step(self, found: Any) -> State:
         """Newton's step at fixed z: relative changes of V2, changes of χ and Ξ."""
         return newton_step(found)
 
-    def ridge_response(self, found: Any, *, at_solution: bool = True) -> State:
-        """d/dz of log V2, χ and Ξ, in Newton's equations if they are not solved yet."""
-        return ridge_response(found, at_solution=at_solution)
+    def ridge_response(self, found: Any) -> State:
+        """d/dz of log V2, χ and Ξ at a solution."""
+        return ridge_response(found)
+
+    def newton_and_ridge(self, found: Any) -> tuple[State, State]:
+        """Newton's step, and d/dz in the same equations, solved or not."""
+        return newton_and_ridge(found)
 
     def taken(self, found: Any, rows: Any) -> Any:
         """The evaluation at some of its places."""
         return _taken(found, rows)
+
+    def own_determinants(self, found: Any) -> FloatArray:
+        """det(I − NΓ) of (22) at the nodes of r, at a real place: poles of T lie in the bulk."""
+        return np.asarray(t_matrix_determinant(self.samples.step, found.blocks.coupled.real)[0])
 
     def sample_determinants(self, found: Any, r: FloatArray) -> FloatArray:
         """det(I − N(r)Γ) of (22) for samples of the step with residuals r, at a real place."""
@@ -236,7 +322,7 @@ class Equations:
 
     def cost(self, places: int) -> float:
         """Work of one step of Newton's method at some places, in µs."""
-        return float(_CALL_COST + places * self._place_cost)
+        return float(self._call_cost + places * self._place_cost)
 
     def far(self, z: ComplexArray) -> Branch:
         """The solution for |z| beyond the spectrum, to leading order."""
@@ -254,21 +340,23 @@ class Equations:
             _complex(np.broadcast_to(a, (z.size, *a.shape[1:])))
             for a in (start.v2, start.chi, start.state.xi)
         )
-        residual = np.full(z.size, np.inf)
-        active = np.arange(z.size)
-        for _ in range(_MAX_ITERATIONS):
+        residual, lowest = np.full(z.size, np.inf), np.full(z.size, np.inf)
+        active, lowest_at = np.arange(z.size), np.zeros(z.size)
+        for iteration in range(_MAX_ITERATIONS):
             state = State(v2[active], chi[active], xi[active])
             with np.errstate(all="ignore"):
                 found = self.evaluate(Branch(z[active], state, residual[active]))
             before, residual[active] = residual[active], found.residual
             going = ~(found.residual < tolerance)
             going &= ~((found.residual < 1e3 * TOLERANCE) & (found.residual > 0.3 * before))
-            going &= np.isfinite(found.residual)
+            lower = active[found.residual < lowest[active]]
+            lowest[lower], lowest_at[lower] = residual[lower], iteration
+            going &= np.isfinite(found.residual) & (iteration - lowest_at[active] < _PATIENCE)
             if not np.any(going):
                 break
             if not np.all(going):
                 active, state, found = active[going], state.take(going), self.taken(found, going)
-            step = _or_nan(self.newton_step, found)
+            step = self.newton_step(found)
             factor = damping(step)
             v2[active] = state.v2 * (1.0 + factor * step.v2)
             chi[active] = state.chi + factor * step.chi
@@ -277,7 +365,7 @@ class Equations:
 
     def slope(self, branch: Branch) -> State:
         """d/dz of log V2, χ and Ξ."""
-        return _or_nan(self.ridge_response, self.evaluate(branch))
+        return self.ridge_response(self.evaluate(branch))
 
     def on_real_axis(self, x: FloatArray) -> Branch:
         """The physical solution on the real axis, continued down from the upper half-plane."""
@@ -358,45 +446,55 @@ class Equations:
         """The effective ratio Y = E[χ/(1+χ)] at one place: the share of a label that is fitted."""
         return float(((branch.chi / (1.0 + branch.chi)).real @ self.weight)[0])
 
-    def ratio_slope(self, branch: Branch) -> float:
-        """dz/dY on the real axis, for one place."""
-        return self._ratio_slope(self.evaluate(branch))
+    def on_path(self, branch: Branch) -> OnPath:
+        """A real solution, for one place, as a point of the path in Y."""
+        return self._on_path(branch, self.evaluate(branch))
 
-    def _ratio_slope(self, found: Any) -> float:
-        rise = float(self._ratio_change(found, _or_nan(self.ridge_response, found))[0].real)
-        return 1.0 / rise if np.isfinite(rise) else 0.0  # exactly at an edge
+    def _on_path(self, branch: Branch, found: Any) -> OnPath:
+        change = self.ridge_response(found)
+        rise = float(self._ratio_change(found, change)[0].real)
+        slope = 1.0 / rise if np.isfinite(rise) else 0.0  # exactly at an edge
+        parts = branch.v2[0].real, 1.0 + branch.chi[0].real, self.own_determinants(found)
+        signs = np.sign(np.concatenate(parts))
+        return OnPath(branch, self.ratio(branch), slope, change, signs)
 
     def _ratio_change(self, found: Any, change: State) -> ComplexArray:
+        """Change of Y."""
         return np.asarray((change.chi * found.shrink**2) @ self.weight)
 
-    def at_ratio(self, ratio: float, start: Branch) -> tuple[Branch, float]:
-        """The real solution with Y = `ratio`, for one place, and dz/dY there.
+    def at_ratio(self, ratio: float, *known: OnPath) -> OnPath:
+        """The real solution with Y = `ratio`, for one place, from those that are known.
 
         In Y the solution goes smoothly through an edge of the bulk, where dz/dY = 0.
         """
-        branch, residual, accuracy = start, np.inf, self.accuracy
-        for _ in range(accuracy.newton):
+        branch, residual, accuracy = predicted(known, ratio), np.inf, self.accuracy
+        lowest, lowest_at = np.inf, 0
+        for iteration in range(accuracy.newton):
             with np.errstate(all="ignore"):
                 found = self.evaluate(branch)
             gap = ratio - self.ratio(branch)
             before, residual = residual, max(float(found.residual[0]), abs(gap / ratio))
             settled = residual < 1e3 * TOLERANCE and residual > 0.3 * before
-            if residual < accuracy.residual or settled or not np.isfinite(residual):
+            if residual < lowest:
+                lowest, lowest_at = residual, iteration
+            is_stuck = not np.isfinite(residual) or iteration - lowest_at >= _PATIENCE
+            if residual < accuracy.residual or settled or is_stuck:
                 break
             branch = self._bordered_step(branch, found, gap)
         else:
             found = self.evaluate(branch)
         branch = replace(branch, residual=np.array([residual]), accepted=accuracy.accepted)
-        return branch, self._ratio_slope(found) if branch.converged[0] else np.nan
+        if not branch.converged[0]:
+            return OnPath(branch, ratio, np.nan, branch.state, np.zeros(0))
+        return self._on_path(branch, found)
 
     def _bordered_step(self, branch: Branch, found: Any, gap: float) -> Branch:
         """After one step of Newton's method for the fixed point and Y, z among the unknowns."""
-        own = _or_nan(self.newton_step, found)
+        own, by_z = self.newton_and_ridge(found)
         if not np.all(np.isfinite(own.chi)):  # exactly at an edge the matrix is singular
             moved = replace(branch.state, v2=branch.v2 * (1.0 + 1e-9))
             found = self.evaluate(replace(branch, state=moved))
-            own = _or_nan(self.newton_step, found)
-        by_z = _or_nan(partial(self.ridge_response, at_solution=False), found)
+            own, by_z = self.newton_and_ridge(found)
         dz = (gap - self._ratio_change(found, own)) / self._ratio_change(found, by_z)
         v2, chi, xi = (
             a + dz.reshape(-1, *[1] * (a.ndim - 1)) * b
@@ -412,14 +510,15 @@ class Equations:
 
 
 def _next_of(known: list[Branch]) -> Branch:
-    """The fourth of a sequence with equal steps, by a parabola through three; V2 by its logarithm.
+    """The fourth of a sequence with equal steps, by a parabola through three.
 
+    V2 and 1 + χ by their logarithms: next to z = 0 they are powers of z.
     No linear system has to be solved for it, and its error is of third order in the step.
     """
     first, second, third = (branch.state for branch in known)
     state = State(
         third.v2 * (third.v2 / second.v2) ** 2 * (first.v2 / second.v2),
-        3.0 * (third.chi - second.chi) + first.chi,
+        (1.0 + third.chi) ** 3 * (1.0 + first.chi) / (1.0 + second.chi) ** 3 - 1.0,
         3.0 * (third.xi - second.xi) + first.xi,
     )
     return replace(known[-1], state=state)
@@ -437,15 +536,13 @@ def _taken(found: Evaluation, rows: Any) -> Evaluation:
     return part
 
 
-def _or_nan(response: Any, found: Any) -> State:
-    """A linear response; not finite where it is singular."""
-    with np.errstate(all="ignore"):
-        try:
-            answer: State = response(found)
-        except np.linalg.LinAlgError:
-            state = found.state
-            return State(*(np.full_like(a, np.nan) for a in (state.v2, state.chi, state.xi)))
-    return answer
+def _is_real(branch: Branch) -> bool:
+    """True at real places where no root of V2_gV2_h is complex."""
+    if np.any(branch.z.imag) or np.any(branch.v2.imag) or np.any(branch.chi.imag):
+        return False
+    v2 = branch.v2.real
+    one_sign = np.all(v2 < 0.0) or np.all(v2 > 0.0)
+    return bool(one_sign) and not np.any(branch.state.xi.imag)
 
 
 def _complex(array: ComplexArray) -> ComplexArray:

@@ -18,7 +18,6 @@ from ..exact.dyson import (
     matmul,
     p_hat_index,
     real_product,
-    solved,
     symmetric,
     transposed,
 )
@@ -27,27 +26,43 @@ from ..exact.sectors import SectorAt
 from ..exact.step import Step
 
 
+class Sources(NamedTuple):
+    """What stands on the right of the linearised equations of V2, χ and Ξ."""
+
+    groups: FloatArray  # (B, K)
+    nodes: FloatArray | None = None  # (B, Q)
+    bulk: FloatArray | None = None  # (B, 2K, 2K)
+
+
 def newton_step(found: Evaluation) -> State:
     """Newton's step for the fixed point at fixed λ: relative changes of V2, changes of χ and Ξ."""
-    neurons = found.samples.step.neurons
-    return respond(
-        found,
-        groups=found.demand * (1.0 - found.demand / neurons),
+    return respond(found, _gap(found), diagonal=found.demand**2 / found.samples.step.neurons)[0]
+
+
+def ridge_response(found: Evaluation) -> State:
+    """−d/d(λ) of the state: relative changes of V2, changes of χ and Ξ with z = −λ."""
+    diagonal = np.broadcast_to(found.samples.step.neurons, found.demand.shape)
+    return respond(found, _by_ridge(found), diagonal=diagonal)[0]
+
+
+def newton_and_ridge(found: Evaluation) -> tuple[State, State]:
+    """Both, with the matrix of Newton's method also where the equations are not solved yet."""
+    diagonal = found.demand**2 / found.samples.step.neurons
+    step, response = respond(found, _gap(found), _by_ridge(found), diagonal=diagonal)
+    return step, response
+
+
+def _gap(found: Evaluation) -> Sources:
+    """By how much the equations are not solved."""
+    return Sources(
+        groups=found.demand * (1.0 - found.demand / found.samples.step.neurons),
         nodes=found.mapped_chi - found.state.chi,
         bulk=found.mapped_xi - found.state.xi,
-        diagonal=found.demand**2 / neurons,
     )
 
 
-def ridge_response(found: Evaluation, *, at_solution: bool = True) -> State:
-    """−d/d(λ) of the state: relative changes of V2, changes of χ and Ξ with z = −λ."""
-    neurons = found.samples.step.neurons
-    diagonal = np.broadcast_to(neurons, found.demand.shape)
-    return respond(
-        found,
-        groups=found.samples.step.n[:, None] * found.state.v2,
-        diagonal=diagonal if at_solution else found.demand**2 / neurons,
-    )
+def _by_ridge(found: Evaluation) -> Sources:
+    return Sources(groups=found.samples.step.n[:, None] * found.state.v2)
 
 
 class _Layout(NamedTuple):
@@ -74,17 +89,9 @@ class _Layout(NamedTuple):
         return slice(0, self.few.count), slice(self.shown, own), slice(own, own + self.few.size)
 
 
-def respond(
-    found: Evaluation,
-    *,
-    groups: FloatArray,
-    diagonal: FloatArray,
-    nodes: FloatArray | None = None,
-    bulk: FloatArray | None = None,
-) -> State:
-    """Solve the linearised fixed point for changes of V2 (relative), χ and Ξ.
+def respond(found: Evaluation, *sources: Sources, diagonal: FloatArray) -> list[State]:
+    """Solve the linearised fixed point for changes of V2 (relative), χ and Ξ with some sources.
 
-    Sources (B, K), (B, Q), (B, 2K, 2K) stand on the right of the equations of V2, χ and Ξ;
     `diagonal` (B, K) multiplies the change of log V2. One dense system in the symmetric matrices
     dG_φφ, those of the S sectors of higher degrees (131) and dΞ, and in log V2: of size
     (1 + S)K(K+1)/2 + K(2K+1) + K, whatever the number of nodes, or K² less where c_2 = 0 and Ξ
@@ -94,28 +101,27 @@ def respond(
     layout, size = _Layout.of(found), step.k.shape[1]
     few, many, shown = layout.few, layout.many, layout.shown
     (first, second, third), own = layout.parts, shown + many.count
-    root = np.sqrt(found.state.v2)
+    plain = found.roots[:, : few.count]  # √V2_g√V2_h
     across = blocks.whole[:, p_hat_index(size)[layout.fields], size : 2 * size]
     moved = between(across, many, few)  # X ↦ AXAᵀ and back, but for the diagonal elements
     repeated, replies = _bulk_replies(found, layout, moved)
-    answers = np.zeros((len(root), own, few.count), dtype=root.dtype)
+    answers = np.zeros((len(plain), own, few.count), dtype=plain.dtype)
     answers[:, first], answers[:, second] = replies
     carried = -matmul(answers, few.rows(_half_sums(found.information)))
     carried[:, first] += few.rows(_half_sums(blocks.phi_phi))
     coupling = _coupling(found)
     d, neurons = step.d[:, None, None], step.neurons[:, :, None]
     neurons_across = step.neurons[:, None]
-    matrix = np.zeros((len(root), own + size, own + size), dtype=root.dtype)
+    matrix = np.zeros((len(plain), own + size, own + size), dtype=plain.dtype)
     matrix[:, first, second] = -many.halved(transposed(moved))
     matrix[:, second, second] = -repeated
     matrix[:, :own, third] = -carried
     matrix[:, third, second] = many.columns(_degrees_by_xi(found, across)) / neurons
     # dχ = source + Σ (dχ/dG)dG + ν²V2 dlogV2 enters through n w/(1+χ)². At a node both are products
     # of what the node shows (a real table) and of factors that all nodes share.
-    plain = root[:, few.first] * root[:, few.second]
     twice = np.where(few.first == few.second, plain, 2.0 * plain)
     in_chi = np.concatenate([*[twice] * (1 + len(found.sectors)), found.state.v2], axis=1)
-    factors = np.zeros((len(root), shown + size, own + size), dtype=root.dtype)
+    factors = np.zeros((len(plain), shown + size, own + size), dtype=plain.dtype)
     factors[:, first, :own] = plain[:, :, None] * transposed(answers) / d
     factors[:, first, third] = twice[:, :, None] * carried[:, first] / neurons_across
     for i, sector in enumerate(found.sectors, 1):
@@ -137,13 +143,30 @@ def respond(
     index = np.arange(own + size)
     matrix[:, index[:own], index[:own]] += 1.0
     matrix[:, index[own:], index[own:]] += diagonal / step.neurons
-    right = np.zeros((len(root), own + size), dtype=root.dtype)
-    right[:, third] = groups / step.neurons
-    if nodes is not None:
-        right += matmul(factors, real_product(weight * nodes, tables.in_v2)[:, :, None])[:, :, 0]
-    if bulk is not None:
-        right[:, second] += many.upper(bulk[:, layout.fields[:, None], layout.fields])
-    return _state_of(solved(matrix, right), found, layout, in_chi, nodes)
+    right = np.zeros((len(plain), own + size, len(sources)), dtype=plain.dtype)
+    for column, (groups, nodes, bulk) in enumerate(sources):
+        right[:, third, column] = groups / step.neurons
+        if nodes is not None:
+            shown_by = real_product(weight * nodes, tables.in_v2)
+            right[:, :, column] += matmul(factors, shown_by[:, :, None])[:, :, 0]
+        if bulk is not None:
+            right[:, second, column] += many.upper(bulk[:, layout.fields[:, None], layout.fields])
+    answers = solutions(matrix, right)
+    return [
+        _state_of(answers[:, :, column], found, layout, in_chi, source.nodes)
+        for column, source in enumerate(sources)
+    ]
+
+
+def solutions(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Those of linear systems (B, n, n) for columns (B, n, s); NaN for a singular matrix."""
+    try:
+        return np.asarray(np.linalg.solve(matrix, right))
+    except np.linalg.LinAlgError:
+        if len(matrix) == 1:
+            return np.full_like(right, np.nan)
+        each = [solutions(m[None], r[None]) for m, r in zip(matrix, right, strict=True)]
+        return np.concatenate(each)
 
 
 def _bulk_replies(

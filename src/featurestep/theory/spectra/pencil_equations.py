@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from ...core.types import FloatArray
-from ..exact.dyson import p_hat_index, sample_denominator, solved, symmetric
-from ..exact.fixed_point import State
+from ..exact.dyson import p_hat_index, sample_denominator, symmetric
+from ..exact.fixed_point import State, root_above
 from ..reuse.fixed_point import ClassValues, Pencil, PencilEvaluation, PencilState, evaluate, solve
 from ..reuse.rows import ONE
 from .equations import FULL, Accuracy, Branch, ComplexArray, Equations
-from .newton import congruence
+from .newton import congruence, solutions
 
 _FREE_V2 = 1e-12  # of N_g/n, where the readout is none
 _FREE_PASSES = 300
@@ -124,7 +124,9 @@ class PencilEquations(Equations):
         each = []
         for z, v2, xi in zip(branch.z, branch.v2, branch.state.xi, strict=True):
             pencil = replace(self.pencil, ridge=-self.n * z)
-            state = PencilState(np.log(v2.astype(np.complex128)), xi.astype(np.complex128))
+            state = PencilState(
+                2.0 * np.log(root_above(v2.astype(np.complex128))), xi.astype(np.complex128)
+            )
             each.append(evaluate(pencil, state))
         chi = np.stack([_chi_of(at) for at in each])
         return PencilPlaces(self, each, replace(branch.state, chi=chi), chi - branch.chi)
@@ -134,6 +136,11 @@ class PencilEquations(Equations):
         index = np.arange(len(found.each))[rows]
         each = [found.each[i] for i in index]
         return PencilPlaces(self, each, found.state.take(rows), found.chi_gap[rows])
+
+    def own_determinants(self, found: PencilPlaces) -> FloatArray:
+        """det(I − N(r)Γ) of (58) at the nodes of r, at the first place."""
+        r = np.concatenate([rows.r for rows, _ in self.pencil.classes if rows.step_share])
+        return self.sample_determinants(found, r).ravel()
 
     def sample_determinants(self, found: PencilPlaces, r: FloatArray) -> FloatArray:
         """det(I − N(r)Γ) of (58) for rows of the step with residuals r, at the first place."""
@@ -145,25 +152,39 @@ class PencilEquations(Equations):
 
     def newton_step(self, found: PencilPlaces) -> State:
         """Newton's step at fixed z: relative changes of V2, changes of χ and of Ξ."""
-        neurons = self.pencil.step.neurons
-        groups = np.stack([1.0 - at.demand / neurons for at in found.each])
-        change = np.stack([at.mapped.xi - at.state.xi for at in found.each])
-        step = self._respond(found, groups, change)
+        step = self._respond(found, self._gap(found))[0]
         return replace(step, chi=step.chi + found.chi_gap)
 
-    def ridge_response(self, found: PencilPlaces, *, at_solution: bool = True) -> State:
+    def ridge_response(self, found: PencilPlaces) -> State:
         """d/dz of log V2, χ and Ξ."""
-        groups = found.state.v2 * self.n / self.pencil.step.neurons
-        return self._respond(found, groups, np.zeros_like(found.state.xi))
+        return self._respond(found, self._by_z(found))[0]
 
-    def _respond(self, found: PencilPlaces, groups: ComplexArray, change: ComplexArray) -> State:
-        """Solve the linearised equations with sources (B, K) and (B, 3K, 3K) for V2 and Ξ."""
+    def newton_and_ridge(self, found: PencilPlaces) -> tuple[State, State]:
+        """Both, by one matrix."""
+        step, response = self._respond(found, self._gap(found), self._by_z(found))
+        return replace(step, chi=step.chi + found.chi_gap), response
+
+    def _gap(self, found: PencilPlaces) -> ComplexArray:
+        groups = np.stack([1.0 - at.demand / self.pencil.step.neurons for at in found.each])
+        change = np.stack([at.mapped.xi - at.state.xi for at in found.each])
+        return np.concatenate([groups, self.pairs.upper(change)], axis=1)
+
+    def _by_z(self, found: PencilPlaces) -> ComplexArray:
+        groups = found.state.v2 * self.n / self.pencil.step.neurons
+        nothing = np.zeros((len(groups), self.pairs.count))
+        return np.concatenate([groups, nothing], axis=1)
+
+    def _respond(self, found: PencilPlaces, *sources: ComplexArray) -> list[State]:
+        """Solve the linearised equations with sources for V2 and the elements of Ξ."""
         size = self.groups
         linear = [_LinearPencil(at) for at in found.each]
         matrix: ComplexArray = np.stack([each.matrix for each in linear])
-        answer = solved(matrix, np.concatenate([groups, self.pairs.upper(change)], axis=1))
-        chi = np.stack([each.chi_change(a) for each, a in zip(linear, answer, strict=True)])
-        return State(answer[:, :size], chi, self.pairs.whole(answer[:, size:]))
+        answers = solutions(matrix, np.stack(sources, axis=2))
+        states = []
+        for answer in np.moveaxis(answers, 2, 0):
+            chi = np.stack([each.chi_change(a) for each, a in zip(linear, answer, strict=True)])
+            states.append(State(answer[:, :size], chi, self.pairs.whole(answer[:, size:])))
+        return states
 
 
 def _chi_of(at: PencilEvaluation) -> ComplexArray:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.problem import Problem
 from ...core.spiked import spiked_weights
@@ -47,11 +46,6 @@ class RowFields:
     mass: FloatArray  # (B, X) n w/(1+χ)
     matrix: FloatArray  # (B, F, F): as many positive eigenvalues as spikes above
     columns: tuple[FloatArray, FloatArray]  # (B, X, F) means given a node, (B, 1, X, F) along t
-
-    @property
-    def is_outside(self) -> npt.NDArray[np.bool_]:
-        """Which groups have eigenvalues further out: none, they all make the bulk."""
-        return np.zeros(self.v2.shape, dtype=bool)
 
 
 @dataclass(frozen=True)

@@ -264,7 +264,6 @@ def solve_spectrum(
         try:
             return edge_spikes, _resolved(edge_spikes, accuracy)
         except NotConverged as error:
-            edge_spikes = replace(edge_spikes, smoothed=True)
             edge_spikes.equations.work_left = accuracy.smoothing_work
             try:
                 return edge_spikes, _smoothed(edge_spikes)

@@ -15,7 +15,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.types import FloatArray, IntArray
 from ..exact.dyson import (
@@ -51,7 +50,7 @@ class GroupsInBulk:
     v2: FloatArray  # (B, K) < 0, bounded for groups whose own eigenvalues lie further out
     covariance: Covariance
     mass: FloatArray  # (B, Q) n w/(1+χ)
-    is_outside: npt.NDArray[np.bool_]  # (B, K) which groups have eigenvalues further out
+    clearance: FloatArray  # (B, K) negative for groups whose own eigenvalues lie further out
 
     @cached_property
     def _root(self) -> FloatArray:
@@ -123,7 +122,7 @@ def groups_in_bulk(found: Evaluation, spike_groups: SpikeGroups | None) -> Group
             partial(averaged, matrices=t_matrices),
         ),
         mass=mass,
-        is_outside=np.zeros(v2.shape, dtype=bool),
+        clearance=np.ones(v2.shape),  # they all make the bulk
     )
 
 
@@ -164,9 +163,9 @@ def _weightless(
     zeta = zeta + _seen_by_sectors(sectors, columns.sectors, mass, small)
     noise = matmul(mass[:, None, :], columns.spread)[:, 0]
     free = (few.n * z)[:, None]
-    own = free / (zeta + noise - free)  # V2/N by (23), in units of what it is far away
-    is_outside = own > 0.0
-    own = -np.where(is_outside, _MAX_TRACE, np.minimum(-own, _MAX_TRACE)) * step.neurons / free
+    clearance = 1.0 - (zeta + noise) / free  # −N/V2 by (23), in units of what it is far away
+    own = 1.0 / np.maximum(clearance, 1.0 / _MAX_TRACE)
+    own = -own * step.neurons / free
     picked = _index(size + np.arange(wide), size + wide, 2 + few.directions)
     root = np.sqrt(-own / few.d[:, None]) / small
     across = np.tile(root, 2 + few.directions)
@@ -180,7 +179,7 @@ def _weightless(
         v2=own,
         covariance=replace(found, matrix=matrix, with_means=with_means),
         mass=mass,
-        is_outside=is_outside,
+        clearance=clearance,
     )
 
 

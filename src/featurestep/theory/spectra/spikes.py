@@ -39,10 +39,10 @@ from .spike_system import GroupsInBulk
 from .steps_model import ChainModel, FieldsInBulk
 
 AnyModel = Model | ChainModel | RowsModel
+_REACH = 1e-4  # relative error of Y where single samples end
 _FACTOR = 4.0  # of z, from place to place beyond the way to the edge
 _MAX_EXPECTED = 0.05  # eigenvalues of single entries or samples in a draw beyond the reach
 _MAX_ENTRY, _ENTRY_POINTS = 8.5, 341  # values of z for single entries, of r for single samples
-_MAX_REACH = 4.0  # in edges
 _NOT_RESOLVED = "a spike was not resolved from the bulk"
 
 
@@ -103,15 +103,11 @@ class EdgeAndSpikes:
     outliers: tuple[Outlier, ...]
     scale: float  # Tracy–Widom scale of the edge
     reach: float  # how far single samples or entries push eigenvalues, at least the edge
-    smoothed: bool = False  # whether the bulk is given smoothed
 
     @property
     def edge(self) -> float:
-        """Where the bulk ends.
-
-        Single samples make the outermost parts of a bulk: a smoothed one has them all.
-        """
-        return self.reach if self.smoothed else self.end.location
+        """Where the bulk ends."""
+        return self.end.location
 
     @property
     def border(self) -> Border:
@@ -189,18 +185,11 @@ def edge_and_spikes(model: AnyModel, accuracy: Accuracy = FULL) -> EdgeAndSpikes
         return EdgeAndSpikes(model, equations, end, outliers, scale, reach)
 
 
-def strengths(model: Model, count: int, *, smoothed: bool = False) -> FloatArray:
+def strengths(model: Model, count: int) -> FloatArray:
     """Largest eigenvalues of P where the bulk ends: those above 1 belong to spikes."""
     with one_thread(), np.errstate(all="ignore"):
         equations = Equations(model.samples, varies=model.varies)
-        end = right_edge(equations)
-        place = end.at
-        if smoothed:
-            z = np.array([_reach(model, equations, end) + 0j])
-            place = equations.at(z, end.path[-1]).require_converged(
-                "the end of the bulk was not resolved"
-            )
-        values = strengths_at(model, equations, place)[:count]
+        values = strengths_at(model, equations, right_edge(equations).at)[:count]
     return np.pad(values, (0, count - values.size))
 
 
@@ -249,10 +238,12 @@ def _places(model: AnyModel, equations: Equations, edge: Edge, count: int) -> Br
     def largest(row: int) -> FloatArray:
         return _eigenvalues(model, equations, known[row])[0, ::-1][:count]
 
-    rows, row = [], 1
-    for rank in range(count):  # the highest place below each spike
-        while not largest(row)[rank] > 0.0:
-            row += 1
+    rows: list[int] = []  # of the highest place below each spike
+    for rank in range(count):
+        above, row = rows[-1] - 1 if rows else 0, len(known) - 1
+        while row - above > 1:
+            middle = (above + row) // 2
+            above, row = (above, middle) if largest(middle)[rank] > 0.0 else (middle, row)
         rows.append(row)
     pairs = [(row, row - 1) for row in rows]
     places = np.array([[known[row].z[0].real for row in pair] for pair in pairs])
@@ -343,14 +334,14 @@ def _outlier(
 
 def _reach(model: AnyModel, equations: Equations, edge: Edge) -> float:
     """Beyond it hardly a draw has an eigenvalue that is no spike; at least the edge."""
-    tests = [_reached_by_samples(model, equations)]
+    tests = [_clear_of_samples(model, equations)]
     if isinstance(model, Model) and model.varies:
-        tests.append(_reached_by_entries(model.problem, equations))
+        tests.append(_clear_of_entries(model.problem, equations))
     return max(_highest_reached(equations, edge, test) for test in tests)
 
 
-def _reached_by_samples(model: AnyModel, equations: Equations) -> Callable[[Branch], bool]:
-    """Whether single samples of the step, with a large residual r, push eigenvalues past a place.
+def _clear_of_samples(model: AnyModel, equations: Equations) -> Callable[[Branch], float]:
+    """Negative where single samples of the step, with a large residual r, push eigenvalues beyond.
 
     Such a sample makes one where I − N(r)Γ is singular (eq. 22). Where r is unbounded, the bulk has
     no sharp end: it is given for a law of r that a few samples exceed, and the reach for a law that
@@ -366,17 +357,18 @@ def _reached_by_samples(model: AnyModel, equations: Equations) -> Callable[[Bran
     )
     r = np.linspace(law.nodes.min(), law.nodes.max(), _ENTRY_POINTS)
 
-    def reaches(branch: Branch) -> bool:
+    def clearance(branch: Branch) -> float:
         found = equations.evaluate(branch)
-        if np.any(equations.sample_determinants(found, r) < 0.0):
-            return True
-        return bool(np.any(model.groups_at(found).is_outside))
+        clear = float(equations.sample_determinants(found, r).min())
+        if isinstance(model, Model) and model.spike_groups is not None:
+            clear = min(clear, float(model.groups_at(found).clearance.min()))
+        return clear
 
-    return reaches
+    return clearance
 
 
-def _reached_by_entries(problem: Problem, equations: Equations) -> Callable[[Branch], bool]:
-    """Whether some entry is expected to make an eigenvalue above a place above the bulk."""
+def _clear_of_entries(problem: Problem, equations: Equations) -> Callable[[Branch], float]:
+    """Negative where some entry is expected to make an eigenvalue beyond a place."""
     samples, step = equations.samples, equations.samples.step
     z = np.linspace(-_MAX_ENTRY, _MAX_ENTRY, _ENTRY_POINTS)
     weight = normal_density(z) / normal_density(z).sum()
@@ -385,24 +377,35 @@ def _reached_by_entries(problem: Problem, equations: Equations) -> Callable[[Bra
     mean = samples.columns.plain[0, :, : step.k.shape[1]]
     squares = (values - mean[:, :, None]) ** 2  # (Q, K, points)
 
-    def reaches(branch: Branch) -> bool:
+    def clearance(branch: Branch) -> float:
         shrink = 1.0 / (1.0 + branch.chi[0].real)
         needed = -1.0 / (shrink[:, None] * branch.v2[0].real / step.neurons[0])  # (Q, K)
         chance = (squares > needed[:, :, None]) @ weight
-        return bool(equations.n * samples.weight @ chance @ step.neurons[0] > _MAX_EXPECTED)
+        return _MAX_EXPECTED - float(equations.n * samples.weight @ chance @ step.neurons[0])
 
-    return reaches
+    return clearance
 
 
-def _highest_reached(equations: Equations, edge: Edge, reaches: Callable[[Branch], bool]) -> float:
-    """The highest place that is reached, by halving."""
-    if not reaches(edge.at):
+def _highest_reached(
+    equations: Equations, edge: Edge, clearance: Callable[[Branch], float]
+) -> float:
+    """The highest place where a clearance is not positive, or the edge: on the way down to it."""
+    value = clearance(edge.at)
+    if value >= 0.0:
         return edge.location
-    low, high, near = edge.location, _MAX_REACH * edge.location, edge.path[-1]
-    while high > equations.accuracy.reach * low:
-        place = (low * high) ** 0.5
-        found = equations.at(np.array([place + 0j]), near)
-        near = found if found.converged[0] else near
-        beyond = bool(found.converged[0]) and not reaches(found)
-        low, high = (low, place) if beyond else (place, high)
-    return high
+    reached = edge.turn
+    for clear in reversed(edge.points):
+        above = clearance(clear.branch)
+        if above >= 0.0:
+            break
+        reached, value = clear, above
+    else:
+        return edge.points[0].z
+    known = {point.level: point for point in (reached, clear)}
+
+    def at_level(level: float) -> float:
+        known[level] = equations.at_ratio(level, *known.values())
+        return clearance(known[level].branch)
+
+    ends = (reached.level, clear.level)
+    return known[find_root(at_level, *ends, values=(value, above), relative=_REACH)].z

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.errors import InvalidProblem
 from ...core.problem import Problem
@@ -61,11 +60,6 @@ class FieldsInBulk:
     v2: FloatArray  # (B, K) < 0
     special: FloatArray  # (B, f, f) Ĉ of (τ, ψ, Δ)
     mass: FloatArray  # (B, X) n w/(1+χ)
-
-    @property
-    def is_outside(self) -> npt.NDArray[np.bool_]:
-        """Which groups have eigenvalues further out: none, they all make the bulk."""
-        return np.zeros(self.v2.shape, dtype=bool)
 
     @cached_property
     def _root(self) -> FloatArray:
