@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from featurestep import Problem, predict
+from featurestep.functions.nonlinearity import normalised_coefficients
 from featurestep.functions.quadrature import Rule
 from featurestep.theory.exact import fixed_point, solve
 from featurestep.theory.exact.fixed_point import Evaluation, Samples, State
@@ -236,16 +237,38 @@ def test_influence_across_lowers_the_loss_of_a_cubic_target() -> None:
     assert abs(mean - predict(problem).train_loss) < min(3.0 * error, 0.02 * mean)
 
 
+def test_quadratic_features_miss_what_quadratic_functions_miss() -> None:
+    """Of n samples p parameters leave 1 − p/n of what no quadratic function of x fits.
+
+    A sample's influence is 2/d larger for every unit of s² (152), in all blocks that share it.
+    """
+    d, n = 40, 2003
+    problem = Problem(
+        n=n, d=d, width=2739, n_step=4110, activation="H1 + H2/2", target="gelu", ridge=1e-3,
+        readout="rademacher", residual="full", step_size=18.7, centre=True,
+    )  # fmt: skip
+    fitted = normalised_coefficients(problem.sigma_star, 2)
+    missed = problem.sigma_star.second_moment - float((fitted**2).sum())
+    parameters = 1 + d + d * (d + 1) // 2
+    found = answer_with_all_terms(problem)
+    expected = missed * (1.0 - parameters / n)
+    # Samples with large labels have a larger influence, and the ridge adds to the loss.
+    assert found.fitted.train_loss[0] == pytest.approx(expected, rel=0.07)
+    assert found.fitted.across is not None
+    ratio = found.fitted.across.ratio[0] @ found.solution.at.samples.weight
+    assert ratio == pytest.approx(2.0 / d * parameters / n, rel=0.06)
+
+
 def test_influence_across_is_bounded_at_tiny_d() -> None:
-    """Where χ_s exceeds 1 + χ errors are positive, and derivatives of the loss as elsewhere."""
+    """Where χ_s/(1 + χ) is large errors are positive, and derivatives of the loss as elsewhere."""
     problem = Problem(
         n=144, d=10, width=262, n_step=15, activation="softplus", centre=True, target="hard_tanh",
         ridge=1.2e-6, noise_std=0.1, readout="rademacher", step_size=4.5,
     )  # fmt: skip
     found = answer_with_all_terms(problem)
     assert found.fitted.across is not None
-    assert found.fitted.across.ratio.max() > 1.0
     weight = found.solution.at.samples.weight
+    assert (found.fitted.across.ratio**2 @ weight)[0] > 3.0 * LARGEST_ACROSS**2
     assert (found.fitted.across.limited**2 @ weight)[0] < LARGEST_ACROSS**2
     assert found.errors.train_by_kappa[0] @ weight > 0.0
 

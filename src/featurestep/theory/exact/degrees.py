@@ -211,13 +211,18 @@ class Tables:
         """t_k(κ, h); of degree 2 without coordinates κx_i, which are `along_kappa`."""
         return self._size(k) * self._bent(k, k)
 
+    def _size_along_kappa(self) -> FloatArray:
+        """t_c(κ, h) over s_2 with what is added to it."""
+        size = self._traceless(2) * self.overlap * self.d / self.v
+        share = np.sqrt(self.share_along() * size)
+        return np.asarray(self.kappa * self._root_radius() * share)
+
     def along_kappa(self) -> FloatArray:
-        """t_c(κ, h) over √c: coordinates κx_i of degree 2."""
-        size = np.sqrt(self._traceless(2) * self.overlap * self.d / self.v)
-        return np.asarray(self.kappa * self._root_radius() * size * self._bent(2, 1))
+        """t_c(κ, h): coordinates κx_i of degree 2."""
+        return self._size_along_kappa() * self._bent(2, 1)
 
     def slopes_across(self, across: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
-        """Tables and their slopes in s² − 1, for K_ss (B, K); t_c, which has none, is left out."""
+        """All tables, t_c the last, and their slopes in s² − 1, for K_ss (B, K) (eq. 152)."""
         change = across[:, None, :] / self.d
         leg = change / self.v
         slope = self._root_radius() * (0.5 * leg * self._bent(1, 1) + 0.5 * self.s[3] * change)
@@ -229,6 +234,9 @@ class Tables:
         rest = 1.0 - self.share_along()
         for each in (tables, slopes):
             each[1] = np.sqrt(rest) * each[1]
+        tables.append(self.along_kappa())
+        bent = 0.5 * self.s[4] * change
+        slopes.append(0.5 * leg * tables[-1] + self._size_along_kappa() * bent)
         return tables, slopes
 
     def spread_across(self, across: FloatArray) -> FloatArray:
@@ -244,7 +252,9 @@ class Tables:
             t[..., upper.first] * x[..., upper.second] + x[..., upper.first] * t[..., upper.second]
             for t, x in zip(tables, slopes, strict=True)
         ]
-        products.append(np.zeros_like(products[0]))
+        mixed = tables[0][..., :, None] * slopes[-1][..., None, :]
+        mixed += slopes[0][..., :, None] * tables[-1][..., None, :]
+        products.append(mixed.reshape(*mixed.shape[:2], -1))
         return TablesAcross(np.concatenate(products, axis=2), self.spread_across(across))
 
     def share_along(self) -> FloatArray:
@@ -279,13 +289,12 @@ def build_sectors(
     share, factor = pair_blocks(v, share, bulk)
     one = np.ones((len(v), 1))
     plain = np.ones((len(v), 1, v.shape[1]))
-    d, along = tables.d[:, 0, 0], tables.share_along()
-    part, rest = np.sqrt(along), np.sqrt(1.0 - along)
+    d, rest = tables.d[:, 0, 0], np.sqrt(1.0 - tables.share_along())
     sectors = (
         Sector(dimension(d, 2) - (d - 1.0), rest * tables.of_degree(2), share, factor),
         Sector(dimension(d, 3), tables.of_degree(3), one, plain),
     )
-    return sectors, MixedCoordinates(d - 1.0, part * tables.along_kappa())
+    return sectors, MixedCoordinates(d - 1.0, tables.along_kappa())
 
 
 def pair_blocks(

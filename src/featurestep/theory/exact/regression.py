@@ -35,7 +35,7 @@ class InfluenceAcross:
     Samples with a large s have a larger norm and influence: to first order in 1/d it is
     χ + (s² − 1)χ_s, so that the regression weights labels far out in s less. It matters where these
     are the ones that are not fitted: for targets of degree 3 and more. At d of about ten
-    χ_s/(1 + χ) exceeds 1, where 1 − (s² − 1)χ_s/(1 + χ) is no weight of samples: it is bounded.
+    χ_s/(1 + χ) can be ¼, where 1 − (s² − 1)χ_s/(1 + χ) is no weight of samples: it is bounded.
     """
 
     def __init__(

@@ -66,7 +66,7 @@ class Higher(NamedTuple):
     """What columns have of degree 2 and 3 beside themselves."""
 
     fields: HigherFields
-    tables: list[FloatArray]  # (X, K) all tables but t_c
+    tables: list[FloatArray]  # (X, K) all tables, t_c the last
     slopes: list[FloatArray]  # (X, K) their slopes in s² − 1 (152)
     spread: FloatArray  # (X, K) that of ν²
 

@@ -28,6 +28,7 @@ from .chain import (
     solve_chain,
     t_matrix,
 )
+from .degrees import Higher
 from .directions import Bulk, Stage, gradient
 from .readout import Fit, Readout
 
@@ -205,22 +206,27 @@ class StepsEquations:
         higher, labels = self.readout.higher, self.readout.across
         if higher is None or labels is None:
             return None
-        forms = self.between_roots(at.state.v2, at.state.responses).own[0]
+        forms = self.between_roots(at.state.v2, at.state.responses)
         slope = higher.spread @ at.state.v2
-        for table, changed, form in zip(higher.tables, higher.slopes, forms, strict=False):
+        for table, changed, form in zip(higher.tables, higher.slopes, forms.own[0], strict=True):
             slope += 2.0 * ((table @ form) * changed).sum(axis=1)
+        if forms.mixed is not None:
+            slope += ((higher.tables[0] @ forms.mixed[0]) * higher.slopes[-1]).sum(axis=1)
+            slope += ((higher.slopes[0] @ forms.mixed[0]) * higher.tables[-1]).sum(axis=1)
         mass, shrink = at.mass[None], at.shrink[None]
         return InfluenceAcross(labels, slope[None], mass, shrink, self.readout.weight)
 
-    def seen_across(self, weight: FloatArray) -> FloatArray:
-        """Slopes of `seen` in s² − 1, (1, T, K, K)."""
-        higher, size = self.readout.higher, self.size
+    def seen_across(self, higher: Higher, weight: FloatArray) -> Forms:
+        """Slopes of `seen` in s² − 1."""
+        (*dimensions, both), size = self.readout.dimensions, self.size
         found = np.zeros((1, len(self.tables), size, size))
-        if higher is not None:
-            for i, (table, changed) in enumerate(zip(higher.tables, higher.slopes, strict=True)):
-                own = table.T @ (changed * (weight / self.readout.dimensions[i])[:, None])
-                found[0, i] = own + own.T
-        return found
+        for i, (table, changed) in enumerate(zip(higher.tables, higher.slopes, strict=True)):
+            own = table.T @ (changed * (weight / dimensions[i])[:, None])
+            found[0, i] = own + own.T
+        each = (weight / both)[:, None]
+        mixed = higher.tables[0].T @ (each * higher.slopes[-1])
+        mixed += higher.slopes[0].T @ (each * higher.tables[-1])
+        return Forms(found, mixed[None])
 
     def guess(self) -> StepsState:
         """Features taken as noise of their size, and the bulk without readout."""
@@ -325,11 +331,11 @@ class StepsAdjoint:
             self.misfit = self.misfit + ((second @ force) * second).sum(axis=1)
             self.square_force = force
         self.seen_misfit = self.misfit  # by the training samples
-        self.seen_across: FloatArray | None = None  # what (152) adds to `StepsEquations.seen`
+        self.seen_across: Forms | None = None  # what (152) adds to `StepsEquations.seen`
         if fitted.across is not None and fitted.misfit_across is not None and readout.higher:
             self.seen_misfit = self.misfit - fitted.across.on_training(fitted.misfit_across)[0]
             squares = at.shrink * fitted.across.force(fitted.misfit_across)[0]
-            self.seen_across = equations.seen_across(squares)
+            self.seen_across = equations.seen_across(readout.higher, squares)
             self.group_force = self.group_force - v2 * (squares @ readout.higher.spread)
 
     def solve(self) -> StepsErrors:
@@ -390,7 +396,8 @@ class StepsAdjoint:
         squares = at.mass * at.shrink * error
         asked = equations.seen(-squares)
         if self.seen_across is not None:
-            asked = asked._replace(own=asked.own - self.seen_across)
+            cross = None if asked.mixed is None else asked.mixed - self.seen_across.mixed
+            asked = Forms(asked.own - self.seen_across.own, cross)
         asked = equations.between_roots(at.state.v2, asked)
         mean = half_sums(relative[None])
         changed = asked.own[0, 0] + mean[0] * nodes.information
