@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from featurestep import Problem, predict
+from featurestep import Problem, predict, simulate
 from featurestep.functions.nonlinearity import normalised_coefficients
 from featurestep.functions.quadrature import Rule
-from featurestep.theory.exact import fixed_point, solve
+from featurestep.theory.exact import degrees, fixed_point, solve
 from featurestep.theory.exact.fixed_point import Evaluation, Samples, State
 from featurestep.theory.exact.regression import LARGEST_ACROSS
 from featurestep.theory.exact.sectors import pair_covariance, weight_covariance
@@ -54,15 +54,23 @@ def answer(problem: Problem, *, residuals: int = 30) -> BlockSolution:
     kappa = np.linspace(-8.5, 8.5, 121)
     weight = np.exp(-0.5 * kappa**2)
     nodes = (kappa, weight / weight.sum())
-    with without_influence_across():
+    with as_the_other_program():
         return solve_rows(rows_of(problem), groups_of(problem), nodes, residuals)
 
 
 @contextmanager
 def without_influence_across() -> Iterator[None]:
-    """Leave out (152), which the other program does not have."""
+    """Leave out (152)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(solve, "labels_across", lambda *_: (None, None))
+        yield
+
+
+@contextmanager
+def as_the_other_program() -> Iterator[None]:
+    """Leave out what it does not have: (152), and norms of samples in (150) and (151)."""
+    with without_influence_across(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(degrees, "square_beside", lambda d, nodes: np.ones_like(nodes.h)[None])
         yield
 
 
@@ -86,7 +94,7 @@ def test_errors(case: dict[str, Any]) -> None:
     assert test_error(found) == pytest.approx(case["test_error"], rel=1e-9)
     assert found.fitted.train_loss[0] == pytest.approx(case["train_loss"], rel=1e-9)
     assert squares == pytest.approx(case["norm"], rel=1e-9)
-    with without_influence_across():
+    with as_the_other_program():
         predicted = predict(problem)
     assert predicted.test_error == pytest.approx(case["test_error"], rel=1e-7)
     assert predicted.train_loss == pytest.approx(case["train_loss"], rel=1e-7)
@@ -278,3 +286,21 @@ def test_influence_across_is_bounded_at_tiny_d() -> None:
 
     squares = float(found.errors.readout_squares.sum())
     assert slope(at_ridge, 1e-2) / problem.ridge == pytest.approx(squares, rel=1e-6)
+
+
+def test_samples_see_own_norms_in_proportion_to_theirs() -> None:
+    """What moves the norms of neurons is seen by long samples more than by short ones (151).
+
+    The mean of the outputs and their part along ‖x‖² both depend on the field (κκ); one column of
+    means can remove one of them.
+    """
+    problem = Problem(
+        n=6000, d=28, width=1000, n_step=20_000, activation="relu", target="(H1 + H2)/sqrt(2)",
+        ridge=5e-3, noise_std=0.1, readout="constant", step_size=16.0,
+    )  # fmt: skip
+    networks = simulate(problem, seeds=8, n_test=4000)
+    simulated = float(networks.mean["test_error"].values.ravel()[0])
+    error = float(networks.standard_error["test_error"].values.ravel()[0])
+    assert abs(simulated / predict(problem).test_error - 1.0) < 0.06 + 2.0 * error / simulated
+    with as_the_other_program():
+        assert simulated / predict(problem).test_error > 1.14 + 2.0 * error / simulated

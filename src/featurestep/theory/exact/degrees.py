@@ -446,13 +446,28 @@ def own_shift(
     c1, c2, c3 = (step.target[:, i, None, None] for i in (1, 2, 3))
     kept = (step.initial_factor + step.k * step.r_moments[:, 1, None])[:, None, :]  # g0
     turned = kept + 4.0 * e * c[2] * c2
-    moved = 12.0 * kept * e * c[3] * c1
-    constant = 36.0 * (e * c[3] * c1) ** 2 + 48.0 * kept * e * c[4] * c2
-    x0 = 0.5 * s[2] * constant + s[4] * moved**2 / 8.0
-    x1 = s[1] * 6.0 * e * c[3] * (c1 + 3.0 * c3) + 0.5 * s[3] * turned * moved
+    beside = square_beside(step.d, nodes)
+    s1, s2, s3 = (at_radius(s, k, step.norm[:, None, :] ** 2, beside) for k in (1, 2, 3))
+    moved = 12.0 * kept * e * c[3] * c1 * beside
+    constant = (36.0 * (e * c[3] * c1) ** 2 + 48.0 * kept * e * c[4] * c2) * beside
+    x0 = 0.5 * s2 * constant + s[4] * moved**2 / 8.0
+    x1 = s1 * 6.0 * e * c[3] * (c1 + 3.0 * c3) + 0.5 * s3 * turned * moved
     gamma, q = (part[:, None, None] for part in (step.alignment, step.across))
     towards = towards_target(pair, step.alignment, step.across)
     return OwnShift(x0 + gamma * nodes.kappa * x1, q * x1, towards)
+
+
+def square_beside(d: FloatArray, nodes: RadialNodes) -> FloatArray:
+    """‖x‖²/d of a sample beside the special directions, (B, 2Q, 1).
+
+    What moves the norm of a neuron's other weights is seen by samples in proportion to it.
+    """
+    return 1.0 + np.sqrt(2.0 * (d[:, None, None] - 2.0)) / d[:, None, None] * nodes.h
+
+
+def at_radius(s: list[FloatArray], k: int, v: FloatArray, beside: FloatArray) -> FloatArray:
+    """s_k at samples with the square `beside` of `square_beside`, to first order."""
+    return s[k] + 0.5 * s[k + 2] * v * (beside - 1.0)
 
 
 def towards_target(pair: FloatArray, alignment: FloatArray, across: FloatArray) -> FloatArray:
@@ -488,6 +503,7 @@ class FieldColumns:
         self.pair = pair[:, None]
         self.hermite = hermite_polynomials(4, self.k)
         self.radius = np.sqrt(2.0 * (self.d - 2.0)) * self.h  # of the other directions, (B, 2Q, 1)
+        self.s2 = at_radius(self.s, 2, self.v, square_beside(d, nodes))
         self.plain, self.rest, self.towards = own
 
     def means(self) -> Parts:
@@ -535,11 +551,10 @@ class FieldColumns:
         ]  # fmt: skip
         for part, (i, j) in zip(parts, ((0, 0), (0, 1), (1, 1)), strict=True):
             size = 1.0 if i != j else math.sqrt(0.5)
-            norm = (
-                self.own_norm[..., i, j] - self.inverse[..., i, j] * np.sqrt(2.0 / self.d) * self.h
-            )
+            norm = self.s2 * self.own_norm[..., i, j]
+            norm = norm - s2 * self.inverse[..., i, j] * np.sqrt(2.0 / self.d) * self.h
             along = 2.0 * size * self.towards[..., i] * self.towards[..., j]
-            part[0] = part[0] + size * s2 * norm + along * self.plain
+            part[0] = part[0] + size * norm + along * self.plain
             part[1] = part[1] + along * self.rest
         return [Parts(*part) for part in parts]
 

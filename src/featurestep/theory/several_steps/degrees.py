@@ -28,7 +28,9 @@ from ..exact.degrees import (
     Parts,
     RadialNodes,
     Tables,
+    at_radius,
     split_by_degree,
+    square_beside,
     symmetric_cube,
     symmetric_square,
     towards_target,
@@ -110,7 +112,9 @@ def radial_columns(
     gamma = np.linalg.norm(frame.gamma, axis=1)
     towards = towards_target(pair, gamma, frame.across[:, 0])
     xi = np.tile(xi, (2, 1))
-    moved = OwnShift(*_own_shift(motion, seen.s, xi), towards)
+    beside = square_beside(inputs, nodes)
+    at_norms = [at_radius(seen.s, k, norm[:, None, :] ** 2, beside) for k in (1, 2, 3)]
+    moved = OwnShift(*_own_shift(motion, at_norms, seen.s[4], beside, xi), towards)
     found = FieldColumns(inputs, norm, seen, nodes, pair, moved)
     linear = _linear(found, axis, xi, bent)
     every = [_means(found, axis, xi, bent), *linear, found.norms()]
@@ -149,13 +153,15 @@ def _averages(
 
 
 def _own_shift(
-    motion: OwnMotion, s: list[FloatArray], xi: FloatArray
+    motion: OwnMotion, s: list[FloatArray], s4: FloatArray, beside: FloatArray, xi: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """x_0 + x_1·ξ and x_1 along s of (151), (1, 2X, K)."""
-    first, second, n1, n2 = motion
-    x0 = 0.5 * s[2] * n2 + s[4] * n1**2 / 8.0
-    along = s[1] * (xi @ second[:-1]) + 0.5 * s[3] * n1 * (xi @ first[:-1])
-    return x0 + along, s[1] * second[-1] + 0.5 * s[3] * n1 * first[-1]
+    """x_0 + x_1·ξ and x_1 along s of (151), (1, 2X, K), for s_1 … s_3 at the norms of samples."""
+    first, second = motion.first, motion.second
+    s1, s2, s3 = s
+    n1, n2 = beside * motion.norm_first, beside * motion.norm_second
+    x0 = 0.5 * s2 * n2 + s4 * n1**2 / 8.0
+    along = s1 * (xi @ second[:-1]) + 0.5 * s3 * n1 * (xi @ first[:-1])
+    return x0 + along, s1 * second[-1] + 0.5 * s3 * n1 * first[-1]
 
 
 def _means(found: FieldColumns, axis: Axis, xi: FloatArray, bent: FloatArray) -> Parts:
