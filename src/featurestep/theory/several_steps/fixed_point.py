@@ -216,8 +216,8 @@ class StepsEquations:
         mass, shrink = at.mass[None], at.shrink[None]
         return InfluenceAcross(labels, slope[None], mass, shrink, self.readout.weight)
 
-    def seen_across(self, higher: Higher, weight: FloatArray) -> Forms:
-        """Slopes of `seen` in s² − 1."""
+    def seen_across(self, higher: Higher, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Slopes in s² − 1 of both parts of `seen`, (1, T, K, K) and (1, K, K)."""
         (*dimensions, both), size = self.readout.dimensions, self.size
         found = np.zeros((1, len(self.tables), size, size))
         for i, (table, changed) in enumerate(zip(higher.tables, higher.slopes, strict=True)):
@@ -226,7 +226,7 @@ class StepsEquations:
         each = (weight / both)[:, None]
         mixed = higher.tables[0].T @ (each * higher.slopes[-1])
         mixed += higher.slopes[0].T @ (each * higher.tables[-1])
-        return Forms(found, mixed[None])
+        return found, mixed[None]
 
     def guess(self) -> StepsState:
         """Features taken as noise of their size, and the bulk without readout."""
@@ -331,7 +331,9 @@ class StepsAdjoint:
             self.misfit = self.misfit + ((second @ force) * second).sum(axis=1)
             self.square_force = force
         self.seen_misfit = self.misfit  # by the training samples
-        self.seen_across: Forms | None = None  # what (152) adds to `StepsEquations.seen`
+        self.seen_across: tuple[FloatArray, FloatArray] | None = (
+            None  # what (152) adds to `StepsEquations.seen`
+        )
         if fitted.across is not None and fitted.misfit_across is not None and readout.higher:
             self.seen_misfit = self.misfit - fitted.across.on_training(fitted.misfit_across)[0]
             squares = at.shrink * fitted.across.force(fitted.misfit_across)[0]
@@ -395,9 +397,9 @@ class StepsAdjoint:
         error = self.seen_misfit + equations.influence(at.state.v2 * relative, grams)
         squares = at.mass * at.shrink * error
         asked = equations.seen(-squares)
-        if self.seen_across is not None:
-            cross = None if asked.mixed is None else asked.mixed - self.seen_across.mixed
-            asked = Forms(asked.own - self.seen_across.own, cross)
+        if self.seen_across is not None and asked.mixed is not None:
+            own, cross = self.seen_across
+            asked = Forms(asked.own - own, asked.mixed - cross)
         asked = equations.between_roots(at.state.v2, asked)
         mean = half_sums(relative[None])
         changed = asked.own[0, 0] + mean[0] * nodes.information
