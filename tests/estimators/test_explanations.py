@@ -306,7 +306,8 @@ def test_several_outputs_and_reuse_are_departures_too():
 def test_two_classes_are_measured_in_variances_too():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 50))
-    model = OneStepClassifier(width=60, split="half", random_state=0).fit(X, X[:, 0] > 0.8)
+    model = OneStepClassifier(width=60, step_size=1.0, split="half", random_state=0)
+    model.fit(X, X[:, 0] > 0.8)
     rows = model._halves[1]
     labels = model._sample.Y[rows, 0]
     loss = model.selection_.losses[model.selection_.best]

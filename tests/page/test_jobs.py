@@ -28,35 +28,12 @@ from featurestep.page.views import Views, curve_key
 SMALL = PageState(n=120, over="exponent", readout="constant")
 
 
-def wait_for(jobs: Jobs, name: str) -> module.PageJob:
-    while True:
-        job = jobs.look(name)
-        assert job is not None
-        if not job.running:
-            return job
-        time.sleep(0.05)
-
-
 def alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     return True
-
-
-def test_a_job_is_the_simulation() -> None:
-    jobs = Jobs()
-    try:
-        job = wait_for(jobs, jobs.start(SMALL))
-        assert not isinstance(job.found, Exception)
-        found = simulate(states.grid(SMALL, POINTS), seeds=SEEDS)
-        expected = found.mean["test_error"].isel(variant=0).values
-        np.testing.assert_allclose(job.found["test_error"], expected, rtol=1e-9)
-        spread = found.standard_error["test_error"].isel(variant=0).values
-        np.testing.assert_allclose(job.found["test_error_error"], spread, rtol=1e-6)
-    finally:
-        jobs.close()
 
 
 def test_cancel_ends_the_process_and_a_third_job_is_refused() -> None:
@@ -141,15 +118,23 @@ def test_a_simulation_has_the_spectrum_at_the_current_point() -> None:
     assert max(told) <= 1.0
 
 
-def test_a_finished_simulation_is_overlaid_on_both_lanes(views: Views) -> None:
+def test_a_job_is_the_simulation_and_is_overlaid_on_both_lanes(views: Views) -> None:
     jobs = Jobs()
     try:
         told = simulation(views, jobs, {"action": "start", "q": SMALL.to_query()})
         name = told["job"]
+        job = jobs.look(name)
+        assert job is not None
         while told["job"] is not None:
             time.sleep(0.05)
             told = simulation(views, jobs, {"action": "look", "job": name})
         assert (told["done"], told["text"]) == (True, "□ 6 draws")
+        assert not isinstance(job.found, Exception)
+        found = simulate(states.grid(SMALL, POINTS), seeds=SEEDS)
+        expected = found.mean["test_error"].isel(variant=0).values
+        np.testing.assert_allclose(job.found["test_error"], expected, rtol=1e-9)
+        spread = found.standard_error["test_error"].isel(variant=0).values
+        np.testing.assert_allclose(job.found["test_error_error"], spread, rtol=1e-6)
         assert views.answers(SMALL, "main")[0]["simulated"]["n"] == SMALL.n
         seen = views.answers(SMALL.replace(ridge=0.7), "spectrum")[0]["simulated_spectrum"]
         assert seen["n"] == SMALL.n  # the spectrum does not depend on the ridge

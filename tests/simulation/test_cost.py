@@ -27,8 +27,8 @@ problem = {problem}
 with open("/proc/self/clear_refs", "w") as reset:
     reset.write("5")
 before = status("VmRSS")
-simulate(problem, seeds=1, n_test=4000, {options})
-print(status("VmHWM") - before, estimate(problem, seeds=1, n_test=4000, {options}).memory)
+simulate(problem, seeds=1, n_test=1000, {options})
+print(status("VmHWM") - before, estimate(problem, seeds=1, n_test=1000, {options}).memory)
 """
 
 

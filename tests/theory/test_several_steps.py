@@ -320,7 +320,8 @@ def test_steps_of_size_zero_are_none(sizes: tuple[float, ...]) -> None:
     problem = STEPPED.replace(n=400, d=50, width=300, n_step=400)
     one = problem.replace(step_sizes=(max(sizes),))
     assert predict(problem.replace(step_sizes=sizes)).test_error == predict(one).test_error
-    assert spectrum(problem.replace(step_sizes=sizes)).edge == one_step(one).edge
+    one = one.replace(d=150)  # whose bulk is one interval, which is quicker
+    assert spectrum(one.replace(step_sizes=sizes)).edge == one_step(one).edge
 
 
 def test_two_directions_are_found_one_after_the_other() -> None:
@@ -479,7 +480,7 @@ def test_outliers_of_the_weights_and_what_they_have_of_the_target() -> None:
     assert all(0.0 <= spike.target_alignment < 1.0 for spike in law.spikes)
     for sizes in ((20.0, 0.0), (0.0, 20.0)):
         found = weights_after_steps(problem.replace(step_sizes=sizes))
-        one = spectrum(problem.replace(step_sizes=(), step_size=20.0)).weights
+        one = one_step(problem.replace(step_sizes=(), step_size=20.0)).weights
         assert found.edges == pytest.approx(one.edges, rel=1e-8)
         assert len(found.spikes) == 1
         assert found.spike.singular_value == pytest.approx(one.spike.singular_value, rel=1e-8)
