@@ -152,6 +152,10 @@ def test_an_unconverged_resolvent_raises_with_its_solution(
         ),
         ({"n": 40}, "the smallest of n, d, N and n_step is 40"),
         ({"activation": "H1 + H2 + H3/6", "step_exponent": 0.5}, "degree 3"),
+        (
+            {"activation": "H1 + H2/10", "target": "H1", "noise_std": 0.0, "d": 60, "n": 9000},
+            "less than 1/d² of the labels' variance",
+        ),
         ({"n": 900, "n_step": 400, "step_exponent": 0.5}, "n_step < d"),
         (
             {"initial": "gaussian", "readout": "rademacher", "step_exponent": 0.5},

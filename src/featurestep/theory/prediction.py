@@ -26,6 +26,7 @@ from .validity import (
     offset_notes,
     overlap_note,
     prediction_notes,
+    small_error_notes,
     train_loss_notes,
 )
 
@@ -147,6 +148,11 @@ class Prediction(LearnedFunction):
     self_check: float
     nodes: int
     network: Network = field(repr=False, compare=False)
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """How far to trust it."""
+        return (*super().notes, *small_error_notes(self.problem, self.test_error))
 
     @property
     def settling(self) -> tuple[float, float]:

@@ -331,9 +331,7 @@ class StepsAdjoint:
             self.misfit = self.misfit + ((second @ force) * second).sum(axis=1)
             self.square_force = force
         self.seen_misfit = self.misfit  # by the training samples
-        self.seen_across: tuple[FloatArray, FloatArray] | None = (
-            None  # what (152) adds to `StepsEquations.seen`
-        )
+        self.seen_across: tuple[FloatArray, FloatArray] | None = None  # by (152)
         if fitted.across is not None and fitted.misfit_across is not None and readout.higher:
             self.seen_misfit = self.misfit - fitted.across.on_training(fitted.misfit_across)[0]
             squares = at.shrink * fitted.across.force(fitted.misfit_across)[0]
