@@ -16,7 +16,7 @@ CENTRED_RELU = Problem(
 )
 
 
-def known_births(problem: Problem) -> CriticalSteps:
+def known_critical_steps(problem: Problem) -> CriticalSteps:
     """Critical steps of two degrees as they might be, at once."""
     n = problem.n
     steps = (

@@ -11,7 +11,7 @@ from featurestep.core.problem import FIELDS
 from featurestep.meeting import phase as phase_module
 
 from .command import examples, run, run_json, run_until_work, stop
-from .problems import known_births
+from .problems import known_critical_steps
 
 ANY_LAW = ["--activation", "relu", "--centre", "--n", "200", "--d", "100", "--width", "150"]
 SIZES = [*ANY_LAW, "--readout", "constant"]  # a law of few values has a quick spectrum
@@ -85,7 +85,7 @@ def test_a_spectrum_beside_real_networks(tmp_path):
 
 def test_a_spectrum_over_a_field(tmp_path, monkeypatch):
     class Nothing:
-        steps = ()  # where spikes are born: `critical` below searches for that
+        steps = ()  # where spikes appear: `critical` below searches for that
 
     monkeypatch.setattr("featurestep.plots.answers.critical_steps", lambda problem: Nothing)
     path = tmp_path / "tracks.svg"
@@ -122,7 +122,7 @@ def test_sizes_follow_n_where_ratios_are_given():
 
 def test_critical_has_the_numbers_of_the_library(tmp_path, monkeypatch):
     problem = PROBLEM.replace(target="H1 + H2")
-    found = known_births(problem)  # searched for in `tests/theory/test_critical.py`
+    found = known_critical_steps(problem)  # searched for in `tests/theory/test_critical.py`
 
     def known(asked, *, degrees):
         assert (asked.replace(step_exponent=0.3), degrees) == (problem, 2)
@@ -133,7 +133,7 @@ def test_critical_has_the_numbers_of_the_library(tmp_path, monkeypatch):
     arguments = ["critical", *SIZES, "--degrees", "2", "--target", "H1 + H2"]
     answer = run_json(*arguments)
     assert answer["degrees"] == json.loads(json.dumps(found.as_dict()["degrees"]))
-    path = tmp_path / "births.pdf"
+    path = tmp_path / "critical.pdf"
     text = run(*arguments, "--plot", str(path)).stdout
     assert "spike leaves at η" in text
     assert f"{found[1].spike_step:.5g}" in text

@@ -12,7 +12,7 @@ from featurestep.plots import features, figure_of, overlaps, panels, phase, rend
 from featurestep.plots.diagrams import MAX_COLOURED_SPIKES
 from featurestep.plots.spectra import degree_colour
 
-from .problems import CENTRED_RELU, known_births
+from .problems import CENTRED_RELU, known_critical_steps
 
 PROBLEM = CENTRED_RELU.replace(step_exponent=0.44, readout="rademacher")
 QUICK = PROBLEM.replace(readout="constant")  # a law of one value has a quick spectrum
@@ -138,8 +138,8 @@ def test_panels_leave_out_overlaps_where_there_are_no_spikes(theory, simulated, 
     assert len(panels(untrained)) == 2
 
 
-def test_tracks_start_where_spikes_are_born(grid):
-    steps = known_births(PROBLEM)
+def test_tracks_start_where_spikes_leave_the_bulk(grid):
+    steps = known_critical_steps(PROBLEM)
     ax = tracks(grid, steps)
     for degree in (1, 2):
         (line,) = [

@@ -425,8 +425,8 @@ def test_a_spike_at_the_edge_is_not_resolved():
     outside = np.isfinite(seen.location.values[:, 0])
     resolved = seen.resolved.values[:, 0]
     assert np.any(outside & ~resolved)
-    born = int(np.argmax(outside))
-    found = spectrum(problem(step_exponent=float(steps[born])))
+    first = int(np.argmax(outside))
+    found = spectrum(problem(step_exponent=float(steps[first])))
     assert found.count == 0
     assert len(found.spikes) == 1
     assert any(note.kind == "unresolved spikes" for note in found.notes)

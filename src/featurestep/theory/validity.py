@@ -514,7 +514,7 @@ def reach_notes(*, edge: float, reach: float, heavy: bool) -> Notes:
     return tuple(notes)
 
 
-def bulk_notes(*, missing: float, rough: float) -> Notes:
+def bulk_notes(*, missing: float, density_error: float) -> Notes:
     """A bulk that is not resolved completely."""
     notes = []
     if missing > _UNRESOLVED:
@@ -523,12 +523,12 @@ def bulk_notes(*, missing: float, rough: float) -> Notes:
             "intervals beside the bulk were not resolved"
         )
         notes.append(Note(text, "unresolved intervals", missing))
-    if rough > _UNRESOLVED:
+    if density_error > _UNRESOLVED:
         text = (
-            f"expect errors in the density of up to {rough:.1g} of its largest value: it was not "
-            "resolved further"
+            f"expect errors in the density of up to {density_error:.1g} of its largest value: it "
+            "was not resolved further"
         )
-        notes.append(Note(text, "rough density", rough))
+        notes.append(Note(text, "rough density", density_error))
     return tuple(notes)
 
 

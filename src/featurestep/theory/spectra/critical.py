@@ -34,7 +34,7 @@ from .spikes import edge_and_spikes, strengths
 
 _LOWEST = 1e-3  # smallest step searched
 _HIGHEST = 4.0  # largest step searched, in units of √N
-_SCAN, _CURVE = 13, 65  # steps that are looked at, for spikes and for halves
+_SCAN, _CURVE = 13, 33  # steps that are looked at, for spikes and for halves
 _PRESENT = 1e-9  # coefficients below it count as none
 _BEYOND_THRESHOLD = 1.02  # factor on the critical step at which the new spike is looked at
 _MAX_SPIKES = HIGHEST + 1  # that are followed

@@ -55,7 +55,7 @@ class Accuracy:
     spike: float = 1e-11  # relative change of √(z/E − 1), for a spike z beyond the edge E
     newton: int = 25  # steps along the real axis, at most
     last_height: float = 1e-6  # over the place, of the last solution above the bulk
-    work: float = 3e6  # at most for edge and bulk, in µs
+    work: float = 2.8e6  # at most for edge and bulk, in µs
     smoothing_work: float = 5.5e6  # at most for a smoothed bulk after that
 
     @property

@@ -71,7 +71,7 @@ class _Layout(NamedTuple):
     fields: IntArray  # of (p, φ̂) that Ξ lives on
     few: Symmetric  # matrices on the groups
     many: Symmetric  # matrices on the fields
-    shown: int  # how many are elements on the groups, those of G_φφ first
+    on_groups: int  # how many are elements on the groups, those of G_φφ first
 
     @classmethod
     def of(cls, found: Evaluation) -> _Layout:
@@ -85,8 +85,8 @@ class _Layout(NamedTuple):
     @property
     def parts(self) -> tuple[slice, slice, slice]:
         """Those of dG_φφ, of dΞ and of log V2."""
-        own = self.shown + self.many.count
-        return slice(0, self.few.count), slice(self.shown, own), slice(own, own + self.few.size)
+        own = self.on_groups + self.many.count
+        return slice(0, self.few.count), slice(self.on_groups, own), slice(own, own + self.few.size)
 
 
 def respond(found: Evaluation, *sources: Sources, diagonal: FloatArray) -> list[State]:
@@ -99,8 +99,8 @@ def respond(found: Evaluation, *sources: Sources, diagonal: FloatArray) -> list[
     """
     step, columns, blocks = found.samples.step, found.samples.columns, found.blocks
     layout, size = _Layout.of(found), step.k.shape[1]
-    few, many, shown = layout.few, layout.many, layout.shown
-    (first, second, third), own = layout.parts, shown + many.count
+    few, many, on_groups = layout.few, layout.many, layout.on_groups
+    (first, second, third), own = layout.parts, on_groups + many.count
     plain = found.roots[:, : few.count]  # √V2_g√V2_h
     across = blocks.whole[:, p_hat_index(size)[layout.fields], size : 2 * size]
     moved = between(across, many, few)  # X ↦ AXAᵀ and back, but for the diagonal elements
@@ -121,7 +121,7 @@ def respond(found: Evaluation, *sources: Sources, diagonal: FloatArray) -> list[
     # of what the node shows (a real table) and of factors that all nodes share.
     twice = np.where(few.first == few.second, plain, 2.0 * plain)
     in_chi = np.concatenate([*[twice] * (1 + len(found.sectors)), found.state.v2], axis=1)
-    factors = np.zeros((len(plain), shown + size, own + size), dtype=plain.dtype)
+    factors = np.zeros((len(plain), on_groups + size, own + size), dtype=plain.dtype)
     factors[:, first, :own] = plain[:, :, None] * transposed(answers) / d
     factors[:, first, third] = twice[:, :, None] * carried[:, first] / neurons_across
     for i, sector in enumerate(found.sectors, 1):
@@ -134,12 +134,12 @@ def respond(found: Evaluation, *sources: Sources, diagonal: FloatArray) -> list[
         coupling = coupling + change_of_degrees
     matrix[:, third, third] = -coupling / neurons
     index = np.arange(size)
-    factors[:, shown + index, own + index] = found.state.v2 / step.neurons
+    factors[:, on_groups + index, own + index] = found.state.v2 / step.neurons
     tables, factors = columns.node_tables, transposed(factors)
     weight = found.mass * found.shrink
     entering = matmul(factors, tables.second_moments(weight) * in_chi[:, None, :])
-    matrix[:, :, :shown] -= entering[:, :, :shown]
-    matrix[:, :, third] -= entering[:, :, shown:]
+    matrix[:, :, :on_groups] -= entering[:, :, :on_groups]
+    matrix[:, :, third] -= entering[:, :, on_groups:]
     index = np.arange(own + size)
     matrix[:, index[:own], index[:own]] += 1.0
     matrix[:, index[own:], index[own:]] += diagonal / step.neurons
@@ -147,8 +147,8 @@ def respond(found: Evaluation, *sources: Sources, diagonal: FloatArray) -> list[
     for column, (groups, nodes, bulk) in enumerate(sources):
         right[:, third, column] = groups / step.neurons
         if nodes is not None:
-            shown_by = real_product(weight * nodes, tables.in_v2)
-            right[:, :, column] += matmul(factors, shown_by[:, :, None])[:, :, 0]
+            in_nodes = real_product(weight * nodes, tables.in_v2)
+            right[:, :, column] += matmul(factors, in_nodes[:, :, None])[:, :, 0]
         if bulk is not None:
             right[:, second, column] += many.upper(bulk[:, layout.fields[:, None], layout.fields])
     answers = solutions(matrix, right)
@@ -192,7 +192,7 @@ def _state_of(
     """Changes of V2 (relative), χ and Ξ from the unknowns; `nodes` is a source of χ."""
     _, second, third = layout.parts
     size, fields = layout.few.size, layout.fields
-    changed = in_chi * np.concatenate([answer[:, : layout.shown], answer[:, third]], axis=1)
+    changed = in_chi * np.concatenate([answer[:, : layout.on_groups], answer[:, third]], axis=1)
     chi = real_product(changed, found.samples.columns.node_tables.in_chi.T)
     chi = chi if nodes is None else chi + nodes
     xi = np.zeros((len(answer), 2 * size, 2 * size), dtype=answer.dtype)

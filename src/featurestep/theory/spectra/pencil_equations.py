@@ -218,15 +218,15 @@ class _LinearPencil:
         for (rows, features), own in zip(at.pencil.classes, at.classes, strict=True):
             t_matrices = _padded(own.t_matrices, size)
             share = rows.step_share * rows.by_residual[:, ONE, ONE]
-            seen = np.zeros_like(t_matrices)
+            by_readout = np.zeros_like(t_matrices)
             if rows.readout_share:
                 one = _ReadoutRows(at, features.spread, own)
-                seen = one.seen
+                by_readout = one.by_readout
                 by_gamma += one.by_gamma
                 by_v2 += one.by_v2
                 self._chi.append((one.chi_by_v2, one.chi_by_gamma))
             # T X T and −(T X S + S X T), as squares of T, S and T − S.
-            matrices = np.concatenate([t_matrices, t_matrices - seen, seen])
+            matrices = np.concatenate([t_matrices, t_matrices - by_readout, by_readout])
             ones = np.ones_like(share)
             weights = np.concatenate([share - ones, ones, -ones])
             by_gamma[size:] += congruence(matrices[None], weights[None])[0]
@@ -260,7 +260,7 @@ class _ReadoutRows:
         self.chi_by_v2 = (linear + at.v2 * spread).reshape(-1, size)
         flat = linear.reshape(-1, size)
         of_groups, mutual = _by_groups(at, own)  # ℓ̂_e of ℓ̂_g, (X, K, 3K); ℓ̂_gᵀΓ_Nℓ̂_h, (X, K, K)
-        self.seen = np.einsum(
+        self.by_readout = np.einsum(
             "mqi,mqj->mij", own.effective * (own.weight * own.shrink)[..., None], own.effective
         )
         used = -n_step * (self.chi_by_v2 * square).T  # of V2's denominators, by χ

@@ -323,4 +323,4 @@ def _notes_on(atom: float, parts: tuple[Interval, ...], tolerance: float) -> Not
     missing = abs(atom + sum(part.mass for part in parts) - 1.0)
     worst = max((part.error for part in parts if np.isfinite(part.error)), default=0.0)
     missing, worst = (value if value > tolerance else 0.0 for value in (missing, worst))
-    return bulk_notes(missing=missing, rough=float(worst))
+    return bulk_notes(missing=missing, density_error=float(worst))
