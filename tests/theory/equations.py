@@ -162,7 +162,7 @@ HOMES = {
     "165": "theory.several_steps.batches:_frame",
     "166": "theory.several_steps.batches:make_step",
     "167": "theory.several_steps.chain:t_matrix",
-    "168": "theory.several_steps.chain:solve_chain",
+    "168": "theory.several_steps.chain:solve_links",
     "169": "theory.several_steps.fixed_point:StepsEquations.image",
     "170": "theory.several_steps.directions:covariance",
     "171": "theory.several_steps.directions:_with_own_effect",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -164,50 +164,123 @@ def averaged(weight: FloatArray, matrices: FloatArray) -> FloatArray:
     return np.asarray((weight @ flat).reshape(*weight.shape[:-1], *matrices.shape[1:]))
 
 
-def solve_chain(
-    xi: Sequence[FloatArray], information: FloatArray, initial: FloatArray | None = None
-) -> FloatArray:
-    """G on all 2T + 1 fields for Ξ_τ, (…, 2K, 2K) each, and V, (…, K, K) (eq. 168).
+class Link(NamedTuple):
+    """What fields φ̂_τ and φ_τ are, given φ_{τ−1}: a response to it and independent noise (168).
 
-    `initial` (K,) are the squared norms of initial weights, 1 when not given.
-
-    One pass backward for the precision that every φ_τ feels, one forward for the blocks of G: only
-    K×K inverses, and no difference of nearly equal numbers.
+    Everything on the right of φ_τ is in V_τ, the precision that φ_τ feels from there. Rows are
+    local: (φ_{τ−1}, φ̂_τ, φ_τ).
     """
-    steps, size = len(xi), information.shape[-1]
+
+    lift: FloatArray  # (…, 3K, K) on φ_{τ−1}
+    noise: FloatArray  # (…, 3K, 3K), nothing along φ_{τ−1}
+    precision: FloatArray  # (…, K, K) V_τ
+
+    def change(self, push: FloatArray, precision: FloatArray) -> FloatArray:
+        """dV_{τ−1} for the change of the self-energy on the local rows, and dV_τ."""
+        after = self.lift[..., -precision.shape[-1] :, :]
+        own = transposed(self.lift) @ push @ self.lift
+        return np.asarray(transposed(after) @ precision @ after - own)
+
+
+class Chain(NamedTuple):
+    """The solution of (168) for real or complex self-energies."""
+
+    links: Sequence[Link]
+    first: FloatArray  # (…, K, K) G on φ_0
+    blocks: Sequence[FloatArray]  # (…, 3K, 3K) G on (φ_{τ−1}, φ̂_τ, φ_τ) of every batch
+
+    def coupled(self) -> list[FloatArray]:
+        """G on the fields (φ_{τ−1}, φ̂_τ) of every batch, (…, 2K, 2K)."""
+        size = 2 * self.first.shape[-1]
+        return [each[..., :size, :size] for each in self.blocks]
+
+    @property
+    def last(self) -> FloatArray:
+        """G on φ_T, (…, K, K)."""
+        size = 2 * self.first.shape[-1]
+        return np.asarray(self.blocks[-1][..., size:, size:])
+
+    def change(self, push: Sequence[FloatArray], information: FloatArray) -> list[FloatArray]:
+        """The change of `blocks` for self-energies on the local rows of every batch, and dV."""
+        size, precision, ahead = information.shape[-1], information, []
+        for link, pushed in zip(reversed(self.links), reversed(push), strict=True):
+            ahead.append((link, pushed, precision))
+            precision = link.change(pushed, precision)
+        before = -self.first @ precision @ self.first
+        found = []
+        for whole, (link, pushed, precision) in zip(self.blocks, reversed(ahead), strict=True):
+            seen = pushed.copy()
+            seen[..., 2 * size :, 2 * size :] -= precision
+            turned = seen @ link.noise
+            changed = link.lift @ before @ transposed(link.lift)
+            changed += transposed(turned) @ whole + (whole - link.noise) @ turned
+            found.append(changed)
+            before = changed[..., 2 * size :, 2 * size :]
+        return found
+
+
+def solve_links(xi: Sequence[FloatArray], information: FloatArray) -> tuple[list[Link], FloatArray]:
+    """How each batch continues the fields before it, for Ξ_τ (…, 2K, 2K) and V; then V_0 (eq. 168).
+
+    Only K×K inverses, and no difference of nearly equal numbers.
+    """
+    size = information.shape[-1]
     unit = np.eye(size)
-    passed = []
+    found = []
     precision = information
     for matrix in reversed(xi):
         p = unit + matrix[..., :size, size:]
         x = matrix[..., size:, size:]
         y = inverted(unit + x @ precision)
         lam = precision @ y
-        passed.append((p, x, y, lam))
+        lift = np.empty((*lam.shape[:-2], 3 * size, size), dtype=lam.dtype)
+        lift[..., :size, :] = unit
+        lift[..., size : 2 * size, :] = -lam @ transposed(p)
+        lift[..., 2 * size :, :] = y @ transposed(p)
+        noise = np.zeros((*lam.shape[:-2], 3 * size, 3 * size), dtype=lam.dtype)
+        noise[..., size : 2 * size, size : 2 * size] = -lam
+        noise[..., size : 2 * size, 2 * size :] = transposed(y)
+        noise[..., 2 * size :, size : 2 * size] = y
+        noise[..., 2 * size :, 2 * size :] = y @ x
+        found.append(Link(lift, noise, precision))
         precision = p @ lam @ transposed(p) - matrix[..., :size, :size]
-    shape = (*precision.shape[:-2], *((2 * steps + 1) * size,) * 2)
-    whole = np.zeros(shape, dtype=precision.dtype)
-    before = field(0, size)
+    return found[::-1], precision
+
+
+def solve_chain(
+    xi: Sequence[FloatArray], information: FloatArray, initial: FloatArray | None = None
+) -> Chain:
+    """G on the fields of every batch, for Ξ_τ and V, by the links of (168).
+
+    `initial` (K,) are the squared norms of initial weights, 1 when not given. One pass backward for
+    the precision that every φ_τ feels, one forward for the blocks of G.
+    """
+    links, precision = solve_links(xi, information)
+    size = information.shape[-1]
     root = np.ones(size) if initial is None else np.sqrt(initial)
     both = np.multiply.outer(root, root)
-    whole[..., :size, :size] = both * inverted(unit + both * precision)
-    known = before
-    for step, (p, x, y, lam) in enumerate(reversed(passed), 1):
-        phi, hat = field(step, size), field(steps + step, size)
-        a, a_hat = y @ transposed(p), -lam @ transposed(p)
-        row = block(whole, before, known)
-        own = block(whole, before, before)
-        for fields, factor in ((phi, a), (hat, a_hat)):
-            found = factor @ row
-            whole[..., fields[:, None], known] = found
-            whole[..., known[:, None], fields] = transposed(found)
-        whole[..., phi[:, None], phi] = y @ x + a @ own @ transposed(a)
-        cross = y + a @ own @ transposed(a_hat)
-        whole[..., phi[:, None], hat] = cross
-        whole[..., hat[:, None], phi] = transposed(cross)
-        whole[..., hat[:, None], hat] = -lam + a_hat @ own @ transposed(a_hat)
-        known = np.concatenate([known, phi, hat])
-        before = phi
+    first = before = both * inverted(np.eye(size) + both * precision)
+    blocks = []
+    for link in links:
+        blocks.append(link.lift @ before @ transposed(link.lift) + link.noise)
+        before = blocks[-1][..., 2 * size :, 2 * size :]
+    return Chain(links, first, blocks)
+
+
+def whole_chain(chain: Chain) -> FloatArray:
+    """G on all 2T + 1 fields, (…, F, F), in the order φ_0 … φ_T, φ̂_1 … φ̂_T."""
+    steps, size = len(chain.links), chain.first.shape[-1]
+    shape = (*chain.first.shape[:-2], *((2 * steps + 1) * size,) * 2)
+    whole = np.zeros(shape, dtype=chain.first.dtype)
+    known = before = field(0, size)
+    whole[..., :size, :size] = chain.first
+    for step, (link, own) in enumerate(zip(chain.links, chain.blocks, strict=True), 1):
+        added = np.concatenate([field(steps + step, size), field(step, size)])
+        row = link.lift[..., size:, :] @ block(whole, before, known)
+        whole[..., added[:, None], known] = row
+        whole[..., known[:, None], added] = transposed(row)
+        whole[..., added[:, None], added] = own[..., size:, size:]
+        known, before = np.concatenate([known, added]), field(step, size)
     return whole
 
 

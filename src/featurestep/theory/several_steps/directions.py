@@ -1,34 +1,33 @@
 """Covariances of the fields along the special directions, batch by batch (170)–(172), (175)–(179).
 
-A row is one field of one group along one direction. Before batch τ the rows are the frame's members
-times the fields that later batches and the readout still use, and Δ_{τ−1} of every group. A batch
-changes the covariance along the frame (171), adds the vectors made of its samples (172), replaces
-the frame, and moves shifts by the norms' fluctuations, with the energy that this costs (179). Every
-change is a linear map of rows, independent noise, or a matrix added to the inverse covariance: the
-gradient of zᵀΩz runs through the same changes backward, with vectors in the place of matrices.
+A row is one field of one group along one direction. Before batch τ the rows are φ_{τ−1} along the
+members of the frame, and Δ_{τ−1}. Later fields are φ_{τ−1}'s response to the chain and independent
+noise (168): φ̂_τ and φ_τ are added when the batch comes. A batch changes the covariance along the
+frame (171), adds the vectors made of its samples (172), replaces the frame, and moves shifts by the
+norms' fluctuations, with the energy that this costs (179). Every change is a linear map of rows,
+independent noise, or a matrix added to the inverse covariance: the gradient of zᵀΩz runs through
+the same changes backward, with vectors in the place of matrices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-from scipy import sparse
 
 from ...core.types import FloatArray, IntArray
 from .batches import Batch
-from .chain import DenseResponses, Responses, averaged, coupled, field
+from .chain import Chain, DenseResponses, Link, Responses, averaged
 
 R = TypeVar("R", bound=Responses, covariant=True)
 
 
 class Bulk(NamedTuple, Generic[R]):
-    """Solution of the chain: G on all fields, T at the nodes of every batch, Ξ and V."""
+    """Solution of the chain: its links and G, T at the nodes of every batch, Ξ and V."""
 
-    whole: FloatArray  # (F, F), F = (2T + 1)K
+    chain: Chain
     responses: Sequence[R]
     xi: Sequence[FloatArray]  # (2K, 2K) each
     information: FloatArray  # (K, K) V
@@ -37,163 +36,96 @@ class Bulk(NamedTuple, Generic[R]):
 class Gradient(NamedTuple):
     """Of zᵀΩz, with respect to the bulk."""
 
-    self_energy: FloatArray  # (F, F) by G
+    self_energy: list[FloatArray]  # (3K, 3K) by G on (φ_{τ−1}, φ̂_τ, φ_τ) of every batch
     information: FloatArray  # (K, K) by V
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of the covariance before batch `step`; `step` = T + 1 are the readout's fields."""
-
-    step: int
-    steps: int
-    size: int  # K
-    members: int  # of the frame
-
-    @cached_property
-    def fields(self) -> list[int]:
-        """Fields that are still used."""
-        later = [self.steps + s for s in range(self.step, self.steps + 1)]
-        return [*range(self.step - 1, self.steps + 1), *later]
-
-    @cached_property
-    def of_fields(self) -> IntArray:
-        """Rows of G of the fields."""
-        return np.concatenate([field(f, self.size) for f in self.fields])
-
-    @property
-    def width(self) -> int:
-        """Rows of one member of the frame."""
-        return len(self.fields) * self.size
-
-    def at(self, member: int, which: int) -> IntArray:
-        """Rows of one field along one member of the frame."""
-        return member * self.width + field(self.fields.index(which), self.size)
-
-    @property
-    def norms(self) -> IntArray:
-        """Rows of Δ."""
-        return self.members * self.width + np.arange(self.size)
-
-    @property
-    def count(self) -> int:
-        """All rows."""
-        return self.members * self.width + self.size
-
-
 class Change:
-    """What one batch does to the rows: constants of the step, without the bulk."""
+    """What one batch does to the rows: constants of the step, without the bulk.
+
+    Local rows are (φ_{τ−1}, φ̂_τ, φ_τ) along each of S members of the frame, and Δ_{τ−1}. The
+    batch's vectors are φ_τ·v_f for the axes and for the shifts that norms move, then φ_{τ−1}·v_F
+    and φ̂_τ·v_{F^h}.
+    """
 
     def __init__(self, batches: Sequence[Batch], step: int, norm_variance: float = 0.0) -> None:
-        steps, batch = len(batches), batches[step - 1]
-        size = batch.cross.shape[1]
+        batch = batches[step - 1]
+        size: int = batch.cross.shape[1]
         self.batch, self.step, self.size = batch, step, size
-        self.last = step == steps
-        self.following = None if self.last else batches[step]
-        self.inside = coupled(step, steps, size)
-        self.old = Rows(step, steps, size, batch.law.count)
-        self.new = Rows(step + 1, steps, size, batch.after.axes + batch.after.directions)
+        self.members: int = batch.law.count  # S
         self.norm_variance = norm_variance  # d·Var of Δ before the step, beside its rows
-        moves = batch.moved_axes.shape[1] if step > 1 or norm_variance else 0
-        ahead = [step] if self.last else [step, steps + step + 1]  # φ_τ, φ̂_{τ+1}
-        fields = [self.new.of_fields] * batch.axes.shape[1]
-        for which in ahead:
-            fields += [field(which, size)] * moves
-        of_norms = [field(step - 1, size), field(steps + step, size)]
-        self.fields = np.concatenate([*fields, *of_norms])  # (v,) rows of G of the new vectors
-        axes = batch.axes.shape[1]
-        kinds = [*range(axes), *[axes + k for k in range(moves)] * len(ahead)]
-        count = [len(rows) for rows in fields]
-        self.kind = np.repeat(
-            np.array(kinds, dtype=np.intp), count
-        )  # their functions, but of norms
-        self.moves, self.ahead = moves, len(ahead)
+        self.moves = batch.moved_axes.shape[1] if step > 1 or norm_variance else 0
+        self.shared = batch.axes.shape[1] + self.moves  # p functions of vectors along φ_τ
+        self.count = (3 * self.members + 1) * self.size  # local rows
+        self.new: int = batch.after.axes + batch.after.directions  # members after the step
+        member = 3 * self.size * np.arange(self.members)[:, None]
+        self.frame: IntArray = (member + np.arange(2 * self.size)).ravel()  # rows (φ_{τ−1}, φ̂_τ)
         self.to_rows = self._to_rows()
         self.to_fields = self._to_fields()
 
     def functions(self, batch: Batch) -> tuple[FloatArray, FloatArray]:
-        """f of the new vectors v_f, (p, M), which rows of G share, and those of norms (2K, M)."""
+        """f of the new vectors v_f, (p, M), which all groups share, and those of norms (2K, M)."""
         shared = np.concatenate([batch.axes.T, batch.moved_axes.T[: self.moves]])
         return shared, np.concatenate([batch.norm_on_bulk.T, batch.norm_on_noise.T])
 
     @property
+    def norms(self) -> IntArray:
+        """Rows of Δ_τ after the step."""
+        return np.arange(self.size, dtype=np.intp) + self.new * self.size
+
+    @property
     def extra(self) -> int:
-        """Where Δ_{τ−1}, π_k and π̂_k begin, after the new rows."""
-        return self.new.count
+        """Where Δ_{τ−1} and π_k = φ_τ·v_{f′_k} begin, after the new rows."""
+        return (self.new + 1) * self.size
 
-    def pi(self, which: int, k: int) -> IntArray:
-        """Rows π_k (`which` = 0) or π̂_k (1)."""
-        return self.extra + field(1 + which * self.moves + k, self.size)
+    def expand(self, link: Link) -> FloatArray:
+        """Local rows as responses to those before the step, (count, (S + 1)K)."""
+        size = self.size
+        found = np.zeros((self.count, (self.members + 1) * size), dtype=link.lift.dtype)
+        for u in range(self.members):
+            found[3 * u * size : 3 * (u + 1) * size, u * size : (u + 1) * size] = link.lift
+        found[-size:, -size:] = np.eye(size)
+        return found
 
-    def _to_rows(self) -> sparse.csr_array:
-        """Old rows and new vectors ↦ new rows, then Δ_{τ−1}, π_k, π̂_k.
+    def _to_rows(self) -> FloatArray:
+        """Local rows and new vectors ↦ φ_τ along the new frame, Δ, then Δ_{τ−1} and π_k.
 
         In the place of Δ_τ stands what the batch adds to R′Δ_{τ−1}.
         """
-        batch, old, new, size = self.batch, self.old, self.new, self.size
-        axes, unit = batch.after.axes, np.eye(size)
-        found = np.zeros(
-            (self.extra + size * (1 + self.ahead * self.moves), old.count + len(self.fields))
-        )
-        vectors = old.count
-        for i in range(axes):
-            for f in new.fields:
-                rows = new.at(i, f)
-                for u in range(old.members):
-                    found[np.ix_(rows, old.at(u, f))] = batch.kept[i, u] * unit
-                place = vectors + i * new.width + field(new.fields.index(f), size)
-                found[rows, place] = 1.0
+        batch, old, axes = self.batch, self.members, self.batch.after.axes
         inverse = np.linalg.inv(batch.after.across)
-        target, gamma = inverse @ batch.before.target, inverse @ batch.after.gamma
-        for f in new.fields:
-            for k in range(batch.after.directions):  # ŝ′
-                rest = new.at(axes + k, f)
-                for u, along in enumerate(target[k]):
-                    found[np.ix_(rest, old.at(u, f))] += along * unit
-                for i in range(axes):
-                    found[rest] -= gamma[k, i] * found[new.at(i, f)]
-        start = vectors + axes * new.width
-        for which in range(self.ahead):
-            for k in range(self.moves):
-                found[self.pi(which, k), start + np.arange(size)] = 1.0
-                start += size
-        found[new.norms, start + np.arange(size)] = 1.0
-        found[new.norms, start + size + np.arange(size)] = 1.0
-        found[self.extra + np.arange(size), old.norms] = 1.0
-        return sparse.csr_array(found)
+        gamma = inverse @ batch.after.gamma
+        kept = np.concatenate([batch.kept, inverse @ batch.before.target - gamma @ batch.kept])
+        # In units of K×K identities: 3S + 1 columns of local rows, p + 2 of vectors.
+        found = np.zeros((self.new + 2 + self.moves, 3 * old + 3 + self.shared))
+        found[: self.new, 2 : 3 * old : 3] = kept
+        vectors = 3 * old + 1
+        found[:axes, vectors : vectors + axes] = np.eye(axes)
+        found[axes : self.new, vectors : vectors + axes] = -gamma
+        found[self.new, -2:] = 1.0
+        found[self.new + 1, 3 * old] = 1.0
+        found[self.new + 2 :, vectors + axes : -2] = np.eye(self.moves)
+        return np.asarray(np.kron(found, np.eye(self.size)), dtype=np.float64)
 
-    def _to_fields(self) -> sparse.csr_array:
+    def _to_fields(self) -> FloatArray:
         """The rows after the shifts have moved: φ_τ along the frame, and Δ (eqs. 175, 176)."""
-        batch, new, size = self.batch, self.new, self.size
-        found = np.zeros((new.count, self.to_rows.shape[0]))
-        found[np.arange(new.count), np.arange(new.count)] = 1.0
-        before = self.extra + np.arange(size)
-        for member, moved in enumerate(batch.moved):
-            found[new.at(member, self.step), before] = moved
-        found[new.norms, before] = batch.norm_gain
-        return sparse.csr_array(found)
-
-    def energy(self, bulk: Bulk[Responses]) -> FloatArray:
-        """δV on the rows of `to_rows`, for the form that φ_τ meets next (eq. 178)."""
-        found = np.zeros((self.to_rows.shape[0],) * 2, dtype=bulk.whole.dtype)
-        size = self.size
-        before = self.extra + np.arange(size)
-        form, passed = self._next_form(bulk)
-        for k, parts in enumerate(self.batch.moved_parts[: self.moves]):
-            found[np.ix_(self.pi(0, k), before)] = form * parts
-            found[np.ix_(before, self.pi(0, k))] = parts[:, None] * form
-            found[np.ix_(before, before)] += parts[:, None] * form * parts
-            if passed is not None:
-                found[np.ix_(self.pi(1, k), before)] = -passed.T * parts
-                found[np.ix_(before, self.pi(1, k))] = -parts[:, None] * passed
+        batch, size = self.batch, self.size
+        found = np.zeros((self.extra, len(self.to_rows)))
+        index = np.arange(self.extra)
+        found[index, index] = 1.0
+        before = self.extra + index % size
+        found[index, before] = np.concatenate([batch.moved.ravel(), batch.norm_gain])
         return found
 
-    def _next_form(self, bulk: Bulk[Responses]) -> tuple[FloatArray, FloatArray | None]:
-        """V after the last step; else −E and P of the batch that follows."""
-        if self.last:
-            return bulk.information, None
-        following, size = bulk.xi[self.step], self.size
-        return -following[:size, :size], np.eye(size) + following[:size, size:]
+    def energy(self, form: FloatArray) -> FloatArray:
+        """δV on Δ_{τ−1} and π_k, for the form V_τ that φ_τ meets (eq. 178)."""
+        count, size = 1 + self.moves, self.size
+        found = np.zeros((count, size, count, size), dtype=form.dtype)
+        for k, parts in enumerate(self.batch.moved_parts[: self.moves], 1):
+            found[k, :, 0] = form * parts
+            found[0, :, k] = parts[:, None] * form
+            found[0, :, 0] += parts[:, None] * form * parts
+        return found.reshape(count * size, count * size)
 
 
 @dataclass(frozen=True)
@@ -201,10 +133,10 @@ class Stage:
     """One batch with the covariances on its way."""
 
     change: Change
-    along: FloatArray  # Ω′ of the old rows, with the batch's own effect on the frame (171)
+    local: FloatArray  # Ω of the local rows
+    along: FloatArray  # the same with the batch's own effect on the frame (171)
     own: FloatArray  # 𝒫 on the frame's rows (φ_{τ−1}, φ̂_τ)
-    frame: IntArray  # these rows
-    overlaps: FloatArray  # ℒ, new vectors as combinations of old rows
+    overlaps: FloatArray  # ℒ, new vectors as combinations of local rows
     energy: FloatArray  # δV
     moved: FloatArray  # Ω of the rows of `to_rows`, after (179)
 
@@ -214,42 +146,40 @@ def covariance(changes: Sequence[Change], bulk: Bulk[Responses]) -> tuple[FloatA
 
     It begins with G along each of the target's directions, and with the initial norms.
     """
-    rows = changes[0].old
-    omega = np.zeros((rows.count, rows.count), dtype=bulk.whole.dtype)
-    for member in range(rows.members):
-        place = slice(member * rows.width, (member + 1) * rows.width)
-        omega[place, place] = bulk.whole[np.ix_(rows.of_fields, rows.of_fields)]
-    omega[rows.norms, rows.norms] = changes[0].norm_variance
+    first, size = changes[0], changes[0].size
+    omega = np.asarray(np.kron(np.eye(first.members + 1), bulk.chain.first))
+    omega[-size:, -size:] = first.norm_variance * np.eye(size)
     stages = []
-    for change in changes:
-        omega, stage = _stage(change, bulk, omega)
+    chain = bulk.chain
+    for change, link, block, responses in zip(
+        changes, chain.links, chain.blocks, bulk.responses, strict=True
+    ):
+        omega, stage = _stage(change, link, block, responses, omega)
         stages.append(stage)
     return omega, stages
 
 
-def _stage(change: Change, bulk: Bulk[Responses], omega: FloatArray) -> tuple[FloatArray, Stage]:
-    responses = bulk.responses[change.step - 1]
-    frame = _frame_rows(change)
+def _stage(
+    change: Change, link: Link, block: FloatArray, responses: Responses, omega: FloatArray
+) -> tuple[FloatArray, Stage]:
+    expand = change.expand(link)
+    local = expand @ omega @ expand.T
+    for u in range(change.members):
+        of_member = slice(3 * u * change.size, 3 * (u + 1) * change.size)
+        local[of_member, of_member] += link.noise
     own = _own_effect(change, responses)
-    along = _with_own_effect(omega, frame, own)
-    overlaps, noise = _new_vectors(change, bulk, responses)
+    along = _with_own_effect(local, change.frame, own)
+    overlaps, noise = _new_vectors(change, block, responses)
     crossed = overlaps @ along
     whole = np.block([[along, crossed.T], [crossed, noise + crossed @ overlaps.T]])
     rows = change.to_rows @ whole @ change.to_rows.T
-    norms = change.new.norms
+    norms = change.norms
     rows[norms, norms] += change.batch.norm_variance
-    energy = change.energy(bulk)
+    energy = change.energy(link.precision)
     if change.moves:
         rows = _with_energy(rows, energy, change.extra)
     found = change.to_fields @ rows @ change.to_fields.T
-    return found, Stage(change, along, own, frame, overlaps, energy, rows)
-
-
-def _frame_rows(change: Change) -> IntArray:
-    """Rows (φ_{τ−1}, φ̂_τ) along every member of the frame."""
-    old, step = change.old, change.step
-    both = (step - 1, old.steps + step)
-    return np.concatenate([old.at(u, f) for u in range(old.members) for f in both])
+    return found, Stage(change, local, along, own, overlaps, energy, rows)
 
 
 def _own_effect(change: Change, responses: Responses) -> FloatArray:
@@ -269,130 +199,157 @@ def _with_own_effect(omega: FloatArray, frame: IntArray, own: FloatArray) -> Flo
 
 
 def _new_vectors(
-    change: Change, bulk: Bulk[Responses], responses: Responses
+    change: Change, block: FloatArray, responses: Responses
 ) -> tuple[FloatArray, FloatArray]:
-    """ℒ (v, old rows) of the batch's vectors v_f, and their covariance beside it (eq. 172)."""
-    batch, old, fields = change.batch, change.old, change.fields
+    """ℒ (v, local rows) of the batch's vectors v_f, and their covariance beside it (eq. 172)."""
+    batch, size, p = change.batch, change.size, change.shared
     law, shared, own = batch.law, *change.functions(batch)
-    response = batch.ratio * bulk.whole  # φG
+    response = batch.ratio * block  # φG on the local rows
+    inside, after = slice(0, 2 * size), slice(2 * size, 3 * size)
+    into = response[inside]  # (2K, 3K)
     functions = np.concatenate([shared, own])
-    which = np.append(change.kind, len(shared) + np.arange(len(own)))  # of every vector, (v,)
     products = (functions * law.weight) @ functions.T
+    width = p * size
+    fields = np.concatenate([np.tile(np.arange(2 * size, 3 * size), p), np.arange(2 * size)])
+    which = np.concatenate([np.repeat(np.arange(p), size), p + np.arange(2 * size)])
     noise = response[np.ix_(fields, fields)] * products[np.ix_(which, which)]
-    into = response[np.ix_(change.inside, fields)]  # (2K, v)
+    along = np.empty((law.count, 2 * size, fields.size), dtype=noise.dtype)  # E[f u T]φG
     law, shared, own = batch.shown.law, *change.functions(batch.shown)
-    # E[ff°T] of functions that many vectors share; products with T for those of norms alone.
-    twice = responses.averaged(shared[:, None] * shared * law.weight)  # (p, p, 2K, 2K)
+    # E[ff°T] of functions that all groups share; products with T for those of norms alone.
+    first, second = np.triu_indices(p)
+    twice = responses.averaged(shared[first] * shared[second] * law.weight)
+    twice = into[:, after].T @ twice @ into[:, after]  # (pairs, K, K)
+    for i, k, part in zip(first, second, twice, strict=True):
+        rows, columns = slice(i * size, (i + 1) * size), slice(k * size, (k + 1) * size)
+        noise[rows, columns] += part
+        if i != k:
+            noise[columns, rows] += part.T
     once = responses.averaged(shared[:, None] * law.first)  # (p, S, 2K, 2K)
-    single = responses.times(into[:, change.kind.size :])  # (M, 2K, 2K)
+    once = once @ into[:, after]
+    along[:, :, :width] = once.transpose(1, 2, 0, 3).reshape(law.count, 2 * size, width)
+    single = responses.times(into[:, inside])  # (M, 2K, 2K)
     single *= own.T[:, None, :]
+    along[:, :, width:] = averaged(law.first, single)
     mixed = averaged(shared * law.weight, single)  # (p, 2K, 2K)
-    sets = [np.flatnonzero(change.kind == k) for k in range(len(shared))]
-    last = np.arange(change.kind.size, fields.size)
-    along = np.empty((law.count, *into.shape), dtype=noise.dtype)  # E[f u T]φG
-    for i, rows in enumerate(sets):
-        for k, columns in enumerate(sets):
-            noise[np.ix_(rows, columns)] += into[:, rows].T @ twice[i, k] @ into[:, columns]
-        crossed = into[:, rows].T @ mixed[i]
-        noise[np.ix_(rows, last)] += crossed
-        noise[np.ix_(last, rows)] += crossed.T
-        along[:, :, rows] = once[i] @ into[:, rows]
-    along[:, :, last] = averaged(law.first, single)
-    weighted = into[:, last] * (own * law.weight).T[:, None, :]
-    noise[np.ix_(last, last)] += weighted.reshape(-1, last.size).T @ single.reshape(-1, last.size)
+    crossed = (into[:, after].T @ mixed).reshape(width, 2 * size)
+    noise[:width, width:] += crossed
+    noise[width:, :width] += crossed.T
+    weighted = into[:, inside] * (own * law.weight).T[:, None, :]
+    noise[width:, width:] += weighted.reshape(-1, 2 * size).T @ single.reshape(-1, 2 * size)
     law = batch.law
-    overlaps = np.zeros((fields.size, old.count), dtype=noise.dtype)
-    place = {row: i for i, row in enumerate(old.of_fields)}
-    columns = np.array([place[row] for row in fields])
-    inner = np.array([place[row] for row in change.inside])
-    for u, first in enumerate(law.first):
-        overlaps[:, u * old.width + inner] = along[u].T
-        overlaps[np.arange(fields.size), u * old.width + columns] += (functions @ first)[which]
+    overlaps = np.zeros((fields.size, change.count), dtype=noise.dtype)
+    index = np.arange(fields.size)
+    for u, of_member in enumerate(law.first):
+        start = 3 * u * size
+        overlaps[:, start : start + 2 * size] = along[u].T
+        overlaps[index, start + fields] += (functions @ of_member)[which]
     return overlaps, noise
 
 
 def _with_energy(rows: FloatArray, energy: FloatArray, start: int) -> FloatArray:
     """Covariances with the energy of the shifts' motion, on rows from `start` on (eq. 179)."""
-    form, seen = energy[start:, start:], rows[start:]
-    inner = np.eye(len(form)) + seen[:, start:] @ form
-    return np.asarray(rows - rows[:, start:] @ form @ np.linalg.solve(inner, seen))
+    seen = rows[start:]
+    inner = np.eye(len(energy)) + seen[:, start:] @ energy
+    return np.asarray(rows - rows[:, start:] @ energy @ np.linalg.solve(inner, seen))
 
 
 def gradient(stages: Sequence[Stage], bulk: Bulk[DenseResponses], z: FloatArray) -> Gradient:
     """Gradient of zᵀĈz by G and V, for z (f,) of the fields (τ_1 … τ_Q, ψ_1 … ψ_r, Δ).
 
     At a node of batch τ with coordinates u, θ = (I + TφG)ξ + Σ_i u_i T c_i, where ξ is the part of
-    z on vectors of the batch and c = Ω′z along its frame: each batch adds φE[θθᵀ].
+    z on vectors of the batch and c = Ω′z along its frame: each batch adds φE[θθᵀ]. Ξ and V enter by
+    the links: by Ξ_τ = E T(G), a gradient by Ξ is one by G.
     """
-    by_g = np.zeros_like(bulk.whole)
-    by_v = np.zeros_like(bulk.information)
-    for stage in reversed(stages):
-        z = stage.change.to_fields.T @ z
-        if stage.change.moves:
+    size = stages[0].change.size
+    found, by_links = [], []
+    for stage, block, responses in zip(
+        reversed(stages), reversed(bulk.chain.blocks), reversed(bulk.responses), strict=True
+    ):
+        change, by_g = stage.change, np.zeros_like(block)
+        z = change.to_fields.T @ z
+        by_form = np.zeros_like(bulk.information)
+        if change.moves:
             c = stage.moved @ z
-            z = z - stage.energy @ c
-            by_v += _energy_gradient(stage, bulk, c, by_g)
-        z = stage.change.to_rows.T @ z
-        count = stage.change.old.count
-        vectors, z = z[count:], z[:count]
+            z[change.extra :] -= stage.energy @ c[change.extra :]
+            by_form = _energy_gradient(change, c[change.extra :])
+        z = change.to_rows.T @ z
+        vectors, z = z[change.count :], z[: change.count]
         z = z + stage.overlaps.T @ vectors
-        c = (stage.along @ z)[stage.frame]
-        _add_samples(stage.change, bulk, vectors, c, by_g)
-        z = z.copy()
-        z[stage.frame] += stage.own @ c
-    rows = stages[0].change.old
-    first = z[: rows.members * rows.width].reshape(rows.members, rows.width)
-    by_g[np.ix_(rows.of_fields, rows.of_fields)] += first.T @ first
-    return Gradient(by_g, by_v)
+        c = (stage.along @ z)[change.frame]
+        _add_samples(change, block, responses, vectors, c, by_g)
+        z[change.frame] += stage.own @ c
+        link = bulk.chain.links[change.step - 1]
+        by_xi, by_precision = _link_gradient(stage, link, z)
+        found.append(by_g)
+        by_links.append((by_xi, by_form + by_precision))
+        z = change.expand(link).T @ z
+    first = z[:-size].reshape(-1, size)
+    found, by_links = found[::-1], by_links[::-1]
+    found[0][:size, :size] += first.T @ first
+    by_v = np.zeros_like(bulk.information)  # by V_{τ−1}, from τ = 1 on
+    for by_g, (by_xi, by_precision), stage, link, responses in zip(
+        found, by_links, stages, bulk.chain.links, bulk.responses, strict=True
+    ):
+        lift, after = link.lift[: 2 * size], link.lift[2 * size :]
+        by_xi -= lift @ by_v @ lift.T
+        by_v = by_precision + after @ by_v @ after.T
+        by_g[: 2 * size, : 2 * size] += responses.change(stage.change.batch, by_xi)
+    return Gradient(found, by_v)
 
 
-def _energy_gradient(
-    stage: Stage, bulk: Bulk[DenseResponses], c: FloatArray, by_g: FloatArray
-) -> FloatArray:
-    """−∂(cᵀδVc)/∂V; by Ξ of the next batch it is added to the gradient by G."""
-    change, size = stage.change, stage.change.size
-    before = c[change.extra + np.arange(size)]
-    own, passed = np.zeros((2, size, size), dtype=c.dtype)
-    for k, parts in enumerate(change.batch.moved_parts[: change.moves]):
-        moved, pi = parts * before, c[change.pi(0, k)]
-        own += np.outer(pi + moved, pi + moved) - np.outer(pi, pi)
-        if not change.last:
-            passed += np.outer(moved, c[change.pi(1, k)])
-    if change.last:
-        return -own
-    xi = np.block([[own, passed], [passed.T, np.zeros_like(own)]])
-    following = coupled(change.step + 1, change.old.steps, size)
-    assert change.following is not None
-    changed = bulk.responses[change.step].change(change.following, xi)
-    by_g[np.ix_(following, following)] += changed
-    return np.zeros_like(own)
+def _link_gradient(stage: Stage, link: Link, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The gradient of zᵀΩz on the local rows by Ξ_τ (2K, 2K) and V_τ (K, K), through the link."""
+    size = stage.change.size
+    answer = (stage.local @ z)[:-size].reshape(-1, 3 * size)  # (S, 3K)
+    c = answer[:, :size]
+    response = c @ link.lift.T
+    noise = answer - response
+    hat, after = slice(size, 2 * size), slice(2 * size, 3 * size)
+    by_xi = np.zeros((2 * size, 2 * size), dtype=z.dtype)
+    by_xi[:size, hat] = c.T @ noise[:, hat]
+    by_xi[hat, :size] = by_xi[:size, hat].T
+    by_xi[hat, hat] = answer[:, hat].T @ answer[:, hat] - response[:, hat].T @ response[:, hat]
+    own = answer[:, after].T @ answer[:, after] - response[:, after].T @ response[:, after]
+    return by_xi, -own
+
+
+def _energy_gradient(change: Change, c: FloatArray) -> FloatArray:
+    """−∂(cᵀδVc)/∂V_τ for c on Δ_{τ−1} and π_k."""
+    before, *pi = c.reshape(-1, change.size)
+    own = np.zeros((change.size, change.size), dtype=c.dtype)
+    for parts, along in zip(change.batch.moved_parts[: change.moves], pi, strict=True):
+        moved = along + parts * before
+        own += np.outer(moved, moved) - np.outer(along, along)
+    return -own
 
 
 def _add_samples(
-    change: Change, bulk: Bulk[DenseResponses], vectors: FloatArray, c: FloatArray, by_g: FloatArray
+    change: Change,
+    block: FloatArray,
+    responses: DenseResponses,
+    vectors: FloatArray,
+    c: FloatArray,
+    by_g: FloatArray,
 ) -> None:
-    """Add φE[θθᵀ] of a batch to the gradient by G."""
-    batch, law, inside = change.batch, change.batch.law, change.inside
-    responses = bulk.responses[change.step - 1]
+    """Add φE[θθᵀ] of a batch to the gradient by G on its local rows."""
+    batch, law, size = change.batch, change.batch.law, change.size
     shared, own = change.functions(batch)
-    combine = np.zeros((len(shared), len(bulk.whole)), dtype=c.dtype)
-    np.add.at(
-        combine, (change.kind, change.fields[: change.kind.size]), vectors[: change.kind.size]
-    )
-    xi = shared.T @ combine
-    last = slice(change.kind.size, None)
-    xi[:, change.fields[last]] += (vectors[last, None] * own).T
-    shown = responses.times((batch.ratio * xi @ bulk.whole[:, inside])[:, :, None])[..., 0]
+    inside = slice(0, 2 * size)
+    along_axes, along_norms = vectors[: change.shared * size], vectors[change.shared * size :]
+    xi = np.empty((law.y.size, 3 * size), dtype=c.dtype)
+    xi[:, 2 * size :] = shared.T @ along_axes.reshape(-1, size)
+    xi[:, inside] = own.T * along_norms
+    shown = responses.times((batch.ratio * xi @ block[:, inside])[:, :, None])[..., 0]
     each = c.reshape(law.count, 1, -1, 1)
     along = responses.times(each)[..., 0]  # (S, M, 2K)
     weighted, directed = law.weight[:, None] * shown, (law.first[:, :, None] * along).sum(axis=0)
     second = law.second - np.eye(law.count)[:, :, None] * law.weight
     twice = np.einsum("stm,tmq->smq", second, along)
     by_g += batch.ratio * (law.weight[:, None] * xi).T @ xi
-    crossed = batch.ratio * (weighted + directed).T @ xi  # (2K, F)
+    crossed = batch.ratio * (weighted + directed).T @ xi  # (2K, 3K)
     by_g[inside] += crossed
     by_g[:, inside] += crossed.T
-    width = inside.size
+    width = 2 * size
     both = shown.T @ weighted + along.reshape(-1, width).T @ twice.reshape(-1, width)
     mixed = directed.T @ shown
-    by_g[np.ix_(inside, inside)] += batch.ratio * (both + mixed + mixed.T)
+    by_g[inside, inside] += batch.ratio * (both + mixed + mixed.T)

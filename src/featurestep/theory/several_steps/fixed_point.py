@@ -22,8 +22,6 @@ from .batches import Batch
 from .chain import (
     DenseResponses,
     FreeResponses,
-    coupled,
-    field,
     mean_t_matrix,
     solve_chain,
     t_matrix,
@@ -136,8 +134,6 @@ class StepsEquations:
         self.steps = len(batches)
         self.tables = readout.tables
         self.pack = StepsPacking(readout.columns.layout, self.steps)
-        self.inside = [coupled(t, self.steps, self.size) for t in range(1, self.steps + 1)]
-        self.last = field(self.steps, self.size)
 
     def influence(self, v2: FloatArray, forms: Forms) -> FloatArray:
         """Σ over tables of their forms, and ν² by V2, at every node (X,): χ, or a change of it."""
@@ -178,10 +174,6 @@ class StepsEquations:
         mixed = MixedAt(columns.along_kappa, np.array([readout.d]), last, seen.mixed)
         return SamplesAt(shrink, mass, (information - mixed.eliminated)[0], every, mixed)
 
-    def coupled(self, whole: FloatArray) -> list[FloatArray]:
-        """G on the fields (φ_{τ−1}, φ̂_τ) of every batch."""
-        return [whole[np.ix_(inside, inside)] for inside in self.inside]
-
     def image(self, states: FloatArray, rows: IntArray) -> FloatArray:
         """The map whose fixed point is the solution, with (7) and (8) (eq. 169)."""
         log_v2, responses, xi = self.pack.parts(states[0])
@@ -189,15 +181,15 @@ class StepsEquations:
         readout = self.readout
         for _ in range(SWEEPS):
             at = self.nodes(v2, responses)
-            whole = solve_chain(xi, at.information, self.initial)
-            linear = whole[np.ix_(self.last, self.last)]
+            chain = solve_chain(xi, at.information, self.initial)
+            linear = chain.last
             responses = at.responses(linear)
             free = readout.n * readout.ridge + at.mass @ readout.columns.spread_in_v2[0]
             demand = v2 * free + at.degrees(readout.d, linear)
             v2 = np.maximum(v2 * readout.neurons / demand, 1e-300)
         mapped = [
             mean_t_matrix(batch, response)
-            for batch, response in zip(self.batches, self.coupled(whole), strict=True)
+            for batch, response in zip(self.batches, chain.coupled(), strict=True)
         ]
         return self.pack.vector(np.log(v2), responses, mapped)[None]
 
@@ -264,13 +256,13 @@ class StepsEquations:
         log_v2, responses, xi = self.pack.parts(found.state[0])
         v2 = np.exp(log_v2)
         at = self.nodes(v2, responses)
-        whole = solve_chain(xi, at.information, self.initial)
+        chain = solve_chain(xi, at.information, self.initial)
         responses_of = [
             DenseResponses(t_matrix(batch, response))
-            for batch, response in zip(self.batches, self.coupled(whole), strict=True)
+            for batch, response in zip(self.batches, chain.coupled(), strict=True)
         ]
-        bulk = Bulk(whole, responses_of, xi, at.information)
-        state = StepsState(v2, at.responses(whole[np.ix_(self.last, self.last)]), xi)
+        bulk = Bulk(chain, responses_of, xi, at.information)
+        state = StepsState(v2, at.responses(chain.last), xi)
         return StepsFixedPoint(state, at, bulk, float(found.residual[0]), int(found.iterations[0]))
 
 
@@ -307,7 +299,7 @@ class StepsAdjoint:
         count, special = fitted.dual.size // size, readout.special
         scaled = fitted.dual.reshape(count, size) * self.root
         found = gradient(stages, at.bulk, scaled[special].ravel())
-        self.self_energy = found.self_energy / readout.d
+        self.self_energy = [each / readout.d for each in found.self_energy]
         response = -found.information
         bulk = fitted.coefficients.reshape(count, size)[readout.bulk]
         self.bulk_force = self.root[:, None] * response * self.root - bulk.T @ bulk
@@ -372,23 +364,22 @@ class StepsAdjoint:
         """The linearised map."""
         equations, at = self.equations, self.at
         relative, responses, xi = equations.pack.parts(states[0])
-        change = self.self_energy.copy()
-        for inside, matrix in zip(equations.inside, xi, strict=True):
-            change[np.ix_(inside, inside)] += matrix
+        size = 2 * equations.size
+        change = [each.copy() for each in self.self_energy]
+        for each, matrix in zip(change, xi, strict=True):
+            each[:size, :size] += matrix
         for _ in range(SWEEPS):
             relative, moved, responses = self._reply(relative, responses, change)
         again = [
-            t.change(batch, inside)
-            for batch, t, inside in zip(
-                equations.batches, at.bulk.responses, equations.coupled(moved), strict=True
-            )
+            t.change(batch, each[:size, :size])
+            for batch, t, each in zip(equations.batches, at.bulk.responses, moved, strict=True)
         ]
         return equations.pack.vector(relative, responses, again)[None]
 
     def _reply(
-        self, relative: FloatArray, responses: Forms, change: FloatArray
-    ) -> tuple[FloatArray, FloatArray, Forms]:
-        """d log V2, dG and the changes of the responses for dΞ, `change`."""
+        self, relative: FloatArray, responses: Forms, change: Sequence[FloatArray]
+    ) -> tuple[FloatArray, list[FloatArray], Forms]:
+        """d log V2, dG and the changes of the responses for dΞ, `change`, on local rows."""
         equations, at = self.equations, self.at
         readout, columns, nodes = equations.readout, equations.readout.columns, at.nodes
         grams = self._grams(relative, responses)
@@ -413,11 +404,9 @@ class StepsAdjoint:
                 cross = asked.mixed + mean * nodes.along_kappa.cross
                 mixed = nodes.along_kappa.reply(ONE, own[:, -1], cross, relative[None])
                 changed = changed + (mean * nodes.along_kappa.eliminated - mixed.eliminated)[0]
-        pushed = change.copy()
-        last = np.ix_(equations.last, equations.last)
-        pushed[last] -= changed
-        moved = at.bulk.whole @ pushed @ at.bulk.whole
-        linear, answer = at.state.response, moved[last]
+        moved = at.bulk.chain.change(change, changed)
+        size = 2 * equations.size
+        linear, answer = at.state.response, moved[-1][size:, size:]
         own_degrees = (changed * linear + nodes.information * answer).sum(axis=1)
         total = total + readout.d * own_degrees - at.state.v2 * (squares @ columns.spread[0])
         found, with_linear = np.concatenate([answer[None, None], *changes], axis=1), None

@@ -1,8 +1,9 @@
 """Quadrature rules for several steps: groups of neurons, and coordinates ξ in a frame.
 
-Functions of ξ_i vary at the scale ρ_g/|L_gi| at which a neuron's pre-activation does, and at that
-at which the label does. An equispaced rule resolves them with a spacing in proportion to that
-scale; where everything varies slowly along an axis, Gauss nodes are fewer.
+Functions of ξ vary along a direction at the scale ρ_g/|L_g| at which a neuron's pre-activation
+does, and at that at which the label does. Rules are products along the principal directions of
+both, so that most vary along the first alone. An equispaced rule resolves them with a spacing in
+proportion to that scale; where everything varies slowly along a direction, Gauss nodes are fewer.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ CONTINUOUS = Fineness(
     most_groups=15,
     labels=7,
     labels_of_many=5,
-    batch=1.0,
+    batch=1.4,
     readout=0.9,
     tolerance=1e-4,
     least=1e-6,
@@ -66,14 +67,17 @@ def group_rule(law: Law, reach: float, fineness: Fineness) -> Rule:
 
 def frame_rule(frame: Frame, share: FloatArray, spacing: float, tolerance: float) -> Rule:
     """Nodes of ξ, (X, Q), and weights; `share` (K,) are the probabilities of the groups."""
-    norm = np.sqrt(frame.norm2)
     blur = max(float(np.linalg.eigvalsh(frame.across)[0]), _SHARPEST_LABEL)
+    shift, gamma = frame.shift / np.sqrt(frame.norm2)[:, None], frame.gamma / blur
+    turned = np.linalg.eigh(gamma.T @ gamma + (shift.T * share) @ shift)[1][:, ::-1]
+    shift, gamma = np.abs(shift @ turned), np.abs(gamma @ turned)
     nodes, weight = np.zeros((1, 0)), np.ones(1)
     for i in range(frame.axes):
-        steepest = _largest(np.abs(frame.shift[:, i]) / norm, share)
-        steepest = max(steepest, float(np.abs(frame.gamma[:, i]).max()) / blur)
+        steepness, of_labels = shift[:, i], float(gamma[:, i].max())
+        steepest = max(_largest(steepness, share), of_labels)
+        left = gauss_errors(np.append(steepness, of_labels), np.append(share, 1.0))
         rules = [
-            _axis_rule(steepest, spacing, float(allowed))
+            _axis_rule(left, steepest, spacing, float(allowed))
             for allowed in tolerance * weight.max() / weight
         ]
         sizes = [x.size for x, _ in rules]
@@ -87,15 +91,18 @@ def frame_rule(frame: Frame, share: FloatArray, spacing: float, tolerance: float
         weight = np.repeat(weight, sizes) * factor
         kept = weight > 1e-3 * tolerance * weight.max()
         nodes, weight = nodes[kept], weight[kept]
-    return nodes, weight / weight.sum()
+    return nodes @ turned.T, weight / weight.sum()
 
 
-def _axis_rule(steepest: float, spacing: float, tolerance: float) -> Rule:
-    """Nodes of one coordinate: Gauss's, or equispaced ones where these are fewer."""
-    count = gauss_count(steepest, tolerance)
+def _axis_rule(left: FloatArray, steepest: float, spacing: float, tolerance: float) -> Rule:
+    """Nodes of one coordinate: Gauss's, or equispaced ones where these are fewer.
+
+    `left` are errors of Gauss's rules, as `gauss_errors` returns them.
+    """
+    count = gauss_count(left, tolerance)
     step = spacing / float(np.hypot(1.0, steepest))
     if count * step < 2.0 * _HALF_WIDTH:
-        return gauss_hermite(count)
+        return gauss_hermite(int(count))
     return trapezoid_normal(_HALF_WIDTH, step)
 
 
@@ -105,10 +112,21 @@ def _largest(values: FloatArray, share: FloatArray) -> float:
     return float(values[order][np.searchsorted(np.cumsum(share[order]), _FEW_NEURONS)])
 
 
-def gauss_count(steepest: float, tolerance: float) -> int:
-    """Gauss nodes for functions of steepest·ξ_i, with polynomials of low degree as factors."""
-    count, left = 0, 1.0
-    while left > tolerance and count < _MOST_GAUSS:
-        count += 1
-        left *= 0.5 * (_FREQUENCY * steepest) ** 2 / (2 * count - 1)  # x^2n n!/(2n)!
-    return count + 2
+def gauss_errors(steepness: FloatArray, share: FloatArray) -> FloatArray:
+    """Errors of Gauss's rules with 0, 1, … nodes for functions of steepness·ξ_i, by their shares.
+
+    The functions have polynomials of low degree as factors.
+    """
+    count = np.arange(1, _MOST_GAUSS + 1)
+    factors = 0.5 * (_FREQUENCY * steepness) ** 2 / (2 * count[:, None] - 1)  # x^2n n!/(2n)!
+    left = np.cumprod(np.concatenate([np.ones((1, share.size)), factors]), axis=0)
+    return np.asarray(left @ share)
+
+
+def gauss_count(left: FloatArray, tolerance: float) -> float:
+    """Nodes of the Gauss rule whose error is within the tolerance, and two for the factors.
+
+    Infinite where the errors end before that.
+    """
+    within = np.flatnonzero(left <= tolerance)
+    return 2 + int(within[0]) if within.size else np.inf

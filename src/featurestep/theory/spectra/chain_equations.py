@@ -18,7 +18,15 @@ from ...core.types import FloatArray, IntArray
 from ..exact.dyson import sample_denominator, symmetric, transposed
 from ..exact.fixed_point import State, root_above
 from ..several_steps.batches import Batch
-from ..several_steps.chain import averaged, block, coupled, field, solve_chain, t_matrix
+from ..several_steps.chain import (
+    averaged,
+    block,
+    coupled,
+    field,
+    solve_chain,
+    t_matrix,
+    whole_chain,
+)
 from ..several_steps.fixed_point import bulk_without_readout
 from ..several_steps.readout import Readout
 from .equations import FULL, Accuracy, Branch, ComplexArray, Equations
@@ -150,10 +158,10 @@ class ChainEquations(Equations):
         shrink = 1.0 / (1.0 + chi)
         mass = self.n * readout.weight * shrink
         information = transposed(direction) @ (direction * (mass / readout.d)[:, :, None])
-        whole = solve_chain(xi, information)
+        chain = solve_chain(xi, information)
         t_matrices = [
-            t_matrix(batch, block(whole, inside, inside))
-            for batch, inside in zip(self.batches, self.inside, strict=True)
+            t_matrix(batch, inside)
+            for batch, inside in zip(self.batches, chain.coupled(), strict=True)
         ]
         return ChainEvaluation(
             equations=self,
@@ -165,7 +173,7 @@ class ChainEquations(Equations):
             shrink=shrink,
             mass=mass,
             information=information,
-            whole=whole,
+            whole=whole_chain(chain),
             t_matrices=t_matrices,
         )
 

@@ -29,12 +29,12 @@ from ...functions.quadrature import (
 from ..exact.dyson import matmul
 from ..labels import Noise, residual_law, typical_law
 from ..several_steps.batches import Batch, Frame, trace_products, with_labels_cut_off
-from ..several_steps.chain import DenseResponses
+from ..several_steps.chain import DenseResponses, solve_chain
 from ..several_steps.directions import Bulk, Change, covariance
 from ..several_steps.laws import product_rule, unshifted
 from ..several_steps.prediction import reach, training_of
 from ..several_steps.readout import Readout, field_covariance, gram
-from ..several_steps.rules import Fineness, gauss_count
+from ..several_steps.rules import Fineness, gauss_count, gauss_errors
 from ..several_steps.solve import Training, build_readout, make_batches, without_readout
 from ..validity import spectrum_notes
 from .chain_equations import ChainEquations, ChainEvaluation
@@ -105,12 +105,9 @@ class ChainModel:
         special = []
         for place in range(found.ridge.size):
             _, *xi = found.equations.split(found.state.xi[place].real)
-            bulk = Bulk(
-                found.whole[place].real,
-                [DenseResponses(t[place].real) for t in found.t_matrices],
-                xi,
-                found.information[place].real,
-            )
+            information = found.information[place].real
+            responses = [DenseResponses(t[place].real) for t in found.t_matrices]
+            bulk = Bulk(solve_chain(xi, information), responses, xi, information)
             special.append(covariance(self.changes, bulk)[0])
         return FieldsInBulk(self.readout, found.state.v2.real, np.stack(special), found.mass.real)
 
@@ -225,9 +222,11 @@ def _node_rule(training: Training, frame: Frame, refinement: float) -> Rule:
     rules = []
     for i in range(frame.axes):
         steepest = max(float((np.abs(frame.shift[:, i]) / norm).max()), 1e-3)
-        count = gauss_count(steepest, _TOLERANCE**refinement)
-        if gauss_hermite(count)[0][-1] < end:  # everything varies slowly along the axis
-            rules.append(gauss_hermite(count))
+        errors = gauss_errors(np.array([steepest]), np.ones(1))
+        count = gauss_count(errors, _TOLERANCE**refinement)
+        slow = gauss_hermite(int(count)) if np.isfinite(count) else None
+        if slow is not None and slow[0][-1] < end:  # everything varies slowly along the axis
+            rules.append(slow)
             continue
         widest = 1.0 / steepest if training.sigma.oscillates else 1.0
         scale = min(0.5 / steepest, 1.0)
