@@ -244,3 +244,15 @@ def test_the_floor_of_quadratic_functions() -> None:
     assert any(f"{found.floor_quadratic:.4g}" in note for note in found.notes)
     cubic = learnable(problem.replace(target="H1 + H3/sqrt(6)"))
     assert problem.noise_std**2 < cubic.floor_quadratic < cubic.floor
+
+
+def test_floors_of_endless_samples_are_zero_where_nothing_is_missed() -> None:
+    """They are computed at very many samples, of which no trace is left."""
+    found = learnable(
+        Problem(n=2000, d=1000, width=1500, step_size=10.0, ridge=0.01, activation="relu",
+                target="H1 + H2/2", readout="gaussian")
+    )  # fmt: skip
+    assert found.floor_many == found.class_floor_many == 0.0
+    assert found.floor > 0.01
+    noisy = learnable(found.problem.replace(noise_std=0.1))
+    assert noisy.floor_many == pytest.approx(0.01, rel=1e-9)

@@ -212,7 +212,9 @@ def learnable(
     classes = function_classes(problem)
     floor, class_floor = floors(problem, classes)
     endless = problem.replace(n_step=MANY)
-    floor_many, class_many = floors(endless, function_classes(endless))
+    floor_many, class_many = (
+        _in_the_limit(problem, value) for value in floors(endless, function_classes(endless))
+    )
     gamma = spiked_weights(problem).alignment
     axes, names = _axes(star)
     terms = [
@@ -363,6 +365,12 @@ def floors(problem: Problem, classes: Sequence[FunctionClass]) -> tuple[float, f
         labels = label_moments(problem.star, alignment, each.kappa)
         missed += each.share * each.outside(labels.mean[0], labels.linear[0])
     return floor, floor + missed
+
+
+def _in_the_limit(problem: Problem, floor: float) -> float:
+    """The floor as n_step/d → ∞: of that at `MANY` samples, what is not of the order of d/MANY."""
+    power = problem.star.second_moment + problem.noise_std**2
+    return floor if floor > 100.0 * problem.d / MANY * power else 0.0
 
 
 def _class_floor(problem: Problem) -> float:
