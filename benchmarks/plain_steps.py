@@ -3,10 +3,11 @@
     python -m benchmarks.plain_steps record --device cuda --draws 256 --output FILE
     python -m benchmarks.plain_steps held-out --device cuda --draws 160 --output FILE
     python -m benchmarks.plain_steps small-d --device cuda --draws 96 --output FILE
+    python -m benchmarks.plain_steps few-rows --draws 1500 --output FILE
     python -m benchmarks.plain_steps overlaps --device cuda --draws 24 --output FILE
 
 Nothing of the package's simulation is used, so that a gap to the theory is not one of the package's
-draws. `record`, `held-out` and `small-d` write errors of the problems of
+draws. `record`, `held-out`, `small-d` and `few-rows` write errors of the problems of
 `benchmarks.several_steps`, `overlaps` what the left singular vectors of the features (n = 4000)
 carry of the samples' coordinates along the target's directions. An output that exists is continued.
 """
@@ -24,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from benchmarks.several_steps import QUANTITIES, moved_shifts, problems, small_d
+from benchmarks.several_steps import QUANTITIES, few_rows, moved_shifts, problems, small_d
 from featurestep import Problem
 
 HELD_OUT = 41  # seed of problems that nobody has looked at
@@ -170,6 +171,7 @@ def main() -> None:
         "held-out": lambda: problems(32, HELD_OUT),
         "small-d": small_d,
         "small-d-held-out": lambda: small_d(seed=HELD_OUT),
+        "few-rows": few_rows,
         "overlaps": spectrum_cases,
     }
     parser.add_argument("problems", choices=list(sets))

@@ -123,6 +123,35 @@ def small_d(count: int = 32, seed: int = 50) -> list[dict[str, Any]]:
     return found
 
 
+def few_rows() -> list[dict[str, Any]]:
+    """Fields of problems whose steps have d rows: one step of 2√N, and a second one of √N.
+
+    There the weights are so far from isotropic that what norms of neurons share with functions of
+    degree 2 matters.
+    """
+    return [
+        {
+            "activation": activation,
+            "target": "H1 + H2/2",
+            "readout": readout,
+            "n": 4 * d,
+            "d": d,
+            "width": 5 * d // 2,
+            "n_step": d,
+            "step_sizes": [size * math.sqrt(5 * d // 2) for size in sizes],
+            "ridge": 0.1,
+            "noise_std": 0.3,
+        }
+        for activation, readout, d in (
+            ("gelu", "constant", 50),
+            ("sin(z+0.6)", "rademacher", 50),
+            ("gelu", "constant", 100),
+            ("gelu", "constant", 200),
+        )
+        for sizes in ((2.0,), (2.0, 1.0))
+    ]
+
+
 def simulated(
     fields: dict[str, Any], first: int, draws: int, device: str = "cpu"
 ) -> dict[str, Any]:
