@@ -167,7 +167,7 @@ def test_the_file_in_the_help_is_valid(study):
 
 @pytest.mark.parametrize("engine", ["serial", "processes"])
 def test_ctrl_c_keeps_what_is_done(study, engine):
-    study.write_text(SMALL.replace("seeds = 2", "seeds = 3000"))
+    study.write_text(SMALL.replace("seeds = 2", "seeds = 1000"))
     process = subprocess.Popen(
         [sys.executable, "-m", "featurestep", "sweep", "run", "study.toml", "--engine", engine],
         stderr=subprocess.PIPE,
@@ -181,5 +181,5 @@ def test_ctrl_c_keeps_what_is_done(study, engine):
     assert process.returncode == 130, told
     kept = stored(Path("study.sqlite"))
     assert told == (
-        f"interrupted: {kept} of 9003 units are kept in study.sqlite; run it again to go on\n"
+        f"interrupted: {kept} of 3003 units are kept in study.sqlite; run it again to go on\n"
     )

@@ -41,7 +41,7 @@ def table(path: Path, name: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("kills", "seeds"), [(2, 80), pytest.param(20, 400, marks=pytest.mark.slow)]
+    ("kills", "seeds"), [(2, 50), pytest.param(20, 400, marks=pytest.mark.slow)]
 )
 def test_a_killed_driver_resumes_to_the_same_table(tmp_path, kills, seeds):
     moments = random.Random(kills)

@@ -109,8 +109,10 @@ def test_linear_features_are_a_product_of_gaussian_matrices(n, d, width):
         ),
         {"readout": ((2.0, 0.2), (-0.5, 0.8)), "activation": "gelu"},
         {"n": 600, "width": 1500},
-        {"n": 1500, "width": 1500},
-        {"n": 20000, "d": 1000, "width": 20000, "activation": "tanh"},
+        pytest.param({"n": 1500, "width": 1500}, marks=pytest.mark.slow),
+        pytest.param(
+            {"n": 20000, "d": 1000, "width": 20000, "activation": "tanh"}, marks=pytest.mark.slow
+        ),
         {"n": 500, "d": 10000, "width": 500, "activation": "erf", "centre": False},
         pytest.param(
             {"n": 500, "d": 10000, "width": 500, "activation": "erf", "readout": "gaussian"},

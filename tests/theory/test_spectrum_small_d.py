@@ -42,7 +42,7 @@ def test_every_degree_has_a_part_of_the_bulk_with_its_eigenvalues(width: int, in
 @pytest.mark.parametrize(
     "changes",
     [
-        {"width": 1200},
+        pytest.param({"width": 1200}, marks=pytest.mark.slow),
         {"n": 3000, "d": 25, "activation": "tanh"},  # degree 3
         {"step_size": 10.0, "readout": "rademacher"},
         {"step_size": 10.0, "initial": "gaussian", "centre": False},
