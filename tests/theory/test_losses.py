@@ -592,3 +592,16 @@ def test_networks_disagree_with_a_wrong_variance(factor, monkeypatch):
     monkeypatch.setattr(convex, "sides", wrong)
     every = [z for name in fitted_networks.PROBLEMS for z in scores(name).values()]
     assert rms(every) > 1.5
+
+
+def test_quadratic_functions_are_noted_before_n_is_of_the_order_of_their_number() -> None:
+    """A real loss without blocks says what they change with the square loss."""
+    problem = Problem(
+        n=1022, d=158, width=2153, n_step=524, step_size=42.9, activation="leaky_relu", centre=True,
+        target="0.4 + z", ridge=0.0426, readout=((1.5, 0.4), (-((0.1 / 0.6) ** 0.5), 0.6)),
+        initial="gaussian", loss="huber", intercept=True,
+    )  # fmt: skip
+    (note,) = [each for each in predict(problem).notes if "left out with this loss" in each]
+    assert 0.05 < note.size < 0.15
+    larger = problem.replace(d=800)
+    assert not any("left out with this loss" in each for each in predict(larger).notes)

@@ -78,7 +78,7 @@ class LearnedFunction(Result):
             return notes
         from .exact.solve import change_by_higher_degrees  # which imports predictions
 
-        return (*notes, *missed_degrees_notes(change_by_higher_degrees(self.problem)))
+        return (*notes, *missed_degrees_notes(self.problem, change_by_higher_degrees(self.problem)))
 
     def learned(self, kappa: npt.ArrayLike) -> FloatArray:
         """M(κ): the function of the learned direction that the network computes of (12)."""

@@ -367,7 +367,7 @@ def change_by_higher_degrees(problem: Problem) -> float:
     Of the square loss without intercept, with signs in the place of a continuous readout law; nan
     where fresh rows are refused.
     """
-    fresh = problem.replace(rows="fresh", intercept=False)
+    fresh = problem.replace(rows="fresh", loss="square", intercept=False)
     if finite_groups(fresh) is None:
         fresh = fresh.replace(readout="rademacher")
     resolution = choose(fresh, spiked_weights(fresh), Effort())
