@@ -88,13 +88,15 @@ def test_results_do_not_depend_on_groups_nodes_or_start() -> None:
 
 
 @pytest.mark.slow
-def test_results_do_not_depend_on_groups_and_nodes_over_many_problems() -> None:
+@pytest.mark.parametrize("part", range(15))
+def test_results_do_not_depend_on_groups_and_nodes_over_many_problems(part: int) -> None:
+    """1500 problems in parts of a hundred; of each one may be refused."""
     rng = np.random.default_rng(12)
-    problems = [random_problem(rng, steep=8.0) for _ in range(1500)]
+    problems = [random_problem(rng, steep=8.0) for _ in range(1500)][100 * part : 100 * (part + 1)]
     usual, finer = solve(problems), solve(problems, effort=Effort(1.7, 1.7))
-    check(usual, allowed_share=REFUSED)
+    check(usual, allowed_share=0.01)
     solved = [i for i, both in enumerate(zip(usual, finer, strict=True)) if are_solved(both)]
-    assert len(solved) >= (1.0 - REFUSED) * len(problems)
+    assert len(solved) >= len(problems) - 1
     assert largest_change([usual[i] for i in solved], [finer[i] for i in solved]) < 1e-6
 
 
