@@ -90,13 +90,14 @@ def test_results_do_not_depend_on_groups_nodes_or_start() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(15))
 def test_results_do_not_depend_on_groups_and_nodes_over_many_problems(part: int) -> None:
-    """1500 problems in parts of a hundred; of each one may be refused."""
+    """1500 problems in parts of a hundred. Two are refused: polynomials of d = 3, 4, n_step = 1."""
     rng = np.random.default_rng(12)
     problems = [random_problem(rng, steep=8.0) for _ in range(1500)][100 * part : 100 * (part + 1)]
     usual, finer = solve(problems), solve(problems, effort=Effort(1.7, 1.7))
-    check(usual, allowed_share=0.01)
+    refused = int(part in (3, 8))
+    check(usual, allowed_share=refused / len(problems))
     solved = [i for i, both in enumerate(zip(usual, finer, strict=True)) if are_solved(both)]
-    assert len(solved) >= len(problems) - 1
+    assert len(solved) >= len(problems) - refused
     assert largest_change([usual[i] for i in solved], [finer[i] for i in solved]) < 1e-6
 
 
