@@ -366,7 +366,10 @@ def test_what_is_not_known_is_refused(changes: dict[str, Any], said: str) -> Non
         predict(problem, method="isotropic")
 
 
-@pytest.mark.parametrize(("activation", "noise_std"), [("erf", 0.0), ("gelu", 0.2)])
+@pytest.mark.parametrize(
+    ("activation", "noise_std"),
+    [("erf", 0.0), pytest.param("gelu", 0.2, marks=pytest.mark.slow)],
+)
 def test_nodes_of_a_continuous_law_follow_a_rows_own_part(
     activation: str, noise_std: float
 ) -> None:
