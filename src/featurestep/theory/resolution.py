@@ -45,20 +45,27 @@ ROUGH_GROUPS = 1.2  # change of log(V2/N) from group to group that a rule resolv
 ROUGH_GAUSS = 3.0  # the same from node to node of `saturating_gauss_law`
 ROUGH_NODES = 0.5  # change of log(1 + χ) from node to node that the rule resolves, to 1e-6
 INNER = 6.0  # |κ| beyond which roughness carries no weight
-_GAUSS_COUNTS = (5, 6, 8, 11, 13, 16, 19, 25)  # nodes; few sizes, for large batches
-# (reach of the step, nodes of `saturating_gauss_law` up to it): errors are mostly below 1e-6.
+_GAUSS_COUNTS = (4, 5, 6, 8, 10, 11, 12, 13, 16, 19, 25)  # nodes; few sizes, for large batches
+# (reach of the step, nodes of `saturating_gauss_law` up to it): errors are mostly below 1e-7.
 # A rule is that of the largest reach it serves, so that few problems need a batch of their own.
 _NODES_BY_REACH = (
-    (0.0222, 5),
+    (0.0222, 4),
+    (0.0443, 5),
     (0.0885, 6),
     (0.177, 8),
+    (0.25, 10),
     (0.354, 11),
+    (0.42, 11),
+    (0.5, 11),
+    (0.595, 12),
     (0.708, 13),
+    (0.841, 16),
     (1.0, 16),
     (1.415, 19),
     (2.0, 25),
 )
-_SMALL_REACH = 0.09  # up to which 7 nodes do for any width
+_SATURATION = 0.85  # rate of `saturating_gauss_law`, in units of a small reach
+_UNIFORM_NODES = 0.8  # share of these nodes that the uniform law needs: it has no tails
 # (reach of the step, factor on the nodes of the law of r up to it), for continuous laws and for
 # those of few values: there nodes cost little, and the fewer rules, the larger are batches.
 _RESIDUALS_BY_REACH = (
@@ -350,15 +357,15 @@ def _few_gauss_nodes(
     """
     fitting = (rule for rule in _NODES_BY_REACH if reach <= rule[0])
     most, needed = next(fitting, (math.inf, math.inf))
-    if most > _SMALL_REACH:
-        needed += 2.0 * max(0.0, math.log10(problem.width) - 4.0)  # as in `_groups`
+    if problem.law.name == "uniform":
+        needed *= _UNIFORM_NODES
     needed *= 1.0 + 0.5 * (growth_degree(problem.sigma) - 1) * most
     if problem.sigma.oscillates:
         needed *= 1.0 + abs(weights.unit_shift)
     count = next((count for count in _GAUSS_COUNTS if needed * refine <= count), None)
     if count is None or _largest_drift(problem, weights) * _TAIL > 0.3:
         return None
-    return saturating_gauss_law, (problem.law.name, count, most / (1.0 + 0.4 * most))
+    return saturating_gauss_law, (problem.law.name, count, _SATURATION * most / (1.0 + 0.4 * most))
 
 
 def _largest_drift(problem: Problem, weights: SpikedWeights) -> float:
