@@ -43,6 +43,7 @@ from .step import (
     step_key,
     uses_initial_output,
 )
+from .visible import VisibleDirection
 
 BLOCK = 100_000  # rows × elements of T(r) of one batch, few enough for a cache
 LOSS_ROWS, LOSS_BLOCK = 40, 4_000_000  # the same with any loss: points, and cells at most
@@ -139,7 +140,8 @@ def solve_rows(
     step = step_of(different, groups, count, method, higher)
     x = None
     if step.visible is not None:
-        kappa, weight, x = _at_places(kappa, weight, step.visible.rule())
+        weight = np.multiply.outer(step.visible.rule()[1], weight).ravel()
+        kappa, x = _at_places(kappa, step.visible)
     columns = build_columns(problem.sigma, step, kappa, x)
     beside, known = None, None
     if step.is_radial:
@@ -172,14 +174,16 @@ def _steps_of(rows: Sequence[ProblemRow]) -> tuple[list[ProblemRow], IntArray]:
     return different, index
 
 
-def _at_places(kappa: FloatArray, weight: FloatArray, places: Rule) -> tuple[FloatArray, ...]:
-    """Nodes (κ, x), all κ at each place x: κ, weights and x."""
-    x, share = places
-    return (
-        np.tile(kappa, x.size),
-        np.multiply.outer(share, weight).ravel(),
-        np.repeat(x, kappa.size),
-    )
+def _at_places(kappa_0: FloatArray, seen: VisibleDirection) -> tuple[FloatArray, FloatArray]:
+    """κ and x beside a direction that is conditioned on, at all κ_0 for each h of (121).
+
+    What all groups share of their shifts is along κ_0, which needs dense nodes; along h they differ
+    by what neurons had before the step.
+    """
+    h, c = seen.rule()[0], float(seen.along[0])
+    across = float(np.sqrt(1.0 - c**2))
+    k, h = np.tile(kappa_0, h.size), np.repeat(h, kappa_0.size)
+    return across * k - c * h, c * k + across * h
 
 
 def solve_block(
@@ -523,11 +527,9 @@ class SolvedNetwork(NamedTuple):
         if seen is None:
             columns = build_columns(problem.sigma, step, kappa)
             return _AtKappa(step, columns, share, kappa.size, kappa)
-        (h, weight), c = seen.rule(), float(seen.along[0])
-        across = float(np.sqrt(1.0 - c**2))
-        x = (c * kappa + across * h[:, None]).ravel()
-        at = np.tile(kappa, h.size)
-        beside = (at - c * x) / across
+        weight = seen.rule()[1]
+        beside, x = _at_places(kappa, seen)
+        at = np.tile(kappa, weight.size)
         weights = spiked_weights(problem)
         gamma = weights.alignment
         q, rest = across_alignment(np.array(gamma)), float(seen.rest[0])

@@ -21,7 +21,7 @@ from ..several_steps.tables import SlopeTables, slope_tables
 from .inputs import Parts, largest_share
 
 GROUPS, MORE_GROUPS = 7, 9  # of neurons by their part along the direction
-PLACES, MORE_PLACES = 13, 21  # nodes of x for the readout
+PLACES, MORE_PLACES = 13, 21  # nodes of h of (121) for the readout
 LARGE_SHARE = 0.3  # from which there are more of both
 _STEP_PLACES, _LABELS = 9, 8  # nodes of x in the step, and of r at each
 _OVERLAPS, _NOISES = 21, 7  # nodes of a neuron's part before the step, and of its noise
@@ -39,7 +39,7 @@ class VisibleDirection:
     aside: FloatArray  # (B, K) their shift along s
     cross: FloatArray  # (B, M, K) rk_g and r²δ_g of (22) at the nodes (r, x)
     own: FloatArray  # (B, M, K)
-    places: int  # nodes of x for the readout
+    places: int  # nodes of h for the readout
 
     def take(self, rows: Any) -> VisibleDirection:
         """The same for some of the rows."""
@@ -66,7 +66,7 @@ class VisibleDirection:
         return np.tile(mean, len(part)), np.tile(rest, len(part))
 
     def rule(self) -> Rule:
-        """Nodes and weights of x."""
+        """Nodes and weights of h."""
         return gauss_hermite(self.places)
 
 
@@ -78,7 +78,7 @@ class ConditionedLaw(NamedTuple):
     rest: float  # √(1 − θ_a²)
     along: float  # the part of κ's direction, whitened, along this one
     groups: int  # of neurons by their part along it
-    places: int  # nodes of x for the readout
+    places: int  # nodes of h for the readout
     nodes: FloatArray  # (M,) r
     weight: FloatArray  # (M,)
     first: FloatArray  # (1, M) of E[s f]
