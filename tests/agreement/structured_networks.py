@@ -182,6 +182,10 @@ class Networks:
         theta = z * torch.sqrt(mass[classes] / squares[classes])
         return theta / theta.norm()
 
+    def stepped(self, W: Any) -> Any:
+        """The weights after the step that features are made with."""
+        return W
+
     def draw(self, test_rows: int) -> Any:
         """Test error, training loss and training error of one network."""
         torch, p = self.torch, self.fields
@@ -204,6 +208,7 @@ class Networks:
             X, y = sample(p["n_step"])
             gradient = (self.slope(X @ W.T) * y[:, None]).T @ X / len(X)
             W = W + p["step_size"] / math.sqrt(width) * g[:, None] * gradient
+            W = self.stepped(W)
         X, y = sample(p["n"])
         F, n = self.sigma(X @ W.T) - self.mean, p["n"]
         small = F.T @ F if width <= n else F @ F.T
@@ -217,6 +222,16 @@ class Networks:
         X, y = sample(test_rows)
         test = ((y - (self.sigma(X @ W.T) - self.mean) @ a) ** 2).mean()
         return torch.stack([test, mse + p["ridge"] * (a @ a), mse])
+
+
+class PermutedNetworks(Networks):
+    """The same with the neurons' weights along the first direction permuted after the step."""
+
+    def stepped(self, W: Any) -> Any:
+        order = self.torch.randperm(len(W), generator=self.generator, device=self.device)
+        W = W.clone()
+        W[:, 0] = W[order, 0]
+        return W
 
 
 def record(path: Path, seconds: float = math.inf) -> None:

@@ -49,6 +49,8 @@ _UNRESOLVED = 1e-6  # share of the eigenvalues, or of the density, that may go u
 _SHARE_GAP = 0.25  # relative gap seen where a direction of the inputs has a visible share
 _LARGE_SHARE, _LARGE_SHARE_GAP = 0.5, 0.5  # share from which it may be larger, and the gap there
 _SECOND_SHARE_GAP = 0.15  # the same where the largest one is conditioned on and another has one
+_SHIFT_GAP = 0.25  # the same where the fit undoes a common shift by what neurons have along it
+_LARGE_SHIFT, _LARGE_SHIFT_GAP = 3.0, 0.5  # shift over a neuron's norm from which it is larger
 _LEARNED_SHARE = 0.025  # of the learned direction, from which it is noted
 _LEARNED_GAP = 0.07  # the same where the learned direction has a visible share
 _TRAIN_TERM = 6.0  # times 1/d, the largest relative gap of a training loss that was seen
@@ -139,11 +141,19 @@ def _covariance_notes(problem: Problem, weights: SpikedWeights) -> Notes:
     if input_classes(problem) is None or not has_higher_degrees(problem):
         return ()
     shares, is_seen = direction_shares(problem, weights), sees_direction(problem)
-    share, size = float(shares[int(is_seen) :].max(initial=0.0)), _SHARE_GAP
+    share = float(shares[int(is_seen) :].max(initial=0.0))
+    size = _SECOND_SHARE_GAP if is_seen else _SHARE_GAP
     if share >= _LARGE_SHARE:
         size = _LARGE_SHARE_GAP
-    elif is_seen and not _follows_norms(problem):
-        size = _SECOND_SHARE_GAP
+    if is_seen and _shares_a_shift(problem):
+        shift = float(np.abs(weights.shift(np.array(problem.law.values))).max())
+        size = max(size, _LARGE_SHIFT_GAP if shift > _LARGE_SHIFT else _SHIFT_GAP)
+        text = (
+            f"expect an error of up to {size:.0%}: the fit undoes the neurons' common shift by "
+            "their parts along the largest direction of the inputs, which are correlated with "
+            "their other weights, and the theory takes them as independent"
+        )
+        return (Note(text, "single directions of the inputs", size),)
     if share >= VISIBLE_SHARE:
         which = "a second direction" if is_seen else "one direction"
         text = (
@@ -162,10 +172,11 @@ def _covariance_notes(problem: Problem, weights: SpikedWeights) -> Notes:
     return (Note(text, "single directions of the inputs", _LEARNED_GAP),)
 
 
-def _follows_norms(problem: Problem) -> bool:
-    """True if all features have means, that of the readout, which vanish at a typical norm.
+def _shares_a_shift(problem: Problem) -> bool:
+    """True if all neurons share a shift, and features have a mean on its other side.
 
-    They follow the norm of a sample, whose law few directions make: the largest gap of the record.
+    The activation is centred and has an even part, and the readout a mean: the fit needs the
+    constant for samples on the one side and undoes it on the other (section 44).
     """
     c = np.abs(coefficients(problem.sigma, 2))
     is_even = bool(c[0] < 1e-9 < c[2])
