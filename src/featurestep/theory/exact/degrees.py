@@ -222,7 +222,7 @@ class Tables:
         return self._size_along_kappa() * self._bent(2, 1)
 
     def slopes_across(self, across: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
-        """All tables, t_c the last, and their slopes in s² − 1, for K_ss (B, K) (eq. 152)."""
+        """All tables, t_c the last, and their slopes in s² − 1, for K_ss (B, K), of (152)."""
         change = across[:, None, :] / self.d
         leg = change / self.v
         slope = self._root_radius() * (0.5 * leg * self._bent(1, 1) + 0.5 * self.s[3] * change)
