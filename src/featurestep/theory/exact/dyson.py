@@ -193,7 +193,8 @@ def sample_response(gamma: FloatArray, cross: FloatArray, own: FloatArray) -> Fl
     index = np.arange(size)
     coupling[..., index, size + index] = coupling[..., size + index, index] = cross
     coupling[..., size + index, size + index] = own
-    return _solved_each(matrix, coupling)
+    found = _solved_each(matrix, coupling)
+    return 0.5 * (found + transposed(found))  # rounding alone is not symmetric
 
 
 def t_matrix_without_readout(step: Step) -> FloatArray:
