@@ -116,7 +116,7 @@ def test_networks_agree_where_pairs_matter(name: str) -> None:
 
 def _noted(problem: Problem) -> float:
     """The size of the note on functions of degree 2 and 3, 0 without one."""
-    kind = "quadratic functions on reused rows"
+    kind = "quadratic functions that are left out"
     return sum(note.size for note in predict(problem).notes if note.kind == kind)
 
 
