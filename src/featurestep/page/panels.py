@@ -74,10 +74,11 @@ def _predicted(problem: Problem) -> Prediction | LossPrediction:
 
 def _simpler(problem: Problem, *, draft: bool) -> Data:
     """Test errors of simpler predictors, as far as they are known for this problem."""
+    if not (draft or problem.has_square_loss):
+        return _loss_baselines(problem)
     still = _predicted(untrained(problem)).test_error
     if not problem.has_square_loss:
-        found = {} if draft else _loss_baselines(problem)
-        return {"untrained": still, **found}
+        return {"untrained": still}
     if problem.covariance is not None:  # ridge regression is known for isotropic inputs
         return {"untrained": still, "noise_floor": problem.noise_std**2}
     known = baselines_given(problem, still).as_dict()
@@ -87,9 +88,9 @@ def _simpler(problem: Problem, *, draft: bool) -> Data:
 
 @lru_cache(maxsize=16)
 def _loss_baselines(problem: Problem) -> Data:
-    """Errors of the linear fit with its best ridge, of the best function of κ, and the least."""
+    """Without a step, of the linear fit with its best ridge and the best of κ, and the least."""
     found = baselines(problem)
-    names = ("linear_n_tuned", "best_given_direction", "bayes_error")
+    names = ("untrained", "linear_n_tuned", "best_given_direction", "bayes_error")
     return {name: getattr(found, name) for name in names}
 
 
